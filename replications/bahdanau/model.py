@@ -1,0 +1,251 @@
+"""Neural machine translation by jointly learning to align and translate (Bahdanau, Cho, Bengio; ICLR 2015).
+
+The whole of RNNsearch and of its baseline RNNencdec, top to bottom. Sections and equations are those of arXiv
+1409.0473v7; names are the paper's.
+
+Shape letters: B batch, S source length T_x, T target length T_y, N state width n, M embedding width m, A alignment width
+n′, L maxout width l, V target vocabulary K_y, D directions.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from shared.attention.additive import AdditiveAttention
+from shared.decoding.protocol import select_beams, select_sources
+from shared.layers.attentive_recurrence import attentive_recurrence
+from shared.layers.gated_recurrence import GatedUnit
+
+
+class Encoder(nn.Module):
+    """Reads the source with one gated unit (RNNencdec) or one in each direction (RNNsearch); section 3.2, A.2.1.
+
+    Args:
+        vocabulary: number of source symbols K_x.
+        embedding_size: M.
+        hidden_size: N.
+        bidirectional: whether annotations carry a backward state as well.
+        dropout: on the embeddings; the paper has none.
+    """
+
+    def __init__(
+        self, *, vocabulary: int, embedding_size: int, hidden_size: int, bidirectional: bool, dropout: float
+    ) -> None:
+        super().__init__()
+        self.directions = 2 if bidirectional else 1
+        self.embedding = nn.Embedding(vocabulary, embedding_size)  # E, shared by both directions
+        self.unit = GatedUnit(input_size=embedding_size, hidden_size=hidden_size, directions=self.directions)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, source: Tensor, mask: Tensor) -> Tensor:
+        """Annotations h_j = [h→_j; h←_j]: (B, S) symbols and their mask to (B, S, D·N).
+
+        The backward unit starts in the padding, where the mask keeps its state at zero until the last word.
+        """
+        batch, length = source.shape
+        embedded = self.dropout(self.embedding(source.t()))  # (S, B, M)
+        x = self.unit.project(embedded.flatten(0, 1)).unflatten(1, (length, batch))  # (D, S, B, 3N)
+        steps = mask.t().unsqueeze(1).expand(-1, self.directions, -1)  # (S, D, B)
+        if self.directions == 2:
+            x = torch.stack((x[0], x[1].flip(0)))  # (D, S, B, 3N)
+            steps = torch.stack((steps[:, 0], steps[:, 1].flip(0)), dim=1)  # (S, D, B)
+        h = self.unit(x.transpose(0, 1), x.new_zeros(self.directions, batch, x.size(-1) // 3), steps)  # (S, D, B, N)
+        if self.directions == 1:
+            return h[:, 0].transpose(0, 1)  # (B, S, N)
+        return torch.cat((h[:, 0], h[:, 1].flip(0)), dim=-1).transpose(0, 1)  # (B, S, 2N)
+
+
+class DeepOutput(nn.Module):
+    """p(y_i) ∝ exp(y_iᵀ W_o t_i), t_i the maxout of U_o s_{i-1} + V_o E y_{i-1} + C_o c_i (appendix A.2.2).
+
+    It reads the *previous* state s_{i-1}, as the paper and its code do; many re-implementations read s_i.
+    """
+
+    def __init__(
+        self, *, vocabulary: int, embedding_size: int, hidden_size: int, context_size: int, maxout_size: int,
+        dropout: float,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.u_o = nn.Linear(hidden_size, 2 * maxout_size)  # its bias serves the sum of the three
+        self.v_o = nn.Linear(embedding_size, 2 * maxout_size, bias=False)
+        self.c_o = nn.Linear(context_size, 2 * maxout_size, bias=False)
+        self.w_o = nn.Linear(maxout_size, vocabulary)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, s: Tensor, e_y: Tensor, c: Tensor) -> Tensor:
+        """Logits: s_{i-1} (…, N), E y_{i-1} (…, M), c_i (…, C) to (…, V)."""
+        t_tilde = self.u_o(s) + self.v_o(e_y) + self.c_o(c)  # (…, 2L)
+        t = torch.maximum(t_tilde[..., 0::2], t_tilde[..., 1::2])  # (…, L)
+        logits: Tensor = self.w_o(self.dropout(t))  # (…, V)
+        return logits
+
+
+@dataclass(frozen=True)
+class DecoderState:
+    """What decoding carries from word to word; k is the number of beams. All but ``s`` is shared by a source's beams."""
+
+    annotations: Tensor  # (B, S, 2N) h_j; RNNencdec: (B, 1, N), the one context vector
+    keys: Tensor  # (B, S, A) U_a h_j; RNNencdec: none
+    values: Tensor  # (B, S, 3N) [C; C_z; C_r] h_j
+    mask: Tensor  # (B, S) true at words
+    s: Tensor  # (B, k, N)
+
+
+class EncoderDecoder(nn.Module, ABC):
+    """What RNNsearch and RNNencdec have in common: embeddings, the decoder's gated unit, the deep output.
+
+    Args:
+        source_vocabulary: K_x.
+        target_vocabulary: K_y.
+        embedding_size: M (620 in the paper).
+        hidden_size: N (1000).
+        maxout_size: L (500).
+        bidirectional: whether the encoder reads in both directions.
+        dropout: on embeddings and before the softmax; the paper has none.
+    """
+
+    def __init__(
+        self, *, source_vocabulary: int, target_vocabulary: int, embedding_size: int, hidden_size: int,
+        maxout_size: int, bidirectional: bool, dropout: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        context_size = (1 + bidirectional) * hidden_size
+        self.encoder = Encoder(
+            vocabulary=source_vocabulary, embedding_size=embedding_size, hidden_size=hidden_size,
+            bidirectional=bidirectional, dropout=dropout,
+        )  # fmt: skip
+        self.embedding = nn.Embedding(target_vocabulary, embedding_size)  # E of the target side
+        self.w_s = nn.Linear(hidden_size, hidden_size)
+        self.unit = GatedUnit(input_size=embedding_size, hidden_size=hidden_size)  # W, W_z, W_r, U, U_z, U_r
+        self.c = nn.Linear(context_size, 3 * hidden_size, bias=False)  # C, C_z, C_r; the unit has the biases
+        self.output = DeepOutput(
+            vocabulary=target_vocabulary, embedding_size=embedding_size, hidden_size=hidden_size,
+            context_size=context_size, maxout_size=maxout_size, dropout=dropout,
+        )  # fmt: skip
+        self.dropout = nn.Dropout(dropout)
+
+    @torch.no_grad()
+    def reset_parameters(self, std: float) -> None:
+        """Appendix B.1: U, U_z, U_r random orthogonal; W_a, U_a ~ N(0, (std/10)²); v_a and biases 0; the rest N(0, std²)."""
+        for module in self.modules():
+            if isinstance(module, nn.Embedding | nn.Linear):
+                module.weight.normal_(std=std)
+                if isinstance(module, nn.Linear) and module.bias is not None:
+                    module.bias.zero_()
+            elif isinstance(module, GatedUnit):
+                module.reset_parameters(std)
+            elif isinstance(module, AdditiveAttention):
+                module.reset_parameters(std / 10)
+
+    @abstractmethod
+    def start(self, source: Tensor, mask: Tensor) -> DecoderState:
+        """Encode (B, S) source symbols under their mask; the result has one beam."""
+
+    @abstractmethod
+    def unroll(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, Tensor | None]:
+        """From (T, B, 3N) projected target words to s_{i-1} (T, B, N), contexts c_i and, if any, weights (T, B, S)."""
+
+    @abstractmethod
+    def align(self, state: DecoderState) -> Tensor:
+        """The weights α_i of the next step: (B, k, S)."""
+
+    def forward(self, source: Tensor, source_mask: Tensor, target: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Teacher forcing.
+
+        Args:
+            source: (B, S) symbols.
+            source_mask: (B, S) bool, true at words.
+            target: (B, T) the previous word y_{i-1} of every step, beginning with the start symbol.
+
+        Returns:
+            Logits (B, T, V) and attention weights (B, T, S), or None for RNNencdec.
+        """
+        state = self.start(source, source_mask)
+        e_y = self.dropout(self.embedding(target.t()))  # (T, B, M)
+        x = self.unit.project(e_y.flatten(0, 1))[0].unflatten(0, e_y.shape[:2])  # (T, B, 3N)
+        s, c, alpha = self.unroll(x, state)
+        logits = self.output(s.transpose(0, 1), e_y.transpose(0, 1), c.transpose(0, 1))  # (B, T, V)
+        return logits, None if alpha is None else alpha.transpose(0, 1)
+
+    def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor | None, DecoderState]:
+        """One word further: previous words (B, k) to log p(y_i) (B, k, V), weights (B, k, S) and the next state."""
+        e_y = self.embedding(tokens)  # (B, k, M)
+        alpha = self.align(state)  # (B, k, S)
+        log_p = torch.log_softmax(self.output(state.s, e_y, alpha @ state.annotations), dim=-1)  # (B, k, V)
+        x = self.unit.project(e_y.flatten(0, 1))[0].unflatten(0, tokens.shape) + alpha @ state.values  # (B, k, 3N)
+        return log_p, alpha, replace(state, s=self.unit.step(x, state.s))
+
+    def reorder(self, state: DecoderState, sources: Tensor | None, beams: Tensor) -> DecoderState:
+        """Keep some sources and beams; see :class:`shared.decoding.protocol.IncrementalDecoder`."""
+        s = select_beams(state.s, sources, beams)
+        if sources is None:
+            return replace(state, s=s)
+        per_source = (state.annotations, state.keys, state.values, state.mask)
+        return DecoderState(*(select_sources(tensor, sources) for tensor in per_source), s=s)
+
+
+class RNNsearch(EncoderDecoder):
+    """Aligns and translates jointly: every target word has its own context c_i = Σ_j α_ij h_j (section 3.1).
+
+    Args:
+        alignment_size: A (1000 in the paper).
+        init_std: standard deviation of the initial weights (0.01).
+        sizes: those of :class:`EncoderDecoder`.
+    """
+
+    def __init__(self, *, alignment_size: int, hidden_size: int, init_std: float = 0.01, **sizes: Any) -> None:
+        super().__init__(hidden_size=hidden_size, bidirectional=True, **sizes)
+        self.attention = AdditiveAttention(
+            query_size=hidden_size, key_size=2 * hidden_size, alignment_size=alignment_size
+        )
+        self.reset_parameters(init_std)
+
+    def start(self, source: Tensor, mask: Tensor) -> DecoderState:
+        """s_0 = tanh(W_s h←_1): the backward unit has read the whole sentence when it reaches the first word."""
+        h = self.encoder(source, mask)  # (B, S, 2N)
+        s_0 = torch.tanh(self.w_s(h[:, 0, h.size(-1) // 2 :]))  # (B, N)
+        return DecoderState(h, self.attention.keys(h), self.c(h), mask, s_0.unsqueeze(1))
+
+    def unroll(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The loop over target words, fused; contexts for the read-out are one product afterwards."""
+        s, alpha = attentive_recurrence(
+            x, state.s[:, 0], state.keys, state.values, state.mask,
+            self.attention.w_a, self.attention.v_a, self.unit.u_gates[0], self.unit.u_candidate[0],
+        )  # fmt: skip
+        c = alpha.transpose(0, 1) @ state.annotations  # (B, T, 2N)
+        return s, c.transpose(0, 1), alpha
+
+    def align(self, state: DecoderState) -> Tensor:
+        """α_ij ∝ exp(v_aᵀ tanh(W_a s_{i-1} + U_a h_j))."""
+        return self.attention(state.s, state.keys, state.mask)
+
+
+class RNNencdec(EncoderDecoder):
+    """The baseline: one context vector, the last forward state of the encoder, for every word (sections 2.2, 4.2)."""
+
+    def __init__(self, *, init_std: float = 0.01, **sizes: Any) -> None:
+        super().__init__(bidirectional=False, **sizes)
+        self.reset_parameters(init_std)
+
+    def start(self, source: Tensor, mask: Tensor) -> DecoderState:
+        """s_0 = tanh(W_s c); the mask carries the state after the last word to the last position."""
+        c = self.encoder(source, mask)[:, -1:]  # (B, 1, N)
+        no_keys = c.new_empty(c.size(0), 1, 0)
+        return DecoderState(c, no_keys, self.c(c), mask[:, :1], torch.tanh(self.w_s(c)))
+
+    def unroll(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, Tensor | None]:
+        """With a constant context the decoder is a plain gated recurrence."""
+        x = (x + state.values[:, 0]).unsqueeze(1)  # (T, 1, B, 3N)
+        s_0 = state.s.transpose(0, 1)  # (1, B, N)
+        every_step = torch.ones(x.shape[:3], dtype=torch.bool, device=x.device)
+        s = torch.cat((s_0.unsqueeze(0), self.unit(x, s_0, every_step)[:-1]))  # (T, 1, B, N)
+        return s[:, 0], state.annotations.transpose(0, 1), None
+
+    def align(self, state: DecoderState) -> Tensor:
+        """There is one annotation, so all weight is on it."""
+        return state.s.new_ones(*state.s.shape[:2], 1)

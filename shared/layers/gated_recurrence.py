@@ -1,0 +1,176 @@
+"""The gated hidden unit of Cho et al. (2014) as Bahdanau et al. (2015) use it, over whole sequences.
+
+It is not ``torch.nn.GRU``: here the reset gate acts on the state *before* the recurrent product, and the update gate
+weighs the *new* candidate (Bahdanau et al., appendix A.1.1; the biases that the paper leaves out are in ``x``):
+
+    z = sigmoid(x_z + h U_z)    r = sigmoid(x_r + h U_r)    c = tanh(x_c + (r * h) U_c)    h' = (1 - z) * h + z * c
+
+Shape letters: D directions, B batch, T time steps, N state width.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def naive_gated_recurrence(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor) -> Tensor:
+    """The equations, step by step: the twin that :func:`gated_recurrence` is tested against.
+
+    Arguments, result and errors are those of :func:`gated_recurrence`.
+    """
+    h, states = initial, []
+    for t in range(x.size(0)):
+        candidate, gates = x[t].split((h.size(-1), 2 * h.size(-1)), dim=-1)
+        z, r = torch.sigmoid(gates + h @ u_gates).chunk(2, dim=-1)  # (D, B, N) each
+        c = torch.tanh(candidate + (r * h) @ u_candidate)  # (D, B, N)
+        h = torch.where(mask[t].unsqueeze(-1), (1 - z) * h + z * c, h)  # (D, B, N)
+        states.append(h)
+    return torch.stack(states)
+
+
+def gated_recurrence(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor) -> Tensor:
+    """Run the unit over every step of D independent sequences at once, with a hand-written backward pass.
+
+    Autograd over a step loop makes two weight-sized gradients a step and adds them up; here every step only stores
+    its gate gradients, and each weight gets its gradient from one product over all steps.
+
+    Args:
+        x: (T, D, B, 3N) input projections, in the order candidate, update, reset.
+        initial: (D, B, N) state before the first step.
+        u_gates: (D, N, 2N) recurrent weights U_z, U_r.
+        u_candidate: (D, N, N) recurrent weights U.
+        mask: (T, D, B) bool; where it is false the state is carried over unchanged.
+
+    Returns:
+        (T, D, B, N) the state after every step, in the weights' type: autocast does not reach into the loop.
+    """
+    with torch.autocast(x.device.type, enabled=False):
+        states: Tensor = _GatedRecurrence.apply(
+            x.to(u_gates.dtype), initial.to(u_gates.dtype), u_gates, u_candidate, mask
+        )
+    return states
+
+
+class _GatedRecurrence(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor
+    ) -> Tensor:
+        steps, n = x.size(0), initial.size(-1)
+        candidates = torch.empty_like(x[..., :n], memory_format=torch.contiguous_format)  # (T, D, B, N)
+        gates = torch.empty_like(x[..., n:], memory_format=torch.contiguous_format)  # (T, D, B, 2N)
+        states = x.new_empty(steps + 1, *initial.shape)  # (T+1, D, B, N), states[t] is before step t
+        reset_states = torch.empty_like(candidates)
+        states[0] = initial
+        update_mask = mask.unsqueeze(-1).to(x.dtype)  # (T, D, B, 1)
+        for t in range(steps):
+            h = states[t]
+            torch.baddbmm(x[t, ..., n:], h, u_gates, out=gates[t]).sigmoid_()
+            z, r = gates[t, ..., :n], gates[t, ..., n:]
+            z *= update_mask[t]
+            torch.mul(r, h, out=reset_states[t])
+            torch.baddbmm(x[t, ..., :n], reset_states[t], u_candidate, out=candidates[t]).tanh_()
+            torch.lerp(h, candidates[t], z, out=states[t + 1])
+        ctx.save_for_backward(candidates, gates, states, reset_states, u_gates, u_candidate)
+        return states[1:].clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
+        (d_states,) = grad_outputs
+        candidates, gates, states, reset_states, u_gates, u_candidate = ctx.saved_tensors
+        n = candidates.size(-1)
+        slopes = GateSlopes(candidates, gates, states[:-1])
+        d_x = torch.empty(*candidates.shape[:-1], 3 * n, dtype=candidates.dtype, device=candidates.device)
+        u_gates_t, u_candidate_t = u_gates.transpose(1, 2), u_candidate.transpose(1, 2)
+        d_h = torch.zeros_like(states[0])
+        for t in reversed(range(candidates.size(0))):
+            d_h = d_h + d_states[t]
+            d_reset_state = slopes.step_back(t, d_h, u_candidate_t, out=d_x[t])
+            d_h = slopes.carry(t, d_h, d_reset_state).baddbmm_(d_x[t, ..., n:], u_gates_t)
+        d_candidates, d_gates = d_x[..., :n], d_x[..., n:]
+        return (
+            d_x,
+            d_h,
+            torch.einsum("tdbi,tdbj->dij", states[:-1], d_gates),
+            torch.einsum("tdbi,tdbj->dij", reset_states, d_candidates),
+            None,
+        )
+
+
+class GateSlopes:
+    """Local derivatives of the unit at every step, computed in a few large products before the backward loop.
+
+    Args:
+        candidates: (T, …, N) values c.
+        gates: (T, …, 2N) values z (zero where masked) and r.
+        before: (T, …, N) the state each step started from.
+    """
+
+    def __init__(self, candidates: Tensor, gates: Tensor, before: Tensor) -> None:
+        z, r = gates.chunk(2, dim=-1)
+        self.keep = 1 - z
+        self.reset = r
+        self.to_candidate = z * (1 - candidates.square())
+        self.to_update = (candidates - before) * (z * self.keep)
+        self.to_reset = before * (r * (1 - r))
+
+    def step_back(self, t: int, d_h: Tensor, u_candidate_t: Tensor, *, out: Tensor) -> Tensor:
+        """Write the gradient of step t's pre-activations (candidate, update, reset) into ``out`` (…, 3N).
+
+        Returns:
+            (…, N) the gradient of r * h.
+        """
+        n = d_h.size(-1)
+        torch.mul(d_h, self.to_candidate[t], out=out[..., :n])
+        torch.mul(d_h, self.to_update[t], out=out[..., n : 2 * n])
+        d_reset_state = out[..., :n] @ u_candidate_t
+        torch.mul(d_reset_state, self.to_reset[t], out=out[..., 2 * n :])
+        return d_reset_state
+
+    def carry(self, t: int, d_h: Tensor, d_reset_state: Tensor) -> Tensor:
+        """The part of the previous state's gradient that flows through (1 - z) * h and r * h: (…, N), a new tensor."""
+        return (d_h * self.keep[t]).addcmul_(d_reset_state, self.reset[t])
+
+
+class GatedUnit(nn.Module):
+    """Weights of D gated units over inputs of one width; the recurrent matrices start random-orthogonal.
+
+    Args:
+        input_size: width M of an input.
+        hidden_size: width N of the state.
+        directions: D; 2 for a bidirectional encoder, whose second unit reads the sequence from its end.
+    """
+
+    def __init__(self, *, input_size: int, hidden_size: int, directions: int = 1) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.empty(directions, input_size, 3 * hidden_size))
+        self.b = nn.Parameter(torch.zeros(directions, 1, 3 * hidden_size))
+        self.u_gates = nn.Parameter(torch.empty(directions, hidden_size, 2 * hidden_size))
+        self.u_candidate = nn.Parameter(torch.empty(directions, hidden_size, hidden_size))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self, std: float = 0.01) -> None:
+        """W, W_z, W_r ~ N(0, std²); U, U_z, U_r random orthogonal, each on its own; biases 0 (appendix B.1)."""
+        self.w.normal_(std=std)
+        self.b.zero_()
+        for u_gates, u_candidate in zip(self.u_gates, self.u_candidate, strict=True):
+            for matrix in (*u_gates.chunk(2, dim=-1), u_candidate):
+                matrix.copy_(nn.init.orthogonal_(torch.empty_like(matrix, memory_format=torch.contiguous_format)))
+
+    def project(self, inputs: Tensor) -> Tensor:
+        """(D, L, M) or (L, M) inputs to their (D, L, 3N) projections, biases added; L is any flattened extent."""
+        return torch.baddbmm(self.b, inputs.expand(self.w.size(0), -1, -1), self.w)
+
+    def forward(self, projected: Tensor, initial: Tensor, mask: Tensor) -> Tensor:
+        """(T, D, B, 3N) projections, (D, B, N) initial states and (T, D, B) mask to the states (T, D, B, N)."""
+        return gated_recurrence(projected, initial, self.u_gates, self.u_candidate, mask)
+
+    def step(self, projected: Tensor, h: Tensor) -> Tensor:
+        """One step of a single direction: (…, 3N) and (…, N) to the next state (…, N)."""
+        candidate, gates = projected.split((h.size(-1), 2 * h.size(-1)), dim=-1)
+        z, r = torch.sigmoid(gates + h @ self.u_gates[0]).chunk(2, dim=-1)  # (…, N) each
+        return torch.lerp(h, torch.tanh(candidate + (r * h) @ self.u_candidate[0]), z)  # (…, N)
