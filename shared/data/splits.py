@@ -1,0 +1,161 @@
+"""Splits that share no sentence: segments, their normal form, deduplication, the files written."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from shared.errors import ReplicationError
+
+_WORD = re.compile(r"\w+")
+
+
+class Segment(NamedTuple):
+    """One aligned unit of a corpus: a verse, a paragraph or a sentence.
+
+    Attributes:
+        texts: one text per language, in the card's order; "" where a language lacks it.
+        key: where it comes from (``"43:3:16"``, ``"text/swriter/main.html#par_id1"``), if that is known.
+        links: gold alignment as 0-indexed ``"s-t"`` links separated by spaces, if there is one.
+    """
+
+    texts: tuple[str, ...]
+    key: str | None = None
+    links: str | None = None
+
+
+Corpus = Mapping[str, Iterable[Segment]]
+"""Split name to segments. A split may be an iterator: it is read once."""
+
+
+def normalise(text: str) -> str:
+    """Reduce a text to what makes two of them the same sentence: case-folded words without punctuation."""
+    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+def hashed_split(key: str, *, valid_percent: int = 4, test_percent: int = 4) -> str:
+    """Assign a document to train, valid or test by its name alone, so that new documents move no old one."""
+    bucket = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 100
+    if bucket < test_percent:
+        return "test"
+    return "valid" if bucket < test_percent + valid_percent else "train"
+
+
+def by_document(segments: Iterable[tuple[str, Segment]]) -> dict[str, list[Segment]]:
+    """Distribute (document, segment) pairs with `hashed_split`; a document is never torn apart."""
+    corpus: dict[str, list[Segment]] = {"train": [], "valid": [], "test": []}
+    for document, segment in segments:
+        corpus[hashed_split(document)].append(segment)
+    return corpus
+
+
+def write_corpus(corpus: Corpus, languages: Sequence[str], folder: Path) -> dict[str, int]:
+    """Write line-aligned ``<split>.<language>`` (and ``.key``, ``.align``), no sentence in two splits.
+
+    Test splits are written as they are. A segment of valid is dropped where one of its texts, in any
+    language, occurs in a test split; one of train, where it occurs in valid or test. Runs of white space,
+    among them the separators that Unicode counts as line ends, become one space.
+
+    Args:
+        corpus: split name (``train``, ``valid`` or ``test…``) to segments.
+        languages: file suffixes, in the order of `Segment.texts`.
+        folder: existing folder to write into.
+
+    Returns:
+        For each split the number of segments dropped.
+
+    Raises:
+        ReplicationError: a split is empty.
+    """
+    dropped: dict[str, int] = {}
+    forbidden: set[str] = set()
+    for group in _groups(corpus):
+        fresh: set[str] = set()
+        for split in group:
+            dropped[split] = _write_split(split, corpus[split], languages, folder, forbidden, fresh)
+        forbidden |= fresh
+    return {split: dropped[split] for split in corpus}
+
+
+def assert_disjoint(folder: Path, languages: Sequence[str], splits: Iterable[str]) -> None:
+    """Prove on the written files that train, valid and the test splits share no sentence in any language.
+
+    Raises:
+        ReplicationError: names the first sentence found in two of them, and the files.
+    """
+    home: dict[str, str] = {}
+    for group in _groups(splits):
+        names = [f"{split}.{language}" for split in group for language in languages]
+        found: dict[str, str] = {}
+        for name in names:
+            for line in read_lines(folder / name):
+                text = normalise(line)
+                if text in home:
+                    raise ReplicationError(
+                        f"{folder / name} shares {line!r} with {home[text]}; fetch it anew."
+                    )
+                # What train holds need not be remembered: nothing is compared with it afterwards.
+                if text and not name.startswith("train."):
+                    found[text] = name
+        home |= found
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    r"""Yield the lines of a UTF-8 file without their ``\n``; no other character ends a line."""
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield line.removesuffix("\n")
+
+
+def _groups(splits: Iterable[str]) -> list[list[str]]:
+    """Order splits by who gives way to whom: the test splits, then valid, then train."""
+    names = list(splits)
+    groups = [[name for name in names if name.startswith("test")], ["valid"], ["train"]]
+    return [[name for name in group if name in names] for group in groups]
+
+
+def _write_split(
+    split: str,
+    segments: Iterable[Segment],
+    languages: Sequence[str],
+    folder: Path,
+    forbidden: set[str],
+    fresh: set[str],
+) -> int:
+    """Write one split without ``forbidden`` sentences, add its own to ``fresh``, return how many it lost."""
+    written = dropped = 0
+    with ExitStack() as stack:
+
+        def create(suffix: str) -> TextIO:
+            path = folder / f"{split}.{suffix}"
+            return stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
+
+        files = [create(language) for language in languages]
+        extras: dict[str, TextIO] | None = None
+        for segment in segments:
+            if extras is None:
+                # Which extra files a corpus has shows in its first segment.
+                present = {"key": segment.key is not None, "align": segment.links is not None}
+                extras = {suffix: create(suffix) for suffix, there in present.items() if there}
+            texts = [" ".join(text.split()) for text in segment.texts]
+            normal = {normalise(text) for text in texts} - {""}
+            if normal & forbidden:
+                dropped += 1
+                continue
+            if split != "train":
+                fresh |= normal
+            for file, text in zip(files, texts, strict=True):
+                file.write(text + "\n")
+            for suffix, file in extras.items():
+                file.write(f"{segment.key if suffix == 'key' else segment.links}\n")
+            written += 1
+    if not written:
+        raise ReplicationError(
+            f"the split '{split}' came out empty; check the card's reader and its options."
+        )
+    return dropped

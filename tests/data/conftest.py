@@ -1,0 +1,87 @@
+"""A web server and stand-ins for the package managers' clients, for the tests of fetching."""
+
+import http.server
+import re
+import stat
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+
+class WebServer(http.server.ThreadingHTTPServer):
+    """Serves ``files`` (path to bytes) with ranges; can break off transfers.
+
+    Attributes:
+        cut_after: number of bytes after which each transfer breaks off, while there are any ``cuts`` left.
+        ranges: whether ranges are honoured.
+        requests: (path, Range header) of every request.
+    """
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.files, self.requests, self.cut_after, self.cuts, self.ranges = {}, [], 0, 0, True
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.server_address[1]}/{path}"
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        asked = self.headers.get("Range")
+        self.server.requests.append((self.path, asked))
+        content = self.server.files.get(self.path.lstrip("/"))
+        if content is None:
+            return self.send_error(404)
+        start = int(re.search(r"\d+", asked)[0]) if asked and self.server.ranges else 0
+        if start and start >= len(content):
+            return self.send_error(416)
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(content) - start))
+        self.end_headers()
+        if self.server.cuts:
+            self.server.cuts -= 1
+            self.wfile.write(content[start : start + self.server.cut_after])
+        else:
+            self.wfile.write(content[start:])
+        return None
+
+    def log_message(self, *_args):
+        pass
+
+
+@pytest.fixture
+def web():
+    server = WebServer()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def fake_client(tmp_path, monkeypatch):
+    """Put a Python script on an otherwise empty PATH under a client's name; its calls are logged.
+
+    Returns a function (name, body) -> Path of the log, one line of arguments a call.
+    """
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+    def make(name: str, body: str) -> Path:
+        log = tmp_path / f"{name}.log"
+        script = folder / name
+        script.write_text(
+            f"#!{sys.executable}\nimport pathlib, shutil, sys\n"
+            f"with open({str(log)!r}, 'a') as log: log.write(' '.join(sys.argv[1:]) + '\\n')\n{body}\n"
+        )
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        return log
+
+    return make

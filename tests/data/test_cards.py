@@ -1,0 +1,130 @@
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from shared.config import build
+from shared.data.cards import Card, load_card
+from shared.data.generated import TASKS
+from shared.data.readers import READERS
+from shared.errors import ReplicationError
+
+HASH = "0" * 64
+CARD = {
+    "id": "toy",
+    "title": "Toy",
+    "licence": "none",
+    "citation": "none",
+    "languages": {"en": "English", "fr": "French"},
+    "needs_bytes": 1000,
+    "sources": [
+        {"kind": "mirror", "folder": "toy"},
+        {"kind": "pip", "requirement": "toy==1.0", "sha256": HASH, "members": {"toy/a": "a"}},
+        {"kind": "npm", "package": "@toy/toy@1.0.0", "sha256": HASH, "members": {"package/a": "a"}},
+        {"kind": "apt", "packages": {"toy": {"usr/a": "a"}}},
+        {"kind": "web", "downloads": [{"url": "https://example.org/a.gz"}]},
+    ],
+    "raw": {"a": {"sha256": HASH}},
+    "reader": {"name": "parallel"},
+    "splits": {"train": "", "valid": "", "test": ""},
+    "traps": [],
+}
+SHIPPED = sorted(path.stem for path in (Path(__file__).parents[2] / "data").glob("*.yaml"))
+
+
+def changed(path, value):
+    card = copy.deepcopy(CARD)
+    *parents, last = path
+    place = card
+    for key in parents:
+        place = place[key]
+    place[last] = value
+    return card
+
+
+def test_the_cards_of_the_first_replication_are_there():
+    assert set(SHIPPED) >= {"bible", "generated_translation", "libreoffice_help", "multi30k", "wmt14_fr_en"}
+
+
+@pytest.mark.parametrize("dataset", SHIPPED)
+def test_every_shipped_card_is_complete(pytestconfig, dataset):
+    card = load_card(dataset, pytestconfig.rootpath / "data")
+    if card.reader is None:
+        assert card.sources[0].task in TASKS
+    else:
+        assert card.reader.name in READERS
+    pinned = all(pin.sha256 for pin in card.raw.values())
+    texts = {f"{split}.{language}" for split in card.splits for language in card.languages}
+    assert texts <= card.files.keys() or not pinned
+    assert all([card.title, card.licence, card.citation, card.traps])
+
+
+def test_the_example_card_is_right():
+    assert build(Card, CARD, where="toy").id == "toy"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (["langauges"], {}, "unknown key 'langauges' .did you mean 'languages'"),
+        (["sources", 1, "requirment"], "x", "did you mean 'requirement'"),
+        (["sources", 1, "requirement"], "toy>=1.0", "requirement"),
+        (["sources", 1, "requirement"], "toy==1.0 --index-url=evil", "requirement"),
+        (["sources", 1, "members"], {"toy/a": "../a"}, "not a path inside a folder"),
+        (["sources", 1, "members"], {"/toy/a": "a"}, "not a path inside a folder"),
+        (["sources", 1, "sha256"], "abc", "sha256"),
+        (["sources", 2, "package"], "toy", "package"),
+        (["sources", 3, "packages"], {"--option": {"usr/a": "a"}}, "packages"),
+        (["sources", 4, "downloads", 0, "url"], "file:///etc/passwd", "url"),
+        (["sources", 4, "downloads", 0, "url"], "https://example.org/b", "web source does not provide .* a"),
+        (["sources", 0, "kind"], "ftp", "sources"),
+        (["raw", "a"], {"sha256": None}, "null and the reason"),
+        (["raw", "a"], {"sha256": HASH, "unverified": "why"}, "null and the reason"),
+        (["raw"], {}, "'raw' and 'reader' are needed"),
+        (["splits"], {"train": "", "test": ""}, "'valid'"),
+        (["splits", "dev"], "", "splits"),
+        (["id"], "../toy", "id"),
+        (["needs_bytes"], 0, "needs_bytes"),
+        (
+            ["sources", 0],
+            {"kind": "generated", "task": "t", "parameters": {}},
+            "generated data set has this one",
+        ),
+    ],
+)
+def test_a_wrong_card_is_refused_with_the_key_named(path, value, message):
+    with pytest.raises(ReplicationError, match=message):
+        build(Card, changed(path, value), where="toy")
+
+
+def test_prose_and_sources_do_not_change_the_fingerprint_but_pins_and_order_do():
+    base = build(Card, CARD, where="toy").fingerprint
+    same = [
+        (["traps"], ["new"]),
+        (["title"], "New"),
+        (["splits", "test"], "prose"),
+        (["sources"], CARD["sources"][:1]),
+    ]
+    for path, value in same:
+        assert build(Card, changed(path, value), where="toy").fingerprint == base
+    different = [
+        (["raw", "a", "sha256"], "1" * 64),
+        (["reader", "options"], {"x": 1}),
+        (["files"], {"train.en": HASH}),
+        (["languages"], {"fr": "French", "en": "English"}),
+    ]
+    for path, value in different:
+        assert build(Card, changed(path, value), where="toy").fingerprint != base
+
+
+def test_an_unknown_data_set_is_named_with_the_known_ones(tmp_path):
+    (tmp_path / "toy.yaml").write_text(yaml.safe_dump(CARD))
+    with pytest.raises(ReplicationError, match=r"no card .*tyo\.yaml; known data sets: toy"):
+        load_card("tyo", tmp_path)
+
+
+def test_a_card_under_another_name_is_refused(tmp_path):
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(CARD))
+    with pytest.raises(ReplicationError, match="'id' is 'toy', but the file's name says 'other'"):
+        load_card("other", tmp_path)

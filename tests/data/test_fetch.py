@@ -1,0 +1,301 @@
+import hashlib
+import io
+import json
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import yaml
+from rich.console import Console
+
+from shared.data import fetch as fetching
+from shared.data.fetch import MANIFEST, fetch, verify
+from shared.errors import ReplicationError
+
+RAW = {
+    f"{split}.{language}": "".join(f"{language} {split} {i}\n" for i in range(count))
+    for split, count in (("train", 30), ("val", 5), ("test", 5))
+    for language in ("en", "fr")
+}
+OTHER = "autre\n" * 5
+LEAK = "EN test 0!\n"  # a sentence of test, written otherwise, in train
+RAW["train.en"] += LEAK
+RAW["train.fr"] += "fr train 30\n"
+
+
+def sha256(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write_card(root, **changes):
+    card = {
+        "id": "toy",
+        "title": "Toy",
+        "licence": "none",
+        "citation": "none",
+        "languages": {"en": "English", "fr": "French"},
+        "needs_bytes": 100_000,
+        "sources": [{"kind": "mirror", "folder": "toy"}],
+        "raw": {name: {"sha256": sha256(text)} for name, text in RAW.items()},
+        "reader": {
+            "name": "parallel",
+            "options": {
+                "parts": {
+                    split: [{"en": f"{name}.en", "fr": f"{name}.fr"}]
+                    for split, name in (("train", "train"), ("valid", "val"), ("test", "test"))
+                }
+            },
+        },
+        "splits": {"train": "", "valid": "", "test": ""},
+        "files": {"valid.en": sha256(RAW["val.en"])},
+        "traps": [],
+    } | changes
+    (root / "toy.yaml").write_text(yaml.safe_dump(card))
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.delenv("REPLICATIONS_MIRROR", raising=False)
+    (tmp_path / "data").mkdir()
+    write_card(tmp_path / "data")
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    folder = tmp_path / "mirror/toy"
+    folder.mkdir(parents=True)
+    for name, text in RAW.items():
+        (folder / name).write_text(text)
+    return tmp_path / "mirror"
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_data_set_arrives_whole_verified_and_without_leaks(root, mirror):
+    manifest = fetch("toy", root=root, mirror=mirror)
+    assert manifest.source == "mirror toy"
+    assert manifest.dropped == {"train": 1, "valid": 0, "test": 0}
+    assert manifest.files["train.en"].lines == manifest.files["train.fr"].lines == 30
+    assert (root / "toy/train.en").read_text() == RAW["train.en"].removesuffix(LEAK)
+    assert manifest.raw == {name: sha256(text) for name, text in RAW.items()}
+    assert verify("toy", root=root) == manifest
+    stored = json.loads((root / "toy" / MANIFEST).read_text())
+    assert stored == json.loads(manifest.model_dump_json())
+    assert names(root / "toy") == sorted([*manifest.files, MANIFEST])
+
+
+def test_nothing_but_the_data_and_the_lock_is_left(root, mirror):
+    fetch("toy", root=root, mirror=mirror)
+    assert names(root) == [".locks", "toy", "toy.yaml"]
+
+
+def test_a_second_fetch_touches_nothing_and_needs_no_source(root, mirror):
+    first = fetch("toy", root=root, mirror=mirror)
+    before = {path: path.stat().st_mtime_ns for path in (root / "toy").iterdir()}
+    shutil.rmtree(mirror)
+    assert fetch("toy", root=root) == first
+    assert {path: path.stat().st_mtime_ns for path in (root / "toy").iterdir()} == before
+
+
+def test_the_mirror_may_come_from_the_environment(root, mirror, monkeypatch):
+    monkeypatch.setenv("REPLICATIONS_MIRROR", str(mirror))
+    assert fetch("toy", root=root).source == "mirror toy"
+
+
+@pytest.mark.parametrize("damage", ["missing", "shorter", "manifest"])
+def test_damaged_data_is_fetched_anew(root, mirror, damage):
+    first = fetch("toy", root=root, mirror=mirror)
+    if damage == "missing":
+        (root / "toy/test.fr").unlink()
+    elif damage == "shorter":
+        (root / "toy/test.fr").write_text("x")
+    else:
+        (root / "toy" / MANIFEST).write_text("{")
+    assert fetch("toy", root=root, mirror=mirror) == first
+    assert verify("toy", root=root) == first
+
+
+def test_verify_finds_what_sizes_do_not_show(root, mirror):
+    fetch("toy", root=root, mirror=mirror)
+    content = (root / "toy/test.fr").read_bytes()
+    (root / "toy/test.fr").write_bytes(content.swapcase())
+    fetch("toy", root=root)
+    with pytest.raises(ReplicationError, match=r"test\.fr is missing or has changed; delete"):
+        verify("toy", root=root)
+
+
+def test_verify_refuses_what_was_never_fetched_or_belongs_to_another_card(root, mirror):
+    with pytest.raises(ReplicationError, match="fetch 'toy' first"):
+        verify("toy", root=root)
+    fetch("toy", root=root, mirror=mirror)
+    write_card(root, files={})
+    with pytest.raises(ReplicationError, match="fetch 'toy' first"):
+        verify("toy", root=root)
+
+
+def test_a_changed_card_fetches_anew_and_changed_prose_does_not(root, mirror):
+    first = fetch("toy", root=root, mirror=mirror)
+    write_card(root, title="Another title")
+    assert fetch("toy", root=root) == first
+    write_card(root, files={})
+    assert fetch("toy", root=root, mirror=mirror).card_sha256 != first.card_sha256
+
+
+def test_the_sources_are_tried_in_their_order(root, mirror, web):
+    web.files = {name: text.encode() for name, text in RAW.items()}
+    downloads = [{"url": web.url(name), "sha256": sha256(text)} for name, text in RAW.items()]
+    write_card(root, sources=[{"kind": "mirror", "folder": "toy"}, {"kind": "web", "downloads": downloads}])
+    assert fetch("toy", root=root, mirror=mirror).source == "mirror toy"
+    shutil.rmtree(root / "toy")
+    (mirror / "toy/val.fr").write_text("something else\n")
+    manifest = fetch("toy", root=root, mirror=mirror)
+    assert manifest.source.startswith("web http://127.0.0.1")
+    assert verify("toy", root=root) == manifest
+
+
+def test_if_every_source_fails_one_error_lists_them_all_with_reasons(root, web, fake_client):
+    fake_client("something-else", "")
+    sources = [
+        {"kind": "mirror", "folder": "toy"},
+        {"kind": "npm", "package": "toy@1.0.0", "sha256": "0" * 64, "members": {n: n for n in RAW}},
+        {"kind": "apt", "packages": {"toy": {n: n for n in RAW}}},
+        {"kind": "web", "downloads": [{"url": web.url(name)} for name in RAW]},
+    ]
+    write_card(root, sources=sources)
+    with pytest.raises(ReplicationError) as failure:
+        fetch("toy", root=root)
+    lines = str(failure.value).splitlines()
+    assert lines[0] == "no source could provide the data set 'toy':"
+    assert lines[1] == "  mirror toy: no mirror is set ($REPLICATIONS_MIRROR)"
+    assert lines[2] == "  npm toy@1.0.0: npm is not installed"
+    assert lines[3].startswith("  apt toy: apt-get is not installed")
+    assert lines[4].startswith("  web http://127.0.0.1")
+    assert "the server says 404" in lines[4]
+    assert "set REPLICATIONS_MIRROR" in lines[5]
+    assert not (root / "toy").exists()
+
+
+def test_wrong_raw_data_is_refused_with_how_to_accept_it(root, mirror):
+    (mirror / "toy/val.fr").write_text(OTHER)
+    with pytest.raises(ReplicationError, match=rf"sha256 of val\.fr is {sha256(OTHER)}.*also_accepted"):
+        fetch("toy", root=root, mirror=mirror)
+    raw = {name: {"sha256": sha256(text)} for name, text in RAW.items()}
+    raw["val.fr"]["also_accepted"] = [sha256(OTHER)]
+    # Its 'files' are of the pinned version, so they are not compared.
+    write_card(root, raw=raw, files={"valid.fr": "0" * 64})
+    manifest = fetch("toy", root=root, mirror=mirror)
+    assert manifest.raw["val.fr"] == sha256(OTHER)
+
+
+def test_without_a_published_hash_the_first_one_must_stay_the_same(root, mirror):
+    raw = {name: {"sha256": None, "unverified": "never published"} for name in RAW}
+    write_card(root, raw=raw, files={})
+    first = fetch("toy", root=root, mirror=mirror)
+    (root / "toy/train.en").unlink()
+    (mirror / "toy/val.fr").write_text(OTHER)
+    with pytest.raises(ReplicationError, match="delete the old data"):
+        fetch("toy", root=root, mirror=mirror)
+    (mirror / "toy/val.fr").write_text(RAW["val.fr"])
+    assert fetch("toy", root=root, mirror=mirror) == first
+
+
+def test_a_reader_that_writes_something_else_than_the_card_says_is_noticed(root, mirror):
+    write_card(root, files={"valid.en": "0" * 64})
+    with pytest.raises(ReplicationError, match=r"valid\.en came out with the sha256"):
+        fetch("toy", root=root, mirror=mirror)
+    write_card(root, files={"valid.de": "0" * 64})
+    with pytest.raises(ReplicationError, match=r"wrote no file valid\.de"):
+        fetch("toy", root=root, mirror=mirror)
+    assert names(root) == [".locks", "toy.yaml"] or names(root) == [".locks", "toy.downloads", "toy.yaml"]
+
+
+def test_a_full_disk_is_noticed_before_anything_starts(root, mirror):
+    write_card(root, needs_bytes=10**18)
+    with pytest.raises(ReplicationError, match=r"needs 1000000000\.0 GB of free disk.*make room"):
+        fetch("toy", root=root, mirror=mirror)
+    assert names(root) == [".locks", "toy.yaml"]
+
+
+@pytest.mark.parametrize("step", ["obtain", "write_corpus", "assert_disjoint", "_put_in_place"])
+def test_an_interruption_leaves_nothing_that_could_be_taken_for_whole(root, mirror, monkeypatch, step):
+    first = fetch("toy", root=root, mirror=mirror)
+    (root / "toy/test.fr").unlink()
+    left = names(root / "toy")
+
+    def interrupt(*_args, **_options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fetching, step, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fetch("toy", root=root, mirror=mirror)
+    assert names(root / "toy") == left
+    assert not list(root.glob("toy.partial-*"))
+    assert fetch("toy", root=root, mirror=mirror) == first
+
+
+def test_a_killed_fetch_leaves_only_leftovers_that_the_next_one_removes(root, mirror):
+    child = os.fork()
+    if child == 0:
+        fetching.write_corpus = lambda *_: os.kill(os.getpid(), 9)
+        fetch("toy", root=root, mirror=mirror, console=Console(file=io.StringIO()))
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 9
+    assert (root / f"toy.partial-{child}").is_dir()
+    assert not (root / "toy").exists()
+    fetch("toy", root=root, mirror=mirror)
+    assert names(root) == [".locks", "toy", "toy.yaml"]
+
+
+def test_two_fetches_at_once_download_once(root, web):
+    web.files = {name: text.encode() for name, text in RAW.items()}
+    downloads = [{"url": web.url(name), "sha256": sha256(text)} for name, text in RAW.items()]
+    write_card(root, sources=[{"kind": "web", "downloads": downloads}])
+    with ThreadPoolExecutor(4) as pool:
+        consoles = [Console(file=io.StringIO()) for _ in range(4)]
+        manifests = list(pool.map(lambda console: fetch("toy", root=root, console=console), consoles))
+    assert all(manifest == manifests[0] for manifest in manifests)
+    assert len(web.requests) == len(RAW)
+    assert any("another process is fetching it" in console.file.getvalue() for console in consoles)
+
+
+def test_a_download_that_broke_off_is_continued_by_the_next_fetch(root, web):
+    web.files = {name: text.encode() for name, text in RAW.items()}
+    web.files["train.en"] = b"a long line " * 27_000 + web.files["train.en"]
+    raw = {name: {"sha256": hashlib.sha256(content).hexdigest()} for name, content in web.files.items()}
+    downloads = [{"url": web.url(name)} for name in sorted(RAW, reverse=True)]
+    write_card(
+        root, raw=raw, sources=[{"kind": "web", "downloads": downloads}], needs_bytes=1_000_000, files={}
+    )
+    # Three short files arrive whole; then every attempt at the long one breaks off.
+    web.cuts, web.cut_after = 6, 1 << 16
+    with pytest.raises(ReplicationError, match=r"train\.en: the transfer broke off"):
+        fetch("toy", root=root)
+    assert (root / "toy.downloads/train.en.part").stat().st_size == 3 << 16
+    asked = len(web.requests)
+    fetch("toy", root=root)
+    assert [path for path, _ in web.requests[asked:]] == ["/train.en", "/test.fr", "/test.en"]
+    assert web.requests[asked][1] == f"bytes={3 << 16}-"
+
+
+def test_a_generated_data_set_needs_no_source_but_its_program(root):
+    parameters = {
+        "seed": 1,
+        "nouns": 9,
+        "adjectives": 9,
+        "others": 9,
+        "splits": {s: {"buckets": [[3, 5]], "per_bucket": 20} for s in ("test", "valid", "train")},
+    }
+    source = {"kind": "generated", "task": "adjacent_swap", "parameters": parameters}
+    languages = {"source": "s", "target": "t"}
+    write_card(root, sources=[source], raw={}, reader=None, files={}, languages=languages)
+    manifest = fetch("toy", root=root)
+    assert manifest.source == "generated adjacent_swap"
+    assert manifest.files["test.align"].lines == 20
+    source["parameters"]["seed"] = 2
+    write_card(root, sources=[source], raw={}, reader=None, files={}, languages=languages)
+    assert fetch("toy", root=root).files != manifest.files

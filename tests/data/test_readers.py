@@ -1,0 +1,323 @@
+import html
+import io
+import os
+import sqlite3
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from test_archives import make_tar
+
+from shared.data.cards import load_card
+from shared.data.fetch import MANIFEST, fetch, verify
+from shared.data.readers import bible, html_help, parallel, read
+from shared.data.splits import assert_disjoint, read_lines
+from shared.errors import ReplicationError
+
+PSALM, GENESIS, JOB, ACTS = (19, 3, 1), (1, 1, 2), (18, 42, 17), (44, 15, 17)
+TITLED_BASIC = (
+    "To the chief music-maker. A Psalm. Of David. When Nathan the prophet came to him. Have pity on me."
+)
+
+
+@pytest.mark.parametrize(
+    ("language", "verse", "text", "expected"),
+    [
+        ("fr", PSALM, "(3:1) Psaume de David. (3:2) O Éternel! -Pause.", "O Éternel! Pause."),
+        ("fr", (19, 3, 2), "(3:3) Combien qui disent", "Combien qui disent"),
+        ("fr", (3, 6, 2), "(5:21 Lorsque quelqu'un", "Lorsque quelqu'un"),
+        ("fr", (44, 20, 1), "(19:40b) Après", "Après"),
+        ("fr", (19, 24, 1), "(24:1) Psaume de David. La terre", "La terre"),
+        (
+            "fr",
+            (19, 51, 1),
+            "(51:1) Au chef. (51:2) Lorsque Nathan vint. (51:3) O Dieu! (oui)",
+            "O Dieu! (oui)",
+        ),
+        ("fr", (19, 122, 1), "Cantique des degrés. De David. Je suis", "Je suis"),
+        ("fr", (19, 13, 1), "(13:1) Au chef des chantres. Psaume de David.", ""),
+        ("de", PSALM, "(Ein Psalm von David.) Jehova! wie viele (Sela.)", "Jehova! wie viele (Sela.)"),
+        ("de", GENESIS, "[Und] er sprach: (denn so) -", "Und er sprach: (denn so)"),
+        ("de", GENESIS, "auf ewig. * * *", "auf ewig."),
+        ("de", GENESIS, "(*)", ""),
+        ("es", PSALM, "Salmo de David. \u00adOH Jehová, cuánto", "Oh Jehová, cuánto"),
+        ("es", PSALM, "Salmo: de David. ¿POR qué estás", "¿Por qué estás"),
+        ("es", PSALM, "Salmo de David. A TI, oh Jehová", "A ti, oh Jehová"),
+        ("es", PSALM, "JEHOVA es mi pastor", "Jehová es mi pastor"),
+        ("es", GENESIS, "\t Y DESPUÉS movió", "Y después movió"),
+        ("en_web", GENESIS, "God`s first -[fruits] [by them]", "God's first fruits by them"),
+        ("en_web", JOB, "full of days. BOOK I Psalm 1", "full of days."),
+        ("en_web", JOB, "forever. Psalm 31 For the Chief Musician.", "forever."),
+        ("en_basic", PSALM, TITLED_BASIC, "Have pity on me."),
+        ("en_basic", PSALM, "To the chief music-maker. Of David. When I was waiting.", "When I was waiting."),
+        ("en_basic", (19, 119, 1), "ALEPH Happy are they", "Happy are they"),
+        ("en_basic", GENESIS, "...", ""),
+        ("en_basic", GENESIS, "(8:1)", ""),
+        ("fr_darby", ACTS, "qui fait ces choses» [Amos 9:11-12]", "qui fait ces choses»"),
+        ("fr_darby", ACTS, "1 Et le #Dieu dit : — l’Éternel ! —", "Et le Dieu dit: — l'Éternel!"),
+        (
+            "en",
+            PSALM,
+            "LORD, how are they (increased) that trouble me!",
+            "LORD, how are they (increased) that trouble me!",
+        ),
+    ],
+)
+def test_a_verse_is_freed_of_what_is_not_the_verse(language, verse, text, expected):
+    assert bible.clean(text, language, verse) == expected
+
+
+@given(text=st.text(), language=st.sampled_from(["en", "en_web", "en_basic", "fr", "fr_darby", "de", "es"]))
+def test_a_cleaned_verse_is_one_trimmed_line_with_letters_or_empty(text, language):
+    cleaned = bible.clean(text, language, PSALM)
+    assert cleaned == " ".join(cleaned.split())
+    assert not cleaned or any(character.isalpha() for character in cleaned)
+
+
+def make_bible(folder, keys=("k", "l"), verses=3):
+    connection = sqlite3.connect(folder / "bible.db")
+    columns = "bbName TEXT, bNumber INTEGER, cNumber INTEGER, vNumber INTEGER, vText TEXT"
+    connection.execute(f"CREATE TABLE bible ({columns})")
+    rows = [
+        (key, 1, chapter, verse, f"{key} text {chapter} {verse}")
+        for key in keys
+        for chapter in range(200, 0, -1)
+        for verse in range(1, verses + 1)
+    ]
+    connection.executemany("INSERT INTO bible VALUES (?, ?, ?, ?, ?)", rows)
+    connection.commit()
+    return connection
+
+
+def test_a_chapter_is_in_one_split_and_verses_are_in_order(tmp_path):
+    make_bible(tmp_path).close()
+    corpus = read("bible", tmp_path, ["en", "fr"], {"translations": {"en": "k", "fr": "l"}})
+    homes = {}
+    for split, segments in corpus.items():
+        keys = [tuple(map(int, segment.key.split(":"))) for segment in segments]
+        assert keys == sorted(keys)
+        for _, chapter, _ in keys:
+            assert homes.setdefault(chapter, split) == split
+        for segment in segments:
+            _, chapter, verse = segment.key.split(":")
+            assert segment.texts == (f"k text {chapter} {verse}", f"l text {chapter} {verse}")
+    assert sum(len(segments) for segments in corpus.values()) == 600
+
+
+def test_translations_with_different_verses_or_no_database_are_refused(tmp_path):
+    connection = make_bible(tmp_path)
+    connection.execute("DELETE FROM bible WHERE bbName = 'l' AND cNumber = 7 AND vNumber = 1")
+    connection.commit()
+    connection.close()
+    options = {"translations": {"en": "k", "fr": "l"}}
+    with pytest.raises(ReplicationError, match="do not have the same verses"):
+        bible.read(tmp_path, ["en", "fr"], options)
+    with pytest.raises(ReplicationError, match="no translation for the language 'de'"):
+        bible.read(tmp_path, ["en", "de"], options)
+    (tmp_path / "bible.db").write_bytes(b"not a database" * 100)
+    with pytest.raises(ReplicationError, match=r"bible\.db cannot be read"):
+        bible.read(tmp_path, ["en", "fr"], options)
+
+
+def page(**paragraphs):
+    body = "".join(f'<p id="{key}" class="paragraph">{text}</p>\n' for key, text in paragraphs.items())
+    return f"<!DOCTYPE html><html><body><p>no id</p>{body}</body></html>"
+
+
+SWITCH = (
+    '<span id="s" class="switchinline"> <span hidden="true" id="MACx" class="MAC">'
+    '<span class="emph">Cmd</span></span>'
+    '<span hidden="true" id="{other}x">Ctrl</span></span>'
+)
+
+
+def write_help(folder, language, **pages):
+    for name, content in pages.items():
+        path = folder / language / "swriter" / f"{name}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+
+
+def test_a_help_page_gives_its_paragraphs_with_the_default_alternative(tmp_path):
+    content = page(
+        par_id1=f"Press {SWITCH.format(other='default')}+Z &amp;\n <a href='x'>see</a><br>there.",
+        par_id2=SWITCH.format(other="WRITER"),
+        par_id3="a <span>b <span>c</span></span> d",
+        other="not a paragraph of the text",
+    )
+    write_help(tmp_path, "en", one=content + '<h2 id="hd_id4">Title</h2><p id="par_id1">again</p>')
+    assert html_help.parse(tmp_path / "en/swriter/one.html") == {
+        "par_id1": "Press Ctrl+Z & see there.",
+        "par_id2": "Cmd",
+        "par_id3": "a b c d",
+        "hd_id4": "Title",
+    }
+    assert html_help.parse(tmp_path / "en/swriter/none.html") == {}
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs", "Cc"])), cut=st.integers(0, 200))
+def test_any_text_survives_the_page_and_a_cut_page_does_not_raise(tmp_path_factory, text, cut):
+    path = tmp_path_factory.mktemp("page") / "x.html"
+    content = page(par_id1=html.escape(text), par_id2="end")
+    path.write_text(content, encoding="utf-8")
+    assert html_help.parse(path) == {"par_id1": " ".join(text.split()), "par_id2": "end"}
+    path.write_text(content[:cut], encoding="utf-8")
+    assert set(html_help.parse(path)) <= {"par_id1", "par_id2"}
+
+
+def test_help_pages_align_by_id_without_repetitions_and_untranslated_text(tmp_path):
+    write_help(
+        tmp_path,
+        "en",
+        a=page(par_id1="One", par_id2="Two", par_id3="=SUM(A1)", par_id4="123"),
+        b=page(par_id9="One"),
+    )
+    write_help(
+        tmp_path, "de", a=page(par_id2="Zwei", par_id1="Eins", par_id3="=SUM(A1)"), b=page(par_id9="Eins")
+    )
+    write_help(
+        tmp_path,
+        "fr",
+        a=page(par_id1="Un", par_id2="two", par_id3="=SUM(A1)", par_id4="456"),
+        b=page(par_id9="Un"),
+    )
+    corpus = read("html_help", tmp_path, ["de", "en", "fr"], {"original": "en"})
+    segments = [segment for split in corpus.values() for segment in split]
+    assert [(s.key, s.texts) for s in segments] == [
+        ("swriter/a.html#par_id1", ("Eins", "One", "Un")),
+        ("swriter/a.html#par_id2", ("Zwei", "Two", "")),
+    ]
+
+
+def test_wrong_help_pages_are_refused(tmp_path):
+    write_help(tmp_path, "en", a=page(par_id1="One"))
+    with pytest.raises(ReplicationError, match="help pages of the language 'de' are missing"):
+        html_help.read(tmp_path, ["en", "de"], {"original": "en"})
+    with pytest.raises(ReplicationError, match="needs the original language 'es'"):
+        html_help.read(tmp_path, ["en", "de"], {"original": "es"})
+    (tmp_path / "en/swriter/a.html").write_bytes(b"\xff\xfe")
+    with pytest.raises(ReplicationError, match="is not UTF-8"):
+        html_help.parse(tmp_path / "en/swriter/a.html")
+
+
+def options(**parts):
+    return {"parts": {split: [{"en": f"{name}.en", "fr": f"{name}.fr"}] for split, name in parts.items()}}
+
+
+def test_parallel_files_must_match(tmp_path):
+    (tmp_path / "a.en").write_text("one\ntwo\n")
+    (tmp_path / "a.fr").write_text("un\n")
+    with pytest.raises(ReplicationError, match=r"a\.en and a\.fr do not have equally many segments"):
+        list(parallel.read(tmp_path, ["en", "fr"], options(train="a"))["train"])
+    (tmp_path / "a.fr").write_bytes(b"un\n\xff\n")
+    with pytest.raises(ReplicationError, match=r"a\.en or a\.fr is not UTF-8"):
+        list(parallel.read(tmp_path, ["en", "fr"], options(train="a"))["train"])
+    with pytest.raises(ReplicationError, match="a part of 'train' does not have just en, de"):
+        parallel.read(tmp_path, ["en", "de"], options(train="a"))
+
+
+def test_an_unknown_reader_is_named_with_the_known_ones(tmp_path):
+    with pytest.raises(
+        ReplicationError, match="no reader 'bibel'; known readers: bible, html_help, parallel"
+    ):
+        read("bibel", tmp_path, ["en"], {})
+
+
+def sgm(*segments):
+    lines = "\n".join(f'<seg id="{i}">{html.escape(text)}</seg>' for i, text in enumerate(segments, 1))
+    return f'<srcset setid="x">\n<doc docid="a">\n<hl>\n{lines}\n</hl>\n</doc>\n</srcset>\n'.encode()
+
+
+def test_wmt14_is_read_from_archives_of_the_official_layout(pytestconfig, tmp_path, web):
+    """The shipped card with its hashes taken out and its addresses turned to small archives of its layout."""
+    card = yaml.safe_load((pytestconfig.rootpath / "data/wmt14_fr_en.yaml").read_text(encoding="utf-8"))
+    for download in card["sources"][0]["downloads"]:
+        name = download["url"].rpartition("/")[2]
+        contents = {}
+        for member, raw in download["members"].items():
+            language = "fr" if ".fr" in raw else "en"
+            stem = raw.split(".")[0]
+            lines = [f"{language} {stem} one & two", f"{language} {stem} three", f"EN newstest2014, {stem}"]
+            if stem == "commoncrawl":
+                lines[1] = lines[1] if language == "en" else ""  # no translation
+                lines[2] = f"«{language}» newstest2014 THREE!"  # also in test
+            content = sgm(*lines) if raw.endswith(".sgm") else "".join(line + "\n" for line in lines).encode()
+            contents[member] = packed(content) if member.endswith(".gz") else content
+        contents["unwanted/europarl-v7.de-en.de"] = b"deutsch\n"
+        path = make_tar(tmp_path / name, contents, "w" if name.endswith(".tar") else "w:gz")
+        web.files[name] = path.read_bytes()
+        download.pop("sha256", None), download.pop("bytes", None)
+        download["url"] = web.url(name)
+    card["needs_bytes"] = 1_000_000
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/wmt14_fr_en.yaml").write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
+    manifest = fetch("wmt14_fr_en", root=tmp_path / "data", console=Console(file=io.StringIO()))
+    assert manifest.dropped == {"train": 1, "valid": 0, "test": 0}
+    folder = tmp_path / "data/wmt14_fr_en"
+    assert next(read_lines(folder / "test.fr")) == "fr newstest2014 one & two"
+    assert list(read_lines(folder / "valid.en"))[3] == "en newstest2013 one & two"
+    train = list(zip(read_lines(folder / "train.en"), read_lines(folder / "train.fr"), strict=True))
+    assert len(train) == 13
+    assert train[6] == ("en commoncrawl one & two", "fr commoncrawl one & two")
+    assert train[-3] == ("en giga-fren one & two", "fr giga-fren one & two")
+
+
+def packed(content):
+    import gzip
+
+    return gzip.compress(content)
+
+
+REAL = {"bible": 30_000, "libreoffice_help": 30_000, "multi30k": 28_000, "generated_translation": 60_000}
+
+
+def check_real(dataset, root):
+    """Prove the promises of a card on the real files."""
+    card, manifest = load_card(dataset, root), verify(dataset, root=root)
+    assert_disjoint(root / dataset, list(card.languages), card.splits)
+    for split in card.splits:
+        counts = {manifest.files[f"{split}.{language}"].lines for language in card.languages}
+        assert len(counts) == 1
+    keys = [set(read_lines(root / dataset / f"{s}.key")) for s in card.splits if f"{s}.key" in manifest.files]
+    assert not keys or len(set.union(*keys)) == sum(map(len, keys))
+    documents = [{key.rpartition("#" if "#" in key else ":")[0] for key in split} for split in keys]
+    assert not documents or len(set.union(*documents)) == sum(map(len, documents))
+    return manifest
+
+
+@pytest.mark.parametrize("dataset", REAL)
+def test_the_fetched_data_is_what_its_card_says(pytestconfig, dataset):
+    root = pytestconfig.rootpath / "data"
+    if not (root / dataset / MANIFEST).is_file():
+        pytest.skip(f"{dataset} has not been fetched")
+    check_real(dataset, root)
+
+
+def fetch_real(pytestconfig, tmp_path, dataset):
+    card = (pytestconfig.rootpath / f"data/{dataset}.yaml").read_text(encoding="utf-8")
+    (tmp_path / f"{dataset}.yaml").write_text(card, encoding="utf-8")
+    fetch(dataset, root=tmp_path)
+    manifest = check_real(dataset, tmp_path)
+    assert (
+        manifest.files[next(n for n in manifest.files if n.startswith("train."))].lines > REAL[dataset] * 0.9
+    )
+    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card(
+        dataset, tmp_path
+    ).files
+
+
+@pytest.mark.registry
+@pytest.mark.parametrize("dataset", ["bible", "libreoffice_help"])
+def test_the_registries_give_what_the_card_says(pytestconfig, tmp_path, dataset):
+    fetch_real(pytestconfig, tmp_path, dataset)
+
+
+@pytest.mark.skipif(not os.environ.get("REPLICATIONS_MIRROR"), reason="REPLICATIONS_MIRROR is not set")
+def test_the_mirror_gives_what_the_card_says(pytestconfig, tmp_path):
+    fetch_real(pytestconfig, tmp_path, "multi30k")
+
+
+def test_the_generated_data_is_the_same_bytes_on_every_machine(pytestconfig, tmp_path):
+    fetch_real(pytestconfig, tmp_path, "generated_translation")

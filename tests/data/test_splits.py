@@ -1,0 +1,115 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.data.splits import (
+    Segment,
+    assert_disjoint,
+    by_document,
+    hashed_split,
+    normalise,
+    read_lines,
+    write_corpus,
+)
+from shared.errors import ReplicationError
+
+LANGUAGES = ["en", "fr"]
+words = st.sampled_from(["a", "A", "b", "B!", "c", "«c»", "", "\u2028", "é", "e\u0301"])
+texts = st.lists(words, max_size=3).map(" ".join)
+segments = st.lists(st.tuples(texts, texts).map(Segment), max_size=12)
+
+
+def anchored(split: str, corpus: list[Segment]) -> list[Segment]:
+    """No split of an example may come out empty: give each a sentence that no other has."""
+    return [*corpus, Segment((f"only {split}", f"seulement {split}"))]
+
+
+@settings(max_examples=50)
+@given(train=segments, valid=segments, test=segments, long=segments)
+def test_written_splits_share_no_sentence(tmp_path_factory, train, valid, test, long):
+    folder = tmp_path_factory.mktemp("corpus")
+    splits = {"train": train, "valid": valid, "test": test, "test_long": long}
+    corpus = {name: anchored(name, content) for name, content in splits.items()}
+    dropped = write_corpus(corpus, LANGUAGES, folder)
+    assert_disjoint(folder, LANGUAGES, corpus)
+    assert dropped["test"] == dropped["test_long"] == 0
+    for name, content in corpus.items():
+        counts = {len(list(read_lines(folder / f"{name}.{language}"))) for language in LANGUAGES}
+        assert counts == {len(content) - dropped[name]}
+
+
+@given(text=st.text())
+def test_normalise_is_idempotent_and_ignores_case(text):
+    assert normalise(normalise(text)) == normalise(text)
+    assert normalise(text.upper().lower()) == normalise(text.lower().upper().lower())
+
+
+def test_one_shared_text_in_any_language_drops_the_whole_segment(tmp_path):
+    corpus = {
+        "train": [Segment(("Thus he spoke.", "x")), Segment(("y", "Il parla ainsi")), Segment(("z", "z"))],
+        "valid": [Segment(("il parla: AINSI!", "w"))],
+        "test": [Segment(("thus, he spoke", ""))],
+    }
+    assert write_corpus(corpus, LANGUAGES, tmp_path) == {"train": 2, "valid": 0, "test": 0}
+    assert list(read_lines(tmp_path / "train.en")) == ["z"]
+
+
+def test_repetitions_inside_a_split_and_empty_texts_stay(tmp_path):
+    corpus = {
+        "train": [Segment(("a", "")), Segment(("a", ""))],
+        "valid": [Segment(("b", ""))],
+        "test": [Segment(("c", ""))],
+    }
+    write_corpus(corpus, LANGUAGES, tmp_path)
+    assert (tmp_path / "train.fr").read_bytes() == b"\n\n"
+
+
+def test_exotic_line_separators_do_not_break_the_alignment(tmp_path):
+    broken = "one\u2028two\x85three\rfour\u00a0five"
+    corpus = {name: [Segment((f"{name} {broken}", name))] for name in ("train", "valid", "test")}
+    write_corpus(corpus, LANGUAGES, tmp_path)
+    assert (tmp_path / "test.en").read_text(encoding="utf-8").splitlines() == ["test one two three four five"]
+
+
+def test_keys_and_links_are_written_beside_the_texts(tmp_path):
+    corpus = {name: [Segment((name, name), key="1:1:1", links="0-0")] for name in ("train", "valid", "test")}
+    write_corpus(corpus, LANGUAGES, tmp_path)
+    assert (tmp_path / "valid.key").read_text() == "1:1:1\n"
+    assert (tmp_path / "valid.align").read_text() == "0-0\n"
+
+
+def test_an_empty_split_is_an_error(tmp_path):
+    corpus = {"train": [], "valid": [Segment(("a", "b"))], "test": [Segment(("c", "d"))]}
+    with pytest.raises(ReplicationError, match="'train' came out empty"):
+        write_corpus(corpus, LANGUAGES, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("held", "other"), [("test.fr", "train.en"), ("valid.en", "train.fr"), ("test.en", "valid.fr")]
+)
+def test_assert_disjoint_finds_a_leak(tmp_path, held, other):
+    write_corpus(
+        {s: [Segment((f"{s} a", f"{s} b"))] for s in ("train", "valid", "test")}, LANGUAGES, tmp_path
+    )
+    leak = (tmp_path / held).read_text().upper()
+    with (tmp_path / other).open("a") as file:
+        file.write(leak)
+    with pytest.raises(ReplicationError, match=f"{other} shares .* with {held}"):
+        assert_disjoint(tmp_path, LANGUAGES, ["train", "valid", "test"])
+
+
+def test_documents_are_never_torn_apart_and_old_ones_never_move():
+    pages = {f"page{i}": hashed_split(f"page{i}") for i in range(2000)}
+    shares = [sum(split == name for split in pages.values()) / 2000 for name in ("train", "valid", "test")]
+    assert shares == pytest.approx([0.92, 0.04, 0.04], abs=0.02)
+    corpus = by_document((page, Segment((page, str(i)))) for i in range(3) for page in pages)
+    for split, content in corpus.items():
+        assert all(pages[segment.texts[0]] == split for segment in content)
+    assert sum(map(len, corpus.values())) == 6000
+
+
+def test_read_lines_splits_at_newlines_only(tmp_path: Path):
+    (tmp_path / "x").write_bytes("a\rb\u2028c\nd".encode())
+    assert list(read_lines(tmp_path / "x")) == ["a\rb\u2028c", "d"]
