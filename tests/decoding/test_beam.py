@@ -1,0 +1,249 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from hashed_decoder import (
+    BEGIN,
+    END,
+    PADDING,
+    UNKNOWN,
+    HashedDecoder,
+    State,
+    attention_of,
+    finished_sequences,
+    limits,
+    log_probability,
+    pick,
+    start,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.decoding.beam import beam_search
+from shared.decoding.constraints import Constraints, length_divisor
+from shared.decoding.greedy import greedy_search
+from shared.decoding.naive import naive_beam_search
+from shared.decoding.protocol import Hypotheses
+from shared.errors import ReplicationError
+
+rankings = st.sampled_from([("none", 0.6), ("mean", 0.6), ("gnmt", 0.6), ("gnmt", 0.0), ("gnmt", 1.0)])
+
+
+def sequences(found: Hypotheses, source: int) -> list[tuple[int, ...]]:
+    return [
+        tuple(row[:length])
+        for row, length in zip(found.tokens[source].tolist(), found.lengths[source].tolist(), strict=True)
+        if length
+    ]
+
+
+@given(
+    seed=st.integers(0, 999),
+    ranking=rankings,
+    minimum=st.integers(0, 2),
+    bias=st.sampled_from([-1.0, 0, 2.0]),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_wide_enough_beam_is_exhaustive(seed: int, ranking: tuple, minimum: int, bias: float) -> None:
+    kind, alpha = ranking
+    state, constraints = start(2, 6, seed, end_bias=bias), limits([minimum, 0], [4, 3], forbidden=(UNKNOWN,))
+    found = beam_search(
+        HashedDecoder(),
+        state,
+        constraints,
+        beam=6**4,
+        normalisation=kind,
+        alpha=alpha,
+        n_best=3,
+        attention=True,
+    )
+    for source in range(2):
+        scores = {
+            tokens: log_prob / float(length_divisor(torch.tensor(len(tokens)), kind, alpha))
+            for tokens, log_prob in finished_sequences(state, source, constraints).items()
+        }
+        expected = sorted(scores, key=scores.__getitem__, reverse=True)[:3]
+        assert sequences(found, source) == expected
+        assert found.scores[source].tolist() == pytest.approx([scores[t] for t in expected], rel=1e-5)
+        assert found.finished[source].all()
+        for rank, tokens in enumerate(expected):
+            assert found.attention[source, rank, : len(tokens)].tolist() == attention_of(
+                state, source, tokens
+            )
+            assert not found.attention[source, rank, len(tokens) :].any()
+
+
+@given(
+    seed=st.integers(0, 9999),
+    beam=st.integers(1, 6),
+    n_best=st.integers(1, 4),
+    ranking=rankings,
+    shrink=st.booleans(),
+    bias=st.sampled_from([-2.0, 0.0, 1.0, 3.0]),
+    bounds=st.lists(st.tuples(st.integers(0, 4), st.integers(1, 12)), min_size=1, max_size=6),
+)
+@settings(max_examples=150, deadline=None)
+def test_batched_equals_one_source_at_a_time(
+    seed: int,
+    beam: int,
+    n_best: int,
+    ranking: tuple,
+    shrink: bool,
+    bias: float,
+    bounds: list[tuple[int, int]],
+) -> None:
+    options = {
+        "beam": beam, "n_best": n_best, "normalisation": ranking[0], "alpha": ranking[1], "shrink": shrink,
+    }  # fmt: skip
+    state = start(len(bounds), 7, seed, end_bias=bias)
+    minimum, maximum = [low for low, _ in bounds], [high for _, high in bounds]
+    found = beam_search(HashedDecoder(), state, limits(minimum, maximum), attention=True, **options)
+    for source in range(len(bounds)):
+        alone = limits(minimum[source : source + 1], maximum[source : source + 1])
+        expected = naive_beam_search(HashedDecoder(), pick(state, [source]), alone, **options)
+        count = len(expected)
+        assert sequences(found, source) == [h.tokens for h in expected]
+        assert found.log_probs[source, :count].tolist() == pytest.approx(
+            [h.log_prob for h in expected], rel=1e-5
+        )
+        assert (found.log_probs[source, count:] == -torch.inf).all()
+        assert found.finished[source, :count].tolist() == [h.tokens[-1] == END for h in expected]
+        for rank, hypothesis in enumerate(expected):
+            weights = found.attention[source, rank, : len(hypothesis.tokens)]
+            assert torch.equal(weights, torch.stack(hypothesis.attention))
+
+
+@given(seed=st.integers(0, 9999), ranking=rankings, shrink=st.booleans(), minimum=st.integers(0, 3))
+@settings(max_examples=40, deadline=None)
+def test_one_beam_is_greedy(seed: int, ranking: tuple, shrink: bool, minimum: int) -> None:
+    constraints = limits([minimum] * 5, [3, 5, 8, 13, 1])
+    greedy = greedy_search(HashedDecoder(), start(5, 6, seed), constraints, attention=True)
+    found = beam_search(
+        HashedDecoder(), start(5, 6, seed), constraints,
+        beam=1, normalisation=ranking[0], alpha=ranking[1], shrink=shrink, attention=True,
+    )  # fmt: skip
+    assert torch.equal(found.tokens, greedy.tokens)
+    assert torch.equal(found.lengths, greedy.lengths)
+    assert torch.equal(found.log_probs, greedy.log_probs)
+    assert torch.equal(found.finished, greedy.finished)
+    assert torch.equal(found.attention, greedy.attention)
+
+
+@given(seed=st.integers(0, 999), order=st.permutations(range(5)))
+@settings(max_examples=30, deadline=None)
+def test_the_order_of_sources_does_not_matter(seed: int, order: list[int]) -> None:
+    state, maximum = start(5, 7, seed), [4, 9, 6, 11, 7]
+    found = beam_search(HashedDecoder(), state, limits([0] * 5, maximum), beam=4, n_best=2)
+    moved = beam_search(
+        HashedDecoder(), pick(state, order), limits([0] * 5, [maximum[i] for i in order]), beam=4, n_best=2
+    )
+    assert torch.equal(moved.tokens, found.tokens[order])
+    assert torch.equal(moved.scores, found.scores[order])
+
+
+@given(seed=st.integers(0, 999), ranking=rankings, n_best=st.integers(1, 4))
+@settings(max_examples=40, deadline=None)
+def test_stopping_early_changes_nothing(seed: int, ranking: tuple, n_best: int) -> None:
+    """Asking for more hypotheses than there can be disables early stopping."""
+    options = {"beam": 4, "normalisation": ranking[0], "alpha": ranking[1]}
+    early, late = HashedDecoder(), HashedDecoder()
+    found = beam_search(
+        early, start(3, 7, seed, end_bias=1.0), limits([0] * 3, [12] * 3), n_best=n_best, **options
+    )
+    full = beam_search(late, start(3, 7, seed, end_bias=1.0), limits([0] * 3, [12] * 3), n_best=60, **options)
+    assert torch.equal(found.scores, full.scores[:, :n_best])
+    for source in range(3):
+        assert sequences(found, source) == sequences(full, source)[:n_best]
+    assert len(early.shapes) <= len(late.shapes)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("ties", [False, True])
+def test_a_gpu_finds_the_same(ties: bool) -> None:
+    state, constraints = start(6, 7, seed=8), limits([0] * 6, [5, 9, 6, 11, 7, 8])
+    if ties:
+        state.log_probs.fill_(-1.0)
+    moved = State(state.log_probs.cuda(), state.attention.cuda(), state.prefix.cuda())
+    there = replace(constraints, minimum=constraints.minimum.cuda(), maximum=constraints.maximum.cuda())
+    found = beam_search(HashedDecoder(), moved, there, beam=4, n_best=3, attention=True)
+    expected = beam_search(HashedDecoder(), state, constraints, beam=4, n_best=3, attention=True)
+    assert torch.equal(found.tokens.cpu(), expected.tokens)
+    assert torch.allclose(found.scores.cpu(), expected.scores)
+    assert torch.equal(found.attention.cpu(), expected.attention)
+
+
+def test_the_search_is_over_once_no_prefix_can_win() -> None:
+    decoder = HashedDecoder()
+    found = beam_search(decoder, start(3, 7, seed=1, end_bias=20.0), limits([0, 2, 0], [50] * 3), beam=5)
+    assert found.lengths.tolist() == [[1], [3], [1]]
+    assert decoder.shapes == [(3, 1), (1, 4), (1, 5)]  # four words may come first, then the five best pairs
+
+
+def test_ended_sources_and_prefixes_leave_the_batch() -> None:
+    decoder = HashedDecoder()
+    beam_search(
+        decoder, start(8, 7, seed=1, end_bias=2.0), limits([0] * 8, [3 * n for n in range(1, 9)]), beam=5
+    )
+    rows = [rows for rows, _ in decoder.shapes]
+    assert decoder.shapes[0] == (8, 1)
+    assert rows == sorted(rows, reverse=True)
+    assert len(set(rows)) > 2
+    shrinking = HashedDecoder()
+    beam_search(shrinking, start(1, 7, seed=1), limits([0], [40]), beam=5, n_best=5, shrink=True)
+    widths = [width for _, width in shrinking.shapes[1:]]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < widths[0] <= 5
+
+
+def test_no_end_in_time_gives_the_best_unfinished_hypothesis() -> None:
+    state = start(2, 7, seed=6, end_bias=-50.0)
+    found = beam_search(HashedDecoder(), state, limits([4, 0], [4, 3]), beam=3, n_best=2)
+    assert not found.finished.any()
+    assert found.lengths.tolist() == [[4, 4], [3, 3]]
+    assert (found.scores[:, 0] > found.scores[:, 1]).all()
+    for source in range(2):
+        for rank, tokens in enumerate(sequences(found, source)):
+            expected = log_probability(state, source, tokens)
+            assert float(found.log_probs[source, rank]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_forbidden_symbols_never_come() -> None:
+    state = start(6, 7, seed=2)
+    found = beam_search(HashedDecoder(), state, limits([4] * 6, [9] * 6, (UNKNOWN, 5)), beam=4, n_best=4)
+    within = torch.arange(found.tokens.size(2)) < found.lengths.unsqueeze(2)
+    assert not (within & torch.isin(found.tokens, torch.tensor([BEGIN, PADDING, UNKNOWN, 5]))).any()
+    assert (found.lengths > 4).all()
+
+
+def test_ties_go_to_the_better_prefix_and_the_lower_symbol() -> None:
+    state = start(1, 6, seed=0)
+    state.log_probs.fill_(-1.0)
+    found = beam_search(HashedDecoder(), state, limits([2], [4]), beam=3, n_best=3)
+    assert sequences(found, 0) == [(3, 3, END), (3, 3, 3, END)]
+
+
+def test_where_nothing_may_come_there_is_no_hypothesis() -> None:
+    found = beam_search(HashedDecoder(), start(1, 4, 0), limits([5], [3], forbidden=(UNKNOWN,)), beam=2)
+    assert found.lengths.tolist() == [[0]]
+    assert not found.finished.any()
+    assert found.best() == [[]]
+
+
+def test_begin_end_and_padding_may_be_one_symbol() -> None:
+    constraints = Constraints(END, END, END, torch.tensor([1, 3]), torch.tensor([6, 9]))
+    found = beam_search(HashedDecoder(), start(2, 6, seed=2, end_bias=1.0), constraints, beam=3)
+    assert found.finished.all()
+    assert [len(words) for words in found.best()] == (found.lengths[:, 0] - 1).tolist()
+
+
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        beam_search(HashedDecoder(), start(1, 5, 0), limits([0], [3]), beam=0)
+    with pytest.raises(ValueError, match="attention"):
+        beam_search(
+            HashedDecoder(with_attention=False), start(1, 5, 0), limits([0], [3]), beam=2, attention=True
+        )
+    state = start(1, 5, 0)
+    state.log_probs.fill_(torch.nan)
+    with pytest.raises(ReplicationError, match="NaN"):
+        beam_search(HashedDecoder(), state, limits([0], [3]), beam=2)

@@ -1,0 +1,172 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.errors import ReplicationError
+from shared.metrics.alignment import (
+    GoldAlignment,
+    agreement,
+    agreement_counts,
+    alignment_offsets,
+    alignment_statistics,
+    as_links,
+    attention_correctness,
+    hard_alignment,
+    merge_pieces,
+    parse_naacl,
+    parse_pharaoh,
+)
+
+links = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
+
+
+def pairs(array: np.ndarray) -> set[tuple[int, int]]:
+    return {tuple(link) for link in array.tolist()}
+
+
+@given(found=links, sure=links, possible=links)
+def test_counts_are_those_of_sets(found: set, sure: set, possible: set) -> None:
+    counts = agreement_counts(as_links(found), GoldAlignment.of(sure, possible))
+    assert counts.tolist() == [len(found & sure), len(found & (sure | possible)), len(found), len(sure)]
+
+
+def test_agreement_by_hand() -> None:
+    # Two sure and two possible links; of three found ones, one is sure, one possible, one wrong.
+    gold = parse_pharaoh("0-0 1-1 1?2 2?2")
+    scores = agreement(agreement_counts(as_links([(0, 0), (1, 2), (3, 3)]), gold))
+    assert scores.precision == pytest.approx(2 / 3)
+    assert scores.recall == pytest.approx(1 / 2)
+    assert scores.error_rate == pytest.approx(1 - (1 + 2) / (3 + 2))
+
+
+def test_a_corpus_is_scored_by_summed_counts() -> None:
+    first = agreement_counts(as_links([(0, 0)]), parse_pharaoh("0-0"))
+    second = agreement_counts(as_links([(0, 0), (1, 0)]), parse_pharaoh("1-1 2-2 3-3 0?0"))
+    # 1 - (1 + (1 + 1)) / ((1 + 2) + (1 + 3)), where the mean of the two rates would be 0.4
+    assert agreement(first + second).error_rate == pytest.approx(4 / 7)
+
+
+def test_missing_possible_links_costs_nothing() -> None:
+    gold = parse_pharaoh("0-0 1-1 0?1 1?0")
+    assert agreement(agreement_counts(gold.sure, gold)).error_rate == 0
+    assert agreement(agreement_counts(gold.possible, gold)).error_rate == 0
+
+
+def test_agreement_without_links_is_not_a_number() -> None:
+    scores = agreement(agreement_counts(as_links([]), parse_pharaoh("")))
+    assert all(math.isnan(x) for x in (scores.precision, scores.recall, scores.error_rate))
+
+
+def test_pharaoh_lines() -> None:
+    gold = parse_pharaoh("3-1 1-2 1-1 0?4 3p3 1?1\n", first=0)
+    assert pairs(gold.sure) == {(3, 1), (1, 2), (1, 1)}
+    assert pairs(gold.possible) == {(3, 1), (1, 2), (1, 1), (0, 4), (3, 3)}
+    from_one = parse_pharaoh("4-2 2-3 2-2 1?5 4p4", first=1)
+    assert np.array_equal(from_one.possible, gold.possible)
+    assert parse_pharaoh("").possible.shape == (0, 2)
+
+
+@pytest.mark.parametrize(("line", "first"), [("1-2 3:4", 0), ("1-", 0), ("a-b", 0), ("0-1", 1), ("1--2", 0)])
+def test_malformed_pharaoh_is_refused(line: str, first: int) -> None:
+    with pytest.raises(ReplicationError, match="not an alignment link"):
+        parse_pharaoh(line, first=first)
+
+
+def test_naacl_lines() -> None:
+    gold = parse_naacl(
+        ["0018 1 1", "0018 2 3 P", "0018 2 2 S 0.75", "18 4 4 0.5", "0018 0 3", "7 0 1 P", "0018 1 1 P"]
+    )
+    assert list(gold) == ["0018", "18", "7"]
+    assert pairs(gold["0018"].sure) == {(0, 0), (1, 1)}
+    assert pairs(gold["0018"].possible) == {(0, 0), (1, 1), (1, 2)}
+    assert pairs(gold["18"].sure) == {(3, 3)}
+    assert gold["7"].possible.shape == (0, 2)
+
+
+@pytest.mark.parametrize("line", ["1 2", "1 2 3 Q", "1 2 x", "", "1 -2 3"])
+def test_malformed_naacl_is_refused(line: str) -> None:
+    with pytest.raises(ReplicationError, match="Line 2"):
+        parse_naacl(["1 1 1 S", line])
+
+
+WEIGHTS = np.array([[0.7, 0.2, 0.1], [0.5, 0.4, 0.1], [0.1, 0.3, 0.6], [0.1, 0.45, 0.45]])  # (T, S)
+
+
+def test_hard_alignments() -> None:
+    assert hard_alignment(WEIGHTS).tolist() == [[0, 0], [0, 1], [2, 2], [1, 3]]
+    assert pairs(hard_alignment(WEIGHTS, method="intersection")) == {(0, 0), (2, 2), (1, 3)}
+    expected = {(0, 0), (0, 1), (1, 1), (2, 2), (1, 3), (2, 3)}
+    assert pairs(hard_alignment(WEIGHTS, method="threshold", threshold=0.4)) == expected
+    with pytest.raises(ValueError, match="grow"):
+        hard_alignment(WEIGHTS, method="grow")
+
+
+def test_offsets_go_to_the_nearest_gold_position() -> None:
+    # The highest weights stand at 0, 0, 2, 1; gold are 1 for word 1, 0 or 1 for word 2, 0 or 2 for word 3.
+    gold = parse_pharaoh("1-1 0-2 1?2 0-3 2-3")
+    assert alignment_offsets(WEIGHTS, gold).tolist() == [-1, 1, 1]
+    assert alignment_offsets(WEIGHTS, parse_pharaoh("0-0 2-1 0-1")).tolist() == [0, 0]
+    assert alignment_offsets(WEIGHTS, parse_pharaoh("")).tolist() == []
+
+
+@given(gold=links.map(GoldAlignment.of), seed=st.integers(0, 99))
+def test_offsets_equal_a_search_word_by_word(gold: GoldAlignment, seed: int) -> None:
+    weights = np.random.default_rng(seed).random((6, 6))
+    expected = []
+    for target in range(6):
+        distances = [int(weights[target].argmax()) - s for s, t in gold.possible.tolist() if t == target]
+        expected += [min(distances, key=lambda d: (abs(d), -d))] if distances else []
+    assert alignment_offsets(weights, gold).tolist() == expected
+
+
+def test_attention_correctness_is_the_mass_on_gold_links() -> None:
+    gold = parse_pharaoh("1-1 2-3 1?3")
+    assert attention_correctness(WEIGHTS, gold).tolist() == pytest.approx([0.4, 0.9])
+
+
+def test_links_outside_of_the_weights_are_refused() -> None:
+    for line in ("3-0", "0-4"):
+        with pytest.raises(ValueError, match="4 x 3"):
+            alignment_offsets(WEIGHTS, parse_pharaoh(line))
+        with pytest.raises(ValueError, match="4 x 3"):
+            attention_correctness(WEIGHTS, parse_pharaoh(line))
+
+
+def test_statistics_of_an_example() -> None:
+    statistics = alignment_statistics(WEIGHTS, parse_pharaoh("0-0 1-1 2-2 2-3 1?3"))
+    assert json.loads(json.dumps(statistics)) == {
+        "hits": 3, "words": 4, "offsets": {"-1": 1, "0": 3}, "aer": [2, 3, 4, 4],
+    }  # fmt: skip
+
+
+def test_merging_pieces_by_hand() -> None:
+    weights = [[0.1, 0.2, 0.3, 0.4], [0.3, 0.3, 0.2, 0.2], [0.0, 0.0, 0.5, 0.5]]
+    merged = merge_pieces(weights, source_words=[0, 0, 1, -1], target_words=[0, 0, -1])
+    assert merged == pytest.approx(np.array([[(0.3 + 0.6) / 2, (0.3 + 0.2) / 2]]))
+
+
+@given(
+    source=st.lists(st.integers(1, 3), min_size=1, max_size=5),
+    target=st.lists(st.integers(1, 3), min_size=1, max_size=5),
+    seed=st.integers(0, 99),
+)
+def test_merging_pieces_keeps_rows_that_sum_to_one(source: list[int], target: list[int], seed: int) -> None:
+    source_words, target_words = (
+        np.repeat(np.arange(len(source)), source),
+        np.repeat(np.arange(len(target)), target),
+    )
+    weights = np.random.default_rng(seed).dirichlet(np.ones(len(source_words)), len(target_words))
+    merged = merge_pieces(weights, source_words, target_words)
+    assert merged.shape == (len(target), len(source))
+    assert merged.sum(axis=1) == pytest.approx(np.ones(len(target)))
+
+
+def test_a_shifted_alignment_shows_in_its_offsets() -> None:
+    gold = GoldAlignment.of((i, i) for i in range(5))
+    weights = np.eye(5, 5, k=1)
+    weights[4, 0] = 1  # the last word has nowhere to be shifted to
+    assert alignment_offsets(weights, gold).tolist() == [1, 1, 1, 1, -4]

@@ -1,0 +1,85 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU, CHRF
+
+from shared.metrics.translation import bleu, bleu_by_length, bleu_statistics, chrf, corpus_bleu, perplexity
+
+HYPOTHESES = ["The cat sat on the mat.", "He isn't here, is he?", "", "completely different words come here"]
+REFERENCES = ["The cat is on the mat.", "He is not here, is he?", "Something.", "nothing of it at all"]
+
+sentences = st.lists(st.sampled_from("abcd.,"), max_size=9).map(" ".join)
+
+
+def test_statistics_by_hand() -> None:
+    # "the" occurs twice in the reference and three times in the hypothesis: clipped to two matches.
+    statistics = bleu_statistics(["the the cat the"], ["the cat and the dog"])
+    assert statistics.tolist() == [[4, 5, 3, 1, 0, 0, 4, 3, 2, 1]]
+    # Orders 3 and 4 have no match: 1/2 of one in two, then 1/4 of one in one.
+    expected = 100 * (3 / 4 * 1 / 3 * 1 / 4 * 1 / 4) ** 0.25 * math.exp(1 - 5 / 4)
+    assert float(corpus_bleu(statistics[0])) == pytest.approx(expected)
+
+
+@given(pairs=st.lists(st.tuples(sentences, sentences), min_size=1, max_size=6))
+def test_summed_statistics_give_sacrebleus_score(pairs: list[tuple[str, str]]) -> None:
+    hypotheses, references = [h for h, _ in pairs], [r for _, r in pairs]
+    for tokenise in ("13a", "none"):
+        statistics = bleu_statistics(hypotheses, references, tokenise=tokenise)
+        expected = BLEU(tokenize=tokenise, force=True).corpus_score(hypotheses, [references]).score
+        assert float(corpus_bleu(statistics.sum(axis=0))) == pytest.approx(expected, abs=1e-9)
+
+
+def test_scores_are_sacrebleus_and_carry_its_signature() -> None:
+    score = bleu(HYPOTHESES, REFERENCES)
+    assert score.value == BLEU().corpus_score(HYPOTHESES, [REFERENCES]).score
+    assert "tok:13a" in score.signature
+    assert "smooth:exp" in score.signature
+    characters = chrf(HYPOTHESES, REFERENCES)
+    assert characters.value == CHRF().corpus_score(HYPOTHESES, [REFERENCES]).score
+    assert characters.signature.startswith("nrefs:1|case:mixed|eff:yes|nc:6|nw:0")
+
+
+def test_the_two_tokenisations_differ_in_score_and_signature() -> None:
+    text, split = bleu(HYPOTHESES, REFERENCES), bleu(HYPOTHESES, REFERENCES, tokenise="none")
+    assert text.value != split.value
+    assert "tok:none" in split.signature
+
+
+def test_corpus_bleu_takes_any_leading_shape() -> None:
+    statistics = bleu_statistics(HYPOTHESES, REFERENCES)
+    weights = np.random.default_rng(0).integers(0, 4, (5, 2, len(statistics)))
+    scores = corpus_bleu(weights @ statistics)
+    assert scores.shape == (5, 2)
+    repeated = [np.repeat(statistics, w, axis=0).sum(axis=0) for w in weights.reshape(-1, len(statistics))]
+    assert scores.ravel().tolist() == pytest.approx([float(corpus_bleu(s)) for s in repeated])
+
+
+def test_bleu_by_length_scores_each_bin_by_itself() -> None:
+    lengths = [3, 9, 10, 4]
+    statistics = bleu_statistics(HYPOTHESES, REFERENCES)
+    scores, counts = bleu_by_length(statistics, lengths, [0, 4, 10, 20, 30])
+    assert counts.tolist() == [1, 2, 1, 0]
+    assert scores[0] == pytest.approx(bleu(HYPOTHESES[:1], REFERENCES[:1]).value)
+    assert scores[1] == pytest.approx(
+        bleu([HYPOTHESES[1], HYPOTHESES[3]], [REFERENCES[1], REFERENCES[3]]).value
+    )
+    assert scores[2] == 0
+    assert math.isnan(scores[3])
+
+
+def test_bleu_by_length_leaves_out_what_lies_outside() -> None:
+    statistics = bleu_statistics(HYPOTHESES, REFERENCES)
+    _, counts = bleu_by_length(statistics, [1, 5, 6, 50], [5, 6, 7])
+    assert counts.tolist() == [1, 1]
+
+
+def test_pairs_must_match_in_number() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        bleu_statistics(["a", "b"], ["a"])
+
+
+def test_perplexity_of_a_uniform_model_is_its_vocabulary() -> None:
+    assert perplexity([3 * math.log(50), 5 * math.log(50)], [3, 5]) == pytest.approx(50)
