@@ -39,8 +39,11 @@ class AdditiveAttention(nn.Module):
         return annotations @ self.u_a
 
     def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Energies e: (B, Q, N) and (B, S, A) to (B, Q, S)."""
-        return torch.tanh((queries @ self.w_a).unsqueeze(2) + keys.unsqueeze(1)) @ self.v_a
+        """Energies e less Σv_a, which no softmax sees: (B, Q, N) and (B, S, A) to (B, Q, S).
+
+        tanh(a) = 2 σ(2a) - 1, and on a CPU PyTorch's σ is several times faster than its tanh.
+        """
+        return torch.sigmoid((2 * (queries @ self.w_a)).unsqueeze(2) + (2 * keys).unsqueeze(1)) @ (2 * self.v_a)
 
     def forward(self, queries: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
         """Weights α: (B, Q, N), (B, S, A) and the mask (B, S), true at words, to (B, Q, S)."""

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from shared.attention.softmax import masked_softmax
-from shared.layers.gated_recurrence import GateSlopes
+from shared.layers.gated_recurrence import GateSlopes, product_dtype
 
 
 def naive_attentive_recurrence(
@@ -62,12 +62,13 @@ def attentive_recurrence(
 
     Returns:
         (T, B, N) the states s_{i-1} that each step attended and reads out from, and (T, B, S) the weights α_i,
-        in the weights' type: autocast does not reach into the loop.
+        in the weights' type. Under autocast only the products with weights are made in the lower one.
     """
+    product = product_dtype(x.device.type, w_a.dtype)
     with torch.autocast(x.device.type, enabled=False):
         x, initial, keys, values = (tensor.to(w_a.dtype) for tensor in (x, initial, keys, values))
         result: tuple[Tensor, Tensor] = _AttentiveRecurrence.apply(
-            x, initial, keys, values, mask, w_a, v_a, u_gates, u_candidate
+            x, initial, keys, values, mask, w_a, v_a, u_gates, u_candidate, product
         )
     return result
 
@@ -76,11 +77,11 @@ class _AttentiveRecurrence(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, initial: Tensor, keys: Tensor, values: Tensor, mask: Tensor,
-        w_a: Tensor, v_a: Tensor, u_gates: Tensor, u_candidate: Tensor,
+        w_a: Tensor, v_a: Tensor, u_gates: Tensor, u_candidate: Tensor, product: torch.dtype,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         (steps, batch), (length, a), n = x.shape[:2], keys.shape[1:], initial.size(-1)
-        from_state = torch.cat((2 * w_a, u_gates), dim=1)  # (N, A+2N), one product a step instead of two
-        twice_keys, twice_v = 2 * keys, 2 * v_a
+        from_state = torch.cat((2 * w_a, u_gates), dim=1).to(product)  # (N, A+2N), one product a step instead of two
+        twice_keys, twice_v, u_candidate = 2 * keys, 2 * v_a, u_candidate.to(product)
         hidden = x.new_empty(steps, batch, length, a)  # σ(2a) of the alignment layer
         alphas = x.new_empty(steps, batch, length)
         candidates, gates = x.new_empty(steps, batch, n), x.new_empty(steps, batch, 2 * n)
@@ -88,13 +89,13 @@ class _AttentiveRecurrence(torch.autograd.Function):
         states[0] = initial
         for t in range(steps):
             s = states[t]
-            query, recurrent = (s @ from_state).split((a, 2 * n), dim=-1)
+            query, recurrent = (s.to(product) @ from_state).split((a, 2 * n), dim=-1)
             torch.add(twice_keys, query.unsqueeze(1), out=hidden[t]).sigmoid_()
             alphas[t] = masked_softmax(hidden[t] @ twice_v, mask)
             inputs = torch.baddbmm(x[t].unsqueeze(1), alphas[t].unsqueeze(1), values).squeeze(1)  # (B, 3N)
             torch.add(inputs[:, n:], recurrent, out=gates[t]).sigmoid_()
             torch.mul(gates[t, :, n:], s, out=reset_states[t])
-            torch.addmm(inputs[:, :n], reset_states[t], u_candidate, out=candidates[t]).tanh_()
+            torch.add(inputs[:, :n], reset_states[t].to(product) @ u_candidate, out=candidates[t]).tanh_()
             torch.lerp(s, candidates[t], gates[t, :, :n], out=states[t + 1])
         ctx.save_for_backward(
             hidden, alphas, candidates, gates, states, reset_states, values, twice_v, from_state, u_candidate
@@ -106,7 +107,7 @@ class _AttentiveRecurrence(torch.autograd.Function):
         d_states, d_alphas = grad_outputs
         (hidden, alphas, candidates, gates, states, reset_states,
          values, twice_v, from_state, u_candidate) = ctx.saved_tensors  # fmt: skip
-        (steps, batch, _, a), n = hidden.shape, candidates.size(-1)
+        (steps, batch, _, a), n, product = hidden.shape, candidates.size(-1), from_state.dtype
         slopes = GateSlopes(candidates, gates, states[:-1])
         d_x = candidates.new_empty(steps, batch, 3 * n)
         d_from_state = candidates.new_empty(steps, batch, a + 2 * n)  # gradient of (query, recurrent)
@@ -124,8 +125,8 @@ class _AttentiveRecurrence(torch.autograd.Function):
             torch.addcmul(hidden[t], hidden[t], hidden[t], value=-1, out=slope)  # σ(1-σ), as is dσ(2a)/d(2a)
             d_keys.addcmul_(d_energies[t].unsqueeze(2), slope)
             torch.mul((d_energies[t].unsqueeze(1) @ slope).squeeze(1), twice_v, out=d_from_state[t, :, :a])
-            d_s = slopes.carry(t, d_s, d_reset_state).addmm_(d_from_state[t], from_state_t).add_(d_states[t])
-        d_weights = states[:-1].flatten(0, 1).t() @ d_from_state.flatten(0, 1)
+            d_s = slopes.carry(t, d_s, d_reset_state).add_(d_from_state[t].to(product) @ from_state_t).add_(d_states[t])
+        d_weights = _over_steps(states[:-1].to(product), d_from_state.to(product)).to(d_x.dtype)
         return (
             d_x,
             d_s,
@@ -135,5 +136,11 @@ class _AttentiveRecurrence(torch.autograd.Function):
             2 * d_weights[:, :a],
             2 * (d_energies.flatten() @ hidden.flatten(0, 2)),
             d_weights[:, a:],
-            reset_states.flatten(0, 1).t() @ d_x[..., :n].flatten(0, 1),
+            _over_steps(reset_states.to(product), d_x[..., :n].to(product)).to(d_x.dtype),
+            None,
         )
+
+
+def _over_steps(inputs: Tensor, gradients: Tensor) -> Tensor:
+    """A weight's gradient from all steps at once: (T, B, I) and (T, B, J) to (I, J)."""
+    return inputs.flatten(0, 1).t() @ gradients.flatten(0, 1)

@@ -45,21 +45,29 @@ def gated_recurrence(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: T
         mask: (T, D, B) bool; where it is false the state is carried over unchanged.
 
     Returns:
-        (T, D, B, N) the state after every step, in the weights' type: autocast does not reach into the loop.
+        (T, D, B, N) the state after every step, in the weights' type. Under autocast only the products are made in
+        the lower one; states and gates stay as they are.
     """
+    product = product_dtype(x.device.type, u_gates.dtype)
     with torch.autocast(x.device.type, enabled=False):
         states: Tensor = _GatedRecurrence.apply(
-            x.to(u_gates.dtype), initial.to(u_gates.dtype), u_gates, u_candidate, mask
+            x.to(u_gates.dtype), initial.to(u_gates.dtype), u_gates, u_candidate, mask, product
         )
     return states
+
+
+def product_dtype(device: str, otherwise: torch.dtype) -> torch.dtype:
+    """The type that autocast wants matrix products in, or ``otherwise`` where it is off."""
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else otherwise
 
 
 class _GatedRecurrence(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor
+        ctx: Any, x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor, product: torch.dtype
     ) -> Tensor:
         steps, n = x.size(0), initial.size(-1)
+        u_gates, u_candidate = u_gates.to(product), u_candidate.to(product)
         candidates = torch.empty_like(x[..., :n], memory_format=torch.contiguous_format)  # (T, D, B, N)
         gates = torch.empty_like(x[..., n:], memory_format=torch.contiguous_format)  # (T, D, B, 2N)
         states = x.new_empty(steps + 1, *initial.shape)  # (T+1, D, B, N), states[t] is before step t
@@ -68,36 +76,41 @@ class _GatedRecurrence(torch.autograd.Function):
         update_mask = mask.unsqueeze(-1).to(x.dtype)  # (T, D, B, 1)
         for t in range(steps):
             h = states[t]
-            torch.baddbmm(x[t, ..., n:], h, u_gates, out=gates[t]).sigmoid_()
+            torch.add(x[t, ..., n:], h.to(product) @ u_gates, out=gates[t]).sigmoid_()
             z, r = gates[t, ..., :n], gates[t, ..., n:]
             z *= update_mask[t]
             torch.mul(r, h, out=reset_states[t])
-            torch.baddbmm(x[t, ..., :n], reset_states[t], u_candidate, out=candidates[t]).tanh_()
+            torch.add(x[t, ..., :n], reset_states[t].to(product) @ u_candidate, out=candidates[t]).tanh_()
             torch.lerp(h, candidates[t], z, out=states[t + 1])
         ctx.save_for_backward(candidates, gates, states, reset_states, u_gates, u_candidate)
         return states[1:].clone()
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         (d_states,) = grad_outputs
         candidates, gates, states, reset_states, u_gates, u_candidate = ctx.saved_tensors
-        n = candidates.size(-1)
+        n, product = candidates.size(-1), u_gates.dtype
         slopes = GateSlopes(candidates, gates, states[:-1])
-        d_x = torch.empty(*candidates.shape[:-1], 3 * n, dtype=candidates.dtype, device=candidates.device)
+        d_x = candidates.new_empty(*candidates.shape[:-1], 3 * n)
         u_gates_t, u_candidate_t = u_gates.transpose(1, 2), u_candidate.transpose(1, 2)
         d_h = torch.zeros_like(states[0])
         for t in reversed(range(candidates.size(0))):
             d_h = d_h + d_states[t]
             d_reset_state = slopes.step_back(t, d_h, u_candidate_t, out=d_x[t])
-            d_h = slopes.carry(t, d_h, d_reset_state).baddbmm_(d_x[t, ..., n:], u_gates_t)
-        d_candidates, d_gates = d_x[..., :n], d_x[..., n:]
+            d_h = slopes.carry(t, d_h, d_reset_state).add_(d_x[t, ..., n:].to(product) @ u_gates_t)
         return (
             d_x,
             d_h,
-            torch.einsum("tdbi,tdbj->dij", states[:-1], d_gates),
-            torch.einsum("tdbi,tdbj->dij", reset_states, d_candidates),
+            _over_steps(states[:-1].to(product), d_x[..., n:].to(product)).to(d_x.dtype),
+            _over_steps(reset_states.to(product), d_x[..., :n].to(product)).to(d_x.dtype),
+            None,
             None,
         )
+
+
+def _over_steps(inputs: Tensor, gradients: Tensor) -> Tensor:
+    """A weight's gradient from all steps at once: (T, D, B, I) and (T, D, B, J) to (D, I, J)."""
+    return torch.einsum("tdbi,tdbj->dij", inputs, gradients)
 
 
 class GateSlopes:
@@ -126,7 +139,7 @@ class GateSlopes:
         n = d_h.size(-1)
         torch.mul(d_h, self.to_candidate[t], out=out[..., :n])
         torch.mul(d_h, self.to_update[t], out=out[..., n : 2 * n])
-        d_reset_state = out[..., :n] @ u_candidate_t
+        d_reset_state = (out[..., :n].to(u_candidate_t.dtype) @ u_candidate_t).to(out.dtype)
         torch.mul(d_reset_state, self.to_reset[t], out=out[..., 2 * n :])
         return d_reset_state
 
