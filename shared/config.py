@@ -30,7 +30,9 @@ def load_yaml(path: Path) -> Any:
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ReplicationError(f"{path} does not exist; check the path, or run from the project's root.") from None
+        raise ReplicationError(
+            f"{path} does not exist; check the path, or run from the project's root."
+        ) from None
     except UnicodeDecodeError as error:
         raise ReplicationError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from None
     except yaml.YAMLError as error:
@@ -61,8 +63,10 @@ def merge(base: Any, override: Any) -> Any:
     """Return ``base`` with the mappings of ``override`` laid over it, key by key, without changing either."""
     if not (isinstance(base, dict) and isinstance(override, dict)):
         return override
-    return {key: merge(base[key], override[key]) if key in base and key in override else (override | base)[key]
-            for key in [*base, *(key for key in override if key not in base)]}
+    return {
+        key: merge(base[key], override[key]) if key in base and key in override else (override | base)[key]
+        for key in [*base, *(key for key in override if key not in base)]
+    }
 
 
 def _explain(problem: dict[str, Any], known: list[str]) -> str:

@@ -54,7 +54,9 @@ class Encoder(nn.Module):
         if self.directions == 2:
             x = torch.stack((x[0], x[1].flip(0)))  # (D, S, B, 3N)
             steps = torch.stack((steps[:, 0], steps[:, 1].flip(0)), dim=1)  # (S, D, B)
-        h = self.unit(x.transpose(0, 1), x.new_zeros(self.directions, batch, x.size(-1) // 3), steps)  # (S, D, B, N)
+        h = self.unit(
+            x.transpose(0, 1), x.new_zeros(self.directions, batch, x.size(-1) // 3), steps
+        )  # (S, D, B, N)
         if self.directions == 1:
             return h[:, 0].transpose(0, 1)  # (B, S, N)
         return torch.cat((h[:, 0], h[:, 1].flip(0)), dim=-1).transpose(0, 1)  # (B, S, 2N)
@@ -177,7 +179,9 @@ class EncoderDecoder(nn.Module, ABC):
         e_y = self.embedding(tokens)  # (B, k, M)
         alpha = self.align(state)  # (B, k, S)
         log_p = torch.log_softmax(self.output(state.s, e_y, alpha @ state.annotations), dim=-1)  # (B, k, V)
-        x = self.unit.project(e_y.flatten(0, 1))[0].unflatten(0, tokens.shape) + alpha @ state.values  # (B, k, 3N)
+        x = (
+            self.unit.project(e_y.flatten(0, 1))[0].unflatten(0, tokens.shape) + alpha @ state.values
+        )  # (B, k, 3N)
         return log_p, alpha, replace(state, s=self.unit.step(x, state.s))
 
     def reorder(self, state: DecoderState, sources: Tensor | None, beams: Tensor) -> DecoderState:
@@ -185,8 +189,11 @@ class EncoderDecoder(nn.Module, ABC):
         s = select_beams(state.s, sources, beams)
         if sources is None:
             return replace(state, s=s)
-        per_source = (state.annotations, state.keys, state.values, state.mask)
-        return DecoderState(*(select_sources(tensor, sources) for tensor in per_source), s=s)
+        annotations, keys, values, mask = (
+            select_sources(tensor, sources)
+            for tensor in (state.annotations, state.keys, state.values, state.mask)
+        )
+        return DecoderState(annotations, keys, values, mask, s)
 
 
 class RNNsearch(EncoderDecoder):
@@ -198,7 +205,9 @@ class RNNsearch(EncoderDecoder):
         sizes: those of :class:`EncoderDecoder`.
     """
 
-    def __init__(self, *, alignment_size: int, hidden_size: int, init_std: float = 0.01, **sizes: Any) -> None:
+    def __init__(
+        self, *, alignment_size: int, hidden_size: int, init_std: float = 0.01, **sizes: Any
+    ) -> None:
         super().__init__(hidden_size=hidden_size, bidirectional=True, **sizes)
         self.attention = AdditiveAttention(
             query_size=hidden_size, key_size=2 * hidden_size, alignment_size=alignment_size
@@ -222,7 +231,8 @@ class RNNsearch(EncoderDecoder):
 
     def align(self, state: DecoderState) -> Tensor:
         """α_ij ∝ exp(v_aᵀ tanh(W_a s_{i-1} + U_a h_j))."""
-        return self.attention(state.s, state.keys, state.mask)
+        alpha: Tensor = self.attention(state.s, state.keys, state.mask)  # (B, k, S)
+        return alpha
 
 
 class RNNencdec(EncoderDecoder):

@@ -37,11 +37,15 @@ def epoch_batches(
     generator = np.random.default_rng((seed, epoch))
     first = lengths[0]
     order = generator.permutation(len(first))
-    per_batch = sentences if sentences is not None else max(1, int((tokens or 0) / max(1.0, float(first.mean()))))
+    per_batch = (
+        sentences if sentences is not None else max(1, int((tokens or 0) / max(1.0, float(first.mean()))))
+    )
     batches: list[Indices] = []
     for begin in range(0, len(order), pool * per_batch):
         members = order[begin : begin + pool * per_batch]
-        members = members[np.lexsort([*(axis[members] for axis in reversed(lengths[1:])), first[members] // _WIDTH])]
+        members = members[
+            np.lexsort([*(axis[members] for axis in reversed(lengths[1:])), first[members] // _WIDTH])
+        ]
         cut = _cut(first[members], tokens) if tokens else list(range(0, len(members), per_batch))
         pooled = np.split(members, cut[1:])
         batches.extend(pooled[i] for i in generator.permutation(len(pooled)))
@@ -69,7 +73,9 @@ def endless_batches(
     """
     epoch = 0
     while True:
-        batches = epoch_batches(lengths, pool=pool, seed=seed, epoch=epoch, tokens=tokens, sentences=sentences)
+        batches = epoch_batches(
+            lengths, pool=pool, seed=seed, epoch=epoch, tokens=tokens, sentences=sentences
+        )
         yield from batches[start:]
         start = max(0, start - len(batches))
         epoch += 1

@@ -15,7 +15,16 @@ from torch import Tensor
 
 from shared.config import Strict
 from shared.data.batching import Indices
-from shared.data.tokenizers import BOS, EOS, PAD, UNK, Tokenizer, TokenizerConfig, load_tokenizer, train_tokenizers
+from shared.data.tokenizers import (
+    BOS,
+    EOS,
+    PAD,
+    UNK,
+    Tokenizer,
+    TokenizerConfig,
+    load_tokenizer,
+    train_tokenizers,
+)
 from shared.errors import ReplicationError
 
 
@@ -28,7 +37,9 @@ class CorpusConfig(Strict):
     tokenizer: TokenizerConfig
     test: list[str] = Field(default=["test"], min_length=1)
     max_words: int = Field(default=10_000, ge=1, description="longer training pairs are dropped, either side")
-    max_ratio: float = Field(default=9.0, gt=1, description="training pairs of more unequal length are dropped")
+    max_ratio: float = Field(
+        default=9.0, gt=1, description="training pairs of more unequal length are dropped"
+    )
     train_pairs: int | None = Field(default=None, ge=1, description="use only so many training pairs")
 
 
@@ -55,6 +66,12 @@ class Sequences:
     def lengths(self) -> NDArray[np.int64]:
         """(number of sequences,) symbols in each."""
         return np.diff(self.offsets)
+
+    def select(self, keep: NDArray[np.bool_]) -> Sequences:
+        """The sequences where ``keep``, one bool per sequence, is true."""
+        lengths = self.lengths
+        offsets = np.concatenate(([0], np.cumsum(lengths[keep])))
+        return Sequences(self.flat[np.repeat(keep, lengths)], offsets)
 
     def padded(self, indices: Indices) -> Tensor:
         """(B, longest) int64 symbols of the given sequences, padded on the right."""
@@ -86,7 +103,9 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on another device."""
-        return Batch(*(tensor.to(device, non_blocking=True) for tensor in (self.source, self.target, self.labels)))
+        return Batch(
+            *(tensor.to(device, non_blocking=True) for tensor in (self.source, self.target, self.labels))
+        )
 
 
 @dataclass(frozen=True)
@@ -102,7 +121,9 @@ class ParallelText:
 
     def __post_init__(self) -> None:
         if not len(self.source) == len(self.target) == len(self.words):
-            raise ReplicationError("the two sides of a parallel text differ in length; run the prepare stage again.")
+            raise ReplicationError(
+                "the two sides of a parallel text differ in length; run the prepare stage again."
+            )
 
     def batch(self, indices: Indices) -> Batch:
         """The pairs with these indices."""
@@ -117,14 +138,12 @@ class ParallelText:
         """Batches in the given order."""
         return (self.batch(indices) for indices in order)
 
-
     def up_to(self, max_words: int) -> ParallelText:
         """The pairs with at most ``max_words`` words on either side (the -30 and -50 of the paper's models)."""
-        keep = np.flatnonzero(self.words <= max_words)
-        if not len(keep):
+        keep = self.words <= max_words
+        if not keep.any():
             raise ReplicationError(f"no training pair has at most {max_words} words; raise max_words.")
-        source, target = ([side[i] for i in keep] for side in (self.source, self.target))
-        return ParallelText(Sequences.pack(source), Sequences.pack(target), self.words[keep])
+        return ParallelText(self.source.select(keep), self.target.select(keep), self.words[keep])
 
     def save(self, folder: Path) -> None:
         """Write five ``.npy`` arrays into ``folder``."""
@@ -143,7 +162,9 @@ class ParallelText:
         try:
             flat = [np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names]
         except (OSError, ValueError) as error:
-            raise ReplicationError(f"{folder} is incomplete ({error}); run the prepare stage again.") from None
+            raise ReplicationError(
+                f"{folder} is incomplete ({error}); run the prepare stage again."
+            ) from None
         return cls(Sequences(flat[0], flat[1]), Sequences(flat[2], flat[3]), flat[4])
 
     def _arrays(self) -> dict[str, NDArray[np.integer]]:
@@ -164,7 +185,9 @@ class PreparedText:
     @classmethod
     def load(cls, folder: Path) -> PreparedText:
         """Open a prepared task."""
-        return cls(folder, load_tokenizer(folder / "source.tokenizer"), load_tokenizer(folder / "target.tokenizer"))
+        return cls(
+            folder, load_tokenizer(folder / "source.tokenizer"), load_tokenizer(folder / "target.tokenizer")
+        )
 
     def split(self, name: str) -> ParallelText:
         """An encoded split: ``train``, ``valid`` or a test split."""
@@ -238,7 +261,9 @@ def _read_pairs(dataset: Path, split: str, config: CorpusConfig) -> list[Pair]:
     align = dataset / f"{split}.align"
     columns.append(_read_lines(align) if align.exists() else [""] * len(columns[0]))
     if len({len(column) for column in columns}) != 1:
-        raise ReplicationError(f"the files of split '{split}' in {dataset} differ in length; fetch {config.dataset} again.")
+        raise ReplicationError(
+            f"the files of split '{split}' in {dataset} differ in length; fetch {config.dataset} again."
+        )
     return [Pair(*fields) for fields in zip(*columns, strict=True) if fields[0] and fields[1]]
 
 
@@ -265,7 +290,9 @@ def _read_lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").split("\n")[:-1]
     except FileNotFoundError:
-        raise ReplicationError(f"{path} does not exist; run the fetch stage, and check split and language names.") from None
+        raise ReplicationError(
+            f"{path} does not exist; run the fetch stage, and check split and language names."
+        ) from None
 
 
 def _write_lines(path: Path, lines: Sequence[str]) -> None:

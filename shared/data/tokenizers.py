@@ -125,7 +125,9 @@ class SentencePieceTokenizer:
                 pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, shuffle_input_sentence=False,
             )  # fmt: skip
         except RuntimeError as error:
-            raise ReplicationError(f"cannot train {size} pieces on this text: {error}; choose a smaller size.") from None
+            raise ReplicationError(
+                f"cannot train {size} pieces on this text: {error}; choose a smaller size."
+            ) from None
         return cls(model.getvalue())
 
     def __len__(self) -> int:
@@ -184,7 +186,9 @@ def train_tokenizers(
             WordVocabulary.train(target, size=config.size, split=config.split),
         )
     if config.joint:
-        both = SentencePieceTokenizer.train([*source, *target], size=config.size, model_type=config.model_type)
+        both = SentencePieceTokenizer.train(
+            [*source, *target], size=config.size, model_type=config.model_type
+        )
         return both, both
     return (
         SentencePieceTokenizer.train(source, size=config.size, model_type=config.model_type),
@@ -207,7 +211,9 @@ def load_tokenizer(path: Path) -> Tokenizer:
     except FileNotFoundError:
         raise ReplicationError(f"{path} does not exist; run the prepare stage of its task first.") from None
     except (ValueError, KeyError, RuntimeError) as error:
-        raise ReplicationError(f"{path} is damaged ({error}); delete it and run the prepare stage again.") from None
+        raise ReplicationError(
+            f"{path} is damaged ({error}); delete it and run the prepare stage again."
+        ) from None
 
 
 def _splitter(name: str) -> Callable[[str], list[str]]:

@@ -67,7 +67,7 @@ def attentive_recurrence(
     product = product_dtype(x.device.type, w_a.dtype)
     with torch.autocast(x.device.type, enabled=False):
         x, initial, keys, values = (tensor.to(w_a.dtype) for tensor in (x, initial, keys, values))
-        result: tuple[Tensor, Tensor] = _AttentiveRecurrence.apply(
+        result: tuple[Tensor, Tensor] = _AttentiveRecurrence.apply(  # type: ignore[no-untyped-call]
             x, initial, keys, values, mask, w_a, v_a, u_gates, u_candidate, product
         )
     return result
@@ -80,7 +80,9 @@ class _AttentiveRecurrence(torch.autograd.Function):
         w_a: Tensor, v_a: Tensor, u_gates: Tensor, u_candidate: Tensor, product: torch.dtype,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         (steps, batch), (length, a), n = x.shape[:2], keys.shape[1:], initial.size(-1)
-        from_state = torch.cat((2 * w_a, u_gates), dim=1).to(product)  # (N, A+2N), one product a step instead of two
+        from_state = torch.cat((2 * w_a, u_gates), dim=1).to(
+            product
+        )  # (N, A+2N), one product a step instead of two
         twice_keys, twice_v, u_candidate = 2 * keys, 2 * v_a, u_candidate.to(product)
         hidden = x.new_empty(steps, batch, length, a)  # σ(2a) of the alignment layer
         alphas = x.new_empty(steps, batch, length)
@@ -119,13 +121,19 @@ class _AttentiveRecurrence(torch.autograd.Function):
         for t in reversed(range(steps)):
             d_reset_state = slopes.step_back(t, d_s, u_candidate_t, out=d_x[t])
             d_from_state[t, :, a:] = d_x[t, :, n:]
-            d_alpha = (d_x[t].unsqueeze(1) @ values_t).squeeze(1).add_(d_alphas[t])  # a row product: the column form is slower
+            d_alpha = (
+                (d_x[t].unsqueeze(1) @ values_t).squeeze(1).add_(d_alphas[t])
+            )  # a row product: the column form is slower
             d_alpha -= (d_alpha * alphas[t]).sum(-1, keepdim=True)
             torch.mul(d_alpha, alphas[t], out=d_energies[t])  # zero at padding, since α is
             torch.addcmul(hidden[t], hidden[t], hidden[t], value=-1, out=slope)  # σ(1-σ), as is dσ(2a)/d(2a)
             d_keys.addcmul_(d_energies[t].unsqueeze(2), slope)
             torch.mul((d_energies[t].unsqueeze(1) @ slope).squeeze(1), twice_v, out=d_from_state[t, :, :a])
-            d_s = slopes.carry(t, d_s, d_reset_state).add_(d_from_state[t].to(product) @ from_state_t).add_(d_states[t])
+            d_s = (
+                slopes.carry(t, d_s, d_reset_state)
+                .add_(d_from_state[t].to(product) @ from_state_t)
+                .add_(d_states[t])
+            )
         d_weights = _over_steps(states[:-1].to(product), d_from_state.to(product)).to(d_x.dtype)
         return (
             d_x,

@@ -16,7 +16,9 @@ import torch
 from torch import Tensor, nn
 
 
-def naive_gated_recurrence(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor) -> Tensor:
+def naive_gated_recurrence(
+    x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor
+) -> Tensor:
     """The equations, step by step: the twin that :func:`gated_recurrence` is tested against.
 
     Arguments, result and errors are those of :func:`gated_recurrence`.
@@ -31,7 +33,9 @@ def naive_gated_recurrence(x: Tensor, initial: Tensor, u_gates: Tensor, u_candid
     return torch.stack(states)
 
 
-def gated_recurrence(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor) -> Tensor:
+def gated_recurrence(
+    x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor
+) -> Tensor:
     """Run the unit over every step of D independent sequences at once, with a hand-written backward pass.
 
     Autograd over a step loop makes two weight-sized gradients a step and adds them up; here every step only stores
@@ -50,7 +54,7 @@ def gated_recurrence(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: T
     """
     product = product_dtype(x.device.type, u_gates.dtype)
     with torch.autocast(x.device.type, enabled=False):
-        states: Tensor = _GatedRecurrence.apply(
+        states: Tensor = _GatedRecurrence.apply(  # type: ignore[no-untyped-call]
             x.to(u_gates.dtype), initial.to(u_gates.dtype), u_gates, u_candidate, mask, product
         )
     return states
@@ -64,7 +68,13 @@ def product_dtype(device: str, otherwise: torch.dtype) -> torch.dtype:
 class _GatedRecurrence(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor, product: torch.dtype
+        ctx: Any,
+        x: Tensor,
+        initial: Tensor,
+        u_gates: Tensor,
+        u_candidate: Tensor,
+        mask: Tensor,
+        product: torch.dtype,
     ) -> Tensor:
         steps, n = x.size(0), initial.size(-1)
         u_gates, u_candidate = u_gates.to(product), u_candidate.to(product)
@@ -172,7 +182,9 @@ class GatedUnit(nn.Module):
         self.b.zero_()
         for u_gates, u_candidate in zip(self.u_gates, self.u_candidate, strict=True):
             for matrix in (*u_gates.chunk(2, dim=-1), u_candidate):
-                matrix.copy_(nn.init.orthogonal_(torch.empty_like(matrix, memory_format=torch.contiguous_format)))
+                matrix.copy_(
+                    nn.init.orthogonal_(torch.empty_like(matrix, memory_format=torch.contiguous_format))
+                )
 
     def project(self, inputs: Tensor) -> Tensor:
         """(D, L, M) or (L, M) inputs to their (D, L, 3N) projections, biases added; L is any flattened extent."""

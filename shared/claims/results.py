@@ -1,0 +1,140 @@
+"""What the runs of one variant left on disk, read back for claims and reports."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from shared.claims.measures import Example
+from shared.errors import ReplicationError
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """One variant at one scale, all seeds.
+
+    Attributes:
+        folder: ``runs/<scale>/<paper>/<variant>``.
+        variant, task: names.
+        metrics: seed to metric to value.
+        mean: metric to mean over the seeds.
+        signatures: metric to the signature of its scorer.
+        token: what one token is ("word", "BPE piece", …).
+        not_run: why this variant was not run at this scale; then there is nothing else.
+    """
+
+    folder: Path
+    variant: str
+    task: str
+    metrics: Mapping[int, Mapping[str, float]]
+    mean: Mapping[str, float]
+    signatures: Mapping[str, str]
+    token: str
+    not_run: str | None = None
+
+    @classmethod
+    def load(cls, folder: Path) -> RunResults:
+        """Read metrics.json; examples and run records are read when first asked for.
+
+        Raises:
+            ReplicationError: metrics.json is missing or unreadable.
+        """
+        values = _read_json(folder / "metrics.json")
+        if not isinstance(values, dict) or not {"variant", "task"} <= values.keys():
+            raise ReplicationError(f"{folder}/metrics.json names no variant and task; evaluate it again.")
+        return cls(
+            folder=folder,
+            variant=values["variant"],
+            task=values["task"],
+            metrics={int(seed): metrics for seed, metrics in sorted(values.get("seeds", {}).items())},
+            mean=values.get("mean", {}),
+            signatures=values.get("signatures", {}),
+            token=values.get("token", "token"),
+            not_run=values.get("not_run"),
+        )
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds run, ascending."""
+        return tuple(sorted(self.metrics))
+
+    @cached_property
+    def examples(self) -> dict[int, list[Example]]:
+        """Seed to its test examples, in the same order for every seed; no entries where none were written.
+
+        Raises:
+            ReplicationError: a file is broken, or the seeds' examples are not the same ones.
+        """
+        found = {}
+        for seed in self.seeds:
+            path = self.folder / "evaluation" / f"seed{seed}" / "examples.jsonl.gz"
+            if path.exists():
+                found[seed] = _read_examples(path)
+        for seed, rows in found.items():
+            check_paired(next(iter(found.values())), rows, f"{self.variant}, seed {seed}")
+        return found
+
+    @cached_property
+    def runs(self) -> dict[int, dict[str, Any]]:
+        """Seed to the run record (run.json) of its training; seeds without one are left out."""
+        paths = {seed: self.folder / "train" / f"seed{seed}" / "run.json" for seed in self.seeds}
+        return {seed: _read_json(path) for seed, path in paths.items() if path.exists()}
+
+    def curve(self, seed: int) -> Path:
+        """Path of the training curve of one seed (it may not exist)."""
+        return self.folder / "train" / f"seed{seed}" / "curve.csv"
+
+    def attention(self, seed: int) -> Path:
+        """Path of the attention weights kept for figures of one seed (it may not exist)."""
+        return self.folder / "evaluation" / f"seed{seed}" / "attention.npz"
+
+
+def load_results(folder: Path) -> dict[str, RunResults]:
+    """Read all variants of one paper at one scale (``runs/<scale>/<paper>``), by variant name.
+
+    Raises:
+        ReplicationError: there is none, or one cannot be read.
+    """
+    results = [RunResults.load(path.parent) for path in sorted(folder.glob("*/metrics.json"))]
+    if not results:
+        raise ReplicationError(f"{folder} holds no evaluated variant; run its evaluate stages first.")
+    return {result.variant: result for result in results}
+
+
+def check_paired(first: list[Example], other: list[Example], who: str) -> None:
+    """Refuse examples that are not the same ones in the same order.
+
+    Raises:
+        ReplicationError: names the first difference.
+    """
+    for index, (left, right) in enumerate(zip(first, other, strict=False)):
+        if left["id"] != right["id"]:
+            raise ReplicationError(
+                f"the test examples of {who} cannot be paired: example {index} is '{right['id']}', not "
+                f"'{left['id']}'; evaluate all variants of the task again on the same test set."
+            )
+    if len(first) != len(other):
+        raise ReplicationError(
+            f"the test examples of {who} cannot be paired: {len(other)} examples, not {len(first)}; evaluate "
+            "all variants of the task again on the same test set."
+        )
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ReplicationError(f"{path} cannot be read ({error}); run its stage again.") from None
+
+
+def _read_examples(path: Path) -> list[Example]:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+    except (OSError, EOFError, ValueError) as error:
+        raise ReplicationError(f"{path} cannot be read ({error}); run its evaluate stage again.") from None

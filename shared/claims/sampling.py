@@ -1,0 +1,146 @@
+"""From the runs that a comparison names to resampled estimates of its metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.claims import schema
+from shared.claims.measures import Array, Example, Measure, measure
+from shared.claims.results import RunResults, check_paired
+from shared.claims.statistics import (
+    RESAMPLES,
+    Estimate,
+    Statistic,
+    bin_labels,
+    on_examples,
+    over_seeds,
+    resample,
+    slope_over_bins,
+)
+from shared.errors import ReplicationError
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Estimates of one metric for several runs, on the same resampled examples.
+
+    Attributes:
+        estimates: one per run.
+        n: test examples used, or None where the metric is one number per run.
+        variance: what the draws cover: "examples+seeds", "examples", "seeds" or "none".
+    """
+
+    estimates: list[Estimate]
+    n: int | None
+    variance: str
+
+
+def sample(comparison: schema.Comparison, runs: Sequence[RunResults], rng: np.random.Generator) -> Sample:
+    """Estimate the comparison's metric (or its slope) for every run.
+
+    Raises:
+        ReplicationError: examples are not the same, none is selected, or the metric is missing.
+    """
+    of = measure(comparison.metric)
+    many = min(len(run.seeds) for run in runs) > 1
+    if of.statistics is None:
+        if isinstance(comparison, schema.Slope):
+            raise ReplicationError(f"'{comparison.name}': a slope needs a metric that test examples carry.")
+        values = [scalars(run, comparison.metric) for run in runs]
+        draws = [np.repeat(value[:, None], RESAMPLES, axis=1) for value in values]
+        n, variance = None, "seeds" if many else "none"
+    else:
+        chosen = _Chosen.of(comparison, runs[0])
+        functions = [chosen.statistic(comparison, of, run, seed) for run in runs for seed in run.seeds]
+        flat_values, flat_draws = resample(functions, chosen.strata, rng)
+        ends = np.cumsum([len(run.seeds) for run in runs])[:-1]
+        values, draws = np.split(flat_values, ends), np.split(flat_draws, ends)
+        n, variance = len(chosen.indices), "examples+seeds" if many else "examples"
+    estimates = [over_seeds(value, draw, rng) for value, draw in zip(values, draws, strict=True)]
+    return Sample(estimates, n, variance)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The test examples that count: indices into every run's list, and their bins (all 0 if not binned)."""
+
+    reference: list[Example]
+    indices: NDArray[np.int64]
+    strata: NDArray[np.int64]
+    covariate: Array
+
+    @classmethod
+    def of(cls, comparison: schema.Comparison, run: RunResults) -> _Chosen:
+        reference = next(iter(run.examples.values()), [])
+        indices = np.array(
+            [i for i, example in enumerate(reference) if selected(example, comparison.where)], int
+        )
+        covariate, strata = np.zeros(len(indices)), np.zeros(len(indices), dtype=np.int64)
+        if isinstance(comparison, schema.Slope) and len(indices):
+            covariate = np.array([reference[i][comparison.covariate] for i in indices], dtype=np.float64)
+            strata = bin_labels(covariate, comparison.bins)
+            indices, covariate, strata = indices[strata >= 0], covariate[strata >= 0], strata[strata >= 0]
+            if len(np.unique(strata)) < 2:
+                raise ReplicationError(
+                    f"'{comparison.name}': the test examples of {run.folder} fill fewer than two bins of "
+                    f"{comparison.covariate}; choose other 'bins'."
+                )
+        if not len(indices):
+            raise ReplicationError(
+                f"'{comparison.name}': no test example of {run.folder} meets {comparison.where}."
+            )
+        return cls(reference, indices, strata, covariate)
+
+    def statistic(self, comparison: schema.Comparison, of: Measure, run: RunResults, seed: int) -> Statistic:
+        rows = run.examples.get(seed, [])
+        check_paired(self.reference, rows, f"{run.variant}, seed {seed},")
+        statistics = per_example(of, [rows[i] for i in self.indices], str(run.folder))
+        assert of.corpus is not None, "a measure with statistics has a corpus function"
+        if isinstance(comparison, schema.Slope):
+            return slope_over_bins(statistics, of.corpus, self.covariate, self.strata)
+        return on_examples(statistics, of.corpus)
+
+
+def scalars(run: RunResults, metric: str) -> Array:
+    """One number per seed (K,) from metrics.json.
+
+    Raises:
+        ReplicationError: a seed lacks it.
+    """
+    try:
+        return np.array([run.metrics[seed][metric] for seed in run.seeds], dtype=np.float64)
+    except KeyError:
+        raise ReplicationError(
+            f"{run.folder / 'metrics.json'} has no '{metric}' for every seed; check the metric's name in "
+            f"claims.yaml, or evaluate '{run.variant}' again."
+        ) from None
+
+
+def per_example(of: Measure, examples: Sequence[Example], where: str) -> Array:
+    """Additive statistics (E, C) of every example; zeros for those that have none.
+
+    Raises:
+        ReplicationError: no example has any.
+    """
+    assert of.statistics is not None, "asked only of measures with statistics"
+    found = [of.statistics(example) for example in examples]
+    width = max((len(row) for row in found if row is not None), default=0)
+    if not width:
+        raise ReplicationError(f"the test examples under {where} carry nothing to compute '{of.title}' from.")
+    return np.array([[0.0] * width if row is None else row for row in found], dtype=np.float64)
+
+
+def selected(example: Example, where: Mapping[str, schema.Condition]) -> bool:
+    """Whether the example meets every condition: equals the value, or lies in the inclusive range."""
+    for name, wanted in where.items():
+        value = example.get(name)
+        if isinstance(wanted, tuple):
+            if value is None or not wanted[0] <= value <= wanted[1]:
+                return False
+        elif value != wanted:
+            return False
+    return True

@@ -1,0 +1,95 @@
+"""Where a result comes from: code, data, parameters, versions, machine."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("torch", "lightning", "numpy", "sacrebleu", "sentencepiece")
+
+
+def sha256_of(paths: Iterable[Path]) -> str:
+    """One hash over the names and contents of files and, recursively, of the files in folders."""
+    digest = hashlib.sha256()
+    for path in sorted(file for root in paths for file in ([root] if root.is_file() else root.rglob("*"))):
+        if path.is_file() and "__pycache__" not in path.parts:
+            digest.update(path.as_posix().encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def training_code(paper: str) -> list[Path]:
+    """The sources that a paper's trained weights depend on; ``dvc.yaml`` names the same."""
+    shared = [Path("shared") / name for name in ("attention", "layers", "data", "training")]
+    return [
+        Path("replications") / paper / "model.py",
+        Path("replications") / paper / "replication.py",
+        *shared,
+    ]
+
+
+def fingerprint(parameters: Any, data: Path, paper: str) -> str:
+    """What a checkpoint belongs to: a run's parameters, its prepared data and the code that trains it."""
+    text = json.dumps(parameters, sort_keys=True)
+    return hashlib.sha256(
+        f"{text}\n{sha256_of([data])}\n{sha256_of(training_code(paper))}".encode()
+    ).hexdigest()
+
+
+def environment() -> dict[str, Any]:
+    """Code revision, versions and machine; everything in a run's record that training does not measure."""
+    import torch
+
+    return {
+        "git_commit": _git("rev-parse", "HEAD"),
+        "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "dvc_lock_sha256": sha256_of([Path("dvc.lock")]) if Path("dvc.lock").exists() else None,
+        "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        "cpu": _cpu(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def peak_memory_mib() -> float:
+    """The most memory this process has held, on the GPU if it used one, MiB."""
+    import torch
+
+    if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
+        return torch.cuda.max_memory_allocated() / 2**20
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, KiB on Linux
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+
+def _git(*arguments: str) -> str | None:
+    """What git says, or None where there is no git or no repository."""
+    try:
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = platform.processor() or platform.machine()
+    return f"{name}, {os.cpu_count()} cores"

@@ -1,0 +1,56 @@
+"""What a paper's ``replication.py`` gives the pipeline, under the name ``REPLICATION``."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from shared.data.parallel import CorpusConfig
+from shared.errors import ReplicationError
+from shared.pipeline.config import RunConfig
+from shared.training.checkpoints import TrainingRecord
+
+
+class Replication(Protocol):
+    """The paper-specific half of every stage. :class:`shared.pipeline.translation.Translation` is one."""
+
+    def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
+        """Turn a fetched data set into what training reads; returns a summary."""
+        ...
+
+    def train(
+        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
+    ) -> tuple[TrainingRecord, int]:
+        """Train one seed in ``folder``; returns what training measured and the number of parameters."""
+        ...
+
+    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Path, out: Path) -> Mapping[str, float]:
+        """Judge one trained seed, write ``examples.jsonl.gz`` and ``attention.npz`` into ``out``; returns metrics."""
+        ...
+
+    def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
+        """``signatures`` of the metrics and what one ``token`` is, for the reader of ``metrics.json``."""
+        ...
+
+
+def load_replication(paper: str) -> Replication:
+    """Import ``replications.<paper>.replication``.
+
+    Raises:
+        ReplicationError: there is no such module, or it has no ``REPLICATION``.
+    """
+    name = f"replications.{paper}.replication"
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
+        raise ReplicationError(
+            f"there is no {name.replace('.', '/')}.py; see 'Add a paper' in README.md."
+        ) from None
+    replication: Replication | None = getattr(module, "REPLICATION", None)
+    if replication is None:
+        raise ReplicationError(f"{name.replace('.', '/')}.py does not define REPLICATION.")
+    return replication

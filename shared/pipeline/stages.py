@@ -1,0 +1,201 @@
+"""The stages that ``dvc.yaml`` chains. Each is a plain function of names; paths are relative to the project's root."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shared.errors import ReplicationError
+from shared.pipeline.config import RunConfig, ScaleFile, load_params
+from shared.pipeline.replication import load_replication
+
+
+def run_folder(paper: str, scale: str) -> Path:
+    """``runs/<scale>/<paper>``."""
+    return Path("runs") / scale / paper
+
+
+def fetch_stage(name: str, scale: str) -> None:
+    """Obtain the data set of ``<paper>.<task>`` and record its manifest as the stage's output."""
+    from shared.data.fetch import fetch
+
+    paper, task = split_name(name)
+    corpus = ScaleFile(paper, scale).corpus(task)
+    manifest = fetch(corpus.dataset)
+    write_json(run_folder(paper, scale) / "fetched" / f"{task}.json", manifest.model_dump(mode="json"))
+
+
+def prepare_stage(name: str, scale: str) -> None:
+    """Tokenise and encode the data of ``<paper>.<task>``."""
+    from shared.data.fetch import fetch
+
+    paper, task = split_name(name)
+    corpus = ScaleFile(paper, scale).corpus(task)
+    fetch(corpus.dataset)  # at once if it is there; a queued experiment's copy of the project has no data yet
+    final = run_folder(paper, scale) / "tasks" / task
+    partial = final.with_name(f"{task}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    summary = load_replication(paper).prepare(corpus, Path("data") / corpus.dataset, partial)
+    shutil.rmtree(final, ignore_errors=True)
+    partial.rename(final)
+    print(
+        f"{name}: "
+        + ", ".join(f"{key} {value}" for key, value in summary.items() if not isinstance(value, dict))
+    )
+
+
+def train_stage(name: str, scale: str) -> None:
+    """Train every seed of ``<paper>.<variant>``; a killed run is continued, a finished one is left alone."""
+    import torch
+
+    from shared.pipeline import provenance
+
+    paper, variant = split_name(name)
+    settings = ScaleFile(paper, scale)
+    folder = run_folder(paper, scale) / variant / "train"
+    if settings.not_run(variant):
+        write_json(folder / "not_run.json", {"not_run": settings.not_run(variant)})
+        write_curve(folder)
+        return
+    config = settings.run(variant)
+    prepared = _prepared(paper, scale, config)
+    torch.set_num_threads(load_params().threads)
+    environment = provenance.environment()
+    _drop_other_seeds(folder, config.seeds)
+    for seed in config.seeds:
+        seed_folder = folder / f"seed{seed}"
+        parameters = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"})
+        fingerprint = provenance.fingerprint([parameters, seed], prepared, paper)
+        if _finished(seed_folder, fingerprint):
+            print(f"{name} seed {seed}: finished before, kept.")
+            continue
+        record, count = load_replication(paper).train(
+            config, prepared=prepared, folder=seed_folder, seed=seed, fingerprint=fingerprint,
+            label=f"{name} seed {seed}",
+        )  # fmt: skip
+        fetched = json.loads((run_folder(paper, scale) / "fetched" / f"{config.task}.json").read_text())
+        write_json(seed_folder / "run.json", {
+            **environment, "parameters": config.model_dump(mode="json"), "seed": seed, "fingerprint": fingerprint,
+            "data_sha256": {key: value["sha256"] for key, value in fetched["files"].items()},
+            "peak_memory_mib": provenance.peak_memory_mib(), "parameter_count": count, **vars(record),
+            "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        })  # fmt: skip
+    write_curve(folder)
+
+
+def evaluate_stage(name: str, scale: str) -> None:
+    """Judge every trained seed of ``<paper>.<variant>`` and write its ``metrics.json``."""
+    import torch
+
+    paper, variant = split_name(name)
+    settings = ScaleFile(paper, scale)
+    folder = run_folder(paper, scale) / variant
+    head = {"variant": variant, "task": settings.task_of(variant)}
+    out = folder / "evaluation"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    if settings.not_run(variant):
+        write_json(folder / "metrics.json", head | {"not_run": settings.not_run(variant)})
+        return
+    config = settings.run(variant)
+    prepared = _prepared(paper, scale, config)
+    torch.set_num_threads(load_params().threads)
+    replication = load_replication(paper)
+    seeds = {}
+    for seed in config.seeds:
+        trained = folder / "train" / f"seed{seed}"
+        print(f"{name} seed {seed}: evaluating", flush=True)
+        metrics = replication.evaluate(config, prepared=prepared, trained=trained, out=out / f"seed{seed}")
+        seeds[str(seed)] = {key: round(value, 6) for key, value in metrics.items()}
+    mean = {
+        key: round(float(np.mean([run[key] for run in seeds.values()])), 6)
+        for key in seeds[str(config.seeds[0])]
+    }
+    descriptions = replication.descriptions(config, prepared)
+    write_json(folder / "metrics.json", head | {"seeds": seeds, "mean": mean, **descriptions})
+
+
+def report_stage(paper: str, scale: str) -> None:
+    """Decide the paper's claims and write ``reports/<scale>/<paper>``."""
+    from shared.reports.report import write_report
+
+    decisions = write_report(
+        Path("replications") / paper, run_folder(paper, scale), Path("reports") / scale / paper, scale=scale
+    )
+    for decision in decisions:
+        print(f"{decision.claim.id}: {decision.verdict}")
+    print(f"report: reports/{scale}/{paper}/README.md and index.html")
+
+
+def summarize_stage(*_: str) -> None:
+    """Gather all reports into ``reports/README.md`` and the verdict tables of the READMEs."""
+    from shared.reports.summary import summarize
+
+    readmes = [Path("README.md"), *sorted(Path("replications").glob("*/README.md"))]
+    summarize(Path("reports"), readmes)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """``paper.variant`` or ``paper.task`` to its two parts."""
+    paper, dot, rest = name.partition(".")
+    if not (paper and dot and rest):
+        raise ReplicationError(f"'{name}' is not of the form <paper>.<variant>, e.g. bahdanau.rnnsearch-50.")
+    return paper, rest
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write ``value``; a reader sees the old file or the whole new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(partial, path)
+
+
+def write_curve(folder: Path) -> None:
+    """Write ``curve.csv`` beside the seeds: update and mean validation loss over them, for ``dvc plots``."""
+    losses: dict[int, list[float]] = {}
+    for path in sorted(folder.glob("seed*/curve.csv")):
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                if row["split"] == "valid" and row["metric"] == "loss":
+                    losses.setdefault(int(row["step"]), []).append(float(row["value"]))
+    rows: Sequence[tuple[Any, ...]] = [
+        (step, f"{np.mean(values):.6g}") for step, values in sorted(losses.items())
+    ]
+    with (folder.parent / "curve.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("update", "valid_loss"), *rows])
+
+
+def _prepared(paper: str, scale: str, config: RunConfig) -> Path:
+    prepared = run_folder(paper, scale) / "tasks" / config.task
+    if not prepared.is_dir():
+        raise ReplicationError(
+            f"{prepared} does not exist; run 'python -m shared.pipeline fetch {paper}.{config.task} --scale {scale}' "
+            f"and then 'python -m shared.pipeline prepare {paper}.{config.task} --scale {scale}'."
+        )
+    return prepared
+
+
+def _finished(seed_folder: Path, fingerprint: str) -> bool:
+    try:
+        record: Mapping[str, Any] = json.loads((seed_folder / "run.json").read_text())
+    except (OSError, ValueError):
+        return False
+    return record.get("fingerprint") == fingerprint
+
+
+def _drop_other_seeds(folder: Path, seeds: Sequence[int]) -> None:
+    """The folder persists between runs of the stage, so what no longer belongs to it must go."""
+    keep = {f"seed{seed}" for seed in seeds}
+    for path in folder.glob("*"):
+        if path.name not in keep:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -1,0 +1,89 @@
+"""Binds a translation model to the pipeline: prepare, train, evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import nn
+
+from shared.config import Strict, build
+from shared.data.batching import endless_batches, epoch_batches
+from shared.data.parallel import Batch, CorpusConfig, ParallelText, PreparedText, prepare_parallel
+from shared.pipeline.config import RunConfig
+from shared.pipeline.translation_evaluation import evaluate_translation, signatures
+from shared.training.checkpoints import TrainingRecord, load_weights
+
+ModelConfigT = TypeVar("ModelConfigT", bound=Strict)
+
+
+@dataclass(frozen=True)
+class Translation(Generic[ModelConfigT]):
+    """A replication whose model translates.
+
+    Attributes:
+        model_config: checks a variant's ``model`` section.
+        build_model: from that section and the two vocabulary sizes to a model that can be called as
+            ``model(source, source_mask, target) -> (logits, attention)``, has ``start(source, source_mask)`` and is
+            an :class:`shared.decoding.protocol.IncrementalDecoder`.
+    """
+
+    model_config: type[ModelConfigT]
+    build_model: Callable[[ModelConfigT, int, int], nn.Module]
+
+    def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
+        """Tokenise and encode."""
+        return prepare_parallel(corpus, dataset, out)
+
+    def model(self, config: RunConfig, text: PreparedText) -> nn.Module:
+        """The untrained model of a run."""
+        sizes = build(self.model_config, config.model, where=f"model of task {config.task}")
+        return self.build_model(sizes, len(text.source), len(text.target))
+
+    def train(
+        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
+    ) -> tuple[TrainingRecord, int]:
+        """Train one seed: it decides the initial weights, the order of the batches and the dropout masks."""
+        from shared.training.run import train_run  # Lightning takes seconds to import; only training needs it
+        from shared.training.translation import TranslationModule
+
+        text = PreparedText.load(prepared)
+        torch.manual_seed(seed)
+        model = self.model(config, text)
+        training = config.training
+        train = text.split("train").up_to(training.max_words or config.corpus.max_words)
+        order = partial(endless_batches, _lengths(train), seed=seed, **training.batch.model_dump())
+        record = train_run(
+            TranslationModule(model, training), training,
+            batches=lambda start: train.batches(order(start=start)),
+            valid=_every_batch(text.split("valid")), folder=folder, seed=seed, fingerprint=fingerprint, label=label,
+        )  # fmt: skip
+        return record, sum(parameter.numel() for parameter in model.parameters())
+
+    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Path, out: Path) -> Mapping[str, float]:
+        """Translate and score the test splits with one trained seed."""
+        text = PreparedText.load(prepared)
+        model = self.model(config, text)
+        load_weights(model, trained / "checkpoints" / f"{config.evaluation.checkpoint}.ckpt")
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        return evaluate_translation(model.to(device).eval(), text, config, out)
+
+    def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
+        """Signatures and the token's name."""
+        return {
+            "signatures": signatures(config.evaluation.bleu),
+            "token": PreparedText.load(prepared).target.unit,
+        }
+
+
+def _lengths(text: ParallelText) -> tuple[Any, Any]:
+    return text.target.lengths + 1, text.source.lengths + 1  # each with its end symbol
+
+
+def _every_batch(text: ParallelText) -> list[Batch]:
+    """A split in batches of similar length, each pair once, in an order that never changes."""
+    return [text.batch(i) for i in epoch_batches(_lengths(text), pool=10**6, seed=0, epoch=0, tokens=4000)]

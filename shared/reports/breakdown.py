@@ -1,0 +1,94 @@
+"""A corpus measure by bins of a covariate, such as BLEU by source length, with intervals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from shared.claims.measures import Measure
+from shared.claims.results import RunResults
+from shared.claims.sampling import per_example
+from shared.claims.statistics import generator, on_examples, over_seeds, resample
+
+RESAMPLES = 2_000
+Bin = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class BinScore:
+    """The measure in one bin.
+
+    Attributes:
+        bin: inclusive range of the covariate.
+        centre: mean covariate of its examples.
+        n: examples in it.
+        value, interval: of the mean over seeds, 95 %, over examples and seeds.
+    """
+
+    bin: Bin
+    centre: float
+    n: int
+    value: float
+    interval: tuple[float, float]
+
+
+def round_bins(values: Sequence[float], *, fewest: int = 20) -> list[Bin]:
+    """Bins of a round width (5 up to 30, else 10) over positive integers; a thin one joins the one before.
+
+    Args:
+        values: the covariate of every example.
+        fewest: examples that a bin must hold.
+    """
+    top = int(max(values))
+    width = 5 if top <= 30 else 10
+    bins: list[Bin] = []
+    for low in range(1, top + 1, width):
+        count = sum(low <= value < low + width for value in values)
+        if bins and count < fewest:
+            bins[-1] = (bins[-1][0], low + width - 1)
+        else:
+            bins.append((low, low + width - 1))
+    return bins
+
+
+def score_by_bin(run: RunResults, of: Measure, covariate: str, bins: Sequence[Bin]) -> list[BinScore]:
+    """Evaluate ``of`` on the examples of every bin that has any; all splits of the test set count.
+
+    Raises:
+        ReplicationError: the examples carry nothing to compute the measure from.
+    """
+    assert of.corpus is not None, "a breakdown needs a measure of examples"
+    scores = []
+    reference = run.examples[run.seeds[0]]
+    for low, high in bins:
+        chosen = [index for index, row in enumerate(reference) if low <= row[covariate] <= high]
+        if not chosen:
+            continue
+        statistics = [
+            on_examples(per_example(of, [run.examples[seed][i] for i in chosen], str(run.folder)), of.corpus)
+            for seed in run.seeds
+        ]
+        rng = generator(run.variant, of.title, str(low))
+        values, draws = resample(statistics, np.zeros(len(chosen), dtype=np.int64), rng, RESAMPLES)
+        estimate = over_seeds(values, draws, rng)
+        centre = float(np.mean([reference[index][covariate] for index in chosen]))
+        scores.append(BinScore((low, high), centre, len(chosen), estimate.value, estimate.interval()))
+    return scores
+
+
+def alignment_offsets(run: RunResults) -> dict[int, float]:
+    """Share of aligned target words by where attention peaked: source position minus the nearest gold one.
+
+    Returns:
+        offset to share, over all seeds; empty where the examples carry no alignments.
+    """
+    counts: Counter[int] = Counter()
+    for rows in run.examples.values():
+        for row in rows:
+            for offset, count in (row.get("alignment") or {}).get("offsets", {}).items():
+                counts[int(offset)] += count
+    total = sum(counts.values())
+    return {offset: count / total for offset, count in sorted(counts.items())}

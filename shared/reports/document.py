@@ -1,0 +1,172 @@
+"""A document as plain data, and its two renderings: Markdown for a code host, one HTML file for offline."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+MINUS = "\N{MINUS SIGN}"
+SPACE = "\N{NO-BREAK SPACE}"
+
+
+@dataclass(frozen=True)
+class Strong:
+    """Emphasised words."""
+
+    text: str
+    kind: ClassVar[str] = "strong"
+
+
+@dataclass(frozen=True)
+class Code:
+    """A name or command inside a sentence."""
+
+    text: str
+    kind: ClassVar[str] = "code"
+
+
+@dataclass(frozen=True)
+class Link:
+    """Words that lead to ``target``."""
+
+    text: str
+    target: str
+    kind: ClassVar[str] = "link"
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A verdict."""
+
+    text: str
+    kind: ClassVar[str] = "badge"
+
+    @property
+    def symbol(self) -> str:
+        """A sign that tells the verdicts apart without colour."""
+        return {"reproduced": "✔", "contradicted": "✘", "inconclusive": "?", "not tested": "–"}[self.text]
+
+
+Inline = str | Strong | Code | Link | Badge
+Text = Inline | tuple[Inline, ...]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A section's title; level 1 is the page's."""
+
+    text: Text
+    level: int = 2
+    kind: ClassVar[str] = "heading"
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph."""
+
+    text: Text
+    kind: ClassVar[str] = "paragraph"
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list."""
+
+    items: Sequence[Text]
+    kind: ClassVar[str] = "bullets"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; ``align`` has one letter per column: l left, r right, t for running text (left, kept wide)."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Text]]
+    align: str
+    kind: ClassVar[str] = "table"
+
+
+@dataclass(frozen=True)
+class CodeBlock:
+    """Commands to copy."""
+
+    text: str
+    kind: ClassVar[str] = "codeblock"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture already drawn to ``path`` (PNG), with its caption."""
+
+    path: Path
+    caption: str
+    kind: ClassVar[str] = "figure"
+
+
+Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure
+
+
+def render(blocks: Sequence[Block], form: Literal["md", "html"], *, title: str, folder: Path) -> str:
+    """The page's text.
+
+    Args:
+        blocks: the content.
+        form: Markdown or HTML.
+        title: of the browser window.
+        folder: where the page will lie; Markdown links figures relative to it, HTML carries them inside.
+    """
+    text = (
+        _environment(form).get_template(f"page.{form}.j2").render(blocks=blocks, title=title, folder=folder)
+    )
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def write_page(blocks: Sequence[Block], folder: Path, *, title: str) -> None:
+    """Write ``README.md`` and ``index.html`` into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_text(render(blocks, "md", title=title, folder=folder), encoding="utf-8")
+    (folder / "index.html").write_text(render(blocks, "html", title=title, folder=folder), encoding="utf-8")
+
+
+def signed(value: float, digits: int) -> str:
+    """A difference, always with its sign, typeset with a minus sign."""
+    return f"{value:+.{digits}f}".replace("-", MINUS)
+
+
+def plain(value: float | None, digits: int) -> str:
+    """A value, or an en dash where there is none."""
+    return "–" if value is None else f"{value:,.{digits}f}".replace("-", MINUS)
+
+
+@cache
+def _environment(form: str) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("shared.reports"),
+        autoescape=form == "html",
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"escape_markdown": _escape_markdown, "data_uri": _data_uri, "parts": _parts}
+    return environment
+
+
+def _parts(text: Any) -> tuple[Any, ...]:
+    return text if isinstance(text, tuple) else (text,)
+
+
+def _escape_markdown(text: str) -> str:
+    """Only what Markdown would take for markup, so that the raw file reads well too."""
+    return re.sub(r"([\\`*|]|<(?=[A-Za-z/!])|\](?=\())", r"\\\1", text)
+
+
+def _data_uri(path: Path) -> Markup:
+    return Markup("data:image/png;base64,") + base64.b64encode(path.read_bytes()).decode("ascii")

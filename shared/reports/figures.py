@@ -1,0 +1,283 @@
+"""Figures of the reports: drawn without a display, the same bytes on every run, legible 700 pixels wide."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
+
+from shared.claims.measures import measure
+from shared.claims.results import RunResults
+from shared.errors import ReplicationError
+from shared.reports.breakdown import alignment_offsets, round_bins, score_by_bin
+
+WIDTH = 7.0  # inches: 700 pixels at the 100 pixels per inch at which 10 points read as text
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito 2008
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", (0, (3, 1, 1, 1, 1, 1)), ":", (0, (5, 1)), (0, (1, 1)))
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "axes.titlesize": 10,
+    "axes.labelsize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#666666",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "legend.handlelength": 2.6,
+}
+Runs = Sequence[RunResults]
+
+
+def by_task(results: Mapping[str, RunResults]) -> dict[str, list[RunResults]]:
+    """The variants that were run, grouped by task, in order of name."""
+    groups: dict[str, list[RunResults]] = defaultdict(list)
+    for name in sorted(results):
+        if results[name].not_run is None:
+            groups[results[name].task].append(results[name])
+    return dict(groups)
+
+
+def metric_by_covariate(
+    runs: Runs, metric: str, covariate: str, path: Path, *, label: str, trained_to: float | None = None
+) -> None:
+    """Draw a measure over bins of a covariate with 95 % bands, one line per variant.
+
+    With BLEU over the source length this is Figure 2 of Bahdanau et al. (2015).
+
+    Args:
+        runs: variants of one task.
+        metric: a key of `MEASURES` that examples carry.
+        covariate: field of the examples, such as ``source_length``.
+        path: of the PNG.
+        label: of the covariate, with its unit.
+        trained_to: largest covariate in training; beyond it the ground is shaded.
+    """
+    of = measure(metric)
+    bins = round_bins([row[covariate] for row in runs[0].examples[runs[0].seeds[0]]])
+    with _drawing(path, height=3.7) as canvas:
+        axes = canvas.subplots()
+        for index, run in enumerate(runs):
+            scores = score_by_bin(run, of, covariate, bins)
+            x, y = [score.centre for score in scores], [score.value for score in scores]
+            low, high = np.clip([score.interval for score in scores], 0.0, of.most).T
+            axes.fill_between(x, low, high, color=PALETTE[index % len(PALETTE)], alpha=0.16, linewidth=0)
+            axes.plot(x, y, label=run.variant, **_line(index), marker=MARKERS[index % len(MARKERS)])
+        if trained_to is not None and trained_to < bins[-1][1]:
+            left, right = axes.get_xlim()
+            axes.set_xlim(left, right)
+            axes.axvspan(trained_to + 0.5, right, color="#f1f1f1", zorder=0, linewidth=0)
+            axes.text(
+                trained_to + 0.6,
+                1.0,
+                "longer than in training",
+                va="bottom",
+                fontsize=8.5,
+                color="#555555",
+                transform=axes.get_xaxis_transform(),
+            )
+        axes.set(xlabel=label, ylabel=of.title.format(token=runs[0].token))
+        axes.set_ylim(0.0, min(1.02 * of.most, axes.get_ylim()[1]))
+        _legend_beside(canvas, axes)
+
+
+def training_curves(runs: Runs, path: Path, *, metric: str = "loss", split: str = "valid") -> bool:
+    """Draw a recorded value against updates: mean over seeds, shaded from the lowest to the highest seed.
+
+    Returns:
+        whether any run had recorded it; if none had, nothing is drawn.
+    """
+    curves = [read_curves(run, metric=metric, split=split) for run in runs]
+    if not any(curves):
+        return False
+    with _drawing(path, height=3.7) as canvas:
+        axes = canvas.subplots()
+        for index, (run, points) in enumerate(zip(runs, curves, strict=True)):
+            if not points:
+                continue
+            steps = sorted(points)
+            axes.fill_between(
+                steps,
+                [min(points[step]) for step in steps],
+                [max(points[step]) for step in steps],
+                color=PALETTE[index % len(PALETTE)],
+                alpha=0.16,
+                linewidth=0,
+            )
+            axes.plot(
+                steps, [float(np.mean(points[step])) for step in steps], label=run.variant, **_line(index)
+            )
+        unit = f" (nats per {runs[0].token})" if metric == "loss" else ""
+        name = "Validation" if split == "valid" else "Training"
+        axes.set(xlabel="Updates", ylabel=f"{name} {metric.replace('_', ' ')}{unit}")
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.margins(x=0.01)
+        _legend_beside(canvas, axes)
+    return True
+
+
+def read_curves(run: RunResults, *, metric: str, split: str) -> dict[int, list[float]]:
+    """Update to the recorded values there, one per seed that has one; empty if there are no curves.
+
+    Raises:
+        ReplicationError: a curve.csv has other columns than step, split, metric, value.
+    """
+    points: dict[int, list[float]] = defaultdict(list)
+    for seed in run.seeds:
+        path = run.curve(seed)
+        if not path.exists():
+            continue
+        with path.open(encoding="utf-8", newline="") as lines:
+            rows = csv.DictReader(lines)
+            if rows.fieldnames != ["step", "split", "metric", "value"]:
+                raise ReplicationError(
+                    f"{path} is not a training curve (step,split,metric,value); train again."
+                )
+            for row in rows:
+                if row["split"] == split and row["metric"] == metric:
+                    points[int(row["step"])].append(float(row["value"]))
+    return dict(points)
+
+
+def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
+    """Draw how far from the gold source word the attention peaks, one group of bars per variant.
+
+    Args:
+        runs: variants; those without alignments are left out.
+        path: of the PNG.
+        reach: offsets beyond ±reach are summed into the outermost bars.
+
+    Returns:
+        whether any run had alignments; if none had, nothing is drawn.
+    """
+    found = {index: offsets for index, run in enumerate(runs) if (offsets := alignment_offsets(run))}
+    if not found:
+        return False
+    positions = np.arange(-reach, reach + 1)
+    width = 0.8 / len(found)
+    with _drawing(path, height=3.2) as canvas:
+        axes = canvas.subplots()
+        for place, (index, offsets) in enumerate(found.items()):
+            shares = np.zeros(len(positions))
+            for offset, share in offsets.items():
+                shares[min(max(offset, -reach), reach) + reach] += share
+            left = positions + (place - (len(found) - 1) / 2) * width
+            axes.bar(
+                left, shares, width * 0.92, color=PALETTE[index % len(PALETTE)], label=runs[index].variant
+            )
+        inner = [f"{position:+d}".replace("-", "−") if position else "0" for position in positions[1:-1]]
+        axes.set_xticks(positions, [f"≤ −{reach}", *inner, f"≥ +{reach}"])
+        axes.set(
+            xlabel="Attended source position minus gold position", ylabel="Share of target words", ylim=(0, 1)
+        )
+        axes.grid(axis="x", visible=False)
+        _legend_beside(canvas, axes)
+    return True
+
+
+def alignment_heatmaps(source: Path, path: Path, *, most: int = 4) -> bool:
+    """Draw attention weights of sentence pairs, source on top, target on the side.
+
+    As Figure 3 of Bahdanau et al. (2015): white is 1, black is 0; a gold link, where known, is framed.
+
+    Args:
+        source: attention.npz with ``weights_<i>`` (T, S), ``source_<i>`` (S,), ``target_<i>`` (T,) and
+            perhaps ``gold_<i>`` (links, 2) as (source, target) positions.
+        path: of the PNG.
+        most: sentence pairs drawn.
+
+    Returns:
+        whether the file was there; if not, nothing is drawn.
+    """
+    if not source.exists():
+        return False
+    with np.load(source, allow_pickle=False) as arrays:
+        indices = sorted(
+            int(name.removeprefix("weights_")) for name in arrays if name.startswith("weights_")
+        )[:most]
+        pairs = [
+            {
+                key: arrays[f"{key}_{i}"]
+                for key in ("weights", "source", "target", "gold")
+                if f"{key}_{i}" in arrays
+            }
+            for i in indices
+        ]
+    if not pairs:
+        return False
+    longest = max(max(pair["weights"].shape) for pair in pairs)
+    columns = 2 if longest <= 20 and len(pairs) > 1 else 1
+    rows = -(-len(pairs) // columns)
+    with _drawing(path, height=_panel_height(pairs, columns) * rows) as canvas:
+        panels = canvas.subplots(rows, columns, squeeze=False).ravel()
+        for axes, pair, letter in zip(panels, pairs, "abcdefghijklmnop", strict=False):
+            _heatmap(axes, pair, size=7.5 if longest > 12 else 8.5)
+            axes.set_xlabel(f"({letter})")
+        for axes in panels[len(pairs) :]:
+            axes.set_visible(False)
+    return True
+
+
+def _panel_height(pairs: Sequence[Mapping[str, Any]], columns: int) -> float:
+    """Inches: square cells at the panel's width, plus room for the source words."""
+    tallest = max(pair["weights"].shape[0] / pair["weights"].shape[1] for pair in pairs)
+    words = max(len(str(word)) for pair in pairs for word in pair["source"])
+    return float(min(WIDTH, (WIDTH / columns - 0.9) * min(tallest, 1.6)) + 0.075 * words + 0.45)
+
+
+def _heatmap(axes: Axes, pair: Mapping[str, Any], *, size: float) -> None:
+    weights = pair["weights"]
+    axes.grid(visible=False)
+    axes.imshow(weights, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
+    axes.xaxis.tick_top()
+    axes.set_xticks(
+        range(weights.shape[1]), [str(word) for word in pair["source"]], rotation=90, fontsize=size
+    )
+    axes.set_yticks(range(weights.shape[0]), [str(word) for word in pair["target"]], fontsize=size)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    for s, t in pair.get("gold", ()):
+        axes.add_patch(
+            Rectangle(
+                (s - 0.5, t - 0.5), 1, 1, fill=False, edgecolor=PALETTE[4], linewidth=1.2, clip_on=False
+            )
+        )
+
+
+def _line(index: int) -> dict[str, Any]:
+    return {"color": PALETTE[index % len(PALETTE)], "linestyle": DASHES[index % len(DASHES)]}
+
+
+def _legend_beside(canvas: Canvas, axes: Axes) -> None:
+    """Put the legend above the plot, where it hides nothing and takes no width."""
+    handles, labels = axes.get_legend_handles_labels()
+    canvas.legend(handles, labels, loc="outside upper left", ncols=min(3, len(labels)))
+
+
+@contextmanager
+def _drawing(path: Path, *, height: float) -> Iterator[Canvas]:
+    """A canvas ``height`` inches high that is written as a PNG; its bytes depend on the drawing only."""
+    with mpl.rc_context(STYLE):
+        canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
+        FigureCanvasAgg(canvas)
+        yield canvas
+        path.parent.mkdir(parents=True, exist_ok=True)
+        canvas.savefig(path, dpi=200, metadata={"Software": None})  # by default it names matplotlib's version

@@ -1,0 +1,110 @@
+"""Facts of a paper as data: who, where, its tables of results, its settings and sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from shared.claims.schema import Provenance
+from shared.config import Strict, build, load_yaml
+
+Value = float | int | str | None
+
+
+class Column(Strict):
+    """A column of a paper's table; with ``metric`` our runs have a number to put beside it."""
+
+    key: str
+    title: str
+    metric: str | None = None
+
+
+class PaperTable(Strict):
+    """A table of the paper as printed.
+
+    Attributes:
+        rows: each a mapping with ``label``, a value per column key (null: not reported) and, where our runs
+            have counterparts, ``variants``: their names, one per task.
+    """
+
+    id: str
+    title: str
+    where: str
+    provenance: Provenance
+    columns: tuple[Column, ...]
+    rows: tuple[dict[str, Value | list[str]], ...] = Field(min_length=1)
+    note: str | None = None
+
+    @model_validator(mode="after")
+    def _rectangular(self) -> PaperTable:
+        wanted = {"label"} | {column.key for column in self.columns}
+        for row in self.rows:
+            if row.keys() - {"variants"} != wanted:
+                raise ValueError(
+                    f"row '{row.get('label')}' of table {self.id} must have exactly {sorted(wanted)}"
+                )
+        return self
+
+    def label(self, row: int) -> str:
+        """What the paper calls this row."""
+        return str(self.rows[row]["label"])
+
+    def variants(self, row: int) -> list[str]:
+        """Our variants that correspond to this row."""
+        found = self.rows[row].get("variants")
+        return found if isinstance(found, list) else []
+
+
+class Setting(Strict):
+    """One hyper-parameter of the paper."""
+
+    item: str
+    value: float | int | str
+    provenance: Provenance
+
+
+class ParameterCounts(Strict):
+    """Sizes of the paper's models, in parameters; ``parts`` have the key ``part`` and one key per model."""
+
+    provenance: Provenance
+    note: str | None = None
+    parts: tuple[dict[str, str | int], ...]
+    totals: dict[str, int]
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> ParameterCounts:
+        for model, total in self.totals.items():
+            summed = sum(int(part[model]) for part in self.parts)
+            if summed != total:
+                raise ValueError(f"the parts of {model} add up to {summed}, not {total}")
+        return self
+
+
+class Paper(Strict):
+    """A paper's facts.
+
+    Attributes:
+        short: as cited in running text, such as "Bahdanau et al. 2015".
+        deviations: scale to what differs from the paper there.
+    """
+
+    short: str
+    title: str
+    authors: tuple[str, ...] = Field(min_length=1)
+    venue: str
+    year: int
+    url: str
+    tables: tuple[PaperTable, ...] = ()
+    hyperparameters: tuple[Setting, ...] = ()
+    parameter_counts: ParameterCounts | None = None
+    deviations: dict[str, tuple[str, ...]] = Field(default={})
+
+    @classmethod
+    def load(cls, path: Path) -> Paper:
+        """Read a paper.yaml.
+
+        Raises:
+            ReplicationError: the file is missing or wrong; says where.
+        """
+        return build(cls, load_yaml(path), where=str(path))

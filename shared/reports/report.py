@@ -1,0 +1,97 @@
+"""The report of one paper at one scale: verdicts, tables, figures, provenance."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shared.claims.results import RunResults, load_results
+from shared.claims.schema import load_claims
+from shared.claims.verdicts import VERDICTS, Decision, decide
+from shared.reports import sections
+from shared.reports.document import Block, Code, CodeBlock, Figure, Heading, Paragraph, write_page
+from shared.reports.figures import by_task, training_curves
+from shared.reports.paper import Paper
+from shared.reports.verdicts import details, overview
+
+ExtraFigures = Callable[[Mapping[str, RunResults], Path], Sequence[Figure]]
+
+
+def write_report(
+    paper_dir: Path, runs_dir: Path, out_dir: Path, *, scale: str, extra_figures: ExtraFigures | None = None
+) -> list[Decision]:
+    """Judge a paper's claims by its runs; write README.md, index.html, claims.json, metrics.json, figures.
+
+    Args:
+        paper_dir: ``replications/<paper>``, with paper.yaml and claims.yaml.
+        runs_dir: ``runs/<scale>/<paper>``.
+        out_dir: ``reports/<scale>/<paper>``; its figures folder is made anew.
+        scale: of the runs.
+        extra_figures: draws this paper's own figures into the folder given and returns them.
+
+    Raises:
+        ReplicationError: a file is missing or wrong, or runs do not fit together.
+    """
+    paper = Paper.load(paper_dir / "paper.yaml")
+    results = load_results(runs_dir)
+    decisions = decide(load_claims(paper_dir / "claims.yaml", scale), results, scale)
+    folder = out_dir / "figures"
+    if folder.exists():
+        shutil.rmtree(folder)
+    figures = [*(extra_figures(results, folder) if extra_figures else ()), *_curves(results, folder)]
+    blocks = _page(paper, paper_dir.name, results, decisions, figures, scale)
+    write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale")
+    _write_json(
+        out_dir / "claims.json", [decision.to_json() | {"paper": paper.short} for decision in decisions]
+    )
+    counts = Counter(decision.verdict for decision in decisions)
+    means = {name: dict(result.mean) for name, result in sorted(results.items()) if result.mean}
+    _write_json(
+        out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means}
+    )
+    return decisions
+
+
+def _page(
+    paper: Paper,
+    name: str,
+    results: Mapping[str, RunResults],
+    decisions: Sequence[Decision],
+    figures: Sequence[Figure],
+    scale: str,
+) -> list[Block]:
+    tasks = by_task(results)
+    return [
+        Heading(f"{paper.short}, replicated at {scale} scale", level=1),
+        sections.citation(paper),
+        Paragraph(
+            ("Everything below was made by this command, with ", Code(f"scale: {scale}"), " in params.yaml:")
+        ),
+        CodeBlock(f"dvc repro report@{name}"),
+        *overview(decisions),
+        *details(decisions),
+        *([Heading("Figures"), *figures] if figures else ()),
+        *sections.our_results(tasks, results),
+        *sections.cost(tasks),
+        *sections.beside_the_paper(paper, tasks),
+        *sections.settings(paper, scale),
+        *sections.provenance(tasks),
+    ]
+
+
+def _curves(results: Mapping[str, RunResults], folder: Path) -> list[Figure]:
+    figures = []
+    for task, runs in by_task(results).items():
+        path = folder / f"training_curves_{task}.png"
+        if training_curves(runs, path):
+            caption = "Validation loss against updates: mean over seeds, lowest to highest seed shaded."
+            figures.append(Figure(path, f"Task {task}. {caption}"))
+    return figures
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")

@@ -1,0 +1,279 @@
+"""The other parts of a report: our runs, the paper's tables beside ours, cost, settings, provenance."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shared.claims.measures import MEASURES, measure
+from shared.claims.results import RunResults
+from shared.reports.breakdown import alignment_offsets, round_bins, score_by_bin
+from shared.reports.document import (
+    SPACE,
+    Block,
+    Bullets,
+    Code,
+    Heading,
+    Link,
+    Paragraph,
+    Table,
+    Text,
+    plain,
+    signed,
+)
+from shared.reports.paper import Paper, PaperTable
+
+Results = Mapping[str, RunResults]
+Tasks = Mapping[str, list[RunResults]]
+HASH_SHOWN = 16
+
+
+def our_results(tasks: Tasks, results: Results) -> list[Block]:
+    """One table of scores per task, its breakdowns, and the variants that were not run."""
+    blocks: list[Block] = [Heading("Results of every variant")]
+    for task, runs in tasks.items():
+        blocks += [Heading(("Task ", Code(task)), level=3), _score_table(runs)]
+        blocks += [Paragraph(line) for line in _signatures(runs)]
+        blocks += [*_by_length(runs), *_offsets(runs)]
+    skipped: list[Text] = [
+        (Code(r.variant), f": {r.not_run}") for r in results.values() if r.not_run is not None
+    ]
+    if skipped:
+        blocks += [Paragraph("Not run at this scale:"), Bullets(skipped)]
+    return blocks
+
+
+def _score_table(runs: list[RunResults]) -> Table:
+    shown = [name for name in MEASURES if any(name in run.mean for run in runs)]
+    rows: list[list[Text]] = []
+    for run in runs:
+        cells = [_spread(run, name) for name in shown]
+        rows.append(
+            [
+                Code(run.variant),
+                plain(_mean(run, "parameter_count"), 0),
+                plain(_mean(run, "updates"), 0),
+                *cells,
+            ]
+        )
+    titles = [MEASURES[name].title.format(token=runs[0].token) for name in shown]
+    return Table(("Variant", "Parameters", "Updates", *titles), rows, "lrr" + "r" * len(shown))
+
+
+def _spread(run: RunResults, metric: str) -> str:
+    """Mean over the seeds, with their standard deviation if there are several."""
+    values = [metrics[metric] for metrics in run.metrics.values() if metric in metrics]
+    digits = measure(metric).digits
+    if len(values) < 2:
+        return plain(run.mean.get(metric), digits)
+    mean, deviation = statistics.fmean(values), statistics.stdev(values)
+    return f"{plain(mean, digits)}{SPACE}±{SPACE}{plain(deviation, digits)}"
+
+
+def _signatures(runs: list[RunResults]) -> list[Text]:
+    seeds = sorted({seed for run in runs for seed in run.seeds})
+    several = f"Mean ± standard deviation over seeds {_listed(seeds)}. "
+    lines: list[Text] = [
+        f"{several if max(len(run.seeds) for run in runs) > 1 else ''}One token is one {runs[0].token}."
+    ]
+    signatures = {name: text for run in runs for name, text in run.signatures.items()}
+    for name, text in sorted(signatures.items()):
+        lines.append((f"{measure(name).title}: ", Code(text)))
+    return lines
+
+
+def _by_length(runs: list[RunResults]) -> list[Block]:
+    rows = runs[0].examples.get(runs[0].seeds[0], [])
+    if not any("bleu" in row for row in rows):
+        return []
+    bins = round_bins([row["source_length"] for row in rows])
+    scored = {run.variant: score_by_bin(run, MEASURES["bleu"], "source_length", bins) for run in runs}
+    counts = next(iter(scored.values()))
+    columns = [
+        "BLEU by source length",
+        *(f"{low}–{high} (n = {s.n})" for s in counts for low, high in [s.bin]),
+    ]
+    body: list[list[Text]] = [
+        [Code(name), *(plain(s.value, 1) for s in scores)] for name, scores in scored.items()
+    ]
+    return [Table(columns, body, "l" + "r" * len(counts))]
+
+
+def _offsets(runs: list[RunResults]) -> list[Block]:
+    found = {run.variant: offsets for run in runs if (offsets := alignment_offsets(run))}
+    inner = (-2, -1, 0, 1, 2)
+    rows: list[list[Text]] = [
+        [
+            Code(name),
+            *(plain(offsets.get(offset, 0.0), 3) for offset in inner),
+            plain(sum(share for offset, share in offsets.items() if offset not in inner), 3),
+        ]
+        for name, offsets in found.items()
+    ]
+    heads = ["0" if offset == 0 else signed(offset, 0) for offset in inner]
+    return [Table(("Attention peak minus gold position", *heads, "further"), rows, "lrrrrrr")] if rows else []
+
+
+def beside_the_paper(paper: Paper, tasks: Tasks) -> list[Block]:
+    """The paper's tables, with our number and its distance where a variant corresponds."""
+    blocks: list[Block] = [
+        Heading("The paper's tables beside ours"),
+        Paragraph(
+            "Ours come from another corpus, at another scale of model and training: compare the order of the "
+            "rows, not the numbers. The delta (ours minus the paper's) says how far apart they are."
+        ),
+    ]
+    for table in paper.tables:
+        blocks.append(Heading(f"{table.where}: {table.title}", level=3))
+        blocks.append(_paper_table(table, tasks))
+        if table.note:
+            blocks.append(Paragraph(table.note))
+    return blocks
+
+
+def _paper_table(table: PaperTable, tasks: Tasks) -> Table:
+    columns, align = ["Model"], "l"
+    cells: list[list[Text]] = [[table.label(row)] for row in range(len(table.rows))]
+    for column in table.columns:
+        printed = [row[column.key] for row in table.rows]
+        numeric = all(value is None or isinstance(value, int | float) for value in printed)
+        decimals = max((len(str(v).partition(".")[2]) for v in printed if isinstance(v, float)), default=0)
+        columns.append(column.title)
+        align += "r" if numeric else "l"
+        for cell, value in zip(cells, printed, strict=True):
+            cell.append(plain(value, decimals) if isinstance(value, float) else str(value or "–"))
+        for task, runs in tasks.items() if column.metric else ():
+            ours = [_counterpart(table, row, runs, column.metric or "") for row in range(len(table.rows))]
+            if any(value is not None for value in ours):
+                columns.append(f"{column.title}, ours on {task} (Δ)")
+                align += "r"
+                for cell, value, theirs in zip(cells, ours, printed, strict=True):
+                    cell.append(_with_delta(value, theirs))
+    return Table(columns, cells, align)
+
+
+def _counterpart(table: PaperTable, row: int, runs: list[RunResults], metric: str) -> float | None:
+    wanted = table.variants(row)
+    return next((run.mean[metric] for run in runs if run.variant in wanted and metric in run.mean), None)
+
+
+def _with_delta(ours: float | None, theirs: Any) -> str:
+    if ours is None:
+        return "–"
+    return (
+        f"{plain(ours, 2)}{SPACE}({signed(ours - theirs, 2)})"
+        if isinstance(theirs, int | float)
+        else plain(ours, 2)
+    )
+
+
+def cost(tasks: Tasks) -> list[Block]:
+    """What training cost, per variant."""
+    rows: list[list[Text]] = [
+        [
+            Code(run.variant),
+            plain(_mean(run, "updates"), 0),
+            plain(_mean(run, "tokens_per_second"), 0),
+            plain(_minutes(run), 1),
+            plain(_mean(run, "peak_memory_mib"), 0),
+            _listed({str(record.get("device", "–")) for record in run.runs.values()}),
+            _listed({str(record.get("stopped_because", "–")) for record in run.runs.values()}),
+        ]
+        for runs in tasks.values()
+        for run in runs
+    ]
+    columns = (
+        "Variant",
+        "Updates",
+        "Tokens/s",
+        "Minutes, all seeds",
+        "Peak memory, MiB",
+        "Device",
+        "Stopped because",
+    )
+    return [Heading("Cost of training"), Table(columns, rows, "lrrrrll")]
+
+
+def settings(paper: Paper, scale: str) -> list[Block]:
+    """What deviates from the paper, the paper's settings and its sizes."""
+    blocks: list[Block] = [Heading("Deviations from the paper at this scale")]
+    deviations = paper.deviations.get(scale, ())
+    blocks.append(
+        Bullets(deviations) if deviations else Paragraph(f"None are recorded for the {scale} scale.")
+    )
+    if paper.hyperparameters:
+        rows: list[list[Text]] = [[s.item, str(s.value), s.provenance] for s in paper.hyperparameters]
+        blocks += [Heading("The paper's settings"), Table(("Setting", "Value", "Source"), rows, "lll")]
+    counts = paper.parameter_counts
+    if counts:
+        models = list(counts.totals)
+        rows = [
+            [str(part["part"]), *(plain(int(part[model]), 0) for model in models)] for part in counts.parts
+        ]
+        rows.append(["total", *(plain(counts.totals[model], 0) for model in models)])
+        blocks += [
+            Heading("The paper's model sizes"),
+            Table(("Parameters", *models), rows, "l" + "r" * len(models)),
+        ]
+        blocks += [Paragraph(f"{counts.note} (source: {counts.provenance}).")] if counts.note else []
+    blocks.append(
+        Paragraph(
+            "Sources: C:paper is read in the paper, C:code in its authors' code, C:note in a note on it; D "
+            "is derived by arithmetic, M from memory."
+        )
+    )
+    return blocks
+
+
+def provenance(tasks: Tasks) -> list[Block]:
+    """Code, data, versions and machine behind the numbers."""
+    records = [record for runs in tasks.values() for run in runs for record in run.runs.values()]
+    seeds = sorted({seed for runs in tasks.values() for run in runs for seed in run.seeds})
+    dirty = {True: " with uncommitted changes", False: ""}
+    commits = {f"{r.get('git_commit') or 'none'}{dirty[bool(r.get('git_dirty'))]}" for r in records}
+    facts: list[tuple[str, Iterable[str]]] = [
+        ("Commit", commits),
+        ("dvc.lock, SHA-256", {str(record.get("dvc_lock_sha256") or "–")[:HASH_SHOWN] for record in records}),
+        ("Processor", {str(record.get("cpu", "–")) for record in records}),
+        ("Threads", {str(record.get("threads", "–")) for record in records}),
+        ("Seeds", [str(seed) for seed in seeds]),
+        ("Last run finished", [max((str(record.get("finished", "")) for record in records), default="–")]),
+    ]
+    versions = {
+        (name, str(version)) for record in records for name, version in record.get("versions", {}).items()
+    }
+    facts += [
+        (name, {v for n, v in versions if n == name}) for name in sorted({name for name, _ in versions})
+    ]
+    data = {(str(k), str(v)) for record in records for k, v in record.get("data_sha256", {}).items()}
+    rows: list[list[Text]] = [[fact, _listed(values)] for fact, values in facts]
+    rows += [[f"Data: {name}", (Code(digest[:HASH_SHOWN]), "…")] for name, digest in sorted(data)]
+    return [Heading("Where the numbers come from"), Table(("What", "Value"), rows, "ll")]
+
+
+def citation(paper: Paper) -> Paragraph:
+    """Authors, linked title, venue and year."""
+    names = (
+        f"{', '.join(paper.authors[:-1])} and {paper.authors[-1]}"
+        if len(paper.authors) > 1
+        else paper.authors[0]
+    )
+    return Paragraph((f"{names}: ", Link(paper.title, paper.url), f". {paper.venue} {paper.year}."))
+
+
+def _mean(run: RunResults, key: str) -> float | None:
+    values = [record[key] for record in run.runs.values() if record.get(key) is not None]
+    return statistics.fmean(values) if values else None
+
+
+def _minutes(run: RunResults) -> float | None:
+    seconds = [
+        record["wall_seconds"] for record in run.runs.values() if record.get("wall_seconds") is not None
+    ]
+    return sum(seconds) / 60.0 if seconds else None
+
+
+def _listed(values: Iterable[object]) -> str:
+    ordered = values if isinstance(values, list) else sorted(values, key=str)
+    return ", ".join(str(value) for value in ordered) or "–"

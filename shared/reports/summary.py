@@ -1,0 +1,134 @@
+"""One page over all reports, and the verdict tables inside the README files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared.claims.measures import MEASURES
+from shared.claims.verdicts import VERDICTS
+from shared.errors import ReplicationError
+from shared.reports.document import (
+    Block,
+    Code,
+    Heading,
+    Link,
+    Paragraph,
+    Table,
+    Text,
+    plain,
+    render,
+    write_page,
+)
+from shared.reports.verdicts import claim_row
+
+BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
+SCALES = ("quick", "bench", "paper_scale", "smoke")
+COLUMNS = ("Claim", "The paper says", "Verdict", "Effect", "95 % interval", "Seeds", "n", "Metric")
+
+
+@dataclass(frozen=True)
+class Report:
+    """One report on disk.
+
+    Attributes:
+        folder: where it lies.
+        scale, paper: its place, ``reports/<scale>/<paper>``.
+        claims: the entries of claims.json.
+        metrics: the content of metrics.json.
+    """
+
+    folder: Path
+    scale: str
+    paper: str
+    claims: list[dict[str, Any]]
+    metrics: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        """What the paper is cited as."""
+        return str(self.claims[0].get("paper", self.paper))
+
+
+def summarize(reports_dir: Path, readmes: list[Path]) -> None:
+    """Write ``README.md`` and ``index.html`` of the reports folder, and the verdict part of READMEs.
+
+    A README in ``replications/<paper>/`` gets that paper's verdicts, any other one those of all papers. Smoke
+    scale is for testing the machinery: it is listed in the reports folder only.
+
+    Raises:
+        ReplicationError: a report cannot be read, or a README lacks the two marker lines.
+    """
+    reports = _load(reports_dir)
+    blocks: list[Block] = [
+        Heading("Verdicts of all replications", level=1),
+        *(verdict_blocks(reports, reports_dir) or [Paragraph("No report has been made yet.")]),
+        *_variant_blocks(reports),
+    ]
+    write_page(blocks, reports_dir, title="Verdicts of all replications")
+    for readme in readmes:
+        own = readme.parent.name if readme.parent.parent.name == "replications" else None
+        shown = [r for r in reports if r.scale != "smoke" and own in (None, r.paper)]
+        part = verdict_blocks(shown, readme.parent) or [Paragraph("No report has been made yet.")]
+        _replace_part(readme, render(part, "md", title="", folder=readme.parent))
+
+
+def verdict_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
+    """A table of counts with links, then all claims of each report; links are relative to ``base``."""
+    if not reports:
+        return []
+    counts = [Counter(claim["verdict"] for claim in report.claims) for report in reports]
+    rows: list[list[Text]] = [
+        [_link(report, base), report.scale, *(plain(count[verdict], 0) for verdict in VERDICTS)]
+        for report, count in zip(reports, counts, strict=True)
+    ]
+    blocks: list[Block] = [Table(("Report", "Scale", *(v.capitalize() for v in VERDICTS)), rows, "llrrrr")]
+    for report in reports:
+        blocks.append(Paragraph((_link(report, base), f", {report.scale} scale:")))
+        blocks.append(Table(COLUMNS, [claim_row(claim) for claim in report.claims], "ltlrrrrl"))
+    return blocks
+
+
+def _variant_blocks(reports: Sequence[Report]) -> list[Block]:
+    means = [(r, name, values) for r in reports for name, values in r.metrics.get("variants", {}).items()]
+    shown = [name for name in MEASURES if any(name in values for _, _, values in means)]
+    rows: list[list[Text]] = [
+        [r.title, r.scale, Code(name), *(plain(values.get(key), MEASURES[key].digits) for key in shown)]
+        for r, name, values in means
+    ]
+    titles = [MEASURES[key].title.format(token="token") for key in shown]
+    table = Table(("Paper", "Scale", "Variant", *titles), rows, "lll" + "r" * len(shown))
+    return [Heading("Scores"), table] if rows else []
+
+
+def _load(reports_dir: Path) -> list[Report]:
+    """All reports, the scale that newcomers run first, then by paper."""
+    reports = []
+    for path in reports_dir.glob("*/*/claims.json"):
+        try:
+            claims = json.loads(path.read_text(encoding="utf-8"))
+            metrics = json.loads((path.parent / "metrics.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ReplicationError(
+                f"{path.parent} is no whole report ({error}); run its report stage."
+            ) from None
+        reports.append(Report(path.parent, path.parent.parent.name, path.parent.name, claims, metrics))
+    rank = {scale: index for index, scale in enumerate(SCALES)}
+    return sorted(reports, key=lambda report: (rank.get(report.scale, len(rank)), report.paper))
+
+
+def _link(report: Report, base: Path) -> Link:
+    return Link(report.title, Path(os.path.relpath(report.folder / "README.md", base)).as_posix())
+
+
+def _replace_part(readme: Path, part: str) -> None:
+    text = readme.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise ReplicationError(f"{readme} needs the lines '{BEGIN}' and '{END}', once each, in this order.")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    readme.write_text(f"{before}{BEGIN}\n\n{part}\n{END}{after}", encoding="utf-8")

@@ -1,0 +1,177 @@
+"""The verdict part of a report: one table of all claims, then what decided each."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from shared.claims.measures import measure
+from shared.claims.schema import Claim, Comparison
+from shared.claims.verdicts import VERDICTS, Decision, Outcome
+from shared.reports.document import (
+    MINUS,
+    SPACE,
+    Badge,
+    Block,
+    Code,
+    Heading,
+    Paragraph,
+    Strong,
+    Table,
+    Text,
+    plain,
+    signed,
+)
+
+RULE = (
+    "An effect comes with its 95 % interval over test examples and seeds (paired bootstrap over examples, "
+    "Student's t over seeds). A comparison is reproduced if the interval lies wholly on the claimed side, "
+    "contradicted if it lies wholly on the other, inconclusive if it covers the border. A claim is "
+    "reproduced if all its deciding comparisons are, contradicted if any is. p is two-sided; in brackets "
+    "it is corrected by Holm's method over all deciding comparisons of the paper."
+)
+
+
+def overview(decisions: Sequence[Decision]) -> list[Block]:
+    """The table of verdicts, and how they come about."""
+    counts = Counter(decision.verdict for decision in decisions)
+    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    rows = [claim_row(decision.to_json(), _paper_effect(decision.claim)) for decision in decisions]
+    columns = (
+        "Claim",
+        "The paper says",
+        "Verdict",
+        "Effect",
+        "95 % interval",
+        "In the paper",
+        "Seeds",
+        "n",
+        "Metric",
+    )
+    return [
+        Heading("Verdicts"),
+        Paragraph((f"Of {len(decisions)} claims: ", Strong(said), ".")),
+        Table(columns, rows, "ltlrrlrrl"),
+        Paragraph(
+            "The figures in a row are those of the claim's first deciding comparison; the next section has "
+            f"them all. n is the number of test examples. {RULE}"
+        ),
+    ]
+
+
+def claim_row(entry: Mapping[str, Any], in_paper: Text | None = None) -> list[Text]:
+    """Cells for one entry of claims.json; with ``in_paper`` the paper's effect stands before the seeds."""
+    tested = entry["metric"] is not None
+    return [
+        Strong(entry["id"]),
+        entry["statement"],
+        Badge(entry["verdict"]),
+        *(_figures(entry) if tested else ("–", "–")),
+        *([] if in_paper is None else [in_paper]),
+        plain(entry["seeds"], 0),
+        plain(entry["n"], 0),
+        metric_title(entry["metric"]) if tested else "–",
+    ]
+
+
+def details(decisions: Sequence[Decision]) -> list[Block]:
+    """For every claim: what it says, every comparison, and the reason for the verdict."""
+    blocks: list[Block] = [Heading("What decided each claim")]
+    for decision in decisions:
+        claim = decision.claim
+        blocks += [
+            Heading((f"{claim.id}: ", Badge(decision.verdict)), level=3),
+            Paragraph(f"{claim.statement} ({claim.where}; in the paper: {claim.effect_in_paper.text}.)"),
+        ]
+        if decision.outcomes:
+            comparisons = (*claim.deciding, *claim.also)
+            rows = [_outcome_row(*pair) for pair in zip(comparisons, decision.outcomes, strict=True)]
+            blocks.append(Table(_DETAIL_COLUMNS, rows, "tllllrrrrrr"))
+        blocks.append(Paragraph((Strong("Reason:"), f" {decision.reason}.")))
+        if claim.note:
+            blocks.append(Paragraph(claim.note))
+        if decision.verdict == "contradicted" and claim.if_contradicted:
+            blocks.append(Paragraph((Strong("Why it may differ here:"), f" {claim.if_contradicted}")))
+    return blocks
+
+
+_DETAIL_COLUMNS = (
+    *("Comparison", "Verdict", "Variants", "Metric", "Claimed", "Effect", "95 % interval"),
+    *("In the paper", "p (Holm)", "n", "Seeds"),
+)
+
+
+def _outcome_row(comparison: Comparison, outcome: Outcome) -> list[Text]:
+    name = outcome.name if outcome.deciding else f"{outcome.name} (supporting)"
+    if outcome.reason:
+        name = f"{name}: {outcome.reason}"
+    variants: list[Code | str] = []
+    for variant in outcome.variants:
+        variants += [", ", Code(variant)]
+    paper = (
+        None
+        if outcome.paper is None
+        else _number(outcome.kind, outcome.paper, measure(outcome.metric).digits)
+    )
+    return [
+        name,
+        Badge(outcome.verdict),
+        tuple(variants[1:]),
+        metric_title(outcome.metric),
+        _claimed_text(comparison.claimed()),
+        *_figures(asdict(outcome)),
+        paper or "–",
+        _p_text(outcome.p_value, outcome.p_holm),
+        plain(outcome.n, 0),
+        f"{outcome.seeds}{' (spread unknown)' if outcome.seeds == 1 else ''}",
+    ]
+
+
+def metric_title(metric: str) -> str:
+    """A measure's heading where the token is not to be named."""
+    return measure(metric).title.format(token="token")
+
+
+def _figures(outcome: Mapping[str, Any]) -> tuple[str, str]:
+    """Effect with unit, and interval."""
+    digits, kind = measure(outcome["metric"]).digits, outcome["kind"]
+    effect, interval = outcome["effect"], outcome["interval"]
+    return (
+        "–" if effect is None else f"{_number(kind, effect, digits)}{SPACE}{outcome['unit']}".strip(),
+        "–" if interval is None else f"[{f',{SPACE}'.join(_number(kind, end, digits) for end in interval)}]",
+    )
+
+
+def _number(kind: str, value: float, digits: int) -> str:
+    """Differences and slopes carry their sign; values and ratios do not."""
+    return (
+        plain(value, digits)
+        if kind in ("above", "below", "ratio_at_least", "exponent")
+        else signed(value, digits)
+    )
+
+
+def _paper_effect(claim: Claim) -> str:
+    effect = claim.effect_in_paper
+    return (
+        effect.text
+        if effect.number is None
+        else f"{signed(effect.number, 2)}{SPACE}{effect.unit or ''}".strip()
+    )
+
+
+def _p_text(p: float | None, corrected: float | None) -> str:
+    shown = [
+        f"<{SPACE}0.001" if value < 0.001 else f"{value:.3f}" for value in (p, corrected) if value is not None
+    ]
+    return "–" if not shown else shown[0] if len(shown) == 1 else f"{shown[0]} ({shown[1]})"
+
+
+def _claimed_text(region: tuple[float, float]) -> str:
+    low, high = (f"{end + 0.0:g}".replace("-", MINUS) for end in region)  # + 0.0 turns -0.0 into 0
+    if math.isinf(region[1]):
+        return f">{SPACE}{low}"
+    return f"<{SPACE}{high}" if math.isinf(region[0]) else f"{low} to {high}"

@@ -1,0 +1,48 @@
+"""Reading checkpoints; kept apart from training so that evaluation does without Lightning's start-up time."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from shared.errors import ReplicationError
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """What training measured."""
+
+    updates: int
+    stopped_because: str
+    wall_seconds: float
+    tokens_per_second: float
+    best_valid_loss: float
+    best_update: int
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a checkpoint without running anything that may be in it.
+
+    Raises:
+        ReplicationError: it is missing or damaged.
+    """
+    try:
+        checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise ReplicationError(f"{path} does not exist; run the train stage first.") from None
+    except (RuntimeError, OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
+        raise ReplicationError(
+            f"{path} is damaged ({type(error).__name__}); delete it and train again."
+        ) from None
+    return checkpoint
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Load the weights that a Lightning module held under ``model`` into the bare model."""
+    weights = load_checkpoint(path)["state_dict"]
+    model.load_state_dict({key.removeprefix("model."): value for key, value in weights.items()})

@@ -1,0 +1,44 @@
+"""How a run is trained, as checked values."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from shared.config import Strict
+from shared.training.schedules import OptimizerConfig, ScheduleConfig
+
+
+class BatchConfig(Strict):
+    """The size of a batch: a budget of target tokens, padding included, or a number of sentences."""
+
+    tokens: int | None = Field(default=None, ge=1)
+    sentences: int | None = Field(default=None, ge=1)
+    pool: int = Field(
+        default=400, ge=1, description="batches' worth of examples that are sorted by length together"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> BatchConfig:
+        if (self.tokens is None) == (self.sentences is None):
+            raise ValueError("give either tokens or sentences")
+        return self
+
+
+class TrainingConfig(Strict):
+    """One run of training, budgeted in updates."""
+
+    updates: int = Field(ge=1)
+    batch: BatchConfig
+    optimizer: OptimizerConfig
+    schedule: ScheduleConfig = ScheduleConfig()
+    clip: float = Field(default=1.0, gt=0, description="the gradient's L2 norm is scaled down to this")
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    precision: Literal["32-true", "bf16-mixed"] = "32-true"
+    max_words: int | None = Field(default=None, ge=1, description="longer training pairs are left out")
+    validate_every: int = Field(ge=1, description="updates")
+    patience: int | None = Field(
+        default=None, ge=1, description="validations without improvement before stopping"
+    )
+    accumulate: int = Field(default=1, ge=1, description="batches whose gradients make one update")

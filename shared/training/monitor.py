@@ -1,0 +1,118 @@
+"""What a run shows and writes while it goes on: throughput, the learning curve, the progress bar."""
+
+from __future__ import annotations
+
+import csv
+import time
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.callbacks import Callback
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
+from shared.data.parallel import Batch
+
+
+class Throughput(Callback):
+    """Target tokens and seconds of training, validation excluded, over all the starts of a run."""
+
+    def __init__(self) -> None:
+        self.tokens, self.seconds = 0, 0.0
+        self._begin = 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Target tokens per second of training so far."""
+        return self.tokens / self.seconds if self.seconds else 0.0
+
+    def on_train_batch_start(self, *_: Any) -> None:
+        self._begin = time.perf_counter()
+
+    def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Batch, *_: Any) -> None:
+        self.tokens += batch.label_tokens
+        self.seconds += time.perf_counter() - self._begin
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"tokens": self.tokens, "seconds": self.seconds}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.tokens, self.seconds = state_dict["tokens"], state_dict["seconds"]
+
+
+class CurveWriter(Callback):
+    """Appends ``step,split,metric,value`` rows to a CSV file.
+
+    Args:
+        path: of the file.
+        start: the update that the run continues from; rows after it are of a start that was killed, and dropped.
+        every: updates between training rows.
+    """
+
+    HEADER = ("step", "split", "metric", "value")
+
+    def __init__(self, path: Path, start: int, every: int = 20) -> None:
+        self._path, self._start, self._every = path, start, every
+
+    def on_train_start(self, trainer: Any, module: Any) -> None:
+        kept: list[list[str]] = []
+        if self._start and self._path.exists():
+            with self._path.open(newline="") as file:
+                kept = [
+                    row for row in list(csv.reader(file))[1:] if len(row) == 4 and int(row[0]) <= self._start
+                ]
+        with self._path.open("w", newline="") as file:
+            csv.writer(file).writerows([self.HEADER, *kept])
+
+    def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
+        if trainer.global_step % self._every == 0:
+            rate = trainer.optimizers[0].param_groups[0]["lr"]
+            self._append(trainer, "train", loss=trainer.callback_metrics["train_loss"], learning_rate=rate)
+
+    def on_validation_end(self, trainer: Any, module: Any) -> None:
+        self._append(trainer, "valid", loss=trainer.callback_metrics["valid_loss"])
+
+    def _append(self, trainer: Any, split: str, **metrics: Any) -> None:
+        with self._path.open("a", newline="") as file:
+            csv.writer(file).writerows(
+                [trainer.global_step, split, name, f"{float(value):.6g}"] for name, value in metrics.items()
+            )
+
+
+class Progress(Callback):
+    """A bar with loss, tokens/s and time left on a terminal; elsewhere one line when the run is done."""
+
+    def __init__(self, label: str, updates: int, throughput: Throughput) -> None:
+        self._label, self._throughput = label, throughput
+        console = Console()
+        self._bar = RichProgress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[figures]}"),
+            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console,
+            disable=not console.is_terminal,
+        )  # fmt: skip
+        self._task = self._bar.add_task(label, total=updates, figures="")
+
+    def on_train_start(self, trainer: Any, module: Any) -> None:
+        self._bar.start()
+
+    def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
+        if self._bar.disable:
+            return
+        metrics = trainer.callback_metrics
+        figures = f"loss {float(metrics['train_loss']):.3f}"
+        if "valid_loss" in metrics:
+            figures += f"  valid {float(metrics['valid_loss']):.3f}"
+        figures += f"  {self._throughput.tokens_per_second:,.0f} tokens/s"
+        self._bar.update(self._task, completed=trainer.global_step, figures=figures)
+
+    def on_train_end(self, trainer: Any, module: Any) -> None:
+        self._bar.stop()
+        print(
+            f"{self._label}: {trainer.global_step} updates in {self._throughput.seconds:.0f} s, "
+            f"{self._throughput.tokens_per_second:,.0f} tokens/s, valid loss "
+            f"{float(trainer.callback_metrics.get('valid_loss', float('nan'))):.3f}"
+        )
+
+    def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
+        self._bar.stop()

@@ -1,0 +1,153 @@
+"""One run: a Lightning module trained for a number of updates, killed at any moment, continued to the same weights.
+
+What makes a resumed run bit-identical: batch i depends on (seed, i) alone, the random generator is seeded anew before
+every batch from (seed, i), and a checkpoint holds everything else. What a checkpoint belongs to is in its fingerprint;
+a checkpoint of other parameters, data or code is not continued.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint
+from lightning.pytorch.utilities.exceptions import SIGTERMException
+from torch.utils.data import DataLoader, IterableDataset
+
+from shared.data.parallel import Batch
+from shared.errors import ReplicationError
+from shared.training.checkpoints import TrainingRecord, load_checkpoint
+from shared.training.config import TrainingConfig
+from shared.training.monitor import CurveWriter, Progress, Throughput
+
+FINGERPRINT = "fingerprint"
+
+
+class _Stream(IterableDataset[Batch]):
+    """Batches from a given number on; the only thing a data loader is needed for is to hand them to Lightning."""
+
+    def __init__(self, batches: Callable[[int], Iterator[Batch]], start: int) -> None:
+        self._batches, self._start = batches, start
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self._batches(self._start)
+
+
+class _SeedEveryBatch(Callback):
+    """Dropout masks that depend on (seed, batch number) alone."""
+
+    def __init__(self, seed: int, start: int) -> None:
+        self._seed, self._number = seed, start
+
+    def on_train_batch_start(self, *_: Any) -> None:
+        torch.manual_seed(self._seed * 1_000_003 + self._number)
+        self._number += 1
+
+
+class _Fingerprint(Callback):
+    """Writes into every checkpoint what it belongs to."""
+
+    def __init__(self, fingerprint: str) -> None:
+        self._fingerprint = fingerprint
+
+    def on_save_checkpoint(self, trainer: Any, module: Any, checkpoint: dict[str, Any]) -> None:
+        checkpoint[FINGERPRINT] = self._fingerprint
+
+
+def train_run(
+    module: lightning.LightningModule, config: TrainingConfig, *, batches: Callable[[int], Iterator[Batch]],
+    valid: Sequence[Batch], folder: Path, seed: int, fingerprint: str, label: str,
+) -> TrainingRecord:  # fmt: skip
+    """Train to the end, continuing what lies in ``folder`` if it has the same fingerprint.
+
+    Args:
+        module: logs ``valid_loss``; its weights are initialised by the caller.
+        config: the run's hyper-parameters.
+        batches: from a batch number to that batch and all that follow it.
+        valid: the validation split.
+        folder: gets ``checkpoints/best.ckpt``, ``checkpoints/last.ckpt`` and ``curve.csv``.
+        seed: of dropout; that of the batches' order is the caller's.
+        fingerprint: of parameters, data and code.
+        label: names the run beside the progress bar.
+
+    Raises:
+        ReplicationError: a gradient was not finite.
+        SystemExit: 143 after SIGTERM; the next start continues.
+    """
+    last = folder / "checkpoints" / "last.ckpt"
+    start = _resume_point(last, fingerprint, label)
+    if not start:
+        shutil.rmtree(folder, ignore_errors=True)
+        last.parent.mkdir(parents=True)
+    made = start * config.accumulate
+    throughput = Throughput()
+    best = _checkpoint(last.parent, "best", monitor="valid_loss")
+    stopping = EarlyStopping("valid_loss", patience=config.patience or 10**9, check_finite=False)
+    callbacks = [
+        _SeedEveryBatch(seed, made), throughput, CurveWriter(folder / "curve.csv", start), _Fingerprint(fingerprint),
+        Progress(label, config.updates, throughput), stopping, best,
+        _checkpoint(last.parent, "last", every_n_train_steps=config.validate_every),
+    ]  # fmt: skip
+    trainer = _trainer(config, callbacks)
+    loader = DataLoader(_Stream(batches, made), batch_size=None)
+    try:
+        trainer.fit(
+            module, loader, DataLoader(list(valid), batch_size=None, collate_fn=_unchanged),  # type: ignore[arg-type]
+            ckpt_path=last if start else None, weights_only=True,
+        )  # fmt: skip
+    except SIGTERMException:
+        raise SystemExit(143) from None
+    trainer.save_checkpoint(last, weights_only=False)
+    if best.best_model_score is None:
+        raise ReplicationError(f"{label}: no validation took place; validate_every must not exceed updates.")
+    patience_ended = trainer.global_step < config.updates
+    return TrainingRecord(
+        updates=trainer.global_step,
+        stopped_because=f"no better for {config.patience} validations"
+        if patience_ended
+        else "all updates made",
+        wall_seconds=throughput.seconds,
+        tokens_per_second=throughput.tokens_per_second,
+        best_valid_loss=float(best.best_model_score),
+        best_update=int(load_checkpoint(last.with_name("best.ckpt"))["global_step"]),
+    )
+
+
+def _resume_point(last: Path, fingerprint: str, label: str) -> int:
+    """The number of updates to continue from; 0 to start anew."""
+    if not last.exists():
+        return 0
+    checkpoint = load_checkpoint(last)
+    if checkpoint.get(FINGERPRINT) != fingerprint:
+        print(f"{label}: parameters, data or code have changed since the last checkpoint: starting anew.")
+        return 0
+    print(f"{label}: continuing from update {checkpoint['global_step']}.")
+    return int(checkpoint["global_step"])
+
+
+def _checkpoint(folder: Path, name: str, **when: Any) -> ModelCheckpoint:
+    return ModelCheckpoint(folder, filename=name, enable_version_counter=False, **when)
+
+
+def _trainer(config: TrainingConfig, callbacks: list[Callback]) -> lightning.Trainer:
+    for name in ("lightning.pytorch.utilities.rank_zero", "lightning.pytorch.accelerators.cuda"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for message in (".*does not have many workers.*", ".*is not resumable.*", ".*exists and is not empty.*",
+                    ".*LeafSpec.*", ".*lr_scheduler.step.*", ".*val_dataloader.*"):  # fmt: skip
+        warnings.filterwarnings("ignore", message)
+    return lightning.Trainer(
+        max_steps=config.updates, max_epochs=-1, accelerator="auto", devices=1, precision=config.precision,
+        accumulate_grad_batches=config.accumulate, val_check_interval=config.validate_every * config.accumulate,
+        check_val_every_n_epoch=None, num_sanity_val_steps=0, callbacks=callbacks, logger=False,
+        enable_progress_bar=False, enable_model_summary=False, use_distributed_sampler=False,
+    )  # fmt: skip
+
+
+def _unchanged(batch: Batch) -> Batch:
+    return batch

@@ -1,0 +1,93 @@
+"""Optimisers and learning-rate schedules, budgeted in updates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+from shared.config import Strict
+
+
+class AdadeltaConfig(Strict):
+    """Adadelta (Zeiler 2012), which Bahdanau et al. use with ρ = 0.95 and ε = 1e-6 (appendix B.2)."""
+
+    name: Literal["adadelta"]
+    learning_rate: float = Field(default=1.0, gt=0)
+    rho: float = Field(default=0.95, gt=0, lt=1)
+    epsilon: float = Field(default=1e-6, gt=0)
+
+
+class AdamConfig(Strict):
+    """Adam (Kingma & Ba 2015)."""
+
+    name: Literal["adam"]
+    learning_rate: float = Field(gt=0)
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    beta2: float = Field(default=0.999, ge=0, lt=1)
+    epsilon: float = Field(default=1e-8, gt=0)
+
+
+OptimizerConfig = Annotated[AdadeltaConfig | AdamConfig, Field(discriminator="name")]
+
+
+class ScheduleConfig(Strict):
+    """How the learning rate changes with the update number u.
+
+    ``constant``: after the warm-up it stays. ``cosine``: it falls to zero at the last update. ``noam``: it falls as
+    1/√u (Vaswani et al. 2017, section 5.3). The warm-up is linear.
+    """
+
+    name: Literal["constant", "cosine", "noam"] = "constant"
+    warmup: int = Field(default=0, ge=0)
+
+
+def build_optimizer(parameters: Iterable[nn.Parameter], config: AdadeltaConfig | AdamConfig) -> Optimizer:
+    """The optimiser of a run; fused where PyTorch has it, since small models spend their time on many small tensors."""
+    if isinstance(config, AdadeltaConfig):
+        return torch.optim.Adadelta(parameters, lr=config.learning_rate, rho=config.rho, eps=config.epsilon)
+    return torch.optim.Adam(
+        parameters,
+        lr=config.learning_rate,
+        betas=(config.beta1, config.beta2),
+        eps=config.epsilon,
+        fused=True,
+    )
+
+
+def build_schedule(optimizer: Optimizer, config: ScheduleConfig, *, updates: int) -> LambdaLR:
+    """The schedule over ``updates`` updates, to be stepped after each."""
+    return LambdaLR(optimizer, learning_rate_factor(config, updates=updates))
+
+
+def learning_rate_factor(config: ScheduleConfig, *, updates: int) -> Callable[[int], float]:
+    """From the number of updates made to the factor on the learning rate; 1 at its peak."""
+
+    def factor(made: int) -> float:
+        u, warmup = made + 1, max(1, config.warmup)
+        if u < warmup:
+            return u / warmup
+        if config.name == "cosine":
+            return 0.5 * (1 + math.cos(math.pi * min(1.0, (u - warmup) / max(1, updates - warmup))))
+        if config.name == "noam":
+            return math.sqrt(warmup / u)
+        return 1.0
+
+    return factor
+
+
+def optimizer_bundle(
+    parameters: Iterable[nn.Parameter], optimizer: OptimizerConfig, schedule: ScheduleConfig, updates: int
+) -> Any:
+    """What Lightning's ``configure_optimizers`` returns; the schedule is stepped every update."""
+    built = build_optimizer(parameters, optimizer)
+    return {
+        "optimizer": built,
+        "lr_scheduler": {"scheduler": build_schedule(built, schedule, updates=updates), "interval": "step"},
+    }

@@ -1,0 +1,81 @@
+"""Reading runs back, whole and damaged."""
+
+import gzip
+import json
+
+import pytest
+from synthetic_runs import Variant, build, skip
+
+from shared.claims.results import RunResults, load_results
+from shared.errors import ReplicationError
+
+TWO = {"a": Variant("generated", 0.9, attention=0.9), "b": Variant("generated", 0.6)}
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return build(tmp_path / "runs", TWO, examples=12)
+
+
+def rewrite(path, change):
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    with gzip.open(path, "wt", encoding="utf-8") as lines:
+        lines.writelines(json.dumps(row) + "\n" for row in change(rows))
+
+
+def test_everything_is_read_back(runs):
+    result = RunResults.load(runs / "a")
+    assert (result.variant, result.task, result.seeds, result.token) == ("a", "generated", (1, 2, 3), "word")
+    assert [len(rows) for rows in result.examples.values()] == [12, 12, 12]
+    assert result.runs[2]["seed"] == 2
+    assert result.curve(1).exists()
+
+
+def test_seeds_are_ordered_as_numbers(runs):
+    path = runs / "a" / "metrics.json"
+    content = json.loads(path.read_text())
+    content["seeds"] = {"10": {"bleu": 1.0}, "9": {"bleu": 2.0}}
+    path.write_text(json.dumps(content))
+    assert RunResults.load(runs / "a").seeds == (9, 10)
+
+
+def test_a_variant_that_was_not_run(runs):
+    skip(runs, "c", "corpus", "needs a GPU")
+    results = load_results(runs)
+    assert sorted(results) == ["a", "b", "c"]
+    assert results["c"].not_run == "needs a GPU"
+    assert results["c"].seeds == ()
+
+
+def test_no_runs_at_all(tmp_path):
+    with pytest.raises(ReplicationError, match="no evaluated variant"):
+        load_results(tmp_path)
+
+
+def test_seeds_with_other_examples_are_refused(runs):
+    rewrite(runs / "a/evaluation/seed2/examples.jsonl.gz", lambda rows: rows[:5] + rows[6:])
+    with pytest.raises(
+        ReplicationError, match=r"a, seed 2 cannot be paired: example 5 is 'test-6', not 'test-5'"
+    ):
+        _ = RunResults.load(runs / "a").examples
+
+
+def test_a_truncated_list_of_examples_is_refused(runs):
+    rewrite(runs / "a/evaluation/seed3/examples.jsonl.gz", lambda rows: rows[:-2])
+    with pytest.raises(ReplicationError, match="10 examples, not 12"):
+        _ = RunResults.load(runs / "a").examples
+
+
+def test_a_broken_file_says_which(runs):
+    path = runs / "a/evaluation/seed1/examples.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(ReplicationError, match=r"seed1/examples\.jsonl\.gz cannot be read"):
+        _ = RunResults.load(runs / "a").examples
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"task": "generated"}'])
+def test_broken_metrics_are_refused(runs, content):
+    (runs / "a" / "metrics.json").write_text(content)
+    with pytest.raises(ReplicationError, match=r"metrics\.json"):
+        RunResults.load(runs / "a")

@@ -1,0 +1,32 @@
+"""What every test needs: torchvision importable on any build of torch, and the same random numbers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import shared  # noqa: F401  (before lightning or torchvision is imported anywhere)
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Return the project's root folder."""
+    return ROOT
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> Iterator[None]:
+    """Seed torch anew for each test and undo its thread count: no test depends on the ones before it."""
+    torch = sys.modules.get("torch")  # a test that does without torch shall not wait for it
+    if torch is None:
+        yield
+        return
+    threads = torch.get_num_threads()
+    torch.manual_seed(1)
+    yield
+    torch.set_num_threads(threads)

@@ -1,0 +1,47 @@
+"""Scores by bin and alignment offsets."""
+
+import numpy as np
+import pytest
+from synthetic_runs import SCORER, Variant, build
+
+from shared.claims.measures import MEASURES
+from shared.claims.results import RunResults
+from shared.reports.breakdown import alignment_offsets, round_bins, score_by_bin
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = build(
+        tmp_path_factory.mktemp("runs"), {"a": Variant("generated", 0.9, attention=0.9)}, examples=120
+    )
+    return RunResults.load(folder / "a")
+
+
+def test_bins_are_round_and_none_is_thin():
+    lengths = [*range(1, 16)] * 10 + [17, 18]
+    assert round_bins(lengths) == [(1, 5), (6, 10), (11, 20)]
+    assert round_bins([5] * 30 + [45] * 30) == [(1, 40), (41, 50)]
+
+
+def test_scores_of_a_bin_are_sacrebleus(run):
+    scores = score_by_bin(run, MEASURES["bleu"], "source_length", [(1, 5), (6, 10)])
+    expected = []
+    for rows in run.examples.values():
+        chosen = [row for row in rows if 6 <= row["source_length"] <= 10]
+        hypotheses, references = [r["hypothesis"] for r in chosen], [r["reference"] for r in chosen]
+        expected.append(SCORER.corpus_score(hypotheses, [references]).score)
+    assert scores[1].value == pytest.approx(np.mean(expected))
+    assert scores[1].n == len(chosen)
+    assert scores[1].interval[0] < scores[1].value < scores[1].interval[1]
+
+
+def test_an_empty_bin_is_left_out(run):
+    scores = score_by_bin(run, MEASURES["bleu"], "source_length", [(1, 5), (90, 99)])
+    assert [score.bin for score in scores] == [(1, 5)]
+
+
+def test_offset_shares_sum_to_one(run):
+    offsets = alignment_offsets(run)
+    assert sum(offsets.values()) == pytest.approx(1.0)
+    assert offsets[0] == pytest.approx(0.9, abs=0.05)
+    assert list(offsets) == sorted(offsets)

@@ -1,0 +1,90 @@
+"""The two renderings of a document."""
+
+import re
+
+import pytest
+
+from shared.reports.document import (
+    Badge,
+    Bullets,
+    Code,
+    CodeBlock,
+    Figure,
+    Heading,
+    Link,
+    Paragraph,
+    Strong,
+    Table,
+    plain,
+    render,
+    signed,
+    write_page,
+)
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
+)
+
+
+@pytest.fixture
+def blocks(tmp_path):
+    (tmp_path / "figures").mkdir()
+    figure = tmp_path / "figures" / "a.png"
+    figure.write_bytes(PIXEL)
+    return [
+        Heading("Title", level=1),
+        Paragraph(
+            ("See ", Link("this", "https://example.org"), ", ", Code("a|b"), " and ", Strong("that"), ".")
+        ),
+        Bullets(["one", ("two ", Code("three"))]),
+        Table(("Name", "Value"), [["x", "1"], [Badge("contradicted"), "a | b"]], "lr"),
+        CodeBlock("dvc repro"),
+        Figure(figure, "A <caption>"),
+    ]
+
+
+def test_markdown(blocks, tmp_path):
+    text = render(blocks, "md", title="t", folder=tmp_path)
+    assert text == (
+        "# Title\n\n"
+        "See [this](https://example.org), `a|b` and **that**.\n\n"
+        "* one\n* two `three`\n\n"
+        "| Name | Value |\n| --- | ---: |\n| x | 1 |\n| ✘ **contradicted** | a \\| b |\n\n"
+        "```sh\ndvc repro\n```\n\n"
+        "![A \\<caption>](figures/a.png)\n\nA \\<caption>\n"
+    )
+
+
+def test_html_stands_alone(blocks, tmp_path):
+    text = render(blocks, "html", title="t", folder=tmp_path)
+    assert "<h1>Title</h1>" in text
+    assert '<span class="badge contradicted">✘ contradicted</span>' in text
+    assert "A &lt;caption&gt;" in text
+    assert re.findall(r'src="([^"]{22})', text) == ["data:image/png;base64,"]
+    assert not re.search(r'<(script|link)|src="http|url\(', text)
+
+
+def test_what_looks_like_markup_stays_text(tmp_path):
+    hostile = "a*b* [x](y) `c` <script>alert(1)</script> 1 < 2"
+    markdown = render([Paragraph(hostile)], "md", title="t", folder=tmp_path)
+    html = render([Paragraph(hostile)], "html", title="t", folder=tmp_path)
+    assert markdown == "a\\*b\\* [x\\](y) \\`c\\` \\<script>alert(1)\\</script> 1 < 2\n"
+    assert "<script>" not in html
+
+
+def test_a_table_has_no_gaps_between_its_rows(tmp_path):
+    text = render([Table(("a", "b"), [["1", "2"], ["3", "4"]], "ll")], "md", title="t", folder=tmp_path)
+    assert text.count("\n") == 4
+    assert "\n\n" not in text
+
+
+def test_both_files_are_written(blocks, tmp_path):
+    write_page(blocks, tmp_path, title="t")
+    assert (tmp_path / "README.md").read_text(encoding="utf-8").startswith("# Title")
+    assert (tmp_path / "index.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_numbers():
+    assert [signed(value, 2) for value in (1.0, -1.0, 0.0)] == ["+1.00", "−1.00", "+0.00"]
+    assert [plain(value, 1) for value in (1234.56, -2.0, None)] == ["1,234.6", "−2.0", "–"]
