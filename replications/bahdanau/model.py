@@ -3,8 +3,8 @@
 The whole of RNNsearch and of its baseline RNNencdec, top to bottom. Sections and equations are those of arXiv
 1409.0473v7; names are the paper's.
 
-Shape letters: B batch, S source length T_x, T target length T_y, N state width n, M embedding width m, A alignment width
-n′, L maxout width l, V target vocabulary K_y, D directions.
+Shape letters: B batch, S source length T_x, T target length T_y, N state width n, M embedding width m,
+A alignment width n′, L maxout width l, V target vocabulary K_y, D directions.
 """
 
 from __future__ import annotations
@@ -47,16 +47,13 @@ class Encoder(nn.Module):
 
         The backward unit starts in the padding, where the mask keeps its state at zero until the last word.
         """
-        batch, length = source.shape
-        embedded = self.dropout(self.embedding(source.t()))  # (S, B, M)
-        x = self.unit.project(embedded.flatten(0, 1)).unflatten(1, (length, batch))  # (D, S, B, 3N)
-        steps = mask.t().unsqueeze(1).expand(-1, self.directions, -1)  # (S, D, B)
+        (batch, length), steps = source.shape, mask.t()  # (S, B)
+        e = self.dropout(self.embedding(source.t())).unsqueeze(0)  # (1, S, B, M)
         if self.directions == 2:
-            x = torch.stack((x[0], x[1].flip(0)))  # (D, S, B, 3N)
-            steps = torch.stack((steps[:, 0], steps[:, 1].flip(0)), dim=1)  # (S, D, B)
-        h = self.unit(
-            x.transpose(0, 1), x.new_zeros(self.directions, batch, x.size(-1) // 3), steps
-        )  # (S, D, B, N)
+            e, steps = torch.cat((e, e.flip(1))), torch.stack((steps, steps.flip(0)), dim=1)  # (2, S, B, M), (S, 2, B)
+        x = self.unit.project(e.flatten(1, 2)).unflatten(1, (length, batch))  # (D, S, B, 3N)
+        initial = x.new_zeros(self.directions, batch, x.size(-1) // 3)
+        h: Tensor = self.unit(x.transpose(0, 1), initial, steps.view(length, self.directions, batch))  # (S, D, B, N)
         if self.directions == 1:
             return h[:, 0].transpose(0, 1)  # (B, S, N)
         return torch.cat((h[:, 0], h[:, 1].flip(0)), dim=-1).transpose(0, 1)  # (B, S, 2N)
@@ -89,7 +86,7 @@ class DeepOutput(nn.Module):
 
 @dataclass(frozen=True)
 class DecoderState:
-    """What decoding carries from word to word; k is the number of beams. All but ``s`` is shared by a source's beams."""
+    """What decoding carries from word to word for k beams. All but ``s`` is shared by a source's beams."""
 
     annotations: Tensor  # (B, S, 2N) h_j; RNNencdec: (B, 1, N), the one context vector
     keys: Tensor  # (B, S, A) U_a h_j; RNNencdec: none
@@ -133,7 +130,7 @@ class EncoderDecoder(nn.Module, ABC):
 
     @torch.no_grad()
     def reset_parameters(self, std: float) -> None:
-        """Appendix B.1: U, U_z, U_r random orthogonal; W_a, U_a ~ N(0, (std/10)²); v_a and biases 0; the rest N(0, std²)."""
+        """Appendix B.1: U, U_z, U_r orthogonal; W_a, U_a ~ N(0, (std/10)²); v_a, biases 0; the rest N(0, std²)."""
         for module in self.modules():
             if isinstance(module, nn.Embedding | nn.Linear):
                 module.weight.normal_(std=std)
@@ -169,7 +166,7 @@ class EncoderDecoder(nn.Module, ABC):
         """
         state = self.start(source, source_mask)
         e_y = self.dropout(self.embedding(target.t()))  # (T, B, M)
-        x = self.unit.project(e_y.flatten(0, 1))[0].unflatten(0, e_y.shape[:2])  # (T, B, 3N)
+        x = self.unit.project(e_y.flatten(0, 1).unsqueeze(0))[0].unflatten(0, e_y.shape[:2])  # (T, B, 3N)
         s, c, alpha = self.unroll(x, state)
         logits = self.output(s.transpose(0, 1), e_y.transpose(0, 1), c.transpose(0, 1))  # (B, T, V)
         return logits, None if alpha is None else alpha.transpose(0, 1)
@@ -180,7 +177,7 @@ class EncoderDecoder(nn.Module, ABC):
         alpha = self.align(state)  # (B, k, S)
         log_p = torch.log_softmax(self.output(state.s, e_y, alpha @ state.annotations), dim=-1)  # (B, k, V)
         x = (
-            self.unit.project(e_y.flatten(0, 1))[0].unflatten(0, tokens.shape) + alpha @ state.values
+            self.unit.project(e_y.flatten(0, 1).unsqueeze(0))[0].unflatten(0, tokens.shape) + alpha @ state.values
         )  # (B, k, 3N)
         return log_p, alpha, replace(state, s=self.unit.step(x, state.s))
 

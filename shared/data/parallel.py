@@ -85,7 +85,7 @@ class Sequences:
 
 @dataclass(frozen=True)
 class Batch:
-    """Right-padded symbols. ``target`` begins with the start symbol, ``source`` and ``labels`` end with the end symbol."""
+    """Right-padded symbols. ``target`` begins with a start symbol, ``source`` and ``labels`` end with an end symbol."""
 
     source: Tensor  # (B, S)
     target: Tensor  # (B, T) y_0 … y_{T-1}

@@ -49,78 +49,61 @@ def gated_recurrence(
         mask: (T, D, B) bool; where it is false the state is carried over unchanged.
 
     Returns:
-        (T, D, B, N) the state after every step, in the weights' type. Under autocast only the products are made in
-        the lower one; states and gates stay as they are.
+        (T, D, B, N) the state after every step, in the weights' type: autocast does not reach into the loop, where
+        products are too small to gain from it.
     """
-    product = product_dtype(x.device.type, u_gates.dtype)
     with torch.autocast(x.device.type, enabled=False):
         states: Tensor = _GatedRecurrence.apply(  # type: ignore[no-untyped-call]
-            x.to(u_gates.dtype), initial.to(u_gates.dtype), u_gates, u_candidate, mask, product
+            x.to(u_gates.dtype), initial.to(u_gates.dtype), u_gates, u_candidate, mask
         )
     return states
-
-
-def product_dtype(device: str, otherwise: torch.dtype) -> torch.dtype:
-    """The type that autocast wants matrix products in, or ``otherwise`` where it is off."""
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else otherwise
 
 
 class _GatedRecurrence(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        x: Tensor,
-        initial: Tensor,
-        u_gates: Tensor,
-        u_candidate: Tensor,
-        mask: Tensor,
-        product: torch.dtype,
+        ctx: Any, x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor
     ) -> Tensor:
         steps, n = x.size(0), initial.size(-1)
-        u_gates, u_candidate = u_gates.to(product), u_candidate.to(product)
-        candidates = torch.empty_like(x[..., :n], memory_format=torch.contiguous_format)  # (T, D, B, N)
-        gates = torch.empty_like(x[..., n:], memory_format=torch.contiguous_format)  # (T, D, B, 2N)
+        candidates, reset_states = (x.new_empty(steps, *initial.shape) for _ in range(2))  # (T, D, B, N) each
+        gates = x.new_empty(steps, *initial.shape[:-1], 2 * n)  # (T, D, B, 2N)
         states = x.new_empty(steps + 1, *initial.shape)  # (T+1, D, B, N), states[t] is before step t
-        reset_states = torch.empty_like(candidates)
         states[0] = initial
         update_mask = mask.unsqueeze(-1).to(x.dtype)  # (T, D, B, 1)
         for t in range(steps):
             h = states[t]
-            torch.add(x[t, ..., n:], h.to(product) @ u_gates, out=gates[t]).sigmoid_()
+            torch.baddbmm(x[t, ..., n:], h, u_gates, out=gates[t]).sigmoid_()
             z, r = gates[t, ..., :n], gates[t, ..., n:]
             z *= update_mask[t]
             torch.mul(r, h, out=reset_states[t])
-            torch.add(x[t, ..., :n], reset_states[t].to(product) @ u_candidate, out=candidates[t]).tanh_()
+            torch.baddbmm(x[t, ..., :n], reset_states[t], u_candidate, out=candidates[t]).tanh_()
             torch.lerp(h, candidates[t], z, out=states[t + 1])
         ctx.save_for_backward(candidates, gates, states, reset_states, u_gates, u_candidate)
+        ctx.strides = x.stride()
         return states[1:].clone()
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         (d_states,) = grad_outputs
         candidates, gates, states, reset_states, u_gates, u_candidate = ctx.saved_tensors
-        n, product = candidates.size(-1), u_gates.dtype
+        n = candidates.size(-1)
         slopes = GateSlopes(candidates, gates, states[:-1])
-        d_x = candidates.new_empty(*candidates.shape[:-1], 3 * n)
+        d_x = torch.empty_strided(  # laid out as x is, so that its own gradient needs no copy
+            (*candidates.shape[:-1], 3 * n), ctx.strides, dtype=candidates.dtype, device=candidates.device
+        )
         u_gates_t, u_candidate_t = u_gates.transpose(1, 2), u_candidate.transpose(1, 2)
         d_h = torch.zeros_like(states[0])
         for t in reversed(range(candidates.size(0))):
             d_h = d_h + d_states[t]
             d_reset_state = slopes.step_back(t, d_h, u_candidate_t, out=d_x[t])
-            d_h = slopes.carry(t, d_h, d_reset_state).add_(d_x[t, ..., n:].to(product) @ u_gates_t)
+            d_h = slopes.carry(t, d_h, d_reset_state).baddbmm_(d_x[t, ..., n:], u_gates_t)
         return (
             d_x,
             d_h,
-            _over_steps(states[:-1].to(product), d_x[..., n:].to(product)).to(d_x.dtype),
-            _over_steps(reset_states.to(product), d_x[..., :n].to(product)).to(d_x.dtype),
-            None,
+            torch.einsum("tdbi,tdbj->dij", states[:-1], d_x[..., n:]),
+            torch.einsum("tdbi,tdbj->dij", reset_states, d_x[..., :n]),
             None,
         )
-
-
-def _over_steps(inputs: Tensor, gradients: Tensor) -> Tensor:
-    """A weight's gradient from all steps at once: (T, D, B, I) and (T, D, B, J) to (D, I, J)."""
-    return torch.einsum("tdbi,tdbj->dij", inputs, gradients)
 
 
 class GateSlopes:
@@ -149,7 +132,7 @@ class GateSlopes:
         n = d_h.size(-1)
         torch.mul(d_h, self.to_candidate[t], out=out[..., :n])
         torch.mul(d_h, self.to_update[t], out=out[..., n : 2 * n])
-        d_reset_state = (out[..., :n].to(u_candidate_t.dtype) @ u_candidate_t).to(out.dtype)
+        d_reset_state = out[..., :n] @ u_candidate_t
         torch.mul(d_reset_state, self.to_reset[t], out=out[..., 2 * n :])
         return d_reset_state
 
@@ -187,8 +170,8 @@ class GatedUnit(nn.Module):
                 )
 
     def project(self, inputs: Tensor) -> Tensor:
-        """(D, L, M) or (L, M) inputs to their (D, L, 3N) projections, biases added; L is any flattened extent."""
-        return torch.baddbmm(self.b, inputs.expand(self.w.size(0), -1, -1), self.w)
+        """Inputs (D, L, M) to their projections (D, L, 3N), biases added; L is any flattened extent."""
+        return torch.baddbmm(self.b, inputs, self.w)
 
     def forward(self, projected: Tensor, initial: Tensor, mask: Tensor) -> Tensor:
         """(T, D, B, 3N) projections, (D, B, N) initial states and (T, D, B) mask to the states (T, D, B, N)."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from shared.claims.results import RunResults
 from shared.data.parallel import CorpusConfig
 from shared.errors import ReplicationError
 from shared.pipeline.config import RunConfig
+from shared.reports.document import Figure
 from shared.training.checkpoints import TrainingRecord
 
 
@@ -28,6 +30,10 @@ class Replication(Protocol):
 
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Path, out: Path) -> Mapping[str, float]:
         """Judge one trained seed, write ``examples.jsonl.gz`` and ``attention.npz`` into ``out``; returns metrics."""
+        ...
+
+    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
+        """Draw the paper's own figures into ``folder``."""
         ...
 
     def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import datetime
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -129,7 +128,12 @@ def report_stage(paper: str, scale: str) -> None:
     from shared.reports.report import write_report
 
     decisions = write_report(
-        Path("replications") / paper, run_folder(paper, scale), Path("reports") / scale / paper, scale=scale
+        Path("replications") / paper,
+        run_folder(paper, scale),
+        Path("reports") / scale / paper,
+        scale=scale,
+        deviations=ScaleFile(paper, scale).deviations,
+        extra_figures=load_replication(paper).figures,
     )
     for decision in decisions:
         print(f"{decision.claim.id}: {decision.verdict}")
@@ -157,7 +161,7 @@ def write_json(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def write_curve(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,11 +11,13 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import nn
 
+from shared.claims.results import RunResults
 from shared.config import Strict, build
 from shared.data.batching import endless_batches, epoch_batches
 from shared.data.parallel import Batch, CorpusConfig, ParallelText, PreparedText, prepare_parallel
 from shared.pipeline.config import RunConfig
 from shared.pipeline.translation_evaluation import evaluate_translation, signatures
+from shared.reports.document import Figure
 from shared.training.checkpoints import TrainingRecord, load_weights
 
 ModelConfigT = TypeVar("ModelConfigT", bound=Strict)
@@ -30,10 +32,12 @@ class Translation(Generic[ModelConfigT]):
         build_model: from that section and the two vocabulary sizes to a model that can be called as
             ``model(source, source_mask, target) -> (logits, attention)``, has ``start(source, source_mask)`` and is
             an :class:`shared.decoding.protocol.IncrementalDecoder`.
+        heatmaps: variants whose attention the report draws, with the captions.
     """
 
     model_config: type[ModelConfigT]
     build_model: Callable[[ModelConfigT, int, int], nn.Module]
+    heatmaps: Mapping[str, str]
 
     def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode."""
@@ -71,6 +75,12 @@ class Translation(Generic[ModelConfigT]):
         load_weights(model, trained / "checkpoints" / f"{config.evaluation.checkpoint}.ckpt")
         device = "cuda" if torch.cuda.is_available() else "cpu"
         return evaluate_translation(model.to(device).eval(), text, config, out)
+
+    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
+        """BLEU by source length, attention offsets and heatmaps."""
+        from shared.reports.translation import translation_figures  # matplotlib, which only reports need
+
+        return translation_figures(results, folder, heatmaps=self.heatmaps)
 
     def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
         """Signatures and the token's name."""

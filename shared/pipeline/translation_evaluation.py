@@ -119,7 +119,7 @@ def _without_unknown(records: Sequence[Example], tokenise: Tokenisation) -> dict
 
 @torch.no_grad()
 def _teacher_forced(model: Any, text: ParallelText, size: int) -> tuple[list[float], list[Weights]]:
-    """Every reference's negative log-likelihood, nats, and the weights (T, S) it was read with, end symbols included."""
+    """Every reference's negative log-likelihood, nats, and its attention (T, S), end symbols included."""
     device = next(model.parameters()).device
     nll, weights = np.zeros(len(text)), {}
     for indices in _in_batches(text, size):

@@ -86,7 +86,6 @@ class Paper(Strict):
 
     Attributes:
         short: as cited in running text, such as "Bahdanau et al. 2015".
-        deviations: scale to what differs from the paper there.
     """
 
     short: str
@@ -98,7 +97,6 @@ class Paper(Strict):
     tables: tuple[PaperTable, ...] = ()
     hyperparameters: tuple[Setting, ...] = ()
     parameter_counts: ParameterCounts | None = None
-    deviations: dict[str, tuple[str, ...]] = Field(default={})
 
     @classmethod
     def load(cls, path: Path) -> Paper:

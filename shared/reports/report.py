@@ -22,7 +22,13 @@ ExtraFigures = Callable[[Mapping[str, RunResults], Path], Sequence[Figure]]
 
 
 def write_report(
-    paper_dir: Path, runs_dir: Path, out_dir: Path, *, scale: str, extra_figures: ExtraFigures | None = None
+    paper_dir: Path,
+    runs_dir: Path,
+    out_dir: Path,
+    *,
+    scale: str,
+    deviations: Sequence[str] = (),
+    extra_figures: ExtraFigures | None = None,
 ) -> list[Decision]:
     """Judge a paper's claims by its runs; write README.md, index.html, claims.json, metrics.json, figures.
 
@@ -31,6 +37,7 @@ def write_report(
         runs_dir: ``runs/<scale>/<paper>``.
         out_dir: ``reports/<scale>/<paper>``; its figures folder is made anew.
         scale: of the runs.
+        deviations: from the paper, at this scale.
         extra_figures: draws this paper's own figures into the folder given and returns them.
 
     Raises:
@@ -43,7 +50,7 @@ def write_report(
     if folder.exists():
         shutil.rmtree(folder)
     figures = [*(extra_figures(results, folder) if extra_figures else ()), *_curves(results, folder)]
-    blocks = _page(paper, paper_dir.name, results, decisions, figures, scale)
+    blocks = _page(paper, paper_dir.name, results, decisions, figures, scale, deviations)
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale")
     _write_json(
         out_dir / "claims.json", [decision.to_json() | {"paper": paper.short} for decision in decisions]
@@ -63,6 +70,7 @@ def _page(
     decisions: Sequence[Decision],
     figures: Sequence[Figure],
     scale: str,
+    deviations: Sequence[str],
 ) -> list[Block]:
     tasks = by_task(results)
     return [
@@ -78,7 +86,7 @@ def _page(
         *sections.our_results(tasks, results),
         *sections.cost(tasks),
         *sections.beside_the_paper(paper, tasks),
-        *sections.settings(paper, scale),
+        *sections.settings(paper, scale, deviations),
         *sections.provenance(tasks),
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from shared.claims.measures import MEASURES, measure
@@ -195,10 +195,9 @@ def cost(tasks: Tasks) -> list[Block]:
     return [Heading("Cost of training"), Table(columns, rows, "lrrrrll")]
 
 
-def settings(paper: Paper, scale: str) -> list[Block]:
+def settings(paper: Paper, scale: str, deviations: Sequence[str]) -> list[Block]:
     """What deviates from the paper, the paper's settings and its sizes."""
     blocks: list[Block] = [Heading("Deviations from the paper at this scale")]
-    deviations = paper.deviations.get(scale, ())
     blocks.append(
         Bullets(deviations) if deviations else Paragraph(f"None are recorded for the {scale} scale.")
     )

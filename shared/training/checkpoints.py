@@ -18,6 +18,7 @@ class TrainingRecord:
     """What training measured."""
 
     updates: int
+    precision: str  # what "auto" came to
     stopped_because: str
     wall_seconds: float
     tokens_per_second: float

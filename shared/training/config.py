@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from pydantic import Field, model_validator
 
 from shared.config import Strict
@@ -35,10 +36,20 @@ class TrainingConfig(Strict):
     schedule: ScheduleConfig = ScheduleConfig()
     clip: float = Field(default=1.0, gt=0, description="the gradient's L2 norm is scaled down to this")
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    precision: Literal["32-true", "bf16-mixed"] = "32-true"
+    precision: Literal["32-true", "bf16-mixed", "auto"] = "32-true"
     max_words: int | None = Field(default=None, ge=1, description="longer training pairs are left out")
     validate_every: int = Field(ge=1, description="updates")
     patience: int | None = Field(
         default=None, ge=1, description="validations without improvement before stopping"
     )
     accumulate: int = Field(default=1, ge=1, description="batches whose gradients make one update")
+
+
+def resolve_precision(wanted: str) -> Literal["32-true", "bf16-mixed"]:
+    """``auto`` is ``bf16-mixed`` where the processor multiplies bfloat16 itself; elsewhere that would be slower."""
+    if wanted != "auto":
+        return "bf16-mixed" if wanted == "bf16-mixed" else "32-true"
+    if torch.cuda.is_available():
+        return "bf16-mixed" if torch.cuda.is_bf16_supported() else "32-true"
+    supported = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    return "bf16-mixed" if supported() else "32-true"

@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from shared.data.parallel import Batch
 from shared.errors import ReplicationError
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
-from shared.training.config import TrainingConfig
+from shared.training.config import TrainingConfig, resolve_precision
 from shared.training.monitor import CurveWriter, Progress, Throughput
 
 FINGERPRINT = "fingerprint"
@@ -109,6 +109,7 @@ def train_run(
     patience_ended = trainer.global_step < config.updates
     return TrainingRecord(
         updates=trainer.global_step,
+        precision=resolve_precision(config.precision),
         stopped_because=f"no better for {config.patience} validations"
         if patience_ended
         else "all updates made",
@@ -142,7 +143,7 @@ def _trainer(config: TrainingConfig, callbacks: list[Callback]) -> lightning.Tra
                     ".*LeafSpec.*", ".*lr_scheduler.step.*", ".*val_dataloader.*"):  # fmt: skip
         warnings.filterwarnings("ignore", message)
     return lightning.Trainer(
-        max_steps=config.updates, max_epochs=-1, accelerator="auto", devices=1, precision=config.precision,
+        max_steps=config.updates, max_epochs=-1, accelerator="auto", devices=1, precision=resolve_precision(config.precision),
         accumulate_grad_batches=config.accumulate, val_check_interval=config.validate_every * config.accumulate,
         check_val_every_n_epoch=None, num_sanity_val_steps=0, callbacks=callbacks, logger=False,
         enable_progress_bar=False, enable_model_summary=False, use_distributed_sampler=False,
