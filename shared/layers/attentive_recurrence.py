@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from shared.attention.softmax import masked_softmax
-from shared.layers.gated_recurrence import GateSlopes
+from shared.layers.gated_recurrence import GateSlopes, product_dtype, weight_gradient
 
 
 def naive_attentive_recurrence(
@@ -62,12 +62,13 @@ def attentive_recurrence(
 
     Returns:
         (T, B, N) the states s_{i-1} that each step attended and reads out from, and (T, B, S) the weights α_i,
-        in the weights' type: autocast does not reach into the loop.
+        in the weights' type: autocast does not reach into the loop, only to the weights' gradients.
     """
+    product = product_dtype(x.device.type, w_a.dtype)
     with torch.autocast(x.device.type, enabled=False):
         x, initial, keys, values = (tensor.to(w_a.dtype) for tensor in (x, initial, keys, values))
         result: tuple[Tensor, Tensor] = _AttentiveRecurrence.apply(  # type: ignore[no-untyped-call]
-            x, initial, keys, values, mask, w_a, v_a, u_gates, u_candidate
+            x, initial, keys, values, mask, w_a, v_a, u_gates, u_candidate, product
         )
     return result
 
@@ -76,7 +77,7 @@ class _AttentiveRecurrence(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, initial: Tensor, keys: Tensor, values: Tensor, mask: Tensor,
-        w_a: Tensor, v_a: Tensor, u_gates: Tensor, u_candidate: Tensor,
+        w_a: Tensor, v_a: Tensor, u_gates: Tensor, u_candidate: Tensor, product: torch.dtype,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         (steps, batch), n = x.shape[:2], initial.size(-1)
         from_state = torch.cat((u_gates, 2 * w_a), dim=1)  # (N, 2N+A), one product a step instead of two
@@ -99,6 +100,7 @@ class _AttentiveRecurrence(torch.autograd.Function):
         ctx.save_for_backward(
             alphas, candidates, gates, states, reset_states, values, twice_v, from_state, u_candidate, *hidden
         )
+        ctx.product = product
         return states[:-1].clone(), alphas.clone()
 
     @staticmethod
@@ -121,7 +123,9 @@ class _AttentiveRecurrence(torch.autograd.Function):
             d_keys.addcmul_(d_energies.unsqueeze(2), slope)
             torch.mul((d_energies.unsqueeze(1) @ slope).squeeze(1), twice_v, out=d_from_state[t, :, 2 * n :])
             d_s = slopes.carry(t, d_s, d_reset_state).addmm_(d_from_state[t], from_state_t).add_(d_states[t])
-        d_weights = states[:-1].flatten(0, 1).t() @ d_from_state.flatten(0, 1)
+        one_direction = (tensor.unsqueeze(1) for tensor in (states[:-1], d_from_state, reset_states, d_x[..., :n]))
+        s, d_from_s, reset_s, d_candidate = one_direction
+        d_weights = weight_gradient(s, d_from_s, ctx.product)[0]
         return (
             d_x,
             d_s,
@@ -131,5 +135,6 @@ class _AttentiveRecurrence(torch.autograd.Function):
             2 * d_weights[:, 2 * n :],
             2 * d_v,
             d_weights[:, : 2 * n],
-            reset_states.flatten(0, 1).t() @ d_x[..., :n].flatten(0, 1),
+            weight_gradient(reset_s, d_candidate, ctx.product)[0],
+            None,
         )

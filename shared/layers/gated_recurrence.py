@@ -50,19 +50,30 @@ def gated_recurrence(
 
     Returns:
         (T, D, B, N) the state after every step, in the weights' type: autocast does not reach into the loop, where
-        products are too small to gain from it.
+        products are too small to gain from it, only to the weights' gradients.
     """
+    product = product_dtype(x.device.type, u_gates.dtype)
     with torch.autocast(x.device.type, enabled=False):
         states: Tensor = _GatedRecurrence.apply(  # type: ignore[no-untyped-call]
-            x.to(u_gates.dtype), initial.to(u_gates.dtype), u_gates, u_candidate, mask
+            x.to(u_gates.dtype), initial.to(u_gates.dtype), u_gates, u_candidate, mask, product
         )
     return states
+
+
+def product_dtype(device: str, otherwise: torch.dtype) -> torch.dtype:
+    """The type that autocast wants matrix products in, or ``otherwise`` where it is off."""
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else otherwise
+
+
+def weight_gradient(inputs: Tensor, gradients: Tensor, product: torch.dtype) -> Tensor:
+    """From all steps at once: (T, D, B, I) and (T, D, B, J) to (D, I, J), multiplied in the type ``product``."""
+    return torch.einsum("tdbi,tdbj->dij", inputs.to(product), gradients.to(product)).to(inputs.dtype)
 
 
 class _GatedRecurrence(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor
+        ctx: Any, x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor, product: torch.dtype
     ) -> Tensor:
         steps, n = x.size(0), initial.size(-1)
         candidates, reset_states = (x.new_empty(steps, *initial.shape) for _ in range(2))  # (T, D, B, N) each
@@ -79,7 +90,7 @@ class _GatedRecurrence(torch.autograd.Function):
             torch.baddbmm(x[t, ..., :n], reset_states[t], u_candidate, out=candidates[t]).tanh_()
             torch.lerp(h, candidates[t], z, out=states[t + 1])
         ctx.save_for_backward(candidates, gates, states, reset_states, u_gates, u_candidate)
-        ctx.strides = x.stride()
+        ctx.strides, ctx.product = x.stride(), product
         return states[1:].clone()
 
     @staticmethod
@@ -100,8 +111,9 @@ class _GatedRecurrence(torch.autograd.Function):
         return (
             d_x,
             d_h,
-            torch.einsum("tdbi,tdbj->dij", states[:-1], d_x[..., n:]),
-            torch.einsum("tdbi,tdbj->dij", reset_states, d_x[..., :n]),
+            weight_gradient(states[:-1], d_x[..., n:], ctx.product),
+            weight_gradient(reset_states, d_x[..., :n], ctx.product),
+            None,
             None,
         )
 

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""From a bare machine to a report.
+
+  python3.11 replicate.py                      make the environment if needed, then dvc repro report@bahdanau
+  python3.11 replicate.py repro report@luong   any other DVC command, in the same environment
+  python3.11 replicate.py test                 ruff, mypy and every test; further arguments go to pytest
+  python3.11 replicate.py setup                make the environment and stop
+
+The environment lies beside this file in .venv, or in $REPLICATE_VENV. Running a command again is always
+safe: what is complete is kept, what was interrupted is done again. Python 3.11 or 3.12 and a package registry
+are all that is needed.
+"""
+
+# Standard library only, and nothing that Python 3.6 cannot parse or define: a wrong Python shall get a
+# sentence and not a SyntaxError.
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
+SUPPORTED = ("3.11", "3.12")
+REPORT = ["repro", "report@bahdanau"]
+CHECKS = (["ruff", "check", "."], ["mypy"])
+CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
+GIGABYTE = 10**9
+CPU_SIZE, CUDA_SIZE = 3 * GIGABYTE, 8 * GIGABYTE
+
+
+class Missing(Exception):
+    """Something this machine lacks: one sentence, and what to do about it."""
+
+
+def main(arguments: "list[str]") -> None:
+    """Make the environment if it is not complete, then become the command that ``arguments`` ask for."""
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(__doc__)
+        return
+    try:
+        if VERSION not in SUPPORTED:
+            continue_with_supported_python(arguments)
+        venv = Path(os.environ.get("REPLICATE_VENV") or ROOT / ".venv").expanduser().absolute()
+        if not is_complete(venv):
+            install(venv)
+        if arguments == ["setup"]:
+            say(f"ready: source {venv / 'bin' / 'activate'}")
+        else:
+            run(venv, arguments or REPORT)
+    except Missing as missing:
+        print(f"error: {missing}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        say("interrupted; run the same command again")
+        sys.exit(130)
+
+
+def run(venv: Path, arguments: "list[str]") -> None:
+    """Replace this process by DVC, or by the test suite once the quick checks have passed."""
+    python, environment = str(venv / "bin" / "python"), child_environment(venv)
+    os.chdir(str(ROOT))
+    if arguments[0] == "test":
+        for check in CHECKS:
+            say(" ".join(check))
+            status = subprocess.call([python, "-m", *check], env=environment)
+            if status:
+                sys.exit(status)
+        command = ["pytest", *arguments[1:]]
+    else:
+        let_dvc_work_without_git()
+        command = ["dvc", *arguments]
+    say(" ".join(command))
+    # No child process: signals and the exit status are the command's own, and nothing follows its last line.
+    os.execve(python, [python, "-m", *command], environment)
+
+
+def child_environment(venv: Path) -> "dict[str, str]":
+    """Return the environment variables for DVC and the tests: as after ``source bin/activate``."""
+    environment = dict(os.environ, VIRTUAL_ENV=str(venv))
+    environment.pop("PYTHONHOME", None)
+    environment["PATH"] = str(venv / "bin") + os.pathsep + environment.get("PATH", os.defpath)
+    return environment
+
+
+def let_dvc_work_without_git() -> None:
+    """Tell DVC, which otherwise refuses to work outside of a git checkout, that this archive is none."""
+    local = ROOT / ".dvc" / "config.local"
+    if local.exists() or any((folder / ".git").exists() for folder in (ROOT, *ROOT.parents)):
+        return
+    say("note: this is no git checkout; dvc metrics diff, params diff and exp need one, all else works")
+    say("note: after a git init, remove .dvc/config.local")
+    local.write_text("[core]\n    no_scm = true\n", encoding="utf-8")
+
+
+def continue_with_supported_python(arguments: "list[str]") -> None:
+    """Start this file again under a supported Python of the search path.
+
+    Raises:
+        Missing: there is none; says how to get one.
+    """
+    for version in SUPPORTED:
+        found = shutil.which("python" + version)
+        # A version manager's python3.11 may only print that it has no such version: try it.
+        if found and output_of(found, "import sys; print('%d.%d' % sys.version_info[:2])") == version:
+            say(f"this is Python {VERSION}; continuing with {found}")
+            os.execv(found, [found, str(ROOT / "replicate.py"), *arguments])
+    raise Missing(
+        f"Python 3.11 or 3.12 is needed; this is {VERSION}, and no python3.11 or python3.12 is on the PATH. "
+        "Install one (Debian, Ubuntu: apt-get install python3.11 python3.11-venv; macOS: brew install "
+        "python@3.11; anywhere: pyenv install 3.11 or uv python install 3.11) and run the same command again."
+    )
+
+
+def stamp_of(venv: Path) -> "tuple[Path, str, str]":
+    """Return the file that marks a complete environment, and its two lines: whose it is, made of what."""
+    pins = b"\0".join((ROOT / name).read_bytes() for name in ("pyproject.toml", ".ci/constraints.txt"))
+    return venv / "replicate.stamp", f"Python {VERSION} at {venv}\n", hashlib.sha256(pins).hexdigest() + "\n"
+
+
+def is_complete(venv: Path) -> bool:
+    """Return whether ``venv`` was made to the end, for this Python, at this place and from these pins."""
+    stamp, owner, pins = stamp_of(venv)
+    return stamp.is_file() and stamp.read_text(encoding="utf-8") == owner + pins
+
+
+def install(venv: Path) -> None:
+    """Create ``venv``, or bring it up to date; one that was moved, or left unfinished, is made anew.
+
+    Raises:
+        Missing: the machine lacks something, or pip could not install; says which.
+    """
+    small = not has_nvidia_driver() and answers(CPU_WHEELS + "/torch/")
+    check_machine(venv, CPU_SIZE if small else CUDA_SIZE)
+    stamp, owner, pins = stamp_of(venv)
+    python = str(venv / "bin" / "python")
+    unusable = stamp.is_file() and not stamp.read_text(encoding="utf-8").startswith(owner)
+    if unusable or output_of(python, "import pip, sys; print('%d.%d' % sys.version_info[:2])") != VERSION:
+        say(f"{'rebuilding' if venv.exists() else 'creating'} {venv} with Python {VERSION}")
+        if subprocess.call([sys.executable, "-m", "venv", "--clear", str(venv)]):
+            raise Missing("the virtual environment could not be created (see above).")
+    # A pip that is killed may leave half a package that looks whole; one that fails has undone what it began.
+    stamp.write_text("unfinished\n", encoding="utf-8")
+    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    command += ["--constraint", str(ROOT / ".ci" / "constraints.txt"), "--editable", f"{ROOT}[dev]"]
+    if small:
+        say("no NVIDIA driver: taking the CPU build of torch, which is gigabytes smaller")
+        command += ["--extra-index-url", CPU_WHEELS]
+    elif not has_nvidia_driver():
+        say("note: torch's CPU wheels are out of reach; unless pip has others, CUDA wheels come, about 8 GB")
+    if not sys.stdout.isatty():
+        command.append("--quiet")
+    say("installing the pinned packages, about two minutes")
+    if subprocess.call(command):
+        stamp.write_text(owner, encoding="utf-8")
+        raise Missing("pip could not install the packages (see above); check network and disk, then repeat.")
+    stamp.write_text(owner + pins, encoding="utf-8")
+    if not shutil.which("java"):
+        say("note: there is no Java; only METEOR, in the captioning papers, needs it")
+
+
+def check_machine(venv: Path, size: int) -> None:
+    """Check, before any long work, that ``venv`` can be made and that its disk has ``size`` bytes left.
+
+    Raises:
+        Missing: names what is missing and how to get it.
+    """
+    if not output_of(sys.executable, "import ensurepip, venv; print('there')"):
+        raise Missing(
+            f"this Python has no venv module; Debian, Ubuntu: apt-get install python{VERSION}-venv."
+        )
+    made_by_venv = {"pyvenv.cfg", "bin", "include", "lib", "lib64"}
+    inside = {path.name for path in venv.iterdir()} if venv.is_dir() else set()
+    if venv.is_file() or ("pyvenv.cfg" not in inside and inside - made_by_venv):
+        raise Missing(f"{venv} exists and is no virtual environment; set REPLICATE_VENV to another folder.")
+    existing = next(folder for folder in (venv, *venv.parents) if folder.exists())
+    free = shutil.disk_usage(str(existing)).free
+    if free < size and not any(venv.glob("lib/*/site-packages/torch")):
+        raise Missing(
+            f"about {size / GIGABYTE:.0f} GB are needed and {existing} has {free / GIGABYTE:.1f} GB left; "
+            "free some, or set REPLICATE_VENV to a folder on a larger disk."
+        )
+
+
+def has_nvidia_driver() -> bool:
+    """Return whether an NVIDIA driver is there, inside a container too."""
+    return bool(shutil.which("nvidia-smi")) or Path("/proc/driver/nvidia/version").exists()
+
+
+def answers(address: str) -> bool:
+    """Return whether ``address`` can be opened within three seconds, looking up its name included."""
+    program = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=3)"
+    try:
+        # A child process: urlopen's own time limit does not cover a name server that stays silent.
+        status = subprocess.call(
+            [sys.executable, "-c", program, address], stderr=subprocess.DEVNULL, timeout=3
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return status == 0
+
+
+def output_of(python: str, program: str) -> str:
+    """Return what ``python -c program`` prints; nothing if it cannot be run or fails."""
+    try:
+        return subprocess.check_output([python, "-c", program], stderr=subprocess.DEVNULL).decode().strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def say(text: str) -> None:
+    """Print one line of progress at once, so that it stays in order with what child processes print."""
+    print(f"replicate: {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,158 @@
+"""Configurations: what is refused, how clearly, and how two of them are laid over each other."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field, ValidationError
+
+from shared.config import Strict, build, load_yaml, merge
+from shared.errors import ReplicationError
+
+
+class Optimiser(Strict):
+    learning_rate: float = Field(gt=0)
+    momentum: float = 0.9
+
+
+class Training(Strict):
+    optimiser: Optimiser
+    updates: int = Field(default=100, ge=1)
+    schedules: dict[str, list[Optimiser]] = Field(default={})
+
+
+GOOD = {"optimiser": {"learning_rate": 0.1}, "updates": 7}
+MAPPINGS = st.recursive(
+    st.none() | st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=2),
+    lambda inner: st.dictionaries(st.sampled_from("abcd"), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def refusal(value: object) -> str:
+    with pytest.raises(ReplicationError) as refused:
+        build(Training, value, where="quick.yaml, rnnsearch")
+    return str(refused.value)
+
+
+def test_a_good_value_is_built_with_its_defaults_and_frozen() -> None:
+    training = build(Training, GOOD, where="here")
+    assert training.updates == 7
+    assert training.optimiser.momentum == 0.9
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(training, "updates", 8)  # noqa: B010  (what mypy would refuse)
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("update", "updates"), ("optimizer", "optimiser"), ("schedule", "schedules")],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, meant: str) -> None:
+    message = refusal({**GOOD, key: 1})
+    assert message.startswith("quick.yaml, rnnsearch: ")
+    assert f"unknown key '{key}' (did you mean '{meant}'?)" in message
+
+
+def test_the_nearest_key_is_found_inside_nested_values_and_lists() -> None:
+    message = refusal({**GOOD, "schedules": {"first": [{"learning_rat": 1.0, "learning_rate": 1.0}]}})
+    assert "unknown key 'schedules.first.0.learning_rat' (did you mean 'learning_rate'?)" in message
+
+
+def test_nothing_is_suggested_for_a_key_like_no_other() -> None:
+    message = refusal({**GOOD, "zzz": 1})
+    assert "unknown key 'zzz'" in message
+    assert "did you mean" not in message
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf"), 0.0, -1.0, "fast"])
+def test_a_number_that_makes_no_sense_is_refused_and_shown(number: object) -> None:
+    message = refusal({"optimiser": {"learning_rate": number}})
+    assert "'optimiser.learning_rate': " in message
+    assert f"got {number!r}" in message
+
+
+def test_every_problem_is_named_at_once() -> None:
+    message = refusal({"optimiser": {"momentum": 0.5}, "updates": 0, "epochs": 3})
+    assert "'optimiser.learning_rate': field required" in message
+    assert "'updates': " in message
+    assert "unknown key 'epochs'" in message
+
+
+@pytest.mark.parametrize("value", [None, [], "text", 3])
+def test_a_value_that_is_no_mapping_is_refused(value: object) -> None:
+    assert "quick.yaml, rnnsearch: 'value': " in refusal(value)
+
+
+def test_yaml_is_read_as_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "paper.yaml"
+    path.write_text("title: Übersetzung → Ausrichtung\nyear: 2015\n", encoding="utf-8")
+    assert load_yaml(path) == {"title": "Übersetzung → Ausrichtung", "year": 2015}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a: [1, 2\nb: 3\n", r"is not valid YAML: .*line 2"),
+        (b"a: b: c\n", r"is not valid YAML: .*line 1"),
+        (b"title: \xff\xfe\n", r"is not UTF-8 text \(.* at byte 7\)"),
+        (
+            b"x: !!python/object/apply:os.getcwd []\n",
+            r"is not valid YAML: .*could not determine a constructor",
+        ),
+    ],
+)
+def test_what_is_not_plain_yaml_is_refused_with_its_place(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ReplicationError, match=f"broken.yaml {message}"):
+        load_yaml(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ReplicationError, match=r"absent.yaml does not exist; check the path"):
+        load_yaml(tmp_path / "absent.yaml")
+
+
+@given(MAPPINGS)
+def test_merging_nothing_changes_nothing(value: object) -> None:
+    assert merge(value, {}) == (value if isinstance(value, dict) else {})
+    assert merge({}, value) == value
+    assert merge(value, value) == value
+
+
+@given(MAPPINGS, MAPPINGS)
+def test_laying_the_same_over_it_twice_is_laying_it_over_once(a: object, b: object) -> None:
+    assert merge(merge(a, b), b) == merge(a, b)
+
+
+@given(MAPPINGS, MAPPINGS)
+def test_the_override_wins_wherever_it_speaks_and_arguments_stay_as_they_were(a: object, b: object) -> None:
+    before = copy.deepcopy((a, b))
+    merged = merge(a, b)
+    assert (a, b) == before
+    for path, leaf in leaves(b):
+        assert at(merged, path) == leaf
+    if isinstance(a, dict) and isinstance(b, dict):
+        assert list(merged) == [*a, *(key for key in b if key not in a)]
+        assert all(merged[key] == a[key] for key in a if key not in b)
+
+
+def leaves(value: object, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], object]]:
+    """List the paths to everything in ``value`` that is not a mapping with something in it."""
+    if not isinstance(value, dict) or (path and not value):
+        return [] if isinstance(value, dict) else [(path, value)]
+    return [found for key, inner in value.items() for found in leaves(inner, (*path, key))]
+
+
+def at(value: object, path: tuple[str, ...]) -> object:
+    """Return what lies in ``value`` at ``path``."""
+    for key in path:
+        assert isinstance(value, dict)
+        value = value[key]
+    return value

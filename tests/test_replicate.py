@@ -1,0 +1,325 @@
+"""The set-up script, run for real on a tiny project that pip can install without a network."""
+
+from __future__ import annotations
+
+import ast
+import http.server
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import tomllib
+from collections import namedtuple
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import replicate
+
+ROOT = Path(__file__).resolve().parents[1]
+PYPROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+[project]
+name = "tiny"
+version = "1.0"
+optional-dependencies = {dev = []}
+"""
+# Builds, with the standard library alone, a wheel of tools that print how they were called and fail if told.
+BACKEND = '''
+import os, zipfile
+TOOL = """import os, sys
+print("ran", __name__ if __name__ != "__main__" else sys.argv[0].rsplit("/")[-1], *sys.argv[1:])
+print("in", os.getcwd(), os.environ["VIRTUAL_ENV"])
+sys.exit(3 if os.environ.get("FAILING") == sys.argv[0].rsplit("/")[-1] else 0)
+"""
+INFO = {
+    "METADATA": "Metadata-Version: 2.1\\nName: tiny\\nVersion: 1.0\\nProvides-Extra: dev\\n",
+    "WHEEL": "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    "RECORD": "",
+}
+def build_editable(folder, *_):
+    if os.environ.get("FAILING") == "build":
+        raise RuntimeError("the build was told to fail")
+    with zipfile.ZipFile(os.path.join(folder, "tiny-1.0-py3-none-any.whl"), "w") as wheel:
+        for tool in ("dvc", "ruff", "mypy", "pytest"):
+            wheel.writestr(tool + ".py", TOOL)
+        for name, text in INFO.items():
+            wheel.writestr("tiny-1.0.dist-info/" + name, text)
+    return "tiny-1.0-py3-none-any.whl"
+build_wheel = build_editable
+'''
+
+
+class Project:
+    """A copy of the script beside the tiny project, with an environment that must be made once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / ".ci").mkdir(parents=True)
+        (folder / ".dvc").mkdir()
+        (folder / ".ci" / "constraints.txt").write_text("")
+        (folder / "pyproject.toml").write_text(PYPROJECT)
+        (folder / "backend.py").write_text(BACKEND)
+        shutil.copy(ROOT / "replicate.py", folder)
+
+    def start(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run the script as a newcomer would: no virtual environment, no network, from another folder."""
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "OMP_"))
+        }
+        environment = inherited | {
+            "PATH": "/nowhere",
+            "PIP_NO_INDEX": "1",
+            "https_proxy": "http://127.0.0.1:9",
+        }
+        environment.pop("REPLICATE_VENV", None)
+        command = [sys.executable, str(self.folder / "replicate.py"), *arguments]
+        return subprocess.run(command, env=environment | variables, cwd="/", capture_output=True, text=True)
+
+    def ran(self, *arguments: str, **variables: str) -> list[str]:
+        """Return which tools a successful start ran."""
+        done = self.start(*arguments, **variables)
+        assert done.returncode == 0, done.stderr
+        return [line[4:] for line in done.stdout.splitlines() if line.startswith("ran ")]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("a folder") / "tiny")
+    first = project.start("setup")
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert f"creating {project.folder / '.venv'} with Python {replicate.VERSION}" in first.stdout
+    assert f"ready: source {project.folder / '.venv' / 'bin' / 'activate'}" in first.stdout
+    return project
+
+
+def test_the_second_start_installs_nothing_and_runs_the_report(project: Project) -> None:
+    done = project.start()
+    assert "creating" not in done.stdout
+    assert "installing" not in done.stdout
+    assert "ran dvc.py repro report@bahdanau\n" in done.stdout
+    assert f"in {project.folder} {project.folder / '.venv'}\n" in done.stdout
+
+
+def test_other_arguments_go_to_dvc_and_its_status_comes_back(project: Project) -> None:
+    assert project.ran("repro", "report@luong", "--dry") == ["dvc.py repro report@luong --dry"]
+    assert project.start("metrics", "show", FAILING="dvc.py").returncode == 3
+
+
+def test_the_test_command_runs_the_quick_checks_first(project: Project) -> None:
+    ran = project.ran("test", "-k", "beam and greedy")
+    assert ran == ["ruff.py check .", "mypy.py", "pytest.py -k beam and greedy"]
+
+
+@pytest.mark.parametrize(("failing", "reached"), [("ruff.py", 1), ("mypy.py", 2), ("pytest.py", 3)])
+def test_the_test_command_stops_at_what_fails(project: Project, failing: str, reached: int) -> None:
+    done = project.start("test", FAILING=failing)
+    assert done.returncode == 3
+    assert done.stdout.count("ran ") == reached
+
+
+def test_changed_pins_bring_the_environment_up_to_date(project: Project) -> None:
+    (project.folder / ".ci" / "constraints.txt").write_text("# a new pin\n")
+    done = project.start("status")
+    assert "installing" in done.stdout
+    assert "rebuilding" not in done.stdout
+    assert "ran dvc.py status\n" in done.stdout
+
+
+def test_what_pip_could_not_install_is_tried_again(project: Project) -> None:
+    (project.folder / ".ci" / "constraints.txt").write_text("# another pin\n")
+    failed = project.start("status", FAILING="build")
+    assert failed.returncode == 2
+    assert "error: pip could not install the packages (see above)" in failed.stderr
+    assert "ran " not in failed.stdout
+    again = project.start("status")
+    assert "installing" in again.stdout
+    assert "rebuilding" not in again.stdout
+    assert "ran dvc.py status\n" in again.stdout
+
+
+@pytest.mark.slow
+def test_a_killed_installation_is_made_anew(project: Project, tmp_path: Path) -> None:
+    venv = tmp_path / "killed"
+    start = f"import sys; sys.path.insert(0, {str(project.folder)!r}); import os, replicate, subprocess; "
+    killed = start + (
+        "run = subprocess.call; "
+        "subprocess.call = lambda c, **k: os.kill(os.getpid(), 9) if 'pip' in c else run(c, **k); "
+        "replicate.main(['setup'])"
+    )
+    environment = {**os.environ, "REPLICATE_VENV": str(venv), "https_proxy": "http://127.0.0.1:9"}
+    assert (
+        subprocess.run([sys.executable, "-c", killed], env=environment, capture_output=True).returncode == -9
+    )
+    done = project.start("status", REPLICATE_VENV=str(venv))
+    assert f"rebuilding {venv}" in done.stdout
+    assert "ran dvc.py status\n" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_moved_environment_is_rebuilt(project: Project, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(project.folder / ".venv", moved, symlinks=True)
+    done = project.start("status", REPLICATE_VENV=str(moved))
+    assert f"rebuilding {moved}" in done.stdout
+    assert f" {moved}\n" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_half_made_environment_is_rebuilt(project: Project, tmp_path: Path) -> None:
+    half = tmp_path / "half"
+    (half / "bin").mkdir(parents=True)
+    (half / "bin" / "python").symlink_to("/nowhere/python3.11")
+    done = project.start("status", REPLICATE_VENV=str(half))
+    assert f"rebuilding {half}" in done.stdout
+    assert "ran dvc.py status\n" in done.stdout
+
+
+def test_a_folder_that_is_no_environment_is_left_alone(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    done = project.start(REPLICATE_VENV=str(tmp_path))
+    assert done.returncode == 2
+    assert f"error: {tmp_path} exists and is no virtual environment" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_outside_of_git_dvc_is_told_so_once(project: Project) -> None:
+    local = project.folder / ".dvc" / "config.local"
+    local.unlink(missing_ok=True)
+    assert "this is no git checkout" in project.start("status").stdout
+    assert "no_scm = true" in local.read_text()
+    assert "this is no git checkout" not in project.start("status").stdout
+
+
+def test_in_a_git_checkout_dvc_is_left_as_it_is(project: Project) -> None:
+    local = project.folder / ".dvc" / "config.local"
+    local.unlink(missing_ok=True)
+    (project.folder / ".git").mkdir()
+    project.start("status")
+    (project.folder / ".git").rmdir()
+    assert not local.exists()
+
+
+def test_help_says_how_to_use_it_and_does_nothing(tmp_path: Path) -> None:
+    project = Project(tmp_path / "tiny")
+    done = project.start("--help")
+    assert "replicate.py repro report@luong" in done.stdout
+    assert not (project.folder / ".venv").exists()
+
+
+# Another version of Python is played by this one; it differs in nothing that the script looks at.
+AS_PYTHON_3_9 = "import runpy, sys; sys.version_info = (3, 9, 18); sys.argv = sys.argv[1:]; " + (
+    "runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+
+
+def started_with_python_3_9(project: Project, path: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", AS_PYTHON_3_9, str(project.folder / "replicate.py"), *arguments]
+    environment = {**os.environ, "PATH": path}
+    environment.pop("REPLICATE_VENV", None)
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def test_a_wrong_python_gets_a_sentence(project: Project) -> None:
+    done = started_with_python_3_9(project, "/nowhere", "status")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: Python 3.11 or 3.12 is needed; this is 3.9, and no python3.11")
+    assert "apt-get install python3.11 python3.11-venv" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_wrong_python_hands_over_to_a_right_one_that_runs(project: Project, tmp_path: Path) -> None:
+    right = tmp_path / f"python{replicate.VERSION}"
+    right.symlink_to(sys.executable)
+    for version in {"3.11", "3.12"} - {replicate.VERSION}:
+        broken = tmp_path / f"python{version}"
+        broken.write_text("#!/bin/sh\necho no such version >&2\nexit 127\n")
+        broken.chmod(0o755)
+    done = started_with_python_3_9(project, f"{tmp_path}:/usr/bin:/bin", "setup")
+    assert done.returncode == 0, done.stderr
+    assert f"this is Python 3.9; continuing with {right}" in done.stdout
+    assert "ready: " in done.stdout
+
+
+def test_old_pythons_can_parse_and_define_the_script() -> None:
+    tree = ast.parse((ROOT / "replicate.py").read_text(encoding="utf-8"), feature_version=(3, 6))
+    annotations = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.arg)]
+    annotations += [node.returns for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    assert all(isinstance(a, ast.Name | ast.Constant) for a in annotations if a is not None)
+    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert modules <= sys.stdlib_module_names
+
+
+def test_too_small_a_disk_is_named_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**10, 8 * 10**9, 2 * 10**9))
+    with pytest.raises(
+        replicate.Missing, match=rf"about 3 GB are needed and {tmp_path} has 2.0 GB left; free"
+    ):
+        replicate.check_machine(tmp_path / "deep" / "venv", replicate.CPU_SIZE)
+    with pytest.raises(replicate.Missing, match="about 8 GB are needed"):
+        replicate.check_machine(tmp_path, replicate.CUDA_SIZE)
+
+
+def test_a_python_without_venv_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicate, "output_of", lambda python, program: "")
+    with pytest.raises(
+        replicate.Missing, match=r"no venv module; Debian, Ubuntu: apt-get install python3.\d+-venv"
+    ):
+        replicate.check_machine(tmp_path / "venv", 0)
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_an_address_answers_or_not(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert replicate.answers(server + "/")
+    assert not replicate.answers(server + "/absent-file")
+    with socket.socket() as silent:  # accepts the connection and never says a word
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        assert not replicate.answers(f"http://127.0.0.1:{silent.getsockname()[1]}/")
+
+
+def test_the_constraints_are_exact_public_and_say_nothing_twice() -> None:
+    lines = (ROOT / ".ci" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    names = [name_of(pin) for pin in pins]
+    assert pins
+    assert all(pin.count("==") == 1 and "+" not in pin and " " not in pin for pin in pins)
+    assert len(set(names)) == len(names)
+    assert set(names) & {name_of(pin) for pin in direct_pins()} == set()
+
+
+def test_every_direct_dependency_is_pinned_exactly() -> None:
+    assert all(pin.count("==") == 1 for pin in direct_pins())
+    assert {"torch", "torchvision"} <= {name_of(pin) for pin in direct_pins()}
+
+
+def direct_pins() -> list[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    return [*project["dependencies"], *(pin for extra in extras for pin in extra)]
+
+
+def name_of(pin: str) -> str:
+    return pin.split("==")[0].lower().replace("_", "-").replace(".", "-")

@@ -1,0 +1,106 @@
+"""torchvision imports beside any build of torch, in whatever order it is imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from shared import torchvision_compat
+
+ROOT = Path(__file__).resolve().parents[1]
+RESNET = """
+import torch
+model = torchvision.models.resnet18(weights=None).eval()
+print(tuple(model(torch.zeros(1, 3, 64, 64)).shape))
+"""
+# Beside a torch that it fits, the compiled operator works; beside another, it must say so.
+NMS = """
+import torch
+from shared.torchvision_compat import _declared
+boxes, scores = torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.9]]), torch.tensor([0.5, 0.9])
+try:
+    print("kept", torchvision.ops.nms(boxes, scores, 0.5).tolist(), "declared", len(_declared))
+except RuntimeError as error:
+    print("refused", str(error)[:33], "declared", len(_declared))
+"""
+
+
+def output_of(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import shared, torchvision",
+        "import shared, lightning.pytorch, torchvision",
+        "import shared, torchvision, lightning.pytorch",
+        "import torch, replications.bahdanau, torchvision",
+    ],
+)
+def test_torchvision_imports_in_any_order_and_its_models_run(imports: str) -> None:
+    assert output_of(imports + RESNET) == "(1, 1000)"
+
+
+def test_a_compiled_operator_works_or_says_that_it_is_not_there() -> None:
+    said = output_of("import shared, torchvision" + NMS)
+    assert said in ("kept [1] declared 0", "refused Couldn't load custom C++ ops. Thi declared 1")
+
+
+def test_programs_without_torchvision_do_not_even_import_torch() -> None:
+    assert output_of("import shared, sys; print('torch' in sys.modules)") == "False"
+
+
+def test_installing_twice_leaves_one_finder_that_goes_once_used() -> None:
+    count = "[type(f).__name__ for f in sys.meta_path].count('_BeforeTorchvision')"
+    program = (
+        "import sys, shared; from shared.torchvision_compat import install; install(); "
+        f"before = {count}; import torchvision; install(); print(before, {count})"
+    )
+    assert output_of(program) == "1 0"
+
+
+class Library:
+    """Stands for torch.library.Library and keeps what is declared."""
+
+    declared: list[str]
+
+    def __init__(self, namespace: str, kind: str) -> None:
+        assert (namespace, kind) == ("torchvision", "FRAGMENT")
+        self.declared = []
+
+    def define(self, schema: str) -> None:
+        self.declared.append(schema.split("(")[0])
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder like torchvision's, with nothing declared yet."""
+    (tmp_path / "_C.so").write_bytes(b"")
+    monkeypatch.setattr(torch.library, "Library", Library)
+    monkeypatch.setattr(torchvision_compat, "_declared", [])
+    return tmp_path
+
+
+def test_nothing_is_declared_where_the_library_loads(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(torch.ops, "load_library", loaded.append)
+    assert torchvision_compat.declare_missing_operators(package) is False
+    assert loaded == [str(package / "_C.so")]
+    assert torchvision_compat._declared == []
+
+
+def test_both_schemas_are_declared_and_kept_where_it_does_not(package: Path) -> None:
+    assert torchvision_compat.declare_missing_operators(package) is True  # an empty file is no library
+    assert [library.declared for library in torchvision_compat._declared] == [["nms", "qnms"]]
+
+
+def test_a_package_without_a_library_is_helped_too(package: Path) -> None:
+    (package / "_C.so").unlink()
+    assert torchvision_compat.declare_missing_operators(package) is True
