@@ -92,7 +92,7 @@ def train_run(
     callbacks = [
         _SeedEveryBatch(seed, made), throughput, CurveWriter(folder / "curve.csv", start), _Fingerprint(fingerprint),
         Progress(label, config.updates, throughput), stopping, best,
-        _checkpoint(last.parent, "last", every_n_train_steps=config.validate_every),
+        _checkpoint(last.parent, "last"),  # after validation, so that its outcome is in it
     ]  # fmt: skip
     trainer = _trainer(config, callbacks)
     loader = DataLoader(_Stream(batches, made), batch_size=None)
@@ -143,7 +143,8 @@ def _trainer(config: TrainingConfig, callbacks: list[Callback]) -> lightning.Tra
                     ".*LeafSpec.*", ".*lr_scheduler.step.*", ".*val_dataloader.*"):  # fmt: skip
         warnings.filterwarnings("ignore", message)
     return lightning.Trainer(
-        max_steps=config.updates, max_epochs=-1, accelerator="auto", devices=1, precision=resolve_precision(config.precision),
+        max_steps=config.updates, max_epochs=-1, accelerator="auto", devices=1,
+        precision=resolve_precision(config.precision),
         accumulate_grad_batches=config.accumulate, val_check_interval=config.validate_every * config.accumulate,
         check_val_every_n_epoch=None, num_sanity_val_steps=0, callbacks=callbacks, logger=False,
         enable_progress_bar=False, enable_model_summary=False, use_distributed_sampler=False,

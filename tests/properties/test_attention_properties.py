@@ -1,0 +1,167 @@
+"""What holds for every attention of ``shared/attention/registry.py``, whatever its scores are."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from shared.attention.registry import ATTENTIONS, Attention
+from shared.attention.softmax import masked_softmax
+
+N, M = 6, 6  # one width, so that a self-attention takes its queries from the annotations
+
+
+def causal_dot(module, queries, annotations, mask):
+    past = torch.ones(queries.size(1), annotations.size(1), dtype=torch.bool).tril()
+    return masked_softmax(module(queries) @ annotations.mT, mask.unsqueeze(1) & past)
+
+
+def naive_causal_dot(module, queries, annotations, mask):
+    weights = torch.zeros(len(queries), queries.size(1), annotations.size(1), dtype=queries.dtype)
+    for b, row in enumerate(queries):
+        for i, q in enumerate(row):
+            seen = [j for j in range(i + 1) if mask[b, j]]
+            if seen:
+                scores = torch.stack([module(q) @ annotations[b, j] for j in seen])
+                weights = weights.index_put((torch.tensor(b), torch.tensor(i), torch.tensor(seen)), scores.softmax(0))
+    return weights
+
+
+# The house has no causal attention of its own yet; this one shows that the tests can tell.
+CAUSAL = Attention(build=nn.Linear, weights=causal_dot, naive=naive_causal_dot, causal=True)
+ENTRIES = {**ATTENTIONS, "causal dot product of the tests": CAUSAL}
+
+
+def over(entries):
+    return pytest.mark.parametrize("entry", list(entries.values()), ids=list(entries))
+
+
+every_entry = over(ENTRIES)
+many = settings(deadline=None, max_examples=25)
+lengths = st.lists(st.integers(1, 7), min_size=1, max_size=4)
+seeds = st.integers(0, 2**31)
+
+
+def case(entry, lengths, seed, *, queries=3, dtype=torch.float64):
+    """A module with weights large enough to matter, its inputs, and the mask of right-padded sources."""
+    torch.manual_seed(seed)
+    module = entry.build(N, M).to(dtype)
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter)
+    size = max(lengths)
+    mask = torch.arange(size) < torch.tensor(lengths).unsqueeze(1)
+    annotations = torch.randn(len(lengths), size, M, dtype=dtype)
+    asked = annotations if entry.causal else torch.randn(len(lengths), queries, N, dtype=dtype)
+    return module, asked.clone(), annotations, mask
+
+
+@every_entry
+@many
+@given(lengths=lengths, seed=seeds)
+def test_rows_sum_to_one_over_the_words(entry, lengths, seed):
+    module, queries, annotations, mask = case(entry, lengths, seed)
+    weights = entry.weights(module, queries, annotations, mask)
+    assert weights.shape == (*queries.shape[:2], annotations.size(1))
+    assert (weights >= 0).all()
+    assert (weights.masked_select(~mask.unsqueeze(1)) == 0).all()
+    torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]), atol=1e-12, rtol=0)
+
+
+@every_entry
+@many
+@given(lengths=lengths, seed=seeds, more=st.integers(1, 3))
+def test_padding_changes_nothing(entry, lengths, seed, more):
+    module, queries, annotations, mask = case(entry, lengths, seed)
+    garbage = torch.randn_like(annotations) * 100
+    longer = torch.cat(
+        (torch.where(mask.unsqueeze(2), annotations, garbage), garbage[:, :1].repeat(1, more, 1)), 1
+    )
+    longer_mask = torch.nn.functional.pad(mask, (0, more))
+    asked = longer if entry.causal else queries
+    weights = entry.weights(module, queries, annotations, mask)
+    padded = entry.weights(module, asked, longer, longer_mask)[:, : queries.size(1)]
+    words = mask if entry.causal else torch.ones(queries.shape[:2], dtype=torch.bool)
+    torch.testing.assert_close(padded[..., : mask.size(1)][words], weights[words], atol=1e-12, rtol=0)
+    assert (padded[..., mask.size(1) :][words] == 0).all()
+
+
+@every_entry
+@many
+@given(lengths=lengths, seed=seeds)
+def test_a_batch_is_its_examples(entry, lengths, seed):
+    module, queries, annotations, mask = case(entry, lengths, seed)
+    weights = entry.weights(module, queries, annotations, mask)
+    for row, length in enumerate(lengths):
+        one = slice(row, row + 1)
+        asked = annotations[one, :length] if entry.causal else queries[one]
+        alone = entry.weights(module, asked, annotations[one, :length], mask[one, :length])
+        torch.testing.assert_close(weights[one, : asked.size(1), :length], alone, atol=1e-12, rtol=0)
+
+
+@every_entry
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_source_without_words_gives_zeros_and_finite_gradients(entry, dtype):
+    module, queries, annotations, mask = case(entry, [4, 2, 4], seed=1, dtype=dtype)
+    mask[1] = False
+    inputs = (queries.requires_grad_(), annotations.requires_grad_(), *module.parameters())
+    weights = entry.weights(module, queries, annotations, mask)
+    assert (weights[1] == 0).all()
+    gradients = torch.autograd.grad((weights * torch.randn_like(weights)).sum(), inputs)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert (gradients[0][1] == 0).all()
+    assert (gradients[1][1] == 0).all()
+
+
+@over({name: entry for name, entry in ENTRIES.items() if not entry.causal})
+@many
+@given(lengths=lengths, seed=seeds)
+def test_reordering_the_source_reorders_the_weights(entry, lengths, seed):
+    module, queries, annotations, mask = case(entry, lengths, seed)
+    order = torch.randperm(annotations.size(1))
+    weights = entry.weights(module, queries, annotations, mask)
+    reordered = entry.weights(module, queries, annotations[:, order], mask[:, order])
+    torch.testing.assert_close(reordered, weights[..., order], atol=1e-12, rtol=0)
+
+
+@over({name: entry for name, entry in ENTRIES.items() if entry.causal})
+@many
+@given(lengths=lengths, seed=seeds)
+def test_a_causal_attention_sees_nothing_of_the_future(entry, lengths, seed):
+    module, queries, annotations, mask = case(entry, lengths, seed)
+    weights = entry.weights(module, queries, annotations, mask)
+    assert (weights.triu(1) == 0).all()
+    for t in range(1, annotations.size(1)):
+        changed = torch.cat((annotations[:, :t], torch.randn_like(annotations[:, t:])), dim=1)
+        assert torch.equal(entry.weights(module, changed, changed, mask)[:, :t], weights[:, :t])
+
+
+@every_entry
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+@many
+@given(lengths=lengths, seed=seeds)
+def test_the_fast_form_is_the_naive_one_in_values_and_gradients(entry, dtype, tolerance, lengths, seed):
+    module, queries, annotations, mask = case(entry, lengths, seed, dtype=dtype)
+    inputs = (queries.requires_grad_(), annotations.requires_grad_(), *module.parameters())
+    fast = entry.weights(module, queries, annotations, mask)
+    naive = entry.naive(module, queries, annotations, mask)
+    torch.testing.assert_close(fast, naive, atol=tolerance, rtol=tolerance)
+    cotangent = torch.randn_like(fast)
+    for ours, theirs in zip(
+        torch.autograd.grad(fast, inputs, cotangent),
+        torch.autograd.grad(naive, inputs, cotangent),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, atol=10 * tolerance, rtol=10 * tolerance)
+
+
+@every_entry
+def test_the_gradient_is_right(entry):
+    module, queries, annotations, mask = case(entry, [3, 2], seed=1, queries=2)
+    if entry.causal:
+        assert torch.autograd.gradcheck(
+            lambda h: entry.weights(module, h, h, mask), annotations.requires_grad_()
+        )
+    else:
+        inputs = (queries.requires_grad_(), annotations.requires_grad_())
+        assert torch.autograd.gradcheck(lambda s, h: entry.weights(module, s, h, mask), inputs)
