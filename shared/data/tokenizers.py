@@ -204,6 +204,8 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """
     try:
         content = path.read_bytes()
+        if not content:
+            raise ValueError("it is empty")
         if not content.startswith(b"{"):
             return SentencePieceTokenizer(content)
         state = json.loads(content)

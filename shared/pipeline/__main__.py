@@ -15,6 +15,7 @@ STAGES: dict[str, tuple[Callable[[str, str], None], str]] = {
     "prepare": (stages.prepare_stage, "tokenise and encode the data of <paper>.<task>"),
     "train": (stages.train_stage, "train all seeds of <paper>.<variant>; continues a killed run"),
     "evaluate": (stages.evaluate_stage, "score all seeds of <paper>.<variant>"),
+    "rehearse": (stages.rehearse_stage, "make one real update and estimate the cost of <paper>.<variant>"),
     "report": (stages.report_stage, "decide the claims of <paper> and write its report"),
 }
 

@@ -1,58 +1,26 @@
-"""From ``params.yaml`` and ``replications/<paper>/<scale>.yaml`` to one checked run."""
+"""From ``params.yaml`` and ``replications/<paper>/<scale>.yaml`` to one checked run.
+
+What needs torch is imported where it is used: fetching, summarizing and mistakes do not wait for it.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import Field
 
 from shared.config import Strict, build, load_yaml, merge
-from shared.data.parallel import CorpusConfig
-from shared.decoding.constraints import Normalisation
 from shared.errors import ReplicationError
-from shared.training.config import TrainingConfig
+
+if TYPE_CHECKING:
+    from shared.data.parallel import CorpusConfig
+    from shared.pipeline.run_config import RunConfig
 
 Scale = Literal["smoke", "quick", "bench", "paper_scale"]
 SCALES: tuple[str, ...] = get_args(Scale)
-
-
-class DecodingConfig(Strict):
-    """How translations are searched for."""
-
-    beam: int = Field(ge=1)
-    normalisation: Normalisation = "none"
-    alpha: float = Field(default=0.6, ge=0)
-    minimum_ratio: float = Field(
-        default=0.5, ge=0, description="least symbols per source symbol, rounded down"
-    )
-    maximum_ratio: float = Field(default=3.0, gt=0, description="most symbols per source symbol")
-    batch: int = Field(default=64, ge=1, description="sources searched together")
-    no_unknown: bool = Field(
-        default=False, description="also translate with UNK forbidden, for the no-UNK column"
-    )
-
-
-class EvaluationConfig(Strict):
-    """How a trained model is judged."""
-
-    checkpoint: Literal["best", "last"] = "best"
-    bleu: Literal["13a", "none"] = Field(default="13a", description="sacreBLEU's tokenisation")
-    heatmaps: int = Field(default=4, ge=0, description="test sentences whose attention is kept for figures")
-
-
-class RunConfig(Strict):
-    """Everything that one variant's runs depend on, all seeds."""
-
-    task: str
-    corpus: CorpusConfig
-    model: dict[str, Any]
-    training: TrainingConfig
-    decoding: DecodingConfig
-    evaluation: EvaluationConfig = EvaluationConfig()
-    seeds: list[int] = Field(min_length=1)
 
 
 class Params(Strict):
@@ -106,8 +74,17 @@ class ScaleFile:
         self.variants: dict[str, Any] = content["variants"]
         self.deviations: list[str] = content.get("deviations", [])
 
+    def dataset(self, task: str) -> str:
+        """The name of the data set of a task's corpus."""
+        corpus = self._task(task).get("corpus")
+        if not isinstance(corpus, dict) or not isinstance(corpus.get("dataset"), str):
+            raise ReplicationError(f"{self.path}: tasks.{task}.corpus must name its 'dataset'.")
+        return str(corpus["dataset"])
+
     def corpus(self, task: str) -> CorpusConfig:
         """The corpus of a task."""
+        from shared.data.parallel import CorpusConfig
+
         return build(CorpusConfig, self._task(task).get("corpus"), where=f"{self.path}: tasks.{task}.corpus")
 
     def not_run(self, variant: str) -> str | None:
@@ -117,6 +94,8 @@ class ScaleFile:
 
     def run(self, variant: str) -> RunConfig:
         """A variant: its task's defaults with its own settings laid over them."""
+        from shared.pipeline.run_config import RunConfig
+
         own = self._variant(variant)
         value = merge(self._task(own.get("task", "")), own)
         return build(RunConfig, value, where=f"{self.path}: variants.{variant}")

@@ -29,12 +29,9 @@ def sha256_of(paths: Iterable[Path]) -> str:
 
 def training_code(paper: str) -> list[Path]:
     """The sources that a paper's trained weights depend on; ``dvc.yaml`` names the same."""
-    shared = [Path("shared") / name for name in ("attention", "layers", "data", "training")]
-    return [
-        Path("replications") / paper / "model.py",
-        Path("replications") / paper / "replication.py",
-        *shared,
-    ]
+    shared = ("attention", "layers", "data/batching.py", "data/parallel.py", "training")
+    own = ("model.py", "replication.py")
+    return [Path("replications") / paper / name for name in own] + [Path("shared") / name for name in shared]
 
 
 def fingerprint(parameters: Any, data: Path, paper: str) -> str:

@@ -5,18 +5,28 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from shared.claims.results import RunResults
-from shared.data.parallel import CorpusConfig
 from shared.errors import ReplicationError
-from shared.pipeline.config import RunConfig
-from shared.reports.document import Figure
-from shared.training.checkpoints import TrainingRecord
+
+if TYPE_CHECKING:
+    from shared.claims.results import RunResults
+    from shared.data.parallel import CorpusConfig
+    from shared.pipeline.run_config import RunConfig
+    from shared.reports.document import Figure
+    from shared.training.checkpoints import TrainingRecord
 
 
 class Replication(Protocol):
     """The paper-specific half of every stage. :class:`shared.pipeline.translation.Translation` is one."""
+
+    def check(self, config: RunConfig) -> None:
+        """Refuse a ``model`` section that is wrong, before any long work."""
+        ...
+
+    def rehearse(self, config: RunConfig) -> tuple[int, float]:
+        """Build the model and make real updates on random data: its parameters, and seconds per update here."""
+        ...
 
     def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Turn a fetched data set into what training reads; returns a summary."""

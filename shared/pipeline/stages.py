@@ -8,13 +8,16 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shared.errors import ReplicationError
-from shared.pipeline.config import RunConfig, ScaleFile, load_params
+from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.replication import load_replication
+
+if TYPE_CHECKING:
+    from shared.pipeline.run_config import RunConfig
 
 
 def run_folder(paper: str, scale: str) -> Path:
@@ -27,8 +30,7 @@ def fetch_stage(name: str, scale: str) -> None:
     from shared.data.fetch import fetch
 
     paper, task = split_name(name)
-    corpus = ScaleFile(paper, scale).corpus(task)
-    manifest = fetch(corpus.dataset)
+    manifest = fetch(ScaleFile(paper, scale).dataset(task))
     write_json(run_folder(paper, scale) / "fetched" / f"{task}.json", manifest.model_dump(mode="json"))
 
 
@@ -54,19 +56,20 @@ def prepare_stage(name: str, scale: str) -> None:
 
 def train_stage(name: str, scale: str) -> None:
     """Train every seed of ``<paper>.<variant>``; a killed run is continued, a finished one is left alone."""
-    import torch
-
-    from shared.pipeline import provenance
-
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
     folder = run_folder(paper, scale) / variant / "train"
     if settings.not_run(variant):
+        _drop_other_seeds(folder, ())
         write_json(folder / "not_run.json", {"not_run": settings.not_run(variant)})
         write_curve(folder)
         return
     config = settings.run(variant)
     prepared = _prepared(paper, scale, config)
+    import torch  # not before: what ends above does not wait for it
+
+    from shared.pipeline import provenance
+
     torch.set_num_threads(load_params().threads)
     environment = provenance.environment()
     _drop_other_seeds(folder, config.seeds)
@@ -93,8 +96,6 @@ def train_stage(name: str, scale: str) -> None:
 
 def evaluate_stage(name: str, scale: str) -> None:
     """Judge every trained seed of ``<paper>.<variant>`` and write its ``metrics.json``."""
-    import torch
-
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
     folder = run_folder(paper, scale) / variant
@@ -107,6 +108,8 @@ def evaluate_stage(name: str, scale: str) -> None:
         return
     config = settings.run(variant)
     prepared = _prepared(paper, scale, config)
+    import torch
+
     torch.set_num_threads(load_params().threads)
     replication = load_replication(paper)
     seeds = {}
@@ -121,6 +124,23 @@ def evaluate_stage(name: str, scale: str) -> None:
     }
     descriptions = replication.descriptions(config, prepared)
     write_json(folder / "metrics.json", head | {"seeds": seeds, "mean": mean, **descriptions})
+
+
+def rehearse_stage(name: str, scale: str) -> None:
+    """Build ``<paper>.<variant>``, make one real update and say what the whole run would cost on this machine."""
+    import torch
+
+    paper, variant = split_name(name)
+    settings = ScaleFile(paper, scale)
+    if settings.not_run(variant):
+        raise ReplicationError(f"{name} is not run at this scale: {settings.not_run(variant)}.")
+    config = settings.run(variant)
+    torch.set_num_threads(load_params().threads)
+    parameters, seconds = load_replication(paper).rehearse(config)
+    updates = config.training.updates * config.training.accumulate
+    hours = seconds * updates * len(config.seeds) / 3600
+    print(f"{name}: {parameters:,} parameters; a full batch takes {seconds:.2f} s on this machine;")
+    print(f"{updates:,} batches and {len(config.seeds)} seed(s) come to at most {hours:,.1f} hours of training.")
 
 
 def report_stage(paper: str, scale: str) -> None:
@@ -190,11 +210,13 @@ def _prepared(paper: str, scale: str, config: RunConfig) -> Path:
 
 
 def _finished(seed_folder: Path, fingerprint: str) -> bool:
+    """Whether the seed was trained to its end with this fingerprint, and nobody has deleted a checkpoint since."""
     try:
         record: Mapping[str, Any] = json.loads((seed_folder / "run.json").read_text())
     except (OSError, ValueError):
         return False
-    return record.get("fingerprint") == fingerprint
+    there = all((seed_folder / "checkpoints" / f"{name}.ckpt").exists() for name in ("best", "last"))
+    return there and record.get("fingerprint") == fingerprint
 
 
 def _drop_other_seeds(folder: Path, seeds: Sequence[int]) -> None:

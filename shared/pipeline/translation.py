@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import torch
 from torch import nn
 
 from shared.claims.results import RunResults
 from shared.config import Strict, build
 from shared.data.batching import endless_batches, epoch_batches
-from shared.data.parallel import Batch, CorpusConfig, ParallelText, PreparedText, prepare_parallel
-from shared.pipeline.config import RunConfig
+from shared.data.parallel import Batch, CorpusConfig, ParallelText, PreparedText, Sequences, prepare_parallel
+from shared.data.tokenizers import EOS
+from shared.pipeline.run_config import RunConfig
 from shared.pipeline.translation_evaluation import evaluate_translation, signatures
 from shared.reports.document import Figure
 from shared.training.checkpoints import TrainingRecord, load_weights
+from shared.training.loss import smoothed_loss
 
 ModelConfigT = TypeVar("ModelConfigT", bound=Strict)
 
@@ -43,10 +47,39 @@ class Translation(Generic[ModelConfigT]):
         """Tokenise and encode."""
         return prepare_parallel(corpus, dataset, out)
 
+    def check(self, config: RunConfig) -> None:
+        """Refuse a model section that does not fit ``model_config``."""
+        self._sizes(config)
+
+    def rehearse(self, config: RunConfig) -> tuple[int, float]:
+        """Two real updates on random symbols, as many as a full batch has; the second is timed."""
+        from shared.training.translation import TranslationModule
+
+        symbols, batch = config.corpus.tokenizer.size, config.training.batch
+        model = self.build_model(self._sizes(config), symbols, symbols)
+        module = TranslationModule(model, config.training)
+        optimizer = module.configure_optimizers()["optimizer"]
+        length = min(config.training.max_words or config.corpus.max_words, 50)
+        pairs = batch.sentences or max(1, (batch.tokens or length) // length)
+        lines = Sequences.pack(torch.randint(EOS + 1, symbols, (pairs, length)).tolist())
+        full = ParallelText(lines, lines, lines.lengths).batch(np.arange(pairs))
+        seconds = 0.0
+        for _ in range(2):
+            begin = time.perf_counter()
+            optimizer.zero_grad()
+            logits, _ = model(full.source, full.source_mask, full.target)
+            smoothed_loss(logits, full.labels, config.training.label_smoothing).backward()
+            module.configure_gradient_clipping(optimizer)
+            optimizer.step()
+            seconds = time.perf_counter() - begin
+        return sum(parameter.numel() for parameter in model.parameters()), seconds
+
     def model(self, config: RunConfig, text: PreparedText) -> nn.Module:
         """The untrained model of a run."""
-        sizes = build(self.model_config, config.model, where=f"model of task {config.task}")
-        return self.build_model(sizes, len(text.source), len(text.target))
+        return self.build_model(self._sizes(config), len(text.source), len(text.target))
+
+    def _sizes(self, config: RunConfig) -> ModelConfigT:
+        return build(self.model_config, config.model, where=f"the model section of task '{config.task}'")
 
     def train(
         self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str

@@ -19,7 +19,7 @@ from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.metrics.alignment import agreement, alignment_statistics, merge_pieces, parse_pharaoh
 from shared.metrics.translation import Tokenisation, bleu, bleu_statistics, chrf, perplexity
-from shared.pipeline.config import DecodingConfig, RunConfig
+from shared.pipeline.run_config import DecodingConfig, RunConfig
 from shared.training.loss import token_nll
 
 Example = dict[str, Any]

@@ -62,8 +62,10 @@ class CurveWriter(Callback):
                 kept = [
                     row for row in list(csv.reader(file))[1:] if len(row) == 4 and int(row[0]) <= self._start
                 ]
-        with self._path.open("w", newline="") as file:
+        partial = self._path.with_suffix(".partial")
+        with partial.open("w", newline="") as file:
             csv.writer(file).writerows([self.HEADER, *kept])
+        partial.replace(self._path)
 
     def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
         if trainer.global_step % self._every == 0:
@@ -108,11 +110,11 @@ class Progress(Callback):
 
     def on_train_end(self, trainer: Any, module: Any) -> None:
         self._bar.stop()
-        print(
-            f"{self._label}: {trainer.global_step} updates in {self._throughput.seconds:.0f} s, "
-            f"{self._throughput.tokens_per_second:,.0f} tokens/s, valid loss "
-            f"{float(trainer.callback_metrics.get('valid_loss', float('nan'))):.3f}"
-        )
+        line = f"{self._label}: {trainer.global_step} updates in {self._throughput.seconds:.0f} s, "
+        line += f"{self._throughput.tokens_per_second:,.0f} tokens/s"
+        if "valid_loss" in trainer.callback_metrics:  # it is not where a killed run had only its end to reach
+            line += f", valid loss {float(trainer.callback_metrics['valid_loss']):.3f}"
+        print(line)
 
     def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
         self._bar.stop()

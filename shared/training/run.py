@@ -50,6 +50,13 @@ class _SeedEveryBatch(Callback):
         self._number += 1
 
 
+class _EarlyStopping(EarlyStopping):
+    """Also stops a run that was killed after its patience had ended and its last checkpoint was written."""
+
+    def on_train_start(self, trainer: Any, module: Any) -> None:
+        trainer.should_stop |= self.wait_count >= self.patience
+
+
 class _Fingerprint(Callback):
     """Writes into every checkpoint what it belongs to."""
 
@@ -79,6 +86,7 @@ def train_run(
     Raises:
         ReplicationError: a gradient was not finite.
         SystemExit: 143 after SIGTERM; the next start continues.
+        KeyboardInterrupt: likewise.
     """
     last = folder / "checkpoints" / "last.ckpt"
     start = _resume_point(last, fingerprint, label)
@@ -88,7 +96,7 @@ def train_run(
     made = start * config.accumulate
     throughput = Throughput()
     best = _checkpoint(last.parent, "best", monitor="valid_loss")
-    stopping = EarlyStopping("valid_loss", patience=config.patience or 10**9, check_finite=False)
+    stopping = _EarlyStopping("valid_loss", patience=config.patience or 10**9, check_finite=False)
     callbacks = [
         _SeedEveryBatch(seed, made), throughput, CurveWriter(folder / "curve.csv", start), _Fingerprint(fingerprint),
         Progress(label, config.updates, throughput), stopping, best,
@@ -103,6 +111,8 @@ def train_run(
         )  # fmt: skip
     except SIGTERMException:
         raise SystemExit(143) from None
+    except SystemExit:  # what Lightning makes of Ctrl-C
+        raise KeyboardInterrupt from None
     trainer.save_checkpoint(last, weights_only=False)
     if best.best_model_score is None:
         raise ReplicationError(f"{label}: no validation took place; validate_every must not exceed updates.")
@@ -121,8 +131,8 @@ def train_run(
 
 
 def _resume_point(last: Path, fingerprint: str, label: str) -> int:
-    """The number of updates to continue from; 0 to start anew."""
-    if not last.exists():
+    """The number of updates to continue from; 0 to start anew, also where the best checkpoint was deleted."""
+    if not (last.exists() and last.with_name("best.ckpt").exists()):
         return 0
     checkpoint = load_checkpoint(last)
     if checkpoint.get(FINGERPRINT) != fingerprint:

@@ -1,13 +1,20 @@
-"""A small training run as a program of its own, which can kill itself without warning at a chosen point.
+"""A small training run that can be killed at a chosen point, in a process of its own.
 
-    python tests/training/killable_run.py FOLDER [--kill train:17] [--signal 9] [--updates 30] …
+The program is a server: it imports torch and Lightning once, then forks a child for each line of JSON on its standard
+input, ``{"folder": …, "kill": "train:17", …}``, and answers with ``{"status": …, "output": …}`` when the child has
+ended. A status is an exit code, or minus the number of the signal that ended the child.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import signal
 import sys
+import tempfile
+import traceback
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +22,7 @@ import numpy as np
 import torch
 
 from replications.bahdanau.model import RNNsearch
-from shared.data.batching import endless_batches
+from shared.data.batching import endless_batches, epoch_batches
 from shared.data.parallel import Batch, ParallelText, Sequences
 from shared.errors import ReplicationError
 from shared.training.config import TrainingConfig
@@ -23,6 +30,8 @@ from shared.training.run import train_run
 from shared.training.translation import TranslationModule
 
 VOCABULARY = 12
+BATCHES_IN_AN_EPOCH = 10
+VALIDATE_EVERY = 6
 
 
 def random_text(pairs: int, seed: int) -> ParallelText:
@@ -33,64 +42,106 @@ def random_text(pairs: int, seed: int) -> ParallelText:
     return ParallelText(Sequences.pack(lines), Sequences.pack([line[::-1] for line in lines]), lengths)
 
 
-class Killable(TranslationModule):
-    """Sends itself a signal at the given call of a step."""
+class Killer:
+    """Sends its own process a signal when a point is reached for the given time."""
 
-    def __init__(self, *arguments: Any, kill: str, signal: int, poison: int) -> None:
-        super().__init__(*arguments)
-        self._where, _, number = kill.partition(":")
-        self._number, self._signal, self._poison, self._calls = int(number or 0), signal, poison, {}
+    def __init__(self, kill: str, number: int) -> None:
+        self._point, _, count = kill.partition(":")
+        self._count, self._signal, self._reached = int(count or 1), number, Counter[str]()
 
-    def _count(self, where: str) -> None:
-        self._calls[where] = self._calls.get(where, 0) + 1
-        if (where, self._calls[where]) == (self._where, self._number):
+    def reach(self, point: str) -> None:
+        self._reached[point] += 1
+        if (point, self._reached[point]) == (self._point, self._count):
             os.kill(os.getpid(), self._signal)
 
+
+class Killable(TranslationModule):
+    """Has points to be killed at; the loss of update ``poison`` is not a number."""
+
+    def __init__(self, *arguments: Any, killer: Killer, poison: int) -> None:
+        super().__init__(*arguments)
+        self._killer, self._poison = killer, poison
+
     def training_step(self, batch: Batch, batch_idx: int) -> torch.Tensor:
-        self._count("train")
+        self._killer.reach("train")
         loss = super().training_step(batch, batch_idx)
         return loss * float("nan") if self.global_step + 1 == self._poison else loss
 
+    def on_train_batch_end(self, *_: Any) -> None:
+        self._killer.reach("trained")
+
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        self._count("valid")
+        self._killer.reach("valid")
         super().validation_step(batch, batch_idx)
 
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self._killer.reach("save")
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--kill", default="")
-    parser.add_argument("--signal", type=int, default=9)
-    parser.add_argument("--poison", type=int, default=0, help="update whose loss is not a number")
-    parser.add_argument("--updates", type=int, default=30)
-    parser.add_argument("--patience", type=int)
-    parser.add_argument("--accumulate", type=int, default=1)
-    parser.add_argument("--precision", default="32-true")
-    parser.add_argument("--fingerprint", default="same")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    config = TrainingConfig(
-        updates=options.updates, batch={"sentences": 8}, optimizer={"name": "adam", "learning_rate": 0.02},
-        schedule={"name": "cosine", "warmup": 5}, validate_every=6, patience=options.patience,
-        accumulate=options.accumulate, precision=options.precision,
-    )  # fmt: skip
+    def on_train_end(self) -> None:
+        self._killer.reach("end")
+
+
+def run(
+    folder: str, *, kill: str = "", number: int = signal.SIGKILL, poison: int = 0, fingerprint: str = "same",
+    seed: int = 7, **changed: Any,
+) -> None:  # fmt: skip
+    """Train in ``folder``; ``changed`` are settings of :class:`TrainingConfig`."""
+    settings = {
+        "updates": 30, "batch": {"sentences": 8}, "optimizer": {"name": "adam", "learning_rate": 0.02},
+        "schedule": {"name": "cosine", "warmup": 5}, "validate_every": VALIDATE_EVERY,
+    }  # fmt: skip
+    config = TrainingConfig.model_validate(settings | changed)
     torch.manual_seed(3)
     model = RNNsearch(
         source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, embedding_size=6, hidden_size=8,
         alignment_size=8, maxout_size=5, dropout=0.3, init_std=0.3,
     )  # fmt: skip
-    train, valid = random_text(80, seed=1), random_text(20, seed=2)  # ten batches an epoch
+    train, valid = random_text(8 * BATCHES_IN_AN_EPOCH, seed=1), random_text(20, seed=2)
     axes = (train.target.lengths, train.source.lengths)
+    order = epoch_batches((valid.target.lengths,), pool=9, seed=0, epoch=0, sentences=10)
+    record = train_run(
+        Killable(model, config, killer=Killer(kill, number), poison=poison), config,
+        batches=lambda start: train.batches(endless_batches(axes, pool=3, seed=5, start=start, sentences=8)),
+        valid=[valid.batch(indices) for indices in order],
+        folder=Path(folder), seed=seed, fingerprint=fingerprint, label="run",
+    )  # fmt: skip
+    print(json.dumps(vars(record)))
+
+
+def child(request: dict[str, Any], output: int) -> None:
+    """Run and end this process, all that is printed going to the file descriptor ``output``."""
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    status = 1
     try:
-        record = train_run(
-            Killable(model, config, kill=options.kill, signal=options.signal, poison=options.poison), config,
-            batches=lambda start: train.batches(endless_batches(axes, pool=3, seed=5, start=start, sentences=8)),
-            valid=[valid.batch(np.arange(10)), valid.batch(np.arange(10, 20))],
-            folder=options.folder, seed=7, fingerprint=options.fingerprint, label="run",
-        )  # fmt: skip
+        run(**request)
+        status = 0
     except ReplicationError as error:
-        sys.exit(f"error: {error}")
-    print(record)
+        print(f"error: {error}")
+        status = 2
+    except KeyboardInterrupt:
+        status = 130
+    except SystemExit as exit_:
+        status = int(str(exit_.code))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def main() -> None:
+    """Serve until the standard input ends."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    torch.set_num_threads(1)
+    for line in sys.stdin:
+        with tempfile.TemporaryFile("w+") as output:
+            process = os.fork()
+            if process == 0:
+                child(json.loads(line), output.fileno())
+            status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            output.seek(0)
+            print(json.dumps({"status": status, "output": output.read()}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,48 @@
+"""One variant's settings as checked values. To import this is to import torch: :mod:`shared.pipeline.config` waits."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from shared.config import Strict
+from shared.data.parallel import CorpusConfig
+from shared.decoding.constraints import Normalisation
+from shared.training.config import TrainingConfig
+
+
+class DecodingConfig(Strict):
+    """How translations are searched for."""
+
+    beam: int = Field(ge=1)
+    normalisation: Normalisation = "none"
+    alpha: float = Field(default=0.6, ge=0)
+    minimum_ratio: float = Field(
+        default=0.5, ge=0, description="least symbols per source symbol, rounded down"
+    )
+    maximum_ratio: float = Field(default=3.0, gt=0, description="most symbols per source symbol")
+    batch: int = Field(default=64, ge=1, description="sources searched together")
+    no_unknown: bool = Field(
+        default=False, description="also translate with UNK forbidden, for the no-UNK column"
+    )
+
+
+class EvaluationConfig(Strict):
+    """How a trained model is judged."""
+
+    checkpoint: Literal["best", "last"] = "best"
+    bleu: Literal["13a", "none"] = Field(default="13a", description="sacreBLEU's tokenisation")
+    heatmaps: int = Field(default=4, ge=0, description="test sentences whose attention is kept for figures")
+
+
+class RunConfig(Strict):
+    """Everything that one variant's runs depend on, all seeds."""
+
+    task: str
+    corpus: CorpusConfig
+    model: dict[str, Any]
+    training: TrainingConfig
+    decoding: DecodingConfig
+    evaluation: EvaluationConfig = EvaluationConfig()
+    seeds: list[int] = Field(min_length=1)

@@ -1,0 +1,66 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.data.batching import endless_batches, epoch_batches, padding_share
+
+lengths = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=120)
+budget = st.one_of(
+    st.fixed_dictionaries({"tokens": st.integers(1, 200)}), st.fixed_dictionaries({"sentences": st.integers(1, 20)})
+)
+
+
+def axes_of(pairs):
+    return tuple(np.array(axis) for axis in zip(*pairs, strict=True))
+
+
+@given(lengths, budget, st.integers(1, 50), st.integers(0, 5))
+@settings(deadline=None)
+def test_every_example_is_in_one_batch_and_budgets_hold(pairs, budget, pool, epoch):
+    axes = axes_of(pairs)
+    batches = epoch_batches(axes, pool=pool, seed=1, epoch=epoch, **budget)
+    assert sorted(itertools.chain(*(batch.tolist() for batch in batches))) == list(range(len(pairs)))
+    for batch in batches:
+        if "tokens" in budget:
+            assert len(batch) == 1 or len(batch) * axes[0][batch].max() <= budget["tokens"]
+        else:
+            assert len(batch) <= budget["sentences"]
+
+
+@given(lengths, budget, st.integers(0, 300))
+@settings(deadline=None)
+def test_a_resumed_stream_is_the_tail_of_the_whole_one(pairs, budget, start):
+    axes = axes_of(pairs)
+    whole = endless_batches(axes, pool=3, seed=9, **budget)
+    resumed = endless_batches(axes, pool=3, seed=9, start=start, **budget)
+    for expected, batch in zip(itertools.islice(whole, start, start + 5), resumed, strict=False):
+        assert np.array_equal(expected, batch)
+
+
+def test_the_order_depends_on_seed_and_epoch_and_nothing_else():
+    axes = (np.arange(1, 200), np.arange(1, 200)[::-1])
+
+    def order(seed, epoch):
+        return np.concatenate(epoch_batches(axes, pool=4, seed=seed, epoch=epoch, sentences=5)).tolist()
+
+    assert order(1, 0) == order(1, 0)
+    assert len({tuple(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4
+
+
+def test_padding_stays_below_five_per_cent_of_both_sides_together():
+    generator = np.random.default_rng(0)
+    target = np.clip(generator.gamma(3, 9, 25_000).astype(int), 2, 80)
+    source = np.clip((target * generator.normal(0.9, 0.15, 25_000)).astype(int), 2, 90)
+    batches = epoch_batches((target, source), pool=400, seed=1, epoch=0, tokens=1000)
+    assert padding_share((target, source), batches) < 0.05
+    shuffled = np.array_split(generator.permutation(25_000), len(batches))
+    assert padding_share((target, source), shuffled) > 0.4
+
+
+def test_a_batch_has_a_budget_of_one_kind():
+    for wrong in ({}, {"tokens": 5, "sentences": 5}):
+        with pytest.raises(ValueError, match="either tokens or sentences"):
+            epoch_batches((np.array([1]),), pool=1, seed=0, epoch=0, **wrong)

@@ -1,0 +1,86 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.data.tokenizers import (
+    BOS,
+    EOS,
+    PAD,
+    SPECIAL,
+    UNK,
+    SentencePieceConfig,
+    SentencePieceTokenizer,
+    WordVocabulary,
+    WordVocabularyConfig,
+    load_tokenizer,
+    train_tokenizers,
+)  # fmt: skip
+from shared.errors import ReplicationError
+
+LINES = ["the cat sat on the mat .", "a dog saw the cat", "über die Straße läuft der Hund", "the end"] * 3
+WORDS = WordVocabulary.train(LINES, size=100, split="space")
+PIECES = SentencePieceTokenizer.train(LINES, size=60, model_type="bpe")
+
+
+def test_special_symbols_come_first_in_every_vocabulary():
+    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert tuple(WORDS.pieces([PAD, UNK, BOS, EOS])) == SPECIAL
+    assert PIECES.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+
+
+@given(st.lists(st.sampled_from(sorted({word for line in LINES for word in line.split()})), min_size=1, max_size=9))
+@settings(deadline=None)
+def test_known_text_comes_back(words):
+    line = " ".join(words)
+    for tokenizer in (WORDS, PIECES):
+        (symbols,) = tokenizer.encode([line])
+        assert UNK not in symbols
+        assert tokenizer.decode([symbols]) == [line]
+        assert len(tokenizer.words(symbols)) == len(symbols)
+        assert sorted(set(tokenizer.words(symbols))) == list(range(len(words)))
+
+
+def test_the_vocabulary_keeps_the_most_frequent_words():
+    small = WordVocabulary.train(LINES, size=len(SPECIAL) + 2, split="space")
+    assert len(small) == 6
+    assert small.encode(["the cat zebra"]) == [[4, 5, UNK]]
+    assert small.decode([[4, UNK]]) == ["the <unk>"]
+
+
+def test_running_text_is_split_as_sacrebleu_splits_it():
+    vocabulary = WordVocabulary.train(["Hello, world."], size=20, split="13a")
+    assert vocabulary.pieces(vocabulary.encode(["Hello, world."])[0]) == ["Hello", ",", "world", "."]
+
+
+@pytest.mark.parametrize("tokenizer", [WORDS, PIECES])
+def test_a_saved_tokeniser_is_the_same(tokenizer, tmp_path):
+    tokenizer.save(tmp_path / "t")
+    loaded = load_tokenizer(tmp_path / "t")
+    assert loaded.encode(LINES) == tokenizer.encode(LINES)
+    assert (len(loaded), loaded.unit) == (len(tokenizer), tokenizer.unit)
+
+
+def test_training_twice_gives_the_same_pieces():
+    again = SentencePieceTokenizer.train(LINES, size=60, model_type="bpe")
+    assert again.encode(LINES) == PIECES.encode(LINES)
+
+
+def test_joint_pieces_are_one_tokeniser_and_separate_ones_are_two():
+    config = {"kind": "sentencepiece", "size": 60}
+    source, target = train_tokenizers(LINES[:6], LINES[6:], SentencePieceConfig(**config, joint=True))
+    assert source is target
+    source, target = train_tokenizers(LINES[:2], LINES[2:4], SentencePieceConfig(**config))
+    assert source.encode(LINES) != target.encode(LINES)
+    source, target = train_tokenizers(["a b"], ["c"], WordVocabularyConfig(kind="words", size=9))
+    assert (len(source), len(target)) == (6, 5)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"kind": "words"}', b"\x0a\xff not a model"])
+def test_a_damaged_file_is_named(content, tmp_path):
+    path = tmp_path / "source.tokenizer"
+    path.write_bytes(content)
+    with pytest.raises(ReplicationError, match="is damaged"):
+        load_tokenizer(path)
+    path.unlink()
+    with pytest.raises(ReplicationError, match="run the prepare stage"):
+        load_tokenizer(path)

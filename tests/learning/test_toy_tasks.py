@@ -1,0 +1,54 @@
+"""Each model learns what it should be able to learn, from a seed that differs each time."""
+
+import secrets
+
+import numpy as np
+import pytest
+import torch
+
+from replications.bahdanau.model import RNNsearch
+from shared.data.parallel import ParallelText, Sequences
+from shared.data.tokenizers import BOS, EOS, PAD
+from shared.decoding.constraints import Constraints
+from shared.decoding.greedy import greedy_search
+from shared.training.loss import smoothed_loss
+
+VOCABULARY = 14
+
+
+def text_of(pairs, task, generator):
+    lines = [generator.integers(4, VOCABULARY, generator.integers(2, 8)).tolist() for _ in range(pairs)]
+    targets = [line if task == "copy" else line[::-1] for line in lines]
+    lengths = np.array([len(line) for line in lines])
+    return ParallelText(Sequences.pack(lines), Sequences.pack(targets), lengths)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["copy", "reverse"])
+def test_attention_learns_to_copy_and_to_reverse(task):
+    seed = secrets.randbelow(10**6)
+    print(f"seed {seed}")  # shown if the test fails
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    generator = np.random.default_rng(seed)
+    text = text_of(32 * 400, task, generator)
+    model = RNNsearch(
+        source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, embedding_size=24, hidden_size=48,
+        alignment_size=48, maxout_size=24, init_std=0.1,
+    )  # fmt: skip
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+    for begin in range(0, len(text), 32):
+        batch = text.batch(np.arange(begin, begin + 32))
+        loss = smoothed_loss(model(batch.source, batch.source_mask, batch.target)[0], batch.labels, 0.0)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    unseen = text_of(100, task, generator)
+    batch = unseen.batch(np.arange(100))
+    lengths = batch.source_mask.sum(1)
+    limits = Constraints(begin=BOS, end=EOS, padding=PAD, minimum=lengths // 2, maximum=2 * lengths)
+    with torch.no_grad():
+        found = greedy_search(model, model.start(batch.source, batch.source_mask), limits).best()
+    right = np.mean([line == unseen.target[i].tolist() for i, line in enumerate(found)])
+    assert right > 0.8

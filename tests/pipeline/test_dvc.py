@@ -1,0 +1,91 @@
+"""The real pipeline under the real DVC: what runs, what does not, and what a kill leaves."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from scratch import change_yaml, copy_project, dvc, environment, stages_run
+
+pytestmark = pytest.mark.slow
+LAST = {"report@bahdanau", "summarize"}
+SMOKE = "replications/bahdanau/smoke.yaml"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = copy_project(tmp_path_factory.mktemp("dvc") / "project")
+    ran = stages_run(dvc(folder, "repro"))
+    assert ran[:2] == ["fetch@bahdanau.table1", "prepare@bahdanau.table1"]
+    assert ran[-2:] == ["report@bahdanau", "summarize"]
+    return folder
+
+
+def edit(path):
+    with path.open("a") as file:
+        file.write("\n# an edit\n")
+
+
+def test_a_second_run_does_nothing(project):
+    assert stages_run(dvc(project, "repro")) == []
+
+
+def test_a_variants_learning_rate_concerns_that_variant(project):
+    def change(content):
+        content["variants"]["rnnsearch-50"]["training"] = {"optimizer": {"learning_rate": 0.5}}
+
+    change_yaml(project / SMOKE, change)
+    assert "learning_rate" in dvc(project, "params", "diff")
+    ran = stages_run(dvc(project, "repro"))
+    assert set(ran) == {"train@bahdanau.rnnsearch-50", "evaluate@bahdanau.rnnsearch-50"} | LAST
+
+
+def test_a_change_of_decoding_trains_nothing(project):
+    change_yaml(project / SMOKE, lambda content: content["tasks"]["table1"]["decoding"].update(beam=1))
+    ran = stages_run(dvc(project, "repro"))
+    assert set(ran) == {"evaluate@bahdanau.rnnsearch-50", "evaluate@bahdanau.rnnencdec-50"} | LAST
+
+
+def test_code_concerns_the_stages_that_use_it(project):
+    edit(project / "shared" / "reports" / "sections.py")
+    assert set(stages_run(dvc(project, "repro"))) == LAST
+    edit(project / "shared" / "attention" / "additive.py")
+    would = dvc(project, "repro", "--dry")
+    assert {"train@bahdanau.rnnsearch-50", "train@bahdanau.rnnencdec-50"} <= set(stages_run(would))
+    dvc(project, "repro")
+
+
+def test_a_pipeline_that_was_killed_continues_in_the_middle_of_training(project):
+    def change(content):
+        longer = {"updates": 3000, "validate_every": 50}
+        content["variants"]["rnnencdec-50"]["training"] = longer
+
+    change_yaml(project / SMOKE, change)
+    train = project / "runs" / "smoke" / "bahdanau" / "rnnencdec-50" / "train" / "seed1"
+    (train / "run.json").unlink()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dvc", "repro", "train@bahdanau.rnnencdec-50"], cwd=project, env=environment(),
+        start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    begun = time.time()
+    last = train / "checkpoints" / "last.ckpt"
+    while not (last.exists() and last.stat().st_mtime > begun):
+        assert process.poll() is None, "training ended before it could be killed"
+        assert time.time() - begun < 120
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    change_yaml(project / SMOKE, lambda content: content)
+    assert "continuing from update" in dvc(project, "repro", "train@bahdanau.rnnencdec-50")
+    assert (train / "run.json").exists()
+
+
+def test_a_failed_stage_says_what_to_do_and_changes_no_lock(project):
+    lock = (project / "dvc.lock").read_bytes()
+    change_yaml(project / SMOKE, lambda content: content["tasks"]["table1"]["training"].update(clip=-1.0))
+    printed = dvc(project, "repro", "train@bahdanau.rnnsearch-50", status=255)
+    assert "error: replications/bahdanau/smoke.yaml: variants.rnnsearch-50: 'training.clip'" in printed
+    assert "Traceback" not in printed
+    assert (project / "dvc.lock").read_bytes() == lock

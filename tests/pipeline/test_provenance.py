@@ -1,0 +1,79 @@
+"""Fingerprints: what a checkpoint belongs to, no more and no less."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from shared.pipeline import provenance
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    for source in (Path("shared"), Path("replications")):
+        shutil.copytree(source, tmp_path / source, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "prepared").mkdir()
+    (tmp_path / "prepared" / "array.npy").write_bytes(b"12345")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fingerprint(parameters=("a", 1)):
+    return provenance.fingerprint(list(parameters), Path("prepared"), "bahdanau")
+
+
+def append(path):
+    with path.open("a") as file:
+        file.write("\n# changed\n")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "replications/bahdanau/model.py",
+        "shared/attention/additive.py",
+        "shared/layers/gated_recurrence.py",
+        "shared/training/run.py",
+        "shared/data/batching.py",
+        "prepared/array.npy",
+    ],
+)
+def test_a_change_of_code_or_data_changes_it(path, project):
+    before = fingerprint()
+    append(project / path)
+    assert fingerprint() != before
+
+
+@pytest.mark.parametrize("path", ["shared/reports/figures.py", "shared/claims/verdicts.py", "shared/decoding/beam.py"])
+def test_code_that_does_not_train_leaves_it(path, project):
+    before = fingerprint()
+    append(project / path)
+    assert fingerprint() == before
+
+
+def test_parameters_change_it_and_times_and_bytecode_do_not(project):
+    before = fingerprint()
+    assert fingerprint(("a", 2)) != before
+    os.utime(project / "shared" / "training" / "run.py", (0, 0))
+    cache = project / "shared" / "training" / "__pycache__"
+    cache.mkdir()
+    (cache / "run.pyc").write_bytes(b"x")
+    assert fingerprint() == before
+
+
+def test_an_added_file_changes_a_folders_hash(tmp_path):
+    (tmp_path / "a").write_text("1")
+    before = provenance.sha256_of([tmp_path])
+    (tmp_path / "b").write_text("")
+    assert provenance.sha256_of([tmp_path]) != before
+
+
+def test_the_environment_is_described_without_git(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    found = provenance.environment()
+    assert found["git_commit"] is None
+    assert found["versions"]["torch"]
+    assert found["threads"] >= 1
+    assert provenance.peak_memory_mib() > 10

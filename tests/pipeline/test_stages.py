@@ -1,0 +1,140 @@
+"""Stage programs without DVC: the whole chain, and one sentence for every mistake."""
+
+import gzip
+import json
+
+import pytest
+from scratch import VARIANTS, change_yaml, copy_project
+
+from shared.pipeline.__main__ import main
+from shared.pipeline.stages import write_json
+
+SMOKE = ["--scale", "smoke"]
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    """A copy in which every stage has been run by hand."""
+    folder = copy_project(tmp_path_factory.mktemp("stages") / "project")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for stage in ("fetch", "prepare"):
+            assert main([stage, "bahdanau.table1", *SMOKE]) == 0
+        for stage in ("train", "evaluate"):
+            for variant in VARIANTS:
+                assert main([stage, f"bahdanau.{variant}", *SMOKE]) == 0
+        assert main(["report", "bahdanau", *SMOKE]) == 0
+        assert main(["summarize"]) == 0
+    return folder
+
+
+@pytest.fixture
+def here(chain, monkeypatch):
+    monkeypatch.chdir(chain)
+    return chain / "runs" / "smoke" / "bahdanau"
+
+
+def error_of(capsys, *arguments):
+    assert main(list(arguments)) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: ")
+    assert message.count("\n") == 1
+    return message
+
+
+def test_the_chain_leaves_what_the_next_reader_needs(here, chain):
+    metrics = json.loads((here / "rnnsearch-50" / "metrics.json").read_text())
+    assert metrics["token"] == "word"
+    assert metrics["seeds"]["1"].keys() == metrics["mean"].keys()
+    assert metrics["mean"].keys() >= {"bleu", "chrf", "aer", "perplexity", "test_long.bleu", "bleu_known"}
+    assert "tok:none" in metrics["signatures"]["bleu"]
+    record = json.loads((here / "rnnsearch-50" / "train" / "seed1" / "run.json").read_text())
+    assert record["updates"] == 8
+    assert record["threads"] == 1
+    assert record["data_sha256"]["test.align"]
+    with gzip.open(here / "rnnsearch-50" / "evaluation" / "seed1" / "examples.jsonl.gz", "rt") as lines:
+        examples = [json.loads(line) for line in lines]
+    assert len(examples) == 800
+    assert examples[0].keys() >= {"id", "bleu", "nll", "tokens", "alignment", "hypothesis_known", "unknown"}
+    assert any(example["unknown"] for example in examples)
+    report = chain / "reports" / "smoke" / "bahdanau"
+    assert {"README.md", "index.html", "claims.json", "metrics.json", "figures"} == {p.name for p in report.iterdir()}
+    assert (chain / "reports" / "README.md").exists()
+
+
+def test_evaluating_again_gives_the_same_bytes(here):
+    paths = [here / "rnnencdec-50" / name for name in ("metrics.json", "evaluation/seed1/examples.jsonl.gz")]
+    before = [path.read_bytes() for path in paths]
+    assert main(["evaluate", "bahdanau.rnnencdec-50", *SMOKE]) == 0
+    assert [path.read_bytes() for path in paths] == before
+
+
+def test_a_finished_seed_is_kept_and_one_that_no_longer_belongs_goes(here, capsys, chain):
+    stray = here / "rnnencdec-50" / "train" / "seed9"
+    stray.mkdir()
+    record = (here / "rnnencdec-50" / "train" / "seed1" / "run.json").read_bytes()
+    assert main(["train", "bahdanau.rnnencdec-50", *SMOKE]) == 0
+    assert "finished before, kept" in capsys.readouterr().out
+    assert (here / "rnnencdec-50" / "train" / "seed1" / "run.json").read_bytes() == record
+    assert not stray.exists()
+
+
+def test_a_variant_left_out_says_why(here, chain):
+    change_yaml(
+        chain / "replications" / "bahdanau" / "smoke.yaml",
+        lambda content: content["variants"]["rnnencdec-30"].update(not_run="it would add nothing here"),
+    )
+    assert main(["train", "bahdanau.rnnencdec-30", *SMOKE]) == 0
+    assert main(["evaluate", "bahdanau.rnnencdec-30", *SMOKE]) == 0
+    metrics = json.loads((here / "rnnencdec-30" / "metrics.json").read_text())
+    assert metrics["not_run"] == "it would add nothing here"
+    assert main(["report", "bahdanau", *SMOKE]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "bahdanau"], "not of the form <paper>.<variant>"),
+        (["train", "bahdanau.nothing", *SMOKE], "has no variant 'nothing'"),
+        (["train", "nobody.nothing", *SMOKE], "there is no paper 'nobody'"),
+        (["train", "bahdanau.rnnsearch-50", "--scale", "bench"], "prepare bahdanau.table1 --scale bench"),
+        (["evaluate", "bahdanau.rnnsearch-30", *SMOKE], "best.ckpt does not exist; run the train stage"),
+        (["prepare", "bahdanau.table9", *SMOKE], "has no task 'table9'"),
+        (["report", "bahdanau", "--scale", "bench"], "holds no evaluated variant"),
+        (["new", "bahdanau"], "exists"),
+        (["new", "Luong-2015"], "cannot name a folder"),
+    ],
+)
+def test_a_mistake_gets_one_sentence(arguments, message, here, capsys):
+    found = error_of(capsys, *arguments)
+    assert any(part in found for part in message.split("|"))
+
+
+def test_a_damaged_result_is_named(here, capsys):
+    path = here / "rnnsearch-50" / "evaluation" / "seed1" / "examples.jsonl.gz"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:200])
+    assert f"{path.name}" in error_of(capsys, "report", "bahdanau", *SMOKE)
+    path.write_bytes(whole)
+
+
+def test_json_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "a" / "b.json"
+    write_json(path, {"x": 1})
+    with pytest.raises(TypeError):
+        write_json(path, {"x": object()})
+    assert json.loads(path.read_text()) == {"x": 1}
+    assert [p.name for p in path.parent.iterdir()] == ["b.json"]
+
+
+@pytest.mark.slow
+def test_a_new_replication_runs_at_once(here, chain, capsys, monkeypatch):
+    assert main(["new", "fresh"]) == 0
+    assert "fresh.wide: {paper: fresh, task: generated, variant: wide}" in capsys.readouterr().out
+    monkeypatch.syspath_prepend(str(chain))
+    monkeypatch.setattr("replications.__path__", [str(chain / "replications")])
+    for stage, name in (("fetch", "generated"), ("prepare", "generated"), ("train", "wide"), ("train", "narrow"),
+                        ("evaluate", "wide"), ("evaluate", "narrow")):  # fmt: skip
+        assert main([stage, f"fresh.{name}", *SMOKE]) == 0
+    assert main(["report", "fresh", *SMOKE]) == 0
+    assert "fresh-C1" in (chain / "reports" / "smoke" / "fresh" / "README.md").read_text()

@@ -1,0 +1,208 @@
+"""RNNsearch and RNNencdec against the paper, equation by equation."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replications.bahdanau.model import RNNencdec, RNNsearch
+from replications.bahdanau.replication import ModelConfig, build_model
+from shared.attention.softmax import masked_softmax
+from shared.layers.gated_recurrence import GatedUnit
+from shared.pipeline.config import ScaleFile
+from shared.reports.paper import Paper
+
+F64 = torch.float64
+PAPER = {"embedding_size": 620, "hidden_size": 1000, "maxout_size": 500}
+SMALL = {"source_vocabulary": 11, "target_vocabulary": 9, "embedding_size": 4, "hidden_size": 6, "maxout_size": 3}
+KINDS = ["rnnsearch", "rnnencdec"]
+
+
+def small(kind):
+    model = RNNsearch(alignment_size=5, **SMALL) if kind == "rnnsearch" else RNNencdec(**SMALL)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return model.to(F64).eval()
+
+
+def sentences(lengths=(6, 4, 1), steps=5):
+    source = torch.randint(1, 11, (len(lengths), max(lengths)))
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    return source.masked_fill(~mask, 0), mask, torch.randint(1, 9, (len(lengths), steps))
+
+
+def count(model):
+    """Weights and biases."""
+    named = list(model.named_parameters())
+    biases = sum(p.numel() for name, p in named if name.rsplit(".")[-1] in ("b", "bias"))
+    return sum(p.numel() for _, p in named) - biases, biases
+
+
+def formula(kind, k_x, k_y, m, n, a, maxout):
+    """The weights of appendix A, part by part; see FACTS in paper.yaml."""
+    c = 2 * n if kind == "rnnsearch" else n
+    encoder = (2 if kind == "rnnsearch" else 1) * 3 * (m * n + n * n)
+    decoder = 3 * (m * n + n * n + c * n)
+    alignment = n * a + 2 * n * a + a if kind == "rnnsearch" else 0
+    return (k_x + k_y) * m + encoder + decoder + n * n + alignment + 2 * maxout * (n + m + c) + maxout * k_y
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "label", "weights", "biases"),
+    [("rnnsearch", "RNNsearch", 80_401_000, 41_000), ("rnnencdec", "RNNencdec", 68_540_000, 38_000)],
+)
+def test_at_the_papers_sizes_the_weights_are_the_papers(kind, label, weights, biases, monkeypatch):
+    monkeypatch.setattr(GatedUnit, "reset_parameters", lambda self, std=0.01: None)  # orthogonalising takes seconds
+    sizes = PAPER | {"source_vocabulary": 30_000, "target_vocabulary": 30_000}
+    model = RNNsearch(alignment_size=1000, **sizes) if kind == "rnnsearch" else RNNencdec(**sizes)
+    printed = Paper.load(Path("replications/bahdanau/paper.yaml")).parameter_counts.totals[label]
+    assert count(model) == (weights, biases)
+    assert formula(kind, 30_000, 30_000, 620, 1000, 1000, 500) == weights == printed
+
+
+@given(st.lists(st.integers(2, 9), min_size=6, max_size=6), st.sampled_from(KINDS))
+@settings(deadline=None, max_examples=25)
+def test_at_any_size_the_weights_are_the_formulas(sizes, kind):
+    k_x, k_y, m, n, a, maxout = sizes
+    values = SMALL | {"source_vocabulary": k_x, "target_vocabulary": k_y, "embedding_size": m}
+    values |= {"hidden_size": n, "maxout_size": maxout}
+    model = RNNsearch(alignment_size=a, **values) if kind == "rnnsearch" else RNNencdec(**values)
+    assert count(model)[0] == formula(kind, k_x, k_y, m, n, a, maxout)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decoding_step_by_step_is_teacher_forcing(kind):
+    model = small(kind)
+    source, mask, target = sentences()
+    logits, alphas = model(source, mask, target)
+    state = model.reorder(model.start(source, mask), None, torch.zeros(3, 2, dtype=torch.long))  # two equal beams
+    for i in range(target.size(1)):
+        log_p, alpha, state = model.step(target[:, i : i + 1].expand(-1, 2), state)
+        for beam in range(2):
+            torch.testing.assert_close(log_p[:, beam], logits[:, i].log_softmax(-1), atol=1e-10, rtol=0)
+            if kind == "rnnsearch":
+                torch.testing.assert_close(alpha[:, beam], alphas[:, i], atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sources_can_be_dropped_from_a_search(kind):
+    model = small(kind)
+    source, mask, target = sentences()
+    state = model.reorder(model.start(source, mask), torch.tensor([0, 2]), torch.zeros(2, 1, dtype=torch.long))
+    alone = model.start(source[[0, 2]], mask[[0, 2]])
+    for field in ("annotations", "keys", "values", "mask", "s"):
+        torch.testing.assert_close(getattr(state, field), getattr(alone, field), atol=1e-12, rtol=0)
+    assert target.shape == (3, 5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_neither_padding_nor_company_changes_anything(kind):
+    model = small(kind)
+    source, mask, target = sentences()
+    logits, alphas = model(source, mask, target)
+    for b, length in enumerate(mask.sum(1).tolist()):
+        alone, alpha = model(source[b : b + 1, :length], mask[b : b + 1, :length], target[b : b + 1])
+        torch.testing.assert_close(alone[0], logits[b], atol=1e-12, rtol=0)
+        if kind == "rnnsearch":
+            torch.testing.assert_close(alpha[0], alphas[b, :, :length], atol=1e-12, rtol=0)
+            assert not alphas[b, :, length:].any()
+    garbage = source.masked_fill(~mask, 7)
+    assert torch.equal(model(garbage, mask, target)[0], logits)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_word_sees_a_later_one(kind):
+    model = small(kind)
+    source, mask, target = sentences()
+    logits, _ = model(source, mask, target)
+    for i in range(target.size(1)):
+        changed = target.clone()
+        changed[:, i] = (changed[:, i] + 1) % 9
+        assert torch.equal(model(source, mask, changed)[0][:, :i], logits[:, :i])
+        assert not torch.equal(model(source, mask, changed)[0][:, i], logits[:, i])
+
+
+def test_the_equations_of_the_appendix_written_out():
+    """A.1.2 and A.2.2 for one sentence, word by word; note s_{i-1} in the read-out."""
+    model = small("rnnsearch")
+    source, mask, target = sentences(lengths=(5,))
+    logits, alphas = model(source, mask, target)
+    out, unit, n = model.output, model.unit, 6
+
+    def gru(u, d, x, h):
+        e_c, e_z, e_r = (x @ u.w[d] + u.b[d, 0]).split(n, -1)
+        z, r = torch.sigmoid(e_z + h @ u.u_gates[d, :, :n]), torch.sigmoid(e_r + h @ u.u_gates[d, :, n:])
+        return (1 - z) * h + z * torch.tanh(e_c + (r * h) @ u.u_candidate[d])
+
+    words = model.encoder.embedding(source[0])
+    forward, backward = [torch.zeros(n, dtype=F64)], [torch.zeros(n, dtype=F64)]
+    for j in range(5):
+        forward.append(gru(model.encoder.unit, 0, words[j], forward[-1]))
+        backward.append(gru(model.encoder.unit, 1, words[4 - j], backward[-1]))
+    h = torch.cat((torch.stack(forward[1:]), torch.stack(backward[:0:-1])), dim=1)
+    s = torch.tanh(model.w_s(backward[-1]))  # the backward state at the first word
+    for i in range(target.size(1)):
+        e_y = model.embedding(target[0, i])
+        w_a, u_a, v_a = model.attention.w_a, model.attention.u_a, model.attention.v_a
+        alpha = torch.stack([torch.tanh(s @ w_a + h_j @ u_a) @ v_a for h_j in h]).softmax(0)
+        c = alpha @ h
+        t_tilde = s @ out.u_o.weight.t() + out.u_o.bias + e_y @ out.v_o.weight.t() + c @ out.c_o.weight.t()
+        t = torch.stack([t_tilde[2 * j : 2 * j + 2].max() for j in range(3)])
+        torch.testing.assert_close(out.w_o(t), logits[0, i], atol=1e-10, rtol=0)
+        torch.testing.assert_close(alpha, alphas[0, i], atol=1e-10, rtol=0)
+        x = e_y @ unit.w[0] + unit.b[0, 0] + model.c(c)
+        e_c, e_z, e_r = x.split(n)
+        z, r = torch.sigmoid(e_z + s @ unit.u_gates[0, :, :n]), torch.sigmoid(e_r + s @ unit.u_gates[0, :, n:])
+        s = (1 - z) * s + z * torch.tanh(e_c + (r * s) @ unit.u_candidate[0])
+
+
+def test_the_fixed_vector_is_the_state_after_the_last_word():
+    model = small("rnnencdec")
+    source, mask, _ = sentences()
+    h = model.encoder(source, mask)
+    state = model.start(source, mask)
+    for b, length in enumerate(mask.sum(1).tolist()):
+        assert torch.equal(state.annotations[b, 0], h[b, length - 1])
+
+
+def test_weights_start_as_in_appendix_b():
+    sizes = {"source_vocabulary": 300, "target_vocabulary": 300, "embedding_size": 60, "hidden_size": 50}
+    model = RNNsearch(**sizes, maxout_size=40, alignment_size=70)
+    for name, parameter in model.named_parameters():
+        last = name.rsplit(".")[-1]
+        if last in ("b", "bias", "v_a"):
+            assert not parameter.any(), name
+        elif not last.startswith("u_gates") and not last.startswith("u_candidate"):
+            expected = 0.001 if name in ("attention.w_a", "attention.u_a") else 0.01
+            n = parameter.numel()  # five standard errors of mean and standard deviation
+            assert abs(parameter.mean().item()) < 5 * expected / n**0.5, name
+            assert abs(parameter.std().item() - expected) < 5 * expected / (2 * n) ** 0.5, name
+    for unit in (model.encoder.unit, model.unit):
+        for matrix in [*unit.u_gates[0].chunk(2, dim=1), unit.u_candidate[0]]:
+            torch.testing.assert_close(matrix @ matrix.t(), torch.eye(50), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("scale", ["smoke", "quick", "bench"])
+def test_the_matched_control_has_as_many_parameters(scale):
+    settings = ScaleFile("bahdanau", scale)
+    sizes = []
+    for variant in ("rnnsearch-50", "rnnencdec-50-matched"):
+        config = settings.run(variant)
+        vocabulary = config.corpus.tokenizer.size
+        model = build_model(ModelConfig(**config.model), vocabulary, vocabulary)
+        sizes.append(sum(parameter.numel() for parameter in model.parameters()))
+    assert abs(sizes[1] / sizes[0] - 1) < (0.03 if scale == "smoke" else 0.01)
+
+
+def test_masked_positions_get_nothing_even_if_all_are_masked():
+    model = small("rnnsearch")
+    source, mask, target = sentences()
+    mask[0] = False
+    logits, alphas = model(source, mask, target)
+    assert not alphas[0].any()
+    logits.sum().backward()
+    assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
+    assert masked_softmax(torch.zeros(2), torch.tensor([False, False])).tolist() == [0, 0]

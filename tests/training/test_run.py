@@ -1,0 +1,253 @@
+"""A run that is killed and started again ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from shared.training.checkpoints import load_checkpoint
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMES = ("wall_seconds", "tokens_per_second")
+STOPS_EARLY = {"patience": 2, "updates": 200, "optimizer": {"name": "adam", "learning_rate": 0.3}}
+# An epoch has ten batches; a validation comes every six updates, after it the best checkpoint, if it is one, and the last.
+POINTS = {
+    "in the middle of an epoch": "train:9",
+    "at the end of an epoch": "trained:10",
+    "at the first batch of an epoch": "train:11",
+    "before a validation": "trained:12",
+    "in a validation": "valid:4",
+    "before the best checkpoint is written": "save:3",
+    "between the two checkpoints": "save:4",
+    "after a checkpoint": "train:13",
+    "before anything was saved": "train:1",
+    "when all is done but the end": "end:1",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run of the server's ended: exit code or minus a signal's number, and what was printed."""
+
+    status: int
+    output: str
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What training measured, times left out."""
+        assert self.status == 0, self.output
+        record = json.loads(self.output.splitlines()[-1])
+        return {key: value for key, value in record.items() if key not in TIMES}
+
+
+class Server:
+    """``killable_run.py``: starts runs that may end in a kill -9."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.training.killable_run"], cwd=ROOT, text=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def __call__(self, folder: Path, **settings: Any) -> Outcome:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps({"folder": str(folder), **settings}) + "\n")
+        self.process.stdin.flush()
+        return Outcome(**json.loads(self.process.stdout.readline()))
+
+
+@pytest.fixture(scope="module")
+def train() -> Iterator[Server]:
+    server = Server()
+    with server.process:
+        yield server
+        assert server.process.stdin is not None
+        server.process.stdin.close()
+
+
+@pytest.fixture(scope="module")
+def whole(train: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    """A run of 18 updates that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    return folder, train(folder, updates=18)
+
+
+def weights(folder: Path, name: str) -> dict[str, torch.Tensor]:
+    state: dict[str, torch.Tensor] = load_checkpoint(folder / "checkpoints" / f"{name}.ckpt")["state_dict"]
+    return state
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    """Both checkpoints hold the same bits, and the curves the same rows, each once."""
+    for name in ("best", "last"):
+        first, second = weights(one, name), weights(other, name)
+        assert first.keys() == second.keys()
+        assert [key for key in first if not torch.equal(first[key], second[key])] == []
+    curve = (one / "curve.csv").read_text()
+    assert (other / "curve.csv").read_text() == curve
+    rows = [tuple(row[:3]) for row in csv.reader(curve.splitlines())]
+    assert len(set(rows)) == len(rows)
+
+
+def valid_losses(folder: Path) -> dict[int, float]:
+    with (folder / "curve.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if (row["split"], row["metric"]) == ("valid", "loss")]
+    return {int(row["step"]): float(row["value"]) for row in rows}
+
+
+@pytest.mark.parametrize("point", POINTS.values(), ids=POINTS)
+def test_a_killed_run_ends_the_same(
+    train: Server, whole: tuple[Path, Outcome], tmp_path: Path, point: str
+) -> None:
+    assert train(tmp_path / "run", updates=18, kill=point).status == -signal.SIGKILL
+    resumed = train(tmp_path / "run", updates=18)
+    assert resumed.record == whole[1].record
+    assert ("continuing from update" in resumed.output) == (point != "train:1")
+    assert_same_run(whole[0], tmp_path / "run")
+
+
+def test_several_kills_in_a_row_at_random_end_the_same(
+    train: Server, whole: tuple[Path, Outcome], tmp_path: Path
+) -> None:
+    seed = random.randrange(10**6)
+    generator = random.Random(seed)
+    kills = [f"{generator.choice(['train', 'trained'])}:{generator.randint(1, 14)}" for _ in range(4)]
+    outcomes = [train(tmp_path / "run", updates=18, kill=kill) for kill in kills]
+    assert {outcome.status for outcome in outcomes} <= {0, -signal.SIGKILL}, f"seed {seed}: {kills}"
+    assert train(tmp_path / "run", updates=18).record == whole[1].record, f"seed {seed}: {kills}"
+    assert_same_run(whole[0], tmp_path / "run")
+
+
+@pytest.mark.parametrize("point", ["valid:9", "save:7", "end:1"])
+def test_a_run_that_stops_early_does_so_at_the_same_update_after_a_kill(
+    train: Server, tmp_path: Path, point: str
+) -> None:
+    undisturbed = train(tmp_path / "whole", **STOPS_EARLY)
+    assert train(tmp_path / "run", kill=point, **STOPS_EARLY).status == -signal.SIGKILL
+    assert train(tmp_path / "run", **STOPS_EARLY).record == undisturbed.record
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def test_patience_ends_a_run_and_the_best_checkpoint_is_of_the_least_loss(
+    train: Server, tmp_path: Path
+) -> None:
+    record = train(tmp_path / "run", **STOPS_EARLY).record
+    losses = valid_losses(tmp_path / "run")
+    best = min(losses, key=lambda update: losses[update])
+    assert record["stopped_because"] == "no better for 2 validations"
+    assert record["best_update"] == best
+    assert record["best_valid_loss"] == pytest.approx(losses[best], rel=1e-5)
+    assert record["updates"] == max(losses) == best + 2 * 6 < 200
+    assert load_checkpoint(tmp_path / "run" / "checkpoints" / "best.ckpt")["global_step"] == best
+
+
+def test_the_last_checkpoint_is_of_the_last_update_even_if_no_validation_is_due(
+    train: Server, tmp_path: Path
+) -> None:
+    record = train(tmp_path / "run", updates=8).record
+    assert (record["updates"], record["best_update"]) == (8, 6)
+    assert load_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")["global_step"] == 8
+    assert train(tmp_path / "run", updates=8).record == record
+
+
+@pytest.mark.parametrize("point", ["train:15", "trained:20", "train:25"])
+def test_accumulated_batches_make_one_update_and_survive_a_kill(
+    train: Server, tmp_path: Path, point: str
+) -> None:
+    undisturbed = train(tmp_path / "whole", updates=12, accumulate=2)
+    assert list(valid_losses(tmp_path / "whole")) == [6, 12]
+    assert train(tmp_path / "run", updates=12, accumulate=2, kill=point).status in (0, -signal.SIGKILL)
+    assert train(tmp_path / "run", updates=12, accumulate=2).record == undisturbed.record
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_polite_signal_ends_the_run_at_once_and_the_next_start_continues(
+    train: Server, whole: tuple[Path, Outcome], tmp_path: Path, number: int, status: int
+) -> None:
+    assert train(tmp_path / "run", updates=18, kill="train:9", number=number).status == status
+    resumed = train(tmp_path / "run", updates=18)
+    assert "continuing from update 6" in resumed.output
+    assert resumed.record == whole[1].record
+    assert_same_run(whole[0], tmp_path / "run")
+
+
+def test_a_checkpoint_of_something_else_is_not_continued(
+    train: Server, whole: tuple[Path, Outcome], tmp_path: Path
+) -> None:
+    assert train(tmp_path / "run", updates=18, kill="train:9", seed=8).status == -signal.SIGKILL
+    anew = train(tmp_path / "run", updates=18, fingerprint="another")
+    assert "have changed since the last checkpoint: starting anew" in anew.output
+    assert_same_run(whole[0], tmp_path / "run")
+
+
+def test_another_seed_is_another_run(train: Server, whole: tuple[Path, Outcome], tmp_path: Path) -> None:
+    assert train(tmp_path / "run", updates=18, seed=8).status == 0  # of dropout: the model starts the same
+    first, second = weights(whole[0], "last"), weights(tmp_path / "run", "last")
+    assert [key for key in first if torch.equal(first[key], second[key])] == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "other"])
+def test_a_damaged_checkpoint_is_named(train: Server, tmp_path: Path, damage: str) -> None:
+    train(tmp_path / "run", updates=12, kill="train:9")
+    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    content = last.read_bytes()
+    last.write_bytes({"cut": content[: len(content) // 2], "empty": b"", "other": b"no archive" * 99}[damage])
+    outcome = train(tmp_path / "run", updates=12)
+    assert outcome.status == 2
+    assert outcome.output.startswith(f"error: {last} is damaged")
+    last.unlink()  # as the message asks
+    assert train(tmp_path / "run", updates=12).status == 0
+
+
+def test_without_its_best_checkpoint_a_run_starts_anew(
+    train: Server, whole: tuple[Path, Outcome], tmp_path: Path
+) -> None:
+    train(tmp_path / "run", updates=18, kill="train:14")
+    (tmp_path / "run" / "checkpoints" / "best.ckpt").unlink()
+    assert train(tmp_path / "run", updates=18).record == whole[1].record
+    assert_same_run(whole[0], tmp_path / "run")
+
+
+def test_a_gradient_that_is_no_number_stops_the_run_before_it_does_harm(
+    train: Server, whole: tuple[Path, Outcome], tmp_path: Path
+) -> None:
+    outcome = train(tmp_path / "run", updates=18, poison=9)
+    assert outcome.status == 2
+    assert "the gradient is not finite at update 9" in outcome.output
+    assert load_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")["global_step"] == 6
+    assert train(tmp_path / "run", updates=18).record == whole[1].record
+    assert_same_run(whole[0], tmp_path / "run")
+
+
+def test_a_run_without_a_validation_is_refused(train: Server, tmp_path: Path) -> None:
+    outcome = train(tmp_path / "run", updates=5)
+    assert outcome.status == 2
+    assert "validate_every must not exceed updates" in outcome.output
+
+
+def test_mixed_precision_learns_as_well(train: Server, tmp_path: Path) -> None:
+    """The difference between the types is far below that between seeds, and both have learnt."""
+    updates, losses = 60, {}
+    for precision in ("32-true", "bf16-mixed"):
+        for seed in (1, 2, 3):
+            record = train(tmp_path / f"{precision}{seed}", updates=updates, precision=precision, seed=seed).record
+            assert record["precision"] == precision
+            losses[precision, seed] = record["best_valid_loss"]
+    exact = torch.tensor([losses["32-true", seed] for seed in (1, 2, 3)])
+    mixed = torch.tensor([losses["bf16-mixed", seed] for seed in (1, 2, 3)])
+    assert float((exact - mixed).abs().mean()) < 0.02
+    assert float(mixed.max()) < 2.1 < valid_losses(tmp_path / "bf16-mixed1")[6]
