@@ -14,7 +14,7 @@ import numpy as np
 
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, load_params
-from shared.pipeline.replication import load_replication
+from shared.pipeline.replication import large_imports, load_replication
 
 if TYPE_CHECKING:
     from shared.pipeline.run_config import RunConfig
@@ -36,11 +36,12 @@ def fetch_stage(name: str, scale: str) -> None:
 
 def prepare_stage(name: str, scale: str) -> None:
     """Tokenise and encode the data of ``<paper>.<task>``."""
-    from shared.data.fetch import fetch
+    from shared.data.fetch import fetch, verify
 
     paper, task = split_name(name)
     corpus = ScaleFile(paper, scale).corpus(task)
     fetch(corpus.dataset)  # at once if it is there; a queued experiment's copy of the project has no data yet
+    verify(corpus.dataset)  # DVC does not watch the data folder
     final = run_folder(paper, scale) / "tasks" / task
     partial = final.with_name(f"{task}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -64,12 +65,13 @@ def train_stage(name: str, scale: str) -> None:
         write_json(folder / "not_run.json", {"not_run": settings.not_run(variant)})
         write_curve(folder)
         return
-    config = settings.run(variant)
+    with large_imports():
+        config, replication = settings.run(variant), load_replication(paper)
+        import torch
+
+        from shared.pipeline import provenance
+
     prepared = _prepared(paper, scale, config)
-    import torch  # not before: what ends above does not wait for it
-
-    from shared.pipeline import provenance
-
     torch.set_num_threads(load_params().threads)
     environment = provenance.environment()
     _drop_other_seeds(folder, config.seeds)
@@ -80,7 +82,7 @@ def train_stage(name: str, scale: str) -> None:
         if _finished(seed_folder, fingerprint):
             print(f"{name} seed {seed}: finished before, kept.")
             continue
-        record, count = load_replication(paper).train(
+        record, count = replication.train(
             config, prepared=prepared, folder=seed_folder, seed=seed, fingerprint=fingerprint,
             label=f"{name} seed {seed}",
         )  # fmt: skip
@@ -106,12 +108,12 @@ def evaluate_stage(name: str, scale: str) -> None:
     if settings.not_run(variant):
         write_json(folder / "metrics.json", head | {"not_run": settings.not_run(variant)})
         return
-    config = settings.run(variant)
-    prepared = _prepared(paper, scale, config)
-    import torch
+    with large_imports():
+        config, replication = settings.run(variant), load_replication(paper)
+        import torch
 
+    prepared = _prepared(paper, scale, config)
     torch.set_num_threads(load_params().threads)
-    replication = load_replication(paper)
     seeds = {}
     for seed in config.seeds:
         trained = folder / "train" / f"seed{seed}"

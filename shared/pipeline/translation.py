@@ -18,6 +18,7 @@ from shared.config import Strict, build
 from shared.data.batching import endless_batches, epoch_batches
 from shared.data.parallel import Batch, CorpusConfig, ParallelText, PreparedText, Sequences, prepare_parallel
 from shared.data.tokenizers import EOS
+from shared.pipeline.replication import large_imports
 from shared.pipeline.run_config import RunConfig
 from shared.pipeline.translation_evaluation import evaluate_translation, signatures
 from shared.reports.document import Figure
@@ -85,8 +86,9 @@ class Translation(Generic[ModelConfigT]):
         self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
     ) -> tuple[TrainingRecord, int]:
         """Train one seed: it decides the initial weights, the order of the batches and the dropout masks."""
-        from shared.training.run import train_run  # Lightning takes seconds to import; only training needs it
-        from shared.training.translation import TranslationModule
+        with large_imports():  # Lightning takes seconds to import; only training needs it
+            from shared.training.run import train_run
+            from shared.training.translation import TranslationModule
 
         text = PreparedText.load(prepared)
         torch.manual_seed(seed)

@@ -66,8 +66,6 @@ def test_either_result_may_be_left_unused(used):
     fast = attentive_recurrence(**tensors, mask=mask)[used]
     naive = naive_attentive_recurrence(**tensors, mask=mask)[used]
     cotangent = torch.randn_like(fast)
-    unused = {"x", "u_candidate"} & set()  # the last step's input reaches nothing, earlier ones do
-    assert not unused
     for ours, theirs in zip(
         gradients(fast, tensors, cotangent), gradients(naive, tensors, cotangent), strict=True
     ):

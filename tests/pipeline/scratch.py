@@ -28,10 +28,16 @@ def copy_project(folder: Path) -> Path:
     change_yaml(folder / "params.yaml", _fewer_runs)
     smoke = folder / "replications" / "bahdanau" / "smoke.yaml"
     change_yaml(smoke, lambda content: content["tasks"]["table1"].update(seeds=[1]))
-    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "the project"]):
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    commit(folder)
+    return folder
+
+
+def commit(folder: Path) -> None:
+    """Commit all that git does not ignore."""
+    for command in (["add", "-A"], ["commit", "-q", "-m", "the project"]):
         author = ["-c", "user.name=reader", "-c", "user.email=reader@example.org"]
         subprocess.run(["git", *author, *command], cwd=folder, check=True)
-    return folder
 
 
 def change_yaml(path: Path, change) -> None:

@@ -22,7 +22,7 @@ from shared.training.checkpoints import load_checkpoint
 ROOT = Path(__file__).resolve().parents[2]
 TIMES = ("wall_seconds", "tokens_per_second")
 STOPS_EARLY = {"patience": 2, "updates": 200, "optimizer": {"name": "adam", "learning_rate": 0.3}}
-# An epoch has ten batches; a validation comes every six updates, after it the best checkpoint, if it is one, and the last.
+# An epoch has ten batches; a validation comes every six updates, after it the checkpoints best, if it is, and last.
 POINTS = {
     "in the middle of an epoch": "train:9",
     "at the end of an epoch": "trained:10",

@@ -1,0 +1,76 @@
+"""Every variant of every scale can be built, and the sizes in paper.yaml are those of the code, part by part."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from torch import nn
+
+from replications.bahdanau.model import EncoderDecoder, RNNencdec, RNNsearch
+from replications.bahdanau.replication import ModelConfig, build_model
+from shared.pipeline.config import SCALES, ScaleFile
+from shared.reports.paper import Paper
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "replications" / "bahdanau"
+VARIANTS = [
+    (path.stem, variant)
+    for path in sorted(FOLDER.glob("*.yaml"))
+    if path.stem in SCALES
+    for variant in yaml.safe_load(path.read_text(encoding="utf-8"))["variants"]
+]
+
+
+@pytest.fixture(autouse=True)
+def _without_numbers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Shapes alone: no size is too large."""
+    monkeypatch.chdir(ROOT)
+    with torch.device("meta"):
+        yield
+
+
+def weights(*modules: nn.Module) -> int:
+    """The parameters that are not biases."""
+    named = (item for module in modules for item in module.named_parameters())
+    return sum(p.numel() for name, p in named if name.rsplit(".", 1)[-1] not in ("b", "bias"))
+
+
+def parts(model: EncoderDecoder) -> list[int]:
+    """In the order of paper.yaml."""
+    return [
+        weights(model.encoder.embedding, model.embedding),
+        weights(model.encoder.unit),
+        weights(model.unit, model.c),
+        weights(model.w_s),
+        weights(model.attention) if isinstance(model, RNNsearch) else 0,
+        weights(model.output),
+    ]
+
+
+def test_the_parts_in_paper_yaml_are_those_of_the_modules() -> None:
+    sizes = {
+        "source_vocabulary": 30_000, "target_vocabulary": 30_000, "embedding_size": 620, "hidden_size": 1000,
+        "maxout_size": 500,
+    }  # fmt: skip
+    models = {"RNNsearch": RNNsearch(alignment_size=1000, **sizes), "RNNencdec": RNNencdec(**sizes)}
+    counts = Paper.load(FOLDER / "paper.yaml").parameter_counts
+    assert counts is not None
+    for name, model in models.items():
+        assert parts(model) == [part[name] for part in counts.parts]
+        assert sum(parts(model)) == weights(model) == counts.totals[name]
+
+
+@pytest.mark.parametrize(("scale", "variant"), VARIANTS)
+def test_every_variant_builds_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
+    settings = ScaleFile("bahdanau", scale)
+    reason = settings.not_run(variant)
+    if reason is not None:
+        assert reason.strip()
+        return
+    run = settings.run(variant)
+    vocabulary = run.corpus.tokenizer.size
+    model = build_model(ModelConfig.model_validate(run.model), vocabulary, vocabulary)
+    assert isinstance(model, RNNsearch) == variant.removeprefix("corpus-").startswith("rnnsearch")
+    assert model.encoder.embedding.num_embeddings == model.output.w_o.out_features == vocabulary
