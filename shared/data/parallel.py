@@ -161,7 +161,7 @@ class ParallelText:
         names = ("source", "source_offsets", "target", "target_offsets", "words")
         try:
             flat = [np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names]
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise ReplicationError(
                 f"{folder} is incomplete ({error}); run the prepare stage again."
             ) from None
@@ -264,7 +264,7 @@ def _read_pairs(dataset: Path, split: str, config: CorpusConfig) -> list[Pair]:
         raise ReplicationError(
             f"the files of split '{split}' in {dataset} differ in length; fetch {config.dataset} again."
         )
-    return [Pair(*fields) for fields in zip(*columns, strict=True) if fields[0] and fields[1]]
+    return [Pair(*fields) for fields in zip(*columns, strict=True) if fields[0].strip() and fields[1].strip()]
 
 
 def _filter(pairs: Sequence[Pair], config: CorpusConfig) -> list[Pair]:
@@ -288,11 +288,12 @@ def _encode(pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer]) -> P
 
 def _read_lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").split("\n")[:-1]
+        text = path.read_bytes().decode("utf-8")  # bytes, since a carriage return within a line ends no line
     except FileNotFoundError:
         raise ReplicationError(
             f"{path} does not exist; run the fetch stage, and check split and language names."
         ) from None
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _write_lines(path: Path, lines: Sequence[str]) -> None:

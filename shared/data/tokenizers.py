@@ -62,7 +62,8 @@ class WordVocabulary:
     def __init__(self, words: Sequence[str], *, split: str = "space") -> None:
         self._split_name, self._split = split, _splitter(split)
         self._strings = [*SPECIAL, *words]
-        self._index = {word: i for i, word in enumerate(self._strings)}
+        # The special symbols are not in it: a text that happens to contain "</s>" must not end a sentence.
+        self._index = {word: i for i, word in enumerate(words, start=len(SPECIAL))}
 
     @classmethod
     def train(cls, lines: Iterable[str], *, size: int, split: str) -> WordVocabulary:
@@ -125,8 +126,9 @@ class SentencePieceTokenizer:
                 pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, shuffle_input_sentence=False,
             )  # fmt: skip
         except RuntimeError as error:
+            reason = str(error).rsplit("]", 1)[-1].strip()
             raise ReplicationError(
-                f"cannot train {size} pieces on this text: {error}; choose a smaller size."
+                f"cannot train {size} pieces on this text ({reason}); every character needs one, choose a larger size."
             ) from None
         return cls(model.getvalue())
 

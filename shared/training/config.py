@@ -44,6 +44,12 @@ class TrainingConfig(Strict):
     )
     accumulate: int = Field(default=1, ge=1, description="batches whose gradients make one update")
 
+    @model_validator(mode="after")
+    def _validates_at_least_once(self) -> TrainingConfig:
+        if self.validate_every > self.updates:
+            raise ValueError(f"validate_every ({self.validate_every}) must not exceed updates ({self.updates})")
+        return self
+
 
 def resolve_precision(wanted: str) -> Literal["32-true", "bf16-mixed"]:
     """``auto`` is ``bf16-mixed`` where the processor multiplies bfloat16 itself; elsewhere that would be slower."""

@@ -21,7 +21,6 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch.utils.data import DataLoader, IterableDataset
 
 from shared.data.parallel import Batch
-from shared.errors import ReplicationError
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
 from shared.training.config import TrainingConfig, resolve_precision
 from shared.training.monitor import CurveWriter, Progress, Throughput
@@ -84,7 +83,7 @@ def train_run(
         label: names the run beside the progress bar.
 
     Raises:
-        ReplicationError: a gradient was not finite.
+        ReplicationError: a checkpoint is damaged, or (from the module) a gradient is not finite.
         SystemExit: 143 after SIGTERM; the next start continues.
         KeyboardInterrupt: likewise.
     """
@@ -114,15 +113,12 @@ def train_run(
     except SystemExit:  # what Lightning makes of Ctrl-C
         raise KeyboardInterrupt from None
     trainer.save_checkpoint(last, weights_only=False)
-    if best.best_model_score is None:
-        raise ReplicationError(f"{label}: no validation took place; validate_every must not exceed updates.")
-    patience_ended = trainer.global_step < config.updates
+    assert best.best_model_score is not None, "the configuration makes sure that there is a validation"
+    all_made = trainer.global_step == config.updates
     return TrainingRecord(
         updates=trainer.global_step,
         precision=resolve_precision(config.precision),
-        stopped_because=f"no better for {config.patience} validations"
-        if patience_ended
-        else "all updates made",
+        stopped_because="all updates made" if all_made else f"no better for {config.patience} validations",
         wall_seconds=throughput.seconds,
         tokens_per_second=throughput.tokens_per_second,
         best_valid_loss=float(best.best_model_score),

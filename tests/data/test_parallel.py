@@ -56,7 +56,11 @@ def test_arrays_on_disk_are_the_same_and_a_cut_file_is_noticed(tmp_path):
     loaded = ParallelText.load(tmp_path)
     assert [loaded.target[i].tolist() for i in range(2)] == [[7], [8, 9]]
     path = tmp_path / "source.npy"
-    path.write_bytes(path.read_bytes()[:-4])
+    whole = path.read_bytes()
+    path.write_bytes(b"")
+    with pytest.raises(ReplicationError, match="is incomplete"):
+        ParallelText.load(tmp_path)
+    path.write_bytes(whole[:-4])
     with pytest.raises(ReplicationError, match=r"is incomplete .* run the prepare stage again"):
         ParallelText.load(tmp_path)
     path.unlink()
@@ -116,3 +120,11 @@ def test_a_missing_language_or_unequal_files_are_named(dataset, tmp_path):
     (dataset / "train.fr").write_text("one line\n")
     with pytest.raises(ReplicationError, match="differ in length; fetch made again"):
         prepare_parallel(config(), dataset, tmp_path)
+
+
+def test_a_line_ends_at_a_line_feed_and_nowhere_else(dataset, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (dataset / "train.en").write_bytes(b"a\rb c\n  \nd")
+    (dataset / "train.fr").write_bytes(b"x\n  \ny")
+    assert prepare_parallel(config(), dataset, out)["train"]["pairs"] == 2

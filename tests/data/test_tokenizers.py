@@ -84,3 +84,14 @@ def test_a_damaged_file_is_named(content, tmp_path):
     path.unlink()
     with pytest.raises(ReplicationError, match="run the prepare stage"):
         load_tokenizer(path)
+
+
+def test_a_text_that_looks_like_a_special_symbol_does_not_become_one():
+    vocabulary = WordVocabulary.train(["a </s> <pad> <s> b"], size=20, split="space")
+    assert vocabulary.encode(["a </s> <pad> <s>"])[0][1:] == [UNK, UNK, UNK]
+
+
+def test_too_few_pieces_for_the_characters_say_so_in_one_line():
+    with pytest.raises(ReplicationError, match="choose a larger size") as error:
+        SentencePieceTokenizer.train(["abcdefghijklmnopqrstuvwxyz äöüß"] * 9, size=16, model_type="bpe")
+    assert "\n" not in str(error.value)

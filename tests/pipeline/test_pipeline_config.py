@@ -77,6 +77,7 @@ def write(folder, change):
     ("change", "message"),
     [
         (lambda c: c["tasks"]["table1"]["training"].update(update=3), "did you mean 'updates'"),
+        (lambda c: c["tasks"]["table1"]["training"].update(updates=3), r"validate_every \(4\) must not exceed updates"),
         (lambda c: c["tasks"]["table1"]["training"].update(updates=0), "greater than or equal to 1, got 0"),
         (lambda c: c["tasks"]["table1"]["training"].update(clip=float("nan")), "'training.clip'"),
         (lambda c: c["tasks"]["table1"]["training"]["batch"].update(tokens=5), "either tokens or sentences"),

@@ -233,12 +233,6 @@ def test_a_gradient_that_is_no_number_stops_the_run_before_it_does_harm(
     assert_same_run(whole[0], tmp_path / "run")
 
 
-def test_a_run_without_a_validation_is_refused(train: Server, tmp_path: Path) -> None:
-    outcome = train(tmp_path / "run", updates=5)
-    assert outcome.status == 2
-    assert "validate_every must not exceed updates" in outcome.output
-
-
 def test_mixed_precision_learns_as_well(train: Server, tmp_path: Path) -> None:
     """The difference between the types is far below that between seeds, and both have learnt."""
     updates, losses = 60, {}
