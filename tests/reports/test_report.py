@@ -18,6 +18,7 @@ PAPER = Path(__file__).parents[2] / "replications" / "bahdanau"
 FIGURES = partial(
     translation_figures, heatmaps={"rnnsearch-50": "Attention weights."}, trained_to={"generated": 15}
 )
+QUICK = {"scale": "quick", "deviations": ["Adam in place of Adadelta."], "extra_figures": FIGURES}
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +31,7 @@ def root(tmp_path_factory):
     del losing["rnnsearch-50-long"]
     runs = build(root / "runs/quick/bahdanau", losing, examples=120)
     skip(runs, "rnnsearch-50-long", "generated", "twice the budget of this scale")
-    write_report(
-        PAPER, runs, root / "reports/quick/bahdanau", scale="quick", extra_figures=FIGURES,
-        deviations=["Adam in place of Adadelta."],
-    )  # fmt: skip
+    write_report(PAPER, runs, root / "reports/quick/bahdanau", **QUICK)
     return root
 
 
@@ -134,7 +132,7 @@ def test_every_table_row_has_as_many_cells_as_its_head(folder):
 def test_a_second_run_writes_the_same_bytes(root, folder):
     before = {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
     (folder / "figures" / "stale.png").write_bytes(b"left over")
-    write_report(PAPER, root / "runs/quick/bahdanau", folder, scale="quick", extra_figures=FIGURES)
+    write_report(PAPER, root / "runs/quick/bahdanau", folder, **QUICK)
     assert {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()} == before
 
 
