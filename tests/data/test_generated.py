@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data.generated import AdjacentSwap, generate, lexicon, translate
+from shared.data.generated import AdjacentSwap, exchange, generate, lexicon, translate
 from shared.errors import ReplicationError
 
 
@@ -15,6 +15,12 @@ def parameters(**changes):
     return {"seed": 1, "nouns": 5, "adjectives": 4, "others": 3, "splits": small} | changes
 
 
+def halves(**changes):
+    splits = parameters()["splits"]
+    return {"seed": 1, "marking": 6, "others": 6, "splits": splits} | changes
+
+
+TASKS = [("adjacent_swap", parameters), ("exchanged_halves", halves)]
 LANGUAGE = lexicon(AdjacentSwap.model_validate(parameters()))
 
 
@@ -42,8 +48,36 @@ def test_only_the_adjective_next_to_the_noun_swaps():
     assert translate([adjective, adjective, noun, noun], LANGUAGE)[1] == [(0, 0), (1, 2), (2, 1), (3, 3)]
 
 
-def test_every_bucket_has_its_count_and_lengths_and_no_sentence_comes_twice():
-    corpus = generate("adjacent_swap", parameters())
+@pytest.mark.parametrize("length", range(1, 8))
+def test_the_halves_change_places_after_a_marking_word_and_only_then(length):
+    words = [f"w{i}u" for i in range(length)]
+    assert exchange(words, {word: word for word in words}) == (words, [(i, i) for i in range(length)])
+    words[0] = "mi"
+    target, links = exchange(words, {word: word for word in words})
+    cut = length // 2
+    assert target == words[cut:] + words[:cut]
+    assert [s for s, _ in links] == list(range(length))
+    assert [target[t] for _, t in links] == words
+
+
+def test_the_generated_halves_follow_their_rule():
+    segments = [segment for split in generate("exchanged_halves", halves()).values() for segment in split]
+    pairs = [(segment.texts[0].split(), segment.texts[1].split(), segment.links) for segment in segments]
+    translation = {source[0]: target[0] for source, target, _ in pairs if source[0].endswith("u")}
+    moved = 0
+    for source, target, links in pairs:
+        cut = len(source) // 2 if source[0].endswith("i") else 0
+        moved += cut > 0
+        expected = sorted((s, (s - cut) % len(source)) for s in range(len(source)))
+        assert links == " ".join(f"{s}-{t}" for s, t in expected)
+        assert all(target[t] == translation.get(source[s], target[t]) for s, t in expected)
+    assert len(segments) / 3 < moved < len(segments) * 2 / 3
+    assert {len(source) for source, _, _ in pairs} == set(range(3, 11))
+
+
+@pytest.mark.parametrize(("task", "values"), TASKS)
+def test_every_bucket_has_its_count_and_lengths_and_no_sentence_comes_twice(task, values):
+    corpus = generate(task, values())
     everything = [segment for split in corpus.values() for segment in split]
     assert len({segment.texts[0] for segment in everything}) == len(everything) == 270
     assert len({segment.texts[1] for segment in everything}) == len(everything)
@@ -52,18 +86,20 @@ def test_every_bucket_has_its_count_and_lengths_and_no_sentence_comes_twice():
     assert set(lengths[20:]) <= {6, 7, 8, 9, 10}
 
 
-def test_a_larger_train_split_changes_nothing_before_it():
-    base = generate("adjacent_swap", parameters())
-    splits = parameters()["splits"] | {"train": {"buckets": [[3, 10]], "per_bucket": 500}}
-    larger = generate("adjacent_swap", parameters(splits=splits))
+@pytest.mark.parametrize(("task", "values"), TASKS)
+def test_a_larger_train_split_changes_nothing_before_it(task, values):
+    base = generate(task, values())
+    splits = values()["splits"] | {"train": {"buckets": [[3, 10]], "per_bucket": 500}}
+    larger = generate(task, values(splits=splits))
     assert larger["test"] == base["test"]
     assert larger["valid"] == base["valid"]
     assert list(larger["train"])[:200] == base["train"]
 
 
-def test_the_seed_alone_decides():
-    assert generate("adjacent_swap", parameters()) == generate("adjacent_swap", parameters())
-    assert generate("adjacent_swap", parameters()) != generate("adjacent_swap", parameters(seed=2))
+@pytest.mark.parametrize(("task", "values"), TASKS)
+def test_the_seed_alone_decides(task, values):
+    assert generate(task, values()) == generate(task, values())
+    assert generate(task, values()) != generate(task, values(seed=2))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +116,15 @@ def test_wrong_parameters_are_refused(changes, message):
         generate("adjacent_swap", parameters(**changes))
 
 
+def test_wrong_parameters_of_the_halves_are_refused():
+    with pytest.raises(ReplicationError, match="did you mean 'marking'"):
+        generate("exchanged_halves", halves(markin=1))
+    with pytest.raises(ReplicationError, match="at most 160 word types"):
+        generate("exchanged_halves", halves(marking=160))
+
+
 def test_an_unknown_task_is_named_with_the_known_ones():
-    with pytest.raises(ReplicationError, match="no generated task 'swap'; known tasks: adjacent_swap"):
+    with pytest.raises(
+        ReplicationError, match="no generated task 'swap'; known tasks: adjacent_swap, exchanged_halves"
+    ):
         generate("swap", {})

@@ -220,7 +220,8 @@ def test_parallel_files_must_match(tmp_path):
 
 def test_an_unknown_reader_is_named_with_the_known_ones(tmp_path):
     with pytest.raises(
-        ReplicationError, match="no reader 'bibel'; known readers: bible, html_help, parallel"
+        ReplicationError,
+        match="no reader 'bibel'; known readers: bible, bible_alignments, html_help, parallel",
     ):
         read("bibel", tmp_path, ["en"], {})
 
@@ -230,14 +231,14 @@ def sgm(*segments):
     return f'<srcset setid="x">\n<doc docid="a">\n<hl>\n{lines}\n</hl>\n</doc>\n</srcset>\n'.encode()
 
 
-def test_wmt14_is_read_from_archives_of_the_official_layout(pytestconfig, tmp_path, web):
+def fetch_wmt(pytestconfig, tmp_path, web, dataset, other):
     """The shipped card with its hashes taken out and its addresses turned to small archives of its layout."""
-    card = yaml.safe_load((pytestconfig.rootpath / "data/wmt14_fr_en.yaml").read_text(encoding="utf-8"))
+    card = yaml.safe_load((pytestconfig.rootpath / f"data/{dataset}.yaml").read_text(encoding="utf-8"))
     for download in card["sources"][0]["downloads"]:
         name = download["url"].rpartition("/")[2]
         contents = {}
         for member, raw in download["members"].items():
-            language = "fr" if ".fr" in raw else "en"
+            language = other if f".{other}" in raw else "en"
             stem = raw.split(".")[0]
             lines = [f"{language} {stem} one & two", f"{language} {stem} three", f"EN newstest2014, {stem}"]
             if stem == "commoncrawl":
@@ -245,17 +246,21 @@ def test_wmt14_is_read_from_archives_of_the_official_layout(pytestconfig, tmp_pa
                 lines[2] = f"«{language}» newstest2014 THREE!"  # also in test
             content = sgm(*lines) if raw.endswith(".sgm") else "".join(line + "\n" for line in lines).encode()
             contents[member] = packed(content) if member.endswith(".gz") else content
-        contents["unwanted/europarl-v7.de-en.de"] = b"deutsch\n"
+        contents["unwanted/europarl-v7.cs-en.cs"] = b"cesky\n"
         path = make_tar(tmp_path / name, contents, "w" if name.endswith(".tar") else "w:gz")
         web.files[name] = path.read_bytes()
         download.pop("sha256", None), download.pop("bytes", None)
         download["url"] = web.url(name)
     card["needs_bytes"] = 1_000_000
     (tmp_path / "data").mkdir()
-    (tmp_path / "data/wmt14_fr_en.yaml").write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
-    manifest = fetch("wmt14_fr_en", root=tmp_path / "data", console=Console(file=io.StringIO()))
-    assert manifest.dropped == {"train": 1, "valid": 0, "test": 0}
-    folder = tmp_path / "data/wmt14_fr_en"
+    (tmp_path / f"data/{dataset}.yaml").write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
+    manifest = fetch(dataset, root=tmp_path / "data", console=Console(file=io.StringIO()))
+    assert manifest.dropped == {split: int(split == "train") for split in card["splits"]}
+    return tmp_path / "data" / dataset
+
+
+def test_wmt14_is_read_from_archives_of_the_official_layout(pytestconfig, tmp_path, web):
+    folder = fetch_wmt(pytestconfig, tmp_path, web, "wmt14_fr_en", "fr")
     assert next(read_lines(folder / "test.fr")) == "fr newstest2014 one & two"
     assert list(read_lines(folder / "valid.en"))[3] == "en newstest2013 one & two"
     train = list(zip(read_lines(folder / "train.en"), read_lines(folder / "train.fr"), strict=True))
@@ -264,13 +269,30 @@ def test_wmt14_is_read_from_archives_of_the_official_layout(pytestconfig, tmp_pa
     assert train[-3] == ("en giga-fren one & two", "fr giga-fren one & two")
 
 
+def test_the_german_wmt14_has_the_filtered_test_and_a_second_one(pytestconfig, tmp_path, web):
+    folder = fetch_wmt(pytestconfig, tmp_path, web, "wmt14_de_en", "de")
+    assert next(read_lines(folder / "test.de")) == "de newstest2014 one & two"
+    assert next(read_lines(folder / "test_2015.de")) == "de newstest2015 one & two"
+    assert next(read_lines(folder / "valid.en")) == "en newstest2013 one & two"
+    train = list(zip(read_lines(folder / "train.en"), read_lines(folder / "train.de"), strict=True))
+    assert len(train) == 7
+    assert train[3] == ("en commoncrawl one & two", "de commoncrawl one & two")
+
+
 def packed(content):
     import gzip
 
     return gzip.compress(content)
 
 
-REAL = {"bible": 30_000, "libreoffice_help": 30_000, "multi30k": 28_000, "generated_translation": 60_000}
+REAL = {
+    "bible": 30_000,
+    "bible_alignments": 28_000,
+    "generated_halves": 60_000,
+    "generated_translation": 60_000,
+    "libreoffice_help": 30_000,
+    "multi30k": 28_000,
+}
 
 
 def check_real(dataset, root):
@@ -309,7 +331,7 @@ def fetch_real(pytestconfig, tmp_path, dataset):
 
 
 @pytest.mark.registry
-@pytest.mark.parametrize("dataset", ["bible", "libreoffice_help"])
+@pytest.mark.parametrize("dataset", ["bible", "bible_alignments", "libreoffice_help"])
 def test_the_registries_give_what_the_card_says(pytestconfig, tmp_path, dataset):
     fetch_real(pytestconfig, tmp_path, dataset)
 
@@ -319,5 +341,6 @@ def test_the_mirror_gives_what_the_card_says(pytestconfig, tmp_path):
     fetch_real(pytestconfig, tmp_path, "multi30k")
 
 
-def test_the_generated_data_is_the_same_bytes_on_every_machine(pytestconfig, tmp_path):
-    fetch_real(pytestconfig, tmp_path, "generated_translation")
+@pytest.mark.parametrize("dataset", ["generated_halves", "generated_translation"])
+def test_the_generated_data_is_the_same_bytes_on_every_machine(pytestconfig, tmp_path, dataset):
+    fetch_real(pytestconfig, tmp_path, dataset)

@@ -54,16 +54,28 @@ def test_pip_downloads_the_pinned_wheel_and_nothing_runs(tmp_path, space, fake_c
     wheel = make_zip(tmp_path / "toy-1.0-py3-none-any.whl", {"toy/a": TEXT})
     log = fake_client("python", f"shutil.copy({str(wheel)!r}, '.')")
     monkeypatch.setattr(sys, "executable", str(log.parent / "bin/python"))
-    members = {"toy/a": "a"}
-    pin = sha256_of(wheel)
-    pip = source(
-        kind="pip", requirement="toy==1.0", sha256=pin, members=members, ignore_requires_python=relaxed
-    )
-    obtain(pip, ["a"], space)
+    pin = {"requirement": "toy==1.0", "sha256": sha256_of(wheel), "members": {"toy/a": "a"}}
+    obtain(source(kind="pip", wheels=[pin | {"ignore_requires_python": relaxed}]), ["a"], space)
     assert (space.raw / "a").read_bytes() == TEXT
     option = "--ignore-requires-python " if relaxed else ""
     expected = f"-m pip download --quiet --no-deps --only-binary=:all: {option}toy==1.0\n"
     assert log.read_text() == expected
+
+
+def test_pip_takes_several_wheels_each_with_its_own_pin(tmp_path, space, fake_client, monkeypatch):
+    wheels = {name: make_zip(tmp_path / f"{name}-1.0.whl", {"data/x": name.encode()}) for name in ("a", "b")}
+    log = fake_client("python", f"shutil.copy({str(tmp_path)!r} + '/' + sys.argv[-1][0] + '-1.0.whl', '.')")
+    monkeypatch.setattr(sys, "executable", str(log.parent / "bin/python"))
+    pins = [
+        {"requirement": f"{name}==1.0", "sha256": sha256_of(wheel), "members": {"data/x": name}}
+        for name, wheel in wheels.items()
+    ]
+    obtain(source(kind="pip", wheels=pins), ["a", "b"], space)
+    assert [(space.raw / name).read_text() for name in wheels] == ["a", "b"]
+    pins[1]["sha256"] = pins[0]["sha256"]
+    shutil.rmtree(space.raw), space.raw.mkdir()
+    with pytest.raises(ReplicationError, match=r"b-1\.0\.whl has another sha256"):
+        obtain(source(kind="pip", wheels=pins), ["a", "b"], space)
 
 
 def test_npm_packs_the_pinned_package_without_scripts(tmp_path, space, fake_client):

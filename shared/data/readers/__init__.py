@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shared.data.readers import bible, html_help, parallel
+from shared.data.readers import bible, bible_alignments, html_help, parallel
 from shared.data.splits import Corpus
 from shared.errors import ReplicationError
 
 READERS: dict[str, Callable[[Path, Sequence[str], Mapping[str, Any]], Corpus]] = {
     "bible": bible.read,
+    "bible_alignments": bible_alignments.read,
     "html_help": html_help.read,
     "parallel": parallel.read,
 }

@@ -41,14 +41,22 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
     """
     keys = build(BibleOptions, options, where="options of the reader 'bible'").translations
     try:
-        return by_document(_verses(raw / "bible.db", [(name, keys[name]) for name in languages]))
+        chosen = [(name, keys[name]) for name in languages]
     except KeyError as error:
         raise ReplicationError(f"the reader 'bible' has no translation for the language {error}.") from None
-    except sqlite3.DatabaseError as error:
-        raise ReplicationError(f"bible.db cannot be read ({error}); fetch the data set anew.") from None
+    return by_document(verses(raw / "bible.db", chosen))
 
 
-def _verses(path: Path, translations: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Segment]]:
+def verses(path: Path, translations: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Segment]]:
+    """Yield (``book:chapter``, verse in all translations), in the order of the books.
+
+    Args:
+        path: ``bible.db``.
+        translations: pairs of what `clean` takes as the language and the translation's key in the database.
+
+    Raises:
+        ReplicationError: the file is not the database that is meant.
+    """
     query = "SELECT bNumber, cNumber, vNumber, vText FROM bible WHERE bbName = ? ORDER BY 1, 2, 3"
     # Read-only, so that a damaged or foreign file cannot make SQLite write a journal beside it.
     connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
@@ -57,6 +65,8 @@ def _verses(path: Path, translations: Sequence[tuple[str, str]]) -> Iterator[tup
             {(b, c, v): clean(text, name, (b, c, v)) for b, c, v, text in connection.execute(query, (key,))}
             for name, key in translations
         ]
+    except sqlite3.DatabaseError as error:
+        raise ReplicationError(f"bible.db cannot be read ({error}); fetch the data set anew.") from None
     finally:
         connection.close()
     if not texts[0] or any(other.keys() != texts[0].keys() for other in texts):
