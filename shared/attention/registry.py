@@ -12,6 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from shared.attention.additive import AdditiveAttention
+from shared.attention.alignments import (
+    Alignment,
+    GlobalAlignment,
+    LocalAlignment,
+    LocalMonotonic,
+    LocalPredictive,
+)
+from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
 from shared.attention.softmax import masked_softmax
 
 Weigh = Callable[[nn.Module, Tensor, Tensor, Tensor], Tensor]
@@ -27,12 +35,32 @@ class Attention:
         weights: how the module attends in its fast form.
         naive: the same from the paper's equations, one pair of query and annotation at a time.
         causal: whether query i sees only the positions up to i; then Q = S.
+        sums_to_one: whether a row of weights sums to one; otherwise it sums to at most one.
+        equivariant: whether the weights of a reordered source are the reordered weights.
     """
 
     build: Callable[[int, int], nn.Module]
     weights: Weigh
     naive: Weigh
     causal: bool = False
+    sums_to_one: bool = True
+    equivariant: bool = True
+
+
+class ScoredAlignment(nn.Module):
+    """A score and an alignment together (Luong et al. 2015)."""
+
+    def __init__(self, score: Score, alignment: Alignment) -> None:
+        super().__init__()
+        self.score = score
+        self.alignment = alignment
+
+    def forward(self, queries: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Contexts (B, Q, M) and weights (B, Q, S), as :meth:`Alignment.forward` has them."""
+        contexts, weights = self.alignment(
+            self.score, queries, self.score.keys(annotations), annotations, mask
+        )
+        return contexts, weights
 
 
 def _additive(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
@@ -53,11 +81,87 @@ def _naive_additive(module: nn.Module, queries: Tensor, annotations: Tensor, mas
     return masked_softmax(torch.stack(rows, dim=1), mask.unsqueeze(1))
 
 
+def _scored(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+    weights: Tensor = module(queries, annotations, mask)[1]
+    return weights
+
+
+def _naive_scored(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+    """a_t(s) from equations 7 to 10 of Luong et al. (2015), positions t and s counted from 1."""
+    assert isinstance(module, ScoredAlignment)
+    rows, size = [], annotations.size(1)
+    for b, words in enumerate(mask.sum(1).tolist()):
+        for t, h in enumerate(queries[b], 1):
+            window, factor = _naive_window(module.alignment, h, t, words)
+            scores = {s: _naive_score(module.score, h, annotations[b, s - 1], s) for s in window}
+            total = sum(torch.exp(score) for score in scores.values())
+            row = {s: torch.exp(score) / total * factor(s) for s, score in scores.items()}
+            rows.append(torch.stack([row.get(s, h.new_zeros(())) for s in range(1, size + 1)]))
+    return torch.stack(rows).view(*queries.shape[:2], size)
+
+
+def _naive_score(score: nn.Module, h: Tensor, annotation: Tensor, s: int) -> Tensor:
+    """score(h_t, h̄_s), equation 8 and the one before it."""
+    if isinstance(score, DotScore):
+        return h @ annotation
+    if isinstance(score, GeneralScore):
+        return h @ score.w_a @ annotation
+    if isinstance(score, ConcatScore):
+        return score.v_a @ torch.tanh(torch.cat((score.w_a, score.u_a)).t() @ torch.cat((h, annotation)))
+    assert isinstance(score, LocationScore)
+    return h @ score.w_a[:, s - 1] if s <= score.w_a.size(1) else h.new_tensor(-torch.inf)
+
+
+def _naive_window(
+    alignment: nn.Module, h: Tensor, t: int, words: int
+) -> tuple[list[int], Callable[[int], Tensor]]:
+    """The source positions that h_t at t sees, and the factor that multiplies a position's weight."""
+    p, one = h.new_tensor(min(t, words)), h.new_ones(())
+    if not isinstance(alignment, LocalAlignment):
+        return list(range(1, words + 1)), lambda s: one
+    if isinstance(alignment, LocalPredictive):
+        p = words * torch.sigmoid(alignment.v_p @ torch.tanh(alignment.w_p.t() @ h))
+    d = len(alignment.offsets) // 2
+    window = [s for s in range(1, words + 1) if abs(s - max(int(p), 1)) <= d]
+    if not isinstance(alignment, LocalPredictive):
+        return window, lambda s: one
+    return window, lambda s: torch.exp(-((s - p) ** 2) / (2 * (d / 2) ** 2))
+
+
+def _pair(score: Callable[[int, int], Score], alignment: Callable[[int], Alignment]) -> Attention:
+    """The registry's entry of a score and an alignment, by what they are built from."""
+    kind = alignment(1)
+    return Attention(
+        build=lambda n, m: ScoredAlignment(score(n, m), alignment(n)),
+        weights=_scored,
+        naive=_naive_scored,
+        sums_to_one=not isinstance(kind, LocalPredictive),
+        equivariant=isinstance(kind, GlobalAlignment) and score(1, 1).content_based,
+    )
+
+
+_SCORES: dict[str, Callable[[int, int], Score]] = {
+    "dot": lambda n, m: DotScore(),
+    "general": lambda n, m: GeneralScore(query_size=n, key_size=m),
+    "concat": lambda n, m: ConcatScore(query_size=n, key_size=m, alignment_size=5),
+}
+_ALIGNMENTS: dict[str, Callable[[int], Alignment]] = {
+    "global": lambda n: GlobalAlignment(),
+    "local-m": lambda n: LocalMonotonic(window=1),
+    "local-p": lambda n: LocalPredictive(window=1, size=n),
+}
+
 ATTENTIONS: dict[str, Attention] = {
     "additive": Attention(
         build=lambda n, m: AdditiveAttention(query_size=n, key_size=m, alignment_size=5),
         weights=_additive,
         naive=_naive_additive,
     ),
+    "global location": _pair(lambda n, m: LocationScore(query_size=n, positions=5), _ALIGNMENTS["global"]),
+    **{
+        f"{where} {what}": _pair(score, alignment)
+        for where, alignment in _ALIGNMENTS.items()
+        for what, score in _SCORES.items()
+    },
 }
 """By name."""

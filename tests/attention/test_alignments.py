@@ -1,0 +1,303 @@
+"""Global and local alignments by hand: their windows at every edge, the Gaussian, and what they cost."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from shared.attention.alignments import GlobalAlignment, LocalMonotonic, LocalPredictive
+from shared.attention.registry import ATTENTIONS, ScoredAlignment
+from shared.attention.scores import DotScore, build_score
+
+F64 = torch.float64
+N = 4
+LOCAL = {
+    "local-m": lambda window: LocalMonotonic(window=window),
+    "local-p": lambda window: LocalPredictive(window=window, size=N),
+}
+CONTENT = ("dot", "general", "concat")
+SCORED = [name for name in ATTENTIONS if name != "additive"]
+
+
+class ConstantScore(DotScore):
+    """All words score alike."""
+
+    def scores(self, queries, keys):
+        return 0 * super().scores(queries, keys)
+
+
+def attending(alignment, score="dot"):
+    """The pair with weights large enough to matter."""
+    module = ScoredAlignment(build_score(score, size=N, positions=6), alignment).to(F64)
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter)
+    return module
+
+
+def inputs(lengths, queries, size=None):
+    """Queries, annotations, and the mask of sources of these lengths."""
+    size = size or max(lengths)
+    mask = torch.arange(size) < torch.tensor(lengths).unsqueeze(1)
+    batch = len(lengths)
+    return torch.randn(batch, queries, N, dtype=F64), torch.randn(batch, size, N, dtype=F64), mask
+
+
+def predicting(share, window, size):
+    """Local-p's weights over ``size`` words that score alike, where a query predicts p = size · share."""
+    logit = math.log(share / (1 - share)) if share < 1 else 99.0
+    module = attending(LocalPredictive(window=window, size=N))
+    module.alignment.w_p.data = torch.eye(N, dtype=F64)
+    module.alignment.v_p.data = torch.tensor([logit, 0, 0, 0], dtype=F64)
+    queries = torch.tensor([[[100.0, 0, 0, 0]]], dtype=F64)  # its tanh is one
+    mask = torch.ones(1, size, dtype=torch.bool)
+    return module(queries, torch.zeros(1, size, N, dtype=F64), mask)[1][0, 0]
+
+
+def test_a_monotonic_window_follows_the_target_and_stays_at_the_last_word():
+    module, (_, annotations, mask) = attending(LocalMonotonic(window=1)), inputs([5, 3, 1], 7, size=6)
+    _, weights = module(torch.zeros(3, 7, N, dtype=F64), annotations, mask)  # all scores alike
+    half, third = 1 / 2, pytest.approx(1 / 3)
+    five, three, one = weights.tolist()
+    assert five == [
+        [half, half, 0, 0, 0, 0],
+        [third, third, third, 0, 0, 0],
+        [0, third, third, third, 0, 0],
+        [0, 0, third, third, third, 0],
+        *[[0, 0, 0, half, half, 0]] * 3,
+    ]
+    assert three == [
+        [half, half, 0, 0, 0, 0],
+        [third, third, third, 0, 0, 0],
+        *[[0, half, half, 0, 0, 0]] * 5,
+    ]
+    assert one == [[1, 0, 0, 0, 0, 0]] * 7
+
+
+def test_predicted_weights_by_hand():
+    weights = predicting(0.5, window=2, size=8)  # p = 4, σ = 1
+    near, far = math.exp(-1 / 2) / 5, math.exp(-2) / 5
+    assert weights.tolist() == pytest.approx([0, far, near, 1 / 5, near, far, 0, 0], abs=1e-12)
+    assert weights.argmax() == 3
+
+
+@pytest.mark.parametrize(
+    ("share", "first", "last"),
+    [
+        (1e-9, 1, 2),  # p nearly 0: at the first word
+        (0.17, 1, 2),  # p = 1.7: centred on word 1 although 2 is nearer
+        (0.21, 1, 3),  # p = 2.1
+        (0.99, 8, 10),  # p = 9.9: centred on word 9
+        (1, 9, 10),  # p = 10: nearly, before rounding
+    ],
+)
+def test_a_predicted_window_is_centred_on_the_word_before_p(share, first, last):
+    weights = predicting(share, window=1, size=10)
+    assert (weights.nonzero().flatten() + 1).tolist() == list(range(first, last + 1))
+
+
+def test_predictions_are_shares_of_each_example_s_own_length():
+    module, (queries, annotations, _) = attending(LocalPredictive(window=2, size=N)), inputs([12, 12], 1)
+    module.alignment.v_p.data.zero_()  # p = S/2
+    module.score = ConstantScore()
+    mask = torch.arange(12) < torch.tensor([[12], [4]])
+    assert (module(queries, annotations, mask)[1][:, 0].argmax(1) + 1).tolist() == [6, 2]
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    kind=st.sampled_from(sorted(LOCAL)), score=st.sampled_from(CONTENT), window=st.integers(1, 9),
+    lengths=st.lists(st.integers(1, 8), min_size=1, max_size=3), seed=st.integers(0, 2**31),
+)  # fmt: skip
+def test_local_alignments_of_any_window_are_the_naive_ones(kind, score, window, lengths, seed):
+    torch.manual_seed(seed)
+    module, (queries, annotations, mask) = attending(LOCAL[kind](window), score), inputs(lengths, 4)
+    weights = module(queries, annotations, mask)[1]
+    expected = ATTENTIONS[f"{kind} {score}"].naive(module, queries, annotations, mask)
+    torch.testing.assert_close(weights, expected, atol=1e-10, rtol=1e-10)
+    assert ((weights > 0).sum(-1) <= 2 * window + 1).all()
+
+
+@pytest.mark.parametrize("score", CONTENT)
+@pytest.mark.parametrize("extra", [0, 3])
+@pytest.mark.parametrize(
+    "local",
+    [
+        lambda window: LocalMonotonic(window=window),
+        lambda window: LocalPredictive(window=window, size=N, gaussian=False),
+    ],
+    ids=["local-m", "local-p without the Gaussian"],
+)
+def test_a_window_as_wide_as_the_source_is_global(local, extra, score):
+    lengths = [7, 4, 1]
+    queries, annotations, mask = inputs(lengths, 9)
+    narrow, wide = attending(local(max(lengths) + extra), score), attending(GlobalAlignment(), score)
+    wide.score.load_state_dict(narrow.score.state_dict())
+    cotangents = torch.randn(3, 9, N, dtype=F64), torch.randn(3, 9, 7, dtype=F64)
+    found = []
+    for module in (narrow, wide):
+        leaves = queries.clone().requires_grad_(), annotations.clone().requires_grad_()
+        outputs = module(*leaves, mask)
+        leaves = *leaves, *module.score.parameters()
+        found.append((*outputs, *torch.autograd.grad(outputs, leaves, cotangents)))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_contexts_are_the_weighted_annotations_in_values_and_gradients(name):
+    module = ATTENTIONS[name].build(N, N).to(F64)
+    queries, annotations, mask = inputs([7, 3, 1], 5)
+    leaves = queries.requires_grad_(), annotations.requires_grad_()
+    contexts, weights = module(*leaves, mask)
+    cotangent = torch.randn_like(contexts)
+    torch.testing.assert_close(contexts, weights @ annotations, atol=1e-12, rtol=0)
+    for ours, theirs in zip(
+        torch.autograd.grad(contexts, leaves, cotangent, retain_graph=True),
+        torch.autograd.grad(weights @ annotations, leaves, cotangent),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_step_by_step_or_for_beams_is_as_all_at_once(name):
+    module = ATTENTIONS[name].build(N, N).to(F64)
+    queries, annotations, mask = inputs([6, 3], 8)
+    keys = module.score.keys(annotations)
+
+    def attend(queries, positions):
+        return module.alignment(module.score, queries, keys, annotations, mask, positions=positions)
+
+    at_once = module(queries, annotations, mask)
+    for t in range(8):
+        one = queries[:, t : t + 1]
+        beams = attend(torch.cat((one, torch.randn_like(one), one), dim=1), torch.tensor([t]))
+        for whole, part in zip(at_once, beams, strict=True):
+            torch.testing.assert_close(part[:, [0, 2]], whole[:, [t, t]], atol=1e-12, rtol=0)
+    backwards = attend(queries.flip(1), torch.arange(8).flip(0).expand(2, 8))
+    torch.testing.assert_close(backwards[1].flip(1), at_once[1], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("score", CONTENT)
+def test_after_the_gaussian_weights_are_not_renormalised(score):
+    module = attending(LocalPredictive(window=2, size=N), score)
+    queries, annotations, mask = inputs([8, 5, 1], 6)
+    sums = module(queries, annotations, mask)[1].sum(-1)
+    assert ((sums > 0) & (sums < 1)).all()
+
+
+def test_only_the_gaussian_lets_a_gradient_reach_the_predicted_position():
+    queries, annotations, mask = inputs([8, 5], 6)
+    for gaussian in (True, False):
+        module = attending(LocalPredictive(window=2, size=N, gaussian=gaussian))
+        contexts, _ = module(queries.requires_grad_(), annotations, mask)
+        contexts.square().sum().backward()
+        for weight in (module.alignment.w_p, module.alignment.v_p):
+            assert (weight.grad is not None and bool((weight.grad != 0).all())) == gaussian
+
+
+def test_the_gradient_of_the_predicted_position_is_right():
+    module, (queries, annotations, mask) = attending(LocalPredictive(window=2, size=N)), inputs([5, 3], 2)
+    keys = module.score.keys(annotations)
+
+    def contexts(w_p, v_p):
+        module.alignment.__dict__.update(w_p=w_p, v_p=v_p)  # in front of the parameters of that name
+        return module.alignment(module.score, queries, keys, annotations, mask)[0]
+
+    weights = module.alignment.w_p.detach().requires_grad_(), module.alignment.v_p.detach().requires_grad_()
+    assert torch.autograd.gradcheck(contexts, weights)
+
+
+class Produced(TorchDispatchMode):
+    """Counts the numbers that operations compute or copy: not views, and not the scatter of the weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__
+        if isinstance(out, torch.Tensor) and not func.is_view and name not in {"new_zeros", "scatter_add"}:
+            self.numbers += out.numel()
+        return out
+
+
+def cost(module, size):
+    """Floating-point operations, and numbers produced, from queries to contexts over sources of ``size`` words."""
+    queries, annotations, mask = inputs([size] * 2, 5)
+    keys = module.score.keys(annotations)  # once per source, for all queries
+    arguments = (module.score, queries, keys, annotations, mask)
+    with torch.no_grad(), FlopCounterMode(display=False) as flops:
+        module.alignment(*arguments)
+    with torch.no_grad(), Produced() as produced:
+        module.alignment(*arguments)
+    return flops.get_total_flops(), produced.numbers
+
+
+@pytest.mark.parametrize("score", CONTENT)
+@pytest.mark.parametrize("kind", sorted(LOCAL))
+def test_the_cost_of_local_attention_does_not_depend_on_the_source(kind, score):
+    module = attending(LOCAL[kind](10), score)
+    short, long = cost(module, 50), cost(module, 500)
+    assert short == long
+    assert min(short) > 0
+    everywhere = attending(GlobalAlignment(), score)
+    assert cost(everywhere, 500)[0] > 5 * cost(everywhere, 50)[0]
+    assert cost(everywhere, 500)[0] > 5 * long[0]
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_a_batch_without_any_word_has_empty_weights(name):
+    module = ATTENTIONS[name].build(N, N).to(F64)
+    contexts, weights = module(*inputs([0, 0], 3))
+    assert contexts.tolist() == torch.zeros(2, 3, N).tolist()
+    assert weights.shape == (2, 3, 0)
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_mixed_precision_keeps_weights_and_positions(name):
+    module = ATTENTIONS[name].build(N, N)
+    queries, annotations, mask = (x.float() if x.is_floating_point() else x for x in inputs([200, 100], 3))
+    annotations.requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        contexts, weights = module(queries, annotations, mask)
+    torch.testing.assert_close(weights.float(), module(queries, annotations, mask)[1], atol=0.05, rtol=0)
+    leaves = annotations, *module.parameters()
+    gradients = torch.autograd.grad(contexts.float().square().sum(), leaves)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+def test_prediction_weights_start_uniform_without_bias():
+    alignment = LocalPredictive(window=10, size=60)
+    assert {name: tuple(p.shape) for name, p in alignment.named_parameters()} == {
+        "w_p": (60, 60),
+        "v_p": (60,),
+    }
+    assert list(alignment.state_dict()) == ["w_p", "v_p"]
+    for bound in (0.1, 0.4):
+        assert all(0.85 * bound < float(p.detach().abs().max()) <= bound for p in alignment.parameters())
+        alignment.reset_parameters(0.4)
+
+
+@pytest.mark.parametrize("kind", sorted(LOCAL))
+def test_what_no_window_can_be_made_of_is_refused(kind):
+    with pytest.raises(ValueError, match="LocationScore knows no window; use it with the global alignment"):
+        attending(LOCAL[kind](2), "location")(*inputs([3], 2))
+    with pytest.raises(ValueError, match="at least 1, not 0"):
+        LOCAL[kind](0)
+
+
+def test_the_window_of_a_shared_key_is_read_once():
+    module, (queries, annotations, mask) = attending(LocalMonotonic(window=1)), inputs([6], 4)
+    same, copied = Produced(), Produced()
+    with torch.no_grad(), same:
+        module.alignment(DotScore(), queries, annotations, annotations, mask)
+    keys = annotations.clone()
+    with torch.no_grad(), copied:
+        module.alignment(DotScore(), queries, keys, annotations, mask)
+    assert copied.numbers - same.numbers == 4 * 3 * N
