@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,16 @@ def alignment_error_rate(sums: Array) -> Array:
     return 1.0 - ratio(np.stack((sums[..., 0] + sums[..., 1], sums[..., 2] + sums[..., 3]), axis=-1))
 
 
+def alignment_precision(sums: Array) -> Array:
+    """Precision |A∩P| / |A| from summed counts |A∩S|, |A∩P|, |A|, |S|: (..., 4) to (...)."""
+    return ratio(sums[..., 1:3])
+
+
+def alignment_recall(sums: Array) -> Array:
+    """Recall |A∩S| / |S| from the same: (..., 4) to (...)."""
+    return ratio(sums[..., ::3])
+
+
 def perplexity(sums: Array) -> Array:
     """exp(mean negative log-likelihood) from summed nats and tokens: (..., 2) to (...)."""
     return np.asarray(np.exp(ratio(sums)))
@@ -84,6 +95,23 @@ def _error_counts(example: Example) -> Sequence[float] | None:
 
 MEASURES: dict[str, Measure] = {
     "bleu": Measure("BLEU", "BLEU", 2, _field("bleu"), corpus_bleu, 100.0),
+    "bleu_replaced": Measure("BLEU, UNK replaced", "BLEU", 2, _field("bleu_replaced"), corpus_bleu, 100.0),
+    "bleu_tokenized": Measure(
+        "BLEU, Moses-tokenized",
+        "BLEU",
+        2,
+        _field("bleu_tokenized"),
+        partial(corpus_bleu, smooth=False),
+        100.0,
+    ),
+    "bleu_tokenized_replaced": Measure(
+        "BLEU, Moses-tokenized, UNK replaced",
+        "BLEU",
+        2,
+        _field("bleu_tokenized_replaced"),
+        partial(corpus_bleu, smooth=False),
+        100.0,
+    ),
     "bleu_known": Measure("BLEU, no UNK", "BLEU", 2, _field("bleu_known"), corpus_bleu, 100.0),
     "chrf": Measure("chrF", "chrF", 2, most=100.0),
     "nll_per_token": Measure("NLL per {token}, nats", "nats", 3, _nll, ratio),
@@ -91,6 +119,8 @@ MEASURES: dict[str, Measure] = {
     "perplexity": Measure("Perplexity per {token}", "", 2, _nll, perplexity),
     "exact_match": Measure("Exact match", "", 3, _mean("exact"), ratio, 1.0),
     "alignment_accuracy": Measure("Alignment accuracy", "", 3, _alignment("hits", "words"), ratio, 1.0),
+    "alignment_precision": Measure("Alignment precision", "", 3, _error_counts, alignment_precision, 1.0),
+    "alignment_recall": Measure("Alignment recall", "", 3, _error_counts, alignment_recall, 1.0),
     "aer": Measure("AER", "", 3, _error_counts, alignment_error_rate, 1.0),
 }
 """By name, in the order in which reports show them. ``{token}`` stands for what the run calls its token."""

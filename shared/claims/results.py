@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from shared.errors import ReplicationError
 
 @dataclass(frozen=True)
 class RunResults:
-    """One variant at one scale, all seeds.
+    """One variant at one scale, all seeds; or its ensemble, judged once, as a variant with the one seed 0.
 
     Attributes:
         folder: ``runs/<scale>/<paper>/<variant>``.
@@ -26,6 +26,8 @@ class RunResults:
         signatures: metric to the signature of its scorer.
         token: what one token is ("word", "BPE piece", …).
         not_run: why this variant was not run at this scale; then there is nothing else.
+        together: metrics of all seeds' models judged together as one; empty if they were not.
+        members: of an ensemble, the seeds of its models; it has no run records and no curves.
     """
 
     folder: Path
@@ -36,6 +38,8 @@ class RunResults:
     signatures: Mapping[str, str]
     token: str
     not_run: str | None = None
+    together: Mapping[str, float] = field(default_factory=dict)
+    members: tuple[int, ...] = ()
 
     @classmethod
     def load(cls, folder: Path) -> RunResults:
@@ -56,6 +60,18 @@ class RunResults:
             signatures=values.get("signatures", {}),
             token=values.get("token", "token"),
             not_run=values.get("not_run"),
+            together=values.get("ensemble", {}),
+        )
+
+    def as_ensemble(self) -> RunResults:
+        """The ensemble of all seeds as a variant of its own, ``<variant>-ensemble``."""
+        return replace(
+            self,
+            variant=f"{self.variant}-ensemble",
+            metrics={0: self.together},
+            mean=self.together,
+            together={},
+            members=self.seeds,
         )
 
     @property
@@ -72,7 +88,7 @@ class RunResults:
         """
         found = {}
         for seed in self.seeds:
-            path = self.folder / "evaluation" / f"seed{seed}" / "examples.jsonl.gz"
+            path = self._place("evaluation", seed) / "examples.jsonl.gz"
             if path.exists():
                 found[seed] = _read_examples(path)
         for seed, rows in found.items():
@@ -82,20 +98,23 @@ class RunResults:
     @cached_property
     def runs(self) -> dict[int, dict[str, Any]]:
         """Seed to the run record (run.json) of its training; seeds without one are left out."""
-        paths = {seed: self.folder / "train" / f"seed{seed}" / "run.json" for seed in self.seeds}
+        paths = {seed: self._place("train", seed) / "run.json" for seed in self.seeds}
         return {seed: _read_json(path) for seed, path in paths.items() if path.exists()}
 
     def curve(self, seed: int) -> Path:
         """Path of the training curve of one seed (it may not exist)."""
-        return self.folder / "train" / f"seed{seed}" / "curve.csv"
+        return self._place("train", seed) / "curve.csv"
 
     def attention(self, seed: int) -> Path:
         """Path of the attention weights kept for figures of one seed (it may not exist)."""
-        return self.folder / "evaluation" / f"seed{seed}" / "attention.npz"
+        return self._place("evaluation", seed) / "attention.npz"
+
+    def _place(self, stage: str, seed: int) -> Path:
+        return self.folder / stage / ("ensemble" if self.members else f"seed{seed}")
 
 
 def load_results(folder: Path) -> dict[str, RunResults]:
-    """Read all variants of one paper at one scale (``runs/<scale>/<paper>``), by variant name.
+    """Read all variants of one paper at one scale (``runs/<scale>/<paper>``) and their ensembles, by name.
 
     Raises:
         ReplicationError: there is none, or one cannot be read.
@@ -103,7 +122,8 @@ def load_results(folder: Path) -> dict[str, RunResults]:
     results = [RunResults.load(path.parent) for path in sorted(folder.glob("*/metrics.json"))]
     if not results:
         raise ReplicationError(f"{folder} holds no evaluated variant; run its evaluate stages first.")
-    return {result.variant: result for result in results}
+    ensembles = [result.as_ensemble() for result in results if result.together]
+    return {result.variant: result for result in (*ensembles, *results)}
 
 
 def check_paired(first: list[Example], other: list[Example], who: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,10 @@ from shared.claims.statistics import (
     Estimate,
     Statistic,
     bin_labels,
+    jointly_over_seeds,
     on_examples,
     over_seeds,
+    rank_correlation,
     resample,
     slope_over_bins,
 )
@@ -29,7 +31,7 @@ class Sample:
     """Estimates of one metric for several runs, on the same resampled examples.
 
     Attributes:
-        estimates: one per run.
+        estimates: one per run; of a rank correlation the one over all runs.
         n: test examples used, or None where the metric is one number per run.
         variance: what the draws cover: "examples+seeds", "examples", "seeds" or "none".
     """
@@ -40,28 +42,58 @@ class Sample:
 
 
 def sample(comparison: schema.Comparison, runs: Sequence[RunResults], rng: np.random.Generator) -> Sample:
-    """Estimate the comparison's metric (or its slope) for every run.
+    """Estimate the comparison's metric (or its slope) for every run, or the rank correlation over them.
 
     Raises:
         ReplicationError: examples are not the same, none is selected, or the metric is missing.
     """
-    of = measure(comparison.metric)
-    many = min(len(run.seeds) for run in runs) > 1
-    if of.statistics is None:
-        if isinstance(comparison, schema.Slope):
-            raise ReplicationError(f"'{comparison.name}': a slope needs a metric that test examples carry.")
-        values = [scalars(run, comparison.metric) for run in runs]
-        draws = [np.repeat(value[:, None], RESAMPLES, axis=1) for value in values]
-        n, variance = None, "seeds" if many else "none"
+    drawn, n = _drawn(comparison, runs, rng)
+    if isinstance(comparison, schema.RankCorrelation):
+        joint = []
+        for both in zip(*drawn, strict=True):  # both metrics of one run at a time
+            values, draws = (np.stack(arrays) for arrays in zip(*both, strict=True))
+            joint.append(jointly_over_seeds(values, draws, rng))
+        first, second = zip(*joint, strict=True)
+        sign = -1.0 if comparison.sign == "negative" else 1.0
+        estimates = [rank_correlation(first, [sign * estimate for estimate in second])]
     else:
+        estimates = [over_seeds(value, draws, rng) for value, draws in drawn[0]]
+    covered = (*(["examples"] if n is not None else []), *(["seeds"] if _several(runs) else []))
+    return Sample(estimates, n, "+".join(covered) or "none")
+
+
+def _several(runs: Sequence[RunResults]) -> bool:
+    return min(len(run.seeds) for run in runs) > 1
+
+
+def _drawn(
+    comparison: schema.Comparison, runs: Sequence[RunResults], rng: np.random.Generator
+) -> tuple[list[list[tuple[Array, Array]]], int | None]:
+    """For each metric and run the values (K,) and draws (K, R) of its seeds; how many examples they are of.
+
+    All metrics that examples carry are drawn on the same resamples; of the others each draw is the value.
+    """
+    metrics = comparison.metrics()
+    known = [name for name in metrics if measure(name).statistics is not None]
+    if isinstance(comparison, schema.Slope) and not known:
+        raise ReplicationError(f"'{comparison.name}': a slope needs a metric that test examples carry.")
+    resampled: Iterator[tuple[Array, Array]] = iter(())
+    n = None
+    if known:
         chosen = _Chosen.of(comparison, runs[0])
-        functions = [chosen.statistic(comparison, of, run, seed) for run in runs for seed in run.seeds]
-        flat_values, flat_draws = resample(functions, chosen.strata, rng)
-        ends = np.cumsum([len(run.seeds) for run in runs])[:-1]
-        values, draws = np.split(flat_values, ends), np.split(flat_draws, ends)
-        n, variance = len(chosen.indices), "examples+seeds" if many else "examples"
-    estimates = [over_seeds(value, draw, rng) for value, draw in zip(values, draws, strict=True)]
-    return Sample(estimates, n, variance)
+        of_all = [(measure(name), run) for name in known for run in runs]
+        functions = [chosen.statistic(comparison, of, run, seed) for of, run in of_all for seed in run.seeds]
+        values, draws = resample(functions, chosen.strata, rng)
+        ends = np.cumsum([len(run.seeds) for _, run in of_all])[:-1]
+        resampled = zip(np.split(values, ends), np.split(draws, ends), strict=True)
+        n = len(chosen.indices)
+    found = [[next(resampled) if name in known else _constant(run, name) for run in runs] for name in metrics]
+    return found, n
+
+
+def _constant(run: RunResults, metric: str) -> tuple[Array, Array]:
+    values = scalars(run, metric)
+    return values, np.repeat(values[:, None], RESAMPLES, axis=1)
 
 
 @dataclass(frozen=True)

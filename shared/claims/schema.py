@@ -55,6 +55,10 @@ class _Comparison(Strict):
         """The variants whose runs are needed."""
         raise NotImplementedError
 
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that are needed of every variant."""
+        return (self.metric,)
+
 
 class Difference(_Comparison):
     """The first variant's metric is greater (or less) than the second's by more than ``margin``."""
@@ -134,6 +138,39 @@ class Ladder(_Comparison):
     def compared(self) -> tuple[str, ...]:
         """All variants, lowest first."""
         return self.variants
+
+
+class RankCorrelation(_Comparison):
+    """Over ``variants``, Spearman's correlation between two metrics is greater than ``bound``.
+
+    Attributes:
+        other: the second metric.
+        sign: ``negative`` if one is to fall as the other rises; then the correlation is taken with -other.
+    """
+
+    kind: Literal["rank_correlation"]
+    variants: tuple[str, ...] = Field(min_length=4)
+    other: str
+    sign: Literal["positive", "negative"] = "positive"
+    bound: float = Field(gt=-1.0, lt=1.0)
+
+    @model_validator(mode="after")
+    def _each_once(self) -> RankCorrelation:
+        if len(set(self.variants)) < len(self.variants):
+            raise ValueError("the variants of a rank correlation must differ")
+        return self
+
+    def claimed(self) -> tuple[float, float]:
+        """(bound, ∞)."""
+        return self.bound, math.inf
+
+    def compared(self) -> tuple[str, ...]:
+        """All variants."""
+        return self.variants
+
+    def metrics(self) -> tuple[str, ...]:
+        """Both metrics."""
+        return self.metric, self.other
 
 
 class Slope(_Comparison):
@@ -226,7 +263,8 @@ class Exact(_Comparison):
 
 
 Comparison = Annotated[
-    Difference | Equal | Ratio | Threshold | Ladder | Slope | Exponent | Exact, Field(discriminator="kind")
+    Difference | Equal | Ratio | Threshold | Ladder | RankCorrelation | Slope | Exponent | Exact,
+    Field(discriminator="kind"),
 ]
 
 

@@ -123,17 +123,58 @@ def over_seeds(values: Array, draws: Array, rng: np.random.Generator) -> Estimat
         draws: (K, R) under resampling of examples.
         rng: source of the t-distributed deviations.
     """
-    seeds, mean = len(values), float(values.mean())
+    seeds = len(values)
     if seeds == 1:
-        return Estimate(mean, draws[0])
+        return Estimate(float(values[0]), draws[0])
+    standard_error = values.std(ddof=1) / np.sqrt(seeds)
+    by_seeds = standard_error * rng.standard_t(seeds - 1, size=draws.shape[1])
+    return _widened(values, draws, by_seeds)
+
+
+def jointly_over_seeds(values: Array, draws: Array, rng: np.random.Generator) -> list[Estimate]:
+    """As :func:`over_seeds` for measures of the same seeds: what varies together stays together.
+
+    The deviations by seeds are drawn from the multivariate t distribution with the seeds' own covariance: each
+    seed's deviations from the mean, of all measures alike, are taken times one normal number.
+
+    Args:
+        values: (J, K) of J measures.
+        draws: (J, K, R).
+        rng: source of the deviations.
+    """
+    seeds, resamples = draws.shape[1:]
+    if seeds == 1:
+        return [Estimate(float(value[0]), drawn[0]) for value, drawn in zip(values, draws, strict=True)]
+    scale = np.sqrt(seeds * rng.chisquare(seeds - 1, size=resamples))
+    by_seeds = (values - values.mean(axis=1, keepdims=True)) @ rng.standard_normal((seeds, resamples)) / scale
+    return [_widened(*measured) for measured in zip(values, draws, by_seeds, strict=True)]
+
+
+def _widened(values: Array, draws: Array, by_seeds: Array) -> Estimate:
+    """Mean over seeds (K,), its draws that of (K, R) without its share of chance, moved by ``by_seeds`` (R,)."""
+    mean = float(values.mean())
     deviations = draws - draws.mean(axis=1, keepdims=True)
     by_examples = deviations.mean(axis=0)
-    by_chance = deviations.var(axis=0, ddof=1).mean() / seeds
+    by_chance = deviations.var(axis=0, ddof=1).mean() / len(values)
     variance = by_examples.var()
     kept = np.sqrt(max(0.0, 1.0 - by_chance / variance)) if variance > 0.0 else 0.0
-    standard_error = values.std(ddof=1) / np.sqrt(seeds)
-    by_seeds = standard_error * rng.standard_t(seeds - 1, size=by_examples.shape)
     return Estimate(mean, mean + kept * by_examples + by_seeds)
+
+
+def rank_correlation(first: Sequence[Estimate], second: Sequence[Estimate]) -> Estimate:
+    """Spearman's correlation of two measures over the V things measured (Spearman 1904); ties share their ranks.
+
+    Noise lowers a correlation, and the draws have that of the values on top of their own: they are moved to lie
+    about the value again. The value itself stays too low, so the interval is one of what was measured and errs
+    downwards where the things lie close together. All is NaN where a measure has the same value everywhere.
+    """
+    measured = (np.array([np.append(e.draws, e.value) for e in estimates]) for estimates in (first, second))
+    ranks = [stats.rankdata(values, axis=0) for values in measured]  # (V, R + 1) each
+    a, b = (rank - rank.mean(axis=0) for rank in ranks)
+    with np.errstate(invalid="ignore"):
+        found = (a * b).sum(axis=0) / np.sqrt((a**2).sum(axis=0) * (b**2).sum(axis=0))
+    value = float(found[-1])
+    return Estimate(value, np.clip(found[:-1] + value - np.median(found[:-1]), -1.0, 1.0))
 
 
 def on_examples(statistics: Array, corpus: Callable[[Array], Array]) -> Statistic:

@@ -229,4 +229,5 @@ def _unit(comparison: schema.Comparison) -> str:
     unit = measure(comparison.metric).unit
     if isinstance(comparison, schema.Slope):
         return f"{unit} per {comparison.per}".strip()
-    return "" if isinstance(comparison, schema.Ratio | schema.Exponent) else unit
+    without = schema.Ratio | schema.Exponent | schema.RankCorrelation
+    return "" if isinstance(comparison, without) else unit

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from shared.config import Strict
@@ -26,6 +26,7 @@ from shared.data.tokenizers import (
     train_tokenizers,
 )
 from shared.errors import ReplicationError
+from shared.metrics.word_aligner import WordAligner
 
 
 class CorpusConfig(Strict):
@@ -41,6 +42,13 @@ class CorpusConfig(Strict):
         default=9.0, gt=1, description="training pairs of more unequal length are dropped"
     )
     train_pairs: int | None = Field(default=None, ge=1, description="use only so many training pairs")
+    dictionary: bool = Field(default=False, description="learn one, to replace unknown words by")
+
+    @model_validator(mode="after")
+    def _words_to_look_up(self) -> CorpusConfig:
+        if self.dictionary and self.tokenizer.kind != "words":
+            raise ValueError("a dictionary is of words, and this tokenizer's are pieces; leave it out")
+        return self
 
 
 @dataclass(frozen=True)
@@ -197,6 +205,11 @@ class PreparedText:
         """The source and target text of a test split."""
         return _read_lines(self.folder / name / "source.txt"), _read_lines(self.folder / name / "target.txt")
 
+    def dictionary(self) -> dict[str, str]:
+        """Translations of single source words, in the vocabulary or not; none if the corpus does not ask for them."""
+        path = self.folder / "dictionary.json"
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
     def alignments(self, name: str) -> list[str] | None:
         """Gold word alignments of a test split, one ``s-t …`` line per pair, or None if there are none."""
         path = self.folder / name / "align.txt"
@@ -238,6 +251,10 @@ def prepare_parallel(config: CorpusConfig, dataset: Path, out: Path) -> dict[str
                 _write_lines(out / split / f"{side}.txt", column)
             if (dataset / f"{split}.align").exists():
                 _write_lines(out / split / "align.txt", [line.alignment for line in lines])
+    if config.dictionary:
+        words = _dictionary(pairs["train"], tokenizers)
+        summary["dictionary"] = len(words)
+        (out / "dictionary.json").write_text(json.dumps(words, ensure_ascii=False), encoding="utf-8")
     (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
     return summary
 
@@ -276,6 +293,13 @@ def _filter(pairs: Sequence[Pair], config: CorpusConfig) -> list[Pair]:
     if not kept:
         raise ReplicationError(f"no training pair of {config.dataset} is left; raise max_words or max_ratio.")
     return kept[: config.train_pairs]
+
+
+def _dictionary(pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer]) -> dict[str, str]:
+    """Each source word's translation by IBM Model 1, where the training text shows a clear one."""
+    source, target = tokenizers
+    aligner = WordAligner.train([(source.split(pair.source), target.split(pair.target)) for pair in pairs])
+    return aligner.translations(threshold=0.1, count=2)
 
 
 def _encode(pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer]) -> ParallelText:

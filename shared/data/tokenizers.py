@@ -40,6 +40,10 @@ class Tokenizer(Protocol):
         """A readable string per symbol."""
         ...
 
+    def split(self, line: str) -> list[str]:
+        """The words of a line as they stand there, known or not; :meth:`words` counts them."""
+        ...
+
     def words(self, symbols: Sequence[int]) -> list[int]:
         """The index of the word that each symbol is part of."""
         ...
@@ -87,6 +91,10 @@ class WordVocabulary:
     def pieces(self, symbols: Sequence[int]) -> list[str]:
         """The words themselves."""
         return [self._strings[symbol] for symbol in symbols]
+
+    def split(self, line: str) -> list[str]:
+        """The words of a line, one for each symbol of :meth:`encode`."""
+        return self._split(line)
 
     def words(self, symbols: Sequence[int]) -> list[int]:
         """Every symbol is a word of its own."""
@@ -147,6 +155,10 @@ class SentencePieceTokenizer:
     def pieces(self, symbols: Sequence[int]) -> list[str]:
         """Piece strings; ``▁`` marks the beginning of a word."""
         return [str(self._processor.id_to_piece(int(symbol))) for symbol in symbols]
+
+    def split(self, line: str) -> list[str]:
+        """What stands between spaces."""
+        return line.split()
 
     def words(self, symbols: Sequence[int]) -> list[int]:
         """A piece that begins with ``▁`` begins a word."""

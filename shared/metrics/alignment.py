@@ -21,7 +21,8 @@ from shared.errors import ReplicationError
 
 Links = NDArray[np.int64]
 _PHARAOH = re.compile(r"(\d+)([-?p])(\d+)")
-_NAACL = re.compile(r"\s*(\S+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.]+)?\s*")
+_NAACL = re.compile(r"\s*(\S+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.]\S*)?\s*")
+_ZEROS = re.compile(r"^\s*0+(?=\d)")
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,15 @@ def parse_pharaoh(line: str, *, first: int = 0) -> GoldAlignment:
     return GoldAlignment.of(links["-"], links["?"] + links["p"])
 
 
-def parse_naacl(lines: Iterable[str]) -> dict[str, GoldAlignment]:
+def parse_naacl(lines: Iterable[str], *, first: int = 1) -> dict[str, GoldAlignment]:
     """Read the format of Och & Ney and of the NAACL 2003 shared task (Mihalcea & Pedersen 2003).
 
-    Each line holds a sentence number, a source and a target position, both from 1, optionally S or P (sure if
-    neither) and a confidence, which is not used. Links to position 0, the empty word, are dropped.
+    Each line holds a sentence number, a source and a target position, optionally S or P (sure if neither) and
+    a confidence, which is not used. Links to a position before the first, the empty word, are dropped.
+
+    Args:
+        lines: of the file.
+        first: what the file calls the first word, 0 or 1.
 
     Returns:
         Gold links by sentence number.
@@ -93,7 +98,7 @@ def parse_naacl(lines: Iterable[str]) -> dict[str, GoldAlignment]:
         match = _NAACL.fullmatch(line)
         if match is None:
             raise ReplicationError(f"Line {number} of the alignments is not 'sentence source target [S|P]'.")
-        source, target = int(match[2]) - 1, int(match[3]) - 1
+        source, target = int(match[2]) - first, int(match[3]) - first
         links = (possible if match[4] == "P" else sure)[match[1]]
         if min(source, target) >= 0:
             links.append((source, target))
@@ -125,7 +130,7 @@ def hard_alignment(
     method: Literal["argmax", "intersection", "threshold"] = "argmax",
     threshold: float = 0.5,
 ) -> Links:
-    """Links from attention weights.
+    """Links from attention weights. A target word that attends nowhere, a row of zeros, gets none.
 
     Args:
         weights: (T, S).
@@ -138,15 +143,15 @@ def hard_alignment(
         ValueError: no such method.
     """
     weights = np.asarray(weights)
-    rows = np.arange(len(weights))
-    best = weights.argmax(axis=1)
+    rows = np.flatnonzero(np.any(weights > 0, axis=1))
+    best = weights[rows].argmax(axis=1)
     if method == "threshold":
         target, source = np.nonzero(weights >= threshold)
     elif method == "argmax":
         target, source = rows, best
     elif method == "intersection":
-        target = rows[weights.argmax(axis=0)[best] == rows]
-        source = best[target]
+        mutual = weights.argmax(axis=0)[best] == rows
+        target, source = rows[mutual], best[mutual]
     else:
         raise ValueError(f"no method {method!r}")
     return np.stack((source, target), axis=1).astype(np.int64)
@@ -173,8 +178,57 @@ def agreement(counts: ArrayLike) -> Agreement:
         return Agreement(float(in_possible / links), float(in_sure / sure), float(error_rate))
 
 
+def alignment_error_rate(
+    hypothesis: Iterable[str],
+    gold: Iterable[str],
+    *,
+    format: Literal["pharaoh", "naacl"] = "pharaoh",
+    possible: Iterable[str] = (),
+    first: int | None = None,
+    first_gold: int | None = None,
+    reverse: bool = False,
+) -> Agreement:
+    """How well the links of one alignment file agree with a gold one, over all sentences (Och & Ney 2003).
+
+    Every link of the hypothesis counts once, whatever it is labelled; sure gold links are possible ones too. In
+    the NAACL format a sentence that the hypothesis lacks has no links, and one that the gold file lacks is not
+    scored.
+
+    Args:
+        hypothesis: lines of the file to be scored.
+        gold: lines of the gold file.
+        format: of all files: ``pharaoh``, see :func:`parse_pharaoh`, or ``naacl``, see :func:`parse_naacl`.
+        possible: lines of a second gold file, if the possible links stand in one of their own.
+        first: what the hypothesis calls the first word; 0 in Pharaoh files and 1 in NAACL ones if not given.
+        first_gold: likewise in the gold files; if not given, as in the hypothesis.
+        reverse: whether the hypothesis gives the target position first.
+
+    Raises:
+        ReplicationError: a line cannot be read, or Pharaoh files have different numbers of lines.
+    """
+    first = (1 if format == "naacl" else 0) if first is None else first
+    first_gold = first if first_gold is None else first_gold
+    read = _read_naacl if format == "naacl" else _read_pharaoh
+    found, sure = read(hypothesis, first), read(gold, first_gold)
+    other = read(possible, first_gold)
+    if format == "pharaoh" and (len(found) != len(sure) or (other and len(other) != len(sure))):
+        raise ReplicationError(
+            f"The alignment files have {len(found)} lines against {len(sure)} gold ones; Pharaoh files need one line "
+            "per sentence, empty where there is no link."
+        )
+    nothing = GoldAlignment.of(())
+    counts = np.zeros(4, dtype=np.int64)
+    for sentence in sure.keys() | other.keys():
+        links = found.get(sentence, nothing).possible
+        also = other.get(sentence, nothing).possible
+        known = sure.get(sentence, nothing)
+        truth = GoldAlignment(known.sure, np.concatenate((known.possible, also)))
+        counts += agreement_counts(links[:, ::-1] if reverse else links, truth)
+    return agreement(counts)
+
+
 def alignment_offsets(weights: ArrayLike, gold: GoldAlignment) -> NDArray[np.int64]:
-    """How far attention is off, for every target word that has a gold link, sure or possible: (W,).
+    """How far attention is off, for every target word that has a gold link, sure or possible, and attends: (W,).
 
     The offset is the source position with the highest weight, the first of equals, minus the gold position
     nearest to it, the lower of two equally near: 0 is a hit, and alignment accuracy is the share of zeros. A
@@ -185,6 +239,8 @@ def alignment_offsets(weights: ArrayLike, gold: GoldAlignment) -> NDArray[np.int
     """
     weights = np.asarray(weights)
     source, target = _inside(gold, weights)
+    attends = np.any(weights[target] > 0, axis=1)
+    source, target = source[attends], target[attends]
     offsets: NDArray[np.int64] = weights.argmax(axis=1)[target] - source  # of every link
     nearest_first = np.lexsort((source, np.abs(offsets), target))
     _, first = np.unique(target[nearest_first], return_index=True)
@@ -205,21 +261,37 @@ def attention_correctness(weights: ArrayLike, gold: GoldAlignment) -> NDArray[np
     return mass
 
 
-def alignment_statistics(weights: ArrayLike, gold: GoldAlignment) -> dict[str, Any]:
+def alignment_statistics(
+    weights: ArrayLike, gold: GoldAlignment, *, method: Literal["argmax", "threshold"] = "argmax"
+) -> dict[str, Any]:
     """The additive statistics of one example, ready for JSON.
+
+    Args:
+        weights: (T, S); of an aligner 1 where there is a link and else 0.
+        gold: its gold links.
+        method: how links are made of weights, see :func:`hard_alignment`; for an aligner's ``threshold``.
 
     Returns:
         ``hits`` and ``words``, whose ratio of sums is alignment accuracy; ``offsets``, a histogram keyed by
-        strings; ``aer``, the :func:`agreement_counts` of the argmax links.
+        strings; ``aer``, the :func:`agreement_counts` of the links. A word that attends nowhere is no hit.
     """
     offsets = alignment_offsets(weights, gold)
     values, counts = np.unique(offsets, return_counts=True)
     return {
         "hits": int((offsets == 0).sum()),
-        "words": len(offsets),
+        "words": len(np.unique(gold.possible[:, 1])),
         "offsets": {str(value): count for value, count in zip(values.tolist(), counts.tolist(), strict=True)},
-        "aer": agreement_counts(hard_alignment(weights), gold).tolist(),
+        "aer": agreement_counts(hard_alignment(weights, method=method), gold).tolist(),
     }
+
+
+def _read_pharaoh(lines: Iterable[str], first: int) -> dict[str, GoldAlignment]:
+    return {str(number): parse_pharaoh(line, first=first) for number, line in enumerate(lines)}
+
+
+def _read_naacl(lines: Iterable[str], first: int) -> dict[str, GoldAlignment]:
+    """By sentence number without leading zeros, as some files write 7 and others 0007."""
+    return parse_naacl((_ZEROS.sub("", line) for line in lines if line.strip()), first=first)
 
 
 def _membership(words: ArrayLike) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +30,31 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenise: Toke
     metric = _bleu_metric(tokenise)
     value = metric.corpus_score(hypotheses, [references]).score
     return Score(value, str(metric.get_signature()))
+
+
+def moses_tokenised(lines: Sequence[str], language: str) -> list[str]:
+    """Text cut into words as Moses' tokenizer.perl does, by sacremoses; the mark of an unknown word stays whole.
+
+    Args:
+        lines: running text.
+        language: two-letter code, for abbreviations and apostrophes.
+    """
+    from sacremoses import MosesTokenizer
+
+    tokenizer, protected = MosesTokenizer(language), ["<unk>"]
+    return [
+        tokenizer.tokenize(line, return_str=True, escape=False, protected_patterns=protected)
+        for line in lines
+    ]
+
+
+def bleu_moses(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
+    """The "tokenized BLEU" of multi-bleu.perl: of Moses' words, case kept, 0 if an order has no match."""
+    metric = _bleu_metric("none", smooth="none")
+    pair = moses_tokenised(hypotheses, language), moses_tokenised(references, language)
+    value = metric.corpus_score(pair[0], [pair[1]]).score
+    words = f"tok:moses-{language}-sacremoses{version('sacremoses')}"
+    return Score(value, str(metric.get_signature()).replace("tok:none", words))
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
@@ -56,20 +82,23 @@ def bleu_statistics(
     return np.array(rows, dtype=np.int64).reshape(-1, 10)
 
 
-def corpus_bleu(sums: ArrayLike) -> NDArray[np.float64]:
-    """BLEU of summed :func:`bleu_statistics`, equal to sacreBLEU's with exponential smoothing.
+def corpus_bleu(sums: ArrayLike, *, smooth: bool = True) -> NDArray[np.float64]:
+    """BLEU of summed :func:`bleu_statistics`, equal to sacreBLEU's with exponential smoothing or none.
 
-    Each order in turn that has no match counts as half, a quarter, an eighth … of a match.
+    Smoothed, each order in turn that has no match counts as half, a quarter, an eighth … of a match; otherwise
+    BLEU is 0 then, as multi-bleu.perl has it.
 
     Args:
         sums: (…, 10).
+        smooth: whether to smooth.
 
     Returns:
         (…) from 0 to 100; 0 where no word matches or no hypothesis has four tokens.
     """
     sums = np.asarray(sums, dtype=np.float64)
     hypothesis, reference, matches, totals = sums[..., 0], sums[..., 1], sums[..., 2:6], sums[..., 6:]
-    defined = (matches[..., 0] > 0) & (totals[..., 3] > 0)
+    needed = matches[..., :1] if smooth else matches
+    defined = (needed > 0).all(axis=-1) & (totals[..., 3] > 0)
     smoothed = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=-1))
     log_precision = np.log(smoothed / np.maximum(totals, 1)).mean(axis=-1)
     log_brevity = np.minimum(0, 1 - reference / np.maximum(hypothesis, 1))
@@ -106,7 +135,8 @@ def perplexity(nll: ArrayLike, tokens: ArrayLike) -> float:
     return float(np.exp(np.sum(nll) / np.sum(tokens)))
 
 
-def _bleu_metric(tokenise: Tokenisation, *, effective_order: bool = False) -> Any:
+def _bleu_metric(tokenise: Tokenisation, *, smooth: str = "exp", effective_order: bool = False) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
-    return BLEU(tokenize=tokenise, effective_order=effective_order, force=tokenise == "none")
+    # "force" keeps it from remarking that words look tokenised: those of a word vocabulary are.
+    return BLEU(tokenize=tokenise, smooth_method=smooth, effective_order=effective_order, force=True)

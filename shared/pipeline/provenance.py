@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from shared.pipeline.code import training_code
+
 PACKAGES = ("torch", "lightning", "numpy", "sacrebleu", "sentencepiece")
 
 
@@ -27,19 +29,10 @@ def sha256_of(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def training_code(paper: str) -> list[Path]:
-    """The sources that a paper's trained weights depend on; ``dvc.yaml`` names the same."""
-    shared = ("attention", "layers", "data/batching.py", "data/parallel.py", "training")
-    own = ("model.py", "replication.py")
-    return [Path("replications") / paper / name for name in own] + [Path("shared") / name for name in shared]
-
-
 def fingerprint(parameters: Any, data: Path, paper: str) -> str:
     """What a checkpoint belongs to: a run's parameters, its prepared data and the code that trains it."""
-    text = json.dumps(parameters, sort_keys=True)
-    return hashlib.sha256(
-        f"{text}\n{sha256_of([data])}\n{sha256_of(training_code(paper))}".encode()
-    ).hexdigest()
+    text = json.dumps([parameters, training_code(paper)], sort_keys=True)
+    return hashlib.sha256(f"{text}\n{sha256_of([data])}".encode()).hexdigest()
 
 
 def environment() -> dict[str, Any]:

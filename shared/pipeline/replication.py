@@ -26,6 +26,10 @@ class Replication(Protocol):
         """Refuse a ``model`` section that is wrong, before any long work."""
         ...
 
+    def cannot_run(self, config: RunConfig) -> str | None:
+        """Why this machine cannot run the variant, as where a package does not exist for it; None if it can."""
+        ...
+
     def rehearse(self, config: RunConfig) -> tuple[int, float]:
         """Build the model and make real updates on random data: its parameters, and seconds per update here."""
         ...
@@ -40,12 +44,17 @@ class Replication(Protocol):
         """Train one seed in ``folder``; returns what training measured and the number of parameters."""
         ...
 
-    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Path, out: Path) -> Mapping[str, float]:
-        """Judge one trained seed, write ``examples.jsonl.gz`` and ``attention.npz`` into ``out``; returns metrics."""
+    def evaluate(
+        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """Judge one trained seed, or several together as an ensemble, by their folders.
+
+        Writes ``examples.jsonl.gz`` and ``attention.npz`` into ``out``; returns metrics.
+        """
         ...
 
     def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
-        """Draw the paper's own figures into ``folder``."""
+        """Draw the figures of the report into ``folder``."""
         ...
 
     def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:

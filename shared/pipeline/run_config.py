@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from shared.config import Strict
 from shared.data.parallel import CorpusConfig
@@ -26,6 +26,9 @@ class DecodingConfig(Strict):
     no_unknown: bool = Field(
         default=False, description="also translate with UNK forbidden, for the no-UNK column"
     )
+    replace_unknown: bool = Field(
+        default=False, description="also put translations of the words most attended to in the place of UNK"
+    )
 
 
 class EvaluationConfig(Strict):
@@ -33,7 +36,11 @@ class EvaluationConfig(Strict):
 
     checkpoint: Literal["best", "last"] = "best"
     bleu: Literal["13a", "none"] = Field(default="13a", description="sacreBLEU's tokenisation")
+    moses: str | None = Field(
+        default=None, pattern="^[a-z]{2}$", description="also BLEU of Moses' words, of this target language"
+    )
     heatmaps: int = Field(default=4, ge=0, description="test sentences whose attention is kept for figures")
+    ensemble: bool = Field(default=False, description="also judge the models of all seeds together as one")
 
 
 class RunConfig(Strict):
@@ -46,3 +53,17 @@ class RunConfig(Strict):
     decoding: DecodingConfig
     evaluation: EvaluationConfig = EvaluationConfig()
     seeds: list[int] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _several_for_an_ensemble(self) -> RunConfig:
+        if self.evaluation.ensemble and len(self.seeds) < 2:
+            raise ValueError("evaluation.ensemble needs at least two seeds")
+        return self
+
+    @model_validator(mode="after")
+    def _unknown_words_to_replace(self) -> RunConfig:
+        if self.decoding.replace_unknown and self.corpus.tokenizer.kind != "words":
+            raise ValueError(
+                "decoding.replace_unknown needs a tokenizer of kind 'words'; pieces know every word"
+            )
+        return self

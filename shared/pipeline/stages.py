@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shared.errors import ReplicationError
+from shared.pipeline.code import evaluation_code, training_code
 from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.replication import large_imports, load_replication
 
@@ -55,21 +56,30 @@ def prepare_stage(name: str, scale: str) -> None:
     )
 
 
+def code_stage(paper: str, scale: str) -> None:
+    """Write down which code the paper's training and evaluation depend on, for DVC to compare."""
+    folder = run_folder(paper, scale) / "code"
+    write_json(folder / "training.json", training_code(paper))
+    write_json(folder / "evaluation.json", evaluation_code(paper))
+
+
 def train_stage(name: str, scale: str) -> None:
     """Train every seed of ``<paper>.<variant>``; a killed run is continued, a finished one is left alone."""
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
     folder = run_folder(paper, scale) / variant / "train"
-    if settings.not_run(variant):
-        _drop_other_seeds(folder, ())
-        write_json(folder / "not_run.json", {"not_run": settings.not_run(variant)})
-        write_curve(folder)
+    if reason := settings.not_run(variant):
+        _leave_out(folder, reason)
         return
     with large_imports():
         config, replication = settings.run(variant), load_replication(paper)
         import torch
 
         from shared.pipeline import provenance
+
+    if reason := replication.cannot_run(config):
+        _leave_out(folder, reason)
+        return
 
     prepared = _prepared(paper, scale, config)
     torch.set_num_threads(load_params().threads)
@@ -97,7 +107,7 @@ def train_stage(name: str, scale: str) -> None:
 
 
 def evaluate_stage(name: str, scale: str) -> None:
-    """Judge every trained seed of ``<paper>.<variant>`` and write its ``metrics.json``."""
+    """Judge every trained seed of ``<paper>.<variant>``, and their ensemble if asked; write its ``metrics.json``."""
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
     folder = run_folder(paper, scale) / variant
@@ -105,27 +115,35 @@ def evaluate_stage(name: str, scale: str) -> None:
     out = folder / "evaluation"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    if settings.not_run(variant):
-        write_json(folder / "metrics.json", head | {"not_run": settings.not_run(variant)})
+    if reason := settings.not_run(variant):
+        write_json(folder / "metrics.json", head | {"not_run": reason})
         return
     with large_imports():
         config, replication = settings.run(variant), load_replication(paper)
         import torch
 
+    if reason := replication.cannot_run(config):
+        write_json(folder / "metrics.json", head | {"not_run": reason})
+        return
+
     prepared = _prepared(paper, scale, config)
     torch.set_num_threads(load_params().threads)
-    seeds = {}
-    for seed in config.seeds:
-        trained = folder / "train" / f"seed{seed}"
-        print(f"{name} seed {seed}: evaluating", flush=True)
-        metrics = replication.evaluate(config, prepared=prepared, trained=trained, out=out / f"seed{seed}")
-        seeds[str(seed)] = {key: round(value, 6) for key, value in metrics.items()}
+
+    def judge(label: str, *members: int) -> dict[str, float]:
+        print(f"{name} {label}: evaluating", flush=True)
+        trained = [folder / "train" / f"seed{seed}" for seed in members]
+        place = out / label.replace(" ", "")
+        metrics = replication.evaluate(config, prepared=prepared, trained=trained, out=place)
+        return {key: round(value, 6) for key, value in metrics.items()}
+
+    seeds = {str(seed): judge(f"seed {seed}", seed) for seed in config.seeds}
+    together = {"ensemble": judge("ensemble", *config.seeds)} if config.evaluation.ensemble else {}
     mean = {
         key: round(float(np.mean([run[key] for run in seeds.values()])), 6)
         for key in seeds[str(config.seeds[0])]
     }
     descriptions = replication.descriptions(config, prepared)
-    write_json(folder / "metrics.json", head | {"seeds": seeds, "mean": mean, **descriptions})
+    write_json(folder / "metrics.json", head | {"seeds": seeds, "mean": mean} | together | dict(descriptions))
 
 
 def rehearse_stage(name: str, scale: str) -> None:
@@ -155,7 +173,7 @@ def report_stage(paper: str, scale: str) -> None:
         Path("reports") / scale / paper,
         scale=scale,
         deviations=ScaleFile(paper, scale).deviations,
-        extra_figures=load_replication(paper).figures,
+        draw=load_replication(paper).figures,
     )
     for decision in decisions:
         print(f"{decision.claim.id}: {decision.verdict}")
@@ -219,6 +237,13 @@ def _finished(seed_folder: Path, fingerprint: str) -> bool:
         return False
     there = all((seed_folder / "checkpoints" / f"{name}.ckpt").exists() for name in ("best", "last"))
     return there and record.get("fingerprint") == fingerprint
+
+
+def _leave_out(folder: Path, reason: str) -> None:
+    """Leave the reason instead of trained seeds."""
+    _drop_other_seeds(folder, ())
+    write_json(folder / "not_run.json", {"not_run": reason})
+    write_curve(folder)
 
 
 def _drop_other_seeds(folder: Path, seeds: Sequence[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -18,6 +18,7 @@ from shared.config import Strict, build
 from shared.data.batching import endless_batches, epoch_batches
 from shared.data.parallel import Batch, CorpusConfig, ParallelText, PreparedText, Sequences, prepare_parallel
 from shared.data.tokenizers import EOS
+from shared.decoding.ensemble import Ensemble
 from shared.pipeline.replication import large_imports
 from shared.pipeline.run_config import RunConfig
 from shared.pipeline.translation_evaluation import evaluate_translation, signatures
@@ -38,11 +39,16 @@ class Translation(Generic[ModelConfigT]):
             ``model(source, source_mask, target) -> (logits, attention)``, has ``start(source, source_mask)`` and is
             an :class:`shared.decoding.protocol.IncrementalDecoder`.
         heatmaps: variants whose attention the report draws, with the captions.
+        comparisons: captions, with the variants whose attention on one test sentence is drawn side by side.
+        panels: titles, with the variants of one task, at most seven, that share a figure of lines; a task that
+            none is of is shown whole.
     """
 
     model_config: type[ModelConfigT]
     build_model: Callable[[ModelConfigT, int, int], nn.Module]
     heatmaps: Mapping[str, str]
+    comparisons: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode."""
@@ -51,6 +57,10 @@ class Translation(Generic[ModelConfigT]):
     def check(self, config: RunConfig) -> None:
         """Refuse a model section that does not fit ``model_config``."""
         self._sizes(config)
+
+    def cannot_run(self, config: RunConfig) -> str | None:
+        """Networks run everywhere."""
+        return None
 
     def rehearse(self, config: RunConfig) -> tuple[int, float]:
         """Two real updates on random symbols, as many as a full batch has; the second is timed."""
@@ -103,24 +113,30 @@ class Translation(Generic[ModelConfigT]):
         )  # fmt: skip
         return record, sum(parameter.numel() for parameter in model.parameters())
 
-    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Path, out: Path) -> Mapping[str, float]:
-        """Translate and score the test splits with one trained seed."""
+    def evaluate(
+        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """Translate and score the test splits with one trained seed, or with the ensemble of several."""
         text = PreparedText.load(prepared)
-        model = self.model(config, text)
-        load_weights(model, trained / "checkpoints" / f"{config.evaluation.checkpoint}.ckpt")
+        models = [self.model(config, text) for _ in trained]
+        for model, folder in zip(models, trained, strict=True):
+            load_weights(model, folder / "checkpoints" / f"{config.evaluation.checkpoint}.ckpt")
+        judged = models[0] if len(models) == 1 else Ensemble(models)
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        return evaluate_translation(model.to(device).eval(), text, config, out)
+        return evaluate_translation(judged.to(device).eval(), text, config, out)
 
     def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
-        """BLEU by source length, attention offsets and heatmaps."""
+        """BLEU by source length, attention offsets, heatmaps and learning curves."""
         from shared.reports.translation import translation_figures  # matplotlib, which only reports need
 
-        return translation_figures(results, folder, heatmaps=self.heatmaps)
+        return translation_figures(
+            results, folder, heatmaps=self.heatmaps, comparisons=self.comparisons, chosen=self.panels
+        )
 
     def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
         """Signatures and the token's name."""
         return {
-            "signatures": signatures(config.evaluation.bleu),
+            "signatures": signatures(config.evaluation),
             "token": PreparedText.load(prepared).target.unit,
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,31 @@ from shared.data.parallel import ParallelText, PreparedText
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, UNK
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
+from shared.errors import ReplicationError
 from shared.metrics.alignment import agreement, alignment_statistics, merge_pieces, parse_pharaoh
-from shared.metrics.translation import Tokenisation, bleu, bleu_statistics, chrf, perplexity
-from shared.pipeline.run_config import DecodingConfig, RunConfig
+from shared.metrics.translation import (
+    Tokenisation,
+    bleu,
+    bleu_moses,
+    bleu_statistics,
+    chrf,
+    corpus_bleu,
+    moses_tokenised,
+    perplexity,
+)
+from shared.pipeline.run_config import DecodingConfig, EvaluationConfig, RunConfig
 from shared.training.loss import token_nll
 
 Example = dict[str, Any]
 Weights = NDArray[np.float32]
 
 
-def signatures(tokenise: Tokenisation) -> dict[str, str]:
+def signatures(evaluation: EvaluationConfig) -> dict[str, str]:
     """The sacreBLEU signatures that this module's scores are made under."""
-    return {"bleu": bleu(["a"], ["a"], tokenise=tokenise).signature, "chrf": chrf(["a"], ["a"]).signature}
+    found = {"bleu": bleu(["a"], ["a"], tokenise=evaluation.bleu), "chrf": chrf(["a"], ["a"])}
+    if evaluation.moses:
+        found["bleu_tokenized"] = bleu_moses(["a"], ["a"], evaluation.moses)
+    return {name: score.signature for name, score in found.items()}
 
 
 def evaluate_translation(model: Any, text: PreparedText, config: RunConfig, out: Path) -> dict[str, float]:
@@ -49,11 +62,14 @@ def evaluate_translation(model: Any, text: PreparedText, config: RunConfig, out:
         metrics |= {prefix + name: value for name, value in _summary(records, config.evaluation.bleu).items()}
         if number == 0 and weights:
             _save_heatmaps(out / "attention.npz", text, split, weights, config.evaluation.heatmaps)
-    with gzip.GzipFile(
-        out / "examples.jsonl.gz", "wb", mtime=0
-    ) as file:  # no time in it: same results, same bytes
-        file.write("".join(json.dumps(example, ensure_ascii=False) + "\n" for example in examples).encode())
+    write_examples(out, examples)
     return metrics
+
+
+def write_examples(out: Path, examples: Sequence[Example]) -> None:
+    """Write ``examples.jsonl.gz`` into ``out``; with no time in it, so that same results are same bytes."""
+    with gzip.GzipFile(out / "examples.jsonl.gz", "wb", mtime=0) as file:
+        file.write("".join(json.dumps(example, ensure_ascii=False) + "\n" for example in examples).encode())
 
 
 def _judge_split(
@@ -61,14 +77,20 @@ def _judge_split(
 ) -> tuple[list[Example], list[Weights]]:
     encoded, (sources, references), gold = text.split(split), text.lines(split), text.alignments(split)
     nll, weights = _teacher_forced(model, encoded, config.decoding.batch)
-    hypotheses = _translate(model, text, encoded, config.decoding)
-    known = (
-        _translate(model, text, encoded, config.decoding, forbid=(UNK,))
-        if config.decoding.no_unknown
-        else None
-    )
+    replace = config.decoding.replace_unknown
+    if replace and not weights:
+        raise ReplicationError(
+            "decoding.replace_unknown needs a model with attention; leave it out for this one."
+        )
+    symbols, attention = _search(model, encoded, config.decoding, attention=replace)
+    hypotheses = text.target.decode(symbols)
     statistics = bleu_statistics(hypotheses, references, tokenise=config.evaluation.bleu)
-    known_statistics = bleu_statistics(known, references, tokenise=config.evaluation.bleu) if known else None
+    others = {}
+    if config.decoding.no_unknown:
+        others["known"] = text.target.decode(_search(model, encoded, config.decoding, forbid=(UNK,))[0])
+    if replace:
+        others["replaced"] = _replace_unknown(text, sources, symbols, attention)
+    columns = _other_columns(others, hypotheses, references, config.evaluation)
     records = []
     for i, (source, reference) in enumerate(zip(sources, references, strict=True)):
         record = {
@@ -78,14 +100,53 @@ def _judge_split(
             "bleu": statistics[i].tolist(), "exact": int(hypotheses[i] == reference),
             "unknown": bool(UNK in encoded.source[i] or UNK in encoded.target[i]),
         }  # fmt: skip
-        if known is not None and known_statistics is not None:
-            record |= {"hypothesis_known": known[i], "bleu_known": known_statistics[i].tolist()}
+        record |= {name: column[i] for name, column in columns.items()}
         if gold is not None and weights:
             record["alignment"] = alignment_statistics(
                 _between_words(text, encoded, i, weights[i]), parse_pharaoh(gold[i])
             )
         records.append(record)
     return records, weights
+
+
+def _replace_unknown(
+    text: PreparedText,
+    sources: Sequence[str],
+    symbols: Sequence[Sequence[int]],
+    attention: Sequence[Weights],
+) -> list[str]:
+    """Translations whose unknown words are looked up (Luong et al. 2015, section 4, after Jean et al. 2015).
+
+    For each, the source word with the highest weight is taken, the first of equals, and its translation in the
+    dictionary put there, or if it has none the word itself.
+    """
+    dictionary, lines = text.dictionary(), []
+    for source, line, weights in zip(sources, symbols, attention, strict=True):
+        words, pieces = text.source.split(source), text.target.pieces(line)
+        for place in (place for place, symbol in enumerate(line) if symbol == UNK):
+            word = words[weights[place, : len(words)].argmax()]
+            pieces[place] = dictionary.get(word, word)
+        lines.append(" ".join(pieces))
+    return lines
+
+
+def _other_columns(
+    others: Mapping[str, Sequence[str]],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    evaluation: EvaluationConfig,
+) -> dict[str, Sequence[Any]]:
+    """What records hold of other translations of the same sources, and of another tokenisation."""
+    columns: dict[str, Sequence[Any]] = {}
+    for name, lines in others.items():
+        columns[f"hypothesis_{name}"] = lines
+        columns[f"bleu_{name}"] = bleu_statistics(lines, references, tokenise=evaluation.bleu).tolist()
+    if evaluation.moses:
+        tokenised = moses_tokenised(references, evaluation.moses)
+        for name, lines in {"": hypotheses, **{f"_{name}": lines for name, lines in others.items()}}.items():
+            pair = moses_tokenised(lines, evaluation.moses), tokenised
+            columns[f"bleu_tokenized{name}"] = bleu_statistics(*pair, tokenise="none").tolist()
+    return columns
 
 
 def _summary(records: Sequence[Example], tokenise: Tokenisation) -> dict[str, float]:
@@ -100,12 +161,27 @@ def _summary(records: Sequence[Example], tokenise: Tokenisation) -> dict[str, fl
         "exact_match": float(np.mean([record["exact"] for record in records])),
         "length_ratio": sum(len(h.split()) for h in hypotheses) / sum(len(r.split()) for r in references),
     }
-    aligned = [record["alignment"] for record in records if "alignment" in record]
-    if aligned:
-        metrics["alignment_accuracy"] = sum(a["hits"] for a in aligned) / sum(a["words"] for a in aligned)
-        metrics["aer"] = agreement(np.sum([a["aer"] for a in aligned], axis=0)).error_rate
+    metrics |= alignment_metrics(records)
     metrics |= _without_unknown(records, tokenise)
+    for name, smooth in (("bleu_replaced", True), ("bleu_tokenized", False), ("bleu_tokenized_replaced", False)):
+        if name in records[0]:
+            sums = np.sum([record[name] for record in records], axis=0)
+            metrics[name] = float(corpus_bleu(sums, smooth=smooth))
     return metrics
+
+
+def alignment_metrics(records: Sequence[Example]) -> dict[str, float]:
+    """Agreement of the examples' alignments with gold ones; nothing where there are none."""
+    aligned = [record["alignment"] for record in records if "alignment" in record]
+    if not aligned:
+        return {}
+    scores = agreement(np.sum([a["aer"] for a in aligned], axis=0))
+    return {
+        "alignment_accuracy": sum(a["hits"] for a in aligned) / sum(a["words"] for a in aligned),
+        "alignment_precision": scores.precision,
+        "alignment_recall": scores.recall,
+        "aer": scores.error_rate,
+    }
 
 
 def _without_unknown(records: Sequence[Example], tokenise: Tokenisation) -> dict[str, float]:
@@ -132,16 +208,18 @@ def _teacher_forced(model: Any, text: ParallelText, size: int) -> tuple[list[flo
     return nll.tolist(), [weights[i] for i in sorted(weights)]
 
 
-def _translate(
+def _search(
     model: Any,
-    text: PreparedText,
     encoded: ParallelText,
     decoding: DecodingConfig,
+    *,
     forbid: Sequence[int] = (),
-) -> list[str]:
-    """The best translation of every source, detokenised."""
+    attention: bool = False,
+) -> tuple[list[list[int]], list[Weights]]:
+    """Every source's best translation as symbols and, if asked for, its attention (T, S), end symbol included."""
     device = next(model.parameters()).device
     best: dict[int, list[int]] = {}
+    weights: dict[int, Weights] = {}
     for indices in _in_batches(encoded, decoding.batch):
         batch = encoded.batch(indices).to(device)
         lengths = batch.source_mask.sum(1)
@@ -152,11 +230,13 @@ def _translate(
         with torch.no_grad():
             state = model.start(batch.source, batch.source_mask)
         found = beam_search(
-            model, state, constraints, beam=decoding.beam,
-            normalisation=decoding.normalisation, alpha=decoding.alpha,
+            model, state, constraints, beam=decoding.beam, normalisation=decoding.normalisation,
+            alpha=decoding.alpha, attention=attention,
         )  # fmt: skip
         best |= dict(zip(indices.tolist(), found.best(), strict=True))
-    return text.target.decode([best[i] for i in range(len(encoded))])
+        if found.attention is not None:
+            weights |= dict(zip(indices.tolist(), found.attention[:, 0].float().cpu().numpy(), strict=True))
+    return [best[i] for i in range(len(encoded))], [weights[i] for i in sorted(weights)]
 
 
 def _in_batches(text: ParallelText, size: int) -> Iterator[Indices]:

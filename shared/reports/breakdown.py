@@ -54,6 +54,11 @@ def round_bins(values: Sequence[float], *, fewest: int = 20) -> list[Bin]:
     return bins
 
 
+def having(runs: Sequence[RunResults], name: str) -> list[RunResults]:
+    """The runs whose test examples carry the field ``name``."""
+    return [run for run in runs if any(name in rows[0] for rows in run.examples.values() if rows)]
+
+
 def score_by_bin(run: RunResults, of: Measure, covariate: str, bins: Sequence[Bin]) -> list[BinScore]:
     """Evaluate ``of`` on the examples of every bin that has any; all splits of the test set count.
 

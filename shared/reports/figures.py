@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from shared.claims.measures import measure
@@ -47,15 +46,6 @@ STYLE: Any = {
 Runs = Sequence[RunResults]
 
 
-def by_task(results: Mapping[str, RunResults]) -> dict[str, list[RunResults]]:
-    """The variants that were run, grouped by task, in order of name."""
-    groups: dict[str, list[RunResults]] = defaultdict(list)
-    for name in sorted(results):
-        if results[name].not_run is None:
-            groups[results[name].task].append(results[name])
-    return dict(groups)
-
-
 def metric_by_covariate(
     runs: Runs, metric: str, covariate: str, path: Path, *, label: str, trained_to: float | None = None
 ) -> None:
@@ -73,13 +63,13 @@ def metric_by_covariate(
     """
     of = measure(metric)
     bins = round_bins([row[covariate] for row in runs[0].examples[runs[0].seeds[0]]])
-    with _drawing(path, height=3.7) as canvas:
+    with drawing(path, height=3.7) as canvas:
         axes = canvas.subplots()
         for index, run in enumerate(runs):
             scores = score_by_bin(run, of, covariate, bins)
             x, y = [score.centre for score in scores], [score.value for score in scores]
             low, high = np.clip([score.interval for score in scores], 0.0, of.most).T
-            axes.fill_between(x, low, high, color=PALETTE[index % len(PALETTE)], alpha=0.16, linewidth=0)
+            axes.fill_between(x, low, high, **_band(index, len(runs)))
             axes.plot(x, y, label=run.variant, **_line(index), marker=MARKERS[index % len(MARKERS)])
         if trained_to is not None and trained_to < bins[-1][1]:
             left, right = axes.get_xlim()
@@ -108,7 +98,7 @@ def training_curves(runs: Runs, path: Path, *, metric: str = "loss", split: str 
     curves = [read_curves(run, metric=metric, split=split) for run in runs]
     if not any(curves):
         return False
-    with _drawing(path, height=3.7) as canvas:
+    with drawing(path, height=3.7) as canvas:
         axes = canvas.subplots()
         for index, (run, points) in enumerate(zip(runs, curves, strict=True)):
             if not points:
@@ -118,9 +108,7 @@ def training_curves(runs: Runs, path: Path, *, metric: str = "loss", split: str 
                 steps,
                 [min(points[step]) for step in steps],
                 [max(points[step]) for step in steps],
-                color=PALETTE[index % len(PALETTE)],
-                alpha=0.16,
-                linewidth=0,
+                **_band(index, len(runs)),
             )
             axes.plot(
                 steps, [float(np.mean(points[step])) for step in steps], label=run.variant, **_line(index)
@@ -173,7 +161,7 @@ def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
         return False
     positions = np.arange(-reach, reach + 1)
     width = 0.8 / len(found)
-    with _drawing(path, height=3.2) as canvas:
+    with drawing(path, height=3.2) as canvas:
         axes = canvas.subplots()
         for place, (index, offsets) in enumerate(found.items()):
             shares = np.zeros(len(positions))
@@ -193,87 +181,25 @@ def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
     return True
 
 
-def alignment_heatmaps(source: Path, path: Path, *, most: int = 4) -> bool:
-    """Draw attention weights of sentence pairs, source on top, target on the side.
-
-    As Figure 3 of Bahdanau et al. (2015): white is 1, black is 0; a gold link, where known, is framed.
-
-    Args:
-        source: attention.npz with ``weights_<i>`` (T, S), ``source_<i>`` (S,), ``target_<i>`` (T,) and
-            perhaps ``gold_<i>`` (links, 2) as (source, target) positions.
-        path: of the PNG.
-        most: sentence pairs drawn.
-
-    Returns:
-        whether the file was there; if not, nothing is drawn.
-    """
-    if not source.exists():
-        return False
-    with np.load(source, allow_pickle=False) as arrays:
-        indices = sorted(
-            int(name.removeprefix("weights_")) for name in arrays if name.startswith("weights_")
-        )[:most]
-        pairs = [
-            {
-                key: arrays[f"{key}_{i}"]
-                for key in ("weights", "source", "target", "gold")
-                if f"{key}_{i}" in arrays
-            }
-            for i in indices
-        ]
-    if not pairs:
-        return False
-    longest = max(max(pair["weights"].shape) for pair in pairs)
-    columns = 2 if longest <= 20 and len(pairs) > 1 else 1
-    rows = -(-len(pairs) // columns)
-    with _drawing(path, height=_panel_height(pairs, columns) * rows) as canvas:
-        panels = canvas.subplots(rows, columns, squeeze=False).ravel()
-        for axes, pair, letter in zip(panels, pairs, "abcdefghijklmnop", strict=False):
-            _heatmap(axes, pair, size=7.5 if longest > 12 else 8.5)
-            axes.set_xlabel(f"({letter})")
-        for axes in panels[len(pairs) :]:
-            axes.set_visible(False)
-    return True
-
-
-def _panel_height(pairs: Sequence[Mapping[str, Any]], columns: int) -> float:
-    """Inches: square cells at the panel's width, plus room for the source words."""
-    tallest = max(pair["weights"].shape[0] / pair["weights"].shape[1] for pair in pairs)
-    words = max(len(str(word)) for pair in pairs for word in pair["source"])
-    return float(min(WIDTH, (WIDTH / columns - 0.9) * min(tallest, 1.6)) + 0.075 * words + 0.45)
-
-
-def _heatmap(axes: Axes, pair: Mapping[str, Any], *, size: float) -> None:
-    weights = pair["weights"]
-    axes.grid(visible=False)
-    axes.imshow(weights, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
-    axes.xaxis.tick_top()
-    axes.set_xticks(
-        range(weights.shape[1]), [str(word) for word in pair["source"]], rotation=90, fontsize=size
-    )
-    axes.set_yticks(range(weights.shape[0]), [str(word) for word in pair["target"]], fontsize=size)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    for s, t in pair.get("gold", ()):
-        axes.add_patch(
-            Rectangle(
-                (s - 0.5, t - 0.5), 1, 1, fill=False, edgecolor=PALETTE[4], linewidth=1.2, clip_on=False
-            )
-        )
-
-
 def _line(index: int) -> dict[str, Any]:
     return {"color": PALETTE[index % len(PALETTE)], "linestyle": DASHES[index % len(DASHES)]}
+
+
+def _band(index: int, count: int) -> dict[str, Any]:
+    """The lighter, the more bands there are to lie over each other."""
+    return {"color": PALETTE[index % len(PALETTE)], "alpha": min(0.16, 0.5 / count), "linewidth": 0}
 
 
 def _legend_beside(canvas: Canvas, axes: Axes) -> None:
     """Put the legend above the plot, where it hides nothing and takes no width."""
     handles, labels = axes.get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside upper left", ncols=min(3, len(labels)))
+    columns = max(1, min(3, len(labels), 90 // (6 + max(len(label) for label in labels))))  # letters that fit
+    canvas.set_figheight(canvas.get_figheight() + 0.2 * max(0, -(-len(labels) // columns) - 2))
+    canvas.legend(handles, labels, loc="outside upper left", ncols=columns)
 
 
 @contextmanager
-def _drawing(path: Path, *, height: float) -> Iterator[Canvas]:
+def drawing(path: Path, *, height: float) -> Iterator[Canvas]:
     """A canvas ``height`` inches high that is written as a PNG; its bytes depend on the drawing only."""
     with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(WIDTH, height), layout="constrained")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import Field, model_validator
@@ -13,7 +14,7 @@ Value = float | int | str | None
 
 
 class Column(Strict):
-    """A column of a paper's table; with ``metric`` our runs have a number to put beside it."""
+    """A column of a paper's table; with ``metric`` our runs have a number to put beside it, unless a row says which."""
 
     key: str
     title: str
@@ -25,7 +26,8 @@ class PaperTable(Strict):
 
     Attributes:
         rows: each a mapping with ``label``, a value per column key (null: not reported) and, where our runs
-            have counterparts, ``variants``: their names, one per task.
+            have counterparts, ``variants``: their names, one per task; ``metrics`` maps column keys to the metrics
+            that count in this row in place of the columns' own.
     """
 
     id: str
@@ -33,17 +35,19 @@ class PaperTable(Strict):
     where: str
     provenance: Provenance
     columns: tuple[Column, ...]
-    rows: tuple[dict[str, Value | list[str]], ...] = Field(min_length=1)
+    rows: tuple[dict[str, Value | list[str] | dict[str, str]], ...] = Field(min_length=1)
     note: str | None = None
 
     @model_validator(mode="after")
     def _rectangular(self) -> PaperTable:
         wanted = {"label"} | {column.key for column in self.columns}
         for row in self.rows:
-            if row.keys() - {"variants"} != wanted:
+            if row.keys() - {"variants", "metrics"} != wanted:
                 raise ValueError(
                     f"row '{row.get('label')}' of table {self.id} must have exactly {sorted(wanted)}"
                 )
+            if unknown := _metrics(row).keys() - wanted:
+                raise ValueError(f"row '{row['label']}' of table {self.id} has no column '{min(unknown)}'")
         return self
 
     def label(self, row: int) -> str:
@@ -54,6 +58,15 @@ class PaperTable(Strict):
         """Our variants that correspond to this row."""
         found = self.rows[row].get("variants")
         return found if isinstance(found, list) else []
+
+    def metric(self, row: int, column: Column) -> str | None:
+        """The metric of ours that stands beside the paper's number there, if any."""
+        return _metrics(self.rows[row]).get(column.key, column.metric)
+
+
+def _metrics(row: Mapping[str, object]) -> dict[str, str]:
+    found = row.get("metrics")
+    return found if isinstance(found, dict) else {}
 
 
 class Setting(Strict):

@@ -14,11 +14,11 @@ from shared.claims.schema import load_claims
 from shared.claims.verdicts import VERDICTS, Decision, decide
 from shared.reports import sections
 from shared.reports.document import Block, Code, CodeBlock, Figure, Heading, Paragraph, write_page
-from shared.reports.figures import by_task, training_curves
+from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.verdicts import details, overview
 
-ExtraFigures = Callable[[Mapping[str, RunResults], Path], Sequence[Figure]]
+Draw = Callable[[Mapping[str, RunResults], Path], Sequence[Figure]]
 
 
 def write_report(
@@ -28,7 +28,7 @@ def write_report(
     *,
     scale: str,
     deviations: Sequence[str] = (),
-    extra_figures: ExtraFigures | None = None,
+    draw: Draw | None = None,
 ) -> list[Decision]:
     """Judge a paper's claims by its runs; write README.md, index.html, claims.json, metrics.json, figures.
 
@@ -38,7 +38,7 @@ def write_report(
         out_dir: ``reports/<scale>/<paper>``; its figures folder is made anew.
         scale: of the runs.
         deviations: from the paper, at this scale.
-        extra_figures: draws this paper's own figures into the folder given and returns them.
+        draw: draws the figures into the folder given and returns them.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
@@ -49,7 +49,7 @@ def write_report(
     folder = out_dir / "figures"
     if folder.exists():
         shutil.rmtree(folder)
-    figures = [*(extra_figures(results, folder) if extra_figures else ()), *_curves(results, folder)]
+    figures = draw(results, folder) if draw else ()
     blocks = _page(paper, paper_dir.name, results, decisions, figures, scale, deviations)
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale")
     _write_json(
@@ -89,16 +89,6 @@ def _page(
         *sections.settings(paper, scale, deviations),
         *sections.provenance(tasks),
     ]
-
-
-def _curves(results: Mapping[str, RunResults], folder: Path) -> list[Figure]:
-    figures = []
-    for task, runs in by_task(results).items():
-        path = folder / f"training_curves_{task}.png"
-        if training_curves(runs, path):
-            caption = "Validation loss against updates: mean over seeds, lowest to highest seed shaded."
-            figures.append(Figure(path, f"Task {task}. {caption}"))
-    return figures
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.claims.measures import MEASURES, measure
 from shared.claims.results import RunResults
-from shared.reports.breakdown import alignment_offsets, round_bins, score_by_bin
+from shared.reports.breakdown import alignment_offsets, having, round_bins, score_by_bin
 from shared.reports.document import (
     SPACE,
     Block,
@@ -22,7 +22,7 @@ from shared.reports.document import (
     plain,
     signed,
 )
-from shared.reports.paper import Paper, PaperTable
+from shared.reports.paper import Column, Paper, PaperTable
 
 Results = Mapping[str, RunResults]
 Tasks = Mapping[str, list[RunResults]]
@@ -33,7 +33,7 @@ def our_results(tasks: Tasks, results: Results) -> list[Block]:
     """One table of scores per task, its breakdowns, and the variants that were not run."""
     blocks: list[Block] = [Heading("Results of every variant")]
     for task, runs in tasks.items():
-        blocks += [Heading(("Task ", Code(task)), level=3), _score_table(runs)]
+        blocks += [Heading(("Task ", Code(task)), level=3), *_score_tables(runs)]
         blocks += [Paragraph(line) for line in _signatures(runs)]
         blocks += [*_by_length(runs), *_offsets(runs)]
     skipped: list[Text] = [
@@ -44,21 +44,29 @@ def our_results(tasks: Tasks, results: Results) -> list[Block]:
     return blocks
 
 
-def _score_table(runs: list[RunResults]) -> Table:
-    shown = [name for name in MEASURES if any(name in run.mean for run in runs)]
-    rows: list[list[Text]] = []
-    for run in runs:
-        cells = [_spread(run, name) for name in shown]
-        rows.append(
-            [
-                Code(run.variant),
-                plain(_mean(run, "parameter_count"), 0),
-                plain(_mean(run, "updates"), 0),
-                *cells,
-            ]
-        )
+def _score_tables(runs: list[RunResults]) -> list[Block]:
+    """Scores of translations, then of alignments, each with the variants and metrics that have any."""
+    themes: dict[bool, list[str]] = {False: [], True: []}
+    for name in MEASURES:
+        themes[name == "aer" or name.startswith("alignment")].append(name)
+    return [table for names in themes.values() if (table := _score_table(runs, names)) is not None]
+
+
+def _score_table(runs: list[RunResults], metrics: list[str]) -> Table | None:
+    shown = [name for name in metrics if any(name in run.mean for run in runs)]
+    rows: list[list[Text]] = [
+        [
+            Code(run.variant),
+            plain(_mean(run, "parameter_count"), 0),
+            plain(_mean(run, "updates"), 0),
+            *(_spread(run, name) for name in shown),
+        ]
+        for run in runs
+        if any(name in run.mean for name in shown)
+    ]
     titles = [MEASURES[name].title.format(token=runs[0].token) for name in shown]
-    return Table(("Variant", "Parameters", "Updates", *titles), rows, "lrr" + "r" * len(shown))
+    columns = ("Variant", "Parameters", "Updates", *titles)
+    return Table(columns, rows, "lrr" + "r" * len(shown)) if rows else None
 
 
 def _spread(run: RunResults, metric: str) -> str:
@@ -72,10 +80,11 @@ def _spread(run: RunResults, metric: str) -> str:
 
 
 def _signatures(runs: list[RunResults]) -> list[Text]:
-    seeds = sorted({seed for run in runs for seed in run.seeds})
-    several = f"Mean ± standard deviation over seeds {_listed(seeds)}. "
+    several = f"Mean ± standard deviation over seeds {_listed(_seeds(runs))}. "
+    ensemble = "An ensemble is the models of all seeds, judged once as one. "
     lines: list[Text] = [
-        f"{several if max(len(run.seeds) for run in runs) > 1 else ''}One token is one {runs[0].token}."
+        f"{several if max(len(run.seeds) for run in runs) > 1 else ''}"
+        f"{ensemble if any(run.members for run in runs) else ''}One token is one {runs[0].token}."
     ]
     signatures = {name: text for run in runs for name, text in run.signatures.items()}
     for name, text in sorted(signatures.items()):
@@ -84,10 +93,10 @@ def _signatures(runs: list[RunResults]) -> list[Text]:
 
 
 def _by_length(runs: list[RunResults]) -> list[Block]:
-    rows = runs[0].examples.get(runs[0].seeds[0], [])
-    if not any("bleu" in row for row in rows):
+    runs = having(runs, "bleu")
+    if not runs:
         return []
-    bins = round_bins([row["source_length"] for row in rows])
+    bins = round_bins([row["source_length"] for row in runs[0].examples[runs[0].seeds[0]]])
     scored = {run.variant: score_by_bin(run, MEASURES["bleu"], "source_length", bins) for run in runs}
     counts = next(iter(scored.values()))
     columns = [
@@ -143,8 +152,8 @@ def _paper_table(table: PaperTable, tasks: Tasks) -> Table:
         align += "r" if numeric else "l"
         for cell, value in zip(cells, printed, strict=True):
             cell.append(plain(value, decimals) if isinstance(value, float) else str(value or "–"))
-        for task, runs in tasks.items() if column.metric else ():
-            ours = [_counterpart(table, row, runs, column.metric or "") for row in range(len(table.rows))]
+        for task, runs in tasks.items():
+            ours = [_counterpart(table, row, column, runs) for row in range(len(table.rows))]
             if any(value is not None for value in ours):
                 columns.append(f"{column.title}, ours on {task} (Δ)")
                 align += "r"
@@ -153,8 +162,8 @@ def _paper_table(table: PaperTable, tasks: Tasks) -> Table:
     return Table(columns, cells, align)
 
 
-def _counterpart(table: PaperTable, row: int, runs: list[RunResults], metric: str) -> float | None:
-    wanted = table.variants(row)
+def _counterpart(table: PaperTable, row: int, column: Column, runs: list[RunResults]) -> float | None:
+    wanted, metric = table.variants(row), table.metric(row, column) or ""
     return next((run.mean[metric] for run in runs if run.variant in wanted and metric in run.mean), None)
 
 
@@ -182,6 +191,7 @@ def cost(tasks: Tasks) -> list[Block]:
         ]
         for runs in tasks.values()
         for run in runs
+        if not run.members  # an ensemble is not trained
     ]
     columns = (
         "Variant",
@@ -228,7 +238,7 @@ def settings(paper: Paper, scale: str, deviations: Sequence[str]) -> list[Block]
 def provenance(tasks: Tasks) -> list[Block]:
     """Code, data, versions and machine behind the numbers."""
     records = [record for runs in tasks.values() for run in runs for record in run.runs.values()]
-    seeds = sorted({seed for runs in tasks.values() for run in runs for seed in run.seeds})
+    seeds = _seeds(run for runs in tasks.values() for run in runs)
     dirty = {True: " with uncommitted changes", False: ""}
     commits = {f"{r.get('git_commit') or 'none'}{dirty[bool(r.get('git_dirty'))]}" for r in records}
     facts: list[tuple[str, Iterable[str]]] = [
@@ -259,6 +269,11 @@ def citation(paper: Paper) -> Paragraph:
         else paper.authors[0]
     )
     return Paragraph((f"{names}: ", Link(paper.title, paper.url), f". {paper.venue} {paper.year}."))
+
+
+def _seeds(runs: Iterable[RunResults]) -> list[int]:
+    """The seeds that were trained."""
+    return sorted({seed for run in runs for seed in run.members or run.seeds})
 
 
 def _mean(run: RunResults, key: str) -> float | None:

@@ -120,7 +120,7 @@ def _outcome_row(comparison: Comparison, outcome: Outcome) -> list[Text]:
         name,
         Badge(outcome.verdict),
         tuple(variants[1:]),
-        metric_title(outcome.metric),
+        ", ".join(metric_title(metric) for metric in comparison.metrics()),
         _claimed_text(comparison.claimed()),
         *_figures(asdict(outcome)),
         paper or "–",
@@ -149,7 +149,7 @@ def _number(kind: str, value: float, digits: int) -> str:
     """Differences and slopes carry their sign; values and ratios do not."""
     return (
         plain(value, digits)
-        if kind in ("above", "below", "ratio_at_least", "exponent")
+        if kind in ("above", "below", "ratio_at_least", "exponent", "rank_correlation")
         else signed(value, digits)
     )
 

@@ -35,6 +35,12 @@ class TrainingConfig(Strict):
     optimizer: OptimizerConfig
     schedule: ScheduleConfig = ScheduleConfig()
     clip: float = Field(default=1.0, gt=0, description="the gradient's L2 norm is scaled down to this")
+    clip_without_embeddings: bool = Field(
+        default=False, description="that norm leaves the embeddings' gradients out; all gradients are scaled"
+    )
+    loss_per: Literal["label", "sentence"] = Field(
+        default="label", description="what the summed loss of a batch is divided by the number of"
+    )
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     precision: Literal["32-true", "bf16-mixed", "auto"] = "32-true"
     max_words: int | None = Field(default=None, ge=1, description="longer training pairs are left out")

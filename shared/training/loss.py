@@ -17,7 +17,10 @@ def token_nll(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """Mean cross-entropy per label, in nats, against (1 - ε) one-hot + ε uniform (Szegedy et al. 2016)."""
+    """Mean cross-entropy per label, in nats, against (1 - ε) one-hot + ε uniform (Szegedy et al. 2016).
+
+    (B, T, V) and (B, T) to a scalar.
+    """
     return functional.cross_entropy(
         logits.flatten(0, 1).float(), labels.flatten(), ignore_index=PAD, label_smoothing=smoothing
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
@@ -34,22 +34,40 @@ class AdamConfig(Strict):
     epsilon: float = Field(default=1e-8, gt=0)
 
 
-OptimizerConfig = Annotated[AdadeltaConfig | AdamConfig, Field(discriminator="name")]
+class SgdConfig(Strict):
+    """Plain stochastic gradient descent, which Luong et al. (2015) use with a learning rate of 1 (section 4.1)."""
+
+    name: Literal["sgd"]
+    learning_rate: float = Field(gt=0)
+
+
+OptimizerConfig = Annotated[AdadeltaConfig | AdamConfig | SgdConfig, Field(discriminator="name")]
 
 
 class ScheduleConfig(Strict):
     """How the learning rate changes with the update number u.
 
     ``constant``: after the warm-up it stays. ``cosine``: it falls to zero at the last update. ``noam``: it falls as
-    1/√u (Vaswani et al. 2017, section 5.3). The warm-up is linear.
+    1/√u (Vaswani et al. 2017, section 5.3). ``halving``: after ``hold`` updates it is halved, and again after every
+    further ``every`` updates (Luong et al. 2015, section 4.1, with an epoch for ``every``). The warm-up is linear.
     """
 
-    name: Literal["constant", "cosine", "noam"] = "constant"
+    name: Literal["constant", "cosine", "noam", "halving"] = "constant"
     warmup: int = Field(default=0, ge=0)
+    hold: int | None = Field(default=None, ge=0)
+    every: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _halving_knows_when(self) -> ScheduleConfig:
+        if {self.hold is not None, self.every is not None} != {self.name == "halving"}:
+            raise ValueError("halving needs hold and every, and no other schedule has them")
+        return self
 
 
-def build_optimizer(parameters: Iterable[nn.Parameter], config: AdadeltaConfig | AdamConfig) -> Optimizer:
+def build_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig) -> Optimizer:
     """The optimiser of a run; fused where PyTorch has it, since small models spend their time on many small tensors."""
+    if isinstance(config, SgdConfig):
+        return torch.optim.SGD(parameters, lr=config.learning_rate, fused=True)
     if isinstance(config, AdadeltaConfig):
         return torch.optim.Adadelta(parameters, lr=config.learning_rate, rho=config.rho, eps=config.epsilon)
     return torch.optim.Adam(
@@ -77,6 +95,8 @@ def learning_rate_factor(config: ScheduleConfig, *, updates: int) -> Callable[[i
             return 0.5 * (1 + math.cos(math.pi * min(1.0, (u - warmup) / max(1, updates - warmup))))
         if config.name == "noam":
             return math.sqrt(warmup / u)
+        if config.name == "halving" and config.hold is not None and config.every is not None and made >= config.hold:
+            return 0.5 ** (1 + (made - config.hold) // config.every)
         return 1.0
 
     return factor

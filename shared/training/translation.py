@@ -28,11 +28,11 @@ class TranslationModule(lightning.LightningModule):
         self._valid: list[tuple[Tensor, int]] = []
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """Mean loss per label of one batch."""
+        """Mean loss of one batch, per label or per sentence as configured; what is logged is per label."""
         logits, _ = self.model(batch.source, batch.source_mask, batch.target)
         loss = smoothed_loss(logits, batch.labels, self.config.label_smoothing)
         self.log("train_loss", loss.detach(), batch_size=len(batch.source))
-        return loss
+        return loss if self.config.loss_per == "label" else loss * (batch.label_tokens / len(batch.labels))
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         """Collect the batch's summed loss, so that the mean is over labels and not over batches."""
@@ -46,12 +46,12 @@ class TranslationModule(lightning.LightningModule):
         self.log("valid_loss", torch.stack(total).sum().float() / sum(tokens))
 
     def configure_gradient_clipping(self, optimizer: Any, *_: Any, **__: Any) -> None:
-        """Scale the gradient's L2 norm down to ``config.clip``, and stop where it is not finite.
+        """Scale gradients so that their L2 norm is at most ``config.clip``, and stop where it is not finite.
 
         Raises:
             ReplicationError: before the bad gradient has touched a weight.
         """
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+        norm = clip_gradients(self.model, self.config.clip, self.config.clip_without_embeddings)
         if not torch.isfinite(norm):
             raise ReplicationError(
                 f"the gradient is not finite at update {self.global_step + 1}; lower the learning rate, or use "
@@ -67,3 +67,15 @@ class TranslationModule(lightning.LightningModule):
         return optimizer_bundle(
             self.model.parameters(), self.config.optimizer, self.config.schedule, self.config.updates
         )
+
+
+def clip_gradients(model: nn.Module, most: float, without_embeddings: bool) -> Tensor:
+    """Scale all gradients down by the factor that brings the norm to ``most``; returns the norm before.
+
+    ``without_embeddings``: the norm is that of all other weights' gradients, as in the code of Luong et al. (2015).
+    """
+    embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding) and without_embeddings}
+    normed = [p.grad for p in model.parameters() if p.grad is not None and id(p) not in embeddings]
+    norm = nn.utils.get_total_norm(normed)
+    nn.utils.clip_grads_with_norm_(model.parameters(), most, norm)
+    return norm

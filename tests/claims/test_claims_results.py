@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 
 import pytest
 from synthetic_runs import Variant, build, skip
@@ -79,3 +80,33 @@ def test_broken_metrics_are_refused(runs, content):
     (runs / "a" / "metrics.json").write_text(content)
     with pytest.raises(ReplicationError, match=r"metrics\.json"):
         RunResults.load(runs / "a")
+
+
+@pytest.fixture
+def ensemble(runs):
+    """Variant a, its seeds 2 and 3 judged together as well."""
+    path = runs / "a" / "metrics.json"
+    content = json.loads(path.read_text())
+    content |= {"ensemble": {"bleu": 99.0}, "seeds": {k: content["seeds"][k] for k in ("2", "3")}}
+    path.write_text(json.dumps(content))
+    shutil.copytree(runs / "a/evaluation/seed3", runs / "a/evaluation/ensemble")
+    return load_results(runs)["a-ensemble"]
+
+
+def test_an_ensemble_is_a_variant_judged_once(ensemble, runs):
+    assert sorted(load_results(runs)) == ["a", "a-ensemble", "b"]
+    assert (ensemble.variant, ensemble.task, ensemble.members) == ("a-ensemble", "generated", (2, 3))
+    assert (dict(ensemble.metrics), ensemble.mean) == ({0: {"bleu": 99.0}}, {"bleu": 99.0})
+    (rows,) = ensemble.examples.values()
+    assert rows == RunResults.load(runs / "a").examples[3]
+    assert ensemble.attention(0) == runs / "a/evaluation/ensemble/attention.npz"
+
+
+def test_an_ensemble_was_not_trained(ensemble, runs):
+    shutil.copytree(runs / "a/train/seed2", runs / "a/train/seed0")  # not its own
+    assert ensemble.runs == {}
+    assert not ensemble.curve(0).exists()
+
+
+def test_seeds_that_were_not_judged_together_are_no_ensemble(runs):
+    assert sorted(load_results(runs)) == ["a", "b"]

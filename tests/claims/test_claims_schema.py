@@ -13,6 +13,12 @@ ROOT = Path(__file__).parents[2]
 CLAIMS = sorted(ROOT.glob("replications/*/claims.yaml"))
 BASE = {"name": "x", "metric": "bleu"}
 DIFFERENCE = BASE | {"kind": "greater", "variants": ["a", "b"]}
+CORRELATION = BASE | {
+    "kind": "rank_correlation",
+    "other": "perplexity",
+    "variants": ["a", "b", "c", "d"],
+    "bound": 0.8,
+}
 CLAIM = {
     "id": "T99-C1",
     "statement": "a is better",
@@ -57,6 +63,10 @@ def test_bahdanau_has_the_six_claims():
             "go together",
         ),
         ({"deciding": [BASE | {"kind": "ladder", "variants": ["a"]}]}, "variants"),
+        ({"deciding": [CORRELATION | {"variants": ["a", "b", "c"]}]}, "variants"),
+        ({"deciding": [CORRELATION | {"variants": ["a", "b", "c", "a"]}]}, "must differ"),
+        ({"deciding": [CORRELATION | {"bound": 1.0}]}, "bound"),
+        ({"deciding": [CORRELATION | {"sign": "-"}]}, "sign"),
         (
             {"deciding": [BASE | {"kind": "exponent", "variant": "a", "points": {1: "p", 2: "q", 4: "r"}}]},
             "at_least",
@@ -109,4 +119,6 @@ def test_claimed_regions():
     assert Equal(kind="equal", margin=0.5, **BASE, **two).claimed() == (-0.5, 0.5)
     assert Ratio(kind="ratio_at_least", bound=2.0, **BASE, **two).claimed() == (2.0, math.inf)
     assert Threshold(kind="below", bound=0.2, **BASE, **one).claimed() == (-math.inf, 0.2)
+    ranks = Claim.model_validate(CLAIM | {"deciding": [CORRELATION]}).deciding[0]
+    assert (ranks.claimed(), ranks.metrics()) == ((0.8, math.inf), ("bleu", "perplexity"))
     assert Exponent(kind="exponent", points=points, at_most=1.2, **BASE, **one).claimed() == (-math.inf, 1.2)

@@ -13,9 +13,11 @@ from shared.claims.statistics import (
     bin_labels,
     generator,
     holm,
+    jointly_over_seeds,
     on_examples,
     over_seeds,
     power_law,
+    rank_correlation,
     resample,
     slope_over_bins,
 )
@@ -222,3 +224,85 @@ def test_one_call_resamples_every_variant_and_seed():
     values, draws = resample([on_examples(row, corpus_bleu) for row in rows], one_stratum(600), rng, 2_000)
     assert draws.shape == (6, 2_000)
     assert values == pytest.approx([float(corpus_bleu(row.sum(axis=0))) for row in rows])
+
+
+def correlated(rng, *shape, correlation):
+    """Two standard normal arrays of a shape, correlated."""
+    first, second = rng.normal(size=(2, *shape))
+    return first, correlation * first + np.sqrt(1.0 - correlation**2) * second
+
+
+def correlation_of(truths, rng, *, seeds=3, examples=60, spread=0.1):
+    """Measure things whose true values (2, V) are given: noisy examples, some hardness shared, noisy seeds."""
+    count = truths.shape[1]
+    shift = np.stack(correlated(rng, count, seeds, correlation=0.8))  # (2, V, K)
+    noise = np.stack(correlated(rng, count, seeds, examples, correlation=0.8)) + rng.normal(size=examples)
+    scores = truths[:, :, None, None] + spread * shift[..., None] + 0.5 * noise  # (2, V, K, E)
+    functions = [
+        on_examples(np.stack((row, np.ones_like(row)), axis=1), ratio) for row in scores.reshape(-1, examples)
+    ]
+    values, draws = resample(functions, one_stratum(examples), rng, 400)
+    values, draws = values.reshape(2, count, seeds), draws.reshape(2, count, seeds, -1)
+    both = [jointly_over_seeds(values[:, v], draws[:, v], rng) for v in range(count)]
+    return rank_correlation(*zip(*both, strict=True))
+
+
+@pytest.mark.parametrize(("scale", "looseness"), [(1.0, 0.5), (0.4, 1.0), (0.4, 3.0)])
+def test_interval_of_a_rank_correlation_covers_at_least_90_percent(scale, looseness):
+    """Eight things, some well apart, some not. It errs downwards if at all, hence 95 for its lower end."""
+    rng = np.random.default_rng()
+    low_held = high_held = 0
+    for _ in range(TRIALS):
+        first = scale * rng.normal(size=8)
+        truths = np.stack((first, first + looseness * scale * rng.normal(size=8)))
+        true = float(stats.spearmanr(*truths).statistic)
+        low, high = correlation_of(truths, rng).interval()
+        low_held += low <= true + 1e-9
+        high_held += high >= true - 1e-9
+    assert low_held >= stats.binom.ppf(CONFIDENCE, TRIALS, 0.95)
+    assert high_held >= stats.binom.ppf(CONFIDENCE, TRIALS, 0.90)
+
+
+def test_noise_alone_is_no_high_rank_correlation():
+    """Things that do not differ, measured with noise that the measures share: it never lies above 0.8 for sure."""
+    rng = np.random.default_rng()
+    lows = [correlation_of(np.zeros((2, 8)), rng).interval()[0] for _ in range(100)]
+    assert sum(low > 0.8 for low in lows) <= stats.binom.ppf(1 - CONFIDENCE, 100, 0.025)
+
+
+values = arrays(float, (2, 6), elements=st.integers(-9, 9).map(float))
+
+
+def constant(row):
+    return [Estimate(value, np.full(5, value)) for value in row]
+
+
+@given(values)
+def test_rank_correlation_without_noise_is_spearmans(rows):
+    found = rank_correlation(*map(constant, rows))
+    if any(len(set(row)) == 1 for row in rows.tolist()):
+        assert np.isnan(found.value)
+        assert np.isnan(found.draws).all()
+    else:
+        assert found.value == pytest.approx(stats.spearmanr(*rows).statistic)
+        assert found.interval() == pytest.approx((found.value, found.value))
+
+
+@given(values)
+def test_rank_correlation_is_symmetric_and_blind_to_scale(rows):
+    first, second = map(constant, rows)
+    found = rank_correlation(first, second).value
+    assert rank_correlation(second, first).value == pytest.approx(found, nan_ok=True)
+    assert rank_correlation([3.0 * e for e in first], second).value == pytest.approx(found, nan_ok=True)
+    assert rank_correlation([-1.0 * e for e in first], second).value == pytest.approx(-found, nan_ok=True)
+
+
+def test_seeds_of_several_measures_are_drawn_together():
+    """Each measure alone as by over_seeds; together with the seeds' correlation."""
+    rng = np.random.default_rng(7)
+    rows = np.array([[1.0, 2.0, 4.0], [-2.0, -4.0, -8.0]])
+    first, second = jointly_over_seeds(rows, np.repeat(rows[..., None], 20_000, axis=2), rng)
+    alone = over_seeds(rows[0], np.repeat(rows[0][:, None], 20_000, axis=1), rng)
+    assert first.interval() == pytest.approx(alone.interval(), rel=0.1)
+    assert second.draws == pytest.approx(-2.0 * first.draws)
+    assert (first.value, second.value) == pytest.approx((7 / 3, -14 / 3))

@@ -45,6 +45,20 @@ def test_alignment_error_rate_of_a_worked_example():
     assert alignment_error_rate(np.array([2.0, 3.0, 4.0, 3.0])) == pytest.approx(2 / 7)
 
 
+def test_alignment_precision_and_recall_of_the_same_example():
+    example = {"alignment": {"aer": [2, 3, 4, 3]}}
+    for name, value in {"alignment_precision": 3 / 4, "alignment_recall": 2 / 3, "aer": 2 / 7}.items():
+        of = MEASURES[name]
+        assert of.corpus(np.array(of.statistics(example), dtype=float)) == pytest.approx(value)
+
+
+def test_moses_bleu_is_not_smoothed():
+    sums = np.array([4.0, 4, 3, 2, 1, 0, 4, 3, 2, 1])
+    assert MEASURES["bleu_tokenized"].corpus(sums) == 0
+    assert MEASURES["bleu_replaced"].corpus(sums) > 0
+    assert MEASURES["bleu_tokenized"].statistics({"bleu_tokenized": [1]}) == [1]
+
+
 def test_perplexity_and_ratio():
     assert perplexity(np.array([4 * np.log(3.0), 4.0])) == pytest.approx(3.0)
     assert np.isnan(ratio(np.array([0.0, 0.0])))

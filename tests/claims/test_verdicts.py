@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
+from scipy.stats import spearmanr
 from synthetic_runs import Variant, build, skip, write_metrics
 
 from shared.claims.results import load_results
@@ -19,6 +20,9 @@ VARIANTS = {
     "middle": Variant("generated", 0.7, attention=0.5),
     "high": Variant("generated", 0.9, attention=0.92),
     "twin": Variant("generated", 0.9),
+    "twin2": Variant("generated", 0.9),
+    "twin3": Variant("generated", 0.9),
+    "weak": Variant("generated", 0.3),
     "falling": Variant("generated", 0.98, 0.04),
     "elsewhere": Variant("corpus", 0.9),
 }
@@ -45,6 +49,12 @@ def verdict(*deciding, runs=None, **more):
 
 def pair(kind, first, second, **more):
     return {"kind": kind, "variants": [first, second], **more}
+
+
+def correlation(**more):
+    variants = ["low", "middle", "falling", "high", "weak"]
+    base = {"kind": "rank_correlation", "variants": variants, "other": "perplexity", "sign": "negative"}
+    return base | more
 
 
 BINS = {"bins": [[3, 7], [8, 11], [12, 15]]}
@@ -83,6 +93,11 @@ BINS = {"bins": [[3, 7], [8, 11], [12, 15]]}
             "contradicted",
         ),
         (pair("greater", "high", "low", where={"source_length": [10, 15]}), "reproduced"),
+        (correlation(bound=0.5), "reproduced"),
+        (correlation(bound=0.5, metric="perplexity", other="chrf"), "reproduced"),
+        (correlation(bound=0.5, sign="positive"), "contradicted"),
+        (correlation(bound=0.5, other="exact_match", sign="positive"), "reproduced"),
+        (correlation(bound=0.5, variants=["high", "twin", "twin2", "twin3"]), "inconclusive"),
     ],
 )
 def test_every_kind(comparison, expected):
@@ -97,6 +112,38 @@ def test_every_kind(comparison, expected):
 def test_a_weak_step_of_a_ladder_is_the_one_shown():
     (outcome,) = verdict({"kind": "ladder", "variants": ["low", "high", "middle"]}).outcomes
     assert outcome.effect < -20.0
+
+
+def test_a_rank_correlation_is_that_of_the_means():
+    comparison = correlation(bound=0.5)
+    (outcome,) = verdict(comparison).outcomes
+    means = [
+        [results()[name].mean[metric] for name in comparison["variants"]] for metric in ("bleu", "perplexity")
+    ]
+    assert outcome.effect == pytest.approx(-spearmanr(*means).statistic)
+    assert (outcome.n, outcome.seeds, outcome.variance, outcome.unit) == (200, 3, "examples+seeds", "")
+    assert outcome.variants == tuple(comparison["variants"])
+
+
+def test_a_rank_correlation_of_numbers_that_only_runs_have(tmp_path):
+    """Without examples only seeds vary; one seed alone shows nothing."""
+    for seeds, expected in (((1, 2), ("reproduced", "seeds", None)), ((1,), ("inconclusive", "none", None))):
+        for i, name in enumerate("abcd"):
+            scores = {seed: {"speed": i + 0.01 * seed, "loss": 5.0 - i - 0.01 * seed} for seed in seeds}
+            (tmp_path / name).mkdir(exist_ok=True)
+            write_metrics(tmp_path / name, name, "count", scores)
+        comparison = correlation(bound=0.5, metric="speed", other="loss", variants=list("abcd"))
+        (outcome,) = verdict(comparison, runs=load_results(tmp_path)).outcomes
+        assert (outcome.verdict, outcome.variance, outcome.n) == expected
+        assert outcome.effect == pytest.approx(1.0)
+
+
+def test_a_rank_correlation_with_a_constant_is_none():
+    comparison = correlation(bound=0.5, other="constant")
+    runs = {name: replace(run, metrics={k: {**m, "constant": 1.0} for k, m in run.metrics.items()})
+            for name, run in results().items()}  # fmt: skip
+    with pytest.raises(ReplicationError, match="undefined on some resamples"):
+        verdict(comparison, runs=runs)
 
 
 def test_a_claim_needs_all_its_deciding_comparisons():

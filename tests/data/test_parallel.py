@@ -114,6 +114,38 @@ def test_training_pairs_can_be_limited_in_length_ratio_and_number(dataset, tmp_p
         prepare_parallel(config(max_words=2), dataset, out)
 
 
+def test_a_dictionary_is_learned_from_raw_words_that_were_seen_twice(dataset, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    for prefix, language, rest in (
+        ("w", "en", ["rare", "rare", "once"]),
+        ("v", "fr", ["RARE", "RARE", "ONCE"]),
+    ):
+        pairs = [f"{prefix}{i} {prefix}{(i * 3 + 1) % 7}" for i in range(7)] * 2
+        pairs += [f"{prefix}{i} {word}" for i, word in enumerate(rest)]
+        (dataset / f"train.{language}").write_text("".join(f"{line}\n" for line in pairs))
+    summary = prepare_parallel(config(dictionary=True, tokenizer={"kind": "words", "size": 11}), dataset, out)
+    prepared = PreparedText.load(out)
+    words = prepared.dictionary()
+    assert prepared.source.encode(["rare"]) == [[UNK]]
+    assert words["rare"] == "RARE"
+    assert words["w1"] == "v1"
+    assert "once" not in words
+    assert summary["dictionary"] == len(words)
+
+
+def test_without_being_asked_there_is_no_dictionary(dataset, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    assert "dictionary" not in prepare_parallel(config(), dataset, out)
+    assert PreparedText.load(out).dictionary() == {}
+
+
+def test_a_dictionary_of_pieces_is_refused():
+    with pytest.raises(ValueError, match="a dictionary is of words"):
+        config(dictionary=True, tokenizer={"kind": "sentencepiece", "size": 50})
+
+
 def test_a_missing_language_or_unequal_files_are_named(dataset, tmp_path):
     with pytest.raises(ReplicationError, match=r"train\.de does not exist"):
         prepare_parallel(config(target="de"), dataset, tmp_path)

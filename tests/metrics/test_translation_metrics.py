@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 
-from shared.metrics.translation import bleu, bleu_by_length, bleu_statistics, chrf, corpus_bleu, perplexity
+from shared.metrics.translation import (
+    bleu,
+    bleu_by_length,
+    bleu_moses,
+    bleu_statistics,
+    chrf,
+    corpus_bleu,
+    moses_tokenised,
+    perplexity,
+)
 
 HYPOTHESES = ["The cat sat on the mat.", "He isn't here, is he?", "", "completely different words come here"]
 REFERENCES = ["The cat is on the mat.", "He is not here, is he?", "Something.", "nothing of it at all"]
@@ -46,6 +55,33 @@ def test_the_two_tokenisations_differ_in_score_and_signature() -> None:
     text, split = bleu(HYPOTHESES, REFERENCES), bleu(HYPOTHESES, REFERENCES, tokenise="none")
     assert text.value != split.value
     assert "tok:none" in split.signature
+
+
+@given(pairs=st.lists(st.tuples(sentences, sentences), min_size=1, max_size=6))
+def test_without_smoothing_too(pairs: list[tuple[str, str]]) -> None:
+    hypotheses, references = [h for h, _ in pairs], [r for _, r in pairs]
+    statistics = bleu_statistics(hypotheses, references, tokenise="none")
+    unsmoothed = BLEU(tokenize="none", force=True, smooth_method="none")
+    expected = unsmoothed.corpus_score(hypotheses, [references]).score
+    assert float(corpus_bleu(statistics.sum(axis=0), smooth=False)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_moses_cuts_words_by_the_language() -> None:
+    assert moses_tokenised(["Dr. Smith's \"x-y\" isn't 3,000.5 & more..."], "en") == [
+        "Dr. Smith 's \" x-y \" isn 't 3,000.5 & more ..."
+    ]
+    assert moses_tokenised(["Er sah <unk>, z.B. <unk>.", ""], "de") == ["Er sah <unk> , z.B. <unk> .", ""]
+
+
+def test_moses_bleu_is_that_of_multi_bleu() -> None:
+    # Seven of eight words match, five of seven pairs, three of six triples, two of five fours.
+    hypothesis, reference = "The cat's tail is so long.", "The cat's tail is very long."
+    score = bleu_moses([hypothesis], [reference], "en")
+    assert moses_tokenised([hypothesis], "en") == ["The cat 's tail is so long ."]
+    assert score.value == pytest.approx(100 * (7 / 8 * 5 / 7 * 3 / 6 * 2 / 5) ** 0.25)
+    assert "tok:moses-en-sacremoses" in score.signature
+    assert "smooth:none" in score.signature
+    assert bleu_moses(["a b c x"], ["a b c d"], "en").value == pytest.approx(0)
 
 
 def test_corpus_bleu_takes_any_leading_shape() -> None:

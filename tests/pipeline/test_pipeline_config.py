@@ -8,7 +8,6 @@ import yaml
 from shared.config import load_yaml
 from shared.errors import ReplicationError
 from shared.pipeline.config import SCALES, ScaleFile, load_params
-from shared.pipeline.provenance import training_code
 from shared.pipeline.replication import load_replication
 from shared.training.config import resolve_precision
 
@@ -51,7 +50,9 @@ def test_every_key_that_a_stage_depends_on_is_there(paper, scale):
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_claims_name_variants_that_exist(paper):
-    variants = set(ScaleFile(paper, "quick").variants)
+    own = ScaleFile(paper, "quick").variants
+    together = {f"{name}-ensemble" for name, run in own.items() if run.get("evaluation", {}).get("ensemble")}
+    variants = {*own, *together}
     text = load_yaml(Path("replications") / paper / "claims.yaml")
     for claim in text["claims"]:
         for comparison in [*claim.get("deciding", ()), *claim.get("also", ())]:
@@ -59,10 +60,16 @@ def test_claims_name_variants_that_exist(paper):
             assert {name for name in named if name} <= variants, claim["id"]
 
 
-def test_the_train_stage_depends_on_the_code_that_a_checkpoint_belongs_to():
-    named = load_yaml(Path("dvc.yaml"))["stages"]["train"]["do"]["deps"]
-    code = {path.as_posix() for path in training_code("${item.paper}")}
-    assert code == {path for path in named if not path.startswith("runs/")}
+def test_training_and_evaluation_depend_on_the_code_that_their_paper_imports():
+    stages = load_yaml(Path("dvc.yaml"))["stages"]
+    written = [next(iter(out)) for out in stages["code"]["do"]["outs"]]
+    assert written == [f"runs/${{scale}}/${{item}}/code/{name}.json" for name in ("training", "evaluation")]
+    for stage, code in (("train", "training"), ("evaluate", "evaluation")):
+        deps = stages[stage]["do"]["deps"]
+        assert [dep for dep in deps if "/code/" in dep] == [f"runs/${{scale}}/${{item.paper}}/code/{code}.json"]
+        assert all(dep.startswith("runs/") for dep in deps)  # and on no code beside it
+    assert "shared" in stages["code"]["do"]["deps"]
+    assert stages["code"]["foreach"] == "${papers}"
 
 
 def write(folder, change):
@@ -83,6 +90,7 @@ def write(folder, change):
         (lambda c: c["tasks"]["table1"]["training"]["batch"].update(tokens=5), "either tokens or sentences"),
         (lambda c: c["tasks"]["table1"]["training"]["optimizer"].update(name="adamm"), "adamm"),
         (lambda c: c["tasks"]["table1"].update(seeds=[]), "'seeds'"),
+        (lambda c: c["tasks"]["table1"].update(seeds=[1], evaluation={"ensemble": True}), "needs at least two seeds"),
         (lambda c: c["variants"]["rnnsearch-50"].update(task="table2"), "did you mean 'table1'"),
         (lambda c: c.pop("variants"), "must be a mapping with the keys"),
     ],

@@ -9,6 +9,7 @@ import sys
 import pytest
 from scratch import VARIANTS, change_yaml, copy_project, environment
 
+from shared.claims.results import load_results
 from shared.pipeline.__main__ import main
 from shared.pipeline.stages import write_json
 
@@ -104,6 +105,13 @@ def test_other_seeds_take_the_place_of_those_before(here, chain):
     two = [metrics["seeds"][seed]["perplexity"] for seed in ("2", "5")]
     assert two[0] != two[1]
     assert metrics["mean"]["perplexity"] == pytest.approx(sum(two) / 2, abs=1e-6)
+    change_yaml(smoke, lambda content: content["variants"]["rnnencdec-50"].update(evaluation={"ensemble": True}))
+    assert main(["evaluate", "bahdanau.rnnencdec-50", *SMOKE]) == 0
+    again = json.loads((here / "rnnencdec-50" / "metrics.json").read_text())
+    assert again["seeds"] == metrics["seeds"]
+    assert again["ensemble"].keys() == again["mean"].keys()
+    assert again["ensemble"]["perplexity"] <= (two[0] * two[1]) ** 0.5 + 1e-6  # as the logarithm is concave
+    assert load_results(here)["rnnencdec-50-ensemble"].examples.keys() == {0}
     smoke.write_text(before)
     for stage in ("train", "evaluate"):
         assert main([stage, "bahdanau.rnnencdec-50", *SMOKE]) == 0

@@ -6,7 +6,7 @@ from synthetic_runs import SCORER, Variant, build
 
 from shared.claims.measures import MEASURES
 from shared.claims.results import RunResults
-from shared.reports.breakdown import alignment_offsets, round_bins, score_by_bin
+from shared.reports.breakdown import alignment_offsets, having, round_bins, score_by_bin
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +45,10 @@ def test_offset_shares_sum_to_one(run):
     assert sum(offsets.values()) == pytest.approx(1.0)
     assert offsets[0] == pytest.approx(0.9, abs=0.05)
     assert list(offsets) == sorted(offsets)
+
+
+def test_runs_whose_examples_have_a_field(run, tmp_path):
+    plain = RunResults.load(build(tmp_path, {"b": Variant("generated", 0.9)}, examples=5) / "b")
+    assert having([plain, run], "alignment") == [run]
+    assert having([plain, run], "bleu") == [plain, run]
+    assert having([plain, run], "colour") == []

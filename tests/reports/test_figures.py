@@ -1,20 +1,18 @@
 """Figures: drawn, readable in size, the same bytes twice."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from matplotlib.image import imread
 from synthetic_runs import Variant, build
 
-from shared.claims.results import load_results
+from shared.claims.results import RunResults, load_results
 from shared.errors import ReplicationError
-from shared.reports.figures import (
-    alignment_heatmaps,
-    by_task,
-    metric_by_covariate,
-    offset_histogram,
-    read_curves,
-    training_curves,
-)
+from shared.reports.figures import metric_by_covariate, offset_histogram, read_curves, training_curves
+from shared.reports.heatmaps import alignment_heatmaps, compare_alignments
+from shared.reports.panels import LINES, by_task, panels
 
 VARIANTS = {
     "rnnsearch-50": Variant("generated", 0.95, attention=0.9),
@@ -53,6 +51,7 @@ DRAWINGS = {
     "curves": training_curves,
     "offsets": offset_histogram,
     "heatmaps": lambda runs, path: alignment_heatmaps(runs[1].attention(1), path),
+    "compared": lambda runs, path: compare_alignments({str(k): runs[1].attention(k) for k in (1, 2)}, path),
 }
 
 
@@ -78,6 +77,7 @@ def test_nothing_is_drawn_where_nothing_was_recorded(runs, tmp_path):
     assert not training_curves(runs, path, metric="no_such_metric")
     assert not offset_histogram(runs[:1], path)
     assert not alignment_heatmaps(tmp_path / "attention.npz", path)
+    assert not compare_alignments({"a": runs[1].attention(1), "b": tmp_path / "attention.npz"}, path)
     assert not path.exists()
 
 
@@ -96,3 +96,109 @@ def test_long_sentences_get_a_row_each(tmp_path):
     assert alignment_heatmaps(tmp_path / "attention.npz", tmp_path / "long.png")
     height, width, _ = drawn(tmp_path / "long.png").shape
     assert height > 1.8 * width
+
+
+def attention(path, *lengths, weights=np.eye):
+    arrays = {}
+    for i, length in enumerate(lengths):
+        words = np.array([f"word{k}" for k in range(length)])
+        arrays |= {f"weights_{i}": weights(length), f"source_{i}": words, f"target_{i}": words}
+    np.savez(path, **arrays)
+    return path
+
+
+BLUE = np.array([0x3B, 0x5B, 0x8C]) / 255
+
+
+def share_of_blue(path):
+    return float((abs(imread(path)[..., :3] - BLUE).max(axis=-1) < 0.01).mean())
+
+
+def test_windows_show_in_a_comparison(tmp_path):
+    """Zeros outside of a window are blue, small weights are not; only the panel with a window has any."""
+    whole = attention(tmp_path / "whole.npz", 10, weights=lambda n: np.full((n, n), 1.0 / n))
+    local = attention(tmp_path / "local.npz", 10)
+    for name, sources in (("none", {"a": whole, "b": whole}), ("one", {"a": whole, "b": local}),
+                          ("two", {"a": local, "b": local})):  # fmt: skip
+        assert compare_alignments(sources, tmp_path / f"{name}.png")
+    none, one, two = (share_of_blue(tmp_path / f"{name}.png") for name in ("none", "one", "two"))
+    assert none == 0.0
+    assert two == pytest.approx(2 * one, rel=0.02)
+    assert one > 0.1
+
+
+def test_a_comparison_draws_the_longest_sentence_that_fits(tmp_path):
+    drawings = []
+    for name, lengths in (("fits", (5, 30, 14, 9)), ("alone", (14,)), ("short", (5,))):
+        source = attention(tmp_path / f"{name}.npz", *lengths)
+        compare_alignments({"a": source, "b": source}, tmp_path / f"{name}.png")
+        drawings.append((tmp_path / f"{name}.png").read_bytes())
+    assert drawings[0] == drawings[1] != drawings[2]
+
+
+def test_a_comparison_of_long_sentences_draws_the_shortest(tmp_path):
+    for name, lengths in (("many", (30, 22, 25)), ("alone", (22,))):
+        source = attention(tmp_path / f"{name}.npz", *lengths)
+        assert compare_alignments({"a": source, "b": source}, tmp_path / f"{name}.png")
+    assert (tmp_path / "many.png").read_bytes() == (tmp_path / "alone.png").read_bytes()
+
+
+def test_other_sentences_are_not_compared(tmp_path):
+    sources = {"a": attention(tmp_path / "a.npz", 5, 6), "b": attention(tmp_path / "b.npz", 5, 7)}
+    with pytest.raises(ReplicationError, match="b is not of the same sentences as that of a"):
+        compare_alignments(sources, tmp_path / "figure.png")
+
+
+def many(count, *, task="generated"):
+    names = [f"{task}-{i:02d}" for i in range(count)]
+    return {name: RunResults(Path(name), name, task, {1: {"bleu": 1.0}}, {}, {}, "word") for name in names}
+
+
+def shown(found):
+    return [(panel.name, panel.title, [run.variant for run in panel.runs]) for panel in found]
+
+
+def test_a_few_variants_share_one_panel():
+    (panel,) = panels(many(LINES), {})
+    assert (panel.name, panel.title, len(panel.runs)) == ("generated", "Task generated", LINES)
+
+
+def test_many_variants_are_spread_over_panels():
+    found = panels(many(16) | many(2, task="corpus"), {})
+    assert [(panel.name, len(panel.runs)) for panel in found] == [
+        ("corpus", 2), ("generated_1", 7), ("generated_2", 7), ("generated_3", 2)
+    ]  # fmt: skip
+    assert len({run.variant for panel in found for run in panel.runs}) == 18
+
+
+def test_chosen_panels_take_the_place_of_their_task_only():
+    results = many(9) | many(1, task="corpus")
+    results["generated-08"] = replace(results["generated-08"], not_run="too slow")
+    chosen = {
+        "scores": ["generated-03", "generated-01"],
+        "feeding": ["generated-01", "generated-08"],
+        "never": ["generated-08", "unknown"],
+    }
+    assert shown(panels(results, chosen)) == [
+        ("corpus", "Task corpus", ["corpus-00"]),
+        ("generated_1", "Task generated, scores", ["generated-03", "generated-01"]),
+        ("generated_2", "Task generated, feeding", ["generated-01"]),
+    ]
+
+
+@pytest.mark.parametrize("names", [[f"generated-{i:02d}" for i in range(8)], ["generated-00", "corpus-00"]])
+def test_panels_that_cannot_be_read_are_refused(names):
+    with pytest.raises(ReplicationError, match="the panel 'mixed' needs variants of one task, at most 7"):
+        panels(many(8) | many(1, task="corpus"), {"mixed": names})
+
+
+def test_long_names_get_room_in_the_legend(tmp_path):
+    """Seven long names take more rows than six short ones, and the picture grows instead of the plot shrinking."""
+    heights = []
+    for names in ([f"v{i}" for i in range(6)], [f"task-local-p-general-feed-{i}" for i in range(7)]):
+        folder = tmp_path / names[0]
+        variants = {name: Variant("generated", 0.9, updates=50) for name in names}
+        results = load_results(build(folder, variants, examples=5, seeds=(1,)))
+        assert training_curves(list(results.values()), tmp_path / "figure.png")
+        heights.append(drawn(tmp_path / "figure.png").shape[0])
+    assert heights[1] > heights[0]

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from shared.errors import ReplicationError
-from shared.reports.paper import Paper
+from shared.reports.paper import Column, Paper, PaperTable
 
 ROOT = Path(__file__).parents[2]
 PAPERS = sorted(ROOT.glob("replications/*/paper.yaml"))
@@ -54,6 +54,7 @@ def test_the_claimed_differences_are_those_of_table_1():
     [
         (lambda c: c["tables"][0]["rows"][0].pop("all"), "RNNencdec-30"),
         (lambda c: c["parameter_counts"]["totals"].update(RNNsearch=1), "add up to 80401000"),
+        (lambda c: c["tables"][0]["rows"][0].update(metrics={"some": "chrf"}), "has no column 'some'"),
         (lambda c: c["hyperparameters"][0].update(provenance="blog"), "provenance"),
         (lambda c: c.update(titel="typo"), "did you mean 'title'"),
     ],
@@ -61,3 +62,13 @@ def test_the_claimed_differences_are_those_of_table_1():
 def test_wrong_facts_are_refused(tmp_path, change, message):
     with pytest.raises(ReplicationError, match=message):
         Paper.load(changed(tmp_path / "paper.yaml", change))
+
+
+def test_a_row_may_have_metrics_of_its_own():
+    column = {"key": "bleu", "title": "BLEU", "metric": "bleu"}
+    rows = [
+        {"label": "plain", "bleu": 1.0},
+        {"label": "replaced", "bleu": 2.0, "metrics": {"bleu": "bleu_replaced"}},
+    ]
+    table = PaperTable(id="t1", title="t", where="w", provenance="M", columns=(Column(**column),), rows=rows)
+    assert [table.metric(row, table.columns[0]) for row in (0, 1)] == ["bleu", "bleu_replaced"]

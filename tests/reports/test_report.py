@@ -18,7 +18,7 @@ PAPER = Path(__file__).parents[2] / "replications" / "bahdanau"
 FIGURES = partial(
     translation_figures, heatmaps={"rnnsearch-50": "Attention weights."}, trained_to={"generated": 15}
 )
-QUICK = {"scale": "quick", "deviations": ["Adam in place of Adadelta."], "extra_figures": FIGURES}
+QUICK = {"scale": "quick", "deviations": ["Adam in place of Adadelta."], "draw": FIGURES}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,174 @@
+"""IBM Model 1: which word translates which, learned from pairs of sentences alone (Brown et al. 1993).
+
+The yardstick that alignments of attention are held against, and the dictionary of unknown-word replacement.
+
+Shape letters: S source words, T target words, K word pairs that occur together, N links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.errors import ReplicationError
+
+Words = Sequence[str]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+NULL = 0  # index of the empty source word, which stands in every sentence
+UNSEEN = 1e-9  # least probability of a word pair in a likelihood
+CELLS = 1 << 22  # source-target cells worked on at once, about 200 MiB
+
+
+@dataclass(frozen=True)
+class WordAligner:
+    """A trained IBM Model 1 of the target given the source.
+
+    Attributes:
+        source, target: word to index; source indices begin at 1, after the empty word.
+        keys: (K,) ``source * len(target) + target`` of the word pairs seen together, ascending.
+        probabilities: (K,) t(target | source).
+        counts: (source words + 1,) how often each source word was seen.
+    """
+
+    source: Mapping[str, int]
+    target: Mapping[str, int]
+    keys: Ints
+    probabilities: Floats
+    counts: Ints
+
+    @classmethod
+    def train(cls, pairs: Sequence[tuple[Words, Words]], *, iterations: int = 5) -> WordAligner:
+        """Expectation maximisation from uniform probabilities (Brown et al. 1993, section 4.1).
+
+        Args:
+            pairs: source and target words of each sentence.
+            iterations: each can only make ``pairs`` more likely.
+
+        Raises:
+            ReplicationError: there is no target word to learn from.
+        """
+        source = _numbered((word for line, _ in pairs for word in line), 1)
+        target = _numbered((word for _, line in pairs for word in line), 0)
+        if not target:
+            raise ReplicationError("a word aligner needs sentence pairs with words in them; there are none.")
+        blocks = [_Block.of(block, source, target) for block in _blocks(pairs)]
+        keys = np.unique(np.concatenate([block.keys for block in blocks]))
+        cells = [(np.searchsorted(keys, block.keys).astype(np.int32)[block.key], block) for block in blocks]
+        source_of = keys // len(target)
+        seen = np.bincount(source_of, minlength=len(source) + 1)
+        probabilities = 1 / seen[source_of]
+        for _ in range(iterations):
+            expected = np.zeros(len(keys))
+            for key, block in cells:
+                share = probabilities[key]
+                share /= np.repeat(np.add.reduceat(share, block.starts), block.widths)
+                expected += np.bincount(key, share, len(keys))
+            totals = np.maximum(np.bincount(source_of, expected), np.finfo(float).tiny)
+            probabilities = expected / totals[source_of]
+        words = np.fromiter((source[word] for line, _ in pairs for word in line), np.int64)
+        return cls(source, target, keys, probabilities, np.bincount(words, minlength=len(source) + 1))
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> WordAligner:
+        """The aligner whose :meth:`state` this is."""
+        numbered = {"source": _numbered(state["source"], 1), "target": _numbered(state["target"], 0)}
+        return cls(**{**state, **numbered})
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and lists of words to be kept."""
+        return vars(self) | {"source": list(self.source), "target": list(self.target)}
+
+    @property
+    def parameters(self) -> int:
+        """K."""
+        return len(self.keys)
+
+    def table(self, source: Words, target: Words) -> Floats:
+        """t(target word | source word): (T, 1 + S), the empty word first; 0 for words never seen together."""
+        rows = np.array([self.target.get(word, -1) for word in target], dtype=np.int64)
+        columns = np.array([NULL, *(self.source.get(word, -1) for word in source)], dtype=np.int64)
+        keys = columns * len(self.target) + rows[:, None]
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        found = (self.keys[places] == keys) & (rows >= 0)[:, None] & (columns >= 0)
+        return np.where(found, self.probabilities[places], 0.0)
+
+    def links(self, source: Words, target: Words) -> Ints:
+        """The most probable alignment: (N, 2) source and target position of each target word that has a link.
+
+        Of equals the first source word wins; a word is left without one if the empty word alone is more
+        probable, or if it was never seen together with any of them.
+        """
+        table = self.table(source, target)
+        if not source:
+            return np.empty((0, 2), dtype=np.int64)
+        best = table[:, 1:].argmax(axis=1)
+        highest = table[:, 1:].max(axis=1)
+        linked = np.flatnonzero((highest > 0) & (highest >= table[:, NULL]))
+        return np.stack((best[linked], linked), axis=1)
+
+    def nll(self, source: Words, target: Words) -> float:
+        """Negative log-likelihood of the target given the source and both lengths, nats, none of it impossible."""
+        return float(-np.log(np.maximum(self.table(source, target), UNSEEN).mean(axis=1)).sum())
+
+    def translations(self, *, threshold: float = 0.0, count: int = 1) -> dict[str, str]:
+        """The most probable translation of each source word that has a clear one.
+
+        Args:
+            threshold: the least probability of a translation.
+            count: how often the source word must have been seen.
+        """
+        source, target = np.divmod(self.keys, len(self.target))
+        order = np.lexsort((-self.probabilities, source))
+        words, first = np.unique(source[order], return_index=True)
+        best = order[first]
+        keep = (words != NULL) & (self.counts[words] >= count) & (self.probabilities[best] >= threshold)
+        sources, targets = [None, *self.source], list(self.target)
+        pairs = zip(words[keep].tolist(), target[best[keep]].tolist(), strict=True)
+        return {word: targets[t] for s, t in pairs if (word := sources[s]) is not None}
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Sentence pairs as cells: for each target word in turn one per word of its source, the empty one first."""
+
+    keys: Ints  # the distinct word pairs, ascending
+    key: Ints  # (cells,) which of them each cell is
+    starts: Ints  # (target words,) the first cell of each
+    widths: Ints  # (target words,) its number of cells
+
+    @classmethod
+    def of(
+        cls, pairs: Sequence[tuple[Words, Words]], source: Mapping[str, int], target: Mapping[str, int]
+    ) -> _Block:
+        padded = ((NULL, *map(source.__getitem__, line)) for line, _ in pairs)
+        columns = np.fromiter((i for line in padded for i in line), np.int64)
+        rows = np.fromiter((target[word] for _, line in pairs for word in line), np.int64)
+        sizes = np.array([1 + len(line) for line, _ in pairs])
+        heights = [len(line) for _, line in pairs]
+        widths = np.repeat(sizes, heights)
+        starts = np.cumsum(widths) - widths
+        shift = np.repeat(np.cumsum(sizes) - sizes, heights) - starts  # from cells to source words
+        cells = np.arange(widths.sum()) + np.repeat(shift, widths)
+        keys, key = np.unique(columns[cells] * len(target) + np.repeat(rows, widths), return_inverse=True)
+        return cls(keys, key, starts, widths)
+
+
+def _numbered(words: Iterable[str], first: int) -> dict[str, int]:
+    return {word: i for i, word in enumerate(dict.fromkeys(words), start=first)}
+
+
+def _blocks(pairs: Sequence[tuple[Words, Words]]) -> Iterator[Sequence[tuple[Words, Words]]]:
+    """Runs of the pairs that have target words, of about :data:`CELLS` cells each."""
+    usable = [pair for pair in pairs if pair[1]]
+    begin = cells = 0
+    for end, (source, target) in enumerate(usable, start=1):
+        cells += (1 + len(source)) * len(target)
+        if cells >= CELLS or end == len(usable):
+            yield usable[begin:end]
+            begin, cells = end, 0

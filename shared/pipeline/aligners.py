@@ -1,0 +1,334 @@
+"""Statistical word aligners as variants of a translation paper: the yardstick for alignments made of attention."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+
+from shared.claims.results import RunResults
+from shared.config import Strict, build
+from shared.data.parallel import CorpusConfig, ParallelText, PreparedText
+from shared.data.tokenizers import Tokenizer
+from shared.errors import ReplicationError
+from shared.metrics.alignment import Links, alignment_statistics, as_links, parse_pharaoh
+from shared.metrics.word_aligner import WordAligner, Words
+from shared.pipeline.run_config import RunConfig
+from shared.pipeline.translation import Translation
+from shared.pipeline.translation_evaluation import Example, alignment_metrics, write_examples
+from shared.reports.document import Figure
+from shared.training.checkpoints import TrainingRecord, load_checkpoint
+
+Table = NDArray[np.uint8]
+
+
+class AlignerConfig(Strict):
+    """The ``model`` section of a variant that is an aligner.
+
+    Attributes:
+        aligner: ``ibm1``, target words to source words; ``fast_align``, IBM Model 2 with a preference for the
+            diagonal (Dyer et al. 2013), both directions made one by grow-diag-final-and.
+        iterations: of expectation maximisation.
+    """
+
+    aligner: Literal["ibm1", "fast_align"]
+    iterations: int = Field(default=5, ge=1)
+
+
+class Aligner(Protocol):
+    """What is asked of an aligner, before and after it is trained."""
+
+    @classmethod
+    def train(cls, pairs: Sequence[tuple[Words, Words]], *, iterations: int = 5) -> Aligner:
+        """Learn from the words of sentence pairs."""
+        ...
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Aligner:
+        """The aligner whose :meth:`state` this is."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and lists to be kept."""
+        ...
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers it has learned."""
+        ...
+
+    def links(self, source: Words, target: Words) -> Links:
+        """(N, 2) source and target positions that belong together."""
+        ...
+
+    def nll(self, source: Words, target: Words) -> float:
+        """Negative log-likelihood of the target given the source, nats."""
+        ...
+
+
+class FastAlign:
+    """fast_align by way of systran-align, which exists as a wheel for Python 3.11 on Linux x86-64 only.
+
+    Args:
+        forward, backward: the files that training writes, byte by byte.
+    """
+
+    def __init__(self, forward: Table, backward: Table) -> None:
+        self._state = {"forward": forward, "backward": backward}
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [Path(folder) / name for name in ("forward", "backward")]
+            for path, table in zip(paths, (forward, backward), strict=True):
+                table.tofile(path)
+            self._aligner = _fast_align().Aligner(*map(str, paths))
+
+    @classmethod
+    def train(cls, pairs: Sequence[tuple[Words, Words]], *, iterations: int = 5) -> FastAlign:
+        """Train both directions with the options that its authors recommend: ``-d -o -v``.
+
+        Raises:
+            ReplicationError: no pair has words on both sides, or fast_align fails.
+        """
+        pairs = [pair for pair in pairs if all(pair)]
+        if not pairs:
+            raise ReplicationError("a word aligner needs sentence pairs with words in them; there are none.")
+        with tempfile.TemporaryDirectory() as folder:
+            text, forward, backward = (Path(folder) / name for name in ("text", "forward", "backward"))
+            lines = (" ||| ".join(" ".join(_plain(side)) for side in pair) for pair in pairs)
+            text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            _train_fast_align(text, forward, backward, iterations)
+            return cls(np.fromfile(forward, np.uint8), np.fromfile(backward, np.uint8))
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> FastAlign:
+        """The aligner whose :meth:`state` this is."""
+        return cls(**state)
+
+    def state(self) -> dict[str, Any]:
+        """The two files."""
+        return dict(self._state)
+
+    @property
+    def parameters(self) -> int:
+        """0: systran-align does not tell."""
+        return 0
+
+    def links(self, source: Words, target: Words) -> Links:
+        """(N, 2) source and target positions that belong together; many to many."""
+        return as_links(self._aligner.align(_plain(source), _plain(target))["alignments"])
+
+    def nll(self, source: Words, target: Words) -> float:
+        """Negative log-likelihood of the target given the source, nats."""
+        return -float(self._aligner.align(_plain(source), _plain(target))["forward_log_prob"])
+
+
+KINDS: dict[str, type[Aligner]] = {"ibm1": WordAligner, "fast_align": FastAlign}
+
+
+@dataclass(frozen=True)
+class WithAligners:
+    """A translation paper some of whose variants are aligners: those whose ``model`` section names one.
+
+    Such a section may lie over the settings of the task's networks, which an aligner passes over. An aligner
+    learns from the same encoded training text, so where the networks read UNK it does too.
+    """
+
+    translation: Translation[Any]
+
+    def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
+        """Tokenise and encode."""
+        return self.translation.prepare(corpus, dataset, out)
+
+    def check(self, config: RunConfig) -> None:
+        """Refuse a wrong ``model`` section."""
+        if self._settings(config) is None:
+            self.translation.check(config)
+
+    def cannot_run(self, config: RunConfig) -> str | None:
+        """Where systran-align does not exist, fast_align cannot run."""
+        settings = self._settings(config)
+        if settings is None:
+            return self.translation.cannot_run(config)
+        if settings.aligner == "ibm1" or _importable():
+            return None
+        return "fast_align needs the package systran-align, which exists for Python 3.11 on Linux x86-64 only"
+
+    def rehearse(self, config: RunConfig) -> tuple[int, float]:
+        """As of a network.
+
+        Raises:
+            ReplicationError: the variant is an aligner.
+        """
+        if self._settings(config) is not None:
+            raise ReplicationError("an aligner needs no rehearsal; its train stage takes minutes at most.")
+        return self.translation.rehearse(config)
+
+    def train(
+        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
+    ) -> tuple[TrainingRecord, int]:
+        """Train one seed; to an aligner all seeds are the same."""
+        settings = self._settings(config)
+        if settings is None:
+            return self.translation.train(
+                config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label
+            )
+        text = PreparedText.load(prepared)
+        longest = config.training.max_words or config.corpus.max_words
+        pairs = list(_word_pairs(text, text.split("train").up_to(longest)))
+        begin = time.perf_counter()
+        aligner = KINDS[settings.aligner].train(pairs, iterations=settings.iterations)
+        seconds = time.perf_counter() - begin
+        _save(aligner.state(), folder / "checkpoints")
+        loss = _nll_per_word(aligner, list(_word_pairs(text, text.split("valid"))))
+        print(f"{label}: {settings.iterations} iterations, {seconds:.0f} s, valid loss {loss:.3f} per word")
+        record = TrainingRecord(
+            updates=settings.iterations, precision="double", stopped_because="all iterations were made",
+            wall_seconds=seconds, tokens_per_second=settings.iterations * _target_words(pairs) / seconds,
+            best_valid_loss=loss, best_update=settings.iterations,
+        )  # fmt: skip
+        return record, aligner.parameters
+
+    def evaluate(
+        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """Judge a network's translations, or an aligner's links: on test splits that have gold alignments.
+
+        Raises:
+            ReplicationError: no test split has.
+        """
+        settings = self._settings(config)
+        if settings is None:
+            return self.translation.evaluate(config, prepared=prepared, trained=trained, out=out)
+        state = _load(trained[0] / "checkpoints" / f"{config.evaluation.checkpoint}.ckpt")
+        aligner = KINDS[settings.aligner].from_state(state)
+        text, examples = PreparedText.load(prepared), []
+        metrics: dict[str, float] = {}
+        for number, split in enumerate(config.corpus.test):
+            records = _judge_split(aligner, text, split)
+            prefix = "" if number == 0 else f"{split}."
+            metrics |= {prefix + name: value for name, value in alignment_metrics(records).items()}
+            examples += records
+        if not metrics:
+            raise ReplicationError(
+                f"{config.corpus.dataset} has no gold alignments to judge an aligner by; leave this variant out."
+            )
+        out.mkdir(parents=True, exist_ok=True)
+        write_examples(out, examples)
+        return metrics
+
+    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
+        """As of a translation paper."""
+        return self.translation.figures(results, folder)
+
+    def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
+        """Signatures and the token's name; an aligner has neither BLEU nor pieces."""
+        if self._settings(config) is None:
+            return self.translation.descriptions(config, prepared)
+        return {"signatures": {}, "token": "word"}
+
+    def _settings(self, config: RunConfig) -> AlignerConfig | None:
+        if "aligner" not in config.model:
+            return None
+        passed_over = self.translation.model_config.model_fields
+        own = {key: value for key, value in config.model.items() if key not in passed_over}
+        return build(AlignerConfig, own, where=f"the model section of task '{config.task}'")
+
+
+def _judge_split(aligner: Aligner, text: PreparedText, split: str) -> list[Example]:
+    (sources, references), gold = text.lines(split), text.alignments(split)
+    records = []
+    for i, (source, target) in enumerate(_word_pairs(text, text.split(split))):
+        record: Example = {
+            "id": f"{split}-{i}", "split": split, "source": sources[i], "reference": references[i],
+            "source_length": len(sources[i].split()), "reference_length": len(references[i].split()),
+        }  # fmt: skip
+        if gold is not None:
+            linked = np.zeros((len(target), len(source)))
+            links = aligner.links(source, target)
+            linked[links[:, 1], links[:, 0]] = 1
+            record["alignment"] = alignment_statistics(linked, parse_pharaoh(gold[i]), method="threshold")
+        records.append(record)
+    return records
+
+
+def _word_pairs(text: PreparedText, split: ParallelText) -> Iterator[tuple[Words, Words]]:
+    """Both sides of each pair as words, in the numbering of gold alignments."""
+    for i in range(len(split)):
+        yield _words(text.source, split.source[i].tolist()), _words(text.target, split.target[i].tolist())
+
+
+def _words(tokenizer: Tokenizer, symbols: Sequence[int]) -> Words:
+    words: list[str] = []
+    for piece, word in zip(tokenizer.pieces(symbols), tokenizer.words(symbols), strict=True):
+        if word == len(words):
+            words.append("")
+        words[word] += piece
+    return words
+
+
+def _target_words(pairs: Sequence[tuple[Words, Words]]) -> int:
+    return sum(len(target) for _, target in pairs)
+
+
+def _nll_per_word(aligner: Aligner, pairs: Sequence[tuple[Words, Words]]) -> float:
+    return sum(aligner.nll(*pair) for pair in pairs) / _target_words(pairs)
+
+
+def _save(state: Mapping[str, Any], folder: Path) -> None:
+    """Write the checkpoints ``best`` and ``last``, which are the same: the last iteration fits best."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {name: torch.from_numpy(value) for name, value in state.items() if isinstance(value, np.ndarray)}
+    torch.save({**state, **arrays}, folder / "best.ckpt")
+    shutil.copyfile(folder / "best.ckpt", folder / "last.ckpt")
+
+
+def _load(path: Path) -> dict[str, Any]:
+    state = load_checkpoint(path)
+    return {
+        name: value.numpy() if isinstance(value, torch.Tensor) else value for name, value in state.items()
+    }
+
+
+def _plain(words: Words) -> list[str]:
+    """Words without what separates the two languages in fast_align's input."""
+    return [word.replace("|||", "|") for word in words]
+
+
+def _train_fast_align(text: Path, forward: Path, backward: Path, iterations: int) -> None:
+    """In a process of its own, with one thread: sums of several differ from run to run."""
+    program = (
+        "import sys, systran_align; text, forward, backward, iterations = sys.argv[1:]; "
+        "systran_align.generate_alignment_probabilities(text, forward, backward, iterations=int(iterations), "
+        "favor_diagonal=True, optimize_tension=True, variational_bayes=True)"
+    )
+    command = [sys.executable, "-c", program, *map(str, (text, forward, backward, iterations))]
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=one_thread, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise ReplicationError(f"fast_align failed: {last}.")
+
+
+def _fast_align() -> ModuleType:
+    return importlib.import_module("systran_align")
+
+
+def _importable() -> bool:
+    try:
+        _fast_align()
+    except ImportError:
+        return False
+    return True

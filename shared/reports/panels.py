@@ -1,0 +1,80 @@
+"""Which variants share a figure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from shared.claims.results import RunResults
+from shared.errors import ReplicationError
+
+LINES = 7  # as many as the palette of the figures tells apart
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Variants of one task that share a figure.
+
+    Attributes:
+        name: for the figure's file.
+        title: what the figure's caption begins with.
+        runs: 1 to :data:`LINES` of them.
+    """
+
+    name: str
+    title: str
+    runs: list[RunResults]
+
+    @property
+    def task(self) -> str:
+        """What all of them are trained on."""
+        return self.runs[0].task
+
+
+def by_task(results: Mapping[str, RunResults]) -> dict[str, list[RunResults]]:
+    """The variants that were run, grouped by task, in order of name."""
+    groups: dict[str, list[RunResults]] = defaultdict(list)
+    for name in sorted(results):
+        if results[name].not_run is None:
+            groups[results[name].task].append(results[name])
+    return dict(groups)
+
+
+def panels(results: Mapping[str, RunResults], chosen: Mapping[str, Sequence[str]]) -> list[Panel]:
+    """Few enough variants per figure to tell their lines apart, ordered by task.
+
+    Args:
+        results: all variants.
+        chosen: title to variants; those that were not run are left out. A task that none of them belongs to is
+            shown whole, by name, in as many figures as it takes.
+
+    Raises:
+        ReplicationError: a chosen panel has too many variants, or those of several tasks.
+    """
+    found = []
+    for title, names in chosen.items():
+        runs = [results[name] for name in names if name in results and results[name].not_run is None]
+        if len(runs) > LINES or len({run.task for run in runs}) > 1:
+            raise ReplicationError(
+                f"the panel '{title}' needs variants of one task, at most {LINES}; change it in replication.py."
+            )
+        if runs:
+            found.append(Panel("", f"Task {runs[0].task}, {title}", runs))
+    shown = {panel.task for panel in found}
+    for task, runs in by_task(results).items():
+        if task not in shown:
+            found += [Panel("", f"Task {task}", runs[i : i + LINES]) for i in range(0, len(runs), LINES)]
+    return _named(sorted(found, key=lambda panel: panel.task))
+
+
+def _named(found: Sequence[Panel]) -> list[Panel]:
+    """With the task's name, and a number where it has several panels."""
+    several = Counter(panel.task for panel in found)
+    place: Counter[str] = Counter()
+    named = []
+    for panel in found:
+        place[panel.task] += 1
+        number = f"_{place[panel.task]}" if several[panel.task] > 1 else ""
+        named.append(Panel(f"{panel.task}{number}", panel.title, panel.runs))
+    return named

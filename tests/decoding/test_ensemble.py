@@ -1,0 +1,143 @@
+"""Several models that predict as one."""
+
+import pytest
+import torch
+from hashed_decoder import HashedDecoder, limits, pick, start
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from shared.decoding.beam import beam_search
+from shared.decoding.ensemble import Ensemble
+from shared.decoding.naive import naive_beam_search
+
+seeds = st.lists(st.integers(0, 9999), min_size=1, max_size=4, unique=True)
+
+
+class Table(HashedDecoder, nn.Module):
+    """The hashed decoder as a module."""
+
+    def __init__(self, *, with_attention: bool = True) -> None:
+        nn.Module.__init__(self)
+        HashedDecoder.__init__(self, with_attention=with_attention)
+
+
+class Recurrent(nn.Module):
+    """A small attentional model with the whole contract; its attention is that of the embedded source."""
+
+    def __init__(self, seed: int, *, with_attention: bool = True) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.embedding, self.cell, self.out = nn.Embedding(9, 6), nn.GRUCell(6, 6), nn.Linear(6, 9)
+        self.with_attention = with_attention
+
+    def forward(self, source, mask, target):
+        state, logits, weights = self.start(source, mask), [], []
+        for symbols in target.unbind(1):
+            predicted, attention, state = self.step(symbols.unsqueeze(1), state)
+            logits.append(predicted + 3.0)  # logits need not be normalised
+            weights.append(attention)
+        return torch.cat(logits, 1), torch.cat(weights, 1) if self.with_attention else None
+
+    def start(self, source, mask):
+        return self.embedding(source), mask, torch.zeros(len(source), 1, 6)
+
+    def step(self, tokens, state):
+        annotations, mask, h = state
+        h = self.cell(self.embedding(tokens).flatten(0, 1), h.flatten(0, 1)).view(h.shape)
+        scores = (h @ annotations.transpose(1, 2)).masked_fill(~mask.unsqueeze(1), -torch.inf)
+        weights = scores.softmax(-1)
+        log_p = self.out(h + weights @ annotations).log_softmax(-1)
+        return log_p, weights if self.with_attention else None, (annotations, mask, h)
+
+
+SOURCE = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0]])
+MASK = torch.tensor([[True, True, True, True], [True, True, False, False]])
+TARGET = torch.tensor([[1, 5, 6], [1, 8, 3]])
+
+
+def outputs(model):
+    """What ``forward`` and ``step`` predict, probabilities and weights."""
+    with torch.no_grad():
+        logits, weights = model(SOURCE, MASK, TARGET)
+        log_p, attention, state = model.step(TARGET[:, :1], model.start(SOURCE, MASK))
+        second, *_ = model.step(TARGET[:, 1:2], state)
+    return logits.softmax(-1), weights, log_p.exp(), attention, second.exp()
+
+
+def same(first, second):
+    for one, other in zip(outputs(first), outputs(second), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_one_member_is_the_model_itself():
+    same(Ensemble([Recurrent(1)]), Recurrent(1))
+
+
+def test_copies_of_a_model_are_the_model():
+    same(Ensemble([Recurrent(1)] * 5), Recurrent(1))
+
+
+def test_the_order_of_the_members_changes_nothing():
+    a, b, c = (Recurrent(seed) for seed in (1, 2, 3))
+    same(Ensemble([a, b, c]), Ensemble([c, a, b]))
+
+
+def test_probabilities_and_weights_are_the_means():
+    members = [Recurrent(seed) for seed in (1, 2, 3)]
+    for joint, *alone in zip(outputs(Ensemble(members)), *(outputs(m) for m in members), strict=True):
+        torch.testing.assert_close(joint, torch.stack(alone).mean(0))
+        torch.testing.assert_close(joint.sum(-1), torch.ones(joint.shape[:-1]))
+
+
+def test_members_without_attention_have_no_part_in_the_weights():
+    attentive, plain = Recurrent(1), Recurrent(2, with_attention=False)
+    torch.testing.assert_close(outputs(Ensemble([plain, attentive]))[1], outputs(attentive)[1])
+    assert outputs(Ensemble([plain]))[1] is None
+
+
+def test_what_no_member_allows_stays_impossible():
+    member = Recurrent(1)
+    with torch.no_grad():
+        member.out.bias[4] = -torch.inf
+    assert (outputs(Ensemble([member, member]))[0][..., 4] == 0.0).all()
+
+
+def test_its_members_are_part_of_it():
+    ensemble = Ensemble([Recurrent(1).train(), Recurrent(2).train()]).eval()
+    assert not any(member.training for member in ensemble.members)
+    assert len(list(ensemble.parameters())) == 2 * len(list(Recurrent(1).parameters()))
+
+
+def test_none_is_no_ensemble():
+    with pytest.raises(ValueError, match="at least one model"):
+        Ensemble([])
+
+
+@given(seeds=seeds, beam=st.integers(1, 5), bias=st.sampled_from([-1.0, 0.0, 2.0]))
+@settings(max_examples=50, deadline=None)
+def test_searched_in_a_batch_and_one_source_at_a_time(seeds: list[int], beam: int, bias: float) -> None:
+    ensemble = Ensemble([Table() for _ in seeds])
+    states = tuple(start(3, 7, seed, end_bias=bias) for seed in seeds)
+    minimum, maximum = [0, 2, 1], [9, 6, 12]
+    found = beam_search(ensemble, states, limits(minimum, maximum), beam=beam, attention=True)
+    for source in range(3):
+        alone = limits([minimum[source]], [maximum[source]])
+        state = tuple(pick(state, [source]) for state in states)
+        (expected, *_) = naive_beam_search(ensemble, state, alone, beam=beam)
+        length = int(found.lengths[source, 0])
+        assert tuple(found.tokens[source, 0, :length].tolist()) == expected.tokens
+        assert float(found.log_probs[source, 0]) == pytest.approx(expected.log_prob, rel=1e-5)
+        torch.testing.assert_close(found.attention[source, 0, :length], torch.stack(expected.attention))
+
+
+@given(seed=st.integers(0, 9999), copies=st.integers(1, 4))
+@settings(max_examples=20, deadline=None)
+def test_a_search_over_copies_finds_what_the_model_finds(seed: int, copies: int) -> None:
+    constraints = limits([0, 1], [8, 8])
+    one = beam_search(Table(), start(2, 7, seed), constraints, beam=3)
+    many = beam_search(
+        Ensemble([Table() for _ in range(copies)]), (start(2, 7, seed),) * copies, constraints, beam=3
+    )
+    assert one.best() == many.best()
+    torch.testing.assert_close(one.log_probs, many.log_probs)

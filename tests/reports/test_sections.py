@@ -1,0 +1,141 @@
+"""Parts of a report that made-up runs of one paper do not have: ensembles, aligners, rows with their own metrics."""
+
+import gzip
+import json
+import shutil
+
+import pytest
+from synthetic_runs import Variant, build
+
+from shared.claims.results import load_results
+from shared.claims.schema import Claim
+from shared.claims.verdicts import decide
+from shared.reports.document import Block, Table, render
+from shared.reports.panels import by_task
+from shared.reports.paper import Paper
+from shared.reports.sections import beside_the_paper, cost, our_results, provenance
+from shared.reports.translation import translation_figures
+from shared.reports.verdicts import details
+
+VARIANTS = {
+    "attentive": Variant("generated", 0.95, 0.01, attention=0.9),
+    "plain": Variant("generated", 0.8, 0.02),
+    "poor": Variant("generated", 0.5, 0.02),
+    "aligner": Variant("generated", 0.9, attention=0.8, parameters=7),
+}
+TRANSLATED = ("hypothesis", "nll", "tokens", "bleu", "exact")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Four variants: one also as an ensemble, and an aligner, which translates nothing."""
+    folder = build(tmp_path_factory.mktemp("runs"), VARIANTS, examples=60, seeds=(1, 2))
+    change(folder / "attentive/metrics.json", lambda content: content.update(ensemble=together(content)))
+    shutil.copytree(folder / "attentive/evaluation/seed1", folder / "attentive/evaluation/ensemble")
+    change(folder / "aligner/metrics.json", only_alignments)
+    for path in folder.glob("aligner/evaluation/seed*/examples.jsonl.gz"):
+        with gzip.open(path, "rt") as lines:
+            rows = [{k: v for k, v in json.loads(line).items() if k not in TRANSLATED} for line in lines]
+        with gzip.open(path, "wt") as lines:
+            lines.writelines(json.dumps(row) + "\n" for row in rows)
+    return load_results(folder)
+
+
+def change(path, edit):
+    content = json.loads(path.read_text())
+    edit(content)
+    path.write_text(json.dumps(content))
+
+
+def together(content):
+    return {name: value + 1.0 for name, value in content["mean"].items()} | {"bleu_replaced": 55.5}
+
+
+def only_alignments(content):
+    for scores in (*content["seeds"].values(), content["mean"]):
+        for name in set(scores) - {"aer", "alignment_accuracy"}:
+            del scores[name]
+
+
+def tables(blocks: list[Block]) -> list[Table]:
+    return [block for block in blocks if isinstance(block, Table)]
+
+
+def first_cells(table):
+    return [getattr(row[0], "text", row[0]) for row in table.rows]
+
+
+def text(blocks, tmp_path):
+    return render(blocks, "md", title="", folder=tmp_path)
+
+
+def test_translations_and_alignments_are_scored_in_tables_of_their_own(results):
+    translations, alignments, by_length, offsets = tables(our_results(by_task(results), results))
+    assert first_cells(translations) == ["attentive", "attentive-ensemble", "plain", "poor"]
+    assert translations.columns[3:5] == ("BLEU", "BLEU, UNK replaced")
+    assert not {"AER", "Alignment accuracy"} & set(translations.columns)
+    assert first_cells(alignments) == ["aligner", "attentive", "attentive-ensemble"]
+    assert alignments.columns == ("Variant", "Parameters", "Updates", "Alignment accuracy", "AER")
+    assert first_cells(by_length) == ["attentive", "attentive-ensemble", "plain", "poor"]
+    assert first_cells(offsets) == ["aligner", "attentive", "attentive-ensemble"]
+
+
+def test_an_ensemble_is_explained_and_costs_nothing_of_its_own(results, tmp_path):
+    tasks = by_task(results)
+    page = text(our_results(tasks, results), tmp_path)
+    assert "An ensemble is the models of all seeds, judged once as one." in page
+    assert "over seeds 1, 2." in page
+    assert first_cells(tables(cost(tasks))[0]) == ["aligner", "attentive", "plain", "poor"]
+    assert "| Seeds | 1, 2 |" in text(provenance(tasks), tmp_path)
+
+
+def paper(*rows):
+    columns = [{"key": "ppl", "title": "Ppl.", "metric": "perplexity"}, {"key": "bleu", "title": "BLEU"}]
+    table = {"id": "t1", "title": "t", "where": "Table 1", "provenance": "M", "columns": columns, "rows": rows}
+    facts = {"short": "A", "title": "t", "authors": ("A",), "venue": "v", "year": 2015, "url": "u"}
+    return Paper.model_validate(facts | {"tables": [table]})
+
+
+def test_a_row_stands_beside_the_metric_that_it_names(results):
+    """The column has none, the second row has one: the column of ours appears, and is empty elsewhere."""
+    facts = paper(
+        {"label": "one", "variants": ["attentive"], "ppl": 2.0, "bleu": 20.0},
+        {"label": "all", "variants": ["attentive-ensemble"], "metrics": {"bleu": "bleu_replaced"},
+         "ppl": None, "bleu": 50.0},
+    )  # fmt: skip
+    (table,) = tables(beside_the_paper(facts, by_task(results)))
+    assert table.columns[-2:] == ["BLEU", "BLEU, ours on generated (Δ)"]
+    assert [row[-1] for row in table.rows] == ["–", "55.50\N{NO-BREAK SPACE}(+5.50)"]
+    ppl = [f"{results[name].mean['perplexity']:.2f}" for name in ("attentive", "attentive-ensemble")]
+    assert [str(row[2]).split("\N{NO-BREAK SPACE}")[0] for row in table.rows] == ppl
+
+
+def test_figures_show_what_each_run_has(results, tmp_path):
+    figures = translation_figures(results, tmp_path, heatmaps={}, chosen={"all": list(results)})
+    names = [figure.path.name for figure in figures]
+    assert names == ["bleu_by_length_generated.png", "alignment_offsets_generated.png", "training_curves_generated.png"]
+    assert all(figure.path.exists() for figure in figures)
+    assert all(figure.caption.startswith("Task generated, all. ") for figure in figures)
+
+
+def test_attention_is_compared_between_the_variants_that_have_kept_it(tmp_path):
+    names = ("rnnsearch-50", "corpus-rnnsearch", "other")
+    found = load_results(build(tmp_path / "runs", {n: Variant("generated", 0.9) for n in names}, examples=30))
+    comparisons = {"Two of three.": [*names, "never-run"], "One only.": ["other", "rnnsearch-50"]}
+    figures = translation_figures(found, tmp_path, heatmaps={}, comparisons=comparisons)
+    captions = [figure.caption for figure in figures if "compared" in figure.path.name]
+    assert captions == ["Two of three. Blue: a weight of exactly zero."]
+
+
+def test_a_rank_correlation_names_both_metrics(results, tmp_path):
+    comparison = {
+        "name": "perplexity tracks BLEU", "kind": "rank_correlation", "metric": "perplexity", "other": "bleu",
+        "sign": "negative", "variants": ["attentive", "attentive-ensemble", "plain", "poor"], "bound": 0.5,
+    }  # fmt: skip
+    content = {"id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1"}}
+    claim = Claim.model_validate(content | {"deciding": [comparison]})
+    (decision,) = decide([claim], results, "quick")
+    assert decision.outcomes[0].seeds == 1  # an ensemble has been judged but once
+    page = text(details([decision]), tmp_path)
+    assert "Perplexity per token, BLEU" in page
+    assert "> 0.5" in page.replace("\N{NO-BREAK SPACE}", " ")
