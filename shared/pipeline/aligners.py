@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 import shutil
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 
 from shared.claims.results import RunResults
@@ -25,15 +18,14 @@ from shared.config import Strict, build
 from shared.data.parallel import CorpusConfig, ParallelText, PreparedText
 from shared.data.tokenizers import Tokenizer
 from shared.errors import ReplicationError
-from shared.metrics.alignment import Links, alignment_statistics, as_links, parse_pharaoh
+from shared.metrics import fast_align
+from shared.metrics.alignment import Links, alignment_statistics, parse_pharaoh
 from shared.metrics.word_aligner import WordAligner, Words
 from shared.pipeline.run_config import RunConfig
 from shared.pipeline.translation import Translation
 from shared.pipeline.translation_evaluation import Example, alignment_metrics, write_examples
 from shared.reports.document import Figure
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
-
-Table = NDArray[np.uint8]
 
 
 class AlignerConfig(Strict):
@@ -80,62 +72,7 @@ class Aligner(Protocol):
         ...
 
 
-class FastAlign:
-    """fast_align by way of systran-align, which exists as a wheel for Python 3.11 on Linux x86-64 only.
-
-    Args:
-        forward, backward: the files that training writes, byte by byte.
-    """
-
-    def __init__(self, forward: Table, backward: Table) -> None:
-        self._state = {"forward": forward, "backward": backward}
-        with tempfile.TemporaryDirectory() as folder:
-            paths = [Path(folder) / name for name in ("forward", "backward")]
-            for path, table in zip(paths, (forward, backward), strict=True):
-                table.tofile(path)
-            self._aligner = _fast_align().Aligner(*map(str, paths))
-
-    @classmethod
-    def train(cls, pairs: Sequence[tuple[Words, Words]], *, iterations: int = 5) -> FastAlign:
-        """Train both directions with the options that its authors recommend: ``-d -o -v``.
-
-        Raises:
-            ReplicationError: no pair has words on both sides, or fast_align fails.
-        """
-        pairs = [pair for pair in pairs if all(pair)]
-        if not pairs:
-            raise ReplicationError("a word aligner needs sentence pairs with words in them; there are none.")
-        with tempfile.TemporaryDirectory() as folder:
-            text, forward, backward = (Path(folder) / name for name in ("text", "forward", "backward"))
-            lines = (" ||| ".join(" ".join(_plain(side)) for side in pair) for pair in pairs)
-            text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-            _train_fast_align(text, forward, backward, iterations)
-            return cls(np.fromfile(forward, np.uint8), np.fromfile(backward, np.uint8))
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> FastAlign:
-        """The aligner whose :meth:`state` this is."""
-        return cls(**state)
-
-    def state(self) -> dict[str, Any]:
-        """The two files."""
-        return dict(self._state)
-
-    @property
-    def parameters(self) -> int:
-        """0: systran-align does not tell."""
-        return 0
-
-    def links(self, source: Words, target: Words) -> Links:
-        """(N, 2) source and target positions that belong together; many to many."""
-        return as_links(self._aligner.align(_plain(source), _plain(target))["alignments"])
-
-    def nll(self, source: Words, target: Words) -> float:
-        """Negative log-likelihood of the target given the source, nats."""
-        return -float(self._aligner.align(_plain(source), _plain(target))["forward_log_prob"])
-
-
-KINDS: dict[str, type[Aligner]] = {"ibm1": WordAligner, "fast_align": FastAlign}
+KINDS: dict[str, type[Aligner]] = {"ibm1": WordAligner, "fast_align": fast_align.FastAlign}
 
 
 @dataclass(frozen=True)
@@ -162,7 +99,7 @@ class WithAligners:
         settings = self._settings(config)
         if settings is None:
             return self.translation.cannot_run(config)
-        if settings.aligner == "ibm1" or _importable():
+        if settings.aligner == "ibm1" or fast_align.is_available():
             return None
         return "fast_align needs the package systran-align, which exists for Python 3.11 on Linux x86-64 only"
 
@@ -300,35 +237,3 @@ def _load(path: Path) -> dict[str, Any]:
     return {
         name: value.numpy() if isinstance(value, torch.Tensor) else value for name, value in state.items()
     }
-
-
-def _plain(words: Words) -> list[str]:
-    """Words without what separates the two languages in fast_align's input."""
-    return [word.replace("|||", "|") for word in words]
-
-
-def _train_fast_align(text: Path, forward: Path, backward: Path, iterations: int) -> None:
-    """In a process of its own, with one thread: sums of several differ from run to run."""
-    program = (
-        "import sys, systran_align; text, forward, backward, iterations = sys.argv[1:]; "
-        "systran_align.generate_alignment_probabilities(text, forward, backward, iterations=int(iterations), "
-        "favor_diagonal=True, optimize_tension=True, variational_bayes=True)"
-    )
-    command = [sys.executable, "-c", program, *map(str, (text, forward, backward, iterations))]
-    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=one_thread, capture_output=True, text=True)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise ReplicationError(f"fast_align failed: {last}.")
-
-
-def _fast_align() -> ModuleType:
-    return importlib.import_module("systran_align")
-
-
-def _importable() -> bool:
-    try:
-        _fast_align()
-    except ImportError:
-        return False
-    return True

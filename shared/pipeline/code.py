@@ -14,7 +14,10 @@ from typing import Any
 
 from shared.errors import ReplicationError
 
-TRAINING = ("attention", "layers", "training", "data/batching.py", "data/parallel.py", "metrics/word_aligner.py")
+TRAINING = (
+    "attention", "layers", "training", "data/batching.py", "data/parallel.py", "metrics/word_aligner.py",
+    "metrics/fast_align.py",
+)  # fmt: skip
 EVALUATION = ("decoding", "metrics", "pipeline/translation_evaluation.py", "pipeline/aligners.py")
 """Parts of ``shared`` that decide what training and what evaluation compute."""
 

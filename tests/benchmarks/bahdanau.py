@@ -2,37 +2,23 @@
 
     python -m tests.benchmarks.bahdanau [--threads 2] [--out FILE]
 
-Contenders take turns, so that a machine that is busy slows them alike; the median of the turns counts. Training is a
-whole update (forward, backward, clipping, Adam) of a batch of real shape at the quick scale's sizes, decoding is beam
-search of width 5 over 64 sentences. The work that a training step needs is counted from the model's equations and
-compared with a large matrix product's rate on the same threads.
+Training is a whole update of a batch of real shape at the quick scale's sizes, decoding is beam search of width 5 over
+64 sentences; see timing.py for how contenders are compared.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import re
-import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import torch
-from torch import nn
 
 from replications.bahdanau.model import RNNsearch
 from shared.data.batching import epoch_batches, padding_share
 from shared.data.parallel import ParallelText, Sequences
-from shared.data.tokenizers import BOS, EOS, PAD
-from shared.decoding.beam import beam_search
-from shared.decoding.constraints import Constraints
-from shared.decoding.naive import naive_beam_search
-from shared.training.loss import smoothed_loss
 from tests.benchmarks.plain_rnnsearch import PlainRNNsearch
+from tests.benchmarks.timing import Step, decoding, gemm_rate, run, seconds_in_turns, training_step
 
 VOCABULARY, M, N, A, L = 4000, 128, 256, 256, 128
 SIZES = {
@@ -40,46 +26,21 @@ SIZES = {
     "alignment_size": A, "maxout_size": L,
 }  # fmt: skip
 BATCH, SOURCE, TARGET = 36, 27, 28  # a budget of 1,000 target tokens
-CONTENDERS = ("plain, read-out in the loop", "plain, read-out after the loop", "ours, float32", "ours, bfloat16")
 
 
-def build(contender: str) -> nn.Module:
-    """The model of a contender."""
+def contender(name: str) -> Step:
+    """The training step of a contender."""
     torch.manual_seed(0)
-    if contender.startswith("ours"):
-        return RNNsearch(**SIZES)
-    return PlainRNNsearch(**SIZES, batched_readout="after" in contender)
+    if name.startswith("ours"):
+        model: torch.nn.Module = RNNsearch(**SIZES)
+    else:
+        model = PlainRNNsearch(**SIZES, batched_readout="after" in name)
+    shape = {"vocabulary": VOCABULARY, "batch": BATCH, "source": SOURCE, "target": TARGET}
+    return training_step(model, **shape, bfloat16="bfloat16" in name)
 
 
-def training_step(contender: str) -> Callable[[], None]:
-    """A function that makes one update."""
-    model = build(contender)
-    optimizer = torch.optim.Adam(model.parameters(), fused=True)
-    source, target, labels = (torch.randint(4, VOCABULARY, (BATCH, n)) for n in (SOURCE, TARGET, TARGET))
-    mask = torch.ones(BATCH, SOURCE, dtype=torch.bool)
-
-    def step() -> None:
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled="bfloat16" in contender):
-            logits, _ = model(source, mask, target)
-            loss = smoothed_loss(logits, labels, 0.0)
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return step
-
-
-def seconds_in_turns(functions: Mapping[str, Callable[[], object]], turns: int) -> dict[str, float]:
-    """Median seconds of each function, called in turns after two calls to warm up."""
-    times: dict[str, list[float]] = {name: [] for name in functions}
-    for turn in range(turns + 2):
-        for name, function in functions.items():
-            begin = time.perf_counter()
-            function()
-            if turn >= 2:
-                times[name].append(time.perf_counter() - begin)
-    return {name: statistics.median(values) for name, values in times.items()}
+NAMES = ("plain, read-out in the loop", "plain, read-out after the loop", "ours, float32", "ours, bfloat16")
+CONTENDERS = {name: partial(contender, name) for name in NAMES}
 
 
 def multiply_adds_per_update() -> int:
@@ -91,67 +52,18 @@ def multiply_adds_per_update() -> int:
     return 3 * BATCH * (SOURCE * (encoder + keys_and_values) + TARGET * (decoder + read_out))
 
 
-def gemm_rate() -> float:
-    """Multiply-adds per second of a 1024 x 1024 x 1024 float32 product."""
-    a = torch.randn(1024, 1024)
-    return 1024**3 / seconds_in_turns({"gemm": lambda: a @ a}, 9)["gemm"]
-
-
 def training(turns: int) -> dict[str, object]:
     """Target tokens per second of every contender."""
-    seconds = seconds_in_turns({name: training_step(name) for name in CONTENDERS}, turns)
+    seconds = seconds_in_turns({name: prepare() for name, prepare in CONTENDERS.items()}, turns)
     peak = gemm_rate()
     return {
         name: {
             "tokens_per_second": round(BATCH * TARGET / value),
-            "times_plain_in_loop": round(seconds[CONTENDERS[0]] / value, 2),
-            "times_plain_after_loop": round(seconds[CONTENDERS[1]] / value, 2),
+            "times_plain_in_loop": round(seconds[NAMES[0]] / value, 2),
+            "times_plain_after_loop": round(seconds[NAMES[1]] / value, 2),
             "share_of_float32_gemm_rate": round(multiply_adds_per_update() / value / peak, 2),
         }
         for name, value in seconds.items()
-    }
-
-
-def memory() -> dict[str, float]:
-    """Peak resident MiB of a process that makes three updates, for every contender (Linux)."""
-    command = [sys.executable, "-m", "tests.benchmarks.bahdanau", "--memory-of"]
-    return {
-        name: float(subprocess.run([*command, name], capture_output=True, text=True, check=True).stdout)
-        for name in CONTENDERS
-    }
-
-
-def decoding(turns: int) -> dict[str, object]:
-    """Sentences per second of beam search of width 5, batched and a sentence at a time; same results."""
-    model = RNNsearch(**SIZES, init_std=0.3).eval()  # far from uniform, so that the searches have to decide
-    lengths = torch.randint(5, 25, (64,))
-    mask = torch.arange(24) < lengths.unsqueeze(1)
-    source = torch.randint(4, VOCABULARY, (64, 24)).masked_fill(~mask, PAD)
-
-    def limits(rows: slice) -> Constraints:
-        n = lengths[rows]
-        return Constraints(begin=BOS, end=EOS, padding=PAD, minimum=n // 2, maximum=(1.5 * n).long())
-
-    @torch.no_grad()
-    def batched() -> list[list[int]]:
-        return beam_search(model, model.start(source, mask), limits(slice(None)), beam=5).best()
-
-    @torch.no_grad()
-    def one_by_one() -> list[list[int]]:
-        found = []
-        for i in range(len(source)):
-            row = slice(i, i + 1)
-            state = model.start(source[row, : lengths[i]], mask[row, : lengths[i]])
-            tokens = naive_beam_search(model, state, limits(row), beam=5)[0].tokens
-            found.append([token for token in tokens if token != EOS])
-        return found
-
-    agreement = np.mean([a == b for a, b in zip(batched(), one_by_one(), strict=True)])
-    seconds = seconds_in_turns({"batched": batched, "a sentence at a time": one_by_one}, turns)
-    return {
-        "sentences_per_second": {name: round(64 / value, 1) for name, value in seconds.items()},
-        "ratio": round(seconds["a sentence at a time"] / seconds["batched"], 2),
-        "same_translations": float(agreement),
     }
 
 
@@ -172,33 +84,15 @@ def data_loading() -> dict[str, object]:
     }
 
 
-def main() -> None:
-    """Print, and write if asked, all figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--turns", type=int, default=15)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--memory-of", choices=CONTENDERS, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    if options.memory_of:
-        step = training_step(options.memory_of)
-        for _ in range(3):
-            step()
-        status = Path("/proc/self/status").read_text()  # getrusage would report a larger parent's peak
-        print(int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024)
-        return
-    figures = {
-        "threads": options.threads,
-        "training": training(options.turns),
-        "peak_memory_mib": memory(),
-        "decoding": decoding(max(3, options.turns // 3)),
+def measure(turns: int) -> dict[str, object]:
+    """All figures but memory."""
+    model = RNNsearch(**SIZES, init_std=0.3).eval()  # far from uniform, so that the searches have to decide
+    return {
+        "training": training(turns),
+        "decoding": decoding(model, VOCABULARY, max(3, turns // 3)),
         "data_loading": data_loading(),
     }
-    print(json.dumps(figures, indent=1))
-    if options.out:
-        options.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    run("tests.benchmarks.bahdanau", __doc__, CONTENDERS, measure)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from replications.bahdanau.model import RNNsearch
+from replications.luong.replication import ModelConfig, build_model
 from shared.data.parallel import ParallelText, Sequences
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.constraints import Constraints
@@ -23,19 +24,46 @@ def text_of(pairs, task, generator):
     return ParallelText(Sequences.pack(lines), Sequences.pack(targets), lengths)
 
 
+def rnnsearch():
+    return RNNsearch(
+        source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, embedding_size=24, hidden_size=48,
+        alignment_size=48, maxout_size=24, init_std=0.1,
+    )  # fmt: skip
+
+
+def luong(*, input_feeding=False, **attention):
+    sizes = {"embedding_size": 48, "hidden_size": 48, "layers": 1, "reverse": True}
+    settings = ModelConfig.model_validate(sizes | {"attention": attention, "input_feeding": input_feeding})
+    return build_model(settings, VOCABULARY, VOCABULARY)
+
+
+MODELS = {
+    "rnnsearch": rnnsearch,
+    "global dot, fed": lambda: luong(score="dot", input_feeding=True),
+    "local-m general": lambda: luong(score="general", alignment="local-m", window=2),
+    "local-p general, fed": lambda: luong(score="general", alignment="local-p", window=3, input_feeding=True),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["copy", "reverse"])
-def test_attention_learns_to_copy_and_to_reverse(task):
+@pytest.mark.parametrize(
+    ("kind", "task"),
+    [
+        ("rnnsearch", "copy"),
+        ("rnnsearch", "reverse"),
+        ("global dot, fed", "reverse"),
+        ("local-m general", "copy"),
+        ("local-p general, fed", "copy"),
+    ],
+)
+def test_attention_learns_to_copy_and_to_reverse(kind, task):
     seed = secrets.randbelow(10**6)
     print(f"seed {seed}")  # shown if the test fails
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     generator = np.random.default_rng(seed)
     text = text_of(32 * 400, task, generator)
-    model = RNNsearch(
-        source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, embedding_size=24, hidden_size=48,
-        alignment_size=48, maxout_size=24, init_std=0.1,
-    )  # fmt: skip
+    model = MODELS[kind]()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
     for begin in range(0, len(text), 32):
         batch = text.batch(np.arange(begin, begin + 32))

@@ -11,8 +11,9 @@ from pydantic import Field
 from shared.config import Strict, build
 from shared.data.parallel import CorpusConfig, PreparedText
 from shared.errors import ReplicationError
+from shared.metrics.fast_align import FastAlign
 from shared.pipeline import stages
-from shared.pipeline.aligners import FastAlign, WithAligners, _word_pairs
+from shared.pipeline.aligners import WithAligners, _word_pairs
 from shared.pipeline.run_config import RunConfig
 from shared.pipeline.translation import Translation
 

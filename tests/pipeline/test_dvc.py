@@ -11,6 +11,7 @@ import pytest
 from scratch import VARIANTS, change_yaml, commit, copy_project, dvc, environment, stages_run
 
 pytestmark = pytest.mark.slow
+CODE = "code@bahdanau"
 LAST = {"report@bahdanau", "summarize"}
 SMOKE = "replications/bahdanau/smoke.yaml"
 
@@ -19,15 +20,17 @@ SMOKE = "replications/bahdanau/smoke.yaml"
 def project(tmp_path_factory):
     folder = copy_project(tmp_path_factory.mktemp("dvc") / "project")
     ran = stages_run(dvc(folder, "repro"))
-    assert ran[:2] == ["fetch@bahdanau.table1", "prepare@bahdanau.table1"]
+    first = ["fetch@bahdanau.table1", "prepare@bahdanau.table1", "train@bahdanau.rnnsearch-50"]
+    assert sorted(first, key=ran.index) == first
+    assert ran.index(CODE) < ran.index(first[-1])
     assert ran[-2:] == ["report@bahdanau", "summarize"]
     commit(folder)
     return folder
 
 
-def edit(path):
+def append(path, line):
     with path.open("a") as file:
-        file.write("\n# an edit\n")
+        file.write(f"\n{line}\n")
 
 
 def test_a_second_run_does_nothing(project):
@@ -69,12 +72,38 @@ def test_a_change_of_decoding_trains_nothing(project):
     assert set(ran) == {"evaluate@bahdanau.rnnsearch-50", "evaluate@bahdanau.rnnencdec-50"} | LAST
 
 
-def test_code_concerns_the_stages_that_use_it(project):
-    edit(project / "shared" / "reports" / "sections.py")
-    assert set(stages_run(dvc(project, "repro"))) == LAST
-    edit(project / "shared" / "attention" / "additive.py")
-    would = dvc(project, "repro", "--dry")
-    assert {"train@bahdanau.rnnsearch-50", "train@bahdanau.rnnencdec-50"} <= set(stages_run(would))
+def test_the_reports_code_concerns_the_report(project):
+    append(project / "shared" / "reports" / "sections.py", "# an edit")
+    assert set(stages_run(dvc(project, "repro"))) == {CODE} | LAST
+
+
+def test_a_comment_where_training_and_evaluation_are_written_runs_nothing_else(project):
+    for path in ("attention/additive.py", "training/run.py", "decoding/beam.py"):
+        append(project / "shared" / path, "# an edit")
+    assert stages_run(dvc(project, "repro")) == [CODE]
+
+
+def test_code_of_another_paper_runs_nothing_else(project):
+    append(project / "shared" / "attention" / "alignments.py", "edited = True")
+    append(project / "replications" / "luong" / "model.py", "edited = True")
+    assert stages_run(dvc(project, "repro")) == [CODE]
+
+
+@pytest.mark.parametrize(
+    ("path", "stage"),
+    [("attention/additive.py", "train"), ("layers/gated_recurrence.py", "train"), ("decoding/beam.py", "evaluate")],
+)
+def test_code_concerns_the_stages_that_use_it(path, stage, project):
+    file = project / "shared" / path
+    before = file.read_text()
+    append(file, "edited = True")
+    dvc(project, "repro", CODE)
+    would = set(stages_run(dvc(project, "repro", "--dry")))
+    assert {name for name in would if "@bahdanau.rnn" in name} >= {f"{stage}@bahdanau.{name}" for name in VARIANTS}
+    assert stage == "train" or not any(name.startswith("train@") for name in would)
+    file.write_text(before)
+    dvc(project, "repro", CODE)
+    assert stages_run(dvc(project, "repro")) == []
 
 
 def test_a_pipeline_that_was_killed_continues_in_the_middle_of_training(project):

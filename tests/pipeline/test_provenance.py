@@ -23,9 +23,9 @@ def fingerprint(parameters=("a", 1)):
     return provenance.fingerprint(list(parameters), Path("prepared"), "bahdanau")
 
 
-def append(path):
+def append(path, text="changed = True"):
     with path.open("a") as file:
-        file.write("\n# changed\n")
+        file.write(f"\n{text}\n")
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,25 @@ def test_a_change_of_code_or_data_changes_it(path, project):
     assert fingerprint() != before
 
 
-@pytest.mark.parametrize("path", ["shared/reports/figures.py", "shared/claims/verdicts.py", "shared/decoding/beam.py"])
-def test_code_that_does_not_train_leaves_it(path, project):
+@pytest.mark.parametrize(
+    "path",
+    [
+        "shared/reports/figures.py",
+        "shared/claims/verdicts.py",
+        "shared/decoding/beam.py",
+        "replications/luong/model.py",
+        "shared/attention/alignments.py",
+    ],
+)
+def test_code_that_does_not_train_it_leaves_it(path, project):
     before = fingerprint()
     append(project / path)
+    assert fingerprint() == before
+
+
+def test_a_comment_leaves_it(project):
+    before = fingerprint()
+    append(project / "replications" / "bahdanau" / "model.py", "# a comment")
     assert fingerprint() == before
 
 

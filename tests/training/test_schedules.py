@@ -9,6 +9,7 @@ from shared.training.schedules import (
     AdadeltaConfig,
     AdamConfig,
     ScheduleConfig,
+    SgdConfig,
     build_optimizer,
     build_schedule,
     learning_rate_factor,
@@ -33,6 +34,59 @@ def test_after_the_warm_up_each_falls_in_its_own_way():
     assert at("noam", 39) == pytest.approx(math.sqrt(10 / 40))
     assert at("cosine", 59) == pytest.approx(0.5)
     assert at("cosine", 109) == pytest.approx(0, abs=1e-9)
+
+
+@given(st.integers(0, 100), st.integers(1, 30), st.integers(0, 8))
+def test_halving_waits_and_then_halves_again_and_again(hold, every, halvings):
+    schedule = ScheduleConfig(name="halving", hold=hold, every=every)
+    factor = learning_rate_factor(schedule, updates=1)
+    assert all(factor(made) == 1 for made in range(hold))
+    first = hold + halvings * every
+    assert factor(first) == factor(first + every - 1) == 0.5 ** (halvings + 1)
+    assert factor(first + every) == 0.5 ** (halvings + 2)
+
+
+def test_epochs_of_the_paper_run_at_the_papers_rates():
+    """Section 4.1: with 10 epochs, after 5 of them the rate is halved every epoch."""
+    factor = learning_rate_factor(ScheduleConfig(name="halving", hold=500, every=100), updates=1000)
+    per_epoch = [{factor(made) for made in range(100 * epoch, 100 * (epoch + 1))} for epoch in range(10)]
+    assert per_epoch == [{1.0}] * 5 + [{0.5**n} for n in range(1, 6)]
+
+
+def test_halving_may_follow_a_warm_up():
+    factor = learning_rate_factor(ScheduleConfig(name="halving", warmup=4, hold=6, every=2), updates=10)
+    assert [factor(made) for made in range(9)] == [0.25, 0.5, 0.75, 1, 1, 1, 0.5, 0.5, 0.25]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"name": "halving"},
+        {"name": "halving", "hold": 3},
+        {"name": "halving", "every": 3},
+        {"name": "cosine", "hold": 3, "every": 3},
+        {"name": "constant", "hold": 3},
+        {"every": 3},
+    ],
+)
+def test_only_halving_knows_when_to_halve(settings):
+    with pytest.raises(ValueError, match="halving needs hold and every, and no other schedule has them"):
+        ScheduleConfig(**settings)
+
+
+def test_gradient_descent_has_no_momentum_and_no_decay():
+    weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+    optimizer = build_optimizer([weight], SgdConfig(name="sgd", learning_rate=0.5))
+    for gradient in ([1.0, 0.0], [0.0, 3.0]):
+        weight.grad = torch.tensor(gradient)
+        optimizer.step()
+    assert weight.tolist() == [0.5, -3.5]
+
+
+@pytest.mark.parametrize("rate", [0, -1.0])
+def test_gradient_descent_needs_a_rate(rate):
+    with pytest.raises(ValueError, match="greater than 0"):
+        SgdConfig(name="sgd", learning_rate=rate)
 
 
 def test_optimisers_get_the_settings_they_were_given():

@@ -10,7 +10,7 @@ from shared.errors import ReplicationError
 from shared.training.config import TrainingConfig
 from shared.training.loss import smoothed_loss, token_nll
 from shared.training.run import train_run
-from shared.training.translation import TranslationModule
+from shared.training.translation import TranslationModule, clip_gradients
 
 V = 7
 
@@ -73,6 +73,20 @@ def test_training_optimises_the_smoothed_mean_and_logs_it(monkeypatch):
     assert (module.model.table.weight.grad[PAD] == 0).all()  # the word before a padded label teaches nothing
 
 
+@pytest.mark.parametrize("targets", [([4, 5], [6]), ([4, 5, 6, 4, 5], [6], []), ([4],)])
+def test_a_loss_per_sentence_is_a_mean_over_sentences_and_is_logged_per_label(targets, monkeypatch):
+    module, examples = TranslationModule(Bigrams(), config(loss_per="sentence")), batch(*targets)
+    values = logged(module, monkeypatch)
+    loss = module.training_step(examples, 0)
+    nll = token_nll(module.model.table(examples.target), examples.labels)
+    torch.testing.assert_close(loss, nll.sum() / len(targets))
+    labels = sum(len(words) + 1 for words in targets)
+    assert values == {"train_loss": pytest.approx(float(nll.detach().sum()) / labels)}
+    per_label = TranslationModule(module.model, config())
+    logged(per_label, monkeypatch)
+    torch.testing.assert_close(loss, per_label.training_step(examples, 0) * labels / len(targets))
+
+
 def test_valid_loss_is_the_mean_over_labels_and_not_over_batches(monkeypatch):
     module = TranslationModule(Bigrams(), config(label_smoothing=0.2))
     values, batches = logged(module, monkeypatch), [batch([4, 5, 6, 4, 5], [6]), batch([4])]
@@ -95,6 +109,58 @@ def test_a_long_gradient_is_scaled_down_and_a_short_one_is_left():
         module.model.table.weight.grad = size * gradient / gradient.norm()
         module.configure_gradient_clipping(None)
         assert float(module.model.table.weight.grad.norm()) == pytest.approx(expected, rel=1e-4)
+
+
+class Tagger(nn.Module):
+    """Two embeddings, and weights that are none."""
+
+    def __init__(self):
+        super().__init__()
+        self.source, self.target = nn.Embedding(5, 3), nn.Embedding(4, 3)
+        self.out = nn.Linear(3, 2)
+        self.unused = nn.Parameter(torch.ones(2))
+        for parameter in (*self.source.parameters(), *self.target.parameters(), *self.out.parameters()):
+            parameter.grad = torch.randn_like(parameter)
+
+
+def gradients(model):
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize("most", [0.5, 100.0])
+def test_if_embeddings_count_clipping_is_torchs(most):
+    ours, theirs = Tagger(), Tagger()
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        mine.grad = None if other.grad is None else other.grad.clone()
+    norm = nn.utils.clip_grad_norm_(theirs.parameters(), most)
+    assert torch.equal(clip_gradients(ours, most, without_embeddings=False), norm)
+    torch.testing.assert_close(gradients(ours), gradients(theirs), atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("most", [0.5, 100.0])
+def test_if_embeddings_do_not_count_they_are_scaled_all_the_same(most):
+    model = Tagger()
+    model.source.weight.grad.mul_(1000)
+    before = gradients(model)
+    norm = clip_gradients(model, most, without_embeddings=True)
+    by_hand = sum(before[f"out.{name}"].square().sum() for name in ("weight", "bias")).sqrt()
+    torch.testing.assert_close(norm, by_hand)
+    factor = min(1.0, most / float(by_hand))
+    for name, gradient in gradients(model).items():
+        torch.testing.assert_close(gradient, factor * before[name], atol=0, rtol=1e-5)
+    assert "unused" not in before
+    assert model.unused.grad is None
+
+
+@pytest.mark.parametrize("without", [False, True])
+def test_the_configuration_says_what_counts(without):
+    module = TranslationModule(Tagger(), config(clip=0.5, clip_without_embeddings=without))
+    before = gradients(module.model)
+    counted = [gradient for name, gradient in before.items() if not without or name.startswith("out")]
+    norm = torch.cat([gradient.flatten() for gradient in counted]).norm()
+    module.configure_gradient_clipping(None)
+    after = gradients(module.model)["source.weight"]
+    torch.testing.assert_close(after, before["source.weight"] * (0.5 / norm), atol=0, rtol=1e-5)
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run_before_it_touches_a_weight(tmp_path):

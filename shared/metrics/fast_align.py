@@ -1,0 +1,110 @@
+"""fast_align (Dyer et al. 2013) by way of systran-align, a wheel for Python 3.11 on Linux x86-64 only."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.errors import ReplicationError
+from shared.metrics.alignment import Links, as_links
+from shared.metrics.word_aligner import Words
+
+Table = NDArray[np.uint8]
+
+
+def is_available() -> bool:
+    """Whether there is a systran-align for this Python on this platform."""
+    try:
+        _fast_align()
+    except ImportError:
+        return False
+    return True
+
+
+class FastAlign:
+    """IBM Model 2 with a preference for the diagonal, both directions made one by grow-diag-final-and.
+
+    Args:
+        forward, backward: the files that training writes, byte by byte.
+    """
+
+    def __init__(self, forward: Table, backward: Table) -> None:
+        self._state = {"forward": forward, "backward": backward}
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [Path(folder) / name for name in ("forward", "backward")]
+            for path, table in zip(paths, (forward, backward), strict=True):
+                table.tofile(path)
+            self._aligner = _fast_align().Aligner(*map(str, paths))
+
+    @classmethod
+    def train(cls, pairs: Sequence[tuple[Words, Words]], *, iterations: int = 5) -> FastAlign:
+        """Train both directions with the options that its authors recommend: ``-d -o -v``.
+
+        Raises:
+            ReplicationError: no pair has words on both sides, or fast_align fails.
+        """
+        pairs = [pair for pair in pairs if all(pair)]
+        if not pairs:
+            raise ReplicationError("a word aligner needs sentence pairs with words in them; there are none.")
+        with tempfile.TemporaryDirectory() as folder:
+            text, forward, backward = (Path(folder) / name for name in ("text", "forward", "backward"))
+            lines = (" ||| ".join(" ".join(_plain(side)) for side in pair) for pair in pairs)
+            text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            _train_fast_align(text, forward, backward, iterations)
+            return cls(np.fromfile(forward, np.uint8), np.fromfile(backward, np.uint8))
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> FastAlign:
+        """The aligner whose :meth:`state` this is."""
+        return cls(**state)
+
+    def state(self) -> dict[str, Any]:
+        """The two files."""
+        return dict(self._state)
+
+    @property
+    def parameters(self) -> int:
+        """0: systran-align does not tell."""
+        return 0
+
+    def links(self, source: Words, target: Words) -> Links:
+        """(N, 2) source and target positions that belong together; many to many."""
+        return as_links(self._aligner.align(_plain(source), _plain(target))["alignments"])
+
+    def nll(self, source: Words, target: Words) -> float:
+        """Negative log-likelihood of the target given the source, nats."""
+        return -float(self._aligner.align(_plain(source), _plain(target))["forward_log_prob"])
+
+
+def _plain(words: Words) -> list[str]:
+    """Words without what separates the two languages in fast_align's input."""
+    return [word.replace("|||", "|") for word in words]
+
+
+def _train_fast_align(text: Path, forward: Path, backward: Path, iterations: int) -> None:
+    """In a process of its own, with one thread: sums of several differ from run to run."""
+    program = (
+        "import sys, systran_align; text, forward, backward, iterations = sys.argv[1:]; "
+        "systran_align.generate_alignment_probabilities(text, forward, backward, iterations=int(iterations), "
+        "favor_diagonal=True, optimize_tension=True, variational_bayes=True)"
+    )
+    command = [sys.executable, "-c", program, *map(str, (text, forward, backward, iterations))]
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=one_thread, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise ReplicationError(f"fast_align failed: {last}.")
+
+
+def _fast_align() -> ModuleType:
+    return importlib.import_module("systran_align")

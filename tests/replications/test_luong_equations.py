@@ -1,0 +1,149 @@
+"""The encoder-decoder of Luong et al. against the paper, equation by equation, and its sizes."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_luong import F64, KINDS, S_MAX, D, L, N, attention, config, kinds, sentences, small
+
+from replications.luong.replication import build_model
+from shared.reports.paper import Paper
+
+
+def formula(score, alignment, feed, *, k_x, k_y, m, n, layers, positions=0):
+    """Weights of section 3 and of the authors' LSTM, part by part; see FACTS in paper.yaml."""
+    upper = (layers - 1) * 4 * n * 2 * n
+    encoder, decoder = 4 * n * (m + n) + upper, 4 * n * (m + feed * n + n) + upper
+    compared = {None: 0, "dot": 0, "general": n * n, "concat": 2 * n * n + n, "location": n * positions}[score]
+    placed = n * n + n if alignment == "local-p" else 0
+    return (k_x + k_y) * m + encoder + decoder + (2 * n * n if score else 0) + compared + placed + n * k_y
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "weights"),
+    [
+        ((None, None, False), "base", 214_000_000),
+        (("dot", "global", False), "global dot", 216_000_000),
+        (("dot", "global", True), "global dot + feed", 220_000_000),
+        (("general", "global", True), "global general + feed", 221_000_000),
+        (("general", "local-p", True), "local-p general + feed", 222_001_000),
+    ],
+)
+def test_at_the_papers_sizes_the_weights_are_the_papers(kind, label, weights):
+    sizes = {"embedding_size": 1000, "hidden_size": 1000, "layers": 4}
+    with torch.device("meta"):
+        model = build_model(config(*kind, **sizes), 50_000, 50_000)
+    printed = Paper.load(Path("replications/luong/paper.yaml")).parameter_counts.totals[label]
+    assert sum(parameter.numel() for parameter in model.parameters()) == weights == printed
+    assert formula(*kind, k_x=50_000, k_y=50_000, m=1000, n=1000, layers=4) == weights
+
+
+@given(st.lists(st.integers(2, 9), min_size=6, max_size=6), st.sampled_from(KINDS))
+@settings(deadline=None, max_examples=30)
+def test_at_any_size_the_weights_are_the_formulas(sizes, kind):
+    k_x, k_y, m, n, layers, positions = sizes
+    chosen = attention(*kind[:2], positions=positions) if kind[0] else None
+    values = {"embedding_size": m, "hidden_size": n, "layers": layers, "attention": chosen}
+    with torch.device("meta"):
+        model = build_model(config(feed=kind[2], **values), k_x, k_y)
+    expected = formula(*kind, k_x=k_x, k_y=k_y, m=m, n=n, layers=layers, positions=positions)
+    assert sum(parameter.numel() for parameter in model.parameters()) == expected
+
+
+def unit(lstm, layer, x, h, c):
+    """One LSTM unit on vectors: i, f, o = σ, g = tanh, as torch orders them."""
+    gates = getattr(lstm, f"weight_ih_l{layer}") @ x + getattr(lstm, f"weight_hh_l{layer}") @ h
+    i, f, g, o = gates.split(N)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+def stack(lstm, x, state):
+    """All layers, from x up; the states of both."""
+    after = []
+    for layer, (h, c) in enumerate(state):
+        after.append(unit(lstm, layer, x, h, c))
+        x = after[-1][0]
+    return after
+
+
+def read(model, source, *, reverse):
+    """Annotations of the words in their order, and the states after the end symbol, for one sentence (S,)."""
+    zero = torch.zeros(N, dtype=F64)
+    state, annotations = [(zero, zero)] * L, {}
+    words = range(len(source) - 1)
+    for s in reversed(words) if reverse else words:
+        state = stack(model.encoder.lstm, model.encoder.embedding.weight[source[s]], state)
+        annotations[s] = state[-1][0]
+    final = stack(model.encoder.lstm, model.encoder.embedding.weight[source[-1]], state)
+    return [annotations[s] for s in words], final
+
+
+def test_local_p_general_with_input_feeding_written_out():
+    """Sections 3.2 and 3.3, equations 5, 6, 9 and 10, word by word; positions count from 1, the source is reversed."""
+    model = small("general", "local-p", True)
+    with torch.no_grad():
+        model.attention.alignment.v_p.mul_(4)  # the window shall move
+    source, mask, target = sentences(lengths=(9,), steps=7)
+    logits, weights = model(source, mask, target)
+    score, where = model.attention.score, model.attention.alignment
+    h_bar, state = read(model, source[0], reverse=True)
+    h_tilde, words, centres = torch.zeros(N, dtype=F64), len(h_bar), set()
+    for t in range(target.size(1)):
+        state = stack(model.lstm, torch.cat((model.embedding.weight[target[0, t]], h_tilde)), state)
+        h = state[-1][0]
+        p = words * torch.sigmoid(where.v_p @ torch.tanh(h @ where.w_p))
+        centre = max(math.floor(p.item()), 1)
+        window = [s for s in range(1, words + 1) if centre - D <= s <= centre + D]
+        align = torch.softmax(torch.stack([h @ score.w_a @ h_bar[s - 1] for s in window]), dim=0)
+        c, a = torch.zeros(N, dtype=F64), torch.zeros(words + 1, dtype=F64)
+        for s, share in zip(window, align, strict=True):
+            a[s - 1] = share * torch.exp(-((s - p) ** 2) / (2 * (D / 2) ** 2))
+            c = c + a[s - 1] * h_bar[s - 1]
+        h_tilde = torch.tanh(model.attention.w_c.weight @ torch.cat((c, h)))
+        torch.testing.assert_close(a, weights[0, t], atol=1e-10, rtol=0)
+        torch.testing.assert_close(model.w_s.weight @ h_tilde, logits[0, t], atol=1e-10, rtol=0)
+        centres.add(centre)
+    assert len(centres) > 1
+
+
+def test_location_written_out():
+    """Equation 8 on a source that is longer than its positions, read forwards, without input feeding."""
+    model = small("location", "global", False, reverse=False)
+    source, mask, target = sentences(lengths=(7,))
+    logits, weights = model(source, mask, target)
+    h_bar, state = read(model, source[0], reverse=False)
+    for t in range(target.size(1)):
+        state = stack(model.lstm, model.embedding.weight[target[0, t]], state)
+        h = state[-1][0]
+        a = torch.softmax(h @ model.attention.score.w_a, dim=0)  # words near the end are ignored
+        c = sum(share * h_bar[s] for s, share in enumerate(a))
+        h_tilde = torch.tanh(model.attention.w_c.weight @ torch.cat((c, h)))
+        torch.testing.assert_close(a, weights[0, t, :S_MAX], atol=1e-10, rtol=0)
+        assert not weights[0, t, S_MAX:].any()
+        torch.testing.assert_close(model.w_s.weight @ h_tilde, logits[0, t], atol=1e-10, rtol=0)
+
+
+def test_the_baseline_written_out():
+    model = small()
+    source, mask, target = sentences(lengths=(5,))
+    logits, _ = model(source, mask, target)
+    _, state = read(model, source[0], reverse=True)
+    for t in range(target.size(1)):
+        state = stack(model.lstm, model.embedding.weight[target[0, t]], state)
+        torch.testing.assert_close(model.w_s.weight @ state[-1][0], logits[0, t], atol=1e-10, rtol=0)
+
+
+@kinds
+def test_all_weights_start_uniform_and_there_are_no_biases(score, alignment, feed):
+    sizes = {"embedding_size": 30, "hidden_size": 40, "init_range": 0.1}
+    model = build_model(config(score, alignment, feed, **sizes), 300, 300)
+    for name, parameter in model.named_parameters():
+        assert "bias" not in name
+        assert parameter.abs().max() <= 0.1, name
+        n, deviation = parameter.numel(), 0.1 / 3**0.5
+        assert abs(parameter.mean().item()) < 5 * deviation / n**0.5, name  # five standard errors
+        assert abs(parameter.std().item() - deviation) < 5 * deviation * (0.2 / n) ** 0.5, name

@@ -1,0 +1,132 @@
+"""Every variant of every scale is what its name says, and the sizes in paper.yaml are those of the code."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from torch import nn
+
+from replications.luong.model import EncoderDecoder
+from replications.luong.replication import TRANSLATION, ModelConfig, build_model
+from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
+from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
+from shared.pipeline.aligners import AlignerConfig
+from shared.pipeline.config import SCALES, ScaleFile
+from shared.reports.paper import Paper
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "replications" / "luong"
+VARIANTS = [
+    (path.stem, variant)
+    for path in sorted(FOLDER.glob("*.yaml"))
+    if path.stem in SCALES
+    for variant in yaml.safe_load(path.read_text(encoding="utf-8"))["variants"]
+]
+SCORES: dict[str, type[Score]] = {
+    "dot": DotScore, "general": GeneralScore, "concat": ConcatScore, "location": LocationScore,
+}  # fmt: skip
+FORWARDS = {"base", "swaps-base", "swaps-dot-forward"}
+
+
+@pytest.fixture(autouse=True)
+def _without_numbers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Shapes alone: no size is too large."""
+    monkeypatch.chdir(ROOT)
+    with torch.device("meta"):
+        yield
+
+
+def weights(*modules: nn.Module) -> int:
+    """All parameters; there are no biases."""
+    return sum(parameter.numel() for module in modules for parameter in module.parameters())
+
+
+def parts(model: EncoderDecoder) -> list[int]:
+    """In the order of paper.yaml."""
+    found = model.attention
+    return [
+        weights(model.encoder.embedding, model.embedding),
+        weights(model.encoder.lstm),
+        weights(model.lstm),
+        *([0, 0, 0] if found is None else map(weights, (found.w_c, found.score, found.alignment))),
+        weights(model.w_s),
+    ]
+
+
+def named(variant: str) -> tuple[type[Score] | None, type[Alignment] | None]:
+    """The score and the alignment that a variant's name stands for."""
+    score = next((SCORES[word] for word in variant.split("-") if word in SCORES), None)
+    if score is None:
+        return None, None
+    if "local-m" in variant:
+        return score, LocalMonotonic
+    return score, LocalPredictive if "local-p" in variant else GlobalAlignment
+
+
+def test_the_parts_in_paper_yaml_are_those_of_the_modules() -> None:
+    sizes = {"embedding_size": 1000, "hidden_size": 1000, "layers": 4, "reverse": True}
+    local = {"score": "general", "alignment": "local-p", "window": 10}
+    models = {
+        "base": {},
+        "global dot": {"attention": {"score": "dot"}},
+        "global dot + feed": {"attention": {"score": "dot"}, "input_feeding": True},
+        "global general + feed": {"attention": {"score": "general"}, "input_feeding": True},
+        "local-p general + feed": {"attention": local, "input_feeding": True},
+    }
+    counts = Paper.load(FOLDER / "paper.yaml").parameter_counts
+    assert counts is not None
+    assert counts.totals.keys() == models.keys()
+    for name, settings in models.items():
+        model = build_model(ModelConfig.model_validate(sizes | settings), 50_000, 50_000)
+        assert parts(model) == [part[name] for part in counts.parts]
+        assert sum(parts(model)) == weights(model) == counts.totals[name]
+
+
+@pytest.mark.parametrize(("scale", "variant"), VARIANTS)
+def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
+    settings = ScaleFile("luong", scale)
+    reason = settings.not_run(variant)
+    if reason is not None:
+        assert reason.strip()
+        return
+    run = settings.run(variant)
+    if variant in ("gold-ibm1", "gold-fast-align"):
+        assert AlignerConfig.model_validate(run.model).aligner == variant.removeprefix("gold-").replace("-", "_")
+        return
+    vocabulary = run.corpus.tokenizer.size
+    model = build_model(ModelConfig.model_validate(run.model), vocabulary, vocabulary)
+    found = model.attention
+    assert ((found and type(found.score)), (found and type(found.alignment))) == named(variant)
+    assert model.input_feeding == variant.endswith("-feed")
+    assert model.encoder.reverse == (variant not in FORWARDS)
+    if run.task == "corpus":
+        assert (model.dropout.p > 0) == (variant not in ("base", "base-reverse"))
+        assert run.decoding.replace_unknown == (found is not None)
+        assert run.evaluation.ensemble == (variant == "local-p-general-feed")
+    assert model.encoder.embedding.num_embeddings == model.w_s.out_features == vocabulary
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale: str) -> None:
+    """One size, one training for all of a task's networks, so that differences are those of the architecture."""
+    settings = ScaleFile("luong", scale)
+    common: dict[str, set[str]] = {}
+    for variant in settings.variants:
+        if settings.not_run(variant) is None and settings.run(variant).model.get("aligner") is None:
+            run = settings.run(variant)
+            training = run.training.model_dump(exclude={"updates", "schedule"})  # the ladder adds epochs with dropout
+            sizes = [run.model[key] for key in ("embedding_size", "hidden_size", "layers")]
+            window = run.model.get("attention", {}).get("window")
+            common.setdefault(run.task, set()).add(f"{sizes} {training}")
+            common.setdefault(f"{run.task} windows", set()).update([] if window is None else [str(window)])
+    assert common
+    assert all(len(values) <= 1 for values in common.values()), common
+
+
+def test_figures_name_variants_that_exist() -> None:
+    variants = ScaleFile("luong", "quick").variants
+    for names in (*TRANSLATION.comparisons.values(), *TRANSLATION.panels.values()):
+        assert set(names) <= variants.keys()
+        assert len({variants[name]["task"] for name in names}) == 1
