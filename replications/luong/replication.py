@@ -90,7 +90,7 @@ TRANSLATION = Translation(
         "Global and local attention where halves change places; the true alignment is marked.": [
             "halves-general", "halves-location-feed", "halves-local-p-general",
         ],
-        "Global and local attention on real text, with input feeding.": ["global-dot-feed", "local-p-general-feed"],
+        "Global and local attention on real text.": ["global-location", "local-m-general", "local-p-general-feed"],
         "Greek to English, with the alignment that people made.": [
             "gold-dot", "gold-local-m-general", "gold-local-p-general",
         ],
@@ -113,7 +113,7 @@ TRANSLATION = Translation(
         ],
         "The ladder on real text": [
             "base", "base-reverse", "base-reverse-dropout", "global-location", "global-location-feed",
-            "local-p-general-feed",
+            "local-m-general", "local-p-general-feed",
         ],
         "Architectures on real text, with input feeding": [
             "global-location-feed", "global-dot-feed", "global-general-feed", "local-m-dot-feed",
