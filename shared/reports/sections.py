@@ -64,7 +64,7 @@ def _score_table(runs: list[RunResults], metrics: list[str]) -> Table | None:
         for run in runs
         if any(name in run.mean for name in shown)
     ]
-    titles = [MEASURES[name].title.format(token=runs[0].token) for name in shown]
+    titles = [MEASURES[name].title.format(token=_token(runs)) for name in shown]
     columns = ("Variant", "Parameters", "Updates", *titles)
     return Table(columns, rows, "lrr" + "r" * len(shown)) if rows else None
 
@@ -79,12 +79,17 @@ def _spread(run: RunResults, metric: str) -> str:
     return f"{plain(mean, digits)}{SPACE}±{SPACE}{plain(deviation, digits)}"
 
 
+def _token(runs: list[RunResults]) -> str:
+    """What the task's likelihoods are per; an aligner has none."""
+    return next((run.token for run in runs if "perplexity" in run.mean), runs[0].token)
+
+
 def _signatures(runs: list[RunResults]) -> list[Text]:
     several = f"Mean ± standard deviation over seeds {_listed(_seeds(runs))}. "
     ensemble = "An ensemble is the models of all seeds, judged once as one. "
     lines: list[Text] = [
         f"{several if max(len(run.seeds) for run in runs) > 1 else ''}"
-        f"{ensemble if any(run.members for run in runs) else ''}One token is one {runs[0].token}."
+        f"{ensemble if any(run.members for run in runs) else ''}One token is one {_token(runs)}."
     ]
     signatures = {name: text for run in runs for name, text in run.signatures.items()}
     for name, text in sorted(signatures.items()):
