@@ -24,16 +24,16 @@ EVALUATION = ("decoding", "metrics", "pipeline/translation_evaluation.py", "pipe
 
 def training_code(paper: str) -> dict[str, str]:
     """Source file to hash of its code: the paper's model and all it uses for training."""
-    used = imported(paper)
-    own = [f"replications/{paper}/{name}.py" for name in ("model", "replication")]
-    return {path: digest for path, digest in used.items() if path in own or _is_part(path, TRAINING)}
+    return {path: digest for path, digest in imported(paper).items() if _trains(path, paper)}
 
 
 def evaluation_code(paper: str) -> dict[str, str]:
     """Source file to hash of its code: all that evaluation uses beyond what training depends on."""
-    trained = training_code(paper)
-    used = imported(paper).items()
-    return {path: digest for path, digest in used if path not in trained and _is_part(path, EVALUATION)}
+    return {
+        path: digest
+        for path, digest in imported(paper).items()
+        if _is_part(path, EVALUATION) and not _trains(path, paper)
+    }
 
 
 def imported(paper: str) -> dict[str, str]:
@@ -97,6 +97,11 @@ def _is_text(line: ast.stmt) -> bool:
     return (
         isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
     )
+
+
+def _trains(path: str, paper: str) -> bool:
+    own = [f"replications/{paper}/{name}.py" for name in ("model", "replication")]
+    return path in own or _is_part(path, TRAINING)
 
 
 def _is_part(path: str, parts: tuple[str, ...]) -> bool:
