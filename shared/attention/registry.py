@@ -19,6 +19,8 @@ from shared.attention.alignments import (
     LocalMonotonic,
     LocalPredictive,
 )
+from shared.attention.multi_head import MultiHeadAttention
+from shared.attention.scaled_dot_product import attend, causal_mask
 from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
 from shared.attention.softmax import masked_softmax
 
@@ -128,6 +130,41 @@ def _naive_window(
     return window, lambda s: torch.exp(-((s - p) ** 2) / (2 * (d / 2) ** 2))
 
 
+def _multi_head(*, causal: bool) -> Attention:
+    """The registry's entry of multi-head attention: the mean of its heads' weights."""
+
+    def weights(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+        assert isinstance(module, MultiHeadAttention)
+        seen = mask[:, None, None]  # (B, 1, 1, S)
+        if causal:
+            seen = seen & causal_mask(annotations.size(1))
+        k, _ = module.project(annotations)
+        # The kernel gives no weights, but where the values are the unit vectors the contexts are the weights.
+        unit = torch.eye(k.size(2), dtype=k.dtype).expand(*k.shape[:2], -1, -1)  # (B, H, S, S)
+        return attend(module.queries(queries), k, unit, mask=seen, scale=module.scale)[0].mean(1)
+
+    def naive(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+        """softmax(Q W_i^Q (K W_i^K)ᵀ / √d_k), equation 1 and section 3.2.2 of Vaswani et al. (2017)."""
+        assert isinstance(module, MultiHeadAttention)
+        w_q, w_k = module.w_q.weight, module.w_kv.weight
+        heads = []
+        for i in range(module.heads):
+            one = slice(i * module.key_size, (i + 1) * module.key_size)
+            q, k = queries @ w_q[one].t(), annotations @ w_k[one].t()
+            scores = torch.stack([torch.stack([(a * b).sum(-1) for b in k.unbind(1)], -1) for a in q.unbind(1)], 1)
+            seen = mask.unsqueeze(1).expand_as(scores)
+            seen = seen.tril() if causal else seen
+            heads.append(masked_softmax(scores / module.key_size**0.5, seen))
+        return torch.stack(heads).mean(0)
+
+    return Attention(
+        build=lambda n, m: MultiHeadAttention(
+            query_size=n, memory_size=m, heads=2, key_size=3, value_size=5
+        ),
+        weights=weights, naive=naive, causal=causal,
+    )  # fmt: skip
+
+
 def _pair(score: Callable[[int, int], Score], alignment: Callable[[int], Alignment]) -> Attention:
     """The registry's entry of a score and an alignment, by what they are built from."""
     kind = alignment(1)
@@ -157,6 +194,8 @@ ATTENTIONS: dict[str, Attention] = {
         weights=_additive,
         naive=_naive_additive,
     ),
+    "multi-head": _multi_head(causal=False),
+    "causal multi-head": _multi_head(causal=True),
     "global location": _pair(lambda n, m: LocationScore(query_size=n, positions=5), _ALIGNMENTS["global"]),
     **{
         f"{where} {what}": _pair(score, alignment)

@@ -4,40 +4,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
-from shared.attention.registry import ATTENTIONS, Attention
-from shared.attention.softmax import masked_softmax
+from shared.attention.registry import ATTENTIONS
 
 N, M = 6, 6  # one width, so that a self-attention takes its queries from the annotations
-
-
-def causal_dot(module, queries, annotations, mask):
-    past = torch.ones(queries.size(1), annotations.size(1), dtype=torch.bool).tril()
-    return masked_softmax(module(queries) @ annotations.mT, mask.unsqueeze(1) & past)
-
-
-def naive_causal_dot(module, queries, annotations, mask):
-    weights = torch.zeros(len(queries), queries.size(1), annotations.size(1), dtype=queries.dtype)
-    for b, row in enumerate(queries):
-        for i, q in enumerate(row):
-            seen = [j for j in range(i + 1) if mask[b, j]]
-            if seen:
-                scores = torch.stack([module(q) @ annotations[b, j] for j in seen])
-                weights = weights.index_put((torch.tensor(b), torch.tensor(i), torch.tensor(seen)), scores.softmax(0))
-    return weights
-
-
-# The house has no causal attention of its own yet; this one shows that the tests can tell.
-CAUSAL = Attention(build=nn.Linear, weights=causal_dot, naive=naive_causal_dot, causal=True)
-ENTRIES = {**ATTENTIONS, "causal dot product of the tests": CAUSAL}
 
 
 def over(entries):
     return pytest.mark.parametrize("entry", list(entries.values()), ids=list(entries))
 
 
-every_entry = over(ENTRIES)
+every_entry = over(ATTENTIONS)
 many = settings(deadline=None, max_examples=25)
 lengths = st.lists(st.integers(1, 7), min_size=1, max_size=4)
 seeds = st.integers(0, 2**31)
@@ -116,7 +93,7 @@ def test_a_source_without_words_gives_zeros_and_finite_gradients(entry, dtype):
     assert (gradients[1][1] == 0).all()
 
 
-@over({name: entry for name, entry in ENTRIES.items() if entry.equivariant and not entry.causal})
+@over({name: entry for name, entry in ATTENTIONS.items() if entry.equivariant and not entry.causal})
 @many
 @given(lengths=lengths, seed=seeds)
 def test_reordering_the_source_reorders_the_weights(entry, lengths, seed):
@@ -127,7 +104,7 @@ def test_reordering_the_source_reorders_the_weights(entry, lengths, seed):
     torch.testing.assert_close(reordered, weights[..., order], atol=1e-12, rtol=0)
 
 
-@over({name: entry for name, entry in ENTRIES.items() if entry.causal})
+@over({name: entry for name, entry in ATTENTIONS.items() if entry.causal})
 @many
 @given(lengths=lengths, seed=seeds)
 def test_a_causal_attention_sees_nothing_of_the_future(entry, lengths, seed):
