@@ -137,6 +137,8 @@ class Card(Strict):
         raw: pins of the raw files; every source must provide all of them.
         files: sha256 of every file that the reader or generator writes, where that is known.
         splits: split name to how it was made.
+        compared: the languages in which no two splits share a text, for what is not text (such as trees, which
+            different sentences have in common); default: all.
         traps: what a user of this data should know.
     """
 
@@ -150,6 +152,7 @@ class Card(Strict):
     raw: dict[SafePath, Raw] = Field(default_factory=dict)
     reader: ReaderChoice | None = None
     splits: dict[Annotated[str, StringConstraints(pattern="^(train|valid|test[a-z0-9_]*)$")], str]
+    compared: tuple[str, ...] | None = Field(default=None, min_length=1)
     files: dict[SafePath, Sha256] = Field(default_factory=dict)
     traps: tuple[str, ...]
 
@@ -157,6 +160,8 @@ class Card(Strict):
     def _consistent(self) -> Card:
         if not {"train", "valid", "test"} <= self.splits.keys():
             raise ValueError("the splits 'train', 'valid' and 'test' are needed")
+        if unknown := set(self.compared or ()) - self.languages.keys():
+            raise ValueError(f"'compared' names {min(unknown)}, which is not a language of this data set")
         generated = any(isinstance(source, GeneratedSource) for source in self.sources)
         if generated and (len(self.sources) > 1 or self.raw or self.reader):
             raise ValueError("a generated data set has this one source, no raw files and no reader")
@@ -169,12 +174,19 @@ class Card(Strict):
         return self
 
     @property
+    def distinct(self) -> list[str]:
+        """The languages in which no two splits share a text."""
+        return [name for name in self.languages if self.compared is None or name in self.compared]
+
+    @property
     def fingerprint(self) -> str:
         """sha256 over what determines the data; prose in the card can change without a new fetch."""
         parts = {"id", "languages", "raw", "reader", "splits", "files"}
         content = self.model_dump(mode="json", include=parts)
         content["splits"] = list(self.splits)
         content["languages"] = list(self.languages)
+        if self.compared is not None:
+            content["compared"] = sorted(self.compared)
         content["generated"] = [s.model_dump() for s in self.sources if isinstance(s, GeneratedSource)]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from rich.console import Console
 
 from shared.config import Strict, build
-from shared.data.cards import Card, GeneratedSource, Raw, Sha256, Source, load_card
+from shared.data.cards import Card, GeneratedSource, MirrorSource, Raw, Sha256, Source, load_card
 from shared.data.generated import generate
 from shared.data.readers import read
 from shared.data.sources import Workspace, obtain, sha256_of
@@ -97,7 +97,7 @@ def verify(dataset: str, *, root: Path = Path("data")) -> Manifest:
             raise ReplicationError(
                 f"{folder / name} is missing or has changed; delete {folder} and fetch it anew."
             )
-    assert_disjoint(folder, list(card.languages), card.splits)
+    assert_disjoint(folder, card.distinct, card.splits)
     return manifest
 
 
@@ -115,7 +115,7 @@ def _fetch_anew(
         space = Workspace(partial / "raw", partial / "scratch", downloads, mirror, card.needs_bytes, console)
         source, raw, corpus = _obtain_corpus(card, space, known)
         console.print(f"{card.id}: reading what {source} provided", highlight=False, soft_wrap=True)
-        dropped = write_corpus(corpus, list(card.languages), partial / "files")
+        dropped = write_corpus(corpus, list(card.languages), partial / "files", compared=card.distinct)
         manifest = Manifest(
             dataset=card.id,
             card_sha256=card.fingerprint,
@@ -125,7 +125,7 @@ def _fetch_anew(
             dropped=dropped,
         )
         _check_files(card, manifest)
-        assert_disjoint(partial / "files", list(card.languages), card.splits)
+        assert_disjoint(partial / "files", card.distinct, card.splits)
         (partial / "files" / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
         _put_in_place(partial / "files", final, partial / "old")
     finally:
@@ -163,10 +163,13 @@ def _obtain_corpus(
                 folder.mkdir()
             continue
         return name, hashes, read(card.reader.name, space.raw, list(card.languages), card.reader.options)
+    mirror = "set REPLICATIONS_MIRROR to a folder that holds the files."
+    if all(isinstance(source, MirrorSource) for source in card.sources):
+        advice = f"It cannot be fetched from elsewhere (licence: {card.licence}): {mirror}"
+    else:
+        advice = f"Try again with a network connection, install the missing client, or {mirror}"
     raise ReplicationError(
-        "\n".join([f"no source could provide the data set '{card.id}':", *failures])
-        + "\nTry again with a network connection, install the missing client, or set REPLICATIONS_MIRROR to "
-        "a folder that holds the files."
+        "\n".join([f"no source could provide the data set '{card.id}':", *failures, advice])
     )
 
 

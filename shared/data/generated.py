@@ -7,23 +7,18 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, model_validator
 
 from shared.config import Strict, build
+from shared.data.buckets import Buckets
+from shared.data.generated_grammar import grammar
 from shared.data.splits import Corpus, Segment
 from shared.errors import ReplicationError
 
 SOURCE_LANGUAGE, TARGET_LANGUAGE = "source", "target"
 _Translated = tuple[list[str], list[tuple[int, int]]]
-
-
-class Buckets(Strict):
-    """Sentences of one split: ``per_bucket`` of each length bucket, lengths uniform inside a bucket."""
-
-    buckets: tuple[tuple[int, int], ...] = Field(min_length=1)
-    per_bucket: int = Field(gt=0)
 
 
 class AdjacentSwap(Strict):
@@ -46,6 +41,22 @@ class AdjacentSwap(Strict):
     @model_validator(mode="after")
     def _enough_sentences(self) -> AdjacentSwap:
         _check_room(self.nouns + self.adjectives + self.others, self.splits)
+        return self
+
+
+class NoisySwap(AdjacentSwap):
+    """Parameters of `noisy_swap`, beside those of `AdjacentSwap`.
+
+    Attributes:
+        noise: split name to the share of its target words that are replaced; a split not named is clean.
+    """
+
+    noise: dict[str, Annotated[float, Field(gt=0, le=1)]]
+
+    @model_validator(mode="after")
+    def _known_splits(self) -> NoisySwap:
+        if unknown := self.noise.keys() - self.splits.keys():
+            raise ValueError(f"'noise' names the split '{min(unknown)}', which is not made")
         return self
 
 
@@ -75,10 +86,8 @@ def _check_room(types: int, splits: Mapping[str, Buckets]) -> None:
     if types > 160:
         raise ValueError(f"at most 160 word types can be named, not {types}")
     wanted: Counter[int] = Counter()
-    for name, split in splits.items():
+    for split in splits.values():
         for low, high in split.buckets:
-            if not 1 <= low <= high:
-                raise ValueError(f"split '{name}': bucket [{low}, {high}] is not a range of lengths")
             share = math.ceil(split.per_bucket / (high - low + 1))
             wanted.update(dict.fromkeys(range(low, high + 1), share))
     for length, count in wanted.items():
@@ -158,8 +167,8 @@ def _arranged(words: list[str], order: list[int], translation: Mapping[str, str]
 def adjacent_swap(values: Mapping[str, Any]) -> Corpus:
     """Word-for-word translation with adjective-noun swaps, after the toy task of the RNNsearch claims.
 
-    Source words are drawn independently and uniformly, so a sentence cannot be guessed from a part of it.
-    No sentence, source or target, occurs twice, within a split or in two splits.
+    Lengths are uniform inside a bucket, source words are drawn independently and uniformly, so a sentence cannot
+    be guessed from a part of it. No sentence, source or target, occurs twice, within a split or in two splits.
 
     Raises:
         ReplicationError: ``values`` are not valid parameters (`AdjacentSwap`).
@@ -168,6 +177,33 @@ def adjacent_swap(values: Mapping[str, Any]) -> Corpus:
     language = lexicon(parameters)
     return _corpus(
         "adjacent_swap", parameters, list(language.translation), lambda words: translate(words, language)
+    )
+
+
+def noisy_swap(values: Mapping[str, Any]) -> Corpus:
+    """The language of `adjacent_swap` with noise in the target texts of some splits.
+
+    Each word of such a target, independently with probability ``noise``, becomes a target word drawn uniformly
+    (now and then the same one). The gold links stay those of the clean translation. Sentences are drawn as in
+    `adjacent_swap`; no target occurs twice, before or after the noise.
+
+    Raises:
+        ReplicationError: ``values`` are not valid parameters (`NoisySwap`).
+    """
+    parameters = build(NoisySwap, values, where="parameters of the generated task 'noisy_swap'")
+    language = lexicon(parameters)
+    names = list(language.translation.values())
+
+    def corrupted(target: list[str], split: str, rng: random.Random) -> list[str]:
+        share = parameters.noise.get(split, 0)
+        return [rng.choice(names) if rng.random() < share else word for word in target]
+
+    return _corpus(
+        "noisy_swap",
+        parameters,
+        list(language.translation),
+        lambda words: translate(words, language),
+        corrupted,
     )
 
 
@@ -193,7 +229,9 @@ def _corpus(
     parameters: AdjacentSwap | ExchangedHalves,
     vocabulary: Sequence[str],
     translated: Callable[[list[str]], _Translated],
+    corrupted: Callable[[list[str], str, random.Random], list[str]] | None = None,
 ) -> Corpus:
+    """Draw every split; ``corrupted`` turns a clean target of a split into the one that is written."""
     seen: set[tuple[str, ...]] = set()
 
     def sentences(split: str) -> Iterator[Segment]:
@@ -202,11 +240,12 @@ def _corpus(
             todo = parameters.splits[split].per_bucket
             while todo:
                 words = [rng.choice(vocabulary) for _ in range(rng.randint(low, high))]
-                target, links = translated(words)
+                clean, links = translated(words)
+                target = corrupted(clean, split, rng) if corrupted else clean
                 # Two sources may share a translation (a reordered and a plain one), so targets decide.
-                if tuple(target) in seen:
+                if tuple(clean) in seen or tuple(target) in seen:
                     continue
-                seen.add(tuple(target))
+                seen.update((tuple(clean), tuple(target)))
                 todo -= 1
                 gold = " ".join(f"{s}-{t}" for s, t in links)
                 yield Segment((" ".join(words), " ".join(target)), links=gold)
@@ -218,6 +257,8 @@ def _corpus(
 TASKS: dict[str, Callable[[Mapping[str, Any]], Corpus]] = {
     "adjacent_swap": adjacent_swap,
     "exchanged_halves": exchanged_halves,
+    "grammar": grammar,
+    "noisy_swap": noisy_swap,
 }
 """Generated tasks by name; each checks its own parameters."""
 

@@ -30,7 +30,10 @@ from shared.metrics.word_aligner import WordAligner
 
 
 class CorpusConfig(Strict):
-    """Which parallel text a task uses, and as which symbols."""
+    """Which parallel text a task uses, and as which symbols.
+
+    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
+    """
 
     dataset: str
     source: str
@@ -43,6 +46,7 @@ class CorpusConfig(Strict):
     )
     train_pairs: int | None = Field(default=None, ge=1, description="use only so many training pairs")
     dictionary: bool = Field(default=False, description="learn one, to replace unknown words by")
+    left_out: str | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _words_to_look_up(self) -> CorpusConfig:

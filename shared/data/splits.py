@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -54,17 +54,20 @@ def by_document(segments: Iterable[tuple[str, Segment]]) -> dict[str, list[Segme
     return corpus
 
 
-def write_corpus(corpus: Corpus, languages: Sequence[str], folder: Path) -> dict[str, int]:
+def write_corpus(
+    corpus: Corpus, languages: Sequence[str], folder: Path, *, compared: Collection[str] | None = None
+) -> dict[str, int]:
     """Write line-aligned ``<split>.<language>`` (and ``.key``, ``.align``), no sentence in two splits.
 
     Test splits are written as they are. A segment of valid is dropped where one of its texts, in any
-    language, occurs in a test split; one of train, where it occurs in valid or test. Runs of white space,
-    among them the separators that Unicode counts as line ends, become one space.
+    compared language, occurs in a test split; one of train, where it occurs in valid or test. Runs of white
+    space, among them the separators that Unicode counts as line ends, become one space.
 
     Args:
         corpus: split name (``train``, ``valid`` or ``test…``) to segments.
         languages: file suffixes, in the order of `Segment.texts`.
         folder: existing folder to write into.
+        compared: the languages in which no two splits may share a text; None for all.
 
     Returns:
         For each split the number of segments dropped.
@@ -77,7 +80,9 @@ def write_corpus(corpus: Corpus, languages: Sequence[str], folder: Path) -> dict
     for group in _groups(corpus):
         fresh: set[str] = set()
         for split in group:
-            dropped[split] = _write_split(split, corpus[split], languages, folder, forbidden, fresh)
+            dropped[split] = _write_split(
+                split, corpus[split], languages, folder, compared or languages, forbidden, fresh
+            )
         forbidden |= fresh
     return {split: dropped[split] for split in corpus}
 
@@ -124,6 +129,7 @@ def _write_split(
     segments: Iterable[Segment],
     languages: Sequence[str],
     folder: Path,
+    compared: Collection[str],
     forbidden: set[str],
     fresh: set[str],
 ) -> int:
@@ -143,7 +149,8 @@ def _write_split(
                 present = {"key": segment.key is not None, "align": segment.links is not None}
                 extras = {suffix: create(suffix) for suffix, there in present.items() if there}
             texts = [" ".join(text.split()) for text in segment.texts]
-            normal = {normalise(text) for text in texts} - {""}
+            judged = (text for language, text in zip(languages, texts, strict=True) if language in compared)
+            normal = {normalise(text) for text in judged} - {""}
             if normal & forbidden:
                 dropped += 1
                 continue

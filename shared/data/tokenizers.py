@@ -176,6 +176,11 @@ class WordVocabularyConfig(Strict):
     kind: Literal["words"]
     size: int = Field(ge=5)
     split: Literal["space", "13a"] = "space"
+    joint: bool = False
+
+    def train(self, lines: Iterable[str]) -> WordVocabulary:
+        """The vocabulary of ``lines``."""
+        return WordVocabulary.train(lines, size=self.size, split=self.split)
 
 
 class SentencePieceConfig(Strict):
@@ -186,6 +191,10 @@ class SentencePieceConfig(Strict):
     model_type: Literal["bpe", "unigram"] = "bpe"
     joint: bool = False
 
+    def train(self, lines: Iterable[str]) -> SentencePieceTokenizer:
+        """The pieces of ``lines``; raises as `SentencePieceTokenizer.train`."""
+        return SentencePieceTokenizer.train(lines, size=self.size, model_type=self.model_type)
+
 
 TokenizerConfig = Annotated[WordVocabularyConfig | SentencePieceConfig, Field(discriminator="kind")]
 
@@ -193,21 +202,11 @@ TokenizerConfig = Annotated[WordVocabularyConfig | SentencePieceConfig, Field(di
 def train_tokenizers(
     source: Sequence[str], target: Sequence[str], config: WordVocabularyConfig | SentencePieceConfig
 ) -> tuple[Tokenizer, Tokenizer]:
-    """Source and target tokenisers, from training text only; ``joint`` pieces are one tokeniser for both sides."""
-    if isinstance(config, WordVocabularyConfig):
-        return (
-            WordVocabulary.train(source, size=config.size, split=config.split),
-            WordVocabulary.train(target, size=config.size, split=config.split),
-        )
+    """Source and target tokenisers, from training text only; if ``joint``, one tokeniser serves both sides."""
     if config.joint:
-        both = SentencePieceTokenizer.train(
-            [*source, *target], size=config.size, model_type=config.model_type
-        )
+        both = config.train([*source, *target])
         return both, both
-    return (
-        SentencePieceTokenizer.train(source, size=config.size, model_type=config.model_type),
-        SentencePieceTokenizer.train(target, size=config.size, model_type=config.model_type),
-    )
+    return config.train(source), config.train(target)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:

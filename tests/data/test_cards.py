@@ -45,7 +45,9 @@ def changed(path, value):
 
 def test_the_cards_of_the_replications_are_there():
     first = {"bible", "generated_translation", "libreoffice_help", "multi30k", "wmt14_fr_en"}
-    assert set(SHIPPED) >= first | {"bible_alignments", "generated_halves", "wmt14_de_en"}
+    second = {"bible_alignments", "generated_halves", "wmt14_de_en"}
+    third = {"generated_noisy", "generated_grammar", "wsj", "iwslt14_de_en"}
+    assert set(SHIPPED) >= first | second | third
 
 
 @pytest.mark.parametrize("dataset", SHIPPED)
@@ -89,6 +91,8 @@ def test_the_example_card_is_right():
         (["splits", "dev"], "", "splits"),
         (["id"], "../toy", "id"),
         (["needs_bytes"], 0, "needs_bytes"),
+        (["compared"], ["de"], "'compared' names de, which is not a language"),
+        (["compared"], [], "compared"),
         (
             ["sources", 0],
             {"kind": "generated", "task": "t", "parameters": {}},
@@ -115,10 +119,16 @@ def test_prose_and_sources_do_not_change_the_fingerprint_but_pins_and_order_do()
         (["raw", "a", "sha256"], "1" * 64),
         (["reader", "options"], {"x": 1}),
         (["files"], {"train.en": HASH}),
+        (["compared"], ["en"]),
         (["languages"], {"fr": "French", "en": "English"}),
     ]
     for path, value in different:
         assert build(Card, changed(path, value), where="toy").fingerprint != base
+
+
+def test_all_languages_are_distinct_unless_the_card_says_otherwise():
+    assert build(Card, CARD, where="toy").distinct == ["en", "fr"]
+    assert build(Card, changed(["compared"], ["fr"]), where="toy").distinct == ["fr"]
 
 
 def test_an_unknown_data_set_is_named_with_the_known_ones(tmp_path):

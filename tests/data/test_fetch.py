@@ -241,7 +241,7 @@ def test_an_interruption_leaves_nothing_that_could_be_taken_for_whole(root, mirr
 def test_a_killed_fetch_leaves_only_leftovers_that_the_next_one_removes(root, mirror):
     child = os.fork()
     if child == 0:
-        fetching.write_corpus = lambda *_: os.kill(os.getpid(), 9)
+        fetching.write_corpus = lambda *_, **__: os.kill(os.getpid(), 9)
         fetch("toy", root=root, mirror=mirror, console=Console(file=io.StringIO()))
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 9

@@ -20,7 +20,11 @@ def halves(**changes):
     return {"seed": 1, "marking": 6, "others": 6, "splits": splits} | changes
 
 
-TASKS = [("adjacent_swap", parameters), ("exchanged_halves", halves)]
+def noisy(**changes):
+    return parameters(noise={"train": 0.25, "valid": 1.0}) | changes
+
+
+TASKS = [("adjacent_swap", parameters), ("exchanged_halves", halves), ("noisy_swap", noisy)]
 LANGUAGE = lexicon(AdjacentSwap.model_validate(parameters()))
 
 
@@ -75,6 +79,41 @@ def test_the_generated_halves_follow_their_rule():
     assert {len(source) for source, _, _ in pairs} == set(range(3, 11))
 
 
+def test_noise_replaces_its_share_of_target_words_and_leaves_sources_and_links():
+    splits = parameters()["splits"] | {"train": {"buckets": [[8, 10]], "per_bucket": 2000}}
+    corpus = generate("noisy_swap", noisy(splits=splits))
+    changed = {}
+    for split, segments in corpus.items():
+        pairs = []
+        for segment in segments:
+            clean, links = translate(segment.texts[0].split(), LANGUAGE)
+            assert segment.links == " ".join(f"{s}-{t}" for s, t in links)
+            pairs += zip(clean, segment.texts[1].split(), strict=True)
+        assert {found for _, found in pairs} == set(LANGUAGE.translation.values())
+        changed[split] = sum(found != right for right, found in pairs) / len(pairs)
+    # One in twelve random words is the right one; 18,000 words of train, so 0.02 is six standard deviations.
+    assert changed["test"] == 0
+    assert changed["train"] == pytest.approx(0.25 * 11 / 12, abs=0.02)
+    assert changed["valid"] == pytest.approx(11 / 12, abs=0.15)
+
+
+def test_a_clean_target_is_no_target_of_another_split_though_noise_hides_it():
+    tight = {
+        "test": {"buckets": [[1, 1]], "per_bucket": 1},
+        "train": {"buckets": [[1, 1]], "per_bucket": 2},
+    }
+    for seed in range(20):
+        values = noisy(seed=seed, splits=tight, noise={"train": 1.0})
+        language = lexicon(AdjacentSwap.model_validate(parameters(seed=seed)))
+        corpus = generate("noisy_swap", values)
+        seen = [segment.texts[0] for split in corpus.values() for segment in split]
+        assert len(set(seen)) == 3
+        written = {segment.texts[1] for segment in corpus["test"]}
+        train = corpus["train"]
+        hidden = {" ".join(translate(segment.texts[0].split(), language)[0]) for segment in train}
+        assert not written & (hidden | {segment.texts[1] for segment in train})
+
+
 @pytest.mark.parametrize(("task", "values"), TASKS)
 def test_every_bucket_has_its_count_and_lengths_and_no_sentence_comes_twice(task, values):
     corpus = generate(task, values())
@@ -123,8 +162,20 @@ def test_wrong_parameters_of_the_halves_are_refused():
         generate("exchanged_halves", halves(marking=160))
 
 
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        ({"trian": 0.1}, "'noise' names the split 'trian', which is not made"),
+        ({"train": 1.5}, r"'noise.train': input should be less than or equal to 1, got 1\.5"),
+        ({"train": 0}, "greater than 0"),
+    ],
+)
+def test_wrong_noise_is_refused(noise, message):
+    with pytest.raises(ReplicationError, match=message):
+        generate("noisy_swap", noisy(noise=noise))
+
+
 def test_an_unknown_task_is_named_with_the_known_ones():
-    with pytest.raises(
-        ReplicationError, match="no generated task 'swap'; known tasks: adjacent_swap, exchanged_halves"
-    ):
+    known = "adjacent_swap, exchanged_halves, grammar, noisy_swap"
+    with pytest.raises(ReplicationError, match=f"no generated task 'swap'; known tasks: {known}"):
         generate("swap", {})

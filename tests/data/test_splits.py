@@ -56,6 +56,19 @@ def test_one_shared_text_in_any_language_drops_the_whole_segment(tmp_path):
     assert list(read_lines(tmp_path / "train.en")) == ["z"]
 
 
+def test_a_language_that_is_not_compared_may_be_shared(tmp_path):
+    corpus = {
+        "train": [Segment(("a", "tree")), Segment(("c", "bush"))],
+        "valid": [Segment(("b", "tree"))],
+        "test": [Segment(("c", "tree"))],
+    }
+    assert write_corpus(corpus, LANGUAGES, tmp_path, compared=["en"]) == {"train": 1, "valid": 0, "test": 0}
+    assert (tmp_path / "train.fr").read_text() == "tree\n"
+    assert_disjoint(tmp_path, ["en"], corpus)
+    with pytest.raises(ReplicationError, match="shares 'tree' with"):
+        assert_disjoint(tmp_path, LANGUAGES, corpus)
+
+
 def test_repetitions_inside_a_split_and_empty_texts_stay(tmp_path):
     corpus = {
         "train": [Segment(("a", "")), Segment(("a", ""))],

@@ -65,7 +65,7 @@ def test_training_twice_gives_the_same_pieces():
     assert again.encode(LINES) == PIECES.encode(LINES)
 
 
-def test_joint_pieces_are_one_tokeniser_and_separate_ones_are_two():
+def test_a_joint_tokeniser_serves_both_sides_and_separate_ones_one_each():
     config = {"kind": "sentencepiece", "size": 60}
     source, target = train_tokenizers(LINES[:6], LINES[6:], SentencePieceConfig(**config, joint=True))
     assert source is target
@@ -73,6 +73,9 @@ def test_joint_pieces_are_one_tokeniser_and_separate_ones_are_two():
     assert source.encode(LINES) != target.encode(LINES)
     source, target = train_tokenizers(["a b"], ["c"], WordVocabularyConfig(kind="words", size=9))
     assert (len(source), len(target)) == (6, 5)
+    source, target = train_tokenizers(["a b a"], ["c a"], WordVocabularyConfig(kind="words", size=9, joint=True))
+    assert source is target
+    assert source.pieces(range(4, len(source))) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"kind": "words"}', b"\x0a\xff not a model"])

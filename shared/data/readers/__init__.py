@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shared.data.readers import bible, bible_alignments, html_help, parallel
+from shared.data.readers import bible, bible_alignments, html_help, parallel, treebank
 from shared.data.splits import Corpus
 from shared.errors import ReplicationError
 
@@ -15,6 +15,7 @@ READERS: dict[str, Callable[[Path, Sequence[str], Mapping[str, Any]], Corpus]] =
     "bible_alignments": bible_alignments.read,
     "html_help": html_help.read,
     "parallel": parallel.read,
+    "treebank": treebank.read,
 }
 """Reader name to a function of the raw folder, the languages in order, and the card's options."""
 

@@ -1,33 +1,45 @@
-"""Parallel text that comes as line-aligned files, plain or SGML, in official splits."""
+"""Parallel text that comes as line-aligned files, plain, SGML or with tagged notes, in official splits."""
 
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from shared.config import Strict, build
 from shared.data.splits import Corpus, Segment, read_lines
 from shared.errors import ReplicationError
 
 _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
+# In the talks of IWSLT, lines about a talk stand between its sentences; title and description were translated too.
+_NOTE = re.compile(r"\s*</?(?:url|talkid|keywords|speaker|reviewer|translator|doc)\b")
+_TRANSLATED_NOTE = re.compile(r"</?(?:title|description)>")
 
 
 class ParallelOptions(Strict):
     """Options of the reader ``parallel``.
 
     Attributes:
-        parts: split to its parts in order; a part names, per language, a raw file (``.sgm``: SGML, else plain
-            text, one segment per line).
+        parts: split to its parts in order; a part names, per language, a raw file (``.sgm`` or ``.xml``: SGML,
+            else one segment per line, with ``.tags`` in the name: among notes).
         skip_incomplete: leave out segments that lack a text, as noisy crawled corpora have them.
+        valid_every: every so-manieth segment of train makes the split valid, for a corpus that has none.
     """
 
     parts: dict[str, tuple[dict[str, str], ...]] = Field(min_length=1)
     skip_incomplete: bool = False
+    valid_every: int | None = Field(default=None, ge=2)
+
+    @model_validator(mode="after")
+    def _one_valid(self) -> ParallelOptions:
+        if self.valid_every and not ("train" in self.parts and "valid" not in self.parts):
+            raise ValueError("'valid_every' needs parts of 'train' and none of 'valid'")
+        return self
 
 
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
@@ -45,12 +57,16 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
                 raise ReplicationError(
                     f"the reader 'parallel': a part of '{split}' does not have just {wanted}."
                 )
-    return {
-        split: _segments(
-            raw, [[part[language] for language in languages] for part in parts], chosen.skip_incomplete
-        )
-        for split, parts in chosen.parts.items()
-    }
+
+    def segments(split: str) -> Iterator[Segment]:
+        parts = [[part[language] for language in languages] for part in chosen.parts[split]]
+        return _segments(raw, parts, chosen.skip_incomplete)
+
+    corpus = {split: segments(split) for split in chosen.parts}
+    if every := chosen.valid_every:
+        corpus["valid"] = itertools.islice(segments("train"), every - 1, None, every)
+        corpus["train"] = (segment for i, segment in enumerate(segments("train"), start=1) if i % every)
+    return corpus
 
 
 def _segments(raw: Path, parts: list[list[str]], skip_incomplete: bool) -> Iterator[Segment]:
@@ -66,8 +82,11 @@ def _segments(raw: Path, parts: list[list[str]], skip_incomplete: bool) -> Itera
 
 
 def _texts(path: Path) -> Iterator[str]:
-    if path.suffix == ".sgm":
+    if path.suffix in {".sgm", ".xml"}:
         document = path.read_text(encoding="utf-8")
         yield from (html.unescape(text).strip() for text in _SEGMENT.findall(document))
+    elif ".tags" in path.suffixes:
+        sentences = (line for line in read_lines(path) if not _NOTE.match(line))
+        yield from (_TRANSLATED_NOTE.sub("", line).strip() for line in sentences)
     else:
         yield from (line.strip() for line in read_lines(path))

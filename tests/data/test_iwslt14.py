@@ -1,0 +1,89 @@
+"""The shipped card of IWSLT 2014 on a small archive of the official layout."""
+
+import io
+
+import pytest
+import yaml
+from rich.console import Console
+from test_archives import make_tar
+
+from shared.data.fetch import fetch
+from shared.data.readers import parallel
+from shared.data.splits import read_lines
+from shared.errors import ReplicationError
+
+SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+TALKS = 10
+SHARED = "3 sentence 0 < 5 & more"  # by train and test
+
+
+def talk(language, number):
+    keywords = "<keywords>talks, TEDTalks</keywords>\n" if language == "en" or number % 2 else ""
+    return (
+        f"<url>http://www.ted.com/talks/{number}</url>\n{keywords}"
+        f"<speaker>Someone {number}</speaker>\n<talkid>{number}</talkid>\n"
+        f"<title>{language}: Title {number}</title>\n<description>{language}: About {number}</description>\n"
+        + "".join(f" {language} {number} sentence {i} < 5 & more\n" for i in range(4))
+        + "\n"  # neither side has a text
+    )
+
+
+def xml(language, name):
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<mteval>\n<doc docid="1" genre="lectures">\n'
+        f'<title>Not a segment</title>\n<seg id="1"> {language} {name} one &amp; two </seg>\n'
+        f'<seg id="2"> {language} {SHARED} </seg>\n</doc>\n</mteval>\n'.replace("& ", "&amp; ")
+    )
+
+
+@pytest.fixture
+def fetched(pytestconfig, tmp_path, web):
+    card = yaml.safe_load((pytestconfig.rootpath / "data/iwslt14_de_en.yaml").read_text(encoding="utf-8"))
+    contents = {}
+    for language in ("de", "en"):
+        talks = "".join(talk(language, number) for number in range(TALKS))
+        contents[f"de-en/train.tags.de-en.{language}"] = talks.encode()
+        for name in SETS:
+            contents[f"de-en/IWSLT14.{name}.de-en.{language}.xml"] = xml(language, name).encode()
+    web.files["de-en.tgz"] = make_tar(tmp_path / "de-en.tgz", contents, "w:gz").read_bytes()
+    (download,) = card["sources"][0]["downloads"]
+    assert download["url"].endswith("/de-en.tgz")
+    assert set(download["members"]) == contents.keys()
+    download["url"] = web.url("de-en.tgz")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/iwslt14_de_en.yaml").write_text(yaml.safe_dump(card), encoding="utf-8")
+    manifest = fetch("iwslt14_de_en", root=tmp_path / "data", console=Console(file=io.StringIO()))
+    return manifest, tmp_path / "data/iwslt14_de_en"
+
+
+def test_train_and_valid_are_the_talks_and_test_the_five_sets(fetched):
+    manifest, folder = fetched
+    expected = []
+    for number in range(TALKS):
+        sentences = [f"de {number} sentence {i} < 5 & more" for i in range(4)]
+        expected += [f"de: Title {number}", f"de: About {number}", *sentences]
+    assert list(read_lines(folder / "valid.de")) == expected[22::23]
+    kept = [text for i, text in enumerate(expected, start=1) if i % 23 and text != f"de {SHARED}"]
+    assert list(read_lines(folder / "train.de")) == kept
+    assert list(read_lines(folder / "train.en")) == [text.replace("de", "en", 1) for text in kept]
+    assert manifest.dropped == {"test": 0, "train": 1, "valid": 0}
+    first = list(read_lines(folder / "test.en"))[::2]
+    assert first == [f"en {name} one & two" for name in SETS]
+
+
+@pytest.mark.parametrize(
+    "parts", [{"valid": [{"en": "a"}]}, {"train": [{"en": "a"}], "valid": [{"en": "b"}]}]
+)
+def test_a_second_valid_and_no_train_to_take_it_from_are_refused(tmp_path, parts):
+    with pytest.raises(ReplicationError, match="'valid_every' needs parts of 'train' and none of 'valid'"):
+        parallel.read(tmp_path, ["en"], {"parts": parts, "valid_every": 23})
+
+
+def test_an_unequal_number_of_sentences_between_the_notes_is_noticed(tmp_path):
+    (tmp_path / "train.tags.de").write_text(talk("de", 1))
+    (tmp_path / "train.tags.en").write_text(talk("en", 1) + "one more\n")
+    options = {"parts": {"train": [{"de": "train.tags.de", "en": "train.tags.en"}]}}
+    with pytest.raises(
+        ReplicationError, match=r"train\.tags\.de and train\.tags\.en do not have equally many"
+    ):
+        list(parallel.read(tmp_path, ["de", "en"], options)["train"])
