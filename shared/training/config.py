@@ -8,6 +8,7 @@ import torch
 from pydantic import Field, model_validator
 
 from shared.config import Strict
+from shared.training.loss import Smoothing
 from shared.training.schedules import OptimizerConfig, ScheduleConfig
 
 
@@ -27,6 +28,13 @@ class BatchConfig(Strict):
         return self
 
 
+class AverageConfig(Strict):
+    """Of which weights a mean is made at the end: the last, and those every so many updates before."""
+
+    last: int = Field(ge=1, description="how many")
+    every: int = Field(ge=1, description="updates")
+
+
 class TrainingConfig(Strict):
     """One run of training, budgeted in updates."""
 
@@ -34,7 +42,9 @@ class TrainingConfig(Strict):
     batch: BatchConfig
     optimizer: OptimizerConfig
     schedule: ScheduleConfig = ScheduleConfig()
-    clip: float = Field(default=1.0, gt=0, description="the gradient's L2 norm is scaled down to this")
+    clip: float | None = Field(
+        default=1.0, gt=0, description="the gradient's L2 norm is scaled down to this; null leaves it as it is"
+    )
     clip_without_embeddings: bool = Field(
         default=False, description="that norm leaves the embeddings' gradients out; all gradients are scaled"
     )
@@ -42,6 +52,7 @@ class TrainingConfig(Strict):
         default="label", description="what the summed loss of a batch is divided by the number of"
     )
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    smoothing_over: Smoothing = "all"
     precision: Literal["32-true", "bf16-mixed", "auto"] = "32-true"
     max_words: int | None = Field(default=None, ge=1, description="longer training pairs are left out")
     validate_every: int = Field(ge=1, description="updates")
@@ -49,11 +60,23 @@ class TrainingConfig(Strict):
         default=None, ge=1, description="validations without improvement before stopping"
     )
     accumulate: int = Field(default=1, ge=1, description="batches whose gradients make one update")
+    average: AverageConfig | None = None
 
     @model_validator(mode="after")
     def _validates_at_least_once(self) -> TrainingConfig:
         if self.validate_every > self.updates:
             raise ValueError(f"validate_every ({self.validate_every}) must not exceed updates ({self.updates})")
+        return self
+
+    @model_validator(mode="after")
+    def _an_average_of_what_is_trained(self) -> TrainingConfig:
+        if self.average is None:
+            return self
+        span = self.average.last * self.average.every
+        if span > self.updates:
+            raise ValueError(f"average.last times average.every ({span}) must not exceed updates ({self.updates})")
+        if self.patience is not None:
+            raise ValueError("average needs a run that makes all its updates; leave out patience")
         return self
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from torch import Tensor
 from torch.nn import functional
 
 from shared.data.tokenizers import PAD
+
+Smoothing = Literal["all", "others"]
+"""Which symbols the mass ε is spread over: all V, as in PyTorch, or the V - 1 that are not the label, as in the code of
+Vaswani et al. (2017). PAD is a symbol like any other there: it is never a label that counts, but it has its share."""
 
 
 def token_nll(logits: Tensor, labels: Tensor) -> Tensor:
@@ -16,11 +22,14 @@ def token_nll(logits: Tensor, labels: Tensor) -> Tensor:
     return flat.view_as(labels)
 
 
-def smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+def smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float, over: Smoothing = "all") -> Tensor:
     """Mean cross-entropy per label, in nats, against (1 - ε) one-hot + ε uniform (Szegedy et al. 2016).
 
-    (B, T, V) and (B, T) to a scalar.
+    (B, T, V) and (B, T) to a scalar. With ε over the others the label's target is 1 - ε, which is what ε V / (V - 1)
+    over all gives. The constant entropy of the targets, which tensor2tensor takes off what it reports, is in it.
     """
+    if over == "others":
+        smoothing *= logits.size(-1) / (logits.size(-1) - 1)
     return functional.cross_entropy(
         logits.flatten(0, 1).float(), labels.flatten(), ignore_index=PAD, label_smoothing=smoothing
     )

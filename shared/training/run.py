@@ -21,6 +21,7 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch.utils.data import DataLoader, IterableDataset
 
 from shared.data.parallel import Batch
+from shared.training.averaging import Averaging
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
 from shared.training.config import TrainingConfig, resolve_precision
 from shared.training.monitor import CurveWriter, Progress, Throughput
@@ -77,7 +78,7 @@ def train_run(
         config: the run's hyper-parameters.
         batches: from a batch number to that batch and all that follow it.
         valid: the validation split.
-        folder: gets ``checkpoints/best.ckpt``, ``checkpoints/last.ckpt`` and ``curve.csv``.
+        folder: gets ``checkpoints/``, with ``best.ckpt``, ``last.ckpt`` and, if asked, ``average.ckpt``; ``curve.csv``.
         seed: of dropout; that of the batches' order is the caller's.
         fingerprint: of parameters, data and code.
         label: names the run beside the progress bar.
@@ -88,17 +89,17 @@ def train_run(
         KeyboardInterrupt: likewise.
     """
     last = folder / "checkpoints" / "last.ckpt"
-    start = _resume_point(last, fingerprint, label)
+    averaging, throughput = Averaging(last.parent, config), Throughput()
+    start = _resume_point(last, fingerprint, label, averaging)
     if not start:
         shutil.rmtree(folder, ignore_errors=True)
         last.parent.mkdir(parents=True)
     made = start * config.accumulate
-    throughput = Throughput()
     best = _checkpoint(last.parent, "best", monitor="valid_loss")
     stopping = _EarlyStopping("valid_loss", patience=config.patience or 10**9, check_finite=False)
     callbacks = [
         _SeedEveryBatch(seed, made), throughput, CurveWriter(folder / "curve.csv", start), _Fingerprint(fingerprint),
-        Progress(label, config.updates, throughput), stopping, best,
+        Progress(label, config.updates, throughput), averaging, stopping, best,
         _checkpoint(last.parent, "last"),  # after validation, so that its outcome is in it
     ]  # fmt: skip
     trainer = _trainer(config, callbacks)
@@ -113,6 +114,7 @@ def train_run(
     except SystemExit:  # what Lightning makes of Ctrl-C
         raise KeyboardInterrupt from None
     trainer.save_checkpoint(last, weights_only=False)
+    averaging.finish()
     assert best.best_model_score is not None, "the configuration makes sure that there is a validation"
     all_made = trainer.global_step == config.updates
     return TrainingRecord(
@@ -126,16 +128,19 @@ def train_run(
     )
 
 
-def _resume_point(last: Path, fingerprint: str, label: str) -> int:
-    """The number of updates to continue from; 0 to start anew, also where the best checkpoint was deleted."""
+def _resume_point(last: Path, fingerprint: str, label: str, averaging: Averaging) -> int:
+    """The number of updates to continue from; 0 to start anew, also where one of the checkpoints was deleted."""
     if not (last.exists() and last.with_name("best.ckpt").exists()):
         return 0
     checkpoint = load_checkpoint(last)
     if checkpoint.get(FINGERPRINT) != fingerprint:
         print(f"{label}: parameters, data or code have changed since the last checkpoint: starting anew.")
         return 0
-    print(f"{label}: continuing from update {checkpoint['global_step']}.")
-    return int(checkpoint["global_step"])
+    start = int(checkpoint["global_step"])
+    if not averaging.can_continue(start):
+        return 0
+    print(f"{label}: continuing from update {start}.")
+    return start
 
 
 def _checkpoint(folder: Path, name: str, **when: Any) -> ModelCheckpoint:

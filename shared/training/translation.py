@@ -30,7 +30,7 @@ class TranslationModule(lightning.LightningModule):
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Mean loss of one batch, per label or per sentence as configured; what is logged is per label."""
         logits, _ = self.model(batch.source, batch.source_mask, batch.target)
-        loss = smoothed_loss(logits, batch.labels, self.config.label_smoothing)
+        loss = smoothed_loss(logits, batch.labels, self.config.label_smoothing, self.config.smoothing_over)
         self.log("train_loss", loss.detach(), batch_size=len(batch.source))
         return loss if self.config.loss_per == "label" else loss * (batch.label_tokens / len(batch.labels))
 
@@ -46,7 +46,7 @@ class TranslationModule(lightning.LightningModule):
         self.log("valid_loss", torch.stack(total).sum().float() / sum(tokens))
 
     def configure_gradient_clipping(self, optimizer: Any, *_: Any, **__: Any) -> None:
-        """Scale gradients so that their L2 norm is at most ``config.clip``, and stop where it is not finite.
+        """Scale gradients so that their L2 norm is at most ``config.clip``, if set; stop where it is not finite.
 
         Raises:
             ReplicationError: before the bad gradient has touched a weight.
@@ -69,13 +69,14 @@ class TranslationModule(lightning.LightningModule):
         )
 
 
-def clip_gradients(model: nn.Module, most: float, without_embeddings: bool) -> Tensor:
-    """Scale all gradients down by the factor that brings the norm to ``most``; returns the norm before.
+def clip_gradients(model: nn.Module, most: float | None, without_embeddings: bool) -> Tensor:
+    """Scale all gradients down by the factor that brings the norm to ``most``, if set; returns the norm before.
 
     ``without_embeddings``: the norm is that of all other weights' gradients, as in the code of Luong et al. (2015).
     """
     embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding) and without_embeddings}
     normed = [p.grad for p in model.parameters() if p.grad is not None and id(p) not in embeddings]
     norm = nn.utils.get_total_norm(normed)
-    nn.utils.clip_grads_with_norm_(model.parameters(), most, norm)
+    if most is not None:
+        nn.utils.clip_grads_with_norm_(model.parameters(), most, norm)
     return norm

@@ -1,3 +1,6 @@
+import math
+
+import pytest
 import torch
 
 from shared.data.tokenizers import PAD
@@ -23,3 +26,22 @@ def test_smoothing_mixes_in_the_uniform_distribution():
     for smoothing in (0.0, 0.1, 0.4):
         by_hand = (1 - smoothing) * token_nll(logits, labels) - smoothing * log_p.mean(-1)
         torch.testing.assert_close(smoothed_loss(logits, labels, smoothing), by_hand[real].mean())
+
+
+def test_smoothing_over_the_other_symbols_leaves_the_label_what_is_not_given_away():
+    logits, labels = case()
+    log_p, real = logits.float().log_softmax(-1), labels != PAD
+    target = torch.full_like(log_p, 0.1 / 6).scatter(2, labels.unsqueeze(2), 0.9)  # six others, PAD among them
+    by_hand = -(target * log_p).sum(-1)
+    torch.testing.assert_close(smoothed_loss(logits, labels, 0.1, over="others"), by_hand[real].mean())
+    torch.testing.assert_close(smoothed_loss(logits, labels, 0.0, over="others"), smoothed_loss(logits, labels, 0.0))
+
+
+def test_smoothing_of_one_label_by_hand():
+    """p = (1/2, 1/4, 1/8, 1/8), the label the second of four; -log2 p = (1, 2, 3, 3)."""
+    logits = torch.tensor([[[0.5, 0.25, 0.125, 0.125]]]).log()
+    labels = torch.tensor([[1]])
+    assert float(smoothed_loss(logits, labels, 0.3, over="others")) == pytest.approx(
+        (0.7 * 2 + 0.1 * (1 + 3 + 3)) * math.log(2)
+    )
+    assert float(smoothed_loss(logits, labels, 0.4)) == pytest.approx((0.7 * 2 + 0.1 * (1 + 3 + 3)) * math.log(2))

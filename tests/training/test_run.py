@@ -174,6 +174,60 @@ def test_accumulated_batches_make_one_update_and_survive_a_kill(
     assert_same_run(tmp_path / "whole", tmp_path / "run")
 
 
+AVERAGED = {"updates": 18, "schedule": {"name": "constant"}}
+AVERAGE = {"average": {"last": 3, "every": 4}, **AVERAGED}  # of the updates 10, 14 and 18
+
+
+@pytest.fixture(scope="module")
+def averaged(train: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    """A run with an average that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("runs") / "averaged"
+    return folder, train(folder, **AVERAGE)
+
+
+def test_the_average_is_of_the_weights_that_runs_ending_there_have(
+    train: Server, averaged: tuple[Path, Outcome], tmp_path: Path
+) -> None:
+    for updates in (10, 14, 18):
+        assert train(tmp_path / str(updates), **AVERAGED | {"updates": updates}).status == 0
+    states = [weights(tmp_path / str(updates), "last") for updates in (10, 14, 18)]
+    mean = weights(averaged[0], "average")
+    assert mean.keys() == states[0].keys()
+    for name, value in mean.items():
+        by_hand = torch.stack([state[name].double() for state in states]).mean(0)
+        assert value.dtype == states[0][name].dtype
+        torch.testing.assert_close(value.double(), by_hand, atol=1e-7, rtol=1e-6)
+    assert_same_run(averaged[0], tmp_path / "18")  # to keep weights changes nothing of training
+
+
+# Of the updates averaged one comes before and one after the validation, and its checkpoint, of update 12.
+@pytest.mark.parametrize("point", ["train:10", "train:11", "save:4", "train:13", "train:15", "train:18", "end:1"])
+def test_a_killed_run_has_the_same_average(
+    train: Server, averaged: tuple[Path, Outcome], tmp_path: Path, point: str
+) -> None:
+    assert train(tmp_path / "run", kill=point, **AVERAGE).status == -signal.SIGKILL
+    resumed = train(tmp_path / "run", **AVERAGE)
+    assert resumed.record == averaged[1].record
+    assert "continuing from update" in resumed.output
+    assert_same_run(averaged[0], tmp_path / "run")
+    first, second = weights(averaged[0], "average"), weights(tmp_path / "run", "average")
+    assert [key for key in first if not torch.equal(first[key], second[key])] == []
+    names = {path.name for path in (tmp_path / "run" / "checkpoints").iterdir()}
+    assert names == {"best.ckpt", "last.ckpt", "average.ckpt"}
+
+
+@pytest.mark.parametrize(("missing", "point"), [("update10.ckpt", "train:14"), ("average.ckpt", "")])
+def test_without_what_its_average_is_made_of_a_run_starts_anew(
+    train: Server, averaged: tuple[Path, Outcome], tmp_path: Path, missing: str, point: str
+) -> None:
+    train(tmp_path / "run", kill=point, **AVERAGE)
+    (tmp_path / "run" / "checkpoints" / missing).unlink()
+    again = train(tmp_path / "run", **AVERAGE)
+    assert again.record == averaged[1].record
+    assert "continuing" not in again.output
+    assert_same_run(averaged[0], tmp_path / "run")
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_polite_signal_ends_the_run_at_once_and_the_next_start_continues(
     train: Server, whole: tuple[Path, Outcome], tmp_path: Path, number: int, status: int

@@ -73,6 +73,16 @@ def test_training_optimises_the_smoothed_mean_and_logs_it(monkeypatch):
     assert (module.model.table.weight.grad[PAD] == 0).all()  # the word before a padded label teaches nothing
 
 
+def test_the_configuration_says_what_smoothing_is_over(monkeypatch):
+    module, examples = TranslationModule(Bigrams(), config(label_smoothing=0.2, smoothing_over="others")), batch([4])
+    logged(module, monkeypatch)
+    logits = module.model.table(examples.target)
+    torch.testing.assert_close(
+        module.training_step(examples, 0), smoothed_loss(logits, examples.labels, 0.2, over="others")
+    )
+    assert config().smoothing_over == "all"
+
+
 @pytest.mark.parametrize("targets", [([4, 5], [6]), ([4, 5, 6, 4, 5], [6], []), ([4],)])
 def test_a_loss_per_sentence_is_a_mean_over_sentences_and_is_logged_per_label(targets, monkeypatch):
     module, examples = TranslationModule(Bigrams(), config(loss_per="sentence")), batch(*targets)
@@ -109,6 +119,17 @@ def test_a_long_gradient_is_scaled_down_and_a_short_one_is_left():
         module.model.table.weight.grad = size * gradient / gradient.norm()
         module.configure_gradient_clipping(None)
         assert float(module.model.table.weight.grad.norm()) == pytest.approx(expected, rel=1e-4)
+
+
+def test_without_a_limit_a_gradient_stays_and_is_still_checked():
+    module = TranslationModule(Bigrams(), config(clip=None))
+    gradient = 100 * torch.randn(V, V)
+    module.model.table.weight.grad = gradient.clone()
+    module.configure_gradient_clipping(None)
+    assert torch.equal(module.model.table.weight.grad, gradient)
+    module.model.table.weight.grad[0, 0] = float("inf")
+    with pytest.raises(ReplicationError, match="not finite"):
+        module.configure_gradient_clipping(None)
 
 
 class Tagger(nn.Module):
