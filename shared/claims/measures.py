@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shared.metrics.alignment import agreement
 from shared.metrics.translation import corpus_bleu
 
 Array = NDArray[np.float64]
 Example = Mapping[str, Any]
+Statistics = Callable[[Example], Sequence[float] | None]
+Corpus = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,15 @@ class Measure:
     title: str
     unit: str = ""
     digits: int = 3
-    statistics: Callable[[Example], Sequence[float] | None] | None = None
-    corpus: Callable[[Array], Array] | None = None
+    statistics: Statistics | None = None
+    corpus: Corpus | None = None
     most: float = math.inf
+
+    def of(self, examples: Sequence[Example]) -> float | None:
+        """The corpus value over all examples that have statistics; None where none has, or no example could."""
+        rows = [] if self.statistics is None else [self.statistics(example) for example in examples]
+        found = [row for row in rows if row is not None]
+        return float(self.corpus(np.sum(found, axis=0))) if found and self.corpus is not None else None
 
 
 def ratio(sums: Array) -> Array:
@@ -49,19 +58,19 @@ def ratio(sums: Array) -> Array:
         return np.asarray(sums[..., 0] / sums[..., 1])
 
 
-def alignment_error_rate(sums: Array) -> Array:
-    """AER = 1 - (|A∩S| + |A∩P|) / (|A| + |S|) from summed counts in this order: (..., 4) to (...)."""
-    return 1.0 - ratio(np.stack((sums[..., 0] + sums[..., 1], sums[..., 2] + sums[..., 3]), axis=-1))
+def bracket_f1(sums: Array) -> Array:
+    """Harmonic mean of precision and recall, per cent: matched, predicted and gold brackets (..., 3) to (...)."""
+    return 100 * ratio(np.stack((2 * sums[..., 0], sums[..., 1] + sums[..., 2]), axis=-1))
 
 
-def alignment_precision(sums: Array) -> Array:
-    """Precision |A∩P| / |A| from summed counts |A∩S|, |A∩P|, |A|, |S|: (..., 4) to (...)."""
-    return ratio(sums[..., 1:3])
+def bracket_precision(sums: Array) -> Array:
+    """Share of the predicted brackets that match, per cent, from the same."""
+    return 100 * ratio(sums[..., :2])
 
 
-def alignment_recall(sums: Array) -> Array:
-    """Recall |A∩S| / |S| from the same: (..., 4) to (...)."""
-    return ratio(sums[..., ::3])
+def bracket_recall(sums: Array) -> Array:
+    """Share of the gold brackets that match, per cent, from the same."""
+    return 100 * ratio(sums[..., ::2])
 
 
 def perplexity(sums: Array) -> Array:
@@ -69,15 +78,15 @@ def perplexity(sums: Array) -> Array:
     return np.asarray(np.exp(ratio(sums)))
 
 
-def _field(name: str) -> Callable[[Example], Sequence[float] | None]:
+def _field(name: str) -> Statistics:
     return lambda example: example.get(name)
 
 
-def _mean(name: str) -> Callable[[Example], Sequence[float] | None]:
+def _mean(name: str) -> Statistics:
     return lambda example: (example[name], 1.0) if name in example else None
 
 
-def _alignment(*names: str) -> Callable[[Example], Sequence[float] | None]:
+def _alignment(*names: str) -> Statistics:
     def statistics(example: Example) -> Sequence[float] | None:
         found = example.get("alignment")
         return None if found is None else [found[name] for name in names]
@@ -89,41 +98,53 @@ def _nll(example: Example) -> Sequence[float] | None:
     return (example["nll"], example["tokens"]) if "nll" in example else None
 
 
-def _error_counts(example: Example) -> Sequence[float] | None:
+def _links(example: Example) -> Sequence[float] | None:
     return (example.get("alignment") or {}).get("aer")
 
 
+def _known(example: Example) -> Sequence[float] | None:
+    """Of sentences without an unknown word in source or reference (Bahdanau et al. 2015, table 1)."""
+    return None if example.get("unknown") else example.get("bleu_known")
+
+
+def _bleu(field: str, title: str, *, smooth: bool = True) -> dict[str, Measure]:
+    """BLEU of the statistics in ``field``; multi-bleu.perl, which the "tokenized" kinds stand for, does not smooth."""
+    corpus = corpus_bleu if smooth else partial(corpus_bleu, smooth=False)
+    return {field: Measure(title, "BLEU", 2, _field(field), corpus, 100.0)}
+
+
+def _share(title: str, statistics: Statistics, corpus: Corpus = ratio) -> Measure:
+    return Measure(title, "", 3, statistics, corpus, 1.0)
+
+
 MEASURES: dict[str, Measure] = {
-    "bleu": Measure("BLEU", "BLEU", 2, _field("bleu"), corpus_bleu, 100.0),
-    "bleu_replaced": Measure("BLEU, UNK replaced", "BLEU", 2, _field("bleu_replaced"), corpus_bleu, 100.0),
-    "bleu_tokenized": Measure(
-        "BLEU, Moses-tokenized",
-        "BLEU",
-        2,
-        _field("bleu_tokenized"),
-        partial(corpus_bleu, smooth=False),
-        100.0,
-    ),
-    "bleu_tokenized_replaced": Measure(
-        "BLEU, Moses-tokenized, UNK replaced",
-        "BLEU",
-        2,
-        _field("bleu_tokenized_replaced"),
-        partial(corpus_bleu, smooth=False),
-        100.0,
-    ),
-    "bleu_known": Measure("BLEU, no UNK", "BLEU", 2, _field("bleu_known"), corpus_bleu, 100.0),
+    **_bleu("bleu", "BLEU"),
+    **_bleu("bleu_replaced", "BLEU, UNK replaced"),
+    **_bleu("bleu_tokenized", "BLEU, Moses-tokenized", smooth=False),
+    **_bleu("bleu_tokenized_replaced", "BLEU, Moses-tokenized, UNK replaced", smooth=False),
+    **_bleu("bleu_compounds", "BLEU, compounds split", smooth=False),
+    **_bleu("bleu_compounds_replaced", "BLEU, compounds split, UNK replaced", smooth=False),
+    "bleu_known": Measure("BLEU, no UNK", "BLEU", 2, _known, corpus_bleu, 100.0),
     "chrf": Measure("chrF", "chrF", 2, most=100.0),
     "nll_per_token": Measure("NLL per {token}, nats", "nats", 3, _nll, ratio),
     "nll_per_sentence": Measure("NLL per sentence, nats", "nats", 2, _mean("nll"), ratio),
     "perplexity": Measure("Perplexity per {token}", "", 2, _nll, perplexity),
-    "exact_match": Measure("Exact match", "", 3, _mean("exact"), ratio, 1.0),
-    "alignment_accuracy": Measure("Alignment accuracy", "", 3, _alignment("hits", "words"), ratio, 1.0),
-    "alignment_precision": Measure("Alignment precision", "", 3, _error_counts, alignment_precision, 1.0),
-    "alignment_recall": Measure("Alignment recall", "", 3, _error_counts, alignment_recall, 1.0),
-    "aer": Measure("AER", "", 3, _error_counts, alignment_error_rate, 1.0),
+    "exact_match": _share("Exact match", _mean("exact")),
+    "bracket_f1": Measure("Bracket F1", "F1", 2, _field("brackets"), bracket_f1, 100.0),
+    "bracket_precision": Measure("Bracket precision", "%", 2, _field("brackets"), bracket_precision, 100.0),
+    "bracket_recall": Measure("Bracket recall", "%", 2, _field("brackets"), bracket_recall, 100.0),
+    "alignment_accuracy": _share("Alignment accuracy", _alignment("hits", "words")),
+    "alignment_precision": _share("Alignment precision", _links, lambda sums: agreement(sums).precision),
+    "alignment_recall": _share("Alignment recall", _links, lambda sums: agreement(sums).recall),
+    "aer": _share("AER", _links, lambda sums: agreement(sums).error_rate),
 }
 """By name, in the order in which reports show them. ``{token}`` stands for what the run calls its token."""
+
+
+def corpus_values(examples: Sequence[Example]) -> dict[str, float]:
+    """Every measure that the examples carry statistics of."""
+    values = {name: of.of(examples) for name, of in MEASURES.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def measure(name: str) -> Measure:

@@ -109,6 +109,10 @@ class RunResults:
         """Path of the attention weights kept for figures of one seed (it may not exist)."""
         return self._place("evaluation", seed) / "attention.npz"
 
+    def heads(self, seed: int) -> Path:
+        """Path of every head's attention weights kept for figures of one seed (it may not exist)."""
+        return self._place("evaluation", seed) / "heads.npz"
+
     def _place(self, stage: str, seed: int) -> Path:
         return self.folder / stage / ("ensemble" if self.members else f"seed{seed}")
 

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from shared.errors import ReplicationError
 
 Links = NDArray[np.int64]
+Floats = NDArray[np.float64]
 _PHARAOH = re.compile(r"(\d+)([-?p])(\d+)")
 _NAACL = re.compile(r"\s*(\S+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.]\S*)?\s*")
 _ZEROS = re.compile(r"^\s*0+(?=\d)")
@@ -43,11 +44,11 @@ class GoldAlignment:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of links with gold links."""
+    """Agreement of links with gold links: a number each, or as many as there were sums."""
 
-    precision: float  # share of the links that are possible
-    recall: float  # share of the sure links that were found
-    error_rate: float
+    precision: Floats  # share of the links that are possible
+    recall: Floats  # share of the sure links that were found
+    error_rate: Floats
 
 
 def as_links(pairs: Iterable[tuple[int, int]]) -> Links:
@@ -167,15 +168,15 @@ def agreement(counts: ArrayLike) -> Agreement:
     """Precision |A∩P| / |A|, recall |A∩S| / |S| and alignment error rate 1 - (|A∩S| + |A∩P|) / (|A| + |S|).
 
     Args:
-        counts: (4,) the sums of :func:`agreement_counts`.
+        counts: (…, 4) sums of :func:`agreement_counts`.
 
     Returns:
-        Not a number where the denominator is zero.
+        (…) of each; not a number where the denominator is zero.
     """
-    in_sure, in_possible, links, sure = np.asarray(counts, dtype=np.float64)
+    in_sure, in_possible, links, sure = np.moveaxis(np.asarray(counts, dtype=np.float64), -1, 0)
     with np.errstate(invalid="ignore"):
         error_rate = 1 - (in_sure + in_possible) / (links + sure)
-        return Agreement(float(in_possible / links), float(in_sure / sure), float(error_rate))
+        return Agreement(in_possible / links, in_sure / sure, error_rate)
 
 
 def alignment_error_rate(

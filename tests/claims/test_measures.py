@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU
 
-from shared.claims.measures import MEASURES, alignment_error_rate, measure, perplexity, ratio
+from shared.claims.measures import MEASURES, corpus_values, measure, perplexity, ratio
 
 SCORER = BLEU(tokenize="none")
 bleu = MEASURES["bleu"].corpus
@@ -40,21 +40,46 @@ def test_bleu_smooths_missing_orders_as_sacrebleu_does():
     assert bleu(statistics(pairs).sum(axis=0)) == pytest.approx(expected)
 
 
-def test_alignment_error_rate_of_a_worked_example():
-    # A = 4 links, S = 3, of A two are sure and three possible: 1 - (2 + 3) / (4 + 3)
-    assert alignment_error_rate(np.array([2.0, 3.0, 4.0, 3.0])) == pytest.approx(2 / 7)
-
-
-def test_alignment_precision_and_recall_of_the_same_example():
+def test_alignment_agreement_of_a_worked_example():
+    # A = 4 links, S = 3, of A two are sure and three possible: an error rate of 1 - (2 + 3) / (4 + 3)
     example = {"alignment": {"aer": [2, 3, 4, 3]}}
     for name, value in {"alignment_precision": 3 / 4, "alignment_recall": 2 / 3, "aer": 2 / 7}.items():
         of = MEASURES[name]
-        assert of.corpus(np.array(of.statistics(example), dtype=float)) == pytest.approx(value)
+        sums = np.array(of.statistics(example), dtype=float)
+        assert of.corpus(sums) == pytest.approx(value)
+        assert of.corpus(np.stack([sums, 2 * sums])) == pytest.approx([value, value])
+        assert of.of([example, {}, example]) == pytest.approx(value)
+
+
+def test_brackets_are_scored_by_their_sums_per_cent():
+    examples = [{"brackets": [3, 4, 4]}, {"brackets": [0, 0, 2]}]
+    values = corpus_values(examples)
+    assert values["bracket_precision"] == pytest.approx(100 * 3 / 4)
+    assert values["bracket_recall"] == pytest.approx(100 * 3 / 6)
+    assert values["bracket_f1"] == pytest.approx(100 * 6 / 10)
+    assert values.keys() == {"bracket_precision", "bracket_recall", "bracket_f1"}
+    assert np.isnan(MEASURES["bracket_precision"].of(examples[1:]))
+
+
+def test_what_no_example_carries_has_no_value():
+    assert MEASURES["bleu"].of([{"id": "test-1"}]) is None
+    assert MEASURES["chrf"].of([{"id": "test-1"}]) is None
+    assert corpus_values([{"exact": 1}, {"exact": 0}]) == {"exact_match": 0.5}
+
+
+def test_bleu_without_unk_is_of_sentences_that_have_none():
+    known, other = (
+        {"bleu_known": [9, 9, 9, 8, 7, 6, 9, 8, 7, 6], "unknown": unknown} for unknown in (False, True)
+    )
+    assert MEASURES["bleu_known"].of([known]) == pytest.approx(100)
+    assert MEASURES["bleu_known"].of([known, other | {"bleu_known": [0] * 10}]) == pytest.approx(100)
+    assert MEASURES["bleu_known"].of([other]) is None
 
 
 def test_moses_bleu_is_not_smoothed():
     sums = np.array([4.0, 4, 3, 2, 1, 0, 4, 3, 2, 1])
-    assert MEASURES["bleu_tokenized"].corpus(sums) == 0
+    for name in ("bleu_tokenized", "bleu_tokenized_replaced", "bleu_compounds", "bleu_compounds_replaced"):
+        assert MEASURES[name].corpus(sums) == 0
     assert MEASURES["bleu_replaced"].corpus(sums) > 0
     assert MEASURES["bleu_tokenized"].statistics({"bleu_tokenized": [1]}) == [1]
 

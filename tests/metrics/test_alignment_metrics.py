@@ -50,6 +50,15 @@ def test_a_corpus_is_scored_by_summed_counts() -> None:
     assert agreement(first + second).error_rate == pytest.approx(4 / 7)
 
 
+def test_many_sums_are_scored_at_once() -> None:
+    counts = np.random.default_rng(0).integers(1, 9, (2, 5, 4))
+    many = agreement(counts)
+    alone = [agreement(row) for row in counts.reshape(-1, 4)]
+    for name in ("precision", "recall", "error_rate"):
+        assert getattr(many, name).shape == (2, 5)
+        assert getattr(many, name).ravel().tolist() == [getattr(one, name) for one in alone]
+
+
 def test_missing_possible_links_costs_nothing() -> None:
     gold = parse_pharaoh("0-0 1-1 0?1 1?0")
     assert agreement(agreement_counts(gold.sure, gold)).error_rate == 0

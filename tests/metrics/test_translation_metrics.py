@@ -12,9 +12,9 @@ from shared.metrics.translation import (
     bleu_moses,
     bleu_statistics,
     chrf,
+    compounds_split,
     corpus_bleu,
     moses_tokenised,
-    perplexity,
 )
 
 HYPOTHESES = ["The cat sat on the mat.", "He isn't here, is he?", "", "completely different words come here"]
@@ -84,6 +84,23 @@ def test_moses_bleu_is_that_of_multi_bleu() -> None:
     assert bleu_moses(["a b c x"], ["a b c d"], "en").value == pytest.approx(0)
 
 
+def test_compounds_are_cut_as_by_the_perl_of_tensor2tensor() -> None:
+    # perl -ple 's{(\S)-(\S)}{$1 ##AT##-##AT## $2}g' says the same of "a-b-c", "rich-text", "x -y" and "ä-ö".
+    assert compounds_split(["a-b-c rich-text x -y ä-ö"], "en") == [
+        "a ##AT##-##AT## b-c rich ##AT##-##AT## text x -y ä ##AT##-##AT## ö"
+    ]
+    assert compounds_split(["Er sagte：„Nein…“"], "de") == ['Er sagte : „ Nein ... "']
+
+
+def test_compound_bleu_counts_the_pieces() -> None:
+    hypothesis, reference = "ein rich-text Format", "ein rich-text Dokument"
+    score = bleu_moses([hypothesis], [reference], "de", compounds=True)
+    # Four of five pieces match, three of four pairs, two of three triples, one of two fours.
+    assert score.value == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
+    assert bleu_moses([hypothesis], [reference], "de").value == pytest.approx(0)
+    assert score.signature.split("sacremoses")[1].split("|")[0].endswith("-compounds")
+
+
 def test_corpus_bleu_takes_any_leading_shape() -> None:
     statistics = bleu_statistics(HYPOTHESES, REFERENCES)
     weights = np.random.default_rng(0).integers(0, 4, (5, 2, len(statistics)))
@@ -115,7 +132,3 @@ def test_bleu_by_length_leaves_out_what_lies_outside() -> None:
 def test_pairs_must_match_in_number() -> None:
     with pytest.raises(ValueError, match="shorter"):
         bleu_statistics(["a", "b"], ["a"])
-
-
-def test_perplexity_of_a_uniform_model_is_its_vocabulary() -> None:
-    assert perplexity([3 * math.log(50), 5 * math.log(50)], [3, 5]) == pytest.approx(50)
