@@ -27,6 +27,8 @@ class Variant:
     updates: int = 400
     swing: float = 0.002
     beyond: int | None = None
+    operations: float | None = None
+    heads: tuple[int, int] | None = None
 
 
 TRANSLATORS = {
@@ -52,11 +54,21 @@ def build(folder: Path, variants=TRANSLATORS, *, seeds=(1, 2, 3), examples=120) 
             rows = [example(index, *pair, variant, shift, rng) for index, pair in enumerate(sources)]
             write_examples(folder / name / "evaluation" / f"seed{seed}" / "examples.jsonl.gz", rows)
             scores[seed] = summary(rows)
+            if variant.operations is not None:
+                scores[seed]["training_operations"] = variant.operations
             write_run(folder / name / "train" / f"seed{seed}", name, variant, seed, rng)
             if name in ("rnnsearch-50", "corpus-rnnsearch"):
                 write_attention(folder / name / "evaluation" / f"seed{seed}" / "attention.npz", sources, rng)
+            if variant.heads is not None:
+                write_heads(folder / name / "evaluation" / f"seed{seed}" / "heads.npz", sources, *variant.heads)
         write_metrics(folder / name, name, variant.task, scores)
     return folder
+
+
+def study(folder: Path, name: str, task: str, scores) -> None:
+    """A variant that trains nothing: its metrics, and no examples."""
+    (folder / name).mkdir(parents=True)
+    write_metrics(folder / name, name, task, {1: scores})
 
 
 def skip(folder: Path, name: str, task: str, reason: str) -> None:
@@ -163,6 +175,7 @@ def write_run(folder, name, variant, seed, rng):
         floor = 4.0 * (1.0 - variant.right + 8 * variant.fall)
         for step in range(25, variant.updates + 1, 25):
             writer.writerow([step, "train", "loss", 3.6 * math.exp(-step / 150) + floor])
+            writer.writerow([step, "train", "learning_rate", min(step**-0.5, step * 100**-1.5) / 16])
             loss = 3.6 * math.exp(-step / 150) * (1 + rng.gauss(0, 0.05)) + floor * (1 + rng.gauss(0, 0.02))
             writer.writerow([step, "valid", "loss", loss])
 
@@ -183,4 +196,23 @@ def write_attention(path, sources, rng):
             f"target_{index}": np.array([target[k] for k in order]),
             f"gold_{index}": np.array([(order[i], i) for i in range(length)]),
         }  # fmt: skip
+    np.savez_compressed(path, **arrays)
+
+
+def write_heads(path, sources, layers, heads):
+    """Each head looks a little further back than the one before, each layer more sharply."""
+    arrays = {}
+    for index, (_, source, target) in enumerate([row for row in sources if 6 <= len(row[1]) <= 12][:2]):
+        source, target = [*source, "</s>"], [*target, "</s>"]
+        sides = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
+        for kind, (rows, columns) in sides.items():
+            steps = np.arange(len(rows))[:, None] - np.arange(len(columns))
+            scores = np.array(
+                [[-(layer + 1) * abs(steps - head) / 2.0 for head in range(heads)] for layer in range(layers)]
+            )
+            if kind == "decoder":
+                scores[..., steps < 0] = -np.inf
+            weights = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+            arrays[f"{kind}_{index}"] = weights.astype(np.float16)
+        arrays |= {f"source_{index}": np.array(source), f"target_{index}": np.array(target)}
     np.savez_compressed(path, **arrays)

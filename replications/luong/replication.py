@@ -10,7 +10,8 @@ from replications.luong.model import EncoderDecoder
 from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
 from shared.attention.scores import Score, build_score
 from shared.config import Strict
-from shared.pipeline.aligners import WithAligners
+from shared.pipeline.aligners import aligner_route
+from shared.pipeline.routed import Routed
 from shared.pipeline.translation import Translation
 
 
@@ -121,4 +122,4 @@ TRANSLATION = Translation(
         ],
     },
 )  # fmt: skip
-REPLICATION = WithAligners(TRANSLATION)
+REPLICATION = Routed(TRANSLATION, routes={"aligner": aligner_route})

@@ -13,18 +13,16 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from shared.claims.results import RunResults
-from shared.config import Strict, build
-from shared.data.parallel import CorpusConfig, ParallelText, PreparedText
+from shared.claims.measures import corpus_values
+from shared.config import Strict
+from shared.data.parallel import ParallelText, PreparedText
 from shared.data.tokenizers import Tokenizer
 from shared.errors import ReplicationError
 from shared.metrics import fast_align
 from shared.metrics.alignment import Links, alignment_statistics, parse_pharaoh
 from shared.metrics.word_aligner import WordAligner, Words
 from shared.pipeline.run_config import RunConfig
-from shared.pipeline.translation import Translation
-from shared.pipeline.translation_evaluation import Example, alignment_metrics, write_examples
-from shared.reports.document import Figure
+from shared.pipeline.translation_evaluation import Example, write_examples
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
 
 
@@ -75,54 +73,42 @@ class Aligner(Protocol):
 KINDS: dict[str, type[Aligner]] = {"ibm1": WordAligner, "fast_align": fast_align.FastAlign}
 
 
-@dataclass(frozen=True)
-class WithAligners:
-    """A translation paper some of whose variants are aligners: those whose ``model`` section names one.
+def aligner_route(config: RunConfig) -> tuple[AlignerRunner, RunConfig]:
+    """The route of variants that are aligners, ``model: {aligner: <kind>}``; see :mod:`shared.pipeline.routed`."""
+    return AlignerRunner(config.checked_model(AlignerConfig)), config
 
-    Such a section may lie over the settings of the task's networks, which an aligner passes over. An aligner
-    learns from the same encoded training text, so where the networks read UNK it does too.
+
+@dataclass(frozen=True)
+class AlignerRunner:
+    """Trains and judges an aligner.
+
+    It learns from the same encoded training text as the task's networks, so where they read UNK it does too.
     """
 
-    translation: Translation[Any]
-
-    def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
-        """Tokenise and encode."""
-        return self.translation.prepare(corpus, dataset, out)
+    settings: AlignerConfig
 
     def check(self, config: RunConfig) -> None:
-        """Refuse a wrong ``model`` section."""
-        if self._settings(config) is None:
-            self.translation.check(config)
+        """The settings are checked."""
 
     def cannot_run(self, config: RunConfig) -> str | None:
         """Where systran-align does not exist, fast_align cannot run."""
-        settings = self._settings(config)
-        if settings is None:
-            return self.translation.cannot_run(config)
-        if settings.aligner == "ibm1" or fast_align.is_available():
+        if self.settings.aligner == "ibm1" or fast_align.is_available():
             return None
         return "fast_align needs the package systran-align, which exists for Python 3.11 on Linux x86-64 only"
 
     def rehearse(self, config: RunConfig) -> tuple[int, float]:
-        """As of a network.
+        """Refuse.
 
         Raises:
-            ReplicationError: the variant is an aligner.
+            ReplicationError: always.
         """
-        if self._settings(config) is not None:
-            raise ReplicationError("an aligner needs no rehearsal; its train stage takes minutes at most.")
-        return self.translation.rehearse(config)
+        raise ReplicationError("an aligner needs no rehearsal; its train stage takes minutes at most.")
 
     def train(
         self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
     ) -> tuple[TrainingRecord, int]:
-        """Train one seed; to an aligner all seeds are the same."""
-        settings = self._settings(config)
-        if settings is None:
-            return self.translation.train(
-                config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label
-            )
-        text = PreparedText.load(prepared)
+        """Train; all seeds are the same."""
+        settings, text = self.settings, PreparedText.load(prepared)
         longest = config.training.max_words or config.corpus.max_words
         pairs = list(_word_pairs(text, text.split("train").up_to(longest)))
         begin = time.perf_counter()
@@ -141,22 +127,19 @@ class WithAligners:
     def evaluate(
         self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
     ) -> Mapping[str, float]:
-        """Judge a network's translations, or an aligner's links: on test splits that have gold alignments.
+        """Judge the links on test splits that have gold alignments.
 
         Raises:
             ReplicationError: no test split has.
         """
-        settings = self._settings(config)
-        if settings is None:
-            return self.translation.evaluate(config, prepared=prepared, trained=trained, out=out)
-        state = _load(trained[0] / "checkpoints" / f"{config.evaluation.checkpoint}.ckpt")
-        aligner = KINDS[settings.aligner].from_state(state)
+        state = _load(trained[0] / "checkpoints" / "last.ckpt")
+        aligner = KINDS[self.settings.aligner].from_state(state)
         text, examples = PreparedText.load(prepared), []
         metrics: dict[str, float] = {}
         for number, split in enumerate(config.corpus.test):
             records = _judge_split(aligner, text, split)
             prefix = "" if number == 0 else f"{split}."
-            metrics |= {prefix + name: value for name, value in alignment_metrics(records).items()}
+            metrics |= {prefix + name: value for name, value in corpus_values(records).items()}
             examples += records
         if not metrics:
             raise ReplicationError(
@@ -166,22 +149,9 @@ class WithAligners:
         write_examples(out, examples)
         return metrics
 
-    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
-        """As of a translation paper."""
-        return self.translation.figures(results, folder)
-
     def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
-        """Signatures and the token's name; an aligner has neither BLEU nor pieces."""
-        if self._settings(config) is None:
-            return self.translation.descriptions(config, prepared)
+        """The token's name; an aligner has neither BLEU nor pieces."""
         return {"signatures": {}, "token": "word"}
-
-    def _settings(self, config: RunConfig) -> AlignerConfig | None:
-        if "aligner" not in config.model:
-            return None
-        passed_over = self.translation.model_config.model_fields
-        own = {key: value for key, value in config.model.items() if key not in passed_over}
-        return build(AlignerConfig, own, where=f"the model section of task '{config.task}'")
 
 
 def _judge_split(aligner: Aligner, text: PreparedText, split: str) -> list[Example]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,43 +19,74 @@ TRAINING = (
     "attention", "layers", "training", "data/batching.py", "data/parallel.py", "metrics/word_aligner.py",
     "metrics/fast_align.py",
 )  # fmt: skip
-EVALUATION = ("decoding", "metrics", "pipeline/translation_evaluation.py", "pipeline/aligners.py")
+EVALUATION = (
+    "decoding", "metrics", "claims/measures.py", "pipeline/aligners.py", "pipeline/attention_maps.py",
+    "pipeline/training_operations.py", "pipeline/translation_evaluation.py",
+)  # fmt: skip
 """Parts of ``shared`` that decide what training and what evaluation compute."""
 
 
-def training_code(paper: str) -> dict[str, str]:
-    """Source file to hash of its code: the paper's model and all it uses for training."""
-    return {path: digest for path, digest in imported(paper).items() if _trains(path, paper)}
+@dataclass(frozen=True)
+class _File:
+    digest: str
+    imports: tuple[str, ...]
 
 
-def evaluation_code(paper: str) -> dict[str, str]:
+def training_code(*papers: str) -> dict[str, str]:
+    """Source file to hash of its code: the models of the papers and all they use for training.
+
+    Of a paper's own files these are ``replication.py``, ``model.py`` and what that imports.
+    """
+    files = _imported(papers)
+    return {path: files[path].digest for path in _training(files, papers)}
+
+
+def evaluation_code(*papers: str) -> dict[str, str]:
     """Source file to hash of its code: all that evaluation uses beyond what training depends on."""
-    return {
-        path: digest
-        for path, digest in imported(paper).items()
-        if _is_part(path, EVALUATION) and not _trains(path, paper)
-    }
+    files = _imported(papers)
+    found = {path for path in files if path.startswith("replications/") or _is_part(path, EVALUATION)}
+    return {path: files[path].digest for path in sorted(found - {*_training(files, papers)})}
 
 
-def imported(paper: str) -> dict[str, str]:
+def imported(*papers: str) -> dict[str, str]:
     """Every file of the project that ``replications/<paper>/replication.py`` imports, directly or not, with its hash.
 
     Raises:
         ReplicationError: there is no such paper, or a file is not Python.
     """
-    found: dict[str, str] = {}
-    todo = [Path("replications") / paper / "replication.py"]
+    return {path: file.digest for path, file in sorted(_imported(papers).items())}
+
+
+def _imported(papers: Iterable[str]) -> dict[str, _File]:
+    found: dict[str, _File] = {}
+    todo = [f"replications/{paper}/replication.py" for paper in papers]
     while todo:
         path = todo.pop()
-        if path.as_posix() in found:
-            continue
-        try:
-            tree = ast.parse(path.read_bytes())
-        except (OSError, SyntaxError, ValueError) as error:
-            raise ReplicationError(f"{path} cannot be read as Python ({error}).") from None
-        found[path.as_posix()] = _digest(tree)
-        todo.extend(file for module in _modules(tree) for file in _files(module))
-    return dict(sorted(found.items()))
+        if path not in found:
+            found[path] = _read(Path(path))
+            todo.extend(found[path].imports)
+    return found
+
+
+def _read(path: Path) -> _File:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ReplicationError(f"{path} cannot be read as Python ({error}).") from None
+    imports = tuple(file.as_posix() for module in _modules(tree) for file in _files(module))
+    return _File(_digest(tree), imports)
+
+
+def _training(files: Mapping[str, _File], papers: Iterable[str]) -> list[str]:
+    """Those of the files that decide what training computes."""
+    found = {path for path in files if _is_part(path, TRAINING)}
+    todo = [f"replications/{paper}/model.py" for paper in papers]
+    while todo:
+        path = todo.pop()
+        if path in files and path not in found and path.startswith("replications/"):
+            found.add(path)
+            todo.extend(files[path].imports)
+    return sorted(found | {f"replications/{paper}/replication.py" for paper in papers})
 
 
 def _modules(tree: ast.Module) -> Iterator[str]:
@@ -97,11 +129,6 @@ def _is_text(line: ast.stmt) -> bool:
     return (
         isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
     )
-
-
-def _trains(path: str, paper: str) -> bool:
-    own = [f"replications/{paper}/{name}.py" for name in ("model", "replication")]
-    return path in own or _is_part(path, TRAINING)
 
 
 def _is_part(path: str, parts: tuple[str, ...]) -> bool:

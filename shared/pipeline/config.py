@@ -65,8 +65,7 @@ class ScaleFile:
         if scale not in SCALES:
             raise ReplicationError(f"there is no scale '{scale}'; choose {', '.join(SCALES)}.")
         if not self.path.parent.is_dir():
-            known = (folder.parent.name for folder in Path("replications").glob("*/paper.yaml"))
-            raise ReplicationError(f"there is no paper '{paper}'{_near(paper, known)}.")
+            raise ReplicationError(f"there is no paper '{paper}'{near(paper, papers())}.")
         content = load_yaml(self.path)
         if not isinstance(content, dict) or {"tasks", "variants"} - content.keys():
             raise ReplicationError(f"{self.path} must be a mapping with the keys 'tasks' and 'variants'.")
@@ -76,10 +75,18 @@ class ScaleFile:
 
     def dataset(self, task: str) -> str:
         """The name of the data set of a task's corpus."""
-        corpus = self._task(task).get("corpus")
-        if not isinstance(corpus, dict) or not isinstance(corpus.get("dataset"), str):
+        name = self._corpus(task).get("dataset")
+        if not isinstance(name, str):
             raise ReplicationError(f"{self.path}: tasks.{task}.corpus must name its 'dataset'.")
-        return str(corpus["dataset"])
+        return name
+
+    def left_out(self, task: str) -> str | None:
+        """The reason why a task is left out at this scale, if it is: ``corpus: {left_out: reason}``.
+
+        Such a task need not say more of its corpus. It is neither fetched nor prepared.
+        """
+        reason = self._corpus(task).get("left_out")
+        return None if reason is None else str(reason)
 
     def corpus(self, task: str) -> CorpusConfig:
         """The corpus of a task."""
@@ -88,9 +95,10 @@ class ScaleFile:
         return build(CorpusConfig, self._task(task).get("corpus"), where=f"{self.path}: tasks.{task}.corpus")
 
     def not_run(self, variant: str) -> str | None:
-        """The reason why a variant is left out at this scale, if it is."""
-        reason = self._variant(variant).get("not_run")
-        return None if reason is None else str(reason)
+        """The reason why a variant is left out at this scale, if it is: its own, or that of its task."""
+        own = self._variant(variant)
+        reason = own.get("not_run")
+        return self.left_out(own.get("task", "")) if reason is None else str(reason)
 
     def run(self, variant: str) -> RunConfig:
         """A variant: its task's defaults with its own settings laid over them."""
@@ -100,22 +108,38 @@ class ScaleFile:
         value = merge(self._task(own.get("task", "")), own)
         return build(RunConfig, value, where=f"{self.path}: variants.{variant}")
 
+    def lenders(self, variants: Iterable[str]) -> set[str]:
+        """The papers whose models variants borrow (:mod:`shared.pipeline.borrowed`); nothing of those not run."""
+        run = [self._variant(variant) for variant in variants if self.not_run(variant) is None]
+        sections = [merge(self._task(own.get("task", "")).get("model"), own.get("model", {})) for own in run]
+        return {section["paper"] for section in sections if isinstance(section, dict) and "paper" in section}
+
     def task_of(self, variant: str) -> str:
         """The name of a variant's task."""
         return str(self._variant(variant).get("task"))
 
+    def _corpus(self, task: str) -> dict[str, Any]:
+        corpus = self._task(task).get("corpus")
+        return corpus if isinstance(corpus, dict) else {}
+
     def _task(self, name: str) -> dict[str, Any]:
         if name not in self.tasks:
-            raise ReplicationError(f"{self.path} has no task '{name}'{_near(name, self.tasks)}.")
+            raise ReplicationError(f"{self.path} has no task '{name}'{near(name, self.tasks)}.")
         return dict(self.tasks[name])
 
     def _variant(self, name: str) -> dict[str, Any]:
         if name not in self.variants:
-            raise ReplicationError(f"{self.path} has no variant '{name}'{_near(name, self.variants)}.")
+            raise ReplicationError(f"{self.path} has no variant '{name}'{near(name, self.variants)}.")
         return dict(self.variants[name])
 
 
-def _near(name: str, known: Iterable[str]) -> str:
+def papers() -> list[str]:
+    """All papers of the project."""
+    return sorted(file.parent.name for file in Path("replications").glob("*/paper.yaml"))
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the nearest known one, or all of them."""
     known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean '{near[0]}'?)" if near else f"; there are {', '.join(known)}"
+    closest = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean '{closest[0]}'?)" if closest else f"; there are {', '.join(known)}"

@@ -10,11 +10,9 @@ import platform
 import resource
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-from shared.pipeline.code import training_code
 
 PACKAGES = ("torch", "lightning", "numpy", "sacrebleu", "sentencepiece")
 
@@ -29,9 +27,9 @@ def sha256_of(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def fingerprint(parameters: Any, data: Path, paper: str) -> str:
-    """What a checkpoint belongs to: a run's parameters, its prepared data and the code that trains it."""
-    text = json.dumps([parameters, training_code(paper)], sort_keys=True)
+def fingerprint(parameters: Any, data: Path, code: Mapping[str, str]) -> str:
+    """What a checkpoint belongs to: a run's parameters, its prepared data and the code that trains it, in hashes."""
+    text = json.dumps([parameters, dict(code)], sort_keys=True)
     return hashlib.sha256(f"{text}\n{sha256_of([data])}".encode()).hexdigest()
 
 

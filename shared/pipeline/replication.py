@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from shared.training.checkpoints import TrainingRecord
 
 
-class Replication(Protocol):
-    """The paper-specific half of every stage. :class:`shared.pipeline.translation.Translation` is one."""
+class Runner(Protocol):
+    """What trains and judges variants of one kind, each by its settings."""
 
     def check(self, config: RunConfig) -> None:
         """Refuse a ``model`` section that is wrong, before any long work."""
@@ -32,10 +32,6 @@ class Replication(Protocol):
 
     def rehearse(self, config: RunConfig) -> tuple[int, float]:
         """Build the model and make real updates on random data: its parameters, and seconds per update here."""
-        ...
-
-    def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
-        """Turn a fetched data set into what training reads; returns a summary."""
         ...
 
     def train(
@@ -53,12 +49,24 @@ class Replication(Protocol):
         """
         ...
 
-    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
-        """Draw the figures of the report into ``folder``."""
-        ...
-
     def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
         """``signatures`` of the metrics and what one ``token`` is, for the reader of ``metrics.json``."""
+        ...
+
+
+class Replication(Runner, Protocol):
+    """The paper-specific half of every stage.
+
+    :class:`shared.pipeline.translation.Translation` is one, and :class:`shared.pipeline.routed.Routed` one whose
+    variants are of several kinds.
+    """
+
+    def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
+        """Turn a fetched data set into what training reads; returns a summary."""
+        ...
+
+    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
+        """Draw the figures of the report into ``folder``."""
         ...
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from shared.config import Strict
+from shared.config import ConfigT, Strict, build
 from shared.data.parallel import CorpusConfig
 from shared.decoding.constraints import Normalisation
 from shared.training.config import TrainingConfig
@@ -22,6 +22,9 @@ class DecodingConfig(Strict):
         default=0.5, ge=0, description="least symbols per source symbol, rounded down"
     )
     maximum_ratio: float = Field(default=3.0, gt=0, description="most symbols per source symbol")
+    maximum_extra: int = Field(
+        default=0, ge=0, description="symbols more than that; source and translation both count their end symbol"
+    )
     batch: int = Field(default=64, ge=1, description="sources searched together")
     no_unknown: bool = Field(
         default=False, description="also translate with UNK forbidden, for the no-UNK column"
@@ -34,13 +37,24 @@ class DecodingConfig(Strict):
 class EvaluationConfig(Strict):
     """How a trained model is judged."""
 
-    checkpoint: Literal["best", "last"] = "best"
+    checkpoint: Literal["best", "last", "average"] = "best"
     bleu: Literal["13a", "none"] = Field(default="13a", description="sacreBLEU's tokenisation")
     moses: str | None = Field(
         default=None, pattern="^[a-z]{2}$", description="also BLEU of Moses' words, of this target language"
     )
+    compounds: bool = Field(
+        default=False, description="also that BLEU with compounds split at hyphens, as tensor2tensor has it"
+    )
+    brackets: bool = Field(default=False, description="targets are trees; also score their labelled brackets")
+    operations: bool = Field(default=False, description="also count the operations of the whole training")
     heatmaps: int = Field(default=4, ge=0, description="test sentences whose attention is kept for figures")
     ensemble: bool = Field(default=False, description="also judge the models of all seeds together as one")
+
+    @model_validator(mode="after")
+    def _compounds_of_words(self) -> EvaluationConfig:
+        if self.compounds and self.moses is None:
+            raise ValueError("compounds needs moses, the language whose words are split")
+        return self
 
 
 class RunConfig(Strict):
@@ -67,3 +81,17 @@ class RunConfig(Strict):
                 "decoding.replace_unknown needs a tokenizer of kind 'words'; pieces know every word"
             )
         return self
+
+    @model_validator(mode="after")
+    def _an_average_to_judge(self) -> RunConfig:
+        if self.evaluation.checkpoint == "average" and self.training.average is None:
+            raise ValueError("evaluation.checkpoint 'average' needs training.average")
+        return self
+
+    def checked_model(self, kind: type[ConfigT]) -> ConfigT:
+        """The ``model`` section as the settings of one kind of model.
+
+        Raises:
+            ReplicationError: it does not fit.
+        """
+        return build(kind, self.model, where=f"the model section of task '{self.task}'")

@@ -31,8 +31,13 @@ def fetch_stage(name: str, scale: str) -> None:
     from shared.data.fetch import fetch
 
     paper, task = split_name(name)
-    manifest = fetch(ScaleFile(paper, scale).dataset(task))
-    write_json(run_folder(paper, scale) / "fetched" / f"{task}.json", manifest.model_dump(mode="json"))
+    settings = ScaleFile(paper, scale)
+    record = run_folder(paper, scale) / "fetched" / f"{task}.json"
+    if reason := settings.left_out(task):
+        write_json(record, {"left_out": reason, "files": {}})
+        print(f"{name}: left out, {reason}")
+    else:
+        write_json(record, fetch(settings.dataset(task)).model_dump(mode="json"))
 
 
 def prepare_stage(name: str, scale: str) -> None:
@@ -40,10 +45,16 @@ def prepare_stage(name: str, scale: str) -> None:
     from shared.data.fetch import fetch, verify
 
     paper, task = split_name(name)
-    corpus = ScaleFile(paper, scale).corpus(task)
+    settings = ScaleFile(paper, scale)
+    final = run_folder(paper, scale) / "tasks" / task
+    if reason := settings.left_out(task):
+        shutil.rmtree(final, ignore_errors=True)
+        write_json(final / "summary.json", {"left_out": reason})
+        print(f"{name}: left out, {reason}")
+        return
+    corpus = settings.corpus(task)
     fetch(corpus.dataset)  # at once if it is there; a queued experiment's copy of the project has no data yet
     verify(corpus.dataset)  # DVC does not watch the data folder
-    final = run_folder(paper, scale) / "tasks" / task
     partial = final.with_name(f"{task}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -58,9 +69,10 @@ def prepare_stage(name: str, scale: str) -> None:
 
 def code_stage(paper: str, scale: str) -> None:
     """Write down which code the paper's training and evaluation depend on, for DVC to compare."""
-    folder = run_folder(paper, scale) / "code"
-    write_json(folder / "training.json", training_code(paper))
-    write_json(folder / "evaluation.json", evaluation_code(paper))
+    settings, folder = ScaleFile(paper, scale), run_folder(paper, scale) / "code"
+    lenders = settings.lenders(settings.variants)
+    write_json(folder / "training.json", training_code(paper, *lenders))
+    write_json(folder / "evaluation.json", evaluation_code(paper, *lenders))
 
 
 def train_stage(name: str, scale: str) -> None:
@@ -85,10 +97,11 @@ def train_stage(name: str, scale: str) -> None:
     torch.set_num_threads(load_params().threads)
     environment = provenance.environment()
     _drop_other_seeds(folder, config.seeds)
+    code = training_code(paper, *settings.lenders([variant]))
     for seed in config.seeds:
         seed_folder = folder / f"seed{seed}"
         parameters = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"})
-        fingerprint = provenance.fingerprint([parameters, seed], prepared, paper)
+        fingerprint = provenance.fingerprint([parameters, seed], prepared, code)
         if _finished(seed_folder, fingerprint):
             print(f"{name} seed {seed}: finished before, kept.")
             continue
@@ -101,6 +114,7 @@ def train_stage(name: str, scale: str) -> None:
             **environment, "parameters": config.model_dump(mode="json"), "seed": seed, "fingerprint": fingerprint,
             "data_sha256": {key: value["sha256"] for key, value in fetched["files"].items()},
             "peak_memory_mib": provenance.peak_memory_mib(), "parameter_count": count, **vars(record),
+            "checkpoints": sorted(path.name for path in (seed_folder / "checkpoints").glob("*.ckpt")),
             "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         })  # fmt: skip
     write_curve(folder)
@@ -235,7 +249,7 @@ def _finished(seed_folder: Path, fingerprint: str) -> bool:
         record: Mapping[str, Any] = json.loads((seed_folder / "run.json").read_text())
     except (OSError, ValueError):
         return False
-    there = all((seed_folder / "checkpoints" / f"{name}.ckpt").exists() for name in ("best", "last"))
+    there = all((seed_folder / "checkpoints" / name).exists() for name in record.get("checkpoints", ()))
     return there and record.get("fingerprint") == fingerprint
 
 

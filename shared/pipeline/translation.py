@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,16 +14,17 @@ import torch
 from torch import nn
 
 from shared.claims.results import RunResults
-from shared.config import Strict, build
-from shared.data.batching import endless_batches, epoch_batches
+from shared.config import Strict
+from shared.data.batching import Indices, endless_batches, epoch_batches
 from shared.data.parallel import Batch, CorpusConfig, ParallelText, PreparedText, Sequences, prepare_parallel
 from shared.data.tokenizers import EOS
 from shared.decoding.ensemble import Ensemble
 from shared.pipeline.replication import large_imports
 from shared.pipeline.run_config import RunConfig
+from shared.pipeline.training_operations import training_operations
 from shared.pipeline.translation_evaluation import evaluate_translation, signatures
 from shared.reports.document import Figure
-from shared.training.checkpoints import TrainingRecord, load_weights
+from shared.training.checkpoints import TrainingRecord, load_checkpoint, load_weights
 from shared.training.loss import smoothed_loss
 
 ModelConfigT = TypeVar("ModelConfigT", bound=Strict)
@@ -40,15 +41,21 @@ class Translation(Generic[ModelConfigT]):
             an :class:`shared.decoding.protocol.IncrementalDecoder`.
         heatmaps: variants whose attention the report draws, with the captions.
         comparisons: captions, with the variants whose attention on one test sentence is drawn side by side.
+        heads: variants whose attention is drawn by layer and head, with the captions.
         panels: titles, with the variants of one task, at most seven, that share a figure of lines; a task that
             none is of is shown whole.
+        per_operation: titles, with the variants whose loss is drawn against the operations of training.
+        schedules: titles, with the variants whose learning rates are drawn.
     """
 
     model_config: type[ModelConfigT]
     build_model: Callable[[ModelConfigT, int, int], nn.Module]
     heatmaps: Mapping[str, str]
     comparisons: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    heads: Mapping[str, str] = field(default_factory=dict)
     panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    per_operation: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    schedules: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode."""
@@ -90,7 +97,7 @@ class Translation(Generic[ModelConfigT]):
         return self.build_model(self._sizes(config), len(text.source), len(text.target))
 
     def _sizes(self, config: RunConfig) -> ModelConfigT:
-        return build(self.model_config, config.model, where=f"the model section of task '{config.task}'")
+        return config.checked_model(self.model_config)
 
     def train(
         self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
@@ -103,11 +110,9 @@ class Translation(Generic[ModelConfigT]):
         text = PreparedText.load(prepared)
         torch.manual_seed(seed)
         model = self.model(config, text)
-        training = config.training
-        train = text.split("train").up_to(training.max_words or config.corpus.max_words)
-        order = partial(endless_batches, _lengths(train), seed=seed, **training.batch.model_dump())
+        train, order = _training_order(config, text, seed)
         record = train_run(
-            TranslationModule(model, training), training,
+            TranslationModule(model, config.training), config.training,
             batches=lambda start: train.batches(order(start=start)),
             valid=_every_batch(text.split("valid")), folder=folder, seed=seed, fingerprint=fingerprint, label=label,
         )  # fmt: skip
@@ -121,17 +126,19 @@ class Translation(Generic[ModelConfigT]):
         models = [self.model(config, text) for _ in trained]
         for model, folder in zip(models, trained, strict=True):
             load_weights(model, folder / "checkpoints" / f"{config.evaluation.checkpoint}.ckpt")
+        cost = _cost(models[0], config, text, trained) if config.evaluation.operations else {}
         judged = models[0] if len(models) == 1 else Ensemble(models)
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        return evaluate_translation(judged.to(device).eval(), text, config, out)
+        return evaluate_translation(judged.to(device).eval(), text, config, out) | cost
 
     def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
-        """BLEU by source length, attention offsets, heatmaps and learning curves."""
+        """BLEU by source length, attention offsets, learning curves, and what the fields above ask for."""
         from shared.reports.translation import translation_figures  # matplotlib, which only reports need
 
         return translation_figures(
-            results, folder, heatmaps=self.heatmaps, comparisons=self.comparisons, chosen=self.panels
-        )
+            results, folder, heatmaps=self.heatmaps, comparisons=self.comparisons, heads=self.heads,
+            chosen=self.panels, per_operation=self.per_operation, schedules=self.schedules,
+        )  # fmt: skip
 
     def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
         """Signatures and the token's name."""
@@ -139,6 +146,25 @@ class Translation(Generic[ModelConfigT]):
             "signatures": signatures(config.evaluation),
             "token": PreparedText.load(prepared).target.unit,
         }
+
+
+def _training_order(
+    config: RunConfig, text: PreparedText, seed: int
+) -> tuple[ParallelText, Callable[..., Iterator[Indices]]]:
+    """The pairs trained on, and from ``start``, the number of a batch, to the indices of it and of all that follow."""
+    train = text.split("train").up_to(config.training.max_words or config.corpus.max_words)
+    return train, partial(endless_batches, _lengths(train), seed=seed, **config.training.batch.model_dump())
+
+
+def _cost(
+    model: nn.Module, config: RunConfig, text: PreparedText, trained: Sequence[Path]
+) -> dict[str, float]:
+    """What training has cost, of an ensemble all its members."""
+    train, order = _training_order(config, text, config.seeds[0])
+    updates = [load_checkpoint(folder / "checkpoints" / "last.ckpt")["global_step"] for folder in trained]
+    return training_operations(
+        model.eval(), train, order(start=0), updates=updates, accumulate=config.training.accumulate
+    )
 
 
 def _lengths(text: ParallelText) -> tuple[Any, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +13,31 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from shared.claims.measures import corpus_values
 from shared.data.batching import Indices, epoch_batches
 from shared.data.parallel import ParallelText, PreparedText
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, UNK
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.errors import ReplicationError
-from shared.metrics.alignment import agreement, alignment_statistics, merge_pieces, parse_pharaoh
+from shared.metrics.alignment import alignment_statistics, merge_pieces, parse_pharaoh
+from shared.metrics.parsing import bracket_counts
 from shared.metrics.translation import (
     Tokenisation,
     bleu,
     bleu_moses,
     bleu_statistics,
     chrf,
-    corpus_bleu,
+    compounds_split,
     moses_tokenised,
-    perplexity,
 )
+from shared.pipeline.attention_maps import save_attention_maps
 from shared.pipeline.run_config import DecodingConfig, EvaluationConfig, RunConfig
 from shared.training.loss import token_nll
 
 Example = dict[str, Any]
 Weights = NDArray[np.float32]
+Cut = Callable[[Sequence[str]], Sequence[str]]
 
 
 def signatures(evaluation: EvaluationConfig) -> dict[str, str]:
@@ -41,13 +45,16 @@ def signatures(evaluation: EvaluationConfig) -> dict[str, str]:
     found = {"bleu": bleu(["a"], ["a"], tokenise=evaluation.bleu), "chrf": chrf(["a"], ["a"])}
     if evaluation.moses:
         found["bleu_tokenized"] = bleu_moses(["a"], ["a"], evaluation.moses)
+        if evaluation.compounds:
+            found["bleu_compounds"] = bleu_moses(["a"], ["a"], evaluation.moses, compounds=True)
     return {name: score.signature for name, score in found.items()}
 
 
 def evaluate_translation(model: Any, text: PreparedText, config: RunConfig, out: Path) -> dict[str, float]:
     """Judge ``model``, in evaluation mode, on every test split of its task.
 
-    Writes ``examples.jsonl.gz`` (all test splits) and, if the model attends, ``attention.npz`` into ``out``.
+    Writes ``examples.jsonl.gz`` (all test splits) into ``out`` and, if the model attends, ``attention.npz``, and
+    ``heads.npz`` if it has heads to tell apart.
 
     Returns:
         Metrics of the first test split, and of the others with the split's name before them.
@@ -59,9 +66,10 @@ def evaluate_translation(model: Any, text: PreparedText, config: RunConfig, out:
         records, weights = _judge_split(model, text, split, config)
         examples += records
         prefix = "" if number == 0 else f"{split}."
-        metrics |= {prefix + name: value for name, value in _summary(records, config.evaluation.bleu).items()}
+        metrics |= {prefix + name: value for name, value in _summary(records).items()}
         if number == 0 and weights:
             _save_heatmaps(out / "attention.npz", text, split, weights, config.evaluation.heatmaps)
+            save_attention_maps(out / "heads.npz", model, text, split)
     write_examples(out, examples)
     return metrics
 
@@ -84,20 +92,18 @@ def _judge_split(
         )
     symbols, attention = _search(model, encoded, config.decoding, attention=replace)
     hypotheses = text.target.decode(symbols)
-    statistics = bleu_statistics(hypotheses, references, tokenise=config.evaluation.bleu)
-    others = {}
+    others: dict[str, list[str]] = {}
     if config.decoding.no_unknown:
-        others["known"] = text.target.decode(_search(model, encoded, config.decoding, forbid=(UNK,))[0])
+        others["_known"] = text.target.decode(_search(model, encoded, config.decoding, forbid=(UNK,))[0])
     if replace:
-        others["replaced"] = _replace_unknown(text, sources, symbols, attention)
-    columns = _other_columns(others, hypotheses, references, config.evaluation)
+        others["_replaced"] = _replace_unknown(text, sources, symbols, attention)
+    columns = _columns({"": hypotheses} | others, references, config.evaluation)
     records = []
     for i, (source, reference) in enumerate(zip(sources, references, strict=True)):
         record = {
             "id": f"{split}-{i}", "split": split, "source": source, "reference": reference,
-            "hypothesis": hypotheses[i], "source_length": len(source.split()),
-            "reference_length": len(reference.split()), "nll": nll[i], "tokens": len(encoded.target[i]) + 1,
-            "bleu": statistics[i].tolist(), "exact": int(hypotheses[i] == reference),
+            "source_length": len(source.split()), "reference_length": len(reference.split()),
+            "nll": nll[i], "tokens": len(encoded.target[i]) + 1, "exact": int(hypotheses[i] == reference),
             "unknown": bool(UNK in encoded.source[i] or UNK in encoded.target[i]),
         }  # fmt: skip
         record |= {name: column[i] for name, column in columns.items()}
@@ -130,67 +136,41 @@ def _replace_unknown(
     return lines
 
 
-def _other_columns(
-    others: Mapping[str, Sequence[str]],
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    evaluation: EvaluationConfig,
+def _columns(
+    translations: Mapping[str, Sequence[str]], references: Sequence[str], evaluation: EvaluationConfig
 ) -> dict[str, Sequence[Any]]:
-    """What records hold of other translations of the same sources, and of another tokenisation."""
-    columns: dict[str, Sequence[Any]] = {}
-    for name, lines in others.items():
-        columns[f"hypothesis_{name}"] = lines
-        columns[f"bleu_{name}"] = bleu_statistics(lines, references, tokenise=evaluation.bleu).tolist()
-    if evaluation.moses:
-        tokenised = moses_tokenised(references, evaluation.moses)
-        for name, lines in {"": hypotheses, **{f"_{name}": lines for name, lines in others.items()}}.items():
-            pair = moses_tokenised(lines, evaluation.moses), tokenised
-            columns[f"bleu_tokenized{name}"] = bleu_statistics(*pair, tokenise="none").tolist()
+    """What records hold of each translation of the same sources: the text, and its counts under every kind of BLEU.
+
+    Args:
+        translations: by what is put behind a column's name; nothing for the model's own.
+        references: of each.
+        evaluation: which kinds.
+    """
+    columns: dict[str, Sequence[Any]] = {f"hypothesis{name}": lines for name, lines in translations.items()}
+    for kind, (cut, tokenise) in _kinds(evaluation).items():
+        tokenised = cut(references)
+        for name, lines in translations.items():
+            columns[kind + name] = bleu_statistics(cut(lines), tokenised, tokenise=tokenise).tolist()
+    if evaluation.brackets:
+        columns["brackets"] = list(map(bracket_counts, translations[""], references))
     return columns
 
 
-def _summary(records: Sequence[Example], tokenise: Tokenisation) -> dict[str, float]:
+def _kinds(evaluation: EvaluationConfig) -> dict[str, tuple[Cut, Tokenisation]]:
+    """Every kind of BLEU asked for, with what is done to the text before sacreBLEU tokenises it."""
+    kinds: dict[str, tuple[Cut, Tokenisation]] = {"bleu": (list, evaluation.bleu)}
+    if evaluation.moses:
+        kinds["bleu_tokenized"] = partial(moses_tokenised, language=evaluation.moses), "none"
+        if evaluation.compounds:
+            kinds["bleu_compounds"] = partial(compounds_split, language=evaluation.moses), "none"
+    return kinds
+
+
+def _summary(records: Sequence[Example]) -> dict[str, float]:
     hypotheses, references = ([record[key] for record in records] for key in ("hypothesis", "reference"))
-    nll, tokens = (sum(record[key] for record in records) for key in ("nll", "tokens"))
-    metrics = {
-        "bleu": bleu(hypotheses, references, tokenise=tokenise).value,
-        "chrf": chrf(hypotheses, references).value,
-        "nll_per_token": nll / tokens,
-        "nll_per_sentence": nll / len(records),
-        "perplexity": perplexity(nll, tokens),
-        "exact_match": float(np.mean([record["exact"] for record in records])),
-        "length_ratio": sum(len(h.split()) for h in hypotheses) / sum(len(r.split()) for r in references),
-    }
-    metrics |= alignment_metrics(records)
-    metrics |= _without_unknown(records, tokenise)
-    for name, smooth in (("bleu_replaced", True), ("bleu_tokenized", False), ("bleu_tokenized_replaced", False)):
-        if name in records[0]:
-            sums = np.sum([record[name] for record in records], axis=0)
-            metrics[name] = float(corpus_bleu(sums, smooth=smooth))
-    return metrics
-
-
-def alignment_metrics(records: Sequence[Example]) -> dict[str, float]:
-    """Agreement of the examples' alignments with gold ones; nothing where there are none."""
-    aligned = [record["alignment"] for record in records if "alignment" in record]
-    if not aligned:
-        return {}
-    scores = agreement(np.sum([a["aer"] for a in aligned], axis=0))
-    return {
-        "alignment_accuracy": sum(a["hits"] for a in aligned) / sum(a["words"] for a in aligned),
-        "alignment_precision": scores.precision,
-        "alignment_recall": scores.recall,
-        "aer": scores.error_rate,
-    }
-
-
-def _without_unknown(records: Sequence[Example], tokenise: Tokenisation) -> dict[str, float]:
-    """Table 1's second column: sentences without an unknown word in source or reference, UNK forbidden."""
-    chosen = [record for record in records if "hypothesis_known" in record and not record["unknown"]]
-    if not chosen:
-        return {}
-    hypotheses, references = ([record[key] for record in chosen] for key in ("hypothesis_known", "reference"))
-    return {"bleu_known": bleu(hypotheses, references, tokenise=tokenise).value}
+    lengths = [sum(len(line.split()) for line in lines) for lines in (hypotheses, references)]
+    chrf_score = chrf(hypotheses, references).value
+    return corpus_values(records) | {"chrf": chrf_score, "length_ratio": lengths[0] / lengths[1]}
 
 
 @torch.no_grad()
@@ -225,7 +205,8 @@ def _search(
         lengths = batch.source_mask.sum(1)
         constraints = Constraints(
             begin=BOS, end=EOS, padding=PAD, minimum=(lengths * decoding.minimum_ratio).long(),
-            maximum=(lengths * decoding.maximum_ratio).long().clamp(min=1), forbidden=forbid,
+            maximum=((lengths * decoding.maximum_ratio).long() + decoding.maximum_extra).clamp(min=1),
+            forbidden=forbid,
         )  # fmt: skip
         with torch.no_grad():
             state = model.start(batch.source, batch.source_mask)

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 MINUS = "\N{MINUS SIGN}"
 SPACE = "\N{NO-BREAK SPACE}"
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -137,13 +138,33 @@ def write_page(blocks: Sequence[Block], folder: Path, *, title: str) -> None:
 
 
 def signed(value: float, digits: int) -> str:
-    """A difference, always with its sign, typeset with a minus sign."""
-    return f"{value:+.{digits}f}".replace("-", MINUS)
+    """A difference, always with its sign; see :func:`plain`."""
+    return typeset(f"{value:+,{_form(value, digits)}}")
 
 
 def plain(value: float | None, digits: int) -> str:
-    """A value, or an en dash where there is none."""
-    return "–" if value is None else f"{value:,.{digits}f}".replace("-", MINUS)
+    """A value, or an en dash where there is none.
+
+    Args:
+        value: the number.
+        digits: after the decimal point; none from 100,000 on. With any, numbers from a thousand million on are
+            powers of ten; a whole number (0 digits) is always written out.
+    """
+    return "–" if value is None else typeset(f"{value:,{_form(value, digits)}}")
+
+
+def typeset(number: str) -> str:
+    """A formatted number with a true minus sign, and ×10¹⁸ in place of e+18."""
+    mantissa, _, power = number.partition("e")
+    if power:
+        mantissa += f"×10{str(int(power)).translate(SUPERSCRIPT)}"
+    return mantissa.replace("-", MINUS)
+
+
+def _form(value: float, digits: int) -> str:
+    if digits and abs(value) >= 1e9:
+        return f".{digits}e"
+    return f".{digits if abs(value) < 1e5 else 0}f"
 
 
 @cache

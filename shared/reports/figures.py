@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
+from PIL import Image
 
 from shared.claims.measures import measure
 from shared.claims.results import RunResults
@@ -44,6 +45,9 @@ STYLE: Any = {
     "legend.handlelength": 2.6,
 }
 Runs = Sequence[RunResults]
+Points = dict[float, list[float]]  # x to the seeds' values there
+DENSITY = 200  # pixels per inch
+COLOURS = 256  # as many as a PNG's palette has; enough for lines and bands, at a third of the bytes
 
 
 def metric_by_covariate(
@@ -96,6 +100,28 @@ def training_curves(runs: Runs, path: Path, *, metric: str = "loss", split: str 
         whether any run had recorded it; if none had, nothing is drawn.
     """
     curves = [read_curves(run, metric=metric, split=split) for run in runs]
+    label = metric.replace("_", " ").capitalize()
+    if metric == "loss":
+        label = f"{'Validation' if split == 'valid' else 'Training'} loss (nats per {runs[0].token})"
+    return draw_curves(runs, curves, path, x="Updates", y=label)
+
+
+def draw_curves(
+    runs: Runs, curves: Sequence[Points], path: Path, *, x: str, y: str, powers: bool = False
+) -> bool:
+    """Draw one curve per variant: mean over its seeds, shaded from the lowest to the highest seed.
+
+    Args:
+        runs: the variants.
+        curves: theirs; empty for one that is not drawn.
+        path: of the PNG.
+        x: label, with the unit.
+        y: label, with the unit.
+        powers: whether x is drawn on a logarithmic scale.
+
+    Returns:
+        whether there was any curve; if not, nothing is drawn.
+    """
     if not any(curves):
         return False
     with drawing(path, height=3.7) as canvas:
@@ -103,32 +129,27 @@ def training_curves(runs: Runs, path: Path, *, metric: str = "loss", split: str 
         for index, (run, points) in enumerate(zip(runs, curves, strict=True)):
             if not points:
                 continue
-            steps = sorted(points)
-            axes.fill_between(
-                steps,
-                [min(points[step]) for step in steps],
-                [max(points[step]) for step in steps],
-                **_band(index, len(runs)),
-            )
-            axes.plot(
-                steps, [float(np.mean(points[step])) for step in steps], label=run.variant, **_line(index)
-            )
-        unit = f" (nats per {runs[0].token})" if metric == "loss" else ""
-        name = "Validation" if split == "valid" else "Training"
-        axes.set(xlabel="Updates", ylabel=f"{name} {metric.replace('_', ' ')}{unit}")
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+            places = sorted(points)
+            low, mean, high = ([float(of(points[place])) for place in places] for of in (min, np.mean, max))
+            axes.fill_between(places, low, high, **_band(index, len(runs)))
+            axes.plot(places, mean, label=run.variant, **_line(index))
+        axes.set(xlabel=x, ylabel=y)
+        if powers:
+            axes.set_xscale("log")
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.margins(x=0.01)
         _legend_beside(canvas, axes)
     return True
 
 
-def read_curves(run: RunResults, *, metric: str, split: str) -> dict[int, list[float]]:
+def read_curves(run: RunResults, *, metric: str, split: str) -> Points:
     """Update to the recorded values there, one per seed that has one; empty if there are no curves.
 
     Raises:
         ReplicationError: a curve.csv has other columns than step, split, metric, value.
     """
-    points: dict[int, list[float]] = defaultdict(list)
+    points: Points = defaultdict(list)
     for seed in run.seeds:
         path = run.curve(seed)
         if not path.exists():
@@ -202,8 +223,12 @@ def _legend_beside(canvas: Canvas, axes: Axes) -> None:
 def drawing(path: Path, *, height: float) -> Iterator[Canvas]:
     """A canvas ``height`` inches high that is written as a PNG; its bytes depend on the drawing only."""
     with mpl.rc_context(STYLE):
-        canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
-        FigureCanvasAgg(canvas)
+        canvas = Canvas(figsize=(WIDTH, height), dpi=DENSITY, layout="constrained")
+        painter: Any = FigureCanvasAgg(canvas)
         yield canvas
+        canvas.draw_without_rendering()  # the layout needs a second pass: words beside heatmaps shrink these
+        painter.draw()
+        picture = Image.fromarray(np.asarray(painter.buffer_rgba())[..., :3])
+        palette = picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         path.parent.mkdir(parents=True, exist_ok=True)
-        canvas.savefig(path, dpi=200, metadata={"Software": None})  # by default it names matplotlib's version
+        palette.save(path, optimize=True)

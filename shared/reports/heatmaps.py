@@ -10,11 +10,13 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
 from shared.reports.figures import PALETTE, WIDTH, drawing
 
 Pair = Mapping[str, Any]
+KEPT = ("weights", "source", "target", "gold")  # of each pair in attention.npz
 UNSEEN = "#3b5b8c"  # a weight that is exactly zero
 
 
@@ -32,7 +34,7 @@ def alignment_heatmaps(source: Path, path: Path, *, most: int = 4) -> bool:
     Returns:
         whether the file was there; if not, nothing is drawn.
     """
-    pairs = _pairs(source)[:most]
+    pairs = read_pairs(source, KEPT)[:most]
     if not pairs:
         return False
     columns = 2 if _longest(pairs) <= 20 and len(pairs) > 1 else 1
@@ -58,11 +60,11 @@ def compare_alignments(sources: Mapping[str, Path], path: Path, *, symbols: int 
     Raises:
         ReplicationError: the files are of different sentences.
     """
-    kept = {variant: pairs for variant, source in sources.items() if (pairs := _pairs(source))}
+    kept = {variant: pairs for variant, source in sources.items() if (pairs := read_pairs(source, KEPT))}
     if len(kept) < 2:
         return False
     first = next(iter(kept.values()))
-    chosen = _fitting(first, symbols)
+    chosen = fitting(first, symbols)
     shown = []
     for variant, pairs in kept.items():
         if not _same(first, pairs):
@@ -75,13 +77,12 @@ def compare_alignments(sources: Mapping[str, Path], path: Path, *, symbols: int 
     return True
 
 
-def _pairs(source: Path) -> list[Pair]:
-    """What attention.npz holds of each sentence pair; nothing if there is no such file."""
+def read_pairs(source: Path, keys: Sequence[str]) -> list[Pair]:
+    """The arrays ``<key>_<i>`` of each sentence pair i, by key; nothing if there is no such file."""
     if not source.exists():
         return []
-    keys = ("weights", "source", "target", "gold")
     with np.load(source, allow_pickle=False) as arrays:
-        numbers = sorted(int(name.removeprefix("weights_")) for name in arrays if name.startswith("weights_"))
+        numbers = sorted(int(name.removeprefix("source_")) for name in arrays if name.startswith("source_"))
         return [{key: arrays[f"{key}_{i}"] for key in keys if f"{key}_{i}" in arrays} for i in numbers]
 
 
@@ -89,10 +90,13 @@ def _longest(pairs: Sequence[Pair]) -> int:
     return max(max(len(pair["source"]), len(pair["target"])) for pair in pairs)
 
 
-def _fitting(pairs: Sequence[Pair], symbols: int) -> int:
+def fitting(pairs: Sequence[Pair], symbols: int) -> int:
+    """Which pair is the longest with at most so many symbols on either side; if all have more, the shortest."""
     sizes = [_longest([pair]) for pair in pairs]
     shortest = min(range(len(sizes)), key=sizes.__getitem__)
-    return max((i for i, size in enumerate(sizes) if size <= symbols), key=sizes.__getitem__, default=shortest)
+    return max(
+        (i for i, size in enumerate(sizes) if size <= symbols), key=sizes.__getitem__, default=shortest
+    )
 
 
 def _same(first: Sequence[Pair], other: Sequence[Pair]) -> bool:
@@ -121,20 +125,27 @@ def _panel_height(pairs: Sequence[Pair], columns: int) -> float:
 
 
 def _heatmap(axes: Axes, pair: Pair, *, size: float) -> None:
-    weights = pair["weights"]
-    axes.grid(visible=False)
-    colours = mpl.colormaps["gray"].with_extremes(bad=UNSEEN)
-    axes.imshow(weights, cmap=colours, vmin=0.0, vmax=1.0, interpolation="nearest")
-    axes.xaxis.tick_top()
-    axes.set_xticks(
-        range(weights.shape[1]), [str(word) for word in pair["source"]], rotation=90, fontsize=size
-    )
-    axes.set_yticks(range(weights.shape[0]), [str(word) for word in pair["target"]], fontsize=size)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    draw_weights(axes, pair["weights"], columns=pair["source"], rows=pair["target"], size=size)
     for s, t in pair.get("gold", ()):
         axes.add_patch(
             Rectangle(
                 (s - 0.5, t - 0.5), 1, 1, fill=False, edgecolor=PALETTE[4], linewidth=1.2, clip_on=False
             )
         )
+
+
+def draw_weights(
+    axes: Axes, weights: NDArray[Any], *, columns: Sequence[str], rows: Sequence[str], size: float
+) -> None:
+    """White is 1, black is 0, blue is masked: weights (rows, columns), with words in ``size`` points where given.
+
+    Either side's words may be left out by giving none.
+    """
+    axes.grid(visible=False)
+    colours = mpl.colormaps["gray"].with_extremes(bad=UNSEEN)
+    axes.imshow(weights, cmap=colours, vmin=0.0, vmax=1.0, interpolation="nearest")
+    axes.xaxis.tick_top()
+    axes.set_xticks(range(len(columns)), [str(word) for word in columns], rotation=90, fontsize=size)
+    axes.set_yticks(range(len(rows)), [str(word) for word in rows], fontsize=size)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)

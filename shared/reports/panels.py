@@ -44,10 +44,23 @@ def by_task(results: Mapping[str, RunResults]) -> dict[str, list[RunResults]]:
 def panels(results: Mapping[str, RunResults], chosen: Mapping[str, Sequence[str]]) -> list[Panel]:
     """Few enough variants per figure to tell their lines apart, ordered by task.
 
+    As :func:`chosen_panels`; a task that none of the chosen variants belongs to is shown whole, by name, in as many
+    figures as it takes.
+    """
+    found = chosen_panels(results, chosen)
+    shown = {panel.task for panel in found}
+    for task, runs in by_task(results).items():
+        if task not in shown:
+            found += [Panel("", f"Task {task}", runs[i : i + LINES]) for i in range(0, len(runs), LINES)]
+    return _named(found)
+
+
+def chosen_panels(results: Mapping[str, RunResults], chosen: Mapping[str, Sequence[str]]) -> list[Panel]:
+    """The panels asked for and no others, ordered by task.
+
     Args:
         results: all variants.
-        chosen: title to variants; those that were not run are left out. A task that none of them belongs to is
-            shown whole, by name, in as many figures as it takes.
+        chosen: title to variants; those that were not run are left out.
 
     Raises:
         ReplicationError: a chosen panel has too many variants, or those of several tasks.
@@ -61,15 +74,12 @@ def panels(results: Mapping[str, RunResults], chosen: Mapping[str, Sequence[str]
             )
         if runs:
             found.append(Panel("", f"Task {runs[0].task}, {title}", runs))
-    shown = {panel.task for panel in found}
-    for task, runs in by_task(results).items():
-        if task not in shown:
-            found += [Panel("", f"Task {task}", runs[i : i + LINES]) for i in range(0, len(runs), LINES)]
-    return _named(sorted(found, key=lambda panel: panel.task))
+    return _named(found)
 
 
 def _named(found: Sequence[Panel]) -> list[Panel]:
-    """With the task's name, and a number where it has several panels."""
+    """Ordered by task, with the task's name, and a number where it has several panels."""
+    found = sorted(found, key=lambda panel: panel.task)
     several = Counter(panel.task for panel in found)
     place: Counter[str] = Counter()
     named = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from shared.claims.schema import Provenance
 from shared.config import Strict, build, load_yaml
 
 Value = float | int | str | None
+_POWER = re.compile(r"[\d.]+e\d+")
 
 
 class Column(Strict):
@@ -46,6 +48,9 @@ class PaperTable(Strict):
                 raise ValueError(
                     f"row '{row.get('label')}' of table {self.id} must have exactly {sorted(wanted)}"
                 )
+            for value in row.values():
+                if isinstance(value, str) and _POWER.fullmatch(value):
+                    raise ValueError(f"YAML takes {value} for text; write it with a sign, as in 3.3e+18")
             if unknown := _metrics(row).keys() - wanted:
                 raise ValueError(f"row '{row['label']}' of table {self.id} has no column '{min(unknown)}'")
         return self

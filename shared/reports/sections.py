@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from shared.claims.measures import MEASURES, measure
 from shared.claims.results import RunResults
@@ -21,12 +20,19 @@ from shared.reports.document import (
     Text,
     plain,
     signed,
+    typeset,
 )
 from shared.reports.paper import Column, Paper, PaperTable
+from shared.reports.studies import is_study, number, study
 
 Results = Mapping[str, RunResults]
 Tasks = Mapping[str, list[RunResults]]
 HASH_SHOWN = 16
+OPERATIONS = "training_operations"  # the metric that counts those of a run
+CONVENTION = (
+    "Operations are floating-point ones: two for each multiplication with its addition, the backward pass counted "
+    "as twice the forward pass, padding included."
+)
 
 
 def our_results(tasks: Tasks, results: Results) -> list[Block]:
@@ -34,6 +40,7 @@ def our_results(tasks: Tasks, results: Results) -> list[Block]:
     blocks: list[Block] = [Heading("Results of every variant")]
     for task, runs in tasks.items():
         blocks += [Heading(("Task ", Code(task)), level=3), *_score_tables(runs)]
+        blocks += [block for run in runs if is_study(run) for block in study(run)]
         blocks += [Paragraph(line) for line in _signatures(runs)]
         blocks += [*_by_length(runs), *_offsets(runs)]
     skipped: list[Text] = [
@@ -152,42 +159,50 @@ def _paper_table(table: PaperTable, tasks: Tasks) -> Table:
     for column in table.columns:
         printed = [row[column.key] for row in table.rows]
         numeric = all(value is None or isinstance(value, int | float) for value in printed)
-        decimals = max((len(str(v).partition(".")[2]) for v in printed if isinstance(v, float)), default=0)
+        decimals = max((_decimals(v) for v in printed if isinstance(v, float)), default=0)
         columns.append(column.title)
         align += "r" if numeric else "l"
         for cell, value in zip(cells, printed, strict=True):
-            cell.append(plain(value, decimals) if isinstance(value, float) else str(value or "–"))
+            cell.append(plain(value, decimals) if isinstance(value, float) else _written(value))
         for task, runs in tasks.items():
-            ours = [_counterpart(table, row, column, runs) for row in range(len(table.rows))]
-            if any(value is not None for value in ours):
-                columns.append(f"{column.title}, ours on {task} (Δ)")
+            ours = [_ours(table, row, column, runs) for row in range(len(table.rows))]
+            if any(text is not None for text in ours):
+                columns.append(f"{column.title}, ours on {task}{' (Δ)' * numeric}")
                 align += "r"
-                for cell, value, theirs in zip(cells, ours, printed, strict=True):
-                    cell.append(_with_delta(value, theirs))
+                for cell, text in zip(cells, ours, strict=True):
+                    cell.append(text or "–")
     return Table(columns, cells, align)
 
 
-def _counterpart(table: PaperTable, row: int, column: Column, runs: list[RunResults]) -> float | None:
-    wanted, metric = table.variants(row), table.metric(row, column) or ""
-    return next((run.mean[metric] for run in runs if run.variant in wanted and metric in run.mean), None)
+def _decimals(value: float) -> int:
+    """After the decimal point, of the shortest way to write the number; of a power of ten, of what it is taken by."""
+    return len(str(value).partition("e")[0].partition(".")[2])
 
 
-def _with_delta(ours: float | None, theirs: Any) -> str:
-    if ours is None:
+def _written(value: object) -> str:
+    if value is None:
         return "–"
-    return (
-        f"{plain(ours, 2)}{SPACE}({signed(ours - theirs, 2)})"
-        if isinstance(theirs, int | float)
-        else plain(ours, 2)
-    )
+    return typeset(str(value)) if isinstance(value, float) else str(value)
+
+
+def _ours(table: PaperTable, row: int, column: Column, runs: list[RunResults]) -> str | None:
+    """The number of a variant that corresponds, with its distance from the paper's; None if there is none."""
+    wanted, metric, theirs = table.variants(row), table.metric(row, column) or "", table.rows[row][column.key]
+    ours = next((run.mean[metric] for run in runs if run.variant in wanted and metric in run.mean), None)
+    if ours is None:
+        return None
+    shown = plain(ours, 2) if metric in MEASURES else number(ours)
+    return f"{shown}{SPACE}({signed(ours - theirs, 2)})" if isinstance(theirs, int | float) else shown
 
 
 def cost(tasks: Tasks) -> list[Block]:
-    """What training cost, per variant."""
+    """What training cost, per variant; operations where they were counted."""
+    counted = any(OPERATIONS in run.mean for runs in tasks.values() for run in runs)
     rows: list[list[Text]] = [
         [
             Code(run.variant),
             plain(_mean(run, "updates"), 0),
+            *([number(run.mean.get(OPERATIONS))] if counted else ()),
             plain(_mean(run, "tokens_per_second"), 0),
             plain(_minutes(run), 1),
             plain(_mean(run, "peak_memory_mib"), 0),
@@ -196,18 +211,20 @@ def cost(tasks: Tasks) -> list[Block]:
         ]
         for runs in tasks.values()
         for run in runs
-        if not run.members  # an ensemble is not trained
+        if not (run.members or is_study(run))  # neither is trained
     ]
     columns = (
         "Variant",
         "Updates",
+        *(["Operations"] if counted else ()),
         "Tokens/s",
         "Minutes, all seeds",
         "Peak memory, MiB",
         "Device",
         "Stopped because",
     )
-    return [Heading("Cost of training"), Table(columns, rows, "lrrrrll")]
+    note = [Paragraph(f"{CONVENTION} The mean over the seeds.")] if counted else []
+    return [Heading("Cost of training"), Table(columns, rows, f"lr{'r' * counted}rrrll"), *note]
 
 
 def settings(paper: Paper, scale: str, deviations: Sequence[str]) -> list[Block]:
@@ -217,7 +234,7 @@ def settings(paper: Paper, scale: str, deviations: Sequence[str]) -> list[Block]
         Bullets(deviations) if deviations else Paragraph(f"None are recorded for the {scale} scale.")
     )
     if paper.hyperparameters:
-        rows: list[list[Text]] = [[s.item, str(s.value), s.provenance] for s in paper.hyperparameters]
+        rows: list[list[Text]] = [[s.item, _written(s.value), s.provenance] for s in paper.hyperparameters]
         blocks += [Heading("The paper's settings"), Table(("Setting", "Value", "Source"), rows, "lll")]
     counts = paper.parameter_counts
     if counts:

@@ -100,6 +100,7 @@ def _variant_blocks(reports: Sequence[Report]) -> list[Block]:
     rows: list[list[Text]] = [
         [r.title, r.scale, Code(name), *(plain(values.get(key), MEASURES[key].digits) for key in shown)]
         for r, name, values in means
+        if any(key in values for key in shown)
     ]
     titles = [MEASURES[key].title.format(token="token") for key in shown]
     table = Table(("Paper", "Scale", "Variant", *titles), rows, "lll" + "r" * len(shown))

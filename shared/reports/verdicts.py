@@ -12,7 +12,6 @@ from shared.claims.measures import measure
 from shared.claims.schema import Claim, Comparison
 from shared.claims.verdicts import VERDICTS, Decision, Outcome
 from shared.reports.document import (
-    MINUS,
     SPACE,
     Badge,
     Block,
@@ -24,6 +23,7 @@ from shared.reports.document import (
     Text,
     plain,
     signed,
+    typeset,
 )
 
 RULE = (
@@ -114,7 +114,7 @@ def _outcome_row(comparison: Comparison, outcome: Outcome) -> list[Text]:
     paper = (
         None
         if outcome.paper is None
-        else _number(outcome.kind, outcome.paper, measure(outcome.metric).digits)
+        else _number(outcome.kind, outcome.paper, _digits(outcome.kind, outcome.metric))
     )
     return [
         name,
@@ -137,12 +137,19 @@ def metric_title(metric: str) -> str:
 
 def _figures(outcome: Mapping[str, Any]) -> tuple[str, str]:
     """Effect with unit, and interval."""
-    digits, kind = measure(outcome["metric"]).digits, outcome["kind"]
+    kind = outcome["kind"]
+    digits = _digits(kind, outcome["metric"])
     effect, interval = outcome["effect"], outcome["interval"]
     return (
         "–" if effect is None else f"{_number(kind, effect, digits)}{SPACE}{outcome['unit']}".strip(),
         "–" if interval is None else f"[{f',{SPACE}'.join(_number(kind, end, digits) for end in interval)}]",
     )
+
+
+def _digits(kind: str, metric: str) -> int:
+    """After the decimal point: the metric's own, unless what is shown is a number without its unit."""
+    digits = measure(metric).digits
+    return max(digits, 2) if kind in ("ratio_at_least", "exponent", "rank_correlation") else digits
 
 
 def _number(kind: str, value: float, digits: int) -> str:
@@ -171,7 +178,7 @@ def _p_text(p: float | None, corrected: float | None) -> str:
 
 
 def _claimed_text(region: tuple[float, float]) -> str:
-    low, high = (f"{end + 0.0:g}".replace("-", MINUS) for end in region)  # + 0.0 turns -0.0 into 0
+    low, high = (typeset(f"{end + 0.0:g}") for end in region)  # + 0.0 turns -0.0 into 0
     if math.isinf(region[1]):
         return f">{SPACE}{low}"
     return f"<{SPACE}{high}" if math.isinf(region[0]) else f"{low} to {high}"

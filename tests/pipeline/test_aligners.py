@@ -13,7 +13,8 @@ from shared.data.parallel import CorpusConfig, PreparedText
 from shared.errors import ReplicationError
 from shared.metrics.fast_align import FastAlign
 from shared.pipeline import stages
-from shared.pipeline.aligners import WithAligners, _word_pairs
+from shared.pipeline.aligners import _word_pairs, aligner_route
+from shared.pipeline.routed import Routed
 from shared.pipeline.run_config import RunConfig
 from shared.pipeline.translation import Translation
 
@@ -22,7 +23,8 @@ class NetworkConfig(Strict):
     size: int = Field(ge=1)
 
 
-REPLICATION = WithAligners(Translation(NetworkConfig, lambda config, source, target: None, heatmaps={}))
+NETWORKS = Translation(NetworkConfig, lambda config, source, target: None, heatmaps={})
+REPLICATION = Routed(NETWORKS, routes={"aligner": aligner_route})
 LEXICON = {f"s{i}": f"t{i * 7 % 20}" for i in range(20)}
 TASK = {
     "corpus": {"dataset": "toy", "source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 24},

@@ -180,7 +180,34 @@ def test_a_paper_that_is_not_there_is_named(project):
         training_code("nobody")
 
 
+def test_a_papers_other_files_train_if_its_model_uses_them(project):
+    write(project, {
+        "replications/toy/replication.py": "import replications.toy.model, replications.toy.study",
+        "replications/toy/model.py": "import shared.metrics.score\nfrom replications.toy.layers import layer",
+        "replications/toy/layers.py": "layer = 1",
+        "replications/toy/study.py": "",
+        "replications/toy/alone.py": "",
+    })  # fmt: skip
+    own = {"replications/toy/replication.py", "replications/toy/model.py", "replications/toy/layers.py"}
+    assert set(training_code("toy")) == own
+    assert set(evaluation_code("toy")) == {
+        "replications/toy/study.py", "shared/metrics/__init__.py", "shared/metrics/score.py",
+    }  # fmt: skip
+
+
+def test_the_code_of_two_papers_is_that_of_each(project):
+    write(project, {
+        "replications/other/replication.py": "import replications.other.model",
+        "replications/other/model.py": "import shared.attention.unseen",
+    })  # fmt: skip
+    both = training_code("toy") | training_code("other")
+    assert training_code("toy", "other") == training_code("other", "toy") == both
+    assert evaluation_code("toy", "other") == evaluation_code("toy")
+    assert imported("toy", "other") == imported("toy") | imported("other")
+
+
 def test_the_stage_writes_both_lists_again_and_again_the_same(project):
+    write(project, {"replications/toy/smoke.yaml": "{tasks: {}, variants: {}}"})
     contents = []
     for _ in range(2):
         code_stage("toy", "smoke")

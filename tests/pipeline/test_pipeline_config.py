@@ -28,6 +28,31 @@ def test_every_variant_of_every_shipped_file_is_valid_or_says_why_it_is_not_run(
             assert len(str(settings.not_run(variant))) > 10
 
 
+@pytest.mark.parametrize(("paper", "scale"), FILES)
+def test_a_task_that_is_left_out_is_ready_all_the_same_if_it_says_more(paper, scale):
+    settings = ScaleFile(paper, scale)
+    left_out = {task for task in settings.tasks if settings.left_out(task) is not None}
+    ready = {task for task in settings.tasks if settings.tasks[task]["corpus"].keys() - {"left_out"}}
+    assert left_out | ready == settings.tasks.keys()
+    for variant, own in settings.variants.items():
+        if settings.task_of(variant) in left_out & ready and "not_run" not in own:
+            load_replication(paper).check(settings.run(variant))
+
+
+def test_a_variant_has_the_reason_of_its_task_unless_it_has_its_own(tmp_path, monkeypatch):
+    def change(content):
+        content["tasks"]["table1"]["corpus"]["left_out"] = "no licence"
+        content["variants"]["rnnencdec-50"]["not_run"] = "too slow"
+
+    write(tmp_path, change)
+    monkeypatch.chdir(tmp_path)
+    settings = ScaleFile("bahdanau", "smoke")
+    assert settings.left_out("table1") == settings.not_run("rnnsearch-50") == "no licence"
+    assert settings.not_run("rnnencdec-50") == "too slow"
+    assert settings.left_out("corpus") is None
+    assert settings.corpus("table1").left_out == "no licence"
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_params_lists_exactly_the_variants_and_tasks_of_every_scale(paper):
     params = load_params()
@@ -68,7 +93,7 @@ def test_training_and_evaluation_depend_on_the_code_that_their_paper_imports():
         deps = stages[stage]["do"]["deps"]
         assert [dep for dep in deps if "/code/" in dep] == [f"runs/${{scale}}/${{item.paper}}/code/{code}.json"]
         assert all(dep.startswith("runs/") for dep in deps)  # and on no code beside it
-    assert "shared" in stages["code"]["do"]["deps"]
+    assert stages["code"]["do"]["deps"] == ["shared", "replications"]
     assert stages["code"]["foreach"] == "${papers}"
 
 
@@ -90,6 +115,8 @@ def write(folder, change):
         (lambda c: c["tasks"]["table1"]["training"]["batch"].update(tokens=5), "either tokens or sentences"),
         (lambda c: c["tasks"]["table1"]["training"]["optimizer"].update(name="adamm"), "adamm"),
         (lambda c: c["tasks"]["table1"].update(seeds=[]), "'seeds'"),
+        (lambda c: c["tasks"]["table1"]["corpus"].update(leftout="no"), "did you mean 'left_out'"),
+        (lambda c: c["tasks"]["table1"]["corpus"].update(left_out=""), "at least 1 character"),
         (lambda c: c["tasks"]["table1"].update(seeds=[1], evaluation={"ensemble": True}), "needs at least two seeds"),
         (lambda c: c["variants"]["rnnsearch-50"].update(task="table2"), "did you mean 'table1'"),
         (lambda c: c.pop("variants"), "must be a mapping with the keys"),

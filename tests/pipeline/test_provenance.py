@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.pipeline import provenance
+from shared.pipeline.code import training_code
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def project(tmp_path, monkeypatch):
 
 
 def fingerprint(parameters=("a", 1)):
-    return provenance.fingerprint(list(parameters), Path("prepared"), "bahdanau")
+    return provenance.fingerprint(list(parameters), Path("prepared"), training_code("bahdanau"))
 
 
 def append(path, text="changed = True"):

@@ -158,6 +158,27 @@ def test_a_variant_left_out_says_why(here, chain):
     assert main(["report", "bahdanau", *SMOKE]) == 0
 
 
+def test_a_task_left_out_is_neither_fetched_nor_prepared_and_its_variants_say_why(here, chain, capsys):
+    smoke = chain / "replications" / "bahdanau" / "smoke.yaml"
+    before, reason = smoke.read_text(), "its licence has to be bought"
+    change_yaml(smoke, lambda content: content["tasks"]["corpus"].update(corpus={"left_out": reason}))
+    stale = here / "tasks" / "corpus" / "train"
+    stale.mkdir(parents=True)
+    for stage in ("fetch", "prepare"):
+        assert main([stage, "bahdanau.corpus", *SMOKE]) == 0
+        assert capsys.readouterr().out == f"bahdanau.corpus: left out, {reason}\n"
+    assert json.loads((here / "fetched" / "corpus.json").read_text()) == {"left_out": reason, "files": {}}
+    assert [path.name for path in (here / "tasks" / "corpus").iterdir()] == ["summary.json"]
+    assert json.loads((here / "tasks" / "corpus" / "summary.json").read_text()) == {"left_out": reason}
+    for stage in ("train", "evaluate"):
+        assert main([stage, "bahdanau.corpus-rnnsearch", *SMOKE]) == 0
+    metrics = json.loads((here / "corpus-rnnsearch" / "metrics.json").read_text())
+    assert metrics == {"variant": "corpus-rnnsearch", "task": "corpus", "not_run": reason}
+    assert f"not run at this scale: {reason}" in error_of(capsys, "rehearse", "bahdanau.corpus-rnnsearch", *SMOKE)
+    assert main(["report", "bahdanau", *SMOKE]) == 0
+    smoke.write_text(before)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

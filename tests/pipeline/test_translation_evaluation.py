@@ -1,4 +1,4 @@
-"""What evaluation makes of attention: unknown words replaced, and a second kind of BLEU."""
+"""What evaluation makes of attention: unknown words replaced; and further kinds of BLEU, and brackets of trees."""
 
 import gzip
 import json
@@ -53,25 +53,25 @@ class WordForWord(nn.Module):
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("words")
     lines = [f"k{i % 4} k{(i * i + 1) % 4}" for i in range(12)] + ["k0 rare", "k1 rare"]
-    splits = {
-        "train": [(line, line.replace("k", "K").replace("rare", "Rare")) for line in lines],
-        "test": TEST,
-    }
-    for split, pairs in (splits | {"valid": splits["train"]}).items():
+    train = [(line, line.replace("k", "K").replace("rare", "Rare")) for line in lines]
+    return prepare(tmp_path_factory.mktemp("words"), train, TEST)
+
+
+def prepare(folder, train, test, size=8):
+    for split, pairs in {"train": train, "valid": train, "test": test}.items():
         for language, column in zip(("a", "b"), zip(*pairs, strict=True), strict=True):
             (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in column))
     (folder / "out").mkdir()
-    prepare_parallel(config().corpus, folder, folder / "out")
+    prepare_parallel(config(size=size).corpus, folder, folder / "out")
     return PreparedText.load(folder / "out")
 
 
-def config(kind="words", **changes):
+def config(kind="words", size=8, **changes):
     sections = {
         "task": "toy", "model": {}, "seeds": [1],
         "corpus": {"dataset": "toy", "source": "a", "target": "b", "dictionary": kind == "words",
-                   "tokenizer": {"kind": kind, "size": 8 if kind == "words" else 50}},
+                   "tokenizer": {"kind": kind, "size": size}},
         "training": {"updates": 1, "batch": {"sentences": 2}, "optimizer": {"name": "adam", "learning_rate": 0.1},
                      "schedule": {"name": "constant"}, "validate_every": 1},
         "decoding": {"beam": 2, "replace_unknown": True},
@@ -117,7 +117,7 @@ def test_replacement_asks_for_attention(prepared, tmp_path):
 
 def test_replacement_asks_for_words():
     with pytest.raises(ReplicationError, match="replace_unknown needs a tokenizer of kind 'words'"):
-        config("sentencepiece")
+        config("sentencepiece", size=50)
 
 
 def test_moses_bleu_stands_beside_the_other(prepared, tmp_path):
@@ -130,6 +130,42 @@ def test_moses_bleu_stands_beside_the_other(prepared, tmp_path):
     assert "tok:moses-de" in found["bleu_tokenized"]
     assert "tok:13a" in found["bleu"]
     assert "bleu_tokenized" not in signatures(config().evaluation)
+
+
+def test_compound_bleu_stands_beside_both(prepared, tmp_path):
+    evaluation = {"bleu": "13a", "moses": "de", "compounds": True}
+    metrics, examples = judged(prepared, config(evaluation=evaluation), tmp_path)
+    kinds = {f"bleu{kind}{of}" for kind in ("", "_tokenized", "_compounds") for of in ("", "_replaced")}
+    assert {key for key in examples[0] if key.startswith("bleu")} == kinds
+    assert metrics["bleu_compounds"] == metrics["bleu_tokenized"]  # no compound is in the text
+    assert "-compounds" in signatures(config(evaluation=evaluation).evaluation)["bleu_compounds"]
+
+
+def test_compounds_ask_for_a_language():
+    with pytest.raises(ReplicationError, match="compounds needs moses"):
+        config(evaluation={"compounds": True})
+
+
+def test_brackets_of_trees_are_scored(tmp_path):
+    def words(tree):
+        kinds = {"(": "open", ")": "close", "X": "word"}
+        return " ".join(kinds[token[0]] + token[-1] for token in tree.split())
+
+    (tmp_path / "text").mkdir()
+    trees = ["(S (N X )N (V X )V )S", "(S X (N X )N )S", "(S X )S"]
+    text = prepare(tmp_path / "text", [(words(tree), tree) for tree in trees], [
+        (words(trees[0]), trees[0]), (words("(S (N X X )N )S"), "(S (N X )N X )S"),
+    ], size=20)  # fmt: skip
+    names = {name: i for i, name in enumerate(text.target.pieces(range(len(text.target))))}
+    sources = text.source.pieces(range(len(text.source)))
+    known = {words(name): i for name, i in names.items() if name[0] in "()X"}
+    model = WordForWord(torch.tensor([known.get(name, names.get(name)) for name in sources])).eval()
+    evaluation = {"bleu": "none", "brackets": True}
+    metrics = evaluate_translation(model, text, config(decoding={"beam": 2}, evaluation=evaluation), tmp_path)
+    with gzip.open(tmp_path / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
+        examples = [json.loads(line) for line in lines]
+    assert [example["brackets"] for example in examples] == [[3, 3, 3], [1, 2, 2]]
+    assert {metrics[f"bracket_{kind}"] for kind in ("f1", "precision", "recall")} == {80}
 
 
 def test_a_language_that_is_no_code_is_refused():

@@ -18,6 +18,7 @@ from shared.reports.document import (
     plain,
     render,
     signed,
+    typeset,
     write_page,
 )
 
@@ -88,3 +89,13 @@ def test_both_files_are_written(blocks, tmp_path):
 def test_numbers():
     assert [signed(value, 2) for value in (1.0, -1.0, 0.0)] == ["+1.00", "−1.00", "+0.00"]
     assert [plain(value, 1) for value in (1234.56, -2.0, None)] == ["1,234.6", "−2.0", "–"]
+
+
+def test_large_numbers_are_legible():
+    assert [plain(value, 2) for value in (99_999.5, 123_456.78, 3.3e18, -1.25e9)] == [
+        "99,999.50", "123,457", "3.30×10¹⁸", "−1.25×10⁹"
+    ]  # fmt: skip
+    assert plain(1_500_000_000, 0) == "1,500,000,000"  # a count is written out
+    assert [signed(value, 2) for value in (-4.1e17, 2.5e5)] == ["−4.10×10¹⁷", "+250,000"]
+    found = [typeset(number) for number in ("1e-05", "-0.5", "inf", "2e+20")]
+    assert found == ["1×10⁻⁵", "−0.5", "inf", "2×10²⁰"]

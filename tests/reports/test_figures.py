@@ -5,12 +5,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 from synthetic_runs import Variant, build
 
 from shared.claims.results import RunResults, load_results
 from shared.errors import ReplicationError
-from shared.reports.figures import metric_by_covariate, offset_histogram, read_curves, training_curves
+from shared.reports.figures import (
+    PALETTE,
+    metric_by_covariate,
+    offset_histogram,
+    read_curves,
+    training_curves,
+)
 from shared.reports.heatmaps import alignment_heatmaps, compare_alignments
 from shared.reports.panels import LINES, by_task, panels
 
@@ -64,6 +71,26 @@ def test_a_rerun_gives_the_same_bytes(name, runs, tmp_path):
     assert first.read_bytes() == second.read_bytes()
     assert b"Software" not in first.read_bytes()
     assert b"tIME" not in first.read_bytes()
+
+
+def test_few_colours_are_enough(tmp_path):
+    """Pictures have a palette, for size; the lines keep their colours in it."""
+    variants = {f"v{i}": Variant("generated", 0.5 + i / 20, updates=100) for i in range(LINES)}
+    results = load_results(build(tmp_path / "runs", variants, examples=5, seeds=(1, 2)))
+    path = tmp_path / "figure.png"
+    assert training_curves(list(results.values()), path)
+    assert path.stat().st_size < 60_000
+    pixels = drawn(path)[..., :3].reshape(-1, 3)
+    assert len(np.unique(pixels, axis=0)) <= 256
+    for colour in PALETTE:
+        assert (abs(pixels - to_rgb(colour)).max(axis=-1) < 0.03).sum() > 100
+
+
+def test_learning_rates_are_drawn_as_recorded(runs, tmp_path):
+    points = read_curves(runs[0], metric="learning_rate", split="train")
+    assert max(points, key=lambda step: points[step][0]) == 100
+    assert training_curves(runs, tmp_path / "figure.png", metric="learning_rate", split="train")
+    assert not training_curves(runs, tmp_path / "none.png", metric="learning_rate", split="valid")
 
 
 def test_curves_gather_the_seeds(runs):

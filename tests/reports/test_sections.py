@@ -5,7 +5,7 @@ import json
 import shutil
 
 import pytest
-from synthetic_runs import Variant, build
+from synthetic_runs import Variant, build, study
 
 from shared.claims.results import load_results
 from shared.claims.schema import Claim
@@ -91,7 +91,14 @@ def test_an_ensemble_is_explained_and_costs_nothing_of_its_own(results, tmp_path
 
 def paper(*rows):
     columns = [{"key": "ppl", "title": "Ppl.", "metric": "perplexity"}, {"key": "bleu", "title": "BLEU"}]
-    table = {"id": "t1", "title": "t", "where": "Table 1", "provenance": "M", "columns": columns, "rows": rows}
+    table = {
+        "id": "t1",
+        "title": "t",
+        "where": "Table 1",
+        "provenance": "M",
+        "columns": columns,
+        "rows": rows,
+    }
     facts = {"short": "A", "title": "t", "authors": ("A",), "venue": "v", "year": 2015, "url": "u"}
     return Paper.model_validate(facts | {"tables": [table]})
 
@@ -113,7 +120,11 @@ def test_a_row_stands_beside_the_metric_that_it_names(results):
 def test_figures_show_what_each_run_has(results, tmp_path):
     figures = translation_figures(results, tmp_path, heatmaps={}, chosen={"all": list(results)})
     names = [figure.path.name for figure in figures]
-    assert names == ["bleu_by_length_generated.png", "alignment_offsets_generated.png", "training_curves_generated.png"]
+    assert names == [
+        "bleu_by_length_generated.png",
+        "alignment_offsets_generated.png",
+        "training_curves_generated.png",
+    ]
     assert all(figure.path.exists() for figure in figures)
     assert all(figure.caption.startswith("Task generated, all. ") for figure in figures)
 
@@ -125,6 +136,59 @@ def test_attention_is_compared_between_the_variants_that_have_kept_it(tmp_path):
     figures = translation_figures(found, tmp_path, heatmaps={}, comparisons=comparisons)
     captions = [figure.caption for figure in figures if "compared" in figure.path.name]
     assert captions == ["Two of three. Blue: a weight of exactly zero."]
+
+
+def test_further_figures_are_drawn_where_asked_for(tmp_path):
+    variants = {"base": Variant("generated", 0.9, updates=50, operations=1e12, heads=(1, 2)),
+                "small": Variant("generated", 0.8, updates=50, operations=5e11)}  # fmt: skip
+    found = load_results(build(tmp_path / "runs", variants, examples=30, seeds=(1,)))
+    figures = translation_figures(
+        found, tmp_path, heatmaps={}, heads={"base": "Base.", "small": "It kept none.", "unknown": "Not run."},
+        per_operation={"sizes": ["base", "small"]}, schedules={"warm-up": ["base", "never-run"]},
+    )  # fmt: skip
+    captions = {figure.path.name: figure.caption for figure in figures if figure.path.exists()}
+    kinds = ("encoder", "decoder", "cross")
+    assert [name for name in captions if name.startswith("heads")] == [
+        f"heads_base_{kind}.png" for kind in kinds
+    ]
+    assert captions["heads_base_cross.png"].startswith("Base. Attention of the decoder")
+    assert captions["loss_by_operations_generated.png"].startswith("Task generated, sizes. Loss")
+    assert "two for each multiplication" in captions["loss_by_operations_generated.png"]
+    assert (
+        captions["learning_rate_generated.png"] == "Task generated, warm-up. Learning rate against updates."
+    )
+
+
+def test_operations_stand_with_the_cost_where_they_were_counted(results, tmp_path):
+    (without,) = tables(cost(by_task(results)))
+    assert "Operations" not in without.columns
+    variants = {"counted": Variant("generated", 0.9, operations=3.3e18), "not": Variant("generated", 0.9)}
+    found = load_results(build(tmp_path / "runs", variants, examples=10))
+    (table,) = tables(cost(by_task(found)))
+    assert table.columns[:3] == ("Variant", "Updates", "Operations")
+    assert [row[2] for row in table.rows] == ["3.300×10¹⁸", "–"]
+    assert len(table.align) == len(table.columns)
+
+
+def test_powers_of_ten_stand_beside_ours(tmp_path):
+    found = load_results(
+        build(tmp_path / "runs", {"base": Variant("generated", 0.9, operations=3.1e15)}, examples=10)
+    )
+    facts = paper({"label": "base", "variants": ["base"], "metrics": {"bleu": "training_operations"}, "ppl": 1e-9,
+                   "bleu": 3.3e18}, {"label": "big", "ppl": None, "bleu": 2.3e19})  # fmt: skip
+    (table,) = tables(beside_the_paper(facts, by_task(found)))
+    assert [row[-2] for row in table.rows] == ["3.3×10¹⁸", "2.3×10¹⁹"]
+    assert [row[-1] for row in table.rows] == ["3.100×10¹⁵\N{NO-BREAK SPACE}(−3.30×10¹⁸)", "–"]
+
+
+def test_counts_stand_beside_formulas(tmp_path):
+    folder = build(tmp_path / "runs", {"base": Variant("generated", 0.9)}, examples=10, seeds=(1,))
+    study(folder, "complexity", "generated", {"recurrent.path_n16": 16})
+    rows = {"label": "Recurrent", "variants": ["complexity"], "ppl": None, "bleu": "O(n)"}
+    facts = paper(rows | {"metrics": {"bleu": "recurrent.path_n16"}})
+    (table,) = tables(beside_the_paper(facts, by_task(load_results(folder))))
+    assert table.columns[-1] == "BLEU, ours on generated"
+    assert table.rows[0][-1] == "16"
 
 
 def test_a_rank_correlation_names_both_metrics(results, tmp_path):

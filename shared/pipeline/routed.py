@@ -1,0 +1,97 @@
+"""Papers not all of whose variants are the paper's own networks: a key of the ``model`` section names another kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared.claims.results import RunResults
+from shared.data.parallel import CorpusConfig
+from shared.errors import ReplicationError
+from shared.pipeline.replication import Runner
+from shared.pipeline.run_config import RunConfig
+from shared.pipeline.translation import Translation
+from shared.reports.document import Figure
+from shared.training.checkpoints import TrainingRecord
+
+Route = Callable[[RunConfig], tuple[Runner, RunConfig]]
+"""From a variant's settings to what trains and judges it, and to the settings for that; refuses wrong ones."""
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A translation paper with variants of other kinds.
+
+    A ``model`` section that has a route's key goes to that route. It may lie over the settings of the task's
+    networks; these are passed over, so that the route sees its own keys alone.
+
+    Attributes:
+        default: trains and judges all other variants, prepares the data and draws the figures.
+        routes: by the key of the ``model`` sections that go there.
+    """
+
+    default: Translation[Any]
+    routes: Mapping[str, Route]
+
+    def check(self, config: RunConfig) -> None:
+        """Refuse a wrong ``model`` section."""
+        runner, config = self._runner(config)
+        runner.check(config)
+
+    def cannot_run(self, config: RunConfig) -> str | None:
+        """Why this machine cannot run the variant, if so."""
+        runner, config = self._runner(config)
+        return runner.cannot_run(config)
+
+    def rehearse(self, config: RunConfig) -> tuple[int, float]:
+        """Parameters, and seconds per update."""
+        runner, config = self._runner(config)
+        return runner.rehearse(config)
+
+    def train(
+        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
+    ) -> tuple[TrainingRecord, int]:
+        """Train one seed."""
+        runner, config = self._runner(config)
+        return runner.train(
+            config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label
+        )
+
+    def evaluate(
+        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """Judge one trained seed or an ensemble."""
+        runner, config = self._runner(config)
+        return runner.evaluate(config, prepared=prepared, trained=trained, out=out)
+
+    def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
+        """Signatures and the token's name."""
+        runner, config = self._runner(config)
+        return runner.descriptions(config, prepared)
+
+    def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
+        """Tokenise and encode."""
+        return self.default.prepare(corpus, dataset, out)
+
+    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
+        """As of a translation paper."""
+        return self.default.figures(results, folder)
+
+    def _runner(self, config: RunConfig) -> tuple[Runner, RunConfig]:
+        """What a variant goes to, and with which settings.
+
+        Raises:
+            ReplicationError: it has the keys of two routes.
+        """
+        keys = [key for key in self.routes if key in config.model]
+        if not keys:
+            return self.default, config
+        if len(keys) > 1:
+            raise ReplicationError(
+                f"the model section of task '{config.task}' has {' and '.join(map(repr, keys))}; leave in one."
+            )
+        passed_over = self.default.model_config.model_fields
+        own = {key: value for key, value in config.model.items() if key not in passed_over}
+        return self.routes[keys[0]](config.model_copy(update={"model": own}))

@@ -1,0 +1,58 @@
+"""Studies: variants that train nothing but measure many numbers, such as the operations of layers by their size."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+
+from shared.claims.measures import MEASURES
+from shared.claims.results import RunResults
+from shared.reports.document import Block, Code, Paragraph, Table, Text, plain
+
+Size = tuple[str, int]  # the letter of a dimension and its size; ("", 0) where a number has none
+_NAME = re.compile(r"(?P<subject>\w+)\.(?P<quantity>\w+?)(_(?P<letter>[a-z])(?P<size>\d+))?")
+
+
+def is_study(run: RunResults) -> bool:
+    """Whether none of its numbers is a measure of translations or alignments."""
+    return not MEASURES.keys() & run.mean.keys()
+
+
+def study(run: RunResults) -> list[Block]:
+    """A table for every quantity: a row per subject, a column per size; and one of all other numbers.
+
+    Names are taken apart as ``<subject>.<quantity>_<letter><size>``: ``recurrent.path_n16`` is the path of the
+    recurrent layer where n is 16. The size may be missing.
+    """
+    quantities: dict[str, dict[str, dict[Size, float]]] = defaultdict(lambda: defaultdict(dict))
+    others: list[list[Text]] = []
+    for name, value in run.mean.items():
+        found = _NAME.fullmatch(name)
+        if found is None:
+            others.append([_spoken(name).capitalize(), number(value)])
+        else:
+            size = (found["letter"] or "", int(found["size"] or 0))
+            quantities[found["quantity"]][_spoken(found["subject"])][size] = value
+    blocks: list[Block] = [Paragraph((Code(run.variant), ", which trains nothing:"))]
+    blocks += [_by_size(_spoken(quantity), rows) for quantity, rows in quantities.items()]
+    return [*blocks, *([Table(("Number", "Value"), others, "lr")] if others else [])]
+
+
+def _by_size(quantity: str, rows: Mapping[str, Mapping[Size, float]]) -> Table:
+    sizes = sorted({size for row in rows.values() for size in row})
+    titles = [f"{letter} = {size}" if letter else "" for letter, size in sizes]
+    body: list[list[Text]] = [
+        [subject, *(number(row.get(size)) for size in sizes)] for subject, row in rows.items()
+    ]
+    return Table((quantity.capitalize(), *titles), body, "l" + "r" * len(sizes))
+
+
+def number(value: float | None) -> str:
+    """What is no measure of translations: counts are written out up to a thousand million."""
+    whole = value is not None and abs(value) < 1e9 and float(value).is_integer()
+    return plain(value, 0 if whole else 3)
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,136 @@
+"""Table 1 by counting and by following paths: the closed forms exactly, and the layers are what they are called."""
+
+import json
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+
+from replications.transformer import complexity
+from replications.transformer.complexity import (
+    KERNEL,
+    LAYERS,
+    PATH_LENGTHS,
+    RADIUS,
+    ComplexityStudy,
+    cost_rule,
+    dependence,
+    longest_path,
+    operations,
+    sequential,
+    training_operations,
+)
+from shared.attention.scaled_dot_product import attend_with_weights, window_mask
+from shared.training.checkpoints import load_checkpoint
+
+WINDOW = 2 * RADIUS + 1
+CLOSED = {
+    "self_attention": lambda n, d: 2 * n**2 * d,
+    "recurrent": lambda n, d: 2 * n * d**2,
+    "convolutional": lambda n, d: KERNEL * n * d**2,
+    "restricted": lambda n, d: 2 * WINDOW * n * d,
+}
+layers = pytest.mark.parametrize("layer", LAYERS)
+
+
+@layers
+@pytest.mark.parametrize(("n", "d"), [(16, 8), (32, 8), (16, 24), (7, 4)])
+def test_operations_are_the_closed_form(layer, n, d):
+    assert operations(layer, length=n, width=d) == CLOSED[layer](n, d)
+
+
+@layers
+def test_only_a_recurrence_makes_products_wait(layer):
+    constant = {"self_attention": 2, "restricted": 2, "convolutional": 1}
+    assert [sequential(layer, length=n) for n in (1, 6, 13)] == [constant.get(layer, n) for n in (1, 6, 13)]
+
+
+@pytest.mark.parametrize("n", [2, 9, 10, *PATH_LENGTHS[:2]])
+def test_path_lengths_are_the_closed_form(n):
+    assert longest_path("self_attention", length=n) == 1
+    assert longest_path("recurrent", length=n) == n
+    assert longest_path("convolutional", length=n) == math.ceil(math.log(n, KERNEL) - 1e-9)
+    assert longest_path("restricted", length=n) == math.ceil((n - 1) / RADIUS)
+
+
+@layers
+def test_a_path_of_that_length_is_enough_and_a_shorter_one_is_not(layer):
+    """By gradients through the real hops one after another: the first position reaches the last at the last hop."""
+    n, of = 14, LAYERS[layer](4).double()
+    x = torch.randn(1, n, 4, dtype=torch.float64, requires_grad=True)
+    h, reached = (torch.zeros_like(x) if layer == "recurrent" else x), []
+    for number in range(longest_path(layer, length=n)):
+        h = of.hop(number, x, h)
+        (gradient,) = torch.autograd.grad(h[:, -1].square().sum(), x, retain_graph=True)
+        reached.append(bool(gradient[0, 0].any()))
+    assert reached == [False] * (len(reached) - 1) + [True]
+
+
+def test_layers_that_cannot_connect_all_positions_are_told(monkeypatch):
+    class Nearsighted(complexity.SelfAttention):
+        def forward(self, x):
+            return x
+
+    monkeypatch.setitem(LAYERS, "nearsighted", lambda width: Nearsighted())
+    with pytest.raises(AssertionError, match="leaves positions unconnected"):
+        longest_path("nearsighted", length=3)
+
+
+def test_dependence_is_that_of_the_function():
+    x = torch.randn(1, 5, 2, dtype=torch.float64)
+    assert dependence(lambda x: x.cumsum(1), x).equal(torch.ones(5, 5, dtype=torch.bool).tril())
+
+
+def test_restricted_attention_is_attention_under_a_window():
+    x = torch.randn(2, 14, 6, dtype=torch.float64)
+    heads = x.unsqueeze(1)
+    expected, _ = attend_with_weights(heads, heads, heads, mask=window_mask(14, RADIUS))
+    torch.testing.assert_close(LAYERS["restricted"](6)(x), expected.squeeze(1), atol=1e-12, rtol=0)
+
+
+def test_the_hops_of_a_recurrence_are_its_steps():
+    of, x = LAYERS["recurrent"](4).double(), torch.randn(2, 6, 4, dtype=torch.float64)
+    h = torch.randn_like(x)
+    for number in range(6):
+        h = of.hop(number, x, h)
+        torch.testing.assert_close(h[:, : number + 1], of(x)[:, : number + 1], atol=1e-12, rtol=0)
+
+
+def test_the_convolution_sees_nothing_that_comes_later():
+    of, x = LAYERS["convolutional"](4), torch.randn(1, 12, 4)
+    assert of(x).shape == x.shape
+    torch.testing.assert_close(of(x[:, :7]), of(x)[:, :7])
+
+
+def test_the_training_cost_of_table_2():
+    assert cost_rule("base") == pytest.approx(3.2832e18)
+    assert cost_rule("big") == pytest.approx(2.29824e19)
+    # 1000 pairs of 25 symbols a batch, forward once and backward twice, two operations a multiply-add.
+    assert training_operations("base") == 6 * 1_586_124_800 * 1000 * 100_000
+    assert training_operations("big") == 6 * 5_374_259_200 * 1000 * 300_000
+
+
+def test_the_study_leaves_what_the_pipeline_asks_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(complexity, "SIZES", (4, 8))
+    monkeypatch.setattr(complexity, "PATH_LENGTHS", (4,))
+    study = ComplexityStudy()
+    where = {"prepared": tmp_path, "folder": tmp_path / "seed1", "seed": 1, "fingerprint": "", "label": ""}
+    record, parameters = study.train(None, **where)
+    assert (record.updates, parameters) == (0, 0)
+    for name in ("best", "last"):
+        assert load_checkpoint(tmp_path / "seed1" / "checkpoints" / f"{name}.ckpt") == {}
+    metrics = study.evaluate(None, prepared=tmp_path, trained=[tmp_path / "seed1"], out=tmp_path / "out")
+    counted = [f"operations_{letter}{size}" for letter in "nd" for size in (4, 8)]
+    quantities = [*counted, "sequential_n4", "path_n4"]
+    expected = [f"{layer}.{name}" for layer in LAYERS for name in quantities]
+    both = [f"{name}_{model}" for name in ("cost_rule", "operations") for model in ("base", "big")]
+    assert list(metrics) == [*expected, *both]
+    assert json.loads(json.dumps(metrics)) == metrics
+
+
+@layers
+def test_doubling_n_shows_the_order_of_growth(layer):
+    counts = [operations(layer, length=n, width=8) for n in (8, 16, 32)]
+    growth = 4 if layer == "self_attention" else 2
+    assert [later / earlier for earlier, later in pairwise(counts)] == [growth, growth]
