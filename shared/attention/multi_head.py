@@ -45,8 +45,8 @@ class MultiHeadAttention(nn.Module):
 
     def queries(self, x: Tensor) -> Tensor:
         """(B, Q, D) to queries (B, H, Q, K)."""
-        q: Tensor = self.w_q(x)
-        return q.unflatten(-1, (self.heads, self.key_size)).transpose(1, 2)
+        q: Tensor = self.w_q(x).unflatten(-1, (self.heads, self.key_size)).transpose(1, 2)
+        return q
 
     def project(self, memory: Tensor) -> KeysValues:
         """(B, S, D) to keys (B, H, S, K) and values (B, H, S, V)."""

@@ -14,15 +14,9 @@ from torch.nn import functional
 from shared.attention.softmax import masked_softmax
 
 
-def causal_mask(size: int, *, window: int | None = None, device: torch.device | None = None) -> Tensor:
-    """(Q, Q) bool, true where position i may see position j: j ≤ i, and with a ``window`` i - window < j."""
-    mask = torch.ones(size, size, dtype=torch.bool, device=device).tril()
-    return mask if window is None else mask.triu(1 - window)
-
-
-def window_mask(size: int, radius: int, *, device: torch.device | None = None) -> Tensor:
-    """(Q, Q) bool, true where |i - j| ≤ radius: restricted self-attention (Vaswani et al. 2017, section 4)."""
-    return torch.ones(size, size, dtype=torch.bool, device=device).tril(radius).triu(-radius)
+def causal_mask(size: int, *, device: torch.device | None = None) -> Tensor:
+    """(Q, Q) bool, true where position i may see position j: j ≤ i."""
+    return torch.ones(size, size, dtype=torch.bool, device=device).tril()
 
 
 def attend(

@@ -96,11 +96,10 @@ def best_first(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     if values.isnan().any():
         raise ReplicationError("The model predicts NaN; its weights have diverged, so train it again.")
     last = values[:, count - 1 : count]
-    if (
-        (values[:, count:] == last) & (last > -torch.inf)
-    ).any():  # topk may have kept the wrong one of equals
-        values, indices = scores.sort(dim=1, descending=True, stable=True)
-        return values[:, :count], indices[:, :count]
-    indices = indices[:, :count].sort(dim=1).values
+    tied = ((values[:, count:] == last) & (last > -torch.inf)).any(1)
+    indices = indices[:, :count]
+    if tied.any():  # topk may have kept the wrong one of equals
+        indices[tied] = scores[tied].sort(dim=1, descending=True, stable=True).indices[:, :count]
+    indices = indices.sort(dim=1).values
     values, order = scores.gather(1, indices).sort(dim=1, descending=True, stable=True)
     return values, indices.gather(1, order)

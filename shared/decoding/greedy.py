@@ -1,9 +1,11 @@
 """Greedy search: the most probable symbol at every step.
 
-Shape letters: B sources (B′ of them still searched), S source length, T target length.
+Shape letters: B sources (B′ of them still searched), S source length, T target length, V vocabulary.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -12,7 +14,6 @@ from shared.decoding.constraints import Constraints, best_first
 from shared.decoding.protocol import Hypotheses, IncrementalDecoder, StateT
 
 
-@torch.no_grad()
 def greedy_search(
     decoder: IncrementalDecoder[StateT], state: StateT, constraints: Constraints, *, attention: bool = False
 ) -> Hypotheses:
@@ -31,6 +32,26 @@ def greedy_search(
         ReplicationError: the model predicts NaN.
         ValueError: ``attention`` is asked of a model that has none.
     """
+    return follow(
+        decoder, state, constraints, lambda log_probs: best_first(log_probs, 1)[1], attention=attention
+    )
+
+
+@torch.no_grad()
+def follow(
+    decoder: IncrementalDecoder[StateT],
+    state: StateT,
+    constraints: Constraints,
+    choose: Callable[[Tensor], Tensor],
+    *,
+    attention: bool = False,
+) -> Hypotheses:
+    """One hypothesis for each source, symbol by symbol; the rest is as for :func:`greedy_search`.
+
+    Args:
+        decoder: as there, and so ``state``, ``constraints`` and ``attention``.
+        choose: from log-probabilities (B′, V), -inf where a symbol may not come, to the next symbols (B′, 1).
+    """
     batch, device = len(constraints.minimum), constraints.minimum.device
     active = torch.arange(batch, device=device)  # the sources still in the batch
     symbols = torch.full((batch, 1), constraints.begin, device=device)
@@ -41,12 +62,12 @@ def greedy_search(
     weights: list[Tensor] = []
     while len(active):
         predicted, alpha, state = decoder.step(symbols, state)
-        predicted = constraints.restrict(predicted, active, len(history))
-        best, symbols = best_first(predicted.squeeze(1), 1)  # (B′, 1) each
+        predicted = constraints.restrict(predicted, active, len(history)).squeeze(1)  # (B′, V)
+        symbols = choose(predicted)
         history.append(spread(symbols, active, batch, fill=constraints.padding))
         if attention:
             weights.append(spread(required(alpha), active, batch, fill=0))
-        log_probs[active] += best
+        log_probs[active] += predicted.gather(1, symbols)
         lengths[active] += 1
         finished[active] = symbols == constraints.end
         stay = (~finished[active, 0] & (len(history) < constraints.maximum[active])).nonzero()[:, 0]

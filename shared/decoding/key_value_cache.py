@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from shared.decoding.protocol import select_beams
 
@@ -16,8 +17,8 @@ class KeyValueCache:
     """All beams of a source write into one row of slots, k at every step; a table says whose a slot is.
 
     A beam sees the slots that its ancestors wrote. When beams are reordered, only that table of bools is, where a cache
-    per beam would be copied whole. The price is k times the scores, which costs little: reading the cache does not
-    become dearer, and that is what bounds the speed of decoding.
+    per beam would be copied whole. Slots that no beam sees any more are closed up from time to time. As beams soon have
+    their ancestors in common, the slots in use are then hardly more than symbols, for any k: what one beam would read.
 
     Args:
         layers: N.
@@ -26,7 +27,7 @@ class KeyValueCache:
         key_size: K.
         value_size: V.
         like: a tensor of the type and on the device that the cache is to have.
-        capacity: slots to begin with; they double when they are full.
+        capacity: slots to begin with; they double when they are full, or grow more if a step needs more.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class KeyValueCache:
         self.values = like.new_empty(layers, batch, heads, capacity, value_size)
         self.visible: Tensor | None = None  # (B, k, C) bool; None while there is one beam, which sees every slot
         self.used = 0  # C
+        self._tidy_at = capacity  # how many slots in use are reason to look for those that no beam sees
         self._beams = 1
 
     @property
@@ -45,11 +47,12 @@ class KeyValueCache:
 
     def open(self, beams: int) -> None:
         """Begin a step: a slot for each of the k beams, which that beam alone will see."""
+        if self.visible is not None and self.used + beams > self._tidy_at:
+            self._close_slots()
         batch, capacity = self.keys.size(1), self.keys.size(3)
         if self.used + beams > capacity:
-            self.keys, self.values = (
-                torch.cat((buffer, torch.empty_like(buffer)), dim=3) for buffer in (self.keys, self.values)
-            )
+            room = (0, 0, 0, max(capacity, beams))
+            self.keys, self.values = (functional.pad(buffer, room) for buffer in (self.keys, self.values))
         if self.visible is not None:
             own = torch.eye(beams, dtype=torch.bool, device=self.keys.device).expand(batch, -1, -1)
             self.visible = torch.cat((self.visible, own), dim=2)
@@ -75,6 +78,18 @@ class KeyValueCache:
             self.visible = select_beams(self.visible, sources, beams)
         if sources is not None:
             self.keys, self.values = (self._closed_up(buffer, sources) for buffer in (self.keys, self.values))
+
+    def _close_slots(self) -> None:
+        """Move the slots that some beam sees over the others; the order of slots means nothing."""
+        assert self.visible is not None
+        seen = self.visible.any(1)  # (B, C)
+        used = int(seen.sum(1).max())
+        kept = seen.byte().argsort(dim=1, descending=True, stable=True)[:, :used]
+        for row, slots in enumerate(kept):
+            for buffer in (self.keys, self.values):
+                buffer[:, row, :, :used] = buffer[:, row].index_select(2, slots)
+        self.visible = self.visible.gather(2, kept.unsqueeze(1).expand(-1, self.visible.size(1), -1))
+        self.used, self._tidy_at = used, used + max(used // 2, 64)  # so that moving stays cheap beside reading
 
     def _closed_up(self, buffer: Tensor, sources: Tensor) -> Tensor:
         """Move rows up over those that left, within the buffer; rows before the first gap stay where they are."""
