@@ -8,13 +8,15 @@ import torch
 
 from replications.bahdanau.model import RNNsearch
 from replications.luong.replication import ModelConfig, build_model
+from replications.transformer.model import Transformer
 from shared.data.parallel import ParallelText, Sequences
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.constraints import Constraints
 from shared.decoding.greedy import greedy_search
+from shared.layers.positions import SinusoidalPositions
 from shared.training.loss import smoothed_loss
 
-VOCABULARY = 14
+VOCABULARY, UPDATES = 14, 400
 
 
 def text_of(pairs, task, generator):
@@ -37,11 +39,19 @@ def luong(*, input_feeding=False, **attention):
     return build_model(settings, VOCABULARY, VOCABULARY)
 
 
+def transformer():
+    return Transformer(
+        vocabulary=VOCABULARY, width=48, layers=1, heads=4, key_size=12, value_size=12, hidden_size=96, dropout=0.0,
+        positions=SinusoidalPositions(width=48),
+    )  # fmt: skip
+
+
 MODELS = {
     "rnnsearch": rnnsearch,
     "global dot, fed": lambda: luong(score="dot", input_feeding=True),
     "local-m general": lambda: luong(score="general", alignment="local-m", window=2),
     "local-p general, fed": lambda: luong(score="general", alignment="local-p", window=3, input_feeding=True),
+    "transformer": transformer,
 }
 
 
@@ -54,6 +64,8 @@ MODELS = {
         ("global dot, fed", "reverse"),
         ("local-m general", "copy"),
         ("local-p general, fed", "copy"),
+        ("transformer", "copy"),
+        ("transformer", "reverse"),
     ],
 )
 def test_attention_learns_to_copy_and_to_reverse(kind, task):
@@ -62,9 +74,10 @@ def test_attention_learns_to_copy_and_to_reverse(kind, task):
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     generator = np.random.default_rng(seed)
-    text = text_of(32 * 400, task, generator)
+    text = text_of(32 * UPDATES, task, generator)
     model = MODELS[kind]()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=UPDATES)
     for begin in range(0, len(text), 32):
         batch = text.batch(np.arange(begin, begin + 32))
         loss = smoothed_loss(model(batch.source, batch.source_mask, batch.target)[0], batch.labels, 0.0)
@@ -72,6 +85,7 @@ def test_attention_learns_to_copy_and_to_reverse(kind, task):
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        schedule.step()
     unseen = text_of(100, task, generator)
     batch = unseen.batch(np.arange(100))
     lengths = batch.source_mask.sum(1)

@@ -57,7 +57,7 @@ def test_an_ensemble_has_cost_what_its_members_have():
     assert costs[1] == pytest.approx(1.5 * costs[0], rel=1e-12)
 
 
-def test_of_many_some_are_counted_from_the_first_to_the_last():
+def test_of_many_some_are_counted_from_the_shortest_to_the_longest():
     seen = []
 
     class Spy(Bigrams):
@@ -66,11 +66,31 @@ def test_of_many_some_are_counted_from_the_first_to_the_last():
             return super().forward(source, source_mask, target)
 
     of = text(range(200))
-    each = (np.array([i]) for i in range(200))
+    each = (np.array([i]) for i in np.random.default_rng(1).permutation(200))
     found = training_operations(Spy(), of, each, updates=[200], accumulate=1)
-    assert (seen[0], seen[-1], len(seen)) == (0, 199, SAMPLED)
+    assert len(seen) == SAMPLED
+    assert 0 < seen[0] < 200 / SAMPLED
     assert max(np.diff(seen)) - min(np.diff(seen)) <= 1
+    assert 200 - 200 / SAMPLED < seen[-1] < 199
     assert found["training_operations"] == pytest.approx(6 * 200 * 100.5 * 8 * 50)
+    assert found["forward_multiply_adds_per_label"] == pytest.approx(8 * 50)
+
+
+@pytest.mark.parametrize("updates", [90, 97, 104])
+def test_few_of_many_are_enough_though_their_lengths_vary(updates):
+    """Costs that grow faster than the length, and pools whose batches are of like sentences each."""
+
+    class Pairs(nn.Module):
+        def forward(self, source, source_mask, target):
+            x, y = (torch.ones(1, symbols.size(1), 4) for symbols in (source, target))
+            return y @ torch.ones(4, 6), y @ x.mT
+
+    of = text([4 + i * i % 23 for i in range(400)])
+    batches = [of.batch(indices) for indices in islice(order(of), updates)]
+    shapes = [(len(batch.target), batch.source.size(1), batch.target.size(1)) for batch in batches]
+    forward = sum(rows * (4 * 6 * t + 4 * s * t) for rows, s, t in shapes)
+    found = training_operations(Pairs(), of, order(of), updates=[updates], accumulate=1)
+    assert found["training_operations"] == pytest.approx(6 * forward, rel=0.02)
 
 
 @pytest.fixture(scope="module")

@@ -1,34 +1,14 @@
 """Every variant of every scale can be built, and the sizes in paper.yaml are those of the code, part by part."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-import torch
-import yaml
+from shipped_variants import facts, shipped
 from torch import nn
 
 from replications.bahdanau.model import EncoderDecoder, RNNencdec, RNNsearch
 from replications.bahdanau.replication import ModelConfig, build_model
-from shared.pipeline.config import SCALES, ScaleFile
-from shared.reports.paper import Paper
+from shared.pipeline.config import ScaleFile
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "replications" / "bahdanau"
-VARIANTS = [
-    (path.stem, variant)
-    for path in sorted(FOLDER.glob("*.yaml"))
-    if path.stem in SCALES
-    for variant in yaml.safe_load(path.read_text(encoding="utf-8"))["variants"]
-]
-
-
-@pytest.fixture(autouse=True)
-def _without_numbers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Shapes alone: no size is too large."""
-    monkeypatch.chdir(ROOT)
-    with torch.device("meta"):
-        yield
+pytestmark = pytest.mark.usefixtures("shapes_alone")
 
 
 def weights(*modules: nn.Module) -> int:
@@ -55,14 +35,14 @@ def test_the_parts_in_paper_yaml_are_those_of_the_modules() -> None:
         "maxout_size": 500,
     }  # fmt: skip
     models = {"RNNsearch": RNNsearch(alignment_size=1000, **sizes), "RNNencdec": RNNencdec(**sizes)}
-    counts = Paper.load(FOLDER / "paper.yaml").parameter_counts
+    counts = facts("bahdanau").parameter_counts
     assert counts is not None
     for name, model in models.items():
         assert parts(model) == [part[name] for part in counts.parts]
         assert sum(parts(model)) == weights(model) == counts.totals[name]
 
 
-@pytest.mark.parametrize(("scale", "variant"), VARIANTS)
+@shipped("bahdanau")
 def test_every_variant_builds_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
     settings = ScaleFile("bahdanau", scale)
     reason = settings.not_run(variant)

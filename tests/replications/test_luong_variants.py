@@ -1,11 +1,7 @@
 """Every variant of every scale is what its name says, and the sizes in paper.yaml are those of the code."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-import torch
-import yaml
+from shipped_variants import facts, shipped
 from torch import nn
 
 from replications.luong.model import EncoderDecoder
@@ -14,28 +10,12 @@ from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonoton
 from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
 from shared.pipeline.aligners import AlignerConfig
 from shared.pipeline.config import SCALES, ScaleFile
-from shared.reports.paper import Paper
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "replications" / "luong"
-VARIANTS = [
-    (path.stem, variant)
-    for path in sorted(FOLDER.glob("*.yaml"))
-    if path.stem in SCALES
-    for variant in yaml.safe_load(path.read_text(encoding="utf-8"))["variants"]
-]
+pytestmark = pytest.mark.usefixtures("shapes_alone")
 SCORES: dict[str, type[Score]] = {
     "dot": DotScore, "general": GeneralScore, "concat": ConcatScore, "location": LocationScore,
 }  # fmt: skip
 FORWARDS = {"base", "swaps-base", "swaps-dot-forward"}
-
-
-@pytest.fixture(autouse=True)
-def _without_numbers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Shapes alone: no size is too large."""
-    monkeypatch.chdir(ROOT)
-    with torch.device("meta"):
-        yield
 
 
 def weights(*modules: nn.Module) -> int:
@@ -75,7 +55,7 @@ def test_the_parts_in_paper_yaml_are_those_of_the_modules() -> None:
         "global general + feed": {"attention": {"score": "general"}, "input_feeding": True},
         "local-p general + feed": {"attention": local, "input_feeding": True},
     }
-    counts = Paper.load(FOLDER / "paper.yaml").parameter_counts
+    counts = facts("luong").parameter_counts
     assert counts is not None
     assert counts.totals.keys() == models.keys()
     for name, settings in models.items():
@@ -84,7 +64,7 @@ def test_the_parts_in_paper_yaml_are_those_of_the_modules() -> None:
         assert sum(parts(model)) == weights(model) == counts.totals[name]
 
 
-@pytest.mark.parametrize(("scale", "variant"), VARIANTS)
+@shipped("luong")
 def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
     settings = ScaleFile("luong", scale)
     reason = settings.not_run(variant)
