@@ -1,0 +1,97 @@
+"""Sinusoids are those of section 3.5 wherever they stand, and learned positions end where they end."""
+
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+
+from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions, sinusoids
+
+F64 = torch.float64
+
+
+@pytest.mark.parametrize("width", [2, 6, 512])
+def test_the_equation_by_hand(width):
+    positions = [0, 1, 2, 17, 63, 64, 4095]
+    found = sinusoids(torch.tensor(positions), width)
+    assert found.shape == (len(positions), width)
+    for row, position in zip(found.tolist(), positions, strict=True):
+        for i in range(width // 2):
+            angle = position / 10_000 ** (2 * i / width)
+            assert row[2 * i : 2 * i + 2] == pytest.approx([math.sin(angle), math.cos(angle)], abs=1e-6)
+
+
+@pytest.mark.parametrize("position", [123_456, 10**7 + 3])
+def test_far_positions_are_as_accurate_as_near_ones(position):
+    """Rounding the angle to float32 would be wrong by more than a tenth of a turn here."""
+    width = 64
+    angles = [position / 10_000 ** (2 * i / width) for i in range(width // 2)]
+    expected = [f(angle) for angle in angles for f in (math.sin, math.cos)]
+    assert sinusoids(torch.tensor([position]), width)[0].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 5, 40])
+def test_an_offset_is_the_same_rotation_wherever_it_begins(k):
+    """Of PE(pos + k) from PE(pos), "for any fixed offset k ... a linear function" (section 3.5)."""
+    width = 16
+    rates = 10_000.0 ** -(torch.arange(0, width, 2, dtype=F64) / width)
+    sin, cos = (k * rates).sin(), (k * rates).cos()
+    turn = torch.block_diag(*torch.stack((cos, sin, -sin, cos), dim=1).view(-1, 2, 2))  # (D, D)
+    table = sinusoids(torch.arange(1000), width).to(F64)
+    torch.testing.assert_close(table[k:], table[:-k] @ turn.t(), atol=1e-6, rtol=0)
+
+
+def test_wavelengths_grow_from_a_turn_to_ten_thousand():
+    table = sinusoids(torch.arange(2), 512)
+    angles = torch.atan2(table[1, 0::2], table[1, 1::2]).tolist()
+    ratios = [near / far for near, far in pairwise(angles)]
+    assert angles[0] == pytest.approx(1)
+    assert ratios == pytest.approx([10_000 ** (2 / 512)] * 255, rel=1e-4)
+
+
+def test_the_table_grows_and_keeps_its_values():
+    positions = SinusoidalPositions(width=8)
+    expected = sinusoids(torch.arange(500), 8)
+    near = positions(3, 9).clone()
+    assert torch.equal(positions(60, 131), expected[60:131])
+    assert torch.equal(positions(3, 9), near)
+    assert torch.equal(near, expected[3:9])
+    assert torch.equal(positions(499, 500), expected[499:])
+    assert positions(7, 7).shape == (0, 8)
+
+
+def test_a_grown_table_is_of_the_model_s_type_and_no_part_of_its_state():
+    positions = SinusoidalPositions(width=8).to(F64)
+    assert positions(0, 300).dtype == F64
+    assert not positions.state_dict()
+    assert not list(positions.parameters())
+    torch.testing.assert_close(positions(250, 300), sinusoids(torch.arange(250, 300), 8).to(F64))
+
+
+@pytest.mark.parametrize("width", [1, 7])
+def test_an_odd_width_is_refused(width):
+    with pytest.raises(ValueError, match=f"the width must be even, not {width}"):
+        SinusoidalPositions(width=width)
+
+
+def test_learned_positions_are_rows_of_a_parameter():
+    positions = LearnedPositions(count=6, width=4)
+    assert torch.equal(positions(2, 6), positions.table[2:6])
+    positions(2, 4).sum().backward()
+    assert positions.table.grad.any(1).tolist() == [False, False, True, True, False, False]
+
+
+def test_learned_positions_begin_as_large_as_embeddings_before_their_scaling():
+    assert LearnedPositions(count=2000, width=64).table.std().item() == pytest.approx(1 / 8, rel=0.02)
+
+
+def test_there_are_only_so_many_learned_positions():
+    positions = LearnedPositions(count=6, width=4)
+    with pytest.raises(ValueError, match="position 6 has no learned vector; there are 6"):
+        positions(6, 7)
+
+
+def test_no_positions_add_nothing():
+    x = torch.randn(2, 5, 4)
+    assert torch.equal(x + NoPositions()(3, 8), x)
