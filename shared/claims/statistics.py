@@ -220,11 +220,15 @@ def bin_labels(covariate: Array, bins: int | Sequence[tuple[float, float]]) -> L
 def power_law(x: Array, y: Array, rng: np.random.Generator, resamples: int = RESAMPLES) -> Estimate:
     """Exponent b of y = a·x^b: least-squares slope in log-log, with Student-t draws of its standard error.
 
+    Where y is the same everywhere the exponent is 0 without error.
+
     Args:
         x, y: (N,) positive measurements, repeats of one x included.
         rng: source of the draws.
         resamples: R.
     """
+    if np.ptp(y) == 0.0:
+        return Estimate(0.0, np.zeros(resamples))
     fit = stats.linregress(np.log(x), np.log(y))
     draws = fit.slope + fit.stderr * rng.standard_t(max(1, len(x) - 2), size=resamples)
     return Estimate(float(fit.slope), np.asarray(draws))

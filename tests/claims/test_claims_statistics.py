@@ -216,6 +216,7 @@ def test_power_law_on_quadratic_and_linear_measurements():
     assert low > 1.8
     assert high < 2.2
     assert power_law(x, 5e-3 * x, generator("line")).interval() == pytest.approx((1.0, 1.0))
+    assert power_law(x, np.full_like(x, 2.0), generator("constant")).interval() == (0.0, 0.0)
 
 
 def test_one_call_resamples_every_variant_and_seed():

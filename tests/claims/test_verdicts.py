@@ -8,7 +8,7 @@ from tempfile import mkdtemp
 
 import pytest
 from scipy.stats import spearmanr
-from synthetic_runs import Variant, build, skip, write_metrics
+from synthetic_runs import Variant, build, skip, study, write_metrics
 
 from shared.claims.results import load_results
 from shared.claims.schema import Claim
@@ -197,6 +197,15 @@ def test_a_single_seed_says_that_only_examples_vary(tmp_path):
     assert (outcome.variance, outcome.seeds, outcome.verdict) == ("examples", 1, "reproduced")
     (scalar,) = verdict(pair("greater", "high", "low", metric="chrf"), runs=runs).outcomes
     assert (scalar.variance, scalar.verdict, scalar.interval) == ("none", "inconclusive", None)
+
+
+def test_a_count_needs_no_second_run(tmp_path):
+    for name, operations in (("base", 1.00e12), ("rival", 0.98e12)):
+        study(tmp_path, name, "generated", {"training_operations": operations})
+    runs = load_results(tmp_path)
+    for bound, expected in ((0.95, "reproduced"), (0.99, "contradicted")):
+        ratio = {"kind": "ratio_at_least", "variants": ["rival", "base"], "metric": "training_operations"}
+        assert verdict(ratio | {"bound": bound}, runs=runs).verdict == expected
 
 
 def test_values_of_the_record_are_compared_exactly_and_by_exponent(tmp_path):
