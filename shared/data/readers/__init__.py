@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shared.data.readers import bible, bible_alignments, html_help, parallel, treebank
+from shared.data.readers import bible, bible_alignments, html_help, labelled, parallel, rated, treebank
 from shared.data.splits import Corpus
 from shared.errors import ReplicationError
 
@@ -14,7 +14,9 @@ READERS: dict[str, Callable[[Path, Sequence[str], Mapping[str, Any]], Corpus]] =
     "bible": bible.read,
     "bible_alignments": bible_alignments.read,
     "html_help": html_help.read,
+    "labelled": labelled.read,
     "parallel": parallel.read,
+    "rated": rated.read,
     "treebank": treebank.read,
 }
 """Reader name to a function of the raw folder, the languages in order, and the card's options."""

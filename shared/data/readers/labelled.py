@@ -1,0 +1,119 @@
+"""Texts with a class each, from the files in which corpora for classification come, in their official splits."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from shared.config import Strict, build
+from shared.data.splits import Corpus, Segment, hashed_split, normalise, read_lines
+from shared.errors import ReplicationError
+
+LABEL = "label"
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_NUMBER = re.compile(r"(\d+)")
+
+
+class LabelledOptions(Strict):
+    """Options of the reader ``labelled``.
+
+    Attributes:
+        parts: split to the names of its raw file or folder; of several the first one that is there, since two
+            sources may have the same data in different files.
+        fields: language to the field of a record that holds it, where the two are not called the same.
+        labels: label in the raw data to the class that is written, null to leave the text out; default: all as
+            they are.
+        valid_percent: of the texts of train, for a corpus without the split valid; chosen by the hash of the text,
+            so that copies stay together.
+    """
+
+    parts: dict[str, tuple[str, ...]] = Field(min_length=1)
+    fields: dict[str, str] = Field(default_factory=dict)
+    labels: dict[str, str | None] | None = None
+    valid_percent: int = Field(default=0, ge=0, le=50)
+
+
+def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
+    """Read one segment per text; the language ``label`` is its class. HTML line breaks become spaces.
+
+    Raises:
+        ReplicationError: wrong options, or no language ``label``; while reading: a file that is not what its name
+            says, lacks a field, or has a label that the options do not know.
+    """
+    chosen = build(LabelledOptions, options, where="options of the reader 'labelled'")
+    if LABEL not in languages or len(languages) < 2:
+        raise ReplicationError("the reader 'labelled' needs the language 'label' and one of text.")
+    corpus = {split: _segments(raw, split, languages, chosen) for split in chosen.parts}
+    if chosen.valid_percent:
+        if "train" not in corpus or "valid" in corpus:
+            raise ReplicationError("'valid_percent' needs parts of 'train' and none of 'valid'.")
+        corpus["train"] = _side(raw, "train", languages, chosen)
+        corpus["valid"] = _side(raw, "valid", languages, chosen)
+    return corpus
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the records of a raw file or folder, told apart by suffix.
+
+    * folder: ``<label>/<number>….txt``, one text a file; fields ``label`` and ``text``
+    * ``.jsonl``, ``.jsonl.xz``: one object a line
+    * ``.tab`` (of Orange): field names, two lines of types, then one record a line
+    * else: ``label text`` a line
+
+    Raises:
+        ValueError: it is not that; UnicodeDecodeError and JSONDecodeError are such.
+    """
+    if path.is_dir():
+        for file in sorted(path.glob("*/*.txt"), key=_numbered):
+            yield {LABEL: file.parent.name, "text": file.read_text(encoding="utf-8")}
+    elif ".jsonl" in path.suffixes:
+        with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+    elif path.suffix == ".tab":
+        header, *rows = (line.split("\t") for line in read_lines(path))
+        yield from (dict(zip(header, row, strict=True)) for row in rows[2:] if row != [""])
+    else:
+        for line in read_lines(path):
+            label, _, text = line.partition(" ")
+            yield {LABEL: label, "text": text}
+
+
+def _numbered(file: Path) -> tuple[str, list[str | int]]:
+    """Sort 2_7.txt before 10_1.txt."""
+    return file.parent.name, [int(part) if part.isdigit() else part for part in _NUMBER.split(file.name)]
+
+
+def _segments(raw: Path, split: str, languages: Sequence[str], options: LabelledOptions) -> Iterator[Segment]:
+    names = options.parts[split]
+    path = next((raw / name for name in names if (raw / name).exists()), None)
+    if path is None:
+        raise ReplicationError(f"the raw file {' or '.join(names)} of '{split}' is not there.")
+    try:
+        for record in records(path):
+            label = str(record[options.fields.get(LABEL, LABEL)])
+            if options.labels is not None and label not in options.labels:
+                raise ReplicationError(f"{path.name} has the label '{label}', which the card does not list.")
+            written = label if options.labels is None else options.labels[label]
+            if written is not None:
+                texts = {name: record[options.fields.get(name, name)] for name in languages if name != LABEL}
+                parts = {name: _BREAK.sub(" ", text) for name, text in texts.items()} | {LABEL: written}
+                yield Segment(tuple(parts[name] for name in languages))
+    except KeyError as error:
+        raise ReplicationError(f"a record of {path.name} has no field {error}.") from None
+    except (ValueError, TypeError, lzma.LZMAError) as error:
+        raise ReplicationError(f"{path.name} cannot be read ({error}); fetch it anew.") from None
+
+
+def _side(raw: Path, side: str, languages: Sequence[str], options: LabelledOptions) -> Iterator[Segment]:
+    """The part of train that stays train, or that becomes valid."""
+    for segment in _segments(raw, "train", languages, options):
+        texts = (text for name, text in zip(languages, segment.texts, strict=True) if name != LABEL)
+        key = normalise(" ".join(texts))
+        if hashed_split(key, valid_percent=options.valid_percent, test_percent=0) == side:
+            yield segment

@@ -1,0 +1,249 @@
+"""Corpora for classification: hand-made files of every format, and the shipped cards on small archives."""
+
+import collections
+import io
+import json
+import lzma
+import os
+
+import pytest
+import yaml
+from rich.console import Console
+from test_archives import make_tar, make_zip
+from test_readers import check_real
+
+from shared.data.cards import load_card
+from shared.data.fetch import MANIFEST, fetch
+from shared.data.readers import labelled, read
+from shared.data.sources import sha256_of
+from shared.data.splits import hashed_split, normalise, read_lines
+from shared.errors import ReplicationError
+
+QUIET = Console(file=io.StringIO())
+LANGUAGES = ["text", "label"]
+
+
+def rows(raw, part, languages=LANGUAGES, **options):
+    corpus = read("labelled", raw, languages, {"parts": {"train": [part]}} | options)
+    return [segment.texts for segment in corpus["train"]]
+
+
+def pairs(folder, split):
+    return list(zip(read_lines(folder / f"{split}.text"), read_lines(folder / f"{split}.label"), strict=True))
+
+
+def test_a_line_is_a_label_and_a_text(tmp_path):
+    (tmp_path / "a").write_text("4 a fine film\n0 2 hours too long\n")
+    names = {"0": "bad", "4": "good"}
+    assert rows(tmp_path, "a", labels=names) == [("a fine film", "good"), ("2 hours too long", "bad")]
+    assert rows(tmp_path, "a", ["label", "text"])[1] == ("0", "2 hours too long")
+
+
+def test_a_table_has_a_head_of_three_lines(tmp_path):
+    (tmp_path / "a.tab").write_text("Kind\tText\nd\tstring\nclass\t\n\nx\tone\ny\t\n")
+    fields = {"text": "Text", "label": "Kind"}
+    assert rows(tmp_path, "a.tab", fields=fields) == [("one", "x"), ("", "y")]
+    (tmp_path / "a.tab").write_text("Kind\tText\nd\tstring\nclass\t\nx\n")
+    with pytest.raises(ReplicationError, match=r"a\.tab cannot be read"):
+        rows(tmp_path, "a.tab", fields=fields)
+
+
+def test_json_lines_may_be_packed_and_labels_left_out(tmp_path):
+    lines = [{"s": "a<br /><BR>b", "label": 1}, {"s": "c", "label": "-"}, {"s": "d", "label": 0}]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "a.jsonl").write_text(text)
+    (tmp_path / "a.jsonl.xz").write_bytes(lzma.compress(text.encode()))
+    options = {"fields": {"text": "s"}, "labels": {"0": "no", "1": "yes", "-": None}}
+    expected = [("a  b", "yes"), ("d", "no")]
+    assert rows(tmp_path, "a.jsonl", **options) == rows(tmp_path, "a.jsonl.xz", **options) == expected
+
+
+def test_a_folder_holds_a_file_per_text_in_the_order_of_their_numbers(tmp_path):
+    for name in ("pos/2_9.txt", "pos/10_7.txt", "neg/0_1.txt"):
+        (tmp_path / "train" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "train" / name).write_text(name)
+    assert [text for text, _ in rows(tmp_path, "train")] == ["neg/0_1.txt", "pos/2_9.txt", "pos/10_7.txt"]
+    assert [label for _, label in rows(tmp_path, "train")] == ["neg", "pos", "pos"]
+
+
+def test_valid_is_taken_from_train_and_copies_stay_together(tmp_path):
+    lines = [f"{i % 3} text {i % 500}" for i in range(1000)]
+    (tmp_path / "a").write_text("".join(line + "\n" for line in lines))
+    corpus = read("labelled", tmp_path, LANGUAGES, {"parts": {"train": ["a"]}, "valid_percent": 20})
+    found = {split: [s.texts[0] for s in segments] for split, segments in corpus.items()}
+    assert len(found["train"]) + len(found["valid"]) == 1000
+    assert 0.15 < len(found["valid"]) / 1000 < 0.25
+    assert not set(found["train"]) & set(found["valid"])
+    for text in found["valid"]:
+        assert hashed_split(normalise(text), valid_percent=20, test_percent=0) == "valid"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "message"),
+    [
+        ("a", b"5 x\n", {"labels": {"0": "bad"}}, "a has the label '5', which the card does not list"),
+        ("a", b"0 \xff\n", {}, "a cannot be read .*0xff"),
+        ("a.jsonl", b"{\n", {}, r"a\.jsonl cannot be read"),
+        ("a.jsonl", b"[]\n", {}, r"a\.jsonl cannot be read"),
+        ("a.jsonl", b'{"label": 1, "text": 2}\n', {}, r"a\.jsonl cannot be read"),
+        ("a.jsonl", b'{"label": 1}\n', {}, "has no field 'text'"),
+        ("a.jsonl.xz", b"no xz", {}, r"a\.jsonl\.xz cannot be read"),
+        ("a.tab", b"", {}, r"a\.tab cannot be read"),
+        ("b", b"", {}, "the raw file a or a2 of 'train' is not there"),
+        ("a", b"", {"valid_percent": 99}, "valid_percent"),
+        ("a", b"", {"parts": {"test": ["a"]}, "valid_percent": 9}, "'valid_percent' needs parts of 'train'"),
+        ("a", b"", {"label": {}}, "did you mean 'labels'"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path, name, content, options, message):
+    (tmp_path / name).write_bytes(content)
+    options = {"parts": {"train": [name] if name != "b" else ["a", "a2"]}} | options
+    with pytest.raises(ReplicationError, match=message):
+        list(read("labelled", tmp_path, LANGUAGES, options)["train"])
+
+
+def test_a_label_and_a_text_are_needed(tmp_path):
+    with pytest.raises(ReplicationError, match="needs the language 'label' and one of text"):
+        labelled.read(tmp_path, ["text"], {"parts": {"train": ["a"]}})
+
+
+def shipped(pytestconfig, tmp_path, dataset):
+    """The card as it is shipped, without what only fits the real files, and the folder for it."""
+    card = yaml.safe_load((pytestconfig.rootpath / f"data/{dataset}.yaml").read_text(encoding="utf-8"))
+    card.pop("files", None)
+    card["needs_bytes"] = 1_000_000
+    (tmp_path / "data").mkdir(exist_ok=True)
+    return card, tmp_path / "data"
+
+
+def fetched(card, root, mirror=None):
+    (root / f"{card['id']}.yaml").write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
+    return fetch(card["id"], root=root, mirror=mirror, console=QUIET)
+
+
+def reviews(split):
+    """Sixty reviews: (label, number, stars, text); one of train is also in test, written otherwise."""
+    made = [
+        (label, i, 2 + 7 * label, f"{split}<br />film {i} {label}") for label in (0, 1) for i in range(30)
+    ]
+    return [*made, (1, 30, 9, "Test film, 3 0!")] if split == "train" else made
+
+
+def test_imdb_comes_out_the_same_from_the_mirror_and_from_the_official_archive(
+    pytestconfig, tmp_path, web, monkeypatch
+):
+    monkeypatch.delenv("REPLICATIONS_MIRROR", raising=False)
+    card, root = shipped(pytestconfig, tmp_path, "imdb")
+    contents, folder = {"aclImdb/train/unsup/0_0.txt": b"no label"}, tmp_path / "mirror/imdb"
+    folder.mkdir(parents=True)
+    for split in ("train", "test"):
+        lines = ""
+        for label, number, stars, text in reviews(split):
+            contents[f"aclImdb/{split}/{'pos' if label else 'neg'}/{number}_{stars}.txt"] = text.encode()
+            lines += json.dumps({"id": number, "rating": stars, "label": label, "text": text}) + "\n"
+        (folder / f"{split}.jsonl.xz").write_bytes(lzma.compress(lines.encode()))
+        card["raw"][f"{split}.jsonl.xz"] = {"sha256": sha256_of(folder / f"{split}.jsonl.xz")}
+    (download,) = card["sources"][1]["downloads"]
+    name = download["url"].rpartition("/")[2]
+    web.files[name] = make_tar(tmp_path / name, contents, "w:gz").read_bytes()
+    download["url"] = web.url(name)
+    del download["sha256"], download["bytes"]
+    official = fetched(card, root)
+    assert official.source.startswith("web ")
+    assert set(official.raw) == set(card["sources"][1]["raw"])
+    assert pairs(root / "imdb", "test")[29:31] == [
+        ("test film 29 0", "negative"),
+        ("test film 0 1", "positive"),
+    ]
+    (root / "imdb" / MANIFEST).unlink()
+    with pytest.raises(ReplicationError, match=r"test\.text came out with the sha256"):
+        fetched(card | {"files": {"test.text": "0" * 64}}, root, tmp_path / "mirror")
+    assert fetched(card | {"files": {"test.text": "0" * 64}}, root).files == official.files  # other raw files
+    (root / "imdb" / MANIFEST).unlink()
+    mirrored = fetched(card, root, tmp_path / "mirror")
+    assert mirrored.source == "mirror imdb"
+    assert set(mirrored.raw) == {"train.jsonl.xz", "test.jsonl.xz"}
+    assert mirrored.files == official.files
+    kept = mirrored.files["train.text"].lines + mirrored.files["valid.text"].lines
+    assert kept == 60
+    assert sum(mirrored.dropped.values()) == 1
+
+
+def test_snli_is_read_from_an_archive_of_the_official_layout(pytestconfig, tmp_path, web):
+    card, root = shipped(pytestconfig, tmp_path, "snli")
+    contents = {"__MACOSX/._snli_1.0": b"", "snli_1.0/snli_1.0_train.txt": b"not this one"}
+    for split in ("train", "dev", "test"):
+        lines = [
+            {
+                "gold_label": label,
+                "sentence1": f"{split} photo {i}",
+                "sentence2": "A man sleeps.",
+                "captionID": "x",
+            }
+            for i, label in enumerate(("entailment", "-", "neutral", "contradiction"))
+        ]
+        lines.append({"gold_label": "neutral", "sentence1": "Test photo 0.", "sentence2": "A dog."})
+        contents[f"snli_1.0/snli_1.0_{split}.jsonl"] = "".join(json.dumps(x) + "\n" for x in lines).encode()
+    (download,) = card["sources"][0]["downloads"]
+    web.files["snli_1.0.zip"] = make_zip(tmp_path / "snli_1.0.zip", contents).read_bytes()
+    assert download["url"].endswith("/snli_1.0.zip")
+    download["url"] = web.url("snli_1.0.zip")
+    del download["sha256"], download["bytes"]
+    manifest = fetched(card, root)
+    assert manifest.dropped == {"train": 1, "valid": 1, "test": 0}
+    assert list(read_lines(root / "snli/valid.premise")) == ["dev photo 0", "dev photo 2", "dev photo 3"]
+    assert list(read_lines(root / "snli/train.hypothesis")) == ["A man sleeps."] * 3
+    expected = ["entailment", "neutral", "contradiction", "neutral"]
+    assert list(read_lines(root / "snli/test.label")) == expected
+
+
+CLASSES = {
+    "vader_sentiment": {"very_negative", "negative", "neutral", "positive", "very_positive"},
+    "sst": {"very_negative", "negative", "neutral", "positive", "very_positive"},
+    "imdb": {"negative", "positive"},
+    "newsgroups20": 20,
+}
+
+
+def fetch_real(pytestconfig, tmp_path, dataset):
+    """Fetch by the shipped card, prove its promises, and return the labels of each split."""
+    card = (pytestconfig.rootpath / f"data/{dataset}.yaml").read_text(encoding="utf-8")
+    (tmp_path / f"{dataset}.yaml").write_text(card, encoding="utf-8")
+    fetch(dataset, root=tmp_path, console=QUIET)
+    manifest, files = check_real(dataset, tmp_path), load_card(dataset, tmp_path).files
+    assert {name: record.sha256 for name, record in manifest.files.items()} == files
+    labels = {
+        split: collections.Counter(read_lines(tmp_path / dataset / f"{split}.label"))
+        for split in manifest.dropped
+    }
+    wanted = CLASSES[dataset]
+    for counted in labels.values():
+        assert (len(counted) if isinstance(wanted, int) else set(counted)) == wanted
+    return labels
+
+
+@pytest.mark.registry
+def test_the_rated_sentences_are_balanced_and_kept_apart_by_document(pytestconfig, tmp_path):
+    labels = fetch_real(pytestconfig, tmp_path, "vader_sentiment")
+    for counted in labels.values():
+        shares = [count / counted.total() for count in counted.values()]
+        assert 0.17 < min(shares) < max(shares) < 0.25
+    keys = [key for split in labels for key in read_lines(tmp_path / f"vader_sentiment/{split}.key")]
+    assert {key.partition("/")[0] for key in keys} == {"movie", "amazon", "news", "tweets"}
+    assert labels["test"].total() > 4_500
+
+
+@pytest.mark.registry
+def test_the_newsgroups_have_their_official_test(pytestconfig, tmp_path):
+    labels = fetch_real(pytestconfig, tmp_path, "newsgroups20")
+    assert {split: counted.total() for split, counted in labels.items()} == {
+        "train": 10_163,
+        "valid": 1_123,
+        "test": 7_528,
+    }
+
+
+@pytest.mark.skipif(not os.environ.get("REPLICATIONS_MIRROR"), reason="REPLICATIONS_MIRROR is not set")
+@pytest.mark.parametrize(("dataset", "test"), [("imdb", 25_000), ("sst", 2_210)])
+def test_the_mirror_gives_what_the_cards_say(pytestconfig, tmp_path, dataset, test):
+    assert fetch_real(pytestconfig, tmp_path, dataset)["test"].total() == test
