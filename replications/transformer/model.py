@@ -83,13 +83,13 @@ class DecoderLayer(nn.Module):
             y: (B, T, D).
             past: the layer's own keys and values of what is to be seen, y's among them.
             memory: keys and values of the encoder's output.
-            past_mask: which of the past a position sees, broadcastable to (B, H, T, T).
+            past_mask: which of the past's C positions one of y sees, broadcastable to (B, H, T, C).
             causal: instead of ``past_mask``: position t sees those up to t.
             memory_mask: (B, 1, 1, S), true at source symbols.
             weights: whether they are wanted.
 
         Returns:
-            (B, T, D), and the weights of self-attention (B, H, T, T) and of attention to the source (B, H, T, S).
+            (B, T, D), and the weights of self-attention (B, H, T, C) and of attention to the source (B, H, T, S).
         """
         z, a = self.self_attention(y, past, mask=past_mask, causal=causal, weights=weights)
         y = self.self_attention_norm(y + self.dropout(z))
@@ -232,7 +232,8 @@ class Transformer(nn.Module):
         """Encode (B, S) source symbols under their mask (B, S)."""
         mask = mask[:, None, None]  # (B, 1, 1, S)
         x, _ = self.encode(source, mask)
-        return DecoderState(self.memory(x), mask, KeyValueCache(**self.cached, batch=len(source), like=x), 0)
+        memory = self.memory(x)
+        return DecoderState(memory, mask, KeyValueCache(**self.cached, batch=len(source), like=memory[0][0]), 0)
 
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
         """One symbol further: previous symbols (B, k) to log p (B, k, V), weights (B, k, S) and the next state."""

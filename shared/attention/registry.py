@@ -137,7 +137,7 @@ def _multi_head(*, causal: bool) -> Attention:
         assert isinstance(module, MultiHeadAttention)
         seen = mask[:, None, None]  # (B, 1, 1, S)
         if causal:
-            seen = seen & causal_mask(annotations.size(1))
+            seen = seen & causal_mask(queries.size(1), annotations.size(1))
         k, _ = module.project(annotations)
         # The kernel gives no weights, but where the values are the unit vectors the contexts are the weights.
         unit = torch.eye(k.size(2), dtype=k.dtype).expand(*k.shape[:2], -1, -1)  # (B, H, S, S)

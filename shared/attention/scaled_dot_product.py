@@ -14,9 +14,9 @@ from torch.nn import functional
 from shared.attention.softmax import masked_softmax
 
 
-def causal_mask(size: int, *, device: torch.device | None = None) -> Tensor:
-    """(Q, Q) bool, true where position i may see position j: j ≤ i."""
-    return torch.ones(size, size, dtype=torch.bool, device=device).tril()
+def causal_mask(queries: int, keys: int, *, device: torch.device | None = None) -> Tensor:
+    """(Q, S) bool, true where position i may see position j: j ≤ i."""
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril()
 
 
 def attend(
@@ -44,7 +44,7 @@ def attend_with_weights(
 ) -> tuple[Tensor, Tensor]:
     """The same as :func:`attend`, and its weights (B, H, Q, S) too."""
     if causal:
-        mask = causal_mask(q.size(-2), device=q.device)
+        mask = causal_mask(q.size(-2), k.size(-2), device=q.device)
     scores = q @ k.mT * (1 / math.sqrt(q.size(-1)) if scale is None else scale)  # (B, H, Q, S)
     weights = torch.softmax(scores, dim=-1) if mask is None else masked_softmax(scores, mask)
     return weights @ v, weights

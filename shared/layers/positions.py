@@ -10,6 +10,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from shared.errors import ReplicationError
+
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same (Vaswani et al. 2017, section 3.5).
@@ -66,10 +68,13 @@ class LearnedPositions(nn.Module):
         """Encodings (stop - start, D) of the positions from ``start`` to before ``stop``.
 
         Raises:
-            ValueError: there are not so many.
+            ReplicationError: there are not so many.
         """
         if stop > len(self.table):
-            raise ValueError(f"position {stop - 1} has no learned vector; there are {len(self.table)}")
+            raise ReplicationError(
+                f"there are {len(self.table)} learned positions, and a sequence has {stop} symbols; raise their count "
+                "above the longest source, and above what decoding may add to it."
+            )
         return self.table[start:stop]
 
 

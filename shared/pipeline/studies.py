@@ -51,7 +51,7 @@ class Study(ABC):
         Raises:
             ReplicationError: always.
         """
-        raise ReplicationError("a study trains no model, so there is nothing to rehearse.")
+        raise ReplicationError("a study trains no model, so there is nothing to rehearse; run its stages at once.")
 
     def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
         """Nothing: a study scores no text."""

@@ -86,7 +86,9 @@ class Translation(Generic[ModelConfigT]):
             begin = time.perf_counter()
             optimizer.zero_grad()
             logits, _ = model(full.source, full.source_mask, full.target)
-            smoothed_loss(logits, full.labels, config.training.label_smoothing).backward()
+            smoothed_loss(
+                logits, full.labels, config.training.label_smoothing, config.training.smoothing_over
+            ).backward()
             module.configure_gradient_clipping(optimizer)
             optimizer.step()
             seconds = time.perf_counter() - begin

@@ -59,7 +59,7 @@ class TrainingConfig(Strict):
     patience: int | None = Field(
         default=None, ge=1, description="validations without improvement before stopping"
     )
-    accumulate: int = Field(default=1, ge=1, description="batches whose gradients make one update")
+    accumulate: int = Field(default=1, ge=1, description="batches whose gradients, of equal weight, make one update")
     average: AverageConfig | None = None
 
     @model_validator(mode="after")

@@ -53,7 +53,7 @@ class CurveWriter(Callback):
     HEADER = ("step", "split", "metric", "value")
 
     def __init__(self, path: Path, start: int, every: int = 20) -> None:
-        self._path, self._start, self._every = path, start, every
+        self._path, self._start, self._every, self._written = path, start, every, start
 
     def on_train_start(self, trainer: Any, module: Any) -> None:
         kept: list[list[str]] = []
@@ -68,7 +68,9 @@ class CurveWriter(Callback):
         partial.replace(self._path)
 
     def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
-        if trainer.global_step % self._every == 0:
+        update = trainer.global_step
+        if update % self._every == 0 and update != self._written:  # batches may accumulate
+            self._written = update
             rate = trainer.optimizers[0].param_groups[0]["lr"]
             self._append(trainer, "train", loss=trainer.callback_metrics["train_loss"], learning_rate=rate)
 

@@ -20,7 +20,7 @@ LOCAL = {
     "local-p": lambda window: LocalPredictive(window=window, size=N),
 }
 CONTENT = ("dot", "general", "concat")
-SCORED = [name for name in ATTENTIONS if name != "additive"]
+SCORED = [name for name, entry in ATTENTIONS.items() if isinstance(entry.build(N, N), ScoredAlignment)]
 
 
 class ConstantScore(DotScore):

@@ -52,12 +52,13 @@ def test_both_forms_agree_under_every_mask(mask, scale, dtype, tolerance):
 
 
 @tolerances
-def test_both_forms_agree_where_each_sees_itself_and_what_came_before(dtype, tolerance):
-    inputs = tensors(dtype, queries=S)
+@pytest.mark.parametrize("queries", [S, S - 2])
+def test_both_forms_agree_where_each_sees_itself_and_what_came_before(dtype, tolerance, queries):
+    inputs = tensors(dtype, queries=queries)
     assert_one_function(inputs, tolerance, causal=True)
     for function in (attend, attend_with_weights):
         torch.testing.assert_close(
-            function(*inputs, causal=True)[0], function(*inputs, mask=causal_mask(S))[0],
+            function(*inputs, causal=True)[0], function(*inputs, mask=causal_mask(queries, S))[0],
             atol=tolerance, rtol=tolerance,
         )  # fmt: skip
 
@@ -104,5 +105,5 @@ def test_weights_are_a_distribution_over_what_may_be_seen():
 
 
 def test_the_causal_mask_is_a_lower_triangle():
-    assert causal_mask(3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
-    assert causal_mask(2, device=torch.device("meta")).is_meta
+    assert causal_mask(3, 3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+    assert causal_mask(2, 2, device=torch.device("meta")).is_meta

@@ -198,6 +198,7 @@ def one_symbol(size: str, beam: int, turns: int) -> dict[str, dict[str, float]]:
     model = ours(size).eval()
     source, mask = sources()
     times: dict[int, list[float]] = {length: [] for length in PREFIXES}
+    slots = dict.fromkeys(PREFIXES, 0)
     for _ in range(turns):
         state = model.reorder(model.start(source, mask), None, torch.zeros(SOURCES, beam, dtype=torch.long))
         for length in range(max(PREFIXES) + 5):
@@ -207,12 +208,13 @@ def one_symbol(size: str, beam: int, turns: int) -> dict[str, dict[str, float]]:
             state = model.reorder(state, None, parents)
             for near in (near for near in PREFIXES if abs(near - length) < 5):
                 times[near].append(time.perf_counter() - begin)
+                slots[near] = state.cache.used
     milliseconds = {length: 1000 * statistics.median(values) for length, values in times.items()}
     weights = sum(p.numel() for p in model.decoder.parameters()) + model.embedding.weight.numel()
-    layer = SIZES[size]["layers"] * SIZES[size]["heads"] * HEAD * 2 * SOURCES  # key and value of one position
+    layer = SIZES[size]["layers"] * SIZES[size]["heads"] * HEAD * 2 * SOURCES  # key and value of one slot
     figures = {}
     for length, value in milliseconds.items():
-        read = 4 * (weights + layer * (beam * length + mask.size(1)))
+        read = 4 * (weights + layer * (slots[length] + mask.size(1)))
         figures[str(length)] = {
             "milliseconds": round(value, 2),
             "times_the_first": round(value / milliseconds[PREFIXES[0]], 2),

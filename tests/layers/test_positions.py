@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 
+from shared.errors import ReplicationError
 from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions, sinusoids
 
 F64 = torch.float64
@@ -88,7 +89,7 @@ def test_learned_positions_begin_as_large_as_embeddings_before_their_scaling():
 
 def test_there_are_only_so_many_learned_positions():
     positions = LearnedPositions(count=6, width=4)
-    with pytest.raises(ValueError, match="position 6 has no learned vector; there are 6"):
+    with pytest.raises(ReplicationError, match="there are 6 learned positions, and a sequence has 7 symbols"):
         positions(6, 7)
 
 

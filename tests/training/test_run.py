@@ -163,14 +163,14 @@ def test_the_last_checkpoint_is_of_the_last_update_even_if_no_validation_is_due(
     assert train(tmp_path / "run", updates=8).record == record
 
 
-@pytest.mark.parametrize("point", ["train:15", "trained:20", "train:25"])
+@pytest.mark.parametrize("point", ["train:15", "trained:20", "train:43"])
 def test_accumulated_batches_make_one_update_and_survive_a_kill(
     train: Server, tmp_path: Path, point: str
 ) -> None:
-    undisturbed = train(tmp_path / "whole", updates=12, accumulate=2)
-    assert list(valid_losses(tmp_path / "whole")) == [6, 12]
-    assert train(tmp_path / "run", updates=12, accumulate=2, kill=point).status in (0, -signal.SIGKILL)
-    assert train(tmp_path / "run", updates=12, accumulate=2).record == undisturbed.record
+    undisturbed = train(tmp_path / "whole", updates=24, accumulate=2)
+    assert list(valid_losses(tmp_path / "whole")) == [6, 12, 18, 24]
+    assert train(tmp_path / "run", updates=24, accumulate=2, kill=point).status in (0, -signal.SIGKILL)
+    assert train(tmp_path / "run", updates=24, accumulate=2).record == undisturbed.record
     assert_same_run(tmp_path / "whole", tmp_path / "run")
 
 
