@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from small_transformer import F64, POSITIONS, VOCABULARY, D, H, N, sentences, small
 from torch import nn
 from torch.nn import functional
 
@@ -15,39 +16,10 @@ from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.decoding.naive import naive_beam_search
 from shared.errors import ReplicationError
-from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
+from shared.layers.positions import SinusoidalPositions
 
-F64 = torch.float64
-VOCABULARY, D, N, H, K, V, D_FF = 19, 8, 2, 2, 3, 5, 12
-POSITIONS = {
-    "sinusoidal": lambda: SinusoidalPositions(width=D),
-    "learned": lambda: LearnedPositions(count=150, width=D),
-    "none": NoPositions,
-}
 EXACT = {"atol": 1e-12, "rtol": 0}
 all_positions = pytest.mark.parametrize("positions", POSITIONS)
-
-
-def small(positions="sinusoidal", **changes):
-    """Far from its initial values: heads that look sharply, norms of either sign."""
-    sizes = {
-        "vocabulary": VOCABULARY, "width": D, "layers": N, "heads": H, "key_size": K, "value_size": V,
-        "hidden_size": D_FF, "dropout": 0.0, "positions": POSITIONS[positions](),
-    }  # fmt: skip
-    model = Transformer(**sizes | changes)
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.6)
-    return model.to(F64).eval()
-
-
-def sentences(lengths=(7, 4, 2), steps=6):
-    """Sources of these lengths, their end symbols included, the mask, and targets that begin with BOS."""
-    ends = torch.tensor(lengths).unsqueeze(1)
-    mask = torch.arange(max(lengths)) < ends
-    source = torch.randint(4, VOCABULARY, mask.shape).scatter(1, ends - 1, EOS).masked_fill(~mask, PAD)
-    target = torch.randint(4, VOCABULARY, (len(lengths), steps))
-    target[:, 0] = BOS
-    return source, mask, target
 
 
 def watched(model, kind):

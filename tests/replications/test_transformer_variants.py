@@ -143,6 +143,23 @@ def test_rows_of_table_3_change_what_they_are_named_for_and_nothing_else(scale: 
         assert variant == "big" or run.training.updates == base.training.updates
 
 
+@pytest.mark.parametrize(
+    ("variant", "updates", "averaged", "beam", "alpha", "extra"),
+    [
+        ("corpus-base", 100_000, (5, 1_500), 4, 0.6, 50), ("corpus-big", 300_000, (20, 600), 4, 0.6, 50),
+        ("french-big", 300_000, (20, 600), 4, 0.6, 50), ("base", 100_000, None, 4, 0.6, 50),
+        ("parsing-transformer", 100_000, None, 21, 0.3, 300),
+    ],
+)  # fmt: skip
+def test_paper_scale_trains_and_searches_as_the_paper_does(variant, updates, averaged, beam, alpha, extra) -> None:
+    run = ScaleFile("transformer", "paper_scale").run(variant)
+    training, decoding = run.training, run.decoding
+    assert (training.updates, (training.batch.tokens or 0) * training.accumulate) == (updates, 25_000)
+    assert (training.average and (training.average.last, training.average.every)) == averaged
+    assert (training.label_smoothing, training.smoothing_over, training.clip) == (0.1, "others", None)
+    assert (decoding.beam, decoding.alpha, decoding.maximum_ratio, decoding.maximum_extra) == (beam, alpha, 1, extra)
+
+
 @pytest.mark.parametrize("task", ["table3", "corpus", "iwslt", "parsing"])
 def test_paper_scale_s_learning_rate_is_the_paper_s_formula(task: str) -> None:
     settings = ScaleFile("transformer", "paper_scale")
