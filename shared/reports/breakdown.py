@@ -8,12 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shared.claims.measures import Measure
+from shared.claims.measures import Example, Measure
 from shared.claims.results import RunResults
 from shared.claims.sampling import per_example
 from shared.claims.statistics import generator, on_examples, over_seeds, resample
 
 RESAMPLES = 2_000
+SPLITS = ("test", "test_long")
+"""What a breakdown is of: the test split and the one that continues it with longer sentences. Other splits, with noise
+or of another year, would blur it."""
 Bin = tuple[int, int]
 
 
@@ -59,22 +62,27 @@ def having(runs: Sequence[RunResults], name: str) -> list[RunResults]:
     return [run for run in runs if any(name in rows[0] for rows in run.examples.values() if rows)]
 
 
+def broken_down(run: RunResults, seed: int) -> list[Example]:
+    """The examples of a seed that breakdowns are of (:data:`SPLITS`), in an order that all variants share."""
+    return [row for row in run.examples[seed] if row["split"] in SPLITS]
+
+
 def score_by_bin(run: RunResults, of: Measure, covariate: str, bins: Sequence[Bin]) -> list[BinScore]:
-    """Evaluate ``of`` on the examples of every bin that has any; all splits of the test set count.
+    """Evaluate ``of`` on the examples of every bin that has any.
 
     Raises:
         ReplicationError: the examples carry nothing to compute the measure from.
     """
     assert of.corpus is not None, "a breakdown needs a measure of examples"
     scores = []
-    reference = run.examples[run.seeds[0]]
+    examples = [broken_down(run, seed) for seed in run.seeds]
+    reference = examples[0]
     for low, high in bins:
         chosen = [index for index, row in enumerate(reference) if low <= row[covariate] <= high]
         if not chosen:
             continue
         statistics = [
-            on_examples(per_example(of, [run.examples[seed][i] for i in chosen], str(run.folder)), of.corpus)
-            for seed in run.seeds
+            on_examples(per_example(of, [rows[i] for i in chosen], str(run.folder)), of.corpus) for rows in examples
         ]
         rng = generator(run.variant, of.title, str(low))
         values, draws = resample(statistics, np.zeros(len(chosen), dtype=np.int64), rng, RESAMPLES)

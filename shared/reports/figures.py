@@ -20,7 +20,7 @@ from PIL import Image
 from shared.claims.measures import measure
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
-from shared.reports.breakdown import alignment_offsets, round_bins, score_by_bin
+from shared.reports.breakdown import alignment_offsets, broken_down, round_bins, score_by_bin
 
 WIDTH = 7.0  # inches: 700 pixels at the 100 pixels per inch at which 10 points read as text
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito 2008
@@ -66,7 +66,7 @@ def metric_by_covariate(
         trained_to: largest covariate in training; beyond it the ground is shaded.
     """
     of = measure(metric)
-    bins = round_bins([row[covariate] for row in runs[0].examples[runs[0].seeds[0]]])
+    bins = round_bins([row[covariate] for row in broken_down(runs[0], runs[0].seeds[0])])
     with drawing(path, height=3.7) as canvas:
         axes = canvas.subplots()
         for index, run in enumerate(runs):

@@ -60,7 +60,8 @@ def chosen_panels(results: Mapping[str, RunResults], chosen: Mapping[str, Sequen
 
     Args:
         results: all variants.
-        chosen: title to variants; those that were not run are left out.
+        chosen: title to variants; those that were not run are left out, and a panel that was to compare and of which
+            but one is left.
 
     Raises:
         ReplicationError: a chosen panel has too many variants, or those of several tasks.
@@ -72,7 +73,7 @@ def chosen_panels(results: Mapping[str, RunResults], chosen: Mapping[str, Sequen
             raise ReplicationError(
                 f"the panel '{title}' needs variants of one task, at most {LINES}; change it in replication.py."
             )
-        if runs:
+        if len(runs) > 1 or len(names) == len(runs) == 1:
             found.append(Panel("", f"Task {runs[0].task}, {title}", runs))
     return _named(found)
 

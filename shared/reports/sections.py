@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from shared.claims.measures import MEASURES, measure
 from shared.claims.results import RunResults
-from shared.reports.breakdown import alignment_offsets, having, round_bins, score_by_bin
+from shared.reports.breakdown import alignment_offsets, broken_down, having, round_bins, score_by_bin
 from shared.reports.document import (
     SPACE,
     Block,
@@ -108,7 +108,7 @@ def _by_length(runs: list[RunResults]) -> list[Block]:
     runs = having(runs, "bleu")
     if not runs:
         return []
-    bins = round_bins([row["source_length"] for row in runs[0].examples[runs[0].seeds[0]]])
+    bins = round_bins([row["source_length"] for row in broken_down(runs[0], runs[0].seeds[0])])
     scored = {run.variant: score_by_bin(run, MEASURES["bleu"], "source_length", bins) for run in runs}
     counts = next(iter(scored.values()))
     columns = [

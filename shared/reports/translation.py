@@ -106,4 +106,4 @@ def _of_heads(run: RunResults | None, folder: Path, caption: str) -> list[Figure
         return []
     paths = {kind: folder / f"heads_{run.variant}_{kind}.png" for kind in SAID}
     drawn = [kind for kind, path in paths.items() if draw_heads(run.heads(run.seeds[0]), kind, path)]
-    return [Figure(paths[kind], f"{caption} {SAID[kind]}") for kind in drawn]
+    return [Figure(paths[kind], f"{caption.rstrip('.')}. {SAID[kind]}") for kind in drawn]

@@ -1,5 +1,8 @@
 """Scores by bin and alignment offsets."""
 
+import gzip
+import json
+
 import numpy as np
 import pytest
 from synthetic_runs import SCORER, Variant, build
@@ -38,6 +41,21 @@ def test_scores_of_a_bin_are_sacrebleus(run):
 def test_an_empty_bin_is_left_out(run):
     scores = score_by_bin(run, MEASURES["bleu"], "source_length", [(1, 5), (90, 99)])
     assert [score.bin for score in scores] == [(1, 5)]
+
+
+def test_splits_of_other_sentences_are_left_out(tmp_path):
+    folder = build(tmp_path, {"a": Variant("generated", 0.9)}, examples=60) / "a"
+    bins, of = [(1, 5), (6, 20)], MEASURES["bleu"]
+    plain = score_by_bin(RunResults.load(folder), of, "source_length", bins)
+    for path in folder.glob("evaluation/seed*/examples.jsonl.gz"):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+        noisy = [row | {"id": f"noisy-{row['id']}", "split": "test_noisy", "bleu": [1] * 10} for row in rows]
+        with gzip.open(path, "wt", encoding="utf-8") as lines:
+            lines.writelines(f"{json.dumps(row)}\n" for row in noisy + rows)
+    blurred = RunResults.load(folder)
+    assert {row["split"] for row in blurred.examples[blurred.seeds[0]]} > {"test_noisy"}
+    assert score_by_bin(blurred, of, "source_length", bins) == plain
 
 
 def test_offset_shares_sum_to_one(run):

@@ -203,13 +203,16 @@ def test_chosen_panels_take_the_place_of_their_task_only():
     results["generated-08"] = replace(results["generated-08"], not_run="too slow")
     chosen = {
         "scores": ["generated-03", "generated-01"],
-        "feeding": ["generated-01", "generated-08"],
+        "feeding": ["generated-01", "generated-04", "generated-08"],
+        "nothing to compare with": ["generated-01", "generated-08"],
+        "alone": ["generated-05"],
         "never": ["generated-08", "unknown"],
     }
     assert shown(panels(results, chosen)) == [
         ("corpus", "Task corpus", ["corpus-00"]),
         ("generated_1", "Task generated, scores", ["generated-03", "generated-01"]),
-        ("generated_2", "Task generated, feeding", ["generated-01"]),
+        ("generated_2", "Task generated, feeding", ["generated-01", "generated-04"]),
+        ("generated_3", "Task generated, alone", ["generated-05"]),
     ]
 
 
