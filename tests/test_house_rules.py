@@ -6,6 +6,7 @@ import ast
 import graphlib
 import importlib
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -193,3 +194,9 @@ def test_the_marks_of_one_machine_are_recognised() -> None:
     ):
         assert PLACES.search("/".join(parts))
     assert not PLACES.search("from shared.attention, the framework, the root and a home, ../other/shared")
+
+
+def test_no_two_tests_have_one_name() -> None:
+    """Pytest imports the files by their names alone, wherever they lie."""
+    names = Counter(path.name for path in TESTS if path.name != "conftest.py")
+    assert [name for name, count in names.items() if count > 1] == []
