@@ -64,8 +64,9 @@ def bracket_f1(sums: Array) -> Array:
 
 
 def bracket_precision(sums: Array) -> Array:
-    """Share of the predicted brackets that match, per cent, from the same."""
-    return 100 * ratio(sums[..., :2])
+    """Share of the predicted brackets that match, per cent, from the same; 0 where none is predicted."""
+    matched, predicted, gold = np.moveaxis(sums, -1, 0)
+    return 100 * ratio(np.stack((matched, np.maximum(predicted, np.minimum(gold, 1))), axis=-1))
 
 
 def bracket_recall(sums: Array) -> Array:

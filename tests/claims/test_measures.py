@@ -58,7 +58,8 @@ def test_brackets_are_scored_by_their_sums_per_cent():
     assert values["bracket_recall"] == pytest.approx(100 * 3 / 6)
     assert values["bracket_f1"] == pytest.approx(100 * 6 / 10)
     assert values.keys() == {"bracket_precision", "bracket_recall", "bracket_f1"}
-    assert np.isnan(MEASURES["bracket_precision"].of(examples[1:]))
+    assert MEASURES["bracket_precision"].of(examples[1:]) == 0.0
+    assert np.isnan(MEASURES["bracket_precision"].of([{"brackets": [0, 0, 0]}]))
 
 
 def test_what_no_example_carries_has_no_value():
