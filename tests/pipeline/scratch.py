@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import yaml
+
+from shared.pipeline import stages
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("shared", "replications", "data", "dvc.yaml", "params.yaml", ".dvc", ".dvcignore", ".gitignore", "README.md")
@@ -31,6 +34,24 @@ def copy_project(folder: Path) -> Path:
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     commit(folder)
     return folder
+
+
+def toy_project(
+    folder: Path, replication, monkeypatch, task: str, settings: dict, variants: dict, prepared: Path
+) -> Path:
+    """Enter a project with one paper, "toy", and one prepared task; returns the folder of its runs."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(stages, "load_replication", lambda paper: replication)
+    (folder / "params.yaml").write_text("scale: smoke\nthreads: 1\npapers: [toy]\ntasks: {}\nruns: {}\n")
+    home = folder / "replications" / "toy"
+    home.mkdir(parents=True)
+    (home / "replication.py").write_text("")
+    (home / "smoke.yaml").write_text(json.dumps({"tasks": {task: settings}, "variants": variants}))
+    runs = folder / "runs" / "smoke" / "toy"
+    (runs / "tasks").mkdir(parents=True)
+    (runs / "tasks" / task).symlink_to(prepared)
+    stages.write_json(runs / "fetched" / f"{task}.json", {"files": {"train.a": {"sha256": "0f"}}})
+    return runs
 
 
 def commit(folder: Path) -> None:

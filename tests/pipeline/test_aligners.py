@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from pydantic import Field
+from scratch import toy_project
 
 from shared.config import Strict, build
 from shared.data.parallel import CorpusConfig, PreparedText
@@ -194,18 +195,7 @@ def test_without_gold_alignments_there_is_nothing_to_judge(prepared, tmp_path):
 @pytest.fixture
 def project(prepared, tmp_path, monkeypatch):
     """A project with one prepared task, two aligners and nothing else."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(stages, "load_replication", lambda paper: REPLICATION)
-    (tmp_path / "params.yaml").write_text("scale: smoke\nthreads: 1\npapers: [toy]\ntasks: {}\nruns: {}\n")
-    home = tmp_path / "replications" / "toy"
-    home.mkdir(parents=True)
-    (home / "replication.py").write_text("")
-    (home / "smoke.yaml").write_text(json.dumps({"tasks": {"gold": TASK}, "variants": VARIANTS}))
-    runs = tmp_path / "runs" / "smoke" / "toy"
-    (runs / "tasks").mkdir(parents=True)
-    (runs / "tasks" / "gold").symlink_to(prepared)
-    stages.write_json(runs / "fetched" / "gold.json", {"files": {"train.a": {"sha256": "0f"}}})
-    return runs
+    return toy_project(tmp_path, REPLICATION, monkeypatch, "gold", TASK, VARIANTS, prepared)
 
 
 def test_an_aligner_goes_through_the_stages(project, capsys):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from pydantic import Field
+from scratch import toy_project
 
 from replications.bahdanau.model import RNNencdec
 from replications.luong.model import EncoderDecoder
@@ -96,20 +97,12 @@ def prepared(tmp_path_factory):
 @pytest.fixture
 def project(prepared, tmp_path, monkeypatch):
     """A project with one prepared task, this paper, and the papers that it borrows from."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(stages, "load_replication", lambda paper: REPLICATION)
-    (tmp_path / "params.yaml").write_text("scale: smoke\nthreads: 1\npapers: [toy]\ntasks: {}\nruns: {}\n")
-    home = tmp_path / "replications" / "toy"
-    home.mkdir(parents=True)
+    runs = toy_project(tmp_path, REPLICATION, monkeypatch, "words", TASK, VARIANTS, prepared)
+    papers = tmp_path / "replications"
     for paper in ("luong", "bahdanau"):
-        (home.parent / paper).symlink_to(ROOT / "replications" / paper)
+        (papers / paper).symlink_to(ROOT / "replications" / paper)
     (tmp_path / "shared").symlink_to(ROOT / "shared")
-    (home / "replication.py").write_text("from shared.layers import deferred\n")
-    (home / "smoke.yaml").write_text(json.dumps({"tasks": {"words": TASK}, "variants": VARIANTS}))
-    runs = tmp_path / "runs" / "smoke" / "toy"
-    (runs / "tasks").mkdir(parents=True)
-    (runs / "tasks" / "words").symlink_to(prepared)
-    stages.write_json(runs / "fetched" / "words.json", {"files": {"train.a": {"sha256": "0f"}}})
+    (papers / "toy" / "replication.py").write_text("from shared.layers import deferred\n")
     return runs
 
 
