@@ -15,6 +15,7 @@ from torch import Tensor
 
 from shared.config import Strict
 from shared.data.batching import Indices
+from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
 from shared.data.tokenizers import (
     BOS,
     EOS,
@@ -109,7 +110,7 @@ class Batch:
         return self.source != PAD
 
     @property
-    def label_tokens(self) -> int:
+    def tokens(self) -> int:
         """Number of labels that are not padding."""
         return int((self.labels != PAD).sum())
 
@@ -159,9 +160,10 @@ class ParallelText:
 
     def save(self, folder: Path) -> None:
         """Write five ``.npy`` arrays into ``folder``."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, array in self._arrays().items():
-            np.save(folder / f"{name}.npy", array, allow_pickle=False)
+        save_arrays(folder, {
+            "source": self.source.flat, "source_offsets": self.source.offsets,
+            "target": self.target.flat, "target_offsets": self.target.offsets, "words": self.words,
+        })  # fmt: skip
 
     @classmethod
     def load(cls, folder: Path) -> ParallelText:
@@ -171,19 +173,8 @@ class ParallelText:
             ReplicationError: a file is missing or cut short.
         """
         names = ("source", "source_offsets", "target", "target_offsets", "words")
-        try:
-            flat = [np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names]
-        except (OSError, ValueError, EOFError) as error:
-            raise ReplicationError(
-                f"{folder} is incomplete ({error}); run the prepare stage again."
-            ) from None
+        flat = load_arrays(folder, names)
         return cls(Sequences(flat[0], flat[1]), Sequences(flat[2], flat[3]), flat[4])
-
-    def _arrays(self) -> dict[str, NDArray[np.integer]]:
-        return {
-            "source": self.source.flat, "source_offsets": self.source.offsets,
-            "target": self.target.flat, "target_offsets": self.target.offsets, "words": self.words,
-        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -207,7 +198,7 @@ class PreparedText:
 
     def lines(self, name: str) -> tuple[list[str], list[str]]:
         """The source and target text of a test split."""
-        return _read_lines(self.folder / name / "source.txt"), _read_lines(self.folder / name / "target.txt")
+        return read_lines(self.folder / name / "source.txt"), read_lines(self.folder / name / "target.txt")
 
     def dictionary(self) -> dict[str, str]:
         """Translations of single source words, in the vocabulary or not; none if the corpus does not ask for them."""
@@ -217,7 +208,7 @@ class PreparedText:
     def alignments(self, name: str) -> list[str] | None:
         """Gold word alignments of a test split, one ``s-t …`` line per pair, or None if there are none."""
         path = self.folder / name / "align.txt"
-        return _read_lines(path) if path.exists() else None
+        return read_lines(path) if path.exists() else None
 
 
 def prepare_parallel(config: CorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
@@ -252,9 +243,9 @@ def prepare_parallel(config: CorpusConfig, dataset: Path, out: Path) -> dict[str
         }
         if split != "train":
             for side, column in zip(("source", "target"), zip_lines(lines), strict=True):
-                _write_lines(out / split / f"{side}.txt", column)
+                write_lines(out / split / f"{side}.txt", column)
             if (dataset / f"{split}.align").exists():
-                _write_lines(out / split / "align.txt", [line.alignment for line in lines])
+                write_lines(out / split / "align.txt", [line.alignment for line in lines])
     if config.dictionary:
         words = _dictionary(pairs["train"], tokenizers)
         summary["dictionary"] = len(words)
@@ -278,14 +269,11 @@ def zip_lines(pairs: Sequence[Pair]) -> tuple[list[str], list[str]]:
 
 
 def _read_pairs(dataset: Path, split: str, config: CorpusConfig) -> list[Pair]:
-    columns = [_read_lines(dataset / f"{split}.{language}") for language in (config.source, config.target)]
-    align = dataset / f"{split}.align"
-    columns.append(_read_lines(align) if align.exists() else [""] * len(columns[0]))
-    if len({len(column) for column in columns}) != 1:
-        raise ReplicationError(
-            f"the files of split '{split}' in {dataset} differ in length; fetch {config.dataset} again."
-        )
-    return [Pair(*fields) for fields in zip(*columns, strict=True) if fields[0].strip() and fields[1].strip()]
+    columns = read_columns(dataset, split, (config.source, config.target), optional=("align",))
+    source, target = columns[config.source], columns[config.target]
+    alignments = columns.get("align", [""] * len(source))
+    pairs = map(Pair, source, target, alignments)
+    return [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
 
 
 def _filter(pairs: Sequence[Pair], config: CorpusConfig) -> list[Pair]:
@@ -312,20 +300,6 @@ def _encode(pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer]) -> P
     words = [[len(line.split()) for line in column] for column in columns]
     longer = np.maximum(*(np.asarray(column, dtype=np.int32) for column in words))
     return ParallelText(Sequences.pack(encoded[0]), Sequences.pack(encoded[1]), longer)
-
-
-def _read_lines(path: Path) -> list[str]:
-    try:
-        text = path.read_bytes().decode("utf-8")  # bytes, since a carriage return within a line ends no line
-    except FileNotFoundError:
-        raise ReplicationError(
-            f"{path} does not exist; run the fetch stage, and check split and language names."
-        ) from None
-    return text.removesuffix("\n").split("\n") if text else []
-
-
-def _write_lines(path: Path, lines: Sequence[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def _with_end(symbols: Tensor, lengths: NDArray[np.int64]) -> Tensor:

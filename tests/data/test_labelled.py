@@ -78,6 +78,35 @@ def test_valid_is_taken_from_train_and_copies_stay_together(tmp_path):
         assert hashed_split(normalise(text), valid_percent=20, test_percent=0) == "valid"
 
 
+def test_a_sample_has_the_sizes_asked_for_and_nothing_twice(tmp_path):
+    lines = [{"label": i % 5, "text": f"text {i}"} for i in range(300)]
+    (tmp_path / "a.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    sizes = {"train": 100, "valid": 20, "test": 30}
+    options = {"parts": {"train": ["a.json"]}, "sample": sizes}
+    found = {
+        split: [segment.texts for segment in segments]
+        for split, segments in read("labelled", tmp_path, LANGUAGES, options).items()
+    }
+    assert {split: len(texts) for split, texts in found.items()} == sizes
+    assert len({text for texts in found.values() for text in texts}) == 150
+    (tmp_path / "a.json").write_text("".join(json.dumps(line) + "\n" for line in reversed(lines)))
+    again = read("labelled", tmp_path, LANGUAGES, options)["test"]
+    assert {segment.texts for segment in again} == set(found["test"])
+
+
+def test_copies_in_a_sample_stay_together(tmp_path):
+    (tmp_path / "a").write_text("".join(f"x Text, {i % 10}\nx text {i % 10}!\n" for i in range(20)))
+    corpus = read(
+        "labelled", tmp_path, LANGUAGES, {"parts": {"train": ["a"]}, "sample": {"test": 5, "train": 4}}
+    )
+    found = {
+        split: [normalise(segment.texts[0]) for segment in segments] for split, segments in corpus.items()
+    }
+    assert {split: len(texts) for split, texts in found.items()} == {"test": 8, "train": 4}
+    assert len(set(found["test"])) == 2
+    assert not set(found["test"]) & set(found["train"])
+
+
 @pytest.mark.parametrize(
     ("name", "content", "options", "message"),
     [
@@ -93,6 +122,14 @@ def test_valid_is_taken_from_train_and_copies_stay_together(tmp_path):
         ("a", b"", {"valid_percent": 99}, "valid_percent"),
         ("a", b"", {"parts": {"test": ["a"]}, "valid_percent": 9}, "'valid_percent' needs parts of 'train'"),
         ("a", b"", {"label": {}}, "did you mean 'labels'"),
+        ("a", b"x y\n", {"sample": {"train": 2}}, "'sample' asks for 2 texts, but there are 1"),
+        (
+            "a",
+            b"",
+            {"sample": {"train": 2}, "valid_percent": 9},
+            "'sample' needs parts of 'train', and neither",
+        ),
+        ("a", b"", {"sample": {"train": 0}}, "sample"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path, name, content, options, message):
@@ -195,6 +232,37 @@ def test_snli_is_read_from_an_archive_of_the_official_layout(pytestconfig, tmp_p
     assert list(read_lines(root / "snli/train.hypothesis")) == ["A man sleeps."] * 3
     expected = ["entailment", "neutral", "contradiction", "neutral"]
     assert list(read_lines(root / "snli/test.label")) == expected
+
+
+@pytest.mark.parametrize(
+    ("dataset", "folder", "field", "raw_labels", "labels"),
+    [
+        ("yelp_reviews", "yelp", "stars", [1, 2.0, 3.0, 4, 5.0], {"1", "2", "3", "4", "5"}),
+        (
+            "author_ages",
+            "author_ages",
+            "age",
+            ["18-24", "25-34", "35-49", "50-64", "65-xx"],
+            {"18-24", "25-34", "35-49", "50-64", "65+"},
+        ),
+    ],
+)
+def test_what_only_its_holder_has_is_sampled_from_the_mirror(
+    pytestconfig, tmp_path, dataset, folder, field, raw_labels, labels
+):
+    card, root = shipped(pytestconfig, tmp_path, dataset)
+    asked = card["reader"]["options"]["sample"]
+    assert list(asked) == ["test", "valid", "train"]
+    card["reader"]["options"]["sample"] = {split: size // 100 for split, size in asked.items()}
+    (raw,) = card["raw"]
+    (tmp_path / "mirror" / folder).mkdir(parents=True)
+    lines = [{field: raw_labels[i % 5], "text": f"text {i}"} for i in range(sum(asked.values()) // 100 + 50)]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "mirror" / folder / raw).write_text(text, encoding="utf-8")
+    manifest = fetched(card, root, tmp_path / "mirror")
+    written = {split: manifest.files[f"{split}.text"].lines for split in asked}
+    assert written == card["reader"]["options"]["sample"]
+    assert set(read_lines(root / dataset / "train.label")) == labels
 
 
 CLASSES = {

@@ -34,7 +34,7 @@ def test_a_batch_is_what_padding_row_by_row_gives(rows, random):
     width = batch.labels.size(1)
     targets = [[BOS, *rows[i][1]] for i in order]
     assert torch.equal(batch.target, torch.tensor([t + [PAD] * (width - len(t)) for t in targets]))
-    assert batch.label_tokens == sum(len(rows[i][1]) + 1 for i in order)
+    assert batch.tokens == sum(len(rows[i][1]) + 1 for i in order)
     assert torch.equal(batch.source_mask.sum(1), torch.tensor([len(rows[i][0]) + 1 for i in order]))
 
 
@@ -150,7 +150,7 @@ def test_a_missing_language_or_unequal_files_are_named(dataset, tmp_path):
     with pytest.raises(ReplicationError, match=r"train\.de does not exist"):
         prepare_parallel(config(target="de"), dataset, tmp_path)
     (dataset / "train.fr").write_text("one line\n")
-    with pytest.raises(ReplicationError, match="differ in length; fetch made again"):
+    with pytest.raises(ReplicationError, match="differ in length; fetch dataset again"):
         prepare_parallel(config(), dataset, tmp_path)
 
 

@@ -288,6 +288,7 @@ def packed(content):
 REAL = {
     "bible": 30_000,
     "bible_alignments": 28_000,
+    "generated_evidence": 4_000,
     "generated_grammar": 20_000,
     "generated_halves": 60_000,
     "generated_noisy": 4_000,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import heapq
 import json
 import lzma
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from shared.config import Strict, build
 from shared.data.splits import Corpus, Segment, hashed_split, normalise, read_lines
@@ -31,24 +34,33 @@ class LabelledOptions(Strict):
             they are.
         valid_percent: of the texts of train, for a corpus without the split valid; chosen by the hash of the text,
             so that copies stay together.
+        sample: split to how many texts it has, all drawn from the file of train by the hash of the text. Copies stay
+            together, so a split may gain or lose a few to the next.
     """
 
     parts: dict[str, tuple[str, ...]] = Field(min_length=1)
     fields: dict[str, str] = Field(default_factory=dict)
     labels: dict[str, str | None] | None = None
     valid_percent: int = Field(default=0, ge=0, le=50)
+    sample: dict[str, PositiveInt] | None = Field(default=None, min_length=1)
 
 
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
     """Read one segment per text; the language ``label`` is its class. HTML line breaks become spaces.
 
     Raises:
-        ReplicationError: wrong options, or no language ``label``; while reading: a file that is not what its name
-            says, lacks a field, or has a label that the options do not know.
+        ReplicationError: wrong options, or no language ``label``; while reading (a sample is read at once): a file
+            that is not what its name says, lacks a field, or has a label that the options do not know.
     """
     chosen = build(LabelledOptions, options, where="options of the reader 'labelled'")
     if LABEL not in languages or len(languages) < 2:
         raise ReplicationError("the reader 'labelled' needs the language 'label' and one of text.")
+    if chosen.sample:
+        if set(chosen.parts) != {"train"} or chosen.valid_percent:
+            raise ReplicationError(
+                "'sample' needs parts of 'train', and neither other parts nor 'valid_percent'."
+            )
+        return _sample(raw, languages, chosen, chosen.sample)
     corpus = {split: _segments(raw, split, languages, chosen) for split in chosen.parts}
     if chosen.valid_percent:
         if "train" not in corpus or "valid" in corpus:
@@ -62,7 +74,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     """Read the records of a raw file or folder, told apart by suffix.
 
     * folder: ``<label>/<number>….txt``, one text a file; fields ``label`` and ``text``
-    * ``.jsonl``, ``.jsonl.xz``: one object a line
+    * ``.json``, ``.jsonl``, ``.jsonl.xz``: one object a line
     * ``.tab`` (of Orange): field names, two lines of types, then one record a line
     * else: ``label text`` a line
 
@@ -72,7 +84,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     if path.is_dir():
         for file in sorted(path.glob("*/*.txt"), key=_numbered):
             yield {LABEL: file.parent.name, "text": file.read_text(encoding="utf-8")}
-    elif ".jsonl" in path.suffixes:
+    elif {".json", ".jsonl"} & set(path.suffixes):
         with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8") as lines:
             yield from map(json.loads, lines)
     elif path.suffix == ".tab":
@@ -113,7 +125,33 @@ def _segments(raw: Path, split: str, languages: Sequence[str], options: Labelled
 def _side(raw: Path, side: str, languages: Sequence[str], options: LabelledOptions) -> Iterator[Segment]:
     """The part of train that stays train, or that becomes valid."""
     for segment in _segments(raw, "train", languages, options):
-        texts = (text for name, text in zip(languages, segment.texts, strict=True) if name != LABEL)
-        key = normalise(" ".join(texts))
+        key = _text(segment, languages)
         if hashed_split(key, valid_percent=options.valid_percent, test_percent=0) == side:
             yield segment
+
+
+def _sample(
+    raw: Path, languages: Sequence[str], options: LabelledOptions, sizes: Mapping[str, int]
+) -> dict[str, Iterator[Segment]]:
+    """The texts of the least hashes become the first split of ``sizes``, those of the next the second, and so on."""
+    hashes = (_hash(segment, languages) for segment in _segments(raw, "train", languages, options))
+    least = heapq.nsmallest(sum(sizes.values()), hashes)
+    if len(least) < sum(sizes.values()):
+        raise ReplicationError(f"'sample' asks for {sum(sizes.values())} texts, but there are {len(least)}.")
+    ends = [least[end - 1] for end in accumulate(sizes.values())]
+
+    def between(low: int, high: int) -> Iterator[Segment]:
+        segments = _segments(raw, "train", languages, options)
+        return (segment for segment in segments if low < _hash(segment, languages) <= high)
+
+    return {split: between(*bounds) for split, bounds in zip(sizes, pairwise([-1, *ends]), strict=True)}
+
+
+def _hash(segment: Segment, languages: Sequence[str]) -> int:
+    return int.from_bytes(hashlib.sha256(_text(segment, languages).encode()).digest()[:8], "big")
+
+
+def _text(segment: Segment, languages: Sequence[str]) -> str:
+    """What makes two texts the same: their words, whatever the label."""
+    texts = (text for name, text in zip(languages, segment.texts, strict=True) if name != LABEL)
+    return normalise(" ".join(texts))
