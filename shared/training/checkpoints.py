@@ -22,7 +22,7 @@ class TrainingRecord:
     stopped_because: str
     wall_seconds: float
     tokens_per_second: float
-    best_valid_loss: float
+    best_valid_loss: float  # at the best update, whatever quantity decided which that is
     best_update: int
 
 

@@ -13,7 +13,8 @@ from shared.training.schedules import OptimizerConfig, ScheduleConfig
 
 
 class BatchConfig(Strict):
-    """The size of a batch: a budget of target tokens, padding included, or a number of sentences."""
+    """The size of a batch: a budget of tokens, padding included, of the target or the (first) text; or a number of
+    sentences or texts."""
 
     tokens: int | None = Field(default=None, ge=1)
     sentences: int | None = Field(default=None, ge=1)

@@ -1,4 +1,4 @@
-"""Likelihood losses of models that predict symbols."""
+"""Likelihood losses of models that predict symbols or classes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ Smoothing = Literal["all", "others"]
 """Which symbols the mass ε is spread over: all V, as in PyTorch, or the V - 1 that are not the label, as in the code of
 Vaswani et al. (2017). PAD is a symbol like any other there: it is never a label that counts, but it has its share."""
 
+NO_LABEL = -1  # what no label is
+
 
 def token_nll(logits: Tensor, labels: Tensor) -> Tensor:
     """Negative log-likelihood of every label: (B, T, V) and (B, T) to (B, T) nats, zero at padding."""
@@ -22,14 +24,18 @@ def token_nll(logits: Tensor, labels: Tensor) -> Tensor:
     return flat.view_as(labels)
 
 
-def smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float, over: Smoothing = "all") -> Tensor:
+def smoothed_loss(
+    logits: Tensor, labels: Tensor, smoothing: float, over: Smoothing = "all", *, padding: int | None = PAD
+) -> Tensor:
     """Mean cross-entropy per label, in nats, against (1 - ε) one-hot + ε uniform (Szegedy et al. 2016).
 
-    (B, T, V) and (B, T) to a scalar. With ε over the others the label's target is 1 - ε, which is what ε V / (V - 1)
-    over all gives. The constant entropy of the targets, which tensor2tensor takes off what it reports, is in it.
+    (B, T, V) and (B, T), or (B, C) and (B,), to a scalar. With ε over the others the label's target is 1 - ε, which is
+    what ε V / (V - 1) over all gives. The constant entropy of the targets, which tensor2tensor takes off what it
+    reports, is in it. Labels that are ``padding`` do not count; with None all do, since a class may have that number.
     """
     if over == "others":
         smoothing *= logits.size(-1) / (logits.size(-1) - 1)
     return functional.cross_entropy(
-        logits.flatten(0, 1).float(), labels.flatten(), ignore_index=PAD, label_smoothing=smoothing
-    )
+        logits.flatten(0, -2).float(), labels.flatten(),
+        ignore_index=NO_LABEL if padding is None else padding, label_smoothing=smoothing,
+    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from shared.data.parallel import Batch
+from shared.training.protocol import TrainingBatch
 
 
 class Throughput(Callback):
-    """Target tokens and seconds of training, validation excluded, over all the starts of a run."""
+    """Tokens (of the target, or read) and seconds of training, validation excluded, over all the starts of a run."""
 
     def __init__(self) -> None:
         self.tokens, self.seconds = 0, 0.0
@@ -24,14 +25,14 @@ class Throughput(Callback):
 
     @property
     def tokens_per_second(self) -> float:
-        """Target tokens per second of training so far."""
+        """Tokens per second of training so far."""
         return self.tokens / self.seconds if self.seconds else 0.0
 
     def on_train_batch_start(self, *_: Any) -> None:
         self._begin = time.perf_counter()
 
-    def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Batch, *_: Any) -> None:
-        self.tokens += batch.label_tokens
+    def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: TrainingBatch, *_: Any) -> None:
+        self.tokens += batch.tokens
         self.seconds += time.perf_counter() - self._begin
 
     def state_dict(self) -> dict[str, Any]:
@@ -42,7 +43,7 @@ class Throughput(Callback):
 
 
 class CurveWriter(Callback):
-    """Appends ``step,split,metric,value`` rows to a CSV file.
+    """Appends ``step,split,metric,value`` rows to a CSV file: all that is logged as ``train_…`` or ``valid_…``.
 
     Args:
         path: of the file.
@@ -71,13 +72,14 @@ class CurveWriter(Callback):
         update = trainer.global_step
         if update % self._every == 0 and update != self._written:  # batches may accumulate
             self._written = update
-            rate = trainer.optimizers[0].param_groups[0]["lr"]
-            self._append(trainer, "train", loss=trainer.callback_metrics["train_loss"], learning_rate=rate)
+            self._append(trainer, "train", learning_rate=trainer.optimizers[0].param_groups[0]["lr"])
 
     def on_validation_end(self, trainer: Any, module: Any) -> None:
-        self._append(trainer, "valid", loss=trainer.callback_metrics["valid_loss"])
+        self._append(trainer, "valid")
 
-    def _append(self, trainer: Any, split: str, **metrics: Any) -> None:
+    def _append(self, trainer: Any, split: str, **more: Any) -> None:
+        logged, prefix = trainer.callback_metrics, f"{split}_"
+        metrics = {name.removeprefix(prefix): logged[name] for name in logged if name.startswith(prefix)} | more
         with self._path.open("a", newline="") as file:
             csv.writer(file).writerows(
                 [trainer.global_step, split, name, f"{float(value):.6g}"] for name, value in metrics.items()
@@ -104,19 +106,21 @@ class Progress(Callback):
         if self._bar.disable:
             return
         metrics = trainer.callback_metrics
-        figures = f"loss {float(metrics['train_loss']):.3f}"
-        if "valid_loss" in metrics:
-            figures += f"  valid {float(metrics['valid_loss']):.3f}"
-        figures += f"  {self._throughput.tokens_per_second:,.0f} tokens/s"
-        self._bar.update(self._task, completed=trainer.global_step, figures=figures)
+        figures = [f"loss {float(metrics['train_loss']):.3f}", *_validated(metrics)]
+        figures.append(f"{self._throughput.tokens_per_second:,.0f} tokens/s")
+        self._bar.update(self._task, completed=trainer.global_step, figures="  ".join(figures))
 
     def on_train_end(self, trainer: Any, module: Any) -> None:
         self._bar.stop()
-        line = f"{self._label}: {trainer.global_step} updates in {self._throughput.seconds:.0f} s, "
-        line += f"{self._throughput.tokens_per_second:,.0f} tokens/s"
-        if "valid_loss" in trainer.callback_metrics:  # it is not where a killed run had only its end to reach
-            line += f", valid loss {float(trainer.callback_metrics['valid_loss']):.3f}"
-        print(line)
+        line = f"{self._label}: {trainer.global_step} updates in {self._throughput.seconds:.0f} s"
+        speed = f"{self._throughput.tokens_per_second:,.0f} tokens/s"
+        print(line, speed, *_validated(trainer.callback_metrics), sep=", ")
 
     def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
         self._bar.stop()
+
+
+def _validated(metrics: Mapping[str, Any]) -> list[str]:
+    """What the last validation found; nothing before the first, and where a killed run had only its end to reach."""
+    shown = {"valid_loss": "valid loss {:.3f}", "valid_error": "valid error {:.1%}"}
+    return [text.format(float(metrics[name])) for name, text in shown.items() if name in metrics]

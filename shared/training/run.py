@@ -20,22 +20,23 @@ from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch.utils.data import DataLoader, IterableDataset
 
-from shared.data.parallel import Batch
 from shared.training.averaging import Averaging
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
 from shared.training.config import TrainingConfig, resolve_precision
+from shared.training.module import TrainingModule
 from shared.training.monitor import CurveWriter, Progress, Throughput
+from shared.training.protocol import TrainingBatch
 
-FINGERPRINT = "fingerprint"
+FINGERPRINT, VALID_LOSS = "fingerprint", "valid_loss"
 
 
-class _Stream(IterableDataset[Batch]):
+class _Stream(IterableDataset[TrainingBatch]):
     """Batches from a given number on; the only thing a data loader is needed for is to hand them to Lightning."""
 
-    def __init__(self, batches: Callable[[int], Iterator[Batch]], start: int) -> None:
+    def __init__(self, batches: Callable[[int], Iterator[TrainingBatch]], start: int) -> None:
         self._batches, self._start = batches, start
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[TrainingBatch]:
         return self._batches(self._start)
 
 
@@ -57,24 +58,26 @@ class _EarlyStopping(EarlyStopping):
         trainer.should_stop |= self.wait_count >= self.patience
 
 
-class _Fingerprint(Callback):
-    """Writes into every checkpoint what it belongs to."""
+class _Labels(Callback):
+    """Writes into every checkpoint what it belongs to, and the loss of the last validation if it is known."""
 
     def __init__(self, fingerprint: str) -> None:
         self._fingerprint = fingerprint
 
     def on_save_checkpoint(self, trainer: Any, module: Any, checkpoint: dict[str, Any]) -> None:
         checkpoint[FINGERPRINT] = self._fingerprint
+        if VALID_LOSS in trainer.callback_metrics:
+            checkpoint[VALID_LOSS] = float(trainer.callback_metrics[VALID_LOSS])
 
 
 def train_run(
-    module: lightning.LightningModule, config: TrainingConfig, *, batches: Callable[[int], Iterator[Batch]],
-    valid: Sequence[Batch], folder: Path, seed: int, fingerprint: str, label: str,
+    module: TrainingModule, config: TrainingConfig, *, batches: Callable[[int], Iterator[TrainingBatch]],
+    valid: Sequence[TrainingBatch], folder: Path, seed: int, fingerprint: str, label: str,
 ) -> TrainingRecord:  # fmt: skip
     """Train to the end, continuing what lies in ``folder`` if it has the same fingerprint.
 
     Args:
-        module: logs ``valid_loss``; its weights are initialised by the caller.
+        module: its weights are initialised by the caller.
         config: the run's hyper-parameters.
         batches: from a batch number to that batch and all that follow it.
         valid: the validation split.
@@ -95,11 +98,11 @@ def train_run(
         shutil.rmtree(folder, ignore_errors=True)
         last.parent.mkdir(parents=True)
     made = start * config.accumulate
-    best = _checkpoint(last.parent, "best", monitor="valid_loss")
-    stopping = _EarlyStopping("valid_loss", patience=config.patience or 10**9, check_finite=False)
+    keep_best = _checkpoint(last.parent, "best", monitor=module.monitor)
+    stopping = _EarlyStopping(module.monitor, patience=config.patience or 10**9, check_finite=False)
     callbacks = [
-        _SeedEveryBatch(seed, made), throughput, CurveWriter(folder / "curve.csv", start), _Fingerprint(fingerprint),
-        Progress(label, config.updates, throughput), averaging, stopping, best,
+        _SeedEveryBatch(seed, made), throughput, CurveWriter(folder / "curve.csv", start), _Labels(fingerprint),
+        Progress(label, config.updates, throughput), averaging, stopping, keep_best,
         _checkpoint(last.parent, "last"),  # after validation, so that its outcome is in it
     ]  # fmt: skip
     trainer = _trainer(config, callbacks)
@@ -115,7 +118,7 @@ def train_run(
         raise KeyboardInterrupt from None
     trainer.save_checkpoint(last, weights_only=False)
     averaging.finish()
-    assert best.best_model_score is not None, "the configuration makes sure that there is a validation"
+    best = load_checkpoint(last.with_name("best.ckpt"))  # it is there: the configuration sees to a validation
     all_made = trainer.global_step == config.updates
     return TrainingRecord(
         updates=trainer.global_step,
@@ -123,8 +126,8 @@ def train_run(
         stopped_because="all updates made" if all_made else f"no better for {config.patience} validations",
         wall_seconds=throughput.seconds,
         tokens_per_second=throughput.tokens_per_second,
-        best_valid_loss=float(best.best_model_score),
-        best_update=int(load_checkpoint(last.with_name("best.ckpt"))["global_step"]),
+        best_valid_loss=best[VALID_LOSS],
+        best_update=int(best["global_step"]),
     )
 
 
@@ -162,5 +165,5 @@ def _trainer(config: TrainingConfig, callbacks: list[Callback]) -> lightning.Tra
     )  # fmt: skip
 
 
-def _unchanged(batch: Batch) -> Batch:
+def _unchanged(batch: TrainingBatch) -> TrainingBatch:
     return batch

@@ -24,7 +24,13 @@ class AdadeltaConfig(Strict):
     epsilon: float = Field(default=1e-6, gt=0)
 
 
-class AdamConfig(Strict):
+class _Decaying(Strict):
+    """L2 regularisation as in PyTorch: after clipping, the gradient of ``weight_decay``/2 · ‖θ‖² is added."""
+
+    weight_decay: float = Field(default=0.0, ge=0)
+
+
+class AdamConfig(_Decaying):
     """Adam (Kingma & Ba 2015)."""
 
     name: Literal["adam"]
@@ -34,14 +40,22 @@ class AdamConfig(Strict):
     epsilon: float = Field(default=1e-8, gt=0)
 
 
-class SgdConfig(Strict):
+class AdagradConfig(_Decaying):
+    """AdaGrad (Duchi et al. 2011), which Lin et al. (2017) use with a learning rate of 0.01 (section 4.3)."""
+
+    name: Literal["adagrad"]
+    learning_rate: float = Field(gt=0)
+    epsilon: float = Field(default=1e-10, gt=0)
+
+
+class SgdConfig(_Decaying):
     """Plain stochastic gradient descent, which Luong et al. (2015) use with a learning rate of 1 (section 4.1)."""
 
     name: Literal["sgd"]
     learning_rate: float = Field(gt=0)
 
 
-OptimizerConfig = Annotated[AdadeltaConfig | AdamConfig | SgdConfig, Field(discriminator="name")]
+OptimizerConfig = Annotated[AdadeltaConfig | AdagradConfig | AdamConfig | SgdConfig, Field(discriminator="name")]
 
 
 class ScheduleConfig(Strict):
@@ -66,17 +80,16 @@ class ScheduleConfig(Strict):
 
 def build_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig) -> Optimizer:
     """The optimiser of a run; fused where PyTorch has it, since small models spend their time on many small tensors."""
-    if isinstance(config, SgdConfig):
-        return torch.optim.SGD(parameters, lr=config.learning_rate, fused=True)
+    rate = config.learning_rate
     if isinstance(config, AdadeltaConfig):
-        return torch.optim.Adadelta(parameters, lr=config.learning_rate, rho=config.rho, eps=config.epsilon)
-    return torch.optim.Adam(
-        parameters,
-        lr=config.learning_rate,
-        betas=(config.beta1, config.beta2),
-        eps=config.epsilon,
-        fused=True,
-    )
+        return torch.optim.Adadelta(parameters, lr=rate, rho=config.rho, eps=config.epsilon)
+    decay = config.weight_decay
+    if isinstance(config, SgdConfig):
+        return torch.optim.SGD(parameters, lr=rate, weight_decay=decay, fused=True)
+    if isinstance(config, AdagradConfig):
+        return torch.optim.Adagrad(parameters, lr=rate, eps=config.epsilon, weight_decay=decay, fused=True)
+    betas = (config.beta1, config.beta2)
+    return torch.optim.Adam(parameters, lr=rate, betas=betas, eps=config.epsilon, weight_decay=decay, fused=True)
 
 
 def build_schedule(optimizer: Optimizer, config: ScheduleConfig, *, updates: int) -> LambdaLR:

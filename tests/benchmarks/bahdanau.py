@@ -77,7 +77,7 @@ def data_loading() -> dict[str, object]:
     axes = (text.target.lengths, text.source.lengths)
     begin = time.perf_counter()
     order = epoch_batches(axes, pool=400, seed=1, epoch=0, tokens=1000)
-    tokens = sum(text.batch(indices).label_tokens for indices in order)
+    tokens = sum(text.batch(indices).tokens for indices in order)
     return {
         "tokens_per_second": round(tokens / (time.perf_counter() - begin)),
         "padding_share": round(padding_share(axes, order), 4),

@@ -20,16 +20,21 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from replications.bahdanau.model import RNNsearch
 from shared.data.batching import endless_batches, epoch_batches
-from shared.data.parallel import Batch, ParallelText, Sequences
+from shared.data.classified import ClassifiedText
+from shared.data.parallel import ParallelText, Sequences
 from shared.errors import ReplicationError
+from shared.training.classification import ClassificationModule
 from shared.training.config import TrainingConfig
+from shared.training.module import TrainingModule
+from shared.training.protocol import TrainingBatch
 from shared.training.run import train_run
 from shared.training.translation import TranslationModule
+from tests.training.toy_classifier import VOCABULARY, ToyClassifier, random_texts
 
-VOCABULARY = 12
 BATCHES_IN_AN_EPOCH = 10
 VALIDATE_EVERY = 6
 
@@ -40,6 +45,11 @@ def random_text(pairs: int, seed: int) -> ParallelText:
     lengths = generator.integers(2, 7, pairs)
     lines = [generator.integers(4, VOCABULARY, length).tolist() for length in lengths]
     return ParallelText(Sequences.pack(lines), Sequences.pack([line[::-1] for line in lines]), lengths)
+
+
+def lengths(text: ParallelText | ClassifiedText) -> tuple[np.ndarray, ...]:
+    """What batches are sorted by."""
+    return (text.target.lengths, text.source.lengths) if isinstance(text, ParallelText) else text.lengths
 
 
 class Killer:
@@ -55,14 +65,14 @@ class Killer:
             os.kill(os.getpid(), self._signal)
 
 
-class Killable(TranslationModule):
-    """Has points to be killed at; the loss of update ``poison`` is not a number."""
+class Killable(TrainingModule):
+    """Makes a module have points to be killed at; the loss of update ``poison`` is not a number."""
 
     def __init__(self, *arguments: Any, killer: Killer, poison: int) -> None:
         super().__init__(*arguments)
         self._killer, self._poison = killer, poison
 
-    def training_step(self, batch: Batch, batch_idx: int) -> torch.Tensor:
+    def training_step(self, batch: TrainingBatch, batch_idx: int) -> torch.Tensor:
         self._killer.reach("train")
         loss = super().training_step(batch, batch_idx)
         return loss * float("nan") if self.global_step + 1 == self._poison else loss
@@ -70,7 +80,7 @@ class Killable(TranslationModule):
     def on_train_batch_end(self, *_: Any) -> None:
         self._killer.reach("trained")
 
-    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+    def validation_step(self, batch: TrainingBatch, batch_idx: int) -> None:
         self._killer.reach("valid")
         super().validation_step(batch, batch_idx)
 
@@ -81,9 +91,32 @@ class Killable(TranslationModule):
         self._killer.reach("end")
 
 
+class KillableTranslation(Killable, TranslationModule):
+    """Of a model that translates."""
+
+
+class KillableClassification(Killable, ClassificationModule):
+    """Of a classifier."""
+
+
+def translation() -> tuple[type[Killable], nn.Module, ParallelText, ParallelText]:
+    """A small recurrent model, the pairs that it is trained on, and those for validation."""
+    model = RNNsearch(
+        source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, embedding_size=6, hidden_size=8,
+        alignment_size=8, maxout_size=5, dropout=0.3, init_std=0.3,
+    )  # fmt: skip
+    return KillableTranslation, model, random_text(8 * BATCHES_IN_AN_EPOCH, seed=1), random_text(20, seed=2)
+
+
+def classification() -> tuple[type[Killable], nn.Module, ClassifiedText, ClassifiedText]:
+    """Likewise a small classifier and its texts."""
+    train, valid = random_texts(8 * BATCHES_IN_AN_EPOCH, seed=1), random_texts(20, seed=2)
+    return KillableClassification, ToyClassifier(dropout=0.3), train, valid
+
+
 def run(
-    folder: str, *, kill: str = "", number: int = signal.SIGKILL, poison: int = 0, fingerprint: str = "same",
-    seed: int = 7, **changed: Any,
+    folder: str, *, kind: str = "translation", kill: str = "", number: int = signal.SIGKILL, poison: int = 0,
+    fingerprint: str = "same", seed: int = 7, **changed: Any,
 ) -> None:  # fmt: skip
     """Train in ``folder``; ``changed`` are settings of :class:`TrainingConfig`."""
     settings = {
@@ -92,16 +125,11 @@ def run(
     }  # fmt: skip
     config = TrainingConfig.model_validate(settings | changed)
     torch.manual_seed(3)
-    model = RNNsearch(
-        source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, embedding_size=6, hidden_size=8,
-        alignment_size=8, maxout_size=5, dropout=0.3, init_std=0.3,
-    )  # fmt: skip
-    train, valid = random_text(8 * BATCHES_IN_AN_EPOCH, seed=1), random_text(20, seed=2)
-    axes = (train.target.lengths, train.source.lengths)
-    order = epoch_batches((valid.target.lengths,), pool=9, seed=0, epoch=0, sentences=10)
+    module, model, train, valid = {"translation": translation, "classification": classification}[kind]()
+    order = epoch_batches(lengths(valid)[:1], pool=9, seed=0, epoch=0, sentences=10)
     record = train_run(
-        Killable(model, config, killer=Killer(kill, number), poison=poison), config,
-        batches=lambda start: train.batches(endless_batches(axes, pool=3, seed=5, start=start, sentences=8)),
+        module(model, config, killer=Killer(kill, number), poison=poison), config,
+        batches=lambda start: train.batches(endless_batches(lengths(train), pool=3, seed=5, start=start, sentences=8)),
         valid=[valid.batch(indices) for indices in order],
         folder=Path(folder), seed=seed, fingerprint=fingerprint, label="run",
     )  # fmt: skip

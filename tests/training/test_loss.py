@@ -37,6 +37,15 @@ def test_smoothing_over_the_other_symbols_leaves_the_label_what_is_not_given_awa
     torch.testing.assert_close(smoothed_loss(logits, labels, 0.0, over="others"), smoothed_loss(logits, labels, 0.0))
 
 
+def test_of_classes_each_label_counts_whatever_its_number():
+    logits, labels = torch.randn(6, 4), torch.tensor([PAD, 1, 2, 3, PAD, 2])
+    nll = -logits.log_softmax(-1).gather(1, labels.unsqueeze(1))
+    torch.testing.assert_close(smoothed_loss(logits, labels, 0.0, padding=None), nll.mean())
+    torch.testing.assert_close(smoothed_loss(logits, labels, 0.0), nll[labels != PAD].mean())
+    by_hand = 0.9 * nll.mean() - 0.1 * logits.log_softmax(-1).mean()
+    torch.testing.assert_close(smoothed_loss(logits, labels, 0.1, padding=None), by_hand)
+
+
 def test_smoothing_of_one_label_by_hand():
     """p = (1/2, 1/4, 1/8, 1/8), the label the second of four; -log2 p = (1, 2, 3, 3)."""
     logits = torch.tensor([[[0.5, 0.25, 0.125, 0.125]]]).log()

@@ -21,6 +21,10 @@ from shared.training.checkpoints import load_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMES = ("wall_seconds", "tokens_per_second")
+CLASSIFIES = {  # the update of the least error, 12, is not that of the least loss
+    "kind": "classification", "updates": 18, "average": {"last": 3, "every": 4},
+    "optimizer": {"name": "adagrad", "learning_rate": 0.3, "weight_decay": 0.001},
+}  # fmt: skip
 STOPS_EARLY = {"patience": 2, "updates": 200, "optimizer": {"name": "adam", "learning_rate": 0.3}}
 # An epoch has ten batches; a validation comes every six updates, after it the checkpoints best, if it is, and last.
 POINTS = {
@@ -90,9 +94,9 @@ def weights(folder: Path, name: str) -> dict[str, torch.Tensor]:
     return state
 
 
-def assert_same_run(one: Path, other: Path) -> None:
-    """Both checkpoints hold the same bits, and the curves the same rows, each once."""
-    for name in ("best", "last"):
+def assert_same_run(one: Path, other: Path, *more: str) -> None:
+    """Both checkpoints, and those named besides, hold the same bits, and the curves the same rows, each once."""
+    for name in ("best", "last", *more):
         first, second = weights(one, name), weights(other, name)
         assert first.keys() == second.keys()
         assert [key for key in first if not torch.equal(first[key], second[key])] == []
@@ -102,9 +106,9 @@ def assert_same_run(one: Path, other: Path) -> None:
     assert len(set(rows)) == len(rows)
 
 
-def valid_losses(folder: Path) -> dict[int, float]:
+def validated(folder: Path, metric: str = "loss") -> dict[int, float]:
     with (folder / "curve.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if (row["split"], row["metric"]) == ("valid", "loss")]
+        rows = [row for row in csv.DictReader(file) if (row["split"], row["metric"]) == ("valid", metric)]
     return {int(row["step"]): float(row["value"]) for row in rows}
 
 
@@ -117,6 +121,31 @@ def test_a_killed_run_ends_the_same(
     assert resumed.record == whole[1].record
     assert ("continuing from update" in resumed.output) == (point != "train:1")
     assert_same_run(whole[0], tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def classifier(train: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    """A classifier's run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("runs") / "classifier"
+    return folder, train(folder, **CLASSIFIES)
+
+
+@pytest.mark.parametrize("point", ["train:1", "train:11", "valid:4", "save:4", "train:13", "train:17", "end:1"])
+def test_a_killed_classifier_ends_the_same(
+    train: Server, classifier: tuple[Path, Outcome], tmp_path: Path, point: str
+) -> None:
+    assert train(tmp_path / "run", kill=point, **CLASSIFIES).status == -signal.SIGKILL
+    assert train(tmp_path / "run", **CLASSIFIES).record == classifier[1].record
+    assert_same_run(classifier[0], tmp_path / "run", "average")
+
+
+def test_of_a_classifier_the_weights_of_least_error_are_best(classifier: tuple[Path, Outcome]) -> None:
+    folder, outcome = classifier
+    losses, errors = validated(folder), validated(folder, "error")
+    best = min(errors, key=lambda update: errors[update])
+    assert outcome.record["best_update"] == best == 12 < min(losses, key=lambda update: losses[update])
+    assert outcome.record["best_valid_loss"] == pytest.approx(losses[best], rel=1e-5)
+    assert load_checkpoint(folder / "checkpoints" / "best.ckpt")["global_step"] == best
 
 
 def test_several_kills_in_a_row_at_random_end_the_same(
@@ -145,7 +174,7 @@ def test_patience_ends_a_run_and_the_best_checkpoint_is_of_the_least_loss(
     train: Server, tmp_path: Path
 ) -> None:
     record = train(tmp_path / "run", **STOPS_EARLY).record
-    losses = valid_losses(tmp_path / "run")
+    losses = validated(tmp_path / "run")
     best = min(losses, key=lambda update: losses[update])
     assert record["stopped_because"] == "no better for 2 validations"
     assert record["best_update"] == best
@@ -168,7 +197,7 @@ def test_accumulated_batches_make_one_update_and_survive_a_kill(
     train: Server, tmp_path: Path, point: str
 ) -> None:
     undisturbed = train(tmp_path / "whole", updates=24, accumulate=2)
-    assert list(valid_losses(tmp_path / "whole")) == [6, 12, 18, 24]
+    assert list(validated(tmp_path / "whole")) == [6, 12, 18, 24]
     assert train(tmp_path / "run", updates=24, accumulate=2, kill=point).status in (0, -signal.SIGKILL)
     assert train(tmp_path / "run", updates=24, accumulate=2).record == undisturbed.record
     assert_same_run(tmp_path / "whole", tmp_path / "run")
@@ -209,9 +238,7 @@ def test_a_killed_run_has_the_same_average(
     resumed = train(tmp_path / "run", **AVERAGE)
     assert resumed.record == averaged[1].record
     assert "continuing from update" in resumed.output
-    assert_same_run(averaged[0], tmp_path / "run")
-    first, second = weights(averaged[0], "average"), weights(tmp_path / "run", "average")
-    assert [key for key in first if not torch.equal(first[key], second[key])] == []
+    assert_same_run(averaged[0], tmp_path / "run", "average")
     names = {path.name for path in (tmp_path / "run" / "checkpoints").iterdir()}
     assert names == {"best.ckpt", "last.ckpt", "average.ckpt"}
 
@@ -298,4 +325,4 @@ def test_mixed_precision_learns_as_well(train: Server, tmp_path: Path) -> None:
     exact = torch.tensor([losses["32-true", seed] for seed in (1, 2, 3)])
     mixed = torch.tensor([losses["bf16-mixed", seed] for seed in (1, 2, 3)])
     assert float((exact - mixed).abs().mean()) < 0.02
-    assert float(mixed.max()) < 2.1 < valid_losses(tmp_path / "bf16-mixed1")[6]
+    assert float(mixed.max()) < 2.1 < validated(tmp_path / "bf16-mixed1")[6]

@@ -5,8 +5,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.config import build
+from shared.errors import ReplicationError
+from shared.training.config import TrainingConfig
 from shared.training.schedules import (
     AdadeltaConfig,
+    AdagradConfig,
     AdamConfig,
     ScheduleConfig,
     SgdConfig,
@@ -83,10 +87,63 @@ def test_gradient_descent_has_no_momentum_and_no_decay():
     assert weight.tolist() == [0.5, -3.5]
 
 
-@pytest.mark.parametrize("rate", [0, -1.0])
-def test_gradient_descent_needs_a_rate(rate):
-    with pytest.raises(ValueError, match="greater than 0"):
-        SgdConfig(name="sgd", learning_rate=rate)
+class Naive:
+    """One update at a time, for a single weight, as the papers have it; the gradient is that of loss and decay."""
+
+    def __init__(self, config):
+        self.config, self.made, self.first, self.second = config, 0, 0.0, 0.0
+
+    def sgd(self, gradient):
+        return self.config.learning_rate * gradient
+
+    def adagrad(self, gradient):
+        """Duchi et al. (2011): divided by the root of the sum of all squares so far."""
+        self.second += gradient**2
+        return self.config.learning_rate * gradient / (math.sqrt(self.second) + self.config.epsilon)
+
+    def adam(self, gradient):
+        """Kingma & Ba (2015), algorithm 1."""
+        (beta1, beta2), self.made = (self.config.beta1, self.config.beta2), self.made + 1
+        self.first = beta1 * self.first + (1 - beta1) * gradient
+        self.second = beta2 * self.second + (1 - beta2) * gradient**2
+        mean, square = self.first / (1 - beta1**self.made), self.second / (1 - beta2**self.made)
+        return self.config.learning_rate * mean / (math.sqrt(square) + self.config.epsilon)
+
+
+@given(
+    st.sampled_from([SgdConfig, AdagradConfig, AdamConfig]),
+    st.floats(1e-3, 1), st.sampled_from([0.0, 1e-4, 0.3]), st.lists(st.floats(-3, 3), min_size=1, max_size=6),
+)  # fmt: skip
+def test_optimisers_are_their_equations_with_decay_in_the_gradient(kind, rate, decay, gradients):
+    config = kind.model_validate(
+        {"name": kind.__name__.removesuffix("Config").lower(), "learning_rate": rate, "weight_decay": decay}
+    )
+    weight, twin, value = torch.nn.Parameter(torch.tensor([0.7], dtype=torch.float64)), Naive(config), 0.7
+    optimizer = build_optimizer([weight], config)
+    for gradient in gradients:
+        weight.grad = torch.tensor([gradient], dtype=torch.float64)
+        optimizer.step()
+        value -= getattr(twin, config.name)(gradient + decay * value)
+        assert weight.item() == pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "message"),
+    [
+        ({"name": "adagrad"}, "'optimizer.adagrad.learning_rate': field required"),
+        ({"name": "adagrad", "learning_rate": 0}, "greater than 0"),
+        ({"name": "adagrad", "learning_rate": 0.1, "epsilon": 0}, "greater than 0"),
+        ({"name": "adagrad", "learning_rate": 0.1, "rho": 0.9}, "unknown key 'optimizer.adagrad.rho'"),
+        ({"name": "sgd", "learning_rate": -1.0}, "greater than 0"),
+        ({"name": "sgd", "learning_rate": 0.1, "weight_decay": -0.1}, "greater than or equal to 0"),
+        ({"name": "adam", "learning_rate": 0.1, "weight_decays": 0.1}, r"did you mean 'weight_decay'\?"),
+        ({"name": "adadelta", "weight_decay": 0.1}, "unknown key 'optimizer.adadelta.weight_decay'"),
+    ],
+)
+def test_an_optimiser_that_cannot_be_is_refused(optimizer, message):
+    settings = {"updates": 1, "validate_every": 1, "batch": {"sentences": 1}, "optimizer": optimizer}
+    with pytest.raises(ReplicationError, match=message):
+        build(TrainingConfig, settings, where="training")
 
 
 def test_optimisers_get_the_settings_they_were_given():

@@ -9,8 +9,9 @@ from shared.data.tokenizers import BOS, EOS, PAD
 from shared.errors import ReplicationError
 from shared.training.config import TrainingConfig
 from shared.training.loss import smoothed_loss, token_nll
+from shared.training.module import clip_gradients
 from shared.training.run import train_run
-from shared.training.translation import TranslationModule, clip_gradients
+from shared.training.translation import TranslationModule
 
 V = 7
 

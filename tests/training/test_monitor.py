@@ -1,0 +1,40 @@
+"""What a run shows while it goes on."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from shared.training.monitor import Progress, Throughput
+
+LOSS, VALID_LOSS, ERROR = (torch.tensor(value) for value in (0.5, 0.25, 0.125))
+
+
+@pytest.mark.parametrize(
+    ("metrics", "shown"),
+    [
+        ({"train_loss": LOSS}, "loss 0.500  80 tokens/s"),
+        ({"train_loss": LOSS, "valid_loss": VALID_LOSS}, "loss 0.500  valid loss 0.250  80 tokens/s"),
+        (
+            {"valid_error": ERROR, "valid_loss": VALID_LOSS, "train_auxiliary": LOSS, "train_loss": LOSS},
+            "loss 0.500  valid loss 0.250  valid error 12.5%  80 tokens/s",
+        ),
+    ],
+)
+def test_the_bar_shows_the_losses_and_the_error_where_there_is_one(metrics, shown):
+    throughput = Throughput()
+    throughput.load_state_dict({"tokens": 160, "seconds": 2.0})
+    progress = Progress("a run", 10, throughput)
+    progress._bar.disable = False  # as on a terminal
+    progress.on_train_batch_end(SimpleNamespace(global_step=3, callback_metrics=metrics), None)
+    (task,) = progress._bar.tasks
+    assert (task.completed, task.total, task.fields["figures"]) == (3, 10, shown)
+
+
+def test_without_a_terminal_a_run_ends_with_one_line(capsys):
+    throughput = Throughput()
+    throughput.load_state_dict({"tokens": 24_000, "seconds": 12.0})
+    progress = Progress("a run", 10, throughput)
+    progress.on_train_batch_end(SimpleNamespace(), None)
+    progress.on_train_end(SimpleNamespace(global_step=10, callback_metrics={}), None)
+    assert capsys.readouterr().out == "a run: 10 updates in 12 s, 2,000 tokens/s\n"
