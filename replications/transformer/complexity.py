@@ -30,7 +30,6 @@ from shared.metrics.operations import (
 )
 from shared.pipeline.run_config import RunConfig
 from shared.pipeline.studies import Study
-from shared.training.checkpoints import TrainingRecord
 
 SIZES = (64, 128, 256, 512)
 """Of n where d is fixed, and of d where n is."""
@@ -235,19 +234,6 @@ class ComplexityStudy(Study):
 
     def check(self, config: RunConfig) -> None:
         """It has no settings."""
-
-    def train(
-        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
-        """Nothing is trained: the checkpoints are empty."""
-        (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
-        for name in ("best", "last"):
-            torch.save({}, folder / "checkpoints" / f"{name}.ckpt")
-        record = TrainingRecord(
-            updates=0, precision="none", stopped_because="there is nothing to train", wall_seconds=0.0,
-            tokens_per_second=0.0, best_valid_loss=0.0, best_update=0,
-        )  # fmt: skip
-        return record, 0
 
     def evaluate(
         self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path

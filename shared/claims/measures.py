@@ -35,7 +35,8 @@ class Measure:
         statistics: an example's additive numbers (C,), or None where the example has none (counts as zeros).
             None for a measure that is only known per run (read from metrics.json).
         corpus: sums (..., C) to values (...); not a number where the sums are empty.
-        most: the largest value there is; the least is 0.
+        most: the largest value there is; the least is 0, or of an effect, which may go either way, its opposite.
+        theme: what it judges: the task's "score", an "alignment", or "attention" itself; reports group by it.
     """
 
     title: str
@@ -44,6 +45,7 @@ class Measure:
     statistics: Statistics | None = None
     corpus: Corpus | None = None
     most: float = math.inf
+    theme: str = "score"
 
     def of(self, examples: Sequence[Example]) -> float | None:
         """The corpus value over all examples that have statistics; None where none has, or no example could."""
@@ -58,20 +60,25 @@ def ratio(sums: Array) -> Array:
         return np.asarray(sums[..., 0] / sums[..., 1])
 
 
+def percentage(sums: Array) -> Array:
+    """Ratio of two sums, per cent: (..., 2) to (...)."""
+    return 100 * ratio(sums)
+
+
 def bracket_f1(sums: Array) -> Array:
     """Harmonic mean of precision and recall, per cent: matched, predicted and gold brackets (..., 3) to (...)."""
-    return 100 * ratio(np.stack((2 * sums[..., 0], sums[..., 1] + sums[..., 2]), axis=-1))
+    return percentage(np.stack((2 * sums[..., 0], sums[..., 1] + sums[..., 2]), axis=-1))
 
 
 def bracket_precision(sums: Array) -> Array:
     """Share of the predicted brackets that match, per cent, from the same; 0 where none is predicted."""
     matched, predicted, gold = np.moveaxis(sums, -1, 0)
-    return 100 * ratio(np.stack((matched, np.maximum(predicted, np.minimum(gold, 1))), axis=-1))
+    return percentage(np.stack((matched, np.maximum(predicted, np.minimum(gold, 1))), axis=-1))
 
 
 def bracket_recall(sums: Array) -> Array:
     """Share of the gold brackets that match, per cent, from the same."""
-    return 100 * ratio(sums[..., ::2])
+    return percentage(sums[..., ::2])
 
 
 def perplexity(sums: Array) -> Array:
@@ -83,8 +90,14 @@ def _field(name: str) -> Statistics:
     return lambda example: example.get(name)
 
 
-def _mean(name: str) -> Statistics:
-    return lambda example: (example[name], 1.0) if name in example else None
+def _mean(name: str, within: str | None = None) -> Statistics:
+    """Of the number ``name`` of an example, or of its entry ``within``; it may have neither."""
+
+    def statistics(example: Example) -> Sequence[float] | None:
+        found = example if within is None else example.get(within) or {}
+        return (found[name], 1.0) if name in found else None
+
+    return statistics
 
 
 def _alignment(*names: str) -> Statistics:
@@ -103,6 +116,25 @@ def _links(example: Example) -> Sequence[float] | None:
     return (example.get("alignment") or {}).get("aer")
 
 
+def _agreement(name: str) -> Corpus:
+    return lambda sums: np.asarray(getattr(agreement(sums), name))
+
+
+def _evidence(name: str, per: str) -> Statistics:
+    """Of the ratio of two numbers of a text's evidence; every text counts alike."""
+
+    def statistics(example: Example) -> Sequence[float] | None:
+        found = example.get("evidence")
+        return None if found is None else (found[name] / found[per], 1.0)
+
+    return statistics
+
+
+def _deletion_effect(example: Example) -> Sequence[float] | None:
+    found = example.get("deletion")
+    return None if found is None else (found["random"] - found["top"], 1.0)
+
+
 def _known(example: Example) -> Sequence[float] | None:
     """Of sentences without an unknown word in source or reference (Bahdanau et al. 2015, table 1)."""
     return None if example.get("unknown") else example.get("bleu_known")
@@ -114,8 +146,12 @@ def _bleu(field: str, title: str, *, smooth: bool = True) -> dict[str, Measure]:
     return {field: Measure(title, "BLEU", 2, _field(field), corpus, 100.0)}
 
 
-def _share(title: str, statistics: Statistics, corpus: Corpus = ratio) -> Measure:
-    return Measure(title, "", 3, statistics, corpus, 1.0)
+def _share(title: str, statistics: Statistics, corpus: Corpus = ratio, *, theme: str = "score") -> Measure:
+    return Measure(title, "", 3, statistics, corpus, 1.0, theme)
+
+
+def _percentage(title: str, statistics: Statistics, *, theme: str = "score") -> Measure:
+    return Measure(title, "%", 2, statistics, percentage, 100.0, theme)
 
 
 MEASURES: dict[str, Measure] = {
@@ -131,13 +167,30 @@ MEASURES: dict[str, Measure] = {
     "nll_per_sentence": Measure("NLL per sentence, nats", "nats", 2, _mean("nll"), ratio),
     "perplexity": Measure("Perplexity per {token}", "", 2, _nll, perplexity),
     "exact_match": _share("Exact match", _mean("exact")),
+    "accuracy": _percentage("Accuracy", _mean("correct")),
+    "cross_entropy": Measure("Cross-entropy per text, nats", "nats", 3, _mean("cross_entropy"), ratio),
     "bracket_f1": Measure("Bracket F1", "F1", 2, _field("brackets"), bracket_f1, 100.0),
     "bracket_precision": Measure("Bracket precision", "%", 2, _field("brackets"), bracket_precision, 100.0),
     "bracket_recall": Measure("Bracket recall", "%", 2, _field("brackets"), bracket_recall, 100.0),
-    "alignment_accuracy": _share("Alignment accuracy", _alignment("hits", "words")),
-    "alignment_precision": _share("Alignment precision", _links, lambda sums: agreement(sums).precision),
-    "alignment_recall": _share("Alignment recall", _links, lambda sums: agreement(sums).recall),
-    "aer": _share("AER", _links, lambda sums: agreement(sums).error_rate),
+    "alignment_accuracy": _share("Alignment accuracy", _alignment("hits", "words"), theme="alignment"),
+    "alignment_precision": _share("Alignment precision", _links, _agreement("precision"), theme="alignment"),
+    "alignment_recall": _share("Alignment recall", _links, _agreement("recall"), theme="alignment"),
+    "aer": _share("AER", _links, _agreement("error_rate"), theme="alignment"),
+    "redundancy": _share("Redundancy of the rows of A", _mean("redundancy", "rows"), theme="attention"),
+    "focus": _share("Focus, mean diagonal of AAᵀ", _mean("focus", "rows"), theme="attention"),
+    "penalty": Measure("‖AAᵀ − I‖²", "", 3, _mean("penalty", "rows"), ratio, theme="attention"),
+    "evidence_mass": _share("Attention on evidence words", _mean("mass", "evidence"), theme="attention"),
+    "evidence_found": _share("Share of evidence words found", _evidence("found", "words"), theme="attention"),
+    "evidence_chance": _share("Evidence by chance", _evidence("words", "length"), theme="attention"),
+    "accuracy_top_deleted": _percentage(
+        "Accuracy, words most attended to deleted", _mean("top", "deletion"), theme="attention"
+    ),
+    "accuracy_random_deleted": _percentage(
+        "Accuracy, random words deleted", _mean("random", "deletion"), theme="attention"
+    ),
+    "deletion_effect": _percentage(
+        "Deletion effect, random less most attended to", _deletion_effect, theme="attention"
+    ),
 }
 """By name, in the order in which reports show them. ``{token}`` stands for what the run calls its token."""
 

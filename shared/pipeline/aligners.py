@@ -21,8 +21,8 @@ from shared.errors import ReplicationError
 from shared.metrics import fast_align
 from shared.metrics.alignment import Links, alignment_statistics, parse_pharaoh
 from shared.metrics.word_aligner import WordAligner, Words
-from shared.pipeline.run_config import RunConfig
-from shared.pipeline.translation_evaluation import Example, write_examples
+from shared.pipeline.examples import Example, write_examples
+from shared.pipeline.translation_run import TranslationRun
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
 
 
@@ -73,7 +73,7 @@ class Aligner(Protocol):
 KINDS: dict[str, type[Aligner]] = {"ibm1": WordAligner, "fast_align": fast_align.FastAlign}
 
 
-def aligner_route(config: RunConfig) -> tuple[AlignerRunner, RunConfig]:
+def aligner_route(config: TranslationRun) -> tuple[AlignerRunner, TranslationRun]:
     """The route of variants that are aligners, ``model: {aligner: <kind>}``; see :mod:`shared.pipeline.routed`."""
     return AlignerRunner(config.checked_model(AlignerConfig)), config
 
@@ -87,16 +87,16 @@ class AlignerRunner:
 
     settings: AlignerConfig
 
-    def check(self, config: RunConfig) -> None:
+    def check(self, config: TranslationRun) -> None:
         """The settings are checked."""
 
-    def cannot_run(self, config: RunConfig) -> str | None:
+    def cannot_run(self, config: TranslationRun) -> str | None:
         """Where systran-align does not exist, fast_align cannot run."""
         if self.settings.aligner == "ibm1" or fast_align.is_available():
             return None
         return "fast_align needs the package systran-align, which exists for Python 3.11 on Linux x86-64 only"
 
-    def rehearse(self, config: RunConfig) -> tuple[int, float]:
+    def rehearse(self, config: TranslationRun) -> tuple[int, float]:
         """Refuse.
 
         Raises:
@@ -105,7 +105,7 @@ class AlignerRunner:
         raise ReplicationError("an aligner needs no rehearsal; its train stage takes minutes at most.")
 
     def train(
-        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
+        self, config: TranslationRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
     ) -> tuple[TrainingRecord, int]:
         """Train; all seeds are the same."""
         settings, text = self.settings, PreparedText.load(prepared)
@@ -125,7 +125,7 @@ class AlignerRunner:
         return record, aligner.parameters
 
     def evaluate(
-        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
+        self, config: TranslationRun, *, prepared: Path, trained: Sequence[Path], out: Path
     ) -> Mapping[str, float]:
         """Judge the links on test splits that have gold alignments.
 
@@ -149,7 +149,7 @@ class AlignerRunner:
         write_examples(out, examples)
         return metrics
 
-    def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
+    def descriptions(self, config: TranslationRun, prepared: Path) -> Mapping[str, Any]:
         """The token's name; an aligner has neither BLEU nor pieces."""
         return {"signatures": {}, "token": "word"}
 

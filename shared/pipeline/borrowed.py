@@ -9,8 +9,8 @@ from shared.errors import ReplicationError
 from shared.pipeline.config import near, papers
 from shared.pipeline.replication import load_replication
 from shared.pipeline.routed import Routed
-from shared.pipeline.run_config import RunConfig
 from shared.pipeline.translation import Translation
+from shared.pipeline.translation_run import TranslationRun
 
 
 class BorrowedConfig(Strict):
@@ -25,7 +25,7 @@ class BorrowedConfig(Strict):
     settings: dict[str, Any]
 
 
-def borrowed_route(config: RunConfig) -> tuple[Translation[Any], RunConfig]:
+def borrowed_route(config: TranslationRun) -> tuple[Translation[Any], TranslationRun]:
     """The route of variants ``model: {paper: <other>, settings: {…}}``; see :mod:`shared.pipeline.routed`.
 
     The other paper builds the model; corpus, training, decoding and evaluation stay those of the variant.

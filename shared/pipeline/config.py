@@ -6,6 +6,7 @@ What needs torch is imported where it is used: fetching, summarizing and mistake
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -16,11 +17,15 @@ from shared.config import Strict, build, load_yaml, merge
 from shared.errors import ReplicationError
 
 if TYPE_CHECKING:
-    from shared.data.parallel import CorpusConfig
     from shared.pipeline.run_config import RunConfig
 
 Scale = Literal["smoke", "quick", "bench", "paper_scale"]
 SCALES: tuple[str, ...] = get_args(Scale)
+KINDS = {
+    "translation": "shared.pipeline.translation_run.TranslationRun",
+    "classification": "shared.pipeline.classification_run.ClassificationRun",
+}
+"""The kinds of task, with what checks the settings of their variants; by name, for a paper needs that of its own."""
 
 
 class Params(Strict):
@@ -61,6 +66,7 @@ class ScaleFile:
     """
 
     def __init__(self, paper: str, scale: str) -> None:
+        self.paper = paper
         self.path = Path("replications") / paper / f"{scale}.yaml"
         if scale not in SCALES:
             raise ReplicationError(f"there is no scale '{scale}'; choose {', '.join(SCALES)}.")
@@ -88,11 +94,21 @@ class ScaleFile:
         reason = self._corpus(task).get("left_out")
         return None if reason is None else str(reason)
 
-    def corpus(self, task: str) -> CorpusConfig:
-        """The corpus of a task."""
-        from shared.data.parallel import CorpusConfig
+    def kind(self, task: str) -> str:
+        """What the models of a task do, one of :data:`KINDS`; they translate unless it says otherwise.
 
-        return build(CorpusConfig, self._task(task).get("corpus"), where=f"{self.path}: tasks.{task}.corpus")
+        Raises:
+            ReplicationError: there is no such kind.
+        """
+        kind = str(self._task(task).get("kind", "translation"))
+        if kind not in KINDS:
+            raise ReplicationError(f"{self.path}: tasks.{task}: there is no kind '{kind}'{near(kind, KINDS)}.")
+        return kind
+
+    def corpus(self, task: str) -> Any:
+        """The corpus of a task, as the configuration of its kind."""
+        corpus: Any = self._settings(task).model_fields["corpus"].annotation
+        return build(corpus, self._task(task).get("corpus"), where=f"{self.path}: tasks.{task}.corpus")
 
     def not_run(self, variant: str) -> str | None:
         """The reason why a variant is left out at this scale, if it is: its own, or that of its task."""
@@ -102,11 +118,10 @@ class ScaleFile:
 
     def run(self, variant: str) -> RunConfig:
         """A variant: its task's defaults with its own settings laid over them."""
-        from shared.pipeline.run_config import RunConfig
-
         own = self._variant(variant)
-        value = merge(self._task(own.get("task", "")), own)
-        return build(RunConfig, value, where=f"{self.path}: variants.{variant}")
+        task = own.get("task", "")
+        value = merge(self._task(task), own)
+        return build(self._settings(task), value, where=f"{self.path}: variants.{variant}")
 
     def lenders(self, variants: Iterable[str]) -> set[str]:
         """The papers whose models variants borrow (:mod:`shared.pipeline.borrowed`); nothing of those not run."""
@@ -117,6 +132,11 @@ class ScaleFile:
     def task_of(self, variant: str) -> str:
         """The name of a variant's task."""
         return str(self._variant(variant).get("task"))
+
+    def _settings(self, task: str) -> type[RunConfig]:
+        module, _, name = KINDS[self.kind(task)].rpartition(".")
+        settings: type[RunConfig] = getattr(importlib.import_module(module), name)
+        return settings
 
     def _corpus(self, task: str) -> dict[str, Any]:
         corpus = self._task(task).get("corpus")

@@ -7,41 +7,42 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from shared.errors import ReplicationError
 
 if TYPE_CHECKING:
     from shared.claims.results import RunResults
-    from shared.data.parallel import CorpusConfig
     from shared.pipeline.run_config import RunConfig
     from shared.reports.document import Figure
     from shared.training.checkpoints import TrainingRecord
 
+SettingsT = TypeVar("SettingsT", bound="RunConfig", contravariant=True)
 
-class Runner(Protocol):
+
+class Runner(Protocol[SettingsT]):
     """What trains and judges variants of one kind, each by its settings."""
 
-    def check(self, config: RunConfig) -> None:
+    def check(self, config: SettingsT) -> None:
         """Refuse a ``model`` section that is wrong, before any long work."""
         ...
 
-    def cannot_run(self, config: RunConfig) -> str | None:
+    def cannot_run(self, config: SettingsT) -> str | None:
         """Why this machine cannot run the variant, as where a package does not exist for it; None if it can."""
         ...
 
-    def rehearse(self, config: RunConfig) -> tuple[int, float]:
+    def rehearse(self, config: SettingsT) -> tuple[int, float]:
         """Build the model and make real updates on random data: its parameters, and seconds per update here."""
         ...
 
     def train(
-        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
+        self, config: SettingsT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
     ) -> tuple[TrainingRecord, int]:
         """Train one seed in ``folder``; returns what training measured and the number of parameters."""
         ...
 
     def evaluate(
-        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
+        self, config: SettingsT, *, prepared: Path, trained: Sequence[Path], out: Path
     ) -> Mapping[str, float]:
         """Judge one trained seed, or several together as an ensemble, by their folders.
 
@@ -49,20 +50,25 @@ class Runner(Protocol):
         """
         ...
 
-    def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
+    def descriptions(self, config: SettingsT, prepared: Path) -> Mapping[str, Any]:
         """``signatures`` of the metrics and what one ``token`` is, for the reader of ``metrics.json``."""
         ...
 
 
-class Replication(Runner, Protocol):
+class Replication(Runner[SettingsT], Protocol[SettingsT]):
     """The paper-specific half of every stage.
 
-    :class:`shared.pipeline.translation.Translation` is one, and :class:`shared.pipeline.routed.Routed` one whose
-    variants are of several kinds.
+    :class:`shared.pipeline.translation.Translation` and :class:`shared.pipeline.classification.Classification` are
+    two, and :class:`shared.pipeline.routed.Routed` is one not all of whose variants are networks of its own.
     """
 
-    def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
-        """Turn a fetched data set into what training reads; returns a summary."""
+    @property
+    def kind(self) -> str:
+        """The kind of its tasks, one of :data:`shared.pipeline.config.KINDS`."""
+        ...
+
+    def prepare(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
+        """Turn a fetched data set into what training reads; returns a summary. ``corpus`` is that of the kind."""
         ...
 
     def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
@@ -82,7 +88,7 @@ def large_imports() -> Iterator[None]:
             gc.enable()
 
 
-def load_replication(paper: str) -> Replication:
+def load_replication(paper: str) -> Replication[Any]:
     """Import ``replications.<paper>.replication``.
 
     Raises:
@@ -97,7 +103,7 @@ def load_replication(paper: str) -> Replication:
         raise ReplicationError(
             f"there is no {name.replace('.', '/')}.py; see 'Add a paper' in README.md."
         ) from None
-    replication: Replication | None = getattr(module, "REPLICATION", None)
+    replication: Replication[Any] | None = getattr(module, "REPLICATION", None)
     if replication is None:
         raise ReplicationError(f"{name.replace('.', '/')}.py does not define REPLICATION.")
     return replication

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from shared.claims.results import RunResults
-from shared.data.parallel import CorpusConfig
 from shared.errors import ReplicationError
+from shared.pipeline.networks import Networks
 from shared.pipeline.replication import Runner
-from shared.pipeline.run_config import RunConfig
-from shared.pipeline.translation import Translation
+from shared.pipeline.run_config import RunT
 from shared.reports.document import Figure
 from shared.training.checkpoints import TrainingRecord
 
-Route = Callable[[RunConfig], tuple[Runner, RunConfig]]
+Route = Callable[[RunT], tuple[Runner[RunT], RunT]]
 """From a variant's settings to what trains and judges it, and to the settings for that; refuses wrong ones."""
 
 
 @dataclass(frozen=True)
-class Routed:
-    """A translation paper with variants of other kinds.
+class Routed(Generic[RunT]):
+    """A paper whose networks, of whatever kind, are compared with what is trained otherwise.
 
     A ``model`` section that has a route's key goes to that route. It may lie over the settings of the task's
     networks; these are passed over, so that the route sees its own keys alone.
@@ -32,26 +31,31 @@ class Routed:
         routes: by the key of the ``model`` sections that go there.
     """
 
-    default: Translation[Any]
-    routes: Mapping[str, Route]
+    default: Networks[Any, RunT, Any]
+    routes: Mapping[str, Route[RunT]]
 
-    def check(self, config: RunConfig) -> None:
+    @property
+    def kind(self) -> str:
+        """That of its networks."""
+        return self.default.kind
+
+    def check(self, config: RunT) -> None:
         """Refuse a wrong ``model`` section."""
         runner, config = self._runner(config)
         runner.check(config)
 
-    def cannot_run(self, config: RunConfig) -> str | None:
+    def cannot_run(self, config: RunT) -> str | None:
         """Why this machine cannot run the variant, if so."""
         runner, config = self._runner(config)
         return runner.cannot_run(config)
 
-    def rehearse(self, config: RunConfig) -> tuple[int, float]:
+    def rehearse(self, config: RunT) -> tuple[int, float]:
         """Parameters, and seconds per update."""
         runner, config = self._runner(config)
         return runner.rehearse(config)
 
     def train(
-        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
+        self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
     ) -> tuple[TrainingRecord, int]:
         """Train one seed."""
         runner, config = self._runner(config)
@@ -60,26 +64,26 @@ class Routed:
         )
 
     def evaluate(
-        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
+        self, config: RunT, *, prepared: Path, trained: Sequence[Path], out: Path
     ) -> Mapping[str, float]:
         """Judge one trained seed or an ensemble."""
         runner, config = self._runner(config)
         return runner.evaluate(config, prepared=prepared, trained=trained, out=out)
 
-    def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
+    def descriptions(self, config: RunT, prepared: Path) -> Mapping[str, Any]:
         """Signatures and the token's name."""
         runner, config = self._runner(config)
         return runner.descriptions(config, prepared)
 
-    def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
+    def prepare(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode."""
         return self.default.prepare(corpus, dataset, out)
 
     def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
-        """As of a translation paper."""
+        """Those of the networks' kind."""
         return self.default.figures(results, folder)
 
-    def _runner(self, config: RunConfig) -> tuple[Runner, RunConfig]:
+    def _runner(self, config: RunT) -> tuple[Runner[RunT], RunT]:
         """What a variant goes to, and with which settings.
 
         Raises:

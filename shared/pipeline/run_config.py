@@ -1,86 +1,42 @@
-"""One variant's settings as checked values. To import this is to import torch: :mod:`shared.pipeline.config` waits."""
+"""One variant's settings as checked values, as far as those of every kind of task are alike.
+
+Each kind has a module of its own, :mod:`shared.pipeline.translation_run` and :mod:`shared.pipeline.classification_run`,
+so that a paper depends on the code of its own kind alone. To import this is to import torch:
+:mod:`shared.pipeline.config` waits.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
 from shared.config import ConfigT, Strict, build
-from shared.data.parallel import CorpusConfig
-from shared.decoding.constraints import Normalisation
 from shared.training.config import TrainingConfig
 
 
-class DecodingConfig(Strict):
-    """How translations are searched for."""
-
-    beam: int = Field(ge=1)
-    normalisation: Normalisation = "none"
-    alpha: float = Field(default=0.6, ge=0)
-    minimum_ratio: float = Field(
-        default=0.5, ge=0, description="least symbols per source symbol, rounded down"
-    )
-    maximum_ratio: float = Field(default=3.0, gt=0, description="most symbols per source symbol")
-    maximum_extra: int = Field(
-        default=0, ge=0, description="symbols more than that; source and translation both count their end symbol"
-    )
-    batch: int = Field(default=64, ge=1, description="sources searched together")
-    no_unknown: bool = Field(
-        default=False, description="also translate with UNK forbidden, for the no-UNK column"
-    )
-    replace_unknown: bool = Field(
-        default=False, description="also put translations of the words most attended to in the place of UNK"
-    )
-
-
-class EvaluationConfig(Strict):
+class JudgingConfig(Strict):
     """How a trained model is judged."""
 
     checkpoint: Literal["best", "last", "average"] = "best"
-    bleu: Literal["13a", "none"] = Field(default="13a", description="sacreBLEU's tokenisation")
-    moses: str | None = Field(
-        default=None, pattern="^[a-z]{2}$", description="also BLEU of Moses' words, of this target language"
-    )
-    compounds: bool = Field(
-        default=False, description="also that BLEU with compounds split at hyphens, as tensor2tensor has it"
-    )
-    brackets: bool = Field(default=False, description="targets are trees; also score their labelled brackets")
-    operations: bool = Field(default=False, description="also count the operations of the whole training")
-    heatmaps: int = Field(default=4, ge=0, description="test sentences whose attention is kept for figures")
-    ensemble: bool = Field(default=False, description="also judge the models of all seeds together as one")
-
-    @model_validator(mode="after")
-    def _compounds_of_words(self) -> EvaluationConfig:
-        if self.compounds and self.moses is None:
-            raise ValueError("compounds needs moses, the language whose words are split")
-        return self
+    heatmaps: int = Field(default=4, ge=0, description="test texts whose attention is kept for figures")
 
 
 class RunConfig(Strict):
-    """Everything that one variant's runs depend on, all seeds."""
+    """Everything that one variant's runs depend on, all seeds. Every kind says more of corpus and evaluation."""
 
+    kind: str
     task: str
-    corpus: CorpusConfig
+    corpus: Strict
     model: dict[str, Any]
     training: TrainingConfig
-    decoding: DecodingConfig
-    evaluation: EvaluationConfig = EvaluationConfig()
+    evaluation: JudgingConfig
     seeds: list[int] = Field(min_length=1)
 
-    @model_validator(mode="after")
-    def _several_for_an_ensemble(self) -> RunConfig:
-        if self.evaluation.ensemble and len(self.seeds) < 2:
-            raise ValueError("evaluation.ensemble needs at least two seeds")
-        return self
-
-    @model_validator(mode="after")
-    def _unknown_words_to_replace(self) -> RunConfig:
-        if self.decoding.replace_unknown and self.corpus.tokenizer.kind != "words":
-            raise ValueError(
-                "decoding.replace_unknown needs a tokenizer of kind 'words'; pieces know every word"
-            )
-        return self
+    @property
+    def has_ensemble(self) -> bool:
+        """Whether the models of all seeds are also judged together, as one."""
+        return False
 
     @model_validator(mode="after")
     def _an_average_to_judge(self) -> RunConfig:
@@ -95,3 +51,6 @@ class RunConfig(Strict):
             ReplicationError: it does not fit.
         """
         return build(kind, self.model, where=f"the model section of task '{self.task}'")
+
+
+RunT = TypeVar("RunT", bound=RunConfig)

@@ -18,6 +18,7 @@ from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.replication import large_imports, load_replication
 
 if TYPE_CHECKING:
+    from shared.pipeline.replication import Replication
     from shared.pipeline.run_config import RunConfig
 
 
@@ -52,13 +53,13 @@ def prepare_stage(name: str, scale: str) -> None:
         write_json(final / "summary.json", {"left_out": reason})
         print(f"{name}: left out, {reason}")
         return
-    corpus = settings.corpus(task)
+    corpus, replication = settings.corpus(task), _replication(settings, task)
     fetch(corpus.dataset)  # at once if it is there; a queued experiment's copy of the project has no data yet
     verify(corpus.dataset)  # DVC does not watch the data folder
     partial = final.with_name(f"{task}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    summary = load_replication(paper).prepare(corpus, Path("data") / corpus.dataset, partial)
+    summary = replication.prepare(corpus, Path("data") / corpus.dataset, partial)
     shutil.rmtree(final, ignore_errors=True)
     partial.rename(final)
     print(
@@ -84,7 +85,7 @@ def train_stage(name: str, scale: str) -> None:
         _leave_out(folder, reason)
         return
     with large_imports():
-        config, replication = settings.run(variant), load_replication(paper)
+        config, replication = _checked(settings, variant)
         import torch
 
         from shared.pipeline import provenance
@@ -133,7 +134,7 @@ def evaluate_stage(name: str, scale: str) -> None:
         write_json(folder / "metrics.json", head | {"not_run": reason})
         return
     with large_imports():
-        config, replication = settings.run(variant), load_replication(paper)
+        config, replication = _checked(settings, variant)
         import torch
 
     if reason := replication.cannot_run(config):
@@ -151,7 +152,7 @@ def evaluate_stage(name: str, scale: str) -> None:
         return {key: round(value, 6) for key, value in metrics.items()}
 
     seeds = {str(seed): judge(f"seed {seed}", seed) for seed in config.seeds}
-    together = {"ensemble": judge("ensemble", *config.seeds)} if config.evaluation.ensemble else {}
+    together = {"ensemble": judge("ensemble", *config.seeds)} if config.has_ensemble else {}
     mean = {
         key: round(float(np.mean([run[key] for run in seeds.values()])), 6)
         for key in seeds[str(config.seeds[0])]
@@ -168,9 +169,9 @@ def rehearse_stage(name: str, scale: str) -> None:
     settings = ScaleFile(paper, scale)
     if settings.not_run(variant):
         raise ReplicationError(f"{name} is not run at this scale: {settings.not_run(variant)}.")
-    config = settings.run(variant)
+    config, replication = _checked(settings, variant)
     torch.set_num_threads(load_params().threads)
-    parameters, seconds = load_replication(paper).rehearse(config)
+    parameters, seconds = replication.rehearse(config)
     updates = config.training.updates * config.training.accumulate
     hours = seconds * updates * len(config.seeds) / 3600
     print(f"{name}: {parameters:,} parameters; a full batch takes {seconds:.2f} s on this machine;")
@@ -231,6 +232,28 @@ def write_curve(folder: Path) -> None:
     ]
     with (folder.parent / "curve.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("update", "valid_loss"), *rows])
+
+
+def _replication(settings: ScaleFile, task: str) -> Replication[Any]:
+    """The replication of a scale file's paper.
+
+    Raises:
+        ReplicationError: it is not for tasks of this kind.
+    """
+    replication, kind = load_replication(settings.paper), settings.kind(task)
+    if replication.kind != kind:
+        raise ReplicationError(
+            f"{settings.path}: tasks.{task} is of kind '{kind}', and the models of {settings.paper} are for "
+            f"'{replication.kind}'; change the task's kind, or the paper's replication.py."
+        )
+    return replication
+
+
+def _checked(settings: ScaleFile, variant: str) -> tuple[RunConfig, Replication[Any]]:
+    """A variant's settings, and what trains and judges it, which has accepted them."""
+    config, replication = settings.run(variant), _replication(settings, settings.task_of(variant))
+    replication.check(config)
+    return config, replication
 
 
 def _prepared(paper: str, scale: str, config: RunConfig) -> Path:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from shared.config import Strict
 from shared.errors import ReplicationError
 from shared.pipeline.config import near
@@ -23,23 +25,33 @@ class StudyConfig(Strict):
 
 
 class Study(ABC):
-    """Trains and judges as :class:`shared.pipeline.replication.Runner` says, as far as there is anything to train."""
+    """Judges as :class:`shared.pipeline.replication.Runner` says, and trains nothing.
+
+    A subclass may narrow ``config`` to the kind of task that it is for.
+    """
 
     @abstractmethod
-    def check(self, config: RunConfig) -> None:
+    def check(self, config: Any) -> None:
         """Refuse settings that the study cannot be made with."""
 
     @abstractmethod
+    def evaluate(
+        self, config: Any, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """Measure; returns metrics."""
+
     def train(
         self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
     ) -> tuple[TrainingRecord, int]:
-        """Leave in ``folder/checkpoints`` what the study wants to keep."""
-
-    @abstractmethod
-    def evaluate(
-        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
-    ) -> Mapping[str, float]:
-        """Measure; returns metrics."""
+        """Nothing is trained: the checkpoints are empty."""
+        (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
+        for name in ("best", "last"):
+            torch.save({}, folder / "checkpoints" / f"{name}.ckpt")
+        record = TrainingRecord(
+            updates=0, precision="none", stopped_because="there is nothing to train", wall_seconds=0.0,
+            tokens_per_second=0.0, best_valid_loss=0.0, best_update=0,
+        )  # fmt: skip
+        return record, 0
 
     def cannot_run(self, config: RunConfig) -> str | None:
         """Studies run everywhere."""
@@ -58,14 +70,14 @@ class Study(ABC):
         return {}
 
 
-def study_route(studies: Mapping[str, Runner]) -> Route:
+def study_route(studies: Mapping[str, Runner[RunConfig]]) -> Route[Any]:
     """The route of variants ``model: {study: <name>}``; see :mod:`shared.pipeline.routed`.
 
     Args:
         studies: by name. A variant that names another is refused.
     """
 
-    def route(config: RunConfig) -> tuple[Runner, RunConfig]:
+    def route(config: RunConfig) -> tuple[Runner[RunConfig], RunConfig]:
         name = config.checked_model(StudyConfig).study
         if name not in studies:
             raise ReplicationError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -32,10 +30,10 @@ from shared.metrics.translation import (
     moses_tokenised,
 )
 from shared.pipeline.attention_maps import save_attention_maps
-from shared.pipeline.run_config import DecodingConfig, EvaluationConfig, RunConfig
+from shared.pipeline.examples import Example, write_examples
+from shared.pipeline.translation_run import DecodingConfig, EvaluationConfig, TranslationRun
 from shared.training.loss import token_nll
 
-Example = dict[str, Any]
 Weights = NDArray[np.float32]
 Cut = Callable[[Sequence[str]], Sequence[str]]
 
@@ -50,7 +48,7 @@ def signatures(evaluation: EvaluationConfig) -> dict[str, str]:
     return {name: score.signature for name, score in found.items()}
 
 
-def evaluate_translation(model: Any, text: PreparedText, config: RunConfig, out: Path) -> dict[str, float]:
+def evaluate_translation(model: Any, text: PreparedText, config: TranslationRun, out: Path) -> dict[str, float]:
     """Judge ``model``, in evaluation mode, on every test split of its task.
 
     Writes ``examples.jsonl.gz`` (all test splits) into ``out`` and, if the model attends, ``attention.npz``, and
@@ -74,14 +72,8 @@ def evaluate_translation(model: Any, text: PreparedText, config: RunConfig, out:
     return metrics
 
 
-def write_examples(out: Path, examples: Sequence[Example]) -> None:
-    """Write ``examples.jsonl.gz`` into ``out``; with no time in it, so that same results are same bytes."""
-    with gzip.GzipFile(out / "examples.jsonl.gz", "wb", mtime=0) as file:
-        file.write("".join(json.dumps(example, ensure_ascii=False) + "\n" for example in examples).encode())
-
-
 def _judge_split(
-    model: Any, text: PreparedText, split: str, config: RunConfig
+    model: Any, text: PreparedText, split: str, config: TranslationRun
 ) -> tuple[list[Example], list[Weights]]:
     encoded, (sources, references), gold = text.split(split), text.lines(split), text.alignments(split)
     nll, weights = _teacher_forced(model, encoded, config.decoding.batch)

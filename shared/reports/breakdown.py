@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shared.claims.measures import Example, Measure
+from shared.claims.measures import Example, Measure, measure
 from shared.claims.results import RunResults
-from shared.claims.sampling import per_example
-from shared.claims.statistics import generator, on_examples, over_seeds, resample
+from shared.claims.sampling import per_example, scalars
+from shared.claims.statistics import Estimate, generator, on_examples, over_seeds, resample
 
 RESAMPLES = 2_000
 SPLITS = ("test", "test_long")
@@ -73,7 +73,6 @@ def score_by_bin(run: RunResults, of: Measure, covariate: str, bins: Sequence[Bi
     Raises:
         ReplicationError: the examples carry nothing to compute the measure from.
     """
-    assert of.corpus is not None, "a breakdown needs a measure of examples"
     scores = []
     examples = [broken_down(run, seed) for seed in run.seeds]
     reference = examples[0]
@@ -81,15 +80,46 @@ def score_by_bin(run: RunResults, of: Measure, covariate: str, bins: Sequence[Bi
         chosen = [index for index, row in enumerate(reference) if low <= row[covariate] <= high]
         if not chosen:
             continue
-        statistics = [
-            on_examples(per_example(of, [rows[i] for i in chosen], str(run.folder)), of.corpus) for rows in examples
-        ]
-        rng = generator(run.variant, of.title, str(low))
-        values, draws = resample(statistics, np.zeros(len(chosen), dtype=np.int64), rng, RESAMPLES)
-        estimate = over_seeds(values, draws, rng)
+        taken = [[rows[i] for i in chosen] for rows in examples]
+        estimate = estimated(of, taken, generator(run.variant, of.title, str(low)), str(run.folder))
         centre = float(np.mean([reference[index][covariate] for index in chosen]))
         scores.append(BinScore((low, high), centre, len(chosen), estimate.value, estimate.interval()))
     return scores
+
+
+def estimated(
+    of: Measure, examples: Sequence[Sequence[Example]], rng: np.random.Generator, where: str
+) -> Estimate:
+    """A measure of examples as mean over the seeds, with draws over examples and seeds.
+
+    Args:
+        of: the measure.
+        examples: of each seed, the same ones in the same order.
+        rng: source of the draws.
+        where: the examples come from, for the error.
+
+    Raises:
+        ReplicationError: the examples carry nothing to compute the measure from.
+    """
+    assert of.corpus is not None, "a breakdown needs a measure of examples"
+    statistics = [on_examples(per_example(of, rows, where), of.corpus) for rows in examples]
+    values, draws = resample(statistics, np.zeros(len(examples[0]), dtype=np.int64), rng, RESAMPLES)
+    return over_seeds(values, draws, rng)
+
+
+def estimate(run: RunResults, metric: str) -> Estimate | None:
+    """A metric on the test split, mean over seeds, with its draws; None where the run has none.
+
+    Of a metric that is one number per run only the seeds vary, and nothing does if there is but one.
+    """
+    if metric not in run.mean:
+        return None
+    of, rng = measure(metric), generator(run.variant, metric)
+    tested = [[row for row in rows if row["split"] == "test"] for rows in run.examples.values()]
+    if tested and of.of(tested[0]) is not None:
+        return estimated(of, tested, rng, str(run.folder))
+    values = scalars(run, metric)
+    return over_seeds(values, np.repeat(values[:, None], RESAMPLES, axis=1), rng)
 
 
 def alignment_offsets(run: RunResults) -> dict[int, float]:

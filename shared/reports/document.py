@@ -112,6 +112,41 @@ class Figure:
     kind: ClassVar[str] = "figure"
 
 
+@dataclass(frozen=True)
+class HeatLine:
+    """A text, or one row of attention over it.
+
+    Attributes:
+        words: of the text.
+        shades: of each word, from 0 (no weight) to 1 (the largest weight of the line).
+        marked: positions of the words that are underlined, the evidence.
+        title: what stands above, if anything.
+        name: what stands before the words, if anything.
+    """
+
+    words: Sequence[str]
+    shades: Sequence[float]
+    marked: frozenset[int] = frozenset()
+    title: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Heat(Figure):
+    """A figure of words on a ground that is the redder, the more weight they have.
+
+    Markdown shows the picture; HTML shows the words themselves.
+    """
+
+    lines: Sequence[HeatLine] = ()
+    kind: ClassVar[str] = "heat"
+
+    @property
+    def marks(self) -> bool:
+        """Whether any word is underlined."""
+        return any(line.marked for line in self.lines)
+
+
 Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure
 
 

@@ -24,6 +24,7 @@ from shared.reports.breakdown import alignment_offsets, broken_down, round_bins,
 
 WIDTH = 7.0  # inches: 700 pixels at the 100 pixels per inch at which 10 points read as text
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito 2008
+INK = "#1b1f24"  # of words, as in style.css
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (3, 1, 1, 1, 1, 1)), ":", (0, (5, 1)), (0, (1, 1)))
 STYLE: Any = {
@@ -46,6 +47,8 @@ STYLE: Any = {
 }
 Runs = Sequence[RunResults]
 Points = dict[float, list[float]]  # x to the seeds' values there
+UNITS = {"loss": "nats per {token}", "error": "share of texts"}  # of what is recorded in training
+SPREAD = "mean over seeds, lowest to highest seed shaded."  # what curves of training show
 DENSITY = 200  # pixels per inch
 COLOURS = 256  # as many as a PNG's palette has; enough for lines and bands, at a third of the bytes
 
@@ -101,8 +104,9 @@ def training_curves(runs: Runs, path: Path, *, metric: str = "loss", split: str 
     """
     curves = [read_curves(run, metric=metric, split=split) for run in runs]
     label = metric.replace("_", " ").capitalize()
-    if metric == "loss":
-        label = f"{'Validation' if split == 'valid' else 'Training'} loss (nats per {runs[0].token})"
+    if metric in UNITS:
+        unit = UNITS[metric].format(token=runs[0].token)
+        label = f"{'Validation' if split == 'valid' else 'Training'} {metric} ({unit})"
     return draw_curves(runs, curves, path, x="Updates", y=label)
 
 

@@ -64,7 +64,7 @@ def compare_alignments(sources: Mapping[str, Path], path: Path, *, symbols: int 
     if len(kept) < 2:
         return False
     first = next(iter(kept.values()))
-    chosen = fitting(first, symbols)
+    chosen = fitting(longer_sides(first), symbols)
     shown = []
     for variant, pairs in kept.items():
         if not _same(first, pairs):
@@ -90,9 +90,13 @@ def _longest(pairs: Sequence[Pair]) -> int:
     return max(max(len(pair["source"]), len(pair["target"])) for pair in pairs)
 
 
-def fitting(pairs: Sequence[Pair], symbols: int) -> int:
-    """Which pair is the longest with at most so many symbols on either side; if all have more, the shortest."""
-    sizes = [_longest([pair]) for pair in pairs]
+def longer_sides(pairs: Sequence[Pair]) -> list[int]:
+    """Symbols of each pair's source or target, whichever has more."""
+    return [_longest([pair]) for pair in pairs]
+
+
+def fitting(sizes: Sequence[int], symbols: int) -> int:
+    """Which is the longest of at most so many symbols; if all have more, the shortest."""
     shortest = min(range(len(sizes)), key=sizes.__getitem__)
     return max(
         (i for i, size in enumerate(sizes) if size <= symbols), key=sizes.__getitem__, default=shortest

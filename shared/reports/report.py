@@ -13,6 +13,7 @@ from shared.claims.results import RunResults, load_results
 from shared.claims.schema import load_claims
 from shared.claims.verdicts import VERDICTS, Decision, decide
 from shared.reports import sections
+from shared.reports.accuracy import paired_tests
 from shared.reports.document import Block, Code, CodeBlock, Figure, Heading, Paragraph, write_page
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
@@ -84,6 +85,7 @@ def _page(
         *details(decisions),
         *([Heading("Figures"), *figures] if figures else ()),
         *sections.our_results(tasks, results),
+        *paired_tests(decisions, results),
         *sections.cost(tasks),
         *sections.beside_the_paper(paper, tasks),
         *sections.settings(paper, scale, deviations),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from shared.claims.measures import MEASURES, measure
 from shared.claims.results import RunResults
+from shared.reports.accuracy import accuracies
 from shared.reports.breakdown import alignment_offsets, broken_down, having, round_bins, score_by_bin
 from shared.reports.document import (
     SPACE,
@@ -41,8 +43,8 @@ def our_results(tasks: Tasks, results: Results) -> list[Block]:
     for task, runs in tasks.items():
         blocks += [Heading(("Task ", Code(task)), level=3), *_score_tables(runs)]
         blocks += [block for run in runs if is_study(run) for block in study(run)]
-        blocks += [Paragraph(line) for line in _signatures(runs)]
-        blocks += [*_by_length(runs), *_offsets(runs)]
+        blocks += _signatures(runs)
+        blocks += [*accuracies(runs), *_by_length(runs), *_offsets(runs)]
     skipped: list[Text] = [
         (Code(r.variant), f": {r.not_run}") for r in results.values() if r.not_run is not None
     ]
@@ -52,11 +54,16 @@ def our_results(tasks: Tasks, results: Results) -> list[Block]:
 
 
 def _score_tables(runs: list[RunResults]) -> list[Block]:
-    """Scores of translations, then of alignments, each with the variants and metrics that have any."""
-    themes: dict[bool, list[str]] = {False: [], True: []}
-    for name in MEASURES:
-        themes[name == "aer" or name.startswith("alignment")].append(name)
-    return [table for names in themes.values() if (table := _score_table(runs, names)) is not None]
+    """A table per theme of the measures, each with the variants and metrics that have any."""
+    return [table for names in by_theme() if (table := _score_table(runs, names)) is not None]
+
+
+def by_theme() -> list[list[str]]:
+    """The names of all measures, in order, those of one theme together."""
+    themes: dict[str, list[str]] = defaultdict(list)
+    for name, of in MEASURES.items():
+        themes[of.theme].append(name)
+    return list(themes.values())
 
 
 def _score_table(runs: list[RunResults], metrics: list[str]) -> Table | None:
@@ -91,17 +98,18 @@ def _token(runs: list[RunResults]) -> str:
     return next((run.token for run in runs if "perplexity" in run.mean), runs[0].token)
 
 
-def _signatures(runs: list[RunResults]) -> list[Text]:
-    several = f"Mean ± standard deviation over seeds {_listed(_seeds(runs))}. "
-    ensemble = "An ensemble is the models of all seeds, judged once as one. "
-    lines: list[Text] = [
-        f"{several if max(len(run.seeds) for run in runs) > 1 else ''}"
-        f"{ensemble if any(run.members for run in runs) else ''}One token is one {_token(runs)}."
-    ]
+def _signatures(runs: list[RunResults]) -> list[Block]:
+    """What the numbers of a table are of."""
+    said = []
+    if max(len(run.seeds) for run in runs) > 1:
+        said.append(f"Mean ± standard deviation over seeds {_listed(_seeds(runs))}.")
+    if any(run.members for run in runs):
+        said.append("An ensemble is the models of all seeds, judged once as one.")
+    if any("{token}" in measure(name).title for run in runs for name in run.mean):
+        said.append(f"One token is one {_token(runs)}.")
     signatures = {name: text for run in runs for name, text in run.signatures.items()}
-    for name, text in sorted(signatures.items()):
-        lines.append((f"{measure(name).title}: ", Code(text)))
-    return lines
+    named = [Paragraph((f"{measure(name).title}: ", Code(text))) for name, text in sorted(signatures.items())]
+    return [*([Paragraph(" ".join(said))] if said else []), *named]
 
 
 def _by_length(runs: list[RunResults]) -> list[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ from shared.reports.document import (
     render,
     write_page,
 )
-from shared.reports.verdicts import claim_row
+from shared.reports.sections import by_theme
+from shared.reports.verdicts import claim_row, metric_title
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 SCALES = ("quick", "bench", "paper_scale", "smoke")
@@ -68,7 +69,7 @@ def summarize(reports_dir: Path, readmes: list[Path]) -> None:
     blocks: list[Block] = [
         Heading("Verdicts of all replications", level=1),
         *(verdict_blocks(reports, reports_dir) or [Paragraph("No report has been made yet.")]),
-        *_variant_blocks(reports),
+        *_variant_blocks(reports, reports_dir),
     ]
     write_page(blocks, reports_dir, title="Verdicts of all replications")
     for readme in readmes:
@@ -94,17 +95,26 @@ def verdict_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
     return blocks
 
 
-def _variant_blocks(reports: Sequence[Report]) -> list[Block]:
-    means = [(r, name, values) for r in reports for name, values in r.metrics.get("variants", {}).items()]
-    shown = [name for name in MEASURES if any(name in values for _, _, values in means)]
+def _variant_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
+    """What every variant of each report scores, a table per theme of the measures."""
+    blocks: list[Block] = []
+    for report in reports:
+        variants = report.metrics.get("variants", {})
+        tables = [table for names in by_theme() if (table := _score_table(variants, names)) is not None]
+        if tables:
+            blocks += [Paragraph((_link(report, base), f", {report.scale} scale:")), *tables]
+    return [Heading("Scores"), *blocks] if blocks else []
+
+
+def _score_table(variants: Mapping[str, Mapping[str, float]], metrics: Sequence[str]) -> Table | None:
+    shown = [name for name in metrics if any(name in values for values in variants.values())]
     rows: list[list[Text]] = [
-        [r.title, r.scale, Code(name), *(plain(values.get(key), MEASURES[key].digits) for key in shown)]
-        for r, name, values in means
-        if any(key in values for key in shown)
+        [Code(variant), *(plain(values.get(name), MEASURES[name].digits) for name in shown)]
+        for variant, values in variants.items()
+        if any(name in values for name in shown)
     ]
-    titles = [MEASURES[key].title.format(token="token") for key in shown]
-    table = Table(("Paper", "Scale", "Variant", *titles), rows, "lll" + "r" * len(shown))
-    return [Heading("Scores"), table] if rows else []
+    titles = [metric_title(name) for name in shown]
+    return Table(("Variant", *titles), rows, "l" + "r" * len(shown)) if rows else None
 
 
 def _load(reports_dir: Path) -> list[Report]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from shared.claims.results import RunResults
 from shared.reports.breakdown import having
 from shared.reports.document import Figure
-from shared.reports.figures import metric_by_covariate, offset_histogram, training_curves
+from shared.reports.figures import SPREAD, metric_by_covariate, offset_histogram, training_curves
 from shared.reports.heads import SAID, draw_heads
 from shared.reports.heatmaps import alignment_heatmaps, compare_alignments
 from shared.reports.operations import loss_by_operations
@@ -17,7 +17,6 @@ from shared.reports.sections import CONVENTION
 
 Results = Mapping[str, RunResults]
 Chosen = Mapping[str, Sequence[str]]
-SPREAD = "mean over seeds, lowest to highest seed shaded."
 
 
 def translation_figures(

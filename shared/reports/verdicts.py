@@ -124,7 +124,7 @@ def _outcome_row(comparison: Comparison, outcome: Outcome) -> list[Text]:
         _claimed_text(comparison.claimed()),
         *_figures(asdict(outcome)),
         paper or "–",
-        _p_text(outcome.p_value, outcome.p_holm),
+        p_text(outcome.p_value, outcome.p_holm),
         plain(outcome.n, 0),
         f"{outcome.seeds}{' (spread unknown)' if outcome.seeds == 1 else ''}",
     ]
@@ -170,7 +170,8 @@ def _paper_effect(claim: Claim) -> str:
     )
 
 
-def _p_text(p: float | None, corrected: float | None) -> str:
+def p_text(p: float | None, corrected: float | None = None) -> str:
+    """A p-value, with the corrected one in brackets."""
     shown = [
         f"<{SPACE}0.001" if value < 0.001 else f"{value:.3f}" for value in (p, corrected) if value is not None
     ]

@@ -100,3 +100,48 @@ def test_an_example_without_alignment_has_no_statistics():
 def test_an_unknown_name_is_a_number_of_the_run():
     assert measure("tokens_per_second").statistics is None
     assert measure("tokens_per_second").title == "tokens per second"
+
+
+CLASSIFIED = [
+    {"correct": 1, "cross_entropy": 0.25, "rows": {"redundancy": 0.5, "focus": 0.25, "penalty": 2.0},
+     "evidence": {"mass": 0.5, "found": 2, "words": 4, "length": 40}, "deletion": {"top": 0, "random": 1.0}},
+    {"correct": 0, "cross_entropy": 1.75, "rows": {"focus": 0.75, "penalty": 1.0},
+     "evidence": {"mass": 0.9, "found": 1, "words": 1, "length": 5}, "deletion": {"top": 1, "random": 0.5}},
+    {"correct": 1, "cross_entropy": 1.0},
+]  # fmt: skip
+
+
+def test_texts_classified_are_counted_alike():
+    assert corpus_values(CLASSIFIED) == pytest.approx(
+        {
+            "accuracy": 200 / 3,
+            "cross_entropy": 1.0,
+            "redundancy": 0.5,
+            "focus": 0.5,
+            "penalty": 1.5,
+            "evidence_mass": 0.7,
+            "evidence_found": (2 / 4 + 1) / 2,
+            "evidence_chance": (4 / 40 + 1 / 5) / 2,
+            "accuracy_top_deleted": 50,
+            "accuracy_random_deleted": 75,
+            "deletion_effect": 25,
+        }
+    )
+
+
+def test_deletion_may_help():
+    of = MEASURES["deletion_effect"]
+    assert of.of([{"deletion": {"top": 1, "random": 0.0}}]) == -100
+    assert of.statistics({"correct": 1}) is None
+
+
+def test_measures_know_what_they_judge():
+    themes = {
+        theme: [name for name, of in MEASURES.items() if of.theme == theme]
+        for theme in ("score", "attention")
+    }
+    assert {"bleu", "exact_match", "accuracy", "cross_entropy"} <= {*themes["score"]}
+    assert themes["attention"] == list(corpus_values(CLASSIFIED))[2:]
+    others = MEASURES.keys() - {*themes["score"], *themes["attention"]}
+    assert others == {"alignment_accuracy", "alignment_precision", "alignment_recall", "aer"}
+    assert {MEASURES[name].theme for name in others} == {"alignment"}

@@ -16,8 +16,8 @@ from shared.metrics.fast_align import FastAlign
 from shared.pipeline import stages
 from shared.pipeline.aligners import _word_pairs, aligner_route
 from shared.pipeline.routed import Routed
-from shared.pipeline.run_config import RunConfig
 from shared.pipeline.translation import Translation
+from shared.pipeline.translation_run import TranslationRun
 
 
 class NetworkConfig(Strict):
@@ -69,7 +69,7 @@ def prepared(tmp_path_factory):
 
 
 def config(model, **changes):
-    return build(RunConfig, {"task": "gold", **TASK, "model": model, **changes}, where="test")
+    return build(TranslationRun, {"task": "gold", **TASK, "model": model, **changes}, where="test")
 
 
 def run(model, prepared, folder):

@@ -20,10 +20,9 @@ from shared.pipeline.borrowed import borrowed_route
 from shared.pipeline.code import evaluation_code, training_code
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.routed import Routed
-from shared.pipeline.run_config import RunConfig
 from shared.pipeline.studies import Study, study_route
 from shared.pipeline.translation import Translation
-from shared.training.checkpoints import TrainingRecord
+from shared.pipeline.translation_run import TranslationRun
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,9 +40,6 @@ class Count(Study):
     def check(self, config):
         if not config.corpus.test:
             raise ReplicationError("nothing to count.")
-
-    def train(self, config, *, prepared, folder, seed, fingerprint, label):
-        return TrainingRecord(0, "none", "nothing to train", 0.0, 0.0, 0.0, 0), 0
 
     def evaluate(self, config, *, prepared, trained, out):
         return {"words": float(sum(map(len, PreparedText.load(prepared).split("test").source)))}
@@ -75,7 +71,7 @@ VARIANTS = {
 def config(model):
     """A variant whose own ``model`` section lies over the task's."""
     value = {"task": "words", **TASK, "model": TASK["model"] | model}
-    return build(RunConfig, value, where="test")
+    return build(TranslationRun, value, where="test")
 
 
 @pytest.fixture(scope="module")
@@ -204,9 +200,9 @@ def test_a_lenders_code_is_the_borrowers(project):
 def test_an_average_is_judged_only_where_one_is_made():
     value = {"task": "words", **TASK, "evaluation": {"checkpoint": "average"}}
     with pytest.raises(ReplicationError, match=r"evaluation\.checkpoint 'average' needs training\.average"):
-        build(RunConfig, value, where="test")
+        build(TranslationRun, value, where="test")
     value["training"] = TASK["training"] | {"average": {"last": 2, "every": 1}}
-    assert build(RunConfig, value, where="test").training.average.last == 2
+    assert build(TranslationRun, value, where="test").training.average.last == 2
 
 
 def test_the_average_of_a_borrowed_model_is_judged(project):

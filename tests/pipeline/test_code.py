@@ -9,10 +9,17 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.pipeline.code import evaluation_code, imported, training_code
+from shared.pipeline.replication import load_replication
 from shared.pipeline.stages import code_stage
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPERS = sorted(path.parent.name for path in (ROOT / "replications").glob("*/replication.py"))
+TRANSLATION = {f"shared/{name}.py" for name in (
+    "decoding/beam", "pipeline/translation_evaluation", "training/translation"
+)}  # fmt: skip
+CLASSIFICATION = {f"shared/{name}.py" for name in (
+    "data/classified", "pipeline/classification_evaluation", "training/classification"
+)}  # fmt: skip
 MODEL = '''
 """A model."""
 
@@ -224,7 +231,10 @@ def test_of_each_paper_here_all_that_matters_is_found(paper, monkeypatch):
     assert not training.keys() & evaluation.keys()
     assert {f"replications/{paper}/model.py", f"replications/{paper}/replication.py"} <= training.keys()
     assert {"shared/training/run.py", "shared/training/loss.py", "shared/data/batching.py"} <= training.keys()
-    assert {"shared/decoding/beam.py", "shared/pipeline/translation_evaluation.py"} <= evaluation.keys()
+    classifies = load_replication(paper).kind == "classification"
+    own, foreign = (CLASSIFICATION, TRANSLATION) if classifies else (TRANSLATION, CLASSIFICATION)
+    assert own <= training.keys() | evaluation.keys()
+    assert not foreign & (training.keys() | evaluation.keys())
     others = {f"replications/{other}/" for other in PAPERS if other != paper}
     assert not any(path.startswith(tuple(others)) for path in [*training, *evaluation])
 

@@ -56,7 +56,7 @@ def test_metrics_and_curves_of_all_variants_are_shown(project):
     assert len(metrics) == len(VARIANTS)
     dvc(project, "plots", "show", "--out", "curves")
     page = (project / "curves" / "index.html").read_text()
-    assert all(f"Validation loss, nats per token, bahdanau.{variant}" in page for variant in VARIANTS)
+    assert all(f"Validation loss, nats, bahdanau.{variant}" in page for variant in VARIANTS)
 
 
 def test_prepared_data_that_was_changed_is_made_again_and_trains_nothing(project):

@@ -12,8 +12,8 @@ from shared.data.parallel import PreparedText, prepare_parallel
 from shared.data.tokenizers import EOS
 from shared.decoding.protocol import select_beams
 from shared.errors import ReplicationError
-from shared.pipeline.run_config import DecodingConfig, RunConfig
 from shared.pipeline.translation_evaluation import evaluate_translation
+from shared.pipeline.translation_run import DecodingConfig, TranslationRun
 
 SOURCES = ["a", "a b c", "b c a b c"]
 
@@ -59,7 +59,7 @@ def config(**decoding):
                      "schedule": {"name": "constant"}, "validate_every": 1},
         "decoding": {"beam": 2, **decoding},
     }  # fmt: skip
-    return build(RunConfig, sections, where="test")
+    return build(TranslationRun, sections, where="test")
 
 
 @pytest.mark.parametrize(

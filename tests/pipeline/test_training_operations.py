@@ -12,8 +12,8 @@ from shared.config import build
 from shared.data.batching import endless_batches
 from shared.data.parallel import ParallelText, PreparedText, Sequences, prepare_parallel
 from shared.metrics.operations import count_operations
-from shared.pipeline.run_config import RunConfig
 from shared.pipeline.training_operations import SAMPLED, training_operations
+from shared.pipeline.translation_run import TranslationRun
 
 UPDATES, ACCUMULATE = 3, 2
 
@@ -44,7 +44,7 @@ def test_few_batches_are_all_counted():
     batches = [of.batch(indices) for indices in islice(order(of), UPDATES * ACCUMULATE)]
     forward = sum(batch.target.numel() * 8 * 50 for batch in batches)
     assert found["training_operations"] == pytest.approx(6 * forward, rel=1e-12)
-    labels = sum(batch.label_tokens for batch in batches)
+    labels = sum(batch.tokens for batch in batches)
     assert found["forward_multiply_adds_per_label"] == pytest.approx(forward / labels, rel=1e-12)
 
 
@@ -97,7 +97,7 @@ def test_few_of_many_are_enough_though_their_lengths_vary(updates):
 def run(tmp_path_factory):
     """A prepared task and a seed that is said to be trained."""
     folder = tmp_path_factory.mktemp("trained")
-    config = build(RunConfig, {
+    config = build(TranslationRun, {
         "task": "toy", "seeds": [7],
         "model": {"kind": "rnnsearch", "embedding_size": 4, "hidden_size": 6, "alignment_size": 5, "maxout_size": 4},
         "corpus": {"dataset": "toy", "source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 20}},

@@ -13,8 +13,8 @@ from shared.data.parallel import PreparedText, prepare_parallel
 from shared.data.tokenizers import UNK
 from shared.decoding.protocol import select_beams, select_sources
 from shared.errors import ReplicationError
-from shared.pipeline.run_config import RunConfig
 from shared.pipeline.translation_evaluation import evaluate_translation, signatures
+from shared.pipeline.translation_run import TranslationRun
 
 TEST = [
     ("rare k1 k2 k3 k0", "Rare K1 K2 K3 K0"),  # in the dictionary, not in the vocabulary
@@ -76,7 +76,7 @@ def config(kind="words", size=8, **changes):
                      "schedule": {"name": "constant"}, "validate_every": 1},
         "decoding": {"beam": 2, "replace_unknown": True},
     }  # fmt: skip
-    return build(RunConfig, sections | changes, where="test")
+    return build(TranslationRun, sections | changes, where="test")
 
 
 def model(text, **options):

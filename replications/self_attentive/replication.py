@@ -1,0 +1,175 @@
+"""Binds the self-attentive encoder and its baselines to the pipeline."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+from torch import nn
+
+from replications.self_attentive.model import (
+    Encoder,
+    GatedRelation,
+    MaxPooledCNN,
+    MaxPooledLSTM,
+    MeanPooledLSTM,
+    PrunedLayer,
+    SelfAttentiveEncoder,
+    TextClassifier,
+)
+from shared.config import Strict
+from shared.pipeline.classification import Classification
+from shared.pipeline.priors import prior_route
+from shared.pipeline.routed import Routed
+from shared.reports.sweeps import Sweep
+
+
+class AttentionConfig(Strict):
+    """The annotation matrix A (section 2): d_a, r and the coefficient of the penalty P."""
+
+    d_a: int = Field(ge=1)
+    r: int = Field(ge=1)
+    penalty: float = Field(ge=0)
+
+
+class ConvolutionConfig(Strict):
+    """The convolution of the baseline: its features and how many words each sees."""
+
+    features: int = Field(ge=1)
+    window: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _centred(self) -> ConvolutionConfig:
+        if self.window % 2 == 0:
+            raise ValueError(f"the window ({self.window}) must be odd, so that it has a word in its middle")
+        return self
+
+
+class PrunedConfig(Strict):
+    """Hidden units of the pruned layer for every row and for every column of M (appendix A)."""
+
+    p: int = Field(ge=0)
+    q: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _some(self) -> PrunedConfig:
+        if self.p + self.q == 0:
+            raise ValueError("p and q cannot both be 0: there would be no hidden unit")
+        return self
+
+
+class ModelConfig(Strict):
+    """Sizes by the paper's names.
+
+    Attributes:
+        encoder: how a text is embedded.
+        d: width of a word vector.
+        u: width of the LSTM in each direction; the convolution has ``features`` instead.
+        attention, cnn: of the encoders of these names, and of these only.
+        b: hidden units of the MLP, or
+        pruned: in their place.
+        relation: width of a row of F_r, for two texts.
+        dropout: on the hidden units.
+        word_std: standard deviation of the initial word vectors.
+    """
+
+    encoder: Literal["attention", "max", "mean", "cnn"]
+    d: int = Field(ge=1)
+    u: int = Field(ge=1)
+    attention: AttentionConfig | None = None
+    cnn: ConvolutionConfig | None = None
+    b: int | None = Field(default=None, ge=1)
+    pruned: PrunedConfig | None = None
+    relation: int | None = Field(default=None, ge=1)
+    dropout: float = Field(ge=0, lt=1)
+    word_std: float = Field(default=0.1, gt=0)
+
+    @model_validator(mode="after")
+    def _its_own_settings(self) -> ModelConfig:
+        for name in ("attention", "cnn"):
+            if self.encoder == name and getattr(self, name) is None:
+                raise ValueError(f"the encoder '{name}' needs the settings '{name}'")
+        if (self.b is None) == (self.pruned is None):
+            raise ValueError("give either b or pruned")
+        if self.pruned is not None and self.relation is not None:
+            raise ValueError("the pruned layer is of one text's embedding; leave out relation or pruned")
+        return self
+
+
+def build_model(config: ModelConfig, vocabulary: int, classes: int) -> TextClassifier:
+    """The untrained model of a variant."""
+    encoder = _encoder(config)
+    rows, width = encoder.rows, encoder.annotation_size
+    relation = None
+    if config.relation is not None:
+        relation = GatedRelation(rows=rows, annotation_size=width, relation_size=config.relation)
+        width = config.relation
+    hidden: nn.Module
+    if config.pruned is not None:
+        hidden = pruned = PrunedLayer(rows=rows, annotation_size=width, p=config.pruned.p, q=config.pruned.q)
+        hidden_size = pruned.size
+    else:
+        assert config.b is not None
+        hidden_size = config.b
+        hidden = nn.Sequential(nn.Flatten(), nn.Linear(rows * width, hidden_size))
+    return TextClassifier(
+        vocabulary=vocabulary, embedding_size=config.d, encoder=encoder, hidden=hidden, hidden_size=hidden_size,
+        classes=classes, dropout=config.dropout, word_std=config.word_std, relation=relation,
+        penalty=config.attention.penalty if config.attention and config.encoder == "attention" else 0.0,
+    )  # fmt: skip
+
+
+def _encoder(config: ModelConfig) -> Encoder:
+    if config.encoder == "cnn" and config.cnn is not None:
+        return MaxPooledCNN(embedding_size=config.d, features=config.cnn.features, window=config.cnn.window)
+    if config.encoder == "attention" and config.attention is not None:
+        return SelfAttentiveEncoder(
+            embedding_size=config.d, hidden_size=config.u, attention_size=config.attention.d_a,
+            rows=config.attention.r,
+        )  # fmt: skip
+    pooled = MaxPooledLSTM if config.encoder == "max" else MeanPooledLSTM
+    return pooled(embedding_size=config.d, hidden_size=config.u)
+
+
+REPLICATION = Routed(
+    Classification(
+        model_config=ModelConfig,
+        build_model=build_model,
+        heat={
+            "sentiment-attention": "What the self-attentive model attends to in sentences, all rows together.",
+            "newsgroups-attention": "The same in posts.",
+            "attention": "The same in generated texts; the words that decide the class are underlined.",
+            "max": "Where the maxima of the LSTM with max pooling lie, in the same texts.",
+        },
+        rows={
+            "Single rows of A on one sentence, with the penalty and without it.": [
+                "sentiment-attention", "sentiment-penalty-0",
+            ],
+            "Single rows of A on one generated text, by the coefficient of the penalty.": [
+                "penalty-0", "penalty-code", "attention", "penalty-1",
+            ],
+        },
+        sweeps=(
+            Sweep(
+                title="The number of rows",
+                x="r",
+                variants={1: "rows-1", 5: "rows-5", 10: "attention", 30: "rows-30"},
+                metrics=("accuracy", "evidence_mass", "redundancy"),
+            ),
+            Sweep(
+                title="The penalty",
+                x="Coefficient of P",
+                variants={0: "penalty-0", 0.01: "penalty-code", 0.1: "attention", 1: "penalty-1"},
+                metrics=("accuracy", "redundancy", "focus"),
+                log=True,
+            ),
+        ),
+        panels={
+            "Self-attention and pooling": ["attention", "penalty-0", "max", "max-long", "mean", "cnn"],
+            "As many parameters": ["attention", "max-matched", "max", "attention-small", "rows-1-matched", "pruned"],
+            "Rows": ["rows-1", "rows-5", "attention", "rows-30"],
+            "The penalty": ["penalty-0", "penalty-code", "attention", "penalty-1"],
+        },
+    ),
+    routes={"prior": prior_route},
+)  # fmt: skip

@@ -1,0 +1,161 @@
+"""What replications that train neural networks have in common, whatever the networks do."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from shared.config import Strict
+from shared.data.batching import Indices, endless_batches, epoch_batches
+from shared.pipeline.replication import Replication, large_imports
+from shared.pipeline.run_config import RunT
+from shared.training.checkpoints import TrainingRecord, load_weights
+from shared.training.config import BatchConfig, TrainingConfig
+
+if TYPE_CHECKING:
+    from shared.training.module import TrainingModule
+
+ModelConfigT = TypeVar("ModelConfigT", bound=Strict)
+
+
+class Prepared(Protocol):
+    """A prepared task: :class:`shared.data.parallel.PreparedText` or what is like it."""
+
+    def split(self, name: str) -> Any:
+        """An encoded split, with ``batch(indices)`` and ``batches(order)``."""
+        ...
+
+
+PreparedT = TypeVar("PreparedT", bound=Prepared)
+
+
+@dataclass(frozen=True)
+class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
+    """Builds, rehearses and trains the networks of a paper's variants.
+
+    Attributes:
+        model_config: checks a variant's ``model`` section.
+        build_model: from that section and the two sizes that the data decide to an untrained model.
+    """
+
+    model_config: type[ModelConfigT]
+    build_model: Callable[[ModelConfigT, int, int], nn.Module]
+
+    def check(self, config: RunT) -> None:
+        """Refuse a model section that does not fit ``model_config``."""
+        config.checked_model(self.model_config)
+
+    def cannot_run(self, config: RunT) -> str | None:
+        """Networks run everywhere."""
+        return None
+
+    def rehearse(self, config: RunT) -> tuple[int, float]:
+        """Two real updates on random symbols, as many as a full batch has; the second is timed."""
+        batch, sizes = self._full_batch(config)
+        model = self.build_model(config.checked_model(self.model_config), *sizes)
+        module = self._module(model, config.training)
+        optimizer = module.configure_optimizers()["optimizer"]
+        seconds = 0.0
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*`self.trainer` reference is not registered.*")  # it logs nowhere
+            for number in range(2):
+                begin = time.perf_counter()
+                optimizer.zero_grad()
+                loss: Any = module.training_step(batch, number)
+                loss.backward()
+                module.configure_gradient_clipping(optimizer)
+                optimizer.step()
+                seconds = time.perf_counter() - begin
+        return _parameters(model), seconds
+
+    def model(self, config: RunT, text: PreparedT) -> nn.Module:
+        """The untrained model of a run."""
+        return self.build_model(config.checked_model(self.model_config), *self._sizes(text))
+
+    def train(
+        self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
+    ) -> tuple[TrainingRecord, int]:
+        """Train one seed: it decides the initial weights, the order of the batches and the dropout masks."""
+        with large_imports():  # Lightning takes seconds to import; only training needs it
+            from shared.training.run import train_run
+
+        text = self._open(prepared)
+        torch.manual_seed(seed)
+        model = self.model(config, text)
+        train, order = self._training_order(config, text, seed)
+        record = train_run(
+            self._module(model, config.training), config.training,
+            batches=lambda start: train.batches(order(start=start)),
+            valid=self._every_batch(text.split("valid")), folder=folder, seed=seed, fingerprint=fingerprint,
+            label=label,
+        )  # fmt: skip
+        return record, _parameters(model)
+
+    def _training_order(
+        self, config: RunT, text: PreparedT, seed: int
+    ) -> tuple[Any, Callable[..., Iterator[Indices]]]:
+        """The split trained on, and from ``start``, a batch's number, to the indices of it and of all that follow."""
+        train = self._training_split(config, text)
+        batch = config.training.batch.model_dump()
+        return train, partial(endless_batches, self._lengths(train), seed=seed, **batch)
+
+    def _training_split(self, config: RunT, text: PreparedT) -> Any:
+        """All that is trained on."""
+        return text.split("train")
+
+    def _every_batch(self, split: Any) -> list[Any]:
+        """A split in batches of similar length, each example once, in an order that never changes."""
+        order = epoch_batches(self._lengths(split), pool=10**6, seed=0, epoch=0, tokens=4000)
+        return [split.batch(indices) for indices in order]
+
+    def _trained(self, config: RunT, text: PreparedT, trained: Sequence[Path]) -> list[nn.Module]:
+        """The models with the weights of the checkpoint that is judged, in evaluation mode."""
+        models = [self.model(config, text).eval() for _ in trained]
+        for model, folder in zip(models, trained, strict=True):
+            load_weights(model, folder / "checkpoints" / f"{config.evaluation.checkpoint}.ckpt")
+        return models
+
+    @abstractmethod
+    def _open(self, prepared: Path) -> PreparedT:
+        """What the prepare stage left in a folder."""
+
+    @abstractmethod
+    def _sizes(self, text: PreparedT) -> tuple[int, int]:
+        """The sizes that ``build_model`` is given."""
+
+    @abstractmethod
+    def _lengths(self, split: Any) -> Sequence[NDArray[np.integer]]:
+        """Per axis the lengths of a split's examples; the first is what a budget of tokens counts."""
+
+    @abstractmethod
+    def _module(self, model: nn.Module, config: TrainingConfig) -> TrainingModule:
+        """What Lightning trains."""
+
+    @abstractmethod
+    def _full_batch(self, config: RunT) -> tuple[Any, tuple[int, int]]:
+        """A batch of random symbols as large as training has them, and the sizes for ``build_model``."""
+
+
+def ready(model: nn.Module) -> nn.Module:
+    """The model in evaluation mode, on a GPU where there is one."""
+    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+
+
+def full_batch_size(batch: BatchConfig, length: int) -> int:
+    """How many examples of ``length`` symbols a full batch has."""
+    return batch.sentences or max(1, (batch.tokens or length) // length)
+
+
+def _parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())

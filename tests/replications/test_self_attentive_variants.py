@@ -1,0 +1,268 @@
+"""Every variant of every scale is what its name says, and the numbers of the paper are those of the code."""
+
+import math
+from functools import cache
+from pathlib import Path
+
+import pytest
+from shipped_variants import REPLICATIONS, facts, shipped
+from torch import nn
+
+from replications.self_attentive.model import MaxPooledCNN, MeanPooledLSTM, PrunedLayer, TextClassifier
+from replications.self_attentive.replication import ModelConfig, build_model
+from shared.claims.schema import load_claims
+from shared.data.cards import GeneratedSource, load_card
+from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.replication import load_replication
+from shared.pipeline.run_config import RunConfig
+
+pytestmark = pytest.mark.usefixtures("shapes_alone")
+COMPARED = ("attention", "penalty-0", "max", "cnn")
+CLASSES = {"sentiment": 5, "newsgroups": 20, "imdb": 2, "sst": 5, "yelp": 5, "age": 5, "snli": 3}
+VARIANTS = {
+    "evidence": {
+        "attention", "rows-1", "rows-5", "rows-30", "rows-1-matched", "penalty-0", "penalty-code", "penalty-1", "max",
+        "max-long", "mean", "cnn", "max-matched", "attention-small", "pruned",
+    },
+    "sentiment": {f"sentiment-{name}" for name in (*COMPARED, "rows-1", "mean", "prior")},
+    "newsgroups": {f"newsgroups-{name}" for name in COMPARED},
+    "imdb": {f"imdb-{name}" for name in COMPARED},
+    "sst": {f"sst-{name}" for name in COMPARED},
+    "yelp": {f"yelp-{name}" for name in (*COMPARED, "penalty-code", "pruned")},
+    "age": {f"age-{name}" for name in (*COMPARED, "penalty-code", "pruned")},
+    "snli": {"snli-attention", "snli-penalty-0"},
+}  # fmt: skip
+MATCHED = {"max-matched": "attention", "rows-1-matched": "attention", "attention-small": "max"}
+"""Variant to the one that it has as many parameters as."""
+
+PAPER = {
+    "d": 100, "u": 300, "attention": {"d_a": 350, "r": 30, "penalty": 1.0}, "cnn": {"features": 600, "window": 5},
+    "dropout": 0.5,
+}  # fmt: skip
+SIZES = {
+    "yelp": PAPER | {"encoder": "attention", "b": 3000},
+    "age": PAPER | {"encoder": "attention", "b": 2000},
+    "snli": {
+        "encoder": "attention", "d": 300, "u": 300, "attention": {"d_a": 150, "r": 30, "penalty": 0.3}, "b": 4000,
+        "relation": 600, "dropout": 0.0,
+    },
+}  # fmt: skip
+"""Section 4's models."""
+
+EPOCHS = {"yelp": (500_000, 32, 100), "age": (68_485, 16, 100), "snli": (549_367, 50, 4)}
+"""Training texts, texts in a batch, epochs."""
+
+PRINTED = {
+    "t1-yelp": ("yelp", [61.99, 62.05, 64.21]),
+    "t1-age": ("age", [77.40, 78.15, 80.45]),
+    "t2": ("accuracy", [80.6, 83.3, 82.1, 83.2, 83.4, 81.4, 84.6, 84.4]),
+    "t3-yelp": ("yelp", [64.21, 61.74]),
+    "t3-age": ("age", [80.45, 79.27]),
+}
+"""Tables 1 to 3."""
+
+
+@cache
+def scale_file(scale: str) -> ScaleFile:
+    """Read once, since many tests ask for it."""
+    return ScaleFile("self_attentive", scale)
+
+
+def classes(task: str) -> int:
+    """How many a task has; of the generated one, every pair of values."""
+    if task != "evidence":
+        return CLASSES[task]
+    (source,) = load_card("generated_evidence").sources
+    assert isinstance(source, GeneratedSource)
+    return int(source.parameters["values"] ** source.parameters["keys"])
+
+
+def network(run: RunConfig, vocabulary: int) -> TextClassifier:
+    return build_model(ModelConfig.model_validate(run.model), vocabulary, classes(run.task))
+
+
+def parameters(*modules: nn.Module | None) -> int:
+    return sum(
+        parameter.numel() for module in modules if module is not None for parameter in module.parameters()
+    )
+
+
+def parts(model: TextClassifier) -> list[int]:
+    """In the order of paper.yaml, without what only the authors' code has."""
+    attention = getattr(model.encoder, "attention", None)
+    return [
+        parameters(model.embedding),
+        parameters(model.encoder) - parameters(attention),
+        parameters(attention),
+        parameters(model.relation),
+        parameters(model.mlp),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "task", "changes", "vocabulary", "only_theirs"),
+    [
+        ("Age", "age", {}, 0, 0),
+        ("Yelp", "yelp", {}, 0, 0),
+        ("BiLSTM + max pooling", "yelp", {"encoder": "max"}, 0, 0),
+        ("SNLI", "snli", {}, 41_245, 150 + 30 + 4 * 300),
+    ],
+)
+def test_the_parts_in_paper_yaml_are_those_of_the_modules(
+    column: str, task: str, changes: dict[str, str], vocabulary: int, only_theirs: int
+) -> None:
+    """Of SNLI the total is what the authors' log counts, with two biases and four initial states more than ours."""
+    counts = facts("self_attentive").parameter_counts
+    assert counts is not None
+    model = build_model(ModelConfig.model_validate(SIZES[task] | changes), vocabulary, CLASSES[task])
+    assert [*parts(model), only_theirs] == [part[column] for part in counts.parts]
+    assert parameters(model) + only_theirs == counts.totals[column]
+
+
+def test_the_printed_totals() -> None:
+    counts = facts("self_attentive").parameter_counts
+    assert counts is not None
+    totals = {"Age": 37_194_905, "Yelp": 55_200_905, "BiLSTM + max pooling": 2_780_405, "SNLI": 107_527_783}
+    assert counts.totals == totals
+
+
+def test_the_tables_are_printed_as_in_the_paper_and_name_variants_that_exist() -> None:
+    known = set().union(*VARIANTS.values())
+    tables = {table.id: table for table in facts("self_attentive").tables}
+    assert tables.keys() == PRINTED.keys()
+    for name, (column, numbers) in PRINTED.items():
+        assert [row[column] for row in tables[name].rows] == numbers
+        named = [variant for row in range(len(numbers)) for variant in tables[name].variants(row)]
+        assert named
+        assert set(named) <= known
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_scale_has_every_variant_and_claims_compare_what_there_is(scale: str, root: Path) -> None:
+    settings = scale_file(scale)
+    found: dict[str, set[str]] = {}
+    for variant in settings.variants:
+        found.setdefault(settings.task_of(variant), set()).add(variant)
+    assert found == VARIANTS
+    claims = load_claims(root / "replications/self_attentive/claims.yaml", scale)
+    assert [claim.id for claim in claims] == [f"L17-C{number}" for number in range(1, 7)]
+    for claim in claims:
+        assert claim.if_contradicted
+        for comparison in (*claim.deciding, *claim.also):
+            assert set(comparison.compared()) <= set(settings.variants)
+            assert len({settings.task_of(variant) for variant in comparison.compared()}) == 1
+
+
+@shipped("self_attentive")
+def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
+    settings = scale_file(scale)
+    reason = settings.not_run(variant)
+    if reason is not None:
+        assert reason.strip()
+        return
+    run = settings.run(variant)
+    load_replication("self_attentive").check(run)
+    name = variant.removeprefix(f"{run.task}-")
+    if name == "prior":
+        assert run.model["prior"] == "set"
+        return
+    model, config = network(run, 1000), ModelConfig.model_validate(run.model)
+    stem = name.removesuffix("-matched").removesuffix("-small").removesuffix("-long")
+    assert config.encoder == (stem if stem in ("max", "mean", "cnn") else "attention")
+    assert isinstance(model.encoder, MaxPooledCNN) == (stem == "cnn")
+    assert isinstance(model.encoder, MeanPooledLSTM) == (stem == "mean")
+    assert isinstance(model.mlp[0], PrunedLayer) == (stem == "pruned")
+    assert (model.relation is not None) == (run.task == "snli")
+    usual = ModelConfig.model_validate(settings.run(attentive(run.task)).model).attention
+    assert usual is not None
+    if config.encoder == "attention":
+        assert config.attention is not None
+        rows = int(stem.removeprefix("rows-")) if stem.startswith("rows-") else usual.r
+        assert model.encoder.rows == config.attention.r == rows
+        # What the authors' code calls 1 is taken by r², since it has the mean over so many entries.
+        penalty = {"penalty-0": 0.0, "penalty-code": 1 / rows**2, "penalty-1": 1.0}.get(name, usual.penalty)
+        assert config.attention.penalty == pytest.approx(penalty, rel=0.002)
+
+
+def attentive(task: str) -> str:
+    """The self-attentive variant of a task, which the others are changes of."""
+    return "attention" if task == "evidence" else f"{task}-attention"
+
+
+@shipped("self_attentive")
+def test_networks_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale: str, variant: str) -> None:
+    settings = scale_file(scale)
+    if settings.not_run(variant) is not None:
+        assert settings.not_run(variant)
+        return
+    run = settings.run(variant)
+    usual = settings.run(attentive(run.task))
+    assert (run.corpus, run.evaluation) == (usual.corpus, usual.evaluation)
+    if variant.endswith("-prior"):
+        return
+    named = {"encoder", "attention", "pruned", "b"}
+    ours, theirs = (ModelConfig.model_validate(each.model).model_dump(exclude=named) for each in (run, usual))
+    assert ours == theirs
+    assert run.seeds == usual.seeds
+    unclipped = {"clip"} if scale == "paper_scale" and variant.endswith("-cnn") else set()
+    longer = {"updates": 2 * usual.training.updates} if variant == "max-long" else {}
+    assert run.training.model_dump(exclude=unclipped) == usual.training.model_dump(exclude=unclipped) | longer
+    if run.task != "age" and variant not in MATCHED and not variant.endswith("pruned"):
+        assert run.model["b"] == usual.model["b"]
+
+
+@pytest.mark.parametrize("scale", ["quick", "bench"])
+@pytest.mark.parametrize("variant", MATCHED)
+def test_matched_models_have_as_many_parameters(scale: str, variant: str) -> None:
+    settings = scale_file(scale)
+    count, wanted = (
+        parameters(network(settings.run(name), 0)) for name in (variant, MATCHED[variant])
+    )  # without word vectors, which all have alike
+    assert count == pytest.approx(wanted, rel=0.01)
+
+
+@pytest.mark.parametrize("task", SIZES)
+def test_the_papers_own_settings(task: str) -> None:
+    text = (REPLICATIONS / "self_attentive/paper_scale.yaml").read_text(encoding="utf-8")
+    settings = ScaleFile("self_attentive", "paper_scale")
+    settings.tasks[task]["corpus"].pop("left_out", None)
+    run = settings.run(f"{task}-attention")
+    assert run.model == SIZES[task]
+    texts, batch, epochs = EPOCHS[task]
+    assert run.training.batch.sentences == batch
+    assert run.training.updates == epochs * math.ceil(texts / batch)
+    optimizer = run.training.optimizer.model_dump(exclude={"epsilon"})
+    if task == "snli":
+        assert optimizer == {"name": "adagrad", "learning_rate": 0.01, "weight_decay": 0.0}
+        assert run.training.clip is None
+        return
+    # 1e-4 times the sum of squares: twice that times the weight in the gradient.
+    assert optimizer == {"name": "sgd", "learning_rate": 0.06, "weight_decay": 2e-4}
+    assert run.training.clip == 0.5
+    assert settings.run(f"{task}-cnn").training.clip is None
+    for baseline in ("max", "cnn"):
+        assert settings.run(f"{task}-{baseline}").model["b"] == 3000
+    hidden = network(settings.run(f"{task}-pruned"), 0).mlp[0]
+    assert isinstance(hidden, PrunedLayer)
+    assert hidden.size == pytest.approx(run.model["b"], rel=0.01)
+    assert f"{math.ceil(texts / batch):,}" in text
+
+
+def test_the_bound_on_attention_is_more_than_chance() -> None:
+    """Six deciding words of a text weigh more than by chance even in the shortest one."""
+    (source,) = load_card("generated_evidence").sources
+    assert isinstance(source, GeneratedSource)
+    ((shortest, longest),) = source.parameters["splits"]["test"]["buckets"]
+    words = 2 * source.parameters["keys"]
+    mean = sum(words / length for length in range(shortest, longest + 1)) / (longest + 1 - shortest)
+    (claim,) = (
+        claim
+        for claim in load_claims(REPLICATIONS / "self_attentive/claims.yaml", "quick")
+        if claim.id == "L17-C4"
+    )
+    bounds = {c.bound for c in claim.also if c.kind == "above" and c.metric == "evidence_mass"}
+    assert bounds == {0.25}
+    assert 2 * mean < 0.25
+    assert claim.note is not None
+    assert "by chance it is about 0.10" in " ".join(claim.note.split())
+    assert mean == pytest.approx(0.10, abs=0.01)

@@ -1,0 +1,124 @@
+"""Metrics over a hyper-parameter, and all figures of a classification paper."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from scipy import stats
+from synthetic_classification import CLASSIFIERS, Classifier, build
+
+from shared.claims.results import load_results
+from shared.reports import sweep_figures
+from shared.reports.breakdown import estimate
+from shared.reports.classification import classification_figures
+from shared.reports.figures import training_curves
+from shared.reports.sweep_figures import draw_sweep
+from shared.reports.sweeps import Sweep
+
+PENALTY = Sweep("The penalty", "Coefficient", {0.0: "penalty-0", 1.0: "attention", 3.0: "never-run"},
+                ["accuracy", "redundancy"], log=True)  # fmt: skip
+ROWS = Sweep("Rows", "Rows r", {8: "attention", 1: "rows-1"}, ["accuracy", "redundancy"])
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return load_results(build(tmp_path_factory.mktemp("runs")))
+
+
+def test_the_runs_of_a_sweep_are_those_that_have_the_metric_in_order_of_its_values(results):
+    assert {x: run.variant for x, run in PENALTY.runs(results, "redundancy").items()} == {
+        0.0: "penalty-0", 1.0: "attention"
+    }  # fmt: skip
+    assert list(ROWS.runs(results, "accuracy")) == [1, 8]
+    assert list(ROWS.runs(results, "redundancy")) == [8]
+    left_out = results | {"rows-1": replace(results["rows-1"], mean={}, not_run="too long")}
+    assert list(ROWS.runs(left_out, "accuracy")) == [8]
+
+
+def test_an_estimate_is_of_examples_and_seeds(results):
+    found = estimate(results["attention"], "accuracy")
+    assert found.value == pytest.approx(results["attention"].mean["accuracy"])
+    low, high = found.interval()
+    assert low < found.value < high
+    assert estimate(results["max"], "redundancy") is None
+
+
+def test_an_estimate_of_one_number_per_run_is_students(results):
+    values = [1.0, 2.0, 6.0]
+    run = replace(
+        results["max"], mean={"seconds": 3.0},
+        metrics={seed: {"seconds": value} for seed, value in zip((1, 2, 3), values, strict=True)},
+    )  # fmt: skip
+    found = estimate(run, "seconds")
+    expected = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
+    assert found.value == 3.0
+    assert found.interval() == pytest.approx(expected, rel=0.5)
+
+
+def test_one_seed_and_one_number_have_no_interval(results):
+    run = replace(results["max"], mean={"seconds": 3.0}, metrics={1: {"seconds": 3.0}})
+    assert estimate(run, "seconds").interval() == (3.0, 3.0)
+
+
+@pytest.mark.parametrize("sweep", [PENALTY, ROWS])
+def test_a_sweep_is_drawn_the_same_twice(sweep, results, tmp_path):
+    for name in ("first", "second"):
+        assert draw_sweep(sweep, results, tmp_path / f"{name}.png")
+    assert imread(tmp_path / "first.png").shape[1] == 1400
+    assert (tmp_path / "first.png").read_bytes() == (tmp_path / "second.png").read_bytes()
+
+
+def test_zero_has_its_place_on_a_logarithmic_axis(results, tmp_path, monkeypatch):
+    """The axes are looked at once the picture has been written."""
+    drawn, ticks = [], sweep_figures._ticks
+    monkeypatch.setattr(
+        sweep_figures, "_ticks", lambda axes, *a, **k: (drawn.append(axes), ticks(axes, *a, **k))
+    )
+    assert draw_sweep(PENALTY, results, tmp_path / "a.png")
+    assert [axes.get_xscale() for axes in drawn] == ["symlog", "symlog"]
+    assert [[label.get_text() for label in axes.get_xticklabels()] for axes in drawn] == [["0", "1"]] * 2
+    assert [axes.get_ylabel() for axes in drawn] == ["Accuracy (%)", "Redundancy of the rows of A"]
+
+
+def test_one_point_is_no_curve(results, tmp_path):
+    alone = Sweep("Alone", "x", {1.0: "attention", 2.0: "never-run"}, ["accuracy"])
+    assert not draw_sweep(alone, results, tmp_path / "a.png")
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_all_figures_of_a_paper(results, tmp_path):
+    figures = classification_figures(
+        results, tmp_path, heat={"attention": "Ours.", "max": "It does not attend.", "never-run": "Not run."},
+        rows={"With and without.": ["attention", "penalty-0", "max"], "Alone.": ["attention", "never-run"]},
+        sweeps=[PENALTY, Sweep("No", "x", {1.0: "max"}, ["accuracy"]), ROWS], chosen={"all": list(CLASSIFIERS)},
+    )  # fmt: skip
+    assert [figure.path.name for figure in figures] == [
+        "sweep_1.png", "sweep_3.png", "heat_attention.png", "heat_rows_1.png", "training_loss_opinions.png",
+        "training_error_opinions.png",
+    ]  # fmt: skip
+    assert {figure.path for figure in figures} == set(tmp_path.iterdir())
+    assert figures[0].caption.startswith("The penalty. Mean over seeds; bars: 95 % intervals")
+    assert figures[-1].caption.startswith(
+        "Task opinions, all. Share of the validation split classified wrongly"
+    )
+
+
+def test_nothing_is_drawn_of_runs_that_left_nothing(tmp_path):
+    results = load_results(build(tmp_path / "runs", {"a": Classifier(0.5, curves=False)}, texts=10))
+    draw = partial(classification_figures, heat={"a": "."}, rows={".": ["a"]}, sweeps=[], chosen={})
+    assert draw(results, tmp_path / "figures") == []
+
+
+@pytest.mark.parametrize(
+    ("metric", "label"),
+    [("loss", "Validation loss (nats per text)"), ("error", "Validation error (share of texts)")],
+)
+def test_curves_of_classifiers_are_per_text(results, tmp_path, monkeypatch, metric, label):
+    said = []
+    monkeypatch.setattr(
+        "shared.reports.figures.draw_curves", lambda *_, y, **__: bool(said.append(y)) or True
+    )
+    assert training_curves(list(results.values()), tmp_path / "a.png", metric=metric)
+    assert said == [label]
