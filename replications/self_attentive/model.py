@@ -103,7 +103,8 @@ class MaxPooledCNN(Encoder):
     def forward(self, s: Tensor, mask: Tensor) -> Embedded:
         """M (B, 1, D); a word weighs the share of the features that are largest around it."""
         words = (s * mask.unsqueeze(-1)).transpose(1, 2)  # (B, d, n): a window reaches into nothing but zeros
-        return max_pooled(torch.relu(self.convolution(words)).transpose(1, 2), mask)
+        m, shares = max_pooled(self.convolution(words).transpose(1, 2), mask)
+        return torch.relu(m), shares  # as max(relu(x)), in which features that fire nowhere would have no place
 
 
 def max_pooled(h: Tensor, mask: Tensor) -> Embedded:

@@ -17,11 +17,11 @@ from replications.self_attentive.model import (
     SelfAttentiveEncoder,
     TextClassifier,
 )
+from replications.self_attentive.shown import HEAT, PANELS, ROWS, SWEEPS
 from shared.config import Strict
 from shared.pipeline.classification import Classification
 from shared.pipeline.priors import prior_route
 from shared.pipeline.routed import Routed
-from shared.reports.sweeps import Sweep
 
 
 class AttentionConfig(Strict):
@@ -135,41 +135,11 @@ REPLICATION = Routed(
     Classification(
         model_config=ModelConfig,
         build_model=build_model,
-        heat={
-            "sentiment-attention": "What the self-attentive model attends to in sentences, all rows together.",
-            "newsgroups-attention": "The same in posts.",
-            "attention": "The same in generated texts; the words that decide the class are underlined.",
-            "max": "Where the maxima of the LSTM with max pooling lie, in the same texts.",
-        },
-        rows={
-            "Single rows of A on one sentence, with the penalty and without it.": [
-                "sentiment-attention", "sentiment-penalty-0",
-            ],
-            "Single rows of A on one generated text, by the coefficient of the penalty.": [
-                "penalty-0", "penalty-code", "attention", "penalty-1",
-            ],
-        },
-        sweeps=(
-            Sweep(
-                title="The number of rows",
-                x="r",
-                variants={1: "rows-1", 5: "rows-5", 10: "attention", 30: "rows-30"},
-                metrics=("accuracy", "evidence_mass", "redundancy"),
-            ),
-            Sweep(
-                title="The penalty",
-                x="Coefficient of P",
-                variants={0: "penalty-0", 0.01: "penalty-code", 0.1: "attention", 1: "penalty-1"},
-                metrics=("accuracy", "redundancy", "focus"),
-                log=True,
-            ),
-        ),
-        panels={
-            "Self-attention and pooling": ["attention", "penalty-0", "max", "max-long", "mean", "cnn"],
-            "As many parameters": ["attention", "max-matched", "max", "attention-small", "rows-1-matched", "pruned"],
-            "Rows": ["rows-1", "rows-5", "attention", "rows-30"],
-            "The penalty": ["penalty-0", "penalty-code", "attention", "penalty-1"],
-        },
+        pairs=lambda config: config.relation is not None,
+        heat=HEAT,
+        rows=ROWS,
+        sweeps=SWEEPS,
+        panels=PANELS,
     ),
     routes={"prior": prior_route},
-)  # fmt: skip
+)

@@ -37,5 +37,7 @@ def redundancy_penalty(a: Tensor) -> Tensor:
     It is the *square* of the Frobenius norm, as the equation prints it: the sum over the squared entries. Rows are
     distributions over n words, so for r > n they cannot be orthogonal and P cannot reach zero.
     """
-    overlap = a @ a.transpose(1, 2)  # (B, r, r)
-    return (overlap - torch.eye(a.size(1), dtype=a.dtype, device=a.device)).square().sum((1, 2))
+    with torch.autocast(a.device.type, enabled=False):  # where P is small, bfloat16 would round all of it away
+        a = a.to(torch.promote_types(a.dtype, torch.float32))
+        overlap = a @ a.transpose(1, 2)  # (B, r, r)
+        return (overlap - torch.eye(a.size(1), dtype=a.dtype, device=a.device)).square().sum((1, 2))

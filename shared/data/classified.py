@@ -52,6 +52,10 @@ class ClassifiedCorpusConfig(Strict):
     def _consistent(self) -> ClassifiedCorpusConfig:
         if self.classes is not None and len(set(self.classes)) < len(self.classes):
             raise ValueError("a class is listed twice")
+        if self.test[0] != "test":
+            raise ValueError("the first of 'test' must be the split 'test', which the report is of")
+        if self.tokenizer.joint:
+            raise ValueError("one tokeniser serves all texts anyway; leave out tokenizer.joint")
         words = self.tokenizer.kind == "words" and self.tokenizer.split == "space"
         if self.evidence is not None and not (words and len(self.texts) == 1):
             raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,6 +22,7 @@ from shared.data.classified import (
 )
 from shared.data.parallel import Sequences
 from shared.data.tokenizers import EOS
+from shared.errors import ReplicationError
 from shared.pipeline.classification_evaluation import evaluate_classification
 from shared.pipeline.classification_run import ClassificationRun
 from shared.pipeline.networks import ModelConfigT, Networks, full_batch_size, ready
@@ -41,6 +42,7 @@ class Classification(Networks[ModelConfigT, ClassificationRun, PreparedClassific
         model_config: checks a variant's ``model`` section.
         build_model: from that section and the sizes of the vocabulary and of the set of classes to a model that can be
             called as ``model(texts, masks)`` and returns a :class:`shared.training.protocol.Classified`.
+        pairs: whether a checked ``model`` section is of a model that reads two texts at once.
         heat: variants whose texts the report colours by their attention, with the captions.
         rows: captions, with the variants whose rows of attention on one test text are drawn one by one.
         sweeps: hyper-parameters that the report draws metrics against.
@@ -49,10 +51,20 @@ class Classification(Networks[ModelConfigT, ClassificationRun, PreparedClassific
     """
 
     kind: ClassVar[str] = "classification"
+    pairs: Callable[[ModelConfigT], bool] = lambda config: False
     heat: Mapping[str, str] = field(default_factory=dict)
     rows: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sweeps: Sequence[Sweep] = ()
     panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def check(self, config: ClassificationRun) -> None:
+        """Refuse a model section that does not fit ``model_config`` or the number of texts."""
+        pairs = self.pairs(config.checked_model(self.model_config))
+        if pairs != (len(config.corpus.texts) == 2):
+            raise ReplicationError(
+                f"the model of task '{config.task}' reads {'two texts' if pairs else 'one text'} at once, but its "
+                f"corpus has {len(config.corpus.texts)}; change the model section or corpus.texts."
+            )
 
     def prepare(self, corpus: ClassifiedCorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode."""
@@ -75,8 +87,8 @@ class Classification(Networks[ModelConfigT, ClassificationRun, PreparedClassific
         )
 
     def descriptions(self, config: ClassificationRun, prepared: Path) -> Mapping[str, Any]:
-        """What a cross-entropy is per, and the classes in the order of the model's outputs."""
-        return {"token": "text", "classes": list(self._open(prepared).classes)}
+        """What a cross-entropy is per."""
+        return {"token": "text"}
 
     def _open(self, prepared: Path) -> PreparedClassification:
         return PreparedClassification.load(prepared)

@@ -83,6 +83,7 @@ class _Reading:
     Without attention there are no rows, and nothing is important.
     """
 
+    attends: bool
     log_probs: Floats  # (E, C)
     rows: Columns  # (E,) each
     importance: Floats  # (N,), of each text together 1
@@ -102,9 +103,10 @@ class _Reading:
                 mask = batch.masks[side].numpy()
                 places = text.texts[side].offsets[indices][:, None] + np.arange(mask.shape[1])
                 scores[side][places[mask]] = importance(weights).numpy()[mask] / len(attention)
+        attends = bool(answer.attention)
         back = np.argsort(np.concatenate(order))
         columns = {name: torch.cat(values).numpy()[back] for name, values in rows.items()}
-        return cls(torch.cat(log_probs).numpy()[back], columns, np.concatenate(scores))
+        return cls(attends, torch.cat(log_probs).numpy()[back], columns, np.concatenate(scores))
 
 
 def _answers(
@@ -121,13 +123,11 @@ def _answers(
 
 
 def _of_rows(attention: tuple[Tensor, ...]) -> dict[str, Tensor]:
-    """Numbers (B,) of the rows of A, the mean over the texts of a pair; one row cannot be redundant."""
-    if not attention:
+    """Numbers (B,) of the rows of A, the mean over the texts of a pair; of a single one there are none."""
+    if not attention or attention[0].size(1) == 1:
         return {}
     doubles = [weights.double() for weights in attention]
-    of = {"focus": focus, "penalty": redundancy_penalty}
-    if doubles[0].size(1) > 1:
-        of = {"redundancy": redundancy} | of
+    of = {"redundancy": redundancy, "focus": focus, "penalty": redundancy_penalty}
     return {name: torch.stack([quantity(a) for a in doubles]).mean(0) for name, quantity in of.items()}
 
 
@@ -138,8 +138,8 @@ def _judge_split(
     reading = _Reading.of(model, encoded, config.batch)
     examples = classification_examples(text, split, reading.log_probs)
     if reading.rows:
-        everywhere = np.ones(len(encoded), dtype=bool)
-        _add(examples, "rows", reading.rows, everywhere)
+        _add(examples, "rows", reading.rows, np.ones(len(encoded), dtype=bool))
+    if reading.attends:
         if (gold := text.evidence(split)) is not None:
             found = evidence(reading.importance, _owners(encoded), _marked(encoded, gold))
             _add(examples, "evidence", found, found["words"] > 0)

@@ -31,6 +31,12 @@ class ClassificationRun(RunConfig):
     evaluation: ClassificationEvaluation = ClassificationEvaluation()
 
     @model_validator(mode="after")
+    def _loss_is_of_texts(self) -> ClassificationRun:
+        if "loss_per" in self.training.model_fields_set:
+            raise ValueError("the loss of a classifier is the mean over texts; leave out training.loss_per")
+        return self
+
+    @model_validator(mode="after")
     def _texts_are_cut(self) -> ClassificationRun:
         if self.training.max_words is not None:
             raise ValueError("no text is left out for its length; in place of training.max_words use corpus.max_tokens")

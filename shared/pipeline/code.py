@@ -17,12 +17,12 @@ from shared.errors import ReplicationError
 
 TRAINING = (
     "attention", "layers", "training", "data/batching.py", "data/classified.py", "data/parallel.py",
-    "data/storage.py", "metrics/word_aligner.py", "metrics/fast_align.py",
+    "data/storage.py", "metrics/word_aligner.py", "metrics/fast_align.py", "pipeline/networks.py",
 )  # fmt: skip
 EVALUATION = (
     "decoding", "metrics", "claims/measures.py", "pipeline/aligners.py", "pipeline/attention_maps.py",
-    "pipeline/classification_evaluation.py", "pipeline/examples.py", "pipeline/priors.py",
-    "pipeline/training_operations.py", "pipeline/translation_evaluation.py",
+    "pipeline/classification.py", "pipeline/classification_evaluation.py", "pipeline/examples.py", "pipeline/priors.py",
+    "pipeline/training_operations.py", "pipeline/translation.py", "pipeline/translation_evaluation.py",
 )  # fmt: skip
 """Parts of ``shared`` that decide what training and what evaluation compute."""
 

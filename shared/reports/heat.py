@@ -1,4 +1,4 @@
-"""Texts whose words stand on a ground as red as their weight, as in Figures 2 to 4 of Lin et al. (2017)."""
+"""Texts whose words stand on a ground as red as their weight, as in Figures 1 to 3 of Lin et al. (2017)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def heat_texts(source: Path, path: Path, caption: str, *, most: int = 4) -> list
 def compare_rows(sources: Mapping[str, Path], path: Path, caption: str, *, symbols: int = 30) -> list[Heat]:
     """Draw single rows of attention on one text, those of several variants under each other.
 
-    Of many rows :data:`MOST_ROWS`, evenly spread, are drawn, and named. With and without the penalty this is Figure 3
+    Of many rows :data:`MOST_ROWS`, evenly spread, are drawn, and named. With and without the penalty this is Figure 2
     of Lin et al. (2017).
 
     Args:

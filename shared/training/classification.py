@@ -10,13 +10,10 @@ from torch.nn import functional
 from shared.data.classified import ClassifiedBatch
 from shared.training.loss import smoothed_loss
 from shared.training.module import TrainingModule
-from shared.training.protocol import Classified
-
-__all__ = ["ClassificationModule", "Classified"]
 
 
 class ClassificationModule(TrainingModule):
-    """Training of ``model(texts, masks) ->`` :class:`Classified`.
+    """Training of ``model(texts, masks) ->`` :class:`shared.training.protocol.Classified`.
 
     Logs ``train_loss`` (nats per text, as optimised), ``train_auxiliary`` (its part that is not cross-entropy, where
     there is one), ``valid_loss`` (cross-entropy alone, nats per text, without smoothing) and ``valid_error`` (share of

@@ -12,8 +12,9 @@ from shared.data.batching import endless_batches
 from shared.data.classified import ClassifiedBatch
 from shared.errors import ReplicationError
 from shared.training.checkpoints import load_checkpoint
-from shared.training.classification import ClassificationModule, Classified
+from shared.training.classification import ClassificationModule
 from shared.training.config import TrainingConfig
+from shared.training.protocol import Classified
 from shared.training.run import train_run
 from tests.training.toy_classifier import CLASSES, ToyClassifier, random_texts
 

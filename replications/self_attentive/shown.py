@@ -1,0 +1,41 @@
+"""What the report of this paper shows beside its tables; nothing here is part of training."""
+
+from __future__ import annotations
+
+from shared.reports.sweeps import Sweep
+
+HEAT = {
+    "sentiment-attention": "What the self-attentive model attends to in sentences, all rows together.",
+    "newsgroups-attention": "The same in posts.",
+    "attention": "The same in generated texts; the words that decide the class are underlined.",
+    "max": "Where the maxima of the LSTM with max pooling lie, in the same texts.",
+}
+ROWS = {
+    "Single rows of A on one sentence, with the penalty and without it.": [
+        "sentiment-attention", "sentiment-penalty-0",
+    ],
+    "Single rows of A on one generated text, by the coefficient of the penalty.": [
+        "penalty-0", "penalty-code", "attention", "penalty-1",
+    ],
+}  # fmt: skip
+SWEEPS = (
+    Sweep(
+        title="The number of rows, without the penalty",
+        x="r",
+        variants={1: "rows-1", 5: "rows-5", 10: "penalty-0", 30: "rows-30"},
+        metrics=("accuracy", "evidence_mass", "redundancy"),
+    ),
+    Sweep(
+        title="The penalty",
+        x="Coefficient of P",
+        variants={0: "penalty-0", 0.01: "penalty-code", 0.1: "attention", 1: "penalty-1"},
+        metrics=("accuracy", "redundancy", "focus"),
+        log=True,
+    ),
+)
+PANELS = {
+    "Self-attention and pooling": ["attention", "penalty-0", "max", "max-long", "mean", "cnn"],
+    "As many parameters": ["attention", "max-matched", "max", "attention-small", "pruned"],
+    "Rows, without the penalty": ["rows-1", "rows-1-matched", "rows-5", "penalty-0", "rows-30"],
+    "The penalty": ["penalty-0", "penalty-code", "attention", "penalty-1"],
+}

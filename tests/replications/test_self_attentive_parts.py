@@ -1,0 +1,165 @@
+"""The baselines' pooling and the heads of Lin et al. against loops and against dense layers."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_self_attentive import F64, one_text
+from torch import nn
+
+from replications.self_attentive.model import (
+    GatedRelation,
+    MaxPooledCNN,
+    MaxPooledLSTM,
+    MeanPooledLSTM,
+    PrunedLayer,
+    max_pooled,
+)
+
+EXACT = {"atol": 1e-12, "rtol": 0}
+D_WORD, U, FEATURES = 4, 3, 5
+ROWS, D = 3, 4
+many = settings(deadline=None, max_examples=20)
+some_lengths = st.lists(st.integers(1, 8), min_size=1, max_size=4)
+seeds = st.integers(0, 2**31)
+sizes_of_pruned = pytest.mark.parametrize(("p", "q"), [(2, 3), (1, 0), (0, 2)])
+
+
+def large(module):
+    """With weights large enough to matter."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module.to(F64)
+
+
+def words(lengths):
+    """Word vectors (B, n, d) with garbage at padding, and their mask."""
+    _, mask = one_text(lengths)
+    return torch.randn(*mask.shape, D_WORD, dtype=F64), mask
+
+
+def pooled_by_hand(features):
+    """The largest value of each feature of one text (n, D), and the share of features that are largest at each word."""
+    rows = features.tolist()
+    places = [max(range(len(rows)), key=lambda t: rows[t][f]) for f in range(len(rows[0]))]
+    largest = [rows[t][f] for f, t in enumerate(places)]
+    return largest, [places.count(t) / len(places) for t in range(len(rows))]
+
+
+def assert_pooled(m, a, text, features):
+    largest, shares = pooled_by_hand(features)
+    torch.testing.assert_close(m[text, 0], torch.tensor(largest, dtype=F64), **EXACT)
+    torch.testing.assert_close(a[text, 0, : len(shares)], torch.tensor(shares, dtype=F64), **EXACT)
+    assert not a[text, 0, len(shares) :].any()
+
+
+@many
+@given(lengths=some_lengths, seed=seeds)
+def test_max_pooling_takes_every_features_largest_value_among_the_words(lengths, seed):
+    torch.manual_seed(seed)
+    encoder, (s, mask) = large(MaxPooledLSTM(embedding_size=D_WORD, hidden_size=U)), words(lengths)
+    m, a = encoder(s, mask)
+    h = encoder.lstm(s, mask)
+    assert m.shape == (len(lengths), 1, 2 * U)
+    for text, length in enumerate(lengths):
+        assert_pooled(m, a, text, h[text, :length])
+
+
+def test_features_below_zero_are_not_outdone_by_padding():
+    mask = torch.tensor([[True, True, False]])
+    m, a = max_pooled(torch.tensor([[[-3.0, -1.0], [-2.0, -4.0], [0.0, 0.0]]]), mask)
+    assert m.tolist() == [[[-2.0, -1.0]]]
+    assert a.tolist() == [[[0.5, 0.5, 0.0]]]
+
+
+def test_of_equal_features_the_first_counts():
+    _, a = max_pooled(torch.zeros(1, 6, 4), torch.ones(1, 6, dtype=torch.bool))
+    assert a.tolist() == [[[1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]]
+
+
+@many
+@given(lengths=some_lengths, seed=seeds)
+def test_mean_pooling_averages_over_the_words(lengths, seed):
+    torch.manual_seed(seed)
+    encoder, (s, mask) = large(MeanPooledLSTM(embedding_size=D_WORD, hidden_size=U)), words(lengths)
+    m, a = encoder(s, mask)
+    h = encoder.lstm(s, mask)
+    assert a is None
+    for text, length in enumerate(lengths):
+        expected = [sum(h[text, t, f] for t in range(length)) / length for f in range(2 * U)]
+        torch.testing.assert_close(m[text, 0], torch.stack(expected), **EXACT)
+
+
+@pytest.mark.parametrize("window", [1, 3, 5])
+@many
+@given(lengths=some_lengths, seed=seeds)
+def test_a_feature_of_the_convolution_sees_a_window_of_words_and_zeros_beyond(window, lengths, seed):
+    torch.manual_seed(seed)
+    encoder = large(MaxPooledCNN(embedding_size=D_WORD, features=FEATURES, window=window))
+    s, mask = words(lengths)
+    m, a = encoder(s, mask)
+    weight, bias = encoder.convolution.weight, encoder.convolution.bias  # (D, d, window), (D,)
+    for text, length in enumerate(lengths):
+        features = torch.empty(length, FEATURES, dtype=F64)
+        for t in range(length):
+            seen = range(max(0, t - window // 2), min(length, t + window // 2 + 1))
+            summed = sum(weight[:, :, i - t + window // 2] @ s[text, i] for i in seen) + bias
+            features[t] = summed.clamp(min=0).detach()
+        largest, shares = pooled_by_hand(features)
+        torch.testing.assert_close(m[text, 0], torch.tensor(largest, dtype=F64), **EXACT)
+        torch.testing.assert_close(a[text, 0, :length], torch.tensor(shares, dtype=F64), **EXACT)
+
+
+def dense_of(of_rows, of_columns):
+    """The weights of a dense layer (units, rows, D) with zeros wherever a unit of the pruned one does not look."""
+    p, q = of_rows.size(2), of_columns.size(2)
+    dense = torch.zeros(ROWS * p + D * q, ROWS, D, dtype=F64)
+    for i in range(ROWS):
+        for k in range(p):
+            dense[i * p + k, i, :] = of_rows[i, :, k]
+    for j in range(D):
+        for k in range(q):
+            dense[ROWS * p + j * q + k, :, j] = of_columns[j, :, k]
+    return dense
+
+
+@sizes_of_pruned
+def test_the_pruned_layer_is_a_dense_one_with_most_weights_zero(p, q):
+    layer = large(PrunedLayer(rows=ROWS, annotation_size=D, p=p, q=q))
+    weights = layer.of_rows, layer.of_columns
+    dense = dense_of(*(weight.detach() for weight in weights)).requires_grad_()
+    kept = dense != 0
+    assert kept.sum() == ROWS * D * (p + q) == sum(weight.numel() for weight in weights)
+    m = torch.randn(6, ROWS, D, dtype=F64, requires_grad=True)
+    found, expected = layer(m), m.flatten(1) @ dense.flatten(1).t() + layer.bias
+    assert found.shape == (6, layer.size) == (6, ROWS * p + D * q)
+    torch.testing.assert_close(found, expected, **EXACT)
+    cotangent = torch.randn_like(found)
+    of_m, *of_weights = torch.autograd.grad(found, (m, *weights), cotangent)
+    of_m_too, of_dense = torch.autograd.grad(expected, (m, dense), cotangent)
+    torch.testing.assert_close(of_m, of_m_too, **EXACT)
+    torch.testing.assert_close(dense_of(*of_weights), of_dense * kept, **EXACT)
+
+
+@sizes_of_pruned
+def test_pruned_units_begin_as_those_of_a_linear_layer_of_as_many_inputs(p, q):
+    layer = PrunedLayer(rows=16, annotation_size=36, p=20 * p, q=20 * q)
+    for weight, inputs in ((layer.of_rows, 36), (layer.of_columns, 16)):
+        if weight.numel():
+            bound = inputs**-0.5
+            assert 0.95 * bound < weight.abs().max().item() <= bound
+            assert weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.05)
+    assert not layer.bias.any()
+
+
+def test_the_gated_relation_multiplies_each_row_of_one_text_with_that_of_the_other():
+    relation = large(GatedRelation(rows=ROWS, annotation_size=D, relation_size=2))
+    premise, hypothesis = torch.randn(2, 5, ROWS, D, dtype=F64)
+    f = relation(premise, hypothesis)
+    assert f.shape == (5, ROWS, 2)
+    for text in range(5):
+        for row in range(ROWS):
+            f_h = hypothesis[text, row] @ relation.w_fh[row]
+            f_p = premise[text, row] @ relation.w_fp[row]
+            torch.testing.assert_close(f[text, row], f_h * f_p, **EXACT)
+    assert sum(parameter.numel() for parameter in relation.parameters()) == 2 * ROWS * D * 2
