@@ -26,6 +26,7 @@ FETCHED_OR_MADE = (
     ".*_cache",
     ".hypothesis",
     "runs",
+    "dvc.lock",  # of another scale; DVC writes the whole of it at every stage, which takes seconds
     "tmp",
     "cache",
     "config.local",
