@@ -46,8 +46,9 @@ def pooled_by_hand(features):
     return largest, [places.count(t) / len(places) for t in range(len(rows))]
 
 
-def assert_pooled(m, a, text, features):
+def assert_pooled(m, a, text, features, *, rectified=False):
     largest, shares = pooled_by_hand(features)
+    largest = [max(value, 0.0) for value in largest] if rectified else largest
     torch.testing.assert_close(m[text, 0], torch.tensor(largest, dtype=F64), **EXACT)
     torch.testing.assert_close(a[text, 0, : len(shares)], torch.tensor(shares, dtype=F64), **EXACT)
     assert not a[text, 0, len(shares) :].any()
@@ -70,6 +71,15 @@ def test_features_below_zero_are_not_outdone_by_padding():
     m, a = max_pooled(torch.tensor([[[-3.0, -1.0], [-2.0, -4.0], [0.0, 0.0]]]), mask)
     assert m.tolist() == [[[-2.0, -1.0]]]
     assert a.tolist() == [[[0.5, 0.5, 0.0]]]
+
+
+def test_a_feature_that_fires_nowhere_has_a_place_all_the_same():
+    encoder = MaxPooledCNN(embedding_size=1, features=2, window=1)
+    nn.init.constant_(encoder.convolution.weight, 1.0)
+    nn.init.constant_(encoder.convolution.bias, -5.0)
+    m, a = encoder(torch.tensor([[[1.0], [3.0], [2.0]]]), torch.ones(1, 3, dtype=torch.bool))
+    assert m.tolist() == [[[0.0, 0.0]]]
+    assert a.tolist() == [[[0.0, 1.0, 0.0]]]
 
 
 def test_of_equal_features_the_first_counts():
@@ -103,11 +113,8 @@ def test_a_feature_of_the_convolution_sees_a_window_of_words_and_zeros_beyond(wi
         features = torch.empty(length, FEATURES, dtype=F64)
         for t in range(length):
             seen = range(max(0, t - window // 2), min(length, t + window // 2 + 1))
-            summed = sum(weight[:, :, i - t + window // 2] @ s[text, i] for i in seen) + bias
-            features[t] = summed.clamp(min=0).detach()
-        largest, shares = pooled_by_hand(features)
-        torch.testing.assert_close(m[text, 0], torch.tensor(largest, dtype=F64), **EXACT)
-        torch.testing.assert_close(a[text, 0, :length], torch.tensor(shares, dtype=F64), **EXACT)
+            features[t] = sum(weight[:, :, i - t + window // 2] @ s[text, i] for i in seen) + bias
+        assert_pooled(m, a, text, features, rectified=True)
 
 
 def dense_of(of_rows, of_columns):

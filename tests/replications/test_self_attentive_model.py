@@ -1,0 +1,222 @@
+"""What the self-attentive classifier and its rivals must do whatever their sizes are."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_self_attentive import CLASSES, SIZES, VARIANTS, VOCABULARY, one_text, small, texts_of
+from torch import nn
+from torch.nn import functional
+
+from replications.self_attentive.model import TextClassifier
+from replications.self_attentive.replication import ModelConfig, build_model
+from shared.attention.structured import redundancy_penalty
+from shared.config import build
+from shared.data.tokenizers import PAD
+from shared.errors import ReplicationError
+
+EXACT = {"atol": 1e-12, "rtol": 0}
+ATTEND = [name for name in VARIANTS if "mean" not in name]
+variants = pytest.mark.parametrize("variant", VARIANTS)
+many = settings(deadline=None, max_examples=15)
+some_lengths = st.lists(st.integers(1, 8), min_size=1, max_size=4)
+seeds = st.integers(0, 2**31)
+
+
+@variants
+@many
+@given(lengths=some_lengths, more=st.integers(1, 4), seed=seeds)
+def test_padding_changes_nothing(variant, lengths, more, seed):
+    torch.manual_seed(seed)
+    model, (texts, masks) = small(variant), texts_of(variant, lengths)
+    out = model(texts, masks)
+    garbage = [torch.randint(4, VOCABULARY, (len(lengths), text.size(1) + more)) for text in texts]
+    wider = [functional.pad(mask, (0, more)) for mask in masks]
+    padded = [
+        torch.where(mask, functional.pad(text, (0, more)), other)
+        for text, mask, other in zip(texts, wider, garbage, strict=True)
+    ]
+    again = model(tuple(padded), tuple(wider))
+    torch.testing.assert_close(again.logits, out.logits, **EXACT)
+    torch.testing.assert_close(again.auxiliary, out.auxiliary, **EXACT)
+    for a, b, mask in zip(out.attention, again.attention, masks, strict=False):  # mean pooling says none
+        torch.testing.assert_close(b, functional.pad(a, (0, more)), **EXACT)
+        assert not a.masked_select(~mask.unsqueeze(1)).any()
+
+
+@variants
+@many
+@given(lengths=some_lengths, seed=seeds)
+def test_a_batch_is_its_texts(variant, lengths, seed):
+    torch.manual_seed(seed)
+    model, (texts, masks) = small(variant), texts_of(variant, lengths)
+    out = model(texts, masks)
+    for i in range(len(lengths)):
+        alone = model(
+            tuple(text[i : i + 1, : mask[i].sum()] for text, mask in zip(texts, masks, strict=True)),
+            tuple(mask[i : i + 1, : mask[i].sum()] for mask in masks),
+        )
+        torch.testing.assert_close(alone.logits[0], out.logits[i], **EXACT)
+        for a, b, mask in zip(out.attention, alone.attention, masks, strict=False):
+            torch.testing.assert_close(b[0], a[i, :, : mask[i].sum()], **EXACT)
+        if out.auxiliary is not None:
+            torch.testing.assert_close(alone.auxiliary[0], out.auxiliary[i], **EXACT)
+
+
+@pytest.mark.parametrize("variant", ATTEND)
+def test_what_words_weigh_is_said_of_every_text_and_sums_to_one(variant):
+    model, (texts, masks) = small(variant), texts_of(variant)
+    attention = model(texts, masks).attention
+    assert len(attention) == len(texts)
+    for a, text in zip(attention, texts, strict=True):
+        assert a.shape == (len(text), model.encoder.rows, text.size(1))
+        assert (a >= 0).all()
+        torch.testing.assert_close(a.sum(-1), torch.ones_like(a[..., 0]), **EXACT)
+
+
+def test_under_mean_pooling_no_word_weighs_more_than_another():
+    assert small("mean")(*texts_of("mean")).attention == ()
+
+
+@pytest.mark.parametrize("variant", ["attention", "two texts"])
+def test_the_auxiliary_term_is_the_penalty_of_all_texts_times_its_coefficient(variant):
+    model, (texts, masks) = small(variant), texts_of(variant)
+    out = model(texts, masks)
+    expected = 0.5 * sum(redundancy_penalty(a) for a in out.attention)
+    torch.testing.assert_close(out.auxiliary, expected, **EXACT)
+    assert (out.auxiliary > 0).all()
+
+
+@pytest.mark.parametrize("variant", ["penalty-0", "max", "mean", "cnn", "two texts, max"])
+def test_without_a_coefficient_there_is_no_auxiliary_term(variant):
+    assert small(variant)(*texts_of(variant)).auxiliary is None
+
+
+def test_the_embedding_is_the_weighted_sum_of_annotations():
+    model, ((text,), (mask,)) = small(), texts_of("attention")
+    s = model.embedding(text)
+    m, a = model.encoder(s, mask)
+    h = model.encoder.lstm(s, mask)
+    assert m.shape == (3, 3, 6)
+    for i, row, feature in torch.cartesian_prod(torch.arange(3), torch.arange(3), torch.arange(6)).tolist():
+        expected = sum(a[i, row, t] * h[i, t, feature] for t in range(text.size(1)))
+        torch.testing.assert_close(m[i, row, feature], expected, **EXACT)
+
+
+def test_two_texts_share_the_encoder_and_each_has_its_own_annotation_matrix():
+    model, (texts, masks) = small("two texts"), texts_of("two texts")
+    kept = [[*m.embedding.parameters(), *m.encoder.parameters()] for m in (model, small())]
+    assert [p.shape for p in kept[0]] == [p.shape for p in kept[1]]  # as many as of one text
+    out, swapped = model(texts, masks), model(texts[::-1], masks[::-1])
+    torch.testing.assert_close(swapped.attention, out.attention[::-1], **EXACT)
+    torch.testing.assert_close(swapped.auxiliary, out.auxiliary, **EXACT)
+    assert (swapped.logits - out.logits).abs().max() > 1e-3  # what relates them knows which is which
+    premise, hypothesis = (
+        model.encoder(model.embedding(text), mask)[0] for text, mask in zip(texts, masks, strict=True)
+    )
+    torch.testing.assert_close(model.mlp(model.relation(premise, hypothesis)), out.logits, **EXACT)
+
+
+@pytest.mark.parametrize(("variant", "count"), [("attention", 2), ("two texts", 1)])
+def test_a_model_refuses_more_or_fewer_texts_than_it_relates(variant, count):
+    text, mask = one_text([4, 2])
+    with pytest.raises(ReplicationError, match="a model of two texts needs 'relation'"):
+        small(variant)((text,) * count, (mask,) * count)
+
+
+@variants
+def test_the_loss_reaches_every_parameter(variant):
+    model, (texts, masks) = small(variant), texts_of(variant)
+    out = model(texts, masks)
+    loss = functional.cross_entropy(out.logits, torch.tensor([0, 1, 2]))
+    (loss if out.auxiliary is None else loss + out.auxiliary.mean()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.any(), name
+    read = torch.cat([text[mask] for text, mask in zip(texts, masks, strict=True)]).unique()
+    assert set(model.embedding.weight.grad.any(1).nonzero().flatten().tolist()) <= set(read.tolist()) - {PAD}
+
+
+def test_the_penalty_trains_the_attention_and_what_is_below_it_only():
+    model = small()
+    model(*texts_of("attention")).auxiliary.sum().backward()
+    reached = {name for name, p in model.named_parameters() if p.grad is not None and p.grad.any()}
+    assert {name.split(".")[0] for name in reached} == {"embedding", "encoder"}
+
+
+@variants
+def test_mixed_precision_changes_little_and_stays_finite(variant):
+    model, (texts, masks) = small(variant).float(), texts_of(variant)
+    plain = model(texts, masks)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = model(texts, masks)
+    mixed.logits.float().square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad.dtype == torch.float32, name
+        assert parameter.grad.isfinite().all(), name
+    assert (mixed.logits - plain.logits).norm() < 0.05 * plain.logits.norm()
+    if plain.auxiliary is not None:
+        torch.testing.assert_close(mixed.auxiliary.float(), plain.auxiliary, atol=0.05, rtol=0.05)
+
+
+@variants
+def test_the_seed_decides_everything(variant):
+    config = ModelConfig.model_validate(SIZES | VARIANTS[variant] | {"dropout": 0.5})
+    batch, made = texts_of(variant), []
+    for seed in (7, 7, 8):
+        torch.manual_seed(seed)
+        model = build_model(config, VOCABULARY, CLASSES)
+        made.append((list(model.parameters()), model(*batch).logits, model(*batch).logits))
+    torch.testing.assert_close(made[0], made[1], atol=0, rtol=0)
+    assert not torch.equal(made[0][1], made[2][1])
+    assert not torch.equal(made[0][1], made[0][2])  # dropout draws anew
+
+
+def test_dropout_is_of_the_hidden_units_alone():
+    model, batch = small(dropout=0.99), texts_of("attention")
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 1.0
+    out, expected = model.train()(*batch), model.eval()(*batch)
+    torch.testing.assert_close(out.logits, model.mlp[-1].bias.expand(3, -1), **EXACT)
+    torch.testing.assert_close(out.attention, expected.attention, **EXACT)
+
+
+def test_word_vectors_begin_with_the_standard_deviation_that_is_asked_for():
+    for std in (0.1, 1.0):
+        config = ModelConfig.model_validate(SIZES | {"d": 50, "word_std": std})
+        vectors = build_model(config, 2000, CLASSES).embedding.weight
+        assert vectors.std().item() == pytest.approx(std, rel=0.02)
+
+
+def test_the_classifier_has_one_hidden_layer_of_rectified_units():
+    model = small()
+    assert isinstance(model, TextClassifier)
+    m = torch.randn(2, 3, 6, dtype=torch.float64)
+    (_, hidden), output = model.mlp[0], model.mlp[-1]
+    units = torch.relu(m.reshape(2, 18) @ hidden.weight.t() + hidden.bias)
+    torch.testing.assert_close(model.mlp(m), units @ output.weight.t() + output.bias, **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"attention": None}, "the encoder 'attention' needs the settings 'attention'"),
+        ({"encoder": "cnn", "cnn": None}, "the encoder 'cnn' needs the settings 'cnn'"),
+        ({"encoder": "cnn", "cnn": {"features": 5, "window": 4}}, r"the window \(4\) must be odd"),
+        ({"encoder": "min"}, "'encoder'"),
+        ({"b": None}, "give either b or pruned"),
+        ({"pruned": {"p": 2, "q": 1}}, "give either b or pruned"),
+        ({"b": None, "pruned": {"p": 0, "q": 0}}, "p and q cannot both be 0"),
+        ({"b": None, "pruned": {"p": 1, "q": 1}, "relation": 4}, "leave out relation or pruned"),
+        ({"attention": {"d_a": 5, "r": 0, "penalty": 1.0}}, "'attention.r'"),
+        ({"attention": {"d_a": 5, "r": 3, "penalty": -1.0}}, "'attention.penalty'"),
+        ({"dropout": 1.0}, "'dropout'"),
+        ({"word_std": 0.0}, "'word_std'"),
+        ({"dropuot": 0.5}, "did you mean 'dropout'"),
+    ],
+)
+def test_a_configuration_that_fits_no_model_is_refused(change, message):
+    with pytest.raises(ReplicationError, match=message) as error:
+        build(ModelConfig, SIZES | change, where="smoke.yaml")
+    assert "\n" not in str(error.value)
