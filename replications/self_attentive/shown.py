@@ -28,7 +28,7 @@ SWEEPS = (
     Sweep(
         title="The penalty",
         x="Coefficient of P",
-        variants={0: "penalty-0", 0.01: "penalty-code", 0.1: "attention", 1: "penalty-1"},
+        variants={0: "penalty-0", 0.01: "penalty-code", 0.03: "attention", 0.1: "penalty-tenth", 1: "penalty-1"},
         metrics=("accuracy", "redundancy", "focus"),
         log=True,
     ),
@@ -37,5 +37,5 @@ PANELS = {
     "Self-attention and pooling": ["attention", "penalty-0", "max", "max-long", "mean", "cnn"],
     "As many parameters": ["attention", "max-matched", "max", "attention-small", "pruned"],
     "Rows, without the penalty": ["rows-1", "rows-1-matched", "rows-5", "penalty-0", "rows-30"],
-    "The penalty": ["penalty-0", "penalty-code", "attention", "penalty-1"],
+    "The penalty": ["penalty-0", "penalty-code", "attention", "penalty-tenth", "penalty-1"],
 }

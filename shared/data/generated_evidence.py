@@ -20,7 +20,11 @@ from shared.data.splits import Corpus, Segment
 from shared.errors import ReplicationError
 
 _TRIES = 100  # draws for a text that has not been drawn before
-_STEMS = [a + b + c for a, b, c in itertools.product("bdfghklmnprstvwz", "aeiou", "lmnrstv")]
+_STEMS = [
+    "".join(letters)
+    for pattern in (("bdfghklmnprstvwz", "aeiou", "lmnrstv"), ("bdfk", "aeiou", "lmn", "aeiou", "rst"))
+    for letters in itertools.product(*pattern)
+]
 
 Meaning = tuple[str, ...]
 """The word forms of a key or of a value, the most frequent first."""

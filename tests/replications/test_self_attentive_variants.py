@@ -21,8 +21,8 @@ COMPARED = ("attention", "penalty-0", "max", "cnn")
 CLASSES = {"sentiment": 5, "newsgroups": 20, "imdb": 2, "sst": 5, "yelp": 5, "age": 5, "snli": 3}
 VARIANTS = {
     "evidence": {
-        "attention", "rows-1", "rows-5", "rows-30", "rows-1-matched", "penalty-0", "penalty-code", "penalty-1", "max",
-        "max-long", "mean", "cnn", "max-matched", "attention-small", "pruned",
+        "attention", "rows-1", "rows-5", "rows-30", "rows-1-matched", "penalty-0", "penalty-code", "penalty-tenth",
+        "penalty-1", "max", "max-long", "mean", "cnn", "max-matched", "attention-small", "pruned",
     },
     "sentiment": {f"sentiment-{name}" for name in (*COMPARED, "rows-1", "mean", "prior")},
     "newsgroups": {f"newsgroups-{name}" for name in COMPARED},
@@ -180,7 +180,7 @@ def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: st
         rows = int(stem.removeprefix("rows-")) if stem.startswith("rows-") else usual.r
         assert model.encoder.rows == config.attention.r == rows
         # What the authors' code calls 1 is taken by r², since it has the mean over so many entries.
-        named = {"penalty-0": 0.0, "penalty-code": 1 / rows**2, "penalty-1": 1.0}
+        named = {"penalty-0": 0.0, "penalty-code": 1 / rows**2, "penalty-tenth": 0.1, "penalty-1": 1.0}
         penalty = 0.0 if stem.startswith("rows-") else named.get(name, usual.penalty)
         assert config.attention.penalty == pytest.approx(penalty, rel=0.002)
 
@@ -250,7 +250,7 @@ def test_the_papers_own_settings(task: str) -> None:
 
 
 def test_the_bound_on_attention_is_more_than_chance() -> None:
-    """Six deciding words of a text weigh more than by chance even in the shortest one."""
+    """Four deciding words of a text weigh more than by chance even in the shortest one."""
     (source,) = load_card("generated_evidence").sources
     assert isinstance(source, GeneratedSource)
     ((shortest, longest),) = source.parameters["splits"]["test"]["buckets"]
@@ -262,8 +262,8 @@ def test_the_bound_on_attention_is_more_than_chance() -> None:
         if claim.id == "L17-C4"
     )
     bounds = {c.bound for c in claim.also if c.kind == "above" and c.metric == "evidence_mass"}
-    assert bounds == {0.25}
-    assert 2 * mean < 0.25
+    assert bounds == {0.2}
+    assert 2 * mean < 0.2
     assert claim.note is not None
-    assert "by chance it is about 0.10" in " ".join(claim.note.split())
-    assert mean == pytest.approx(0.10, abs=0.01)
+    assert "by chance it is about 0.07" in " ".join(claim.note.split())
+    assert mean == pytest.approx(0.07, abs=0.005)
