@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 import statistics
 from collections import Counter
 
@@ -70,6 +71,12 @@ def read(keys, known, reach, text):
     return "+".join(claimed[key] for key in keys), " ".join(map(str, positions))
 
 
+def deciding(segment):
+    """The relevant keys of a text with their values, as its evidence says."""
+    text, places = segment.texts[0].split(), list(map(int, segment.texts[2].split()))
+    return [(text[key], text[value]) for key, value in zip(places[::2], places[1::2], strict=True)]
+
+
 def check(parameters, corpus):
     """Every text against the rule; the numbers of its parts against the parameters."""
     known = meanings(parameters)
@@ -129,62 +136,77 @@ def test_every_number_and_distance_that_the_parameters_allow_occurs(shipped):
         positions = list(map(int, segment.texts[2].split()))
         gaps.update(value - key - 1 for key, value in zip(positions[::2], positions[1::2], strict=True))
     assert {count["decoys"] for count in counts} == {3, 4, 5, 6}
-    assert {count["values"] for count in counts} == set(range(3 + 3, 3 + 6 + 3 + 1))
-    # 12,000 facts, so 0.03 is seven standard deviations.
+    assert {count["values"] for count in counts} == set(range(2 + 3, 2 + 6 + 3 + 1))
+    # 8,000 facts, so 0.03 is more than five standard deviations.
     assert {gap: count / gaps.total() for gap, count in gaps.items()} == pytest.approx(
         dict.fromkeys(range(3), 1 / 3), abs=0.03
     )
-    assert {word for text in texts for word in text} == known.keys()
+    assert len(known) == (2 + 6) * 3 + 4 * 300 + 150
+    never = known.keys() - set(itertools.chain(*texts))
+    # The rarest forms of a value are expected 4 times in training, so a few of the 1,200 can be missing.
+    assert [known[word][0] for word in never] == ["values"]
 
 
 def test_forms_follow_zipfs_law_whether_they_decide_the_class_or_not(shipped):
     parameters, corpus = shipped
     words = vocabulary(parameters)
-    deciding, others = Counter(), Counter()
+    evident, others = Counter(), Counter()
     for segment in corpus["train"]:
         places = set(map(int, segment.texts[2].split()))
         for i, word in enumerate(segment.texts[0].split()):
-            (deciding if i in places else others)[word] += 1
+            (evident if i in places else others)[word] += 1
     for counts, group in (
-        *((deciding, key) for key in words.keys),
+        *((evident, key) for key in words.keys),
         *((others, decoy) for decoy in words.decoys),
-        *((counts, value) for counts in (deciding, others) for value in words.values),
+        *((counts, value) for counts in (evident, others) for value in words.values),
     ):
         mentions = sum(counts[form] for form in group)
-        ranks = sum(1 / rank for rank in range(1, len(group) + 1))
-        # About 3,000 mentions and more, so 0.05 is five standard deviations.
-        assert mentions > 2900
-        assert [counts[form] / mentions for form in group] == pytest.approx(
-            [1 / rank / ranks for rank in range(1, len(group) + 1)], abs=0.05
-        )
+        expected = list(itertools.accumulate(1 / rank for rank in range(1, len(group) + 1)))
+        assert mentions >= 2000
+        # Cumulative, as most forms of a value are too rare to be judged alone. A share of 2,000 mentions has a
+        # standard deviation of at most 0.011.
+        found = itertools.accumulate(counts[form] for form in group)
+        shares = [sofar / mentions for sofar in found]
+        assert shares == pytest.approx([sofar / expected[-1] for sofar in expected], abs=0.05)
 
 
-def test_forms_of_a_key_do_not_tell_its_value_and_all_pairs_are_in_training(shipped):
+def test_forms_of_a_key_do_not_tell_its_value(shipped):
     parameters, corpus = shipped
     known = meanings(parameters)
-    pairs = Counter()
-    for segment in corpus["train"]:
-        text, positions = segment.texts[0].split(), list(map(int, segment.texts[2].split()))
-        places = zip(positions[::2], positions[1::2], strict=True)
-        pairs.update((text[key], text[value]) for key, value in places)
-    assert len(pairs) == 3 * 90
-    assert min(pairs.values()) == 4
-    keys, joint = Counter(), Counter()
-    for (key, value), count in pairs.items():
-        keys[key] += count
-        joint[key, known[value][1]] += count
-    # The rarest form of a key has about 700 mentions, so 0.1 is five standard deviations.
+    pairs = [pair for segment in corpus["train"] for pair in deciding(segment)]
+    keys = Counter(key for key, _ in pairs)
+    joint = Counter((key, known[value][1]) for key, value in pairs)
+    # The rarest form of a key has about 730 mentions, so 0.08 is five standard deviations.
     assert {pair: count / keys[pair[0]] for pair, count in joint.items()} == pytest.approx(
-        dict.fromkeys(itertools.product(keys, [forms[0] for forms in vocabulary(parameters).values]), 1 / 3),
-        abs=0.1,
+        dict.fromkeys(itertools.product(keys, [forms[0] for forms in vocabulary(parameters).values]), 1 / 4),
+        abs=0.08,
     )
+
+
+def test_as_many_deciding_words_are_rare_in_training_as_the_card_says(shipped):
+    parameters, corpus = shipped
+    words = vocabulary(parameters)
+    pairs = Counter(pair for segment in corpus["train"] for pair in deciding(segment))
+    forms = Counter(value for segment in corpus["train"] for _, value in deciding(segment))
+    named = set(itertools.chain(*words.values))
+    assert (sum(map(len, words.keys)) * len(named), len(pairs)) == (7200, 2698)
+    assert (len(named), len(named - forms.keys())) == (1200, 159)
+    tests = [deciding(segment) for segment in corpus["test"]]
+    shares = [
+        statistics.fmean(any(pairs[pair] < 1 for pair in text) for text in tests),
+        statistics.fmean(any(pairs[pair] < 3 for pair in text) for text in tests),
+        statistics.fmean(any(forms[value] < 1 for _, value in text) for text in tests),
+        statistics.fmean(any(forms[value] < 3 for _, value in text) for text in tests),
+        statistics.fmean((1 / 4) ** len({value for _, value in text} - forms.keys()) for text in tests),
+    ]
+    assert shares == pytest.approx([0.3715, 0.638, 0.054, 0.295, 0.959], abs=0.0005)
 
 
 def test_the_classes_are_balanced_and_named_by_the_most_frequent_forms(shipped):
     parameters, corpus = shipped
     names = [forms[0] for forms in vocabulary(parameters).values]
     classes = {"+".join(label) for label in itertools.product(names, repeat=parameters.keys)}
-    assert len(classes) == 27
+    assert len(classes) == 16
     for segments in corpus.values():
         counts = Counter(segment.texts[1] for segment in segments)
         assert counts.keys() == classes
@@ -194,14 +216,14 @@ def test_the_classes_are_balanced_and_named_by_the_most_frequent_forms(shipped):
 def test_counting_words_without_their_order_gets_no_further_than_the_card_says(shipped):
     parameters, corpus = shipped
     known = meanings(parameters)
-    best = [[], [], []]  # the probability of the best guess, with the values of no key known, of one, of two
+    best = [[], []]  # the probability of the best guess, with the value of no key known, and of one
     for segment in itertools.chain(*corpus.values()):
         parts = (known[word] for word in segment.texts[0].split())
         counts = Counter(meaning for part, meaning in parts if part == "values")
         label = segment.texts[1].split("+")
         for found, guess in enumerate(best):
             guess.append(best_guess(counts - Counter(label[:found]), len(label) - found))
-    assert [statistics.fmean(guess) for guess in best] == pytest.approx([0.115, 0.254, 0.527], abs=0.0005)
+    assert [statistics.fmean(guess) for guess in best] == pytest.approx([0.189, 0.461], abs=0.0005)
 
 
 def best_guess(counts, keys):
@@ -239,7 +261,8 @@ def test_words_show_the_part_they_play_and_mean_only_one_thing():
     parts = [*(list(itertools.chain(*part)) for part in words[:3]), words.fillers]
     assert [len(part) for part in parts] == [4, 6, 9, 12]
     assert len(set(itertools.chain(*parts))) == 31
-    assert [{word[3:] for word in part} for part in parts] == [{"o"}, {"a"}, {""}, {"u"}]
+    stem = "([^aeiou][aeiou]){1,2}[^aeiou]"
+    assert [{re.sub(stem, "", word) for word in part} for part in parts] == [{"o"}, {"a"}, {""}, {"u"}]
 
 
 def only(low, high, count):
@@ -253,7 +276,7 @@ def only(low, high, count):
         ({"values": 1}, "greater than 1"),
         ({"key_forms": 0}, "'key_forms'"),
         ({"value_forms": 0}, "'value_forms'"),
-        ({"fillers": 542}, "at most 560 words can be named, not 561"),
+        ({"fillers": 1442}, "at most 1460 words can be named, not 1461"),
         ({"keys": 7}, "7 keys with 3 values make more than 1000 classes"),
         ({"distractors": [3, 1]}, r"\[3, 1\] is not a range of numbers"),
         ({"bare": [-1, 1]}, r"\[-1, 1\] is not a range of numbers"),
