@@ -48,7 +48,7 @@ def accuracies(runs: Sequence[RunResults]) -> list[Block]:
         found = estimate(run, ACCURACY)
         texts = [row for row in next(iter(run.examples.values())) if row["split"] == "test"]
         if found is not None:
-            low, high = (plain(end, DIGITS) for end in found.interval())
+            low, high = (plain(min(max(end, 0.0), 100.0), DIGITS) for end in found.interval())
             cells = plain(found.value, DIGITS), f"[{low},{SPACE}{high}]"
             rows.append([Code(run.variant), *cells, plain(len(texts), 0)])
     columns = ("Variant", "Accuracy, %", "95 % interval over texts and seeds", "Texts")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from shared.claims.measures import measure
@@ -57,8 +58,10 @@ def _curve(axes: Axes, runs: Mapping[float, RunResults], metric: str) -> None:
         found = estimate(run, metric)
         assert found is not None, "the runs of a sweep have its metric"
         means.append(found.value)
-        axes.vlines(x, *found.interval(), color=PALETTE[0], alpha=0.22, linewidth=7)
         seeds = scalars(run, metric)
+        # Student's t knows nothing of the ends of the scale; below 0 there is something only where a seed is.
+        ends = np.clip(found.interval(), min(0.0, seeds.min()), measure(metric).most)
+        axes.vlines(x, *ends, color=PALETTE[0], alpha=0.22, linewidth=7)
         axes.plot([x] * len(seeds), seeds, ".", color=INK, markersize=5, markeredgewidth=0, zorder=3)
     axes.plot(list(runs), means, color=PALETTE[0], marker=MARKERS[0], markersize=6)
 
