@@ -33,6 +33,18 @@ Corpus = Mapping[str, Iterable[Segment]]
 """Split name to segments. A split may be an iterator: it is read once."""
 
 
+class Accompanied(dict[str, Iterable[Segment]]):
+    """A corpus with something beside its splits, such as the pictures that scenes are made of.
+
+    Attributes:
+        files: file name to text.
+    """
+
+    def __init__(self, splits: Corpus, files: Mapping[str, str]) -> None:
+        super().__init__(splits)
+        self.files = files
+
+
 def normalise(text: str) -> str:
     """Reduce a text to what makes two of them the same sentence: case-folded words without punctuation."""
     return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
@@ -61,7 +73,8 @@ def write_corpus(
 
     Test splits are written as they are. A segment of valid is dropped where one of its texts, in any
     compared language, occurs in a test split; one of train, where it occurs in valid or test. Runs of white
-    space, among them the separators that Unicode counts as line ends, become one space.
+    space, among them the separators that Unicode counts as line ends, become one space. The files of an
+    `Accompanied` corpus are written as they are.
 
     Args:
         corpus: split name (``train``, ``valid`` or ``test…``) to segments.
@@ -84,6 +97,9 @@ def write_corpus(
                 split, corpus[split], languages, folder, compared or languages, forbidden, fresh
             )
         forbidden |= fresh
+    if isinstance(corpus, Accompanied):
+        for name, text in corpus.files.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
     return {split: dropped[split] for split in corpus}
 
 

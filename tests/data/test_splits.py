@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.data.splits import (
+    Accompanied,
     Segment,
     assert_disjoint,
     by_document,
@@ -126,3 +127,10 @@ def test_documents_are_never_torn_apart_and_old_ones_never_move():
 def test_read_lines_splits_at_newlines_only(tmp_path: Path):
     (tmp_path / "x").write_bytes("a\rb\u2028c\nd".encode())
     assert list(read_lines(tmp_path / "x")) == ["a\rb\u2028c", "d"]
+
+
+def test_what_a_corpus_has_beside_its_splits_is_written_too(tmp_path: Path):
+    corpus = Accompanied({"test": [Segment(("a", "b"))]}, {"pictures": "first\nsecond\u2028\n"})
+    assert write_corpus(corpus, LANGUAGES, tmp_path) == {"test": 0}
+    assert {path.name for path in tmp_path.iterdir()} == {"test.en", "test.fr", "pictures"}
+    assert (tmp_path / "pictures").read_bytes() == "first\nsecond\u2028\n".encode()

@@ -6,7 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shared.data.readers import bible, bible_alignments, html_help, labelled, parallel, rated, treebank
+from shared.data.readers import (
+    bible,
+    bible_alignments,
+    html_help,
+    labelled,
+    parallel,
+    rated,
+    scenes,
+    treebank,
+)
 from shared.data.splits import Corpus
 from shared.errors import ReplicationError
 
@@ -17,6 +26,7 @@ READERS: dict[str, Callable[[Path, Sequence[str], Mapping[str, Any]], Corpus]] =
     "labelled": labelled.read,
     "parallel": parallel.read,
     "rated": rated.read,
+    "scenes": scenes.read,
     "treebank": treebank.read,
 }
 """Reader name to a function of the raw folder, the languages in order, and the card's options."""

