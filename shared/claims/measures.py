@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shared.metrics import caption_scores
 from shared.metrics.alignment import agreement
 from shared.metrics.translation import corpus_bleu
 
@@ -90,6 +91,10 @@ def _field(name: str) -> Statistics:
     return lambda example: example.get(name)
 
 
+def _caption(name: str) -> Statistics:
+    return lambda example: (example.get("caption") or {}).get(name)
+
+
 def _mean(name: str, within: str | None = None) -> Statistics:
     """Of the number ``name`` of an example, or of its entry ``within``; it may have neither."""
 
@@ -130,6 +135,16 @@ def _evidence(name: str, per: str) -> Statistics:
     return statistics
 
 
+def _regions(name: str) -> Statistics:
+    """Of the words of an image's caption that name something with a box."""
+
+    def statistics(example: Example) -> Sequence[float] | None:
+        found = example.get("regions")
+        return None if found is None else (found[name], found["words"])
+
+    return statistics
+
+
 def _deletion_effect(example: Example) -> Sequence[float] | None:
     found = example.get("deletion")
     return None if found is None else (found["random"] - found["top"], 1.0)
@@ -144,6 +159,10 @@ def _bleu(field: str, title: str, *, smooth: bool = True) -> dict[str, Measure]:
     """BLEU of the statistics in ``field``; multi-bleu.perl, which the "tokenized" kinds stand for, does not smooth."""
     corpus = corpus_bleu if smooth else partial(corpus_bleu, smooth=False)
     return {field: Measure(title, "BLEU", 2, _field(field), corpus, 100.0)}
+
+
+def _caption_bleu(title: str, **options: Any) -> Measure:
+    return Measure(title, "BLEU", 2, _caption("bleu"), partial(caption_scores.corpus_bleu, **options), 100.0)
 
 
 def _share(title: str, statistics: Statistics, corpus: Corpus = ratio, *, theme: str = "score") -> Measure:
@@ -166,6 +185,15 @@ MEASURES: dict[str, Measure] = {
     "nll_per_token": Measure("NLL per {token}, nats", "nats", 3, _nll, ratio),
     "nll_per_sentence": Measure("NLL per sentence, nats", "nats", 2, _mean("nll"), ratio),
     "perplexity": Measure("Perplexity per {token}", "", 2, _nll, perplexity),
+    **{
+        f"bleu{n}": _caption_bleu(f"BLEU-{n}, no brevity penalty", orders=n, brevity_penalty=False)
+        for n in range(1, 5)
+    },
+    "bleu4_penalised": _caption_bleu("BLEU-4"),
+    "meteor": Measure("METEOR", "METEOR", 2, _caption("meteor"), caption_scores.corpus_meteor, 100.0),
+    "rouge_l": Measure("ROUGE-L", "ROUGE-L", 2, _mean("rouge_l", "caption"), percentage, 100.0),
+    "cider": Measure("CIDEr", "CIDEr", 2, _mean("cider", "caption"), percentage, 1000.0),
+    "spice": Measure("SPICE", "SPICE", 2, _mean("spice", "caption"), percentage, 100.0),
     "exact_match": _share("Exact match", _mean("exact")),
     "accuracy": _percentage("Accuracy", _mean("correct")),
     "cross_entropy": Measure("Cross-entropy per text, nats", "nats", 3, _mean("cross_entropy"), ratio),
@@ -182,6 +210,14 @@ MEASURES: dict[str, Measure] = {
     "evidence_mass": _share("Attention on evidence words", _mean("mass", "evidence"), theme="attention"),
     "evidence_found": _share("Share of evidence words found", _evidence("found", "words"), theme="attention"),
     "evidence_chance": _share("Evidence by chance", _evidence("words", "length"), theme="attention"),
+    "attention_correctness": _share(
+        "Attention correctness, weight inside the box", _regions("mass"), theme="attention"
+    ),
+    "attention_correctness_chance": _share(
+        "Attention correctness by chance", _regions("area"), theme="attention"
+    ),
+    "pointing_accuracy": _share("Pointing accuracy", _regions("hits"), theme="attention"),
+    "pointing_accuracy_chance": _share("Pointing accuracy by chance", _regions("centres"), theme="attention"),
     "accuracy_top_deleted": _percentage(
         "Accuracy, words most attended to deleted", _mean("top", "deletion"), theme="attention"
     ),

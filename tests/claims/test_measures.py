@@ -1,5 +1,7 @@
 """Corpus measures from summed statistics, against sacreBLEU itself and by hand."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -129,6 +131,37 @@ def test_texts_classified_are_counted_alike():
     )
 
 
+CAPTIONED = [
+    {"caption": {"bleu": [4, 8, 4, 3, 2, 1, 4, 3, 2, 1], "meteor": [2, 2, 1, 1, 1, 1, 1, 1, *[0] * 13, 2, 2],
+                 "rouge_l": 0.25, "cider": 0.5, "spice": 0.1},
+     "regions": {"mass": 1.5, "area": 0.75, "hits": 2.0, "centres": 0.5, "words": 3}},
+    {"caption": {"bleu": [4, 4, 2, 0, 0, 0, 4, 3, 2, 1], "meteor": [2, 2, 1, 1, *[0] * 19],
+                 "rouge_l": 0.75, "cider": 1.5, "spice": 0.2},
+     "regions": {"mass": 0.5, "area": 0.25, "hits": 0.0, "centres": 0.25, "words": 1}},
+    {"regions": {"mass": 0.0, "area": 0.0, "hits": 0.0, "centres": 0.0, "words": 0}},
+]  # fmt: skip
+
+
+def test_captions_are_scored_by_sums_over_images_and_words():
+    precisions = [6 / 8, 3 / 6, 2 / 4, 1 / 2]
+    means = {f"bleu{n}": 100 * math.prod(precisions[:n]) ** (1 / n) for n in range(1, 5)}
+    assert corpus_values(CAPTIONED) == pytest.approx(
+        means
+        | {
+            "bleu4_penalised": means["bleu4"] * math.exp(1 - 12 / 8),
+            # Half of the words match in precision as in recall; a hypothesis that is its reference has no chunk.
+            "meteor": 50.0,
+            "rouge_l": 50.0,
+            "cider": 100.0,
+            "spice": 15.0,
+            "attention_correctness": 2.0 / 4,
+            "attention_correctness_chance": 1.0 / 4,
+            "pointing_accuracy": 2.0 / 4,
+            "pointing_accuracy_chance": 0.75 / 4,
+        }
+    )
+
+
 def test_deletion_may_help():
     of = MEASURES["deletion_effect"]
     assert of.of([{"deletion": {"top": 1, "random": 0.0}}]) == -100
@@ -141,7 +174,9 @@ def test_measures_know_what_they_judge():
         for theme in ("score", "attention")
     }
     assert {"bleu", "exact_match", "accuracy", "cross_entropy"} <= {*themes["score"]}
-    assert themes["attention"] == list(corpus_values(CLASSIFIED))[2:]
+    assert [*corpus_values(CLASSIFIED)][2:] == [
+        name for name in themes["attention"] if not name.startswith(("attention_", "pointing_"))
+    ]
     others = MEASURES.keys() - {*themes["score"], *themes["attention"]}
     assert others == {"alignment_accuracy", "alignment_precision", "alignment_recall", "aer"}
     assert {MEASURES[name].theme for name in others} == {"alignment"}

@@ -1,0 +1,302 @@
+"""Caption metrics against pycocoevalcap's own scorers and against their definitions in plain Python."""
+
+import json
+import math
+import os
+import shutil
+from collections import Counter
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.errors import ReplicationError
+from shared.metrics import captioning
+from shared.metrics.caption_scores import corpus_bleu
+from shared.metrics.captioning import (
+    CaptionScorer,
+    bleu_statistics,
+    cider,
+    require_scorers,
+    rouge_l,
+    spice,
+    tokenised,
+)
+from shared.metrics.java import beside, coco
+
+needs_package = pytest.mark.skipif(
+    find_spec("pycocoevalcap") is None, reason="the optional group 'captions' is not installed"
+)
+needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java")
+
+HYPOTHESES = [
+    "A man rides a brown horse.",
+    "two dogs",
+    "a kitten sleeping on the sofa",
+    "",
+    "a man in the snow",
+]
+REFERENCES = [
+    ["A man is riding a horse.", "a person rides a brown horse", "the man's horse"],
+    ["Two dogs play in the snow!", "dogs run, and run -- and run"],
+    ["a cat asleep on a sofa", "A kitten sleeping on the sofa"],
+    ["An empty road", "a road (empty)"],
+    ['a "snow man" in the snow', "a man in a café", "the man of snow in the snow in winter"],
+]
+caption = st.lists(st.sampled_from("abcd"), max_size=7).map(" ".join)
+worded = st.lists(st.sampled_from("abcd"), min_size=1, max_size=7).map(" ".join)
+corpora = st.lists(st.tuples(caption, st.lists(worded, min_size=1, max_size=3)), min_size=1, max_size=5).map(
+    lambda images: tuple(map(list, zip(*images, strict=True)))
+)
+
+
+def as_coco(hypotheses, references):
+    """The two dictionaries that pycocoevalcap's scorers take."""
+    return dict(enumerate(references)), {number: [text] for number, text in enumerate(hypotheses)}
+
+
+def grams(text, order):
+    words = text.split()
+    return Counter(tuple(words[i : i + order]) for i in range(len(words) - order + 1))
+
+
+def plain_bleu_statistics(hypothesis, references):
+    length = len(hypothesis.split())
+    lengths = [len(reference.split()) for reference in references]
+    closest = min(lengths, key=lambda n: (abs(n - length), n))
+    matches, totals = [], []
+    for order in range(1, 5):
+        found = grams(hypothesis, order)
+        most = Counter()
+        for reference in references:
+            most |= grams(reference, order)
+        matches.append((found & most).total())
+        totals.append(found.total())
+    return [length, closest, *matches, *totals]
+
+
+def plain_rouge_l(hypothesis, references):
+    def common(a, b):
+        if not a or not b:
+            return 0
+        if a[0] == b[0]:
+            return 1 + common(a[1:], b[1:])
+        return max(common(a[1:], b), common(a, b[1:]))
+
+    h, beta = hypothesis.split(), 1.2
+    if not h:
+        return 0
+    precision = max(common(h, r.split()) / len(h) for r in references)
+    recall = max(common(h, r.split()) / len(r.split()) for r in references)
+    if precision == 0:
+        return 0
+    return (1 + beta**2) * precision * recall / (recall + beta**2 * precision)
+
+
+def plain_cider(hypotheses, references):
+    """Vedantam et al. (2015), with CIDEr-D's clipping and penalty of the difference in length."""
+    images = len(references)
+
+    def weight(gram):
+        seen = sum(any(gram in grams(r, len(gram)) for r in captions) for captions in references)
+        return math.log(images) - math.log(max(1, seen))
+
+    def similarity(h, r, order):
+        a = {gram: count * weight(gram) for gram, count in grams(h, order).items()}
+        b = {gram: count * weight(gram) for gram, count in grams(r, order).items()}
+        product = sum(min(a[gram], b[gram]) * b[gram] for gram in a.keys() & b)
+        norms = math.sqrt(sum(x * x for x in a.values()) * sum(x * x for x in b.values()))
+        difference = grams(h, 2).total() - grams(r, 2).total()  # it counts lengths in pairs of words
+        return math.exp(-(difference**2) / (2 * 6**2)) * (product / norms if norms else product)
+
+    return [
+        10 * np.mean([similarity(h, r, order) for r in captions for order in range(1, 5)])
+        for h, captions in zip(hypotheses, references, strict=True)
+    ]
+
+
+def test_bleu_statistics_by_hand():
+    # "the" is twice in the first reference and once in the second: clipped to two. Lengths 3 and 5 are as close to 4.
+    found = bleu_statistics(["the the the cat"], [["the cat and the dog", "the cat sits"]])
+    assert found.tolist() == [[4, 3, 3, 1, 0, 0, 4, 3, 2, 1]]
+    assert float(corpus_bleu(found[0], orders=1)) == pytest.approx(100 * 3 / 4)
+    assert float(corpus_bleu(found[0], orders=2)) == pytest.approx(100 * math.sqrt(3 / 4 * 1 / 3))
+    assert float(corpus_bleu(found[0])) == 0
+
+
+def test_only_the_brevity_penalty_punishes_short_captions():
+    sums = bleu_statistics(["a b c d"], [["a b c d e f g h"]])[0]
+    assert float(corpus_bleu(sums, brevity_penalty=False)) == pytest.approx(100)
+    assert float(corpus_bleu(sums)) == pytest.approx(100 * math.exp(1 - 8 / 4))
+    longer = bleu_statistics(["a b c d e"], [["a b c d"]])[0]
+    assert corpus_bleu(longer) == corpus_bleu(longer, brevity_penalty=False)
+
+
+@given(corpora)
+def test_bleu_statistics_are_those_of_the_definition(corpus):
+    hypotheses, references = corpus
+    assert bleu_statistics(hypotheses, references).tolist() == [
+        plain_bleu_statistics(h, r) for h, r in zip(hypotheses, references, strict=True)
+    ]
+
+
+@needs_package
+@given(corpora)
+def test_bleu_is_pycocoevalcaps_where_every_order_has_a_match(corpus):
+    sums = bleu_statistics(*corpus).sum(axis=0)
+    expected, _ = coco("bleu.bleu").Bleu(4).compute_score(*as_coco(*corpus), verbose=0)
+    for orders, score in enumerate(expected, start=1):
+        ours = float(corpus_bleu(sums, orders=orders))
+        assert ours == pytest.approx(100 * score if sums[2 : 2 + orders].all() else 0)
+
+
+def test_bleu_takes_any_leading_shape():
+    statistics = bleu_statistics(HYPOTHESES, REFERENCES)
+    weights = np.random.default_rng(0).integers(0, 4, (5, 2, len(statistics)))
+    scores = corpus_bleu(weights @ statistics, orders=2)
+    repeated = [np.repeat(statistics, w, axis=0).sum(axis=0) for w in weights.reshape(-1, len(statistics))]
+    assert scores.ravel().tolist() == pytest.approx([float(corpus_bleu(s, orders=2)) for s in repeated])
+
+
+@needs_package
+@given(corpora)
+def test_rouge_l_is_that_of_the_definition(corpus):
+    found = rouge_l(*corpus)
+    assert found == pytest.approx([plain_rouge_l(h, r) for h, r in zip(*corpus, strict=True)])
+    assert found.mean() == pytest.approx(coco("rouge.rouge").Rouge().compute_score(*as_coco(*corpus))[0])
+
+
+@needs_package
+@given(corpora)
+def test_cider_is_that_of_the_definition(corpus):
+    found = cider(*corpus)
+    assert found == pytest.approx(plain_cider(*corpus))
+    assert found.mean() == pytest.approx(coco("cider.cider").Cider().compute_score(*as_coco(*corpus))[0])
+
+
+@needs_package
+def test_cider_knows_rare_words_by_the_other_images():
+    references = [["a red car"], ["a red bus"], ["a dog"]]
+    rare, common = cider(["car", "", ""], references), cider(["red", "", ""], references)
+    assert rare[0] > common[0] > 0
+    assert cider(["car"], [["a red car"]]).tolist() == [0]
+
+
+@needs_package
+@needs_java
+def test_captions_are_cut_into_words_as_pycocoevalcap_cuts_them():
+    captions = [*HYPOTHESES, *(text for texts in REFERENCES for text in texts), "Can't 1 1/2 U.S. ...", ""]
+    folder = beside("tokenizer.ptbtokenizer")
+    before = sorted(folder.iterdir())
+    found = tokenised([*captions, "two\nlines\u2028and\x85more\r"])
+    assert found[0] == "a man rides a brown horse"
+    assert found[-3:] == ["ca n't 1\xa01/2 u.s.", "", "two lines and more"]
+    assert sorted(folder.iterdir()) == before
+    if os.access(folder, os.W_OK):  # theirs writes there
+        theirs = coco("tokenizer.ptbtokenizer").PTBTokenizer()
+        asked = {number: [{"caption": text}] for number, text in enumerate(captions)}
+        assert found[:-1] == [texts[0] for texts in theirs.tokenize(asked).values()]
+
+
+# Words in capitals for the tokeniser, which is given a class; for METEOR the length of what it is asked.
+JAVA = """
+for line in sys.stdin:
+    if "-cp" in sys.argv:
+        print(line.rstrip("\\n").upper())
+    else:
+        print(len(line), *[0] * 22, flush=True)
+"""
+
+
+def test_a_scorer_gives_every_image_its_statistics(fake_java, monkeypatch):
+    fake_java(JAVA)
+    monkeypatch.setattr(captioning, "_SPICE_MODELS", ("no.jar",))
+    hypotheses, references = ["a dog runs", "a cat"], [["the dog runs", "a dog"], ["a cat"]]
+    with CaptionScorer() as scorer:
+        rows = scorer.statistics(hypotheses, references)
+        assert scorer.statistics(hypotheses, references) == rows
+        signatures = scorer.signatures()
+    upper, all_upper = ["A DOG RUNS", "A CAT"], [["THE DOG RUNS", "A DOG"], ["A CAT"]]
+    assert json.loads(json.dumps(rows)) == rows
+    assert [row["bleu"] for row in rows] == bleu_statistics(upper, all_upper).tolist()
+    assert [row["rouge_l"] for row in rows] == rouge_l(upper, all_upper).tolist()
+    assert [row["cider"] for row in rows] == cider(upper, all_upper).tolist()
+    assert rows[1]["meteor"] == [len("SCORE ||| A CAT ||| A CAT\n"), *[0] * 22]
+    assert [*rows[0]] == [name for name in signatures if "not computed" not in signatures[name]]
+    assert "PTB tokeniser" in signatures["meteor"]
+
+
+def test_spice_is_left_out_without_its_models(fake_java, monkeypatch):
+    fake_java("")
+    monkeypatch.setattr(captioning, "_SPICE_MODELS", ("no.jar", "such.jar"))
+    with CaptionScorer(["spice", "rouge_l"], tokenisation="none") as scorer:
+        assert scorer.statistics(["a"], [["a"]]) == [{"rouge_l": 1.0}]
+        why = "not computed: no.jar and such.jar are not in pycocoevalcap/spice/lib"
+        assert scorer.signatures()["spice"] == why
+    with pytest.raises(ReplicationError, match=r"SPICE cannot be computed: no.jar and such.jar are not in"):
+        spice(["a"], [["a"]])
+
+
+def test_spice_reads_what_its_program_writes(fake_java, monkeypatch):
+    fake_java("""
+import json
+given, out = sys.argv[sys.argv.index("-out") - 1], sys.argv[sys.argv.index("-out") + 1]
+rows = [{"image_id": of["image_id"], "scores": {"All": {"f": len(of["test"]) / len(of["refs"])}}}
+        for of in json.load(open(given, encoding="utf-8"))]
+json.dump(rows[::-1], open(out, "w"))
+""")
+    monkeypatch.setattr(captioning, "_SPICE_MODELS", ())
+    with CaptionScorer(["spice"], tokenisation="none") as scorer:
+        assert scorer.statistics(["ab", "é"], [["x", "y"], ["z"]]) == [{"spice": 1.0}, {"spice": 1.0}]
+        assert scorer.signatures()["spice"].startswith("SPICE 1.0, pycocoevalcap 1.2")
+
+
+def test_a_tokeniser_that_fails_says_why(fake_java):
+    fake_java('print("java.lang.OutOfMemoryError: no heap", file=sys.stderr); sys.exit(1)')
+    with pytest.raises(
+        ReplicationError, match=r"has failed \(java.lang.OutOfMemoryError: no heap\); see that Java"
+    ):
+        tokenised(["a"])
+
+
+def test_a_tokeniser_that_loses_lines_is_refused(fake_java):
+    fake_java('print("a")')
+    with pytest.raises(ReplicationError, match="made 1 lines of 2 captions"):
+        tokenised(["a", "b"])
+
+
+def test_an_image_without_references_is_refused():
+    with (
+        CaptionScorer(["bleu"], tokenisation="none") as scorer,
+        pytest.raises(ReplicationError, match="image 1 of the split has no reference caption"),
+    ):
+        scorer.statistics(["a", "b"], [["a"], []])
+
+
+def test_bleu_of_words_needs_neither_java_nor_pycocoevalcap(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with CaptionScorer(["bleu"], tokenisation="none") as scorer:
+        assert scorer.statistics(["a b"], [["a b"]]) == [{"bleu": [2, 2, 2, 1, 0, 0, 2, 1, 0, 0]}]
+        assert scorer.signatures()["bleu"].endswith("words as they are")
+    for metrics, tokenisation in ((["bleu"], "ptb"), (["cider"], "none"), (["meteor"], "none")):
+        with pytest.raises(ReplicationError, match=r"pycocoevalcap, which is not installed; .*\[captions\]"):
+            require_scorers(metrics, tokenisation)
+
+
+@needs_package
+def test_java_is_asked_for_up_front(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for metrics, tokenisation in ((["bleu"], "ptb"), (["meteor"], "none"), (["spice"], "none")):
+        with pytest.raises(ReplicationError, match=r"need Java, .* install a Java runtime"):
+            CaptionScorer(metrics, tokenisation=tokenisation)
+    require_scorers(["bleu", "rouge_l", "cider"], "none")
+
+
+def test_a_java_that_does_not_run_is_none(fake_java, monkeypatch, tmp_path):
+    fake_java("")
+    (tmp_path / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(ReplicationError, match="there is no 'java' that works on the PATH"):
+        require_scorers(["meteor"], "none")
