@@ -17,7 +17,7 @@ DIRECTIONS = {"left": "to the left of", "right": "to the right of", "above": "ab
 
 _ORDERS = {"left": "from left to right", "above": "from top to bottom"}
 _LARGER = 2  # how often the box of what is called larger must hold the other one's, in area
-_TRIES = 1000  # templates drawn for one more caption
+_TRIES = 1000  # templates drawn for a scene before there are thought to be no more captions
 
 # A, B and C are objects, in any order: "A" with its article, "the-A" again; "A>B" is a direction that holds from A to
 # B, "A>>B" says that A is larger, "A<B<C" that they follow each other. Everything else stands for itself.

@@ -78,8 +78,8 @@ class CaptionScorer(AbstractContextManager["CaptionScorer"]):
             raise ReplicationError(f"image {bare[0]} of the split has no reference caption; leave it out.")
         if self._tokenisation == "ptb":
             hypotheses, references = _all_tokenised(hypotheses, references)
-        columns = [function(hypotheses, references).tolist() for function in self._functions.values()]
-        return [dict(zip(self._functions, row, strict=True)) for row in zip(*columns, strict=True)]
+        columns = {name: of(hypotheses, references).tolist() for name, of in self._functions.items()}
+        return [{name: column[i] for name, column in columns.items()} for i in range(len(hypotheses))]
 
     def signatures(self) -> dict[str, str]:
         """Metric to what its numbers are of, or why there are none."""

@@ -39,8 +39,8 @@ def require_java() -> None:
     # macOS has a java that does nothing but ask for one.
     if java is None or subprocess.run([java, "-version"], capture_output=True).returncode:
         raise ReplicationError(
-            "METEOR and the PTB tokeniser need Java, and there is no 'java' that works on the PATH; install a Java "
-            "runtime (Debian, Ubuntu: apt-get install default-jre-headless)."
+            "METEOR, SPICE and the PTB tokeniser need Java, and there is no 'java' that works on the PATH; install a "
+            "Java runtime (Debian, Ubuntu: apt-get install default-jre-headless)."
         )
 
 
@@ -78,9 +78,11 @@ def run(arguments: list[str], text: str = "") -> str:
 
 def failed(said: bytes) -> ReplicationError:
     """The error to raise where a program has ended with these last words."""
-    lines = said.decode(errors="replace").strip().splitlines()
-    last = lines[-1].strip() if lines else "it does not say why"
+    lines = [line.strip() for line in said.decode(errors="replace").splitlines()]
+    # An exception is told before the calls that led to it.
+    told = [line for line in lines if line and not line.startswith(("at ", "... "))]
+    last = told[-1] if told else "it does not say why"
     return ReplicationError(
         f"a Java program that scores captions has failed ({last}); see that Java is version 8 or newer and that "
-        "there is 1 GB of memory for it."
+        "there is 1 GB of memory for it, or 8 GB for SPICE."
     )

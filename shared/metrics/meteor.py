@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,13 +75,13 @@ class Meteor(AbstractContextManager["Meteor"]):
     def _ask(self, line: str) -> str:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        try:
+        with suppress(BrokenPipeError):  # it has ended, and what it said can still be read
             self._process.stdin.write(f"{line}\n".encode())
             self._process.stdin.flush()
-            answer = self._process.stdout.readline().decode()
-        except BrokenPipeError:
-            answer = ""
+        answer = self._process.stdout.readline()
         if not answer[:1].isdigit():  # Java says on either that it cannot start
+            self._process.kill()  # were it still alive, the rest would be waited for in vain
+            answer += self._process.stdout.read()
             self._log.seek(0)
-            raise failed(answer.encode() or self._log.read())
-        return answer
+            raise failed(answer or self._log.read())
+        return answer.decode()

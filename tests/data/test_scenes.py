@@ -234,6 +234,7 @@ def test_a_picture_that_is_not_there_is_named():
         ({"sizes": [113]}, "less than or equal to 112"),
         ({"captions": 7}, "less than or equal to 6"),
         ({"numbers": [2, 4, 5]}, "three numbers from 0 that add up to 10"),
+        ({"numbers": [10, 0, 0]}, "that add up to 10, the first not alone"),
         ({"combinations": 11}, "valid and test cannot have more scenes than there are 'combinations'"),
         ({"combinations": 31}, "train must have as many scenes as there are 'combinations'"),
         (

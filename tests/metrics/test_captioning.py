@@ -235,6 +235,8 @@ def test_spice_is_left_out_without_its_models(fake_java, monkeypatch):
         assert scorer.statistics(["a"], [["a"]]) == [{"rouge_l": 1.0}]
         why = "not computed: no.jar and such.jar are not in pycocoevalcap/spice/lib"
         assert scorer.signatures()["spice"] == why
+    with CaptionScorer(["spice"], tokenisation="none") as scorer:
+        assert scorer.statistics(["a", "b"], [["a"], ["b"]]) == [{}, {}]
     with pytest.raises(ReplicationError, match=r"SPICE cannot be computed: no.jar and such.jar are not in"):
         spice(["a"], [["a"]])
 

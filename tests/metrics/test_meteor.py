@@ -71,13 +71,21 @@ def test_segments_are_sent_a_line_each(fake_java):
 
 
 @pytest.mark.parametrize("body", [
-    'sys.stdin.readline(); print("x\\njava.lang.OutOfMemoryError: no heap", file=sys.stderr); sys.exit(1)',
+    'sys.stdin.readline(); sys.exit("x\\njava.lang.OutOfMemoryError: no heap\\n\\tat Meteor.main(Unknown Source)")',
     'print("java.lang.OutOfMemoryError: no heap"); sys.exit(1)',
 ], ids=["later", "at the start"])  # fmt: skip
 def test_a_process_that_ends_says_why(fake_java, body):
     fake_java(body)
     with Meteor() as meteor, pytest.raises(ReplicationError, match=r"no heap\); see that .* 1 GB of memory"):
         meteor.statistics(["a"] * 1000, [["b"]] * 1000)
+
+
+def test_a_process_that_ended_before_it_is_asked_says_why(fake_java):
+    fake_java('print("Error occurred during initialization of VM\\nno heap"); sys.exit(1)')
+    with Meteor() as meteor:
+        meteor._process.wait()
+        with pytest.raises(ReplicationError, match=r"has failed \(no heap\)"):
+            meteor.statistics(["a"], [["b"]])
 
 
 def test_a_process_that_says_nothing_is_an_error_too(fake_java):

@@ -56,8 +56,8 @@ class ScenesOptions(Strict):
     def _possible(self) -> ScenesOptions:
         if set(self.scenes) != set(_SPLITS):
             raise ValueError(f"'scenes' must be of the splits {', '.join(_SPLITS)}")
-        if min(self.numbers) < 0 or sum(self.numbers) != 10:
-            raise ValueError("'numbers' must be three numbers from 0 that add up to 10")
+        if min(self.numbers) < 0 or sum(self.numbers) != 10 or not any(self.numbers[1:]):
+            raise ValueError("'numbers' must be three numbers from 0 that add up to 10, the first not alone")
         if max(self.scenes["valid"], self.scenes["test"]) > self.combinations:
             raise ValueError("valid and test cannot have more scenes than there are 'combinations'")
         if self.scenes["train"] < self.combinations:
