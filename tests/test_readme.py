@@ -123,7 +123,7 @@ def run(clone: Path, command: str) -> str:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=10 * MINUTES,
+        timeout=40 * MINUTES,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}"
     return done.stdout
