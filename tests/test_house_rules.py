@@ -21,7 +21,7 @@ TEXT = {".py", ".md", ".yaml", ".toml", ".txt", ".cff", ".j2", ".html", ".json"}
 
 # A package of shared may import those of its own level and of the levels before it.
 LEVELS = (
-    {"attention", "layers"},
+    {"attention", "layers", "vision"},
     {"data", "decoding", "metrics"},
     {"training"},
     {"claims", "reports"},

@@ -16,7 +16,7 @@ _WIDTH = 2
 
 def epoch_batches(
     lengths: Sequence[NDArray[np.integer]], *, pool: int, seed: int, epoch: int,
-    tokens: int | None = None, sentences: int | None = None,
+    tokens: int | None = None, sentences: int | None = None, equal_lengths: bool = False,
 ) -> list[Indices]:  # fmt: skip
     """One epoch's batches: shuffle, cut into pools, sort each pool by length, cut that into batches, shuffle those.
 
@@ -28,6 +28,8 @@ def epoch_batches(
         epoch: from 0.
         tokens: budget: most symbols of the first axis in a batch, padding included; at least one example a batch.
         sentences: instead of ``tokens``, the number of examples in a batch.
+        equal_lengths: on the first axis all examples of a batch have exactly one length, as in the code of Xu et al.
+            (2015, section 4.3); the whole epoch is one pool, so only the last batch of a length can be smaller.
 
     Returns:
         Index arrays; every example is in exactly one of them.
@@ -40,24 +42,26 @@ def epoch_batches(
     per_batch = (
         sentences if sentences is not None else max(1, int((tokens or 0) / max(1.0, float(first.mean()))))
     )
+    pooled, width = (len(order), 1) if equal_lengths else (pool * per_batch, _WIDTH)
     batches: list[Indices] = []
-    for begin in range(0, len(order), pool * per_batch):
-        members = order[begin : begin + pool * per_batch]
+    for begin in range(0, len(order), pooled):
+        members = order[begin : begin + pooled]
         members = members[
-            np.lexsort([*(axis[members] for axis in reversed(lengths[1:])), first[members] // _WIDTH])
+            np.lexsort([*(axis[members] for axis in reversed(lengths[1:])), first[members] // width])
         ]
-        cut = _cut(first[members], tokens) if tokens else list(range(0, len(members), per_batch))
-        pooled = np.split(members, cut[1:])
-        batches.extend(pooled[i] for i in generator.permutation(len(pooled)))
+        cut = np.split(members, _begins(first[members], tokens, per_batch, equal_lengths)[1:])
+        batches.extend(cut[i] for i in generator.permutation(len(cut)))
     return batches
 
 
-def _cut(lengths: NDArray[np.integer], tokens: int) -> list[int]:
-    """Where batches begin so that size × longest stays within ``tokens``."""
+def _begins(lengths: NDArray[np.integer], tokens: int | None, sentences: int, equal: bool) -> list[int]:
+    """Where batches begin so that size × longest stays within ``tokens`` or, without, the size in ``sentences``."""
     begins, longest = [0], 0
-    for i, length in enumerate(lengths.tolist()):
-        longest = max(longest, length)
-        if i > begins[-1] and (i - begins[-1] + 1) * longest > tokens:
+    each = lengths.tolist()
+    for i, length in enumerate(each):
+        size, longest = i - begins[-1] + 1, max(longest, length)
+        full = size * longest > tokens if tokens is not None else size > sentences
+        if size > 1 and (full or (equal and length != each[i - 1])):
             begins.append(i)
             longest = length
     return begins
@@ -65,7 +69,7 @@ def _cut(lengths: NDArray[np.integer], tokens: int) -> list[int]:
 
 def endless_batches(
     lengths: Sequence[NDArray[np.integer]], *, pool: int, seed: int, start: int = 0,
-    tokens: int | None = None, sentences: int | None = None,
+    tokens: int | None = None, sentences: int | None = None, equal_lengths: bool = False,
 ) -> Iterator[Indices]:  # fmt: skip
     """Batch number ``start`` and all that follow, epoch after epoch; see :func:`epoch_batches`.
 
@@ -74,8 +78,9 @@ def endless_batches(
     epoch = 0
     while True:
         batches = epoch_batches(
-            lengths, pool=pool, seed=seed, epoch=epoch, tokens=tokens, sentences=sentences
-        )
+            lengths, pool=pool, seed=seed, epoch=epoch, tokens=tokens, sentences=sentences,
+            equal_lengths=equal_lengths,
+        )  # fmt: skip
         yield from batches[start:]
         start = max(0, start - len(batches))
         epoch += 1

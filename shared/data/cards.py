@@ -167,7 +167,7 @@ class Card(Strict):
     """A data set: identity, rights, sources in order of trust, pins, reader, splits, traps.
 
     Attributes:
-        languages: suffix of the files to what it is.
+        languages: suffix of the files to what it is; none, and no splits, for what is no corpus, such as weights.
         needs_bytes: free disk that fetching takes at its peak; also the limit for what archives unpack to.
         raw: pins of the raw files; every source without pins of its own must provide all of them.
         files: sha256 of every file that the reader or generator writes, where that is known.
@@ -181,7 +181,7 @@ class Card(Strict):
     title: str
     licence: str
     citation: str
-    languages: dict[Annotated[str, StringConstraints(pattern="^[a-z_]+$")], str] = Field(min_length=1)
+    languages: dict[Annotated[str, StringConstraints(pattern="^[a-z_]+$")], str]
     needs_bytes: int = Field(gt=0)
     sources: tuple[Source, ...] = Field(min_length=1)
     raw: dict[SafePath, Raw] = Field(default_factory=dict)
@@ -193,7 +193,9 @@ class Card(Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Card:
-        if not {"train", "valid", "test"} <= self.splits.keys():
+        if bool(self.languages) != bool(self.splits):
+            raise ValueError("give both 'languages' and 'splits', or leave both empty for what is no corpus")
+        if self.splits and not {"train", "valid", "test"} <= self.splits.keys():
             raise ValueError("the splits 'train', 'valid' and 'test' are needed")
         if unknown := set(self.compared or ()) - self.languages.keys():
             raise ValueError(f"'compared' names {min(unknown)}, which is not a language of this data set")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from shared.errors import ReplicationError
@@ -85,6 +86,14 @@ def larger(a: Box, b: Box) -> bool:
     return _area(a) >= _LARGER * _area(b)
 
 
+def relations(token: str) -> dict[str, Callable[[Sequence[Box]], bool]]:
+    """All that a token of `TEMPLATES` can say, and whether it holds of the boxes of the token's letters in order."""
+    if ">>" in token:
+        return {"larger than": lambda boxes: larger(*boxes)}
+    choices = DIRECTIONS if ">" in token else _ORDERS
+    return {said: partial(_one_after_another, direction) for direction, said in choices.items()}
+
+
 def with_article(name: str) -> str:
     """The name after ``a`` or ``an``, as it sounds: a unicorn, a ewe."""
     vowel = name[0] in "aeiou" and not name.startswith(("uni", "ewe"))
@@ -149,12 +158,14 @@ def _realise(template: str, things: Sequence[Named], rng: random.Random) -> Capt
 
 def _relation(token: str, boxes: Sequence[Box], rng: random.Random) -> str | None:
     """What a token of relations says of these boxes; None if it does not hold."""
+    true = [said for said, judge in relations(token).items() if judge(boxes)]
     if ">>" in token:
-        return "larger than" if larger(*boxes) else None
-    choices = DIRECTIONS if ">" in token else _ORDERS
-    pairs = list(itertools.pairwise(boxes))
-    true = [said for direction, said in choices.items() if all(holds(direction, a, b) for a, b in pairs)]
+        return true[0] if true else None  # no choice, for which nothing is drawn
     return rng.choice(true) if true else None
+
+
+def _one_after_another(direction: str, boxes: Sequence[Box]) -> bool:
+    return all(holds(direction, a, b) for a, b in itertools.pairwise(boxes))
 
 
 def _area(box: Box) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -37,10 +38,10 @@ class Accompanied(dict[str, Iterable[Segment]]):
     """A corpus with something beside its splits, such as the pictures that scenes are made of.
 
     Attributes:
-        files: file name to text.
+        files: file name to text, or to the file that is copied.
     """
 
-    def __init__(self, splits: Corpus, files: Mapping[str, str]) -> None:
+    def __init__(self, splits: Corpus, files: Mapping[str, str | Path]) -> None:
         super().__init__(splits)
         self.files = files
 
@@ -98,8 +99,11 @@ def write_corpus(
             )
         forbidden |= fresh
     if isinstance(corpus, Accompanied):
-        for name, text in corpus.files.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        for name, content in corpus.files.items():
+            if isinstance(content, Path):
+                shutil.copyfile(content, folder / name)
+            else:
+                (folder / name).write_text(content, encoding="utf-8", newline="\n")
     return {split: dropped[split] for split in corpus}
 
 

@@ -1,8 +1,6 @@
 """Whether attention over an image rests on the object that a word names (Liu et al. 2017).
 
-The image is cut into a grid of equal places, rows × columns of them, numbered row by row as the features are; the
-weight of a place is taken to lie evenly on its area. A box is the left, top, right and bottom end of an object, as
-shares of the image's width and height.
+The weight of a place is taken to lie evenly on its area; boxes and places are those of :mod:`shared.vision.places`.
 
 Shape letters: W words that have a box, L places (rows · columns).
 """
@@ -10,31 +8,9 @@ Shape letters: W words that have a box, L places (rows · columns).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-
-
-def coverage(boxes: ArrayLike, rows: int, columns: int) -> Floats:
-    """Share of each place's area that lies inside of each box: (W, 4) to (W, L).
-
-    Raises:
-        ValueError: a box has no area or reaches out of the image.
-    """
-    left, top, right, bottom = _ends(boxes)
-    across, down = _overlap(left, right, columns), _overlap(top, bottom, rows)
-    return (down[:, :, None] * across[:, None, :]).reshape(-1, rows * columns)
-
-
-def centres_inside(boxes: ArrayLike, rows: int, columns: int) -> NDArray[np.bool_]:
-    """Whether the centre of each place lies inside of each box: (W, 4) to (W, L).
-
-    Raises:
-        ValueError: a box has no area or reaches out of the image.
-    """
-    left, top, right, bottom = _ends(boxes)
-    across, down = _within(left, right, columns), _within(top, bottom, rows)
-    return (down[:, :, None] & across[:, None, :]).reshape(-1, rows * columns)
+from shared.vision.places import centres_inside, coverage
 
 
 def pointing_statistics(weights: ArrayLike, boxes: ArrayLike, rows: int, columns: int) -> dict[str, float]:
@@ -68,23 +44,3 @@ def pointing_statistics(weights: ArrayLike, boxes: ArrayLike, rows: int, columns
         "centres": float(centres.mean(axis=1).sum()),
         "words": len(boxes),
     }
-
-
-def _ends(boxes: ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
-    left, top, right, bottom = np.asarray(boxes, dtype=np.float64).reshape(-1, 4).T
-    if not ((left >= 0) & (left < right) & (right <= 1) & (top >= 0) & (top < bottom) & (bottom <= 1)).all():
-        raise ValueError("a box must have an area and lie inside of the image, with ends from 0 to 1")
-    return left, top, right, bottom
-
-
-def _overlap(start: Floats, end: Floats, places: int) -> Floats:
-    """Share of each of so many stretches of a side that lies between start and end: (W,) to (W, places)."""
-    edges = np.arange(places + 1) / places
-    overlap = np.minimum(end[:, None], edges[1:]) - np.maximum(start[:, None], edges[:-1])
-    return np.asarray(places * np.maximum(overlap, 0))
-
-
-def _within(start: Floats, end: Floats, places: int) -> NDArray[np.bool_]:
-    """Whether the middle of each of so many stretches of a side lies between start and end: (W,) to (W, places)."""
-    middles = (np.arange(places) + 0.5) / places
-    return np.asarray((start[:, None] <= middles) & (middles <= end[:, None]))

@@ -1,4 +1,5 @@
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ from hypothesis import strategies as st
 from shared.data.batching import endless_batches, epoch_batches, padding_share
 
 lengths = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=120)
+equal = {"equal_lengths": st.booleans()}
 budget = st.one_of(
-    st.fixed_dictionaries({"tokens": st.integers(1, 200)}), st.fixed_dictionaries({"sentences": st.integers(1, 20)})
+    st.fixed_dictionaries({"tokens": st.integers(1, 200)}, optional=equal),
+    st.fixed_dictionaries({"sentences": st.integers(1, 20)}, optional=equal),
 )
 
 
@@ -28,6 +31,8 @@ def test_every_example_is_in_one_batch_and_budgets_hold(pairs, budget, pool, epo
             assert len(batch) == 1 or len(batch) * axes[0][batch].max() <= budget["tokens"]
         else:
             assert len(batch) <= budget["sentences"]
+        if budget.get("equal_lengths"):
+            assert len(set(axes[0][batch].tolist())) == 1
 
 
 @given(lengths, budget, st.integers(0, 300))
@@ -48,6 +53,31 @@ def test_the_order_depends_on_seed_and_epoch_and_nothing_else():
 
     assert order(1, 0) == order(1, 0)
     assert len({tuple(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4
+
+
+@given(lengths, st.integers(1, 9), st.integers(1, 3))
+@settings(deadline=None)
+def test_of_equal_lengths_only_the_last_batch_of_each_is_smaller_whatever_the_pool(pairs, sentences, pool):
+    axes = axes_of(pairs)
+    batches = epoch_batches(axes, pool=pool, seed=1, epoch=2, sentences=sentences, equal_lengths=True)
+    sizes = sorted((int(axes[0][batch[0]]), -len(batch)) for batch in batches)
+    expected = [
+        (length, -min(sentences, count - begin))
+        for length, count in Counter(axes[0].tolist()).items() for begin in range(0, count, sentences)
+    ]  # fmt: skip
+    assert sizes == sorted(expected)
+
+
+def test_batches_of_equal_lengths_have_other_members_in_another_order_every_epoch():
+    axes = (np.repeat([3, 7, 8], 60),)
+    one, other = (
+        epoch_batches(axes, pool=2, seed=1, epoch=epoch, sentences=20, equal_lengths=True) for epoch in (0, 1)
+    )
+    assert {frozenset(batch.tolist()) for batch in one}.isdisjoint(frozenset(batch.tolist()) for batch in other)
+    orders = [[int(axes[0][batch[0]]) for batch in batches] for batches in (one, other)]
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert orders[0] != sorted(orders[0])
+    assert orders[0] != orders[1]
 
 
 def test_padding_stays_below_five_per_cent_of_both_sides_together():

@@ -91,6 +91,8 @@ def test_the_example_card_is_right():
         (["raw", "a"], {"sha256": HASH, "unverified": "why"}, "null and the reason"),
         (["raw"], {}, "'raw' and 'reader' are needed"),
         (["splits"], {"train": "", "test": ""}, "'valid'"),
+        (["splits"], {}, "give both 'languages' and 'splits'"),
+        (["languages"], {}, "give both 'languages' and 'splits'"),
         (["splits", "dev"], "", "splits"),
         (["id"], "../toy", "id"),
         (["needs_bytes"], 0, "needs_bytes"),

@@ -299,3 +299,22 @@ def test_a_generated_data_set_needs_no_source_but_its_program(root):
     source["parameters"]["seed"] = 2
     write_card(root, sources=[source], raw={}, reader=None, files={}, languages=languages)
     assert fetch("toy", root=root).files != manifest.files
+
+
+def test_what_is_no_corpus_is_fetched_as_it_is(root, mirror):
+    (mirror / "toy" / "weights.bin").write_bytes(b"\x80\xff\r\n\x00")
+    pin = hashlib.sha256(b"\x80\xff\r\n\x00").hexdigest()
+    bare = {"languages": {}, "splits": {}, "reader": {"name": "files"}}
+    write_card(root, **bare, raw={"weights.bin": {"sha256": pin}}, files={"weights.bin": pin})
+    manifest = fetch("toy", root=root, mirror=mirror)
+    assert {name: record.sha256 for name, record in manifest.files.items()} == {"weights.bin": pin}
+    assert names(root / "toy") == [MANIFEST, "weights.bin"]
+    assert (root / "toy" / "weights.bin").read_bytes() == b"\x80\xff\r\n\x00"
+    assert verify("toy", root=root) == manifest
+
+
+@pytest.mark.parametrize("wrong", [{"languages": {"en": ""}, "splits": {}}, {"reader": {"name": "files"}}])
+def test_the_reader_files_is_for_no_corpus(root, mirror, wrong):
+    write_card(root, **wrong)
+    with pytest.raises(ReplicationError, match="languages"):
+        fetch("toy", root=root, mirror=mirror)

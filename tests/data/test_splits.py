@@ -134,3 +134,13 @@ def test_what_a_corpus_has_beside_its_splits_is_written_too(tmp_path: Path):
     assert write_corpus(corpus, LANGUAGES, tmp_path) == {"test": 0}
     assert {path.name for path in tmp_path.iterdir()} == {"test.en", "test.fr", "pictures"}
     assert (tmp_path / "pictures").read_bytes() == "first\nsecond\u2028\n".encode()
+
+
+def test_files_beside_the_splits_are_copied_byte_by_byte(tmp_path: Path):
+    original, folder = tmp_path / "original", tmp_path / "files"
+    folder.mkdir()
+    original.write_bytes(b"\r\n\xff\x00")
+    (tmp_path / "link").symlink_to(original)
+    assert write_corpus(Accompanied({}, {"weights": tmp_path / "link"}), (), folder) == {}
+    original.unlink()  # so that it is no link to it
+    assert (folder / "weights").read_bytes() == b"\r\n\xff\x00"

@@ -9,9 +9,11 @@ from typing import Any
 from shared.data.readers import (
     bible,
     bible_alignments,
+    files,
     html_help,
     labelled,
     parallel,
+    photos,
     rated,
     scenes,
     treebank,
@@ -22,9 +24,11 @@ from shared.errors import ReplicationError
 READERS: dict[str, Callable[[Path, Sequence[str], Mapping[str, Any]], Corpus]] = {
     "bible": bible.read,
     "bible_alignments": bible_alignments.read,
+    "files": files.read,
     "html_help": html_help.read,
     "labelled": labelled.read,
     "parallel": parallel.read,
+    "photos": photos.read,
     "rated": rated.read,
     "scenes": scenes.read,
     "treebank": treebank.read,

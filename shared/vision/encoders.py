@@ -1,0 +1,209 @@
+"""Image encoders: a trained network without its end, frozen, from pixels to annotation vectors."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from shared.config import Strict
+from shared.errors import ReplicationError
+from shared.vision import efficientnet_lite
+
+
+class Layer(NamedTuple):
+    """The map that a layer gives: its channels, and the pixels of the image to one of its places."""
+
+    size: int
+    stride: int
+
+
+LAYERS: Mapping[str, Mapping[str, Layer]] = {
+    "efficientnet-lite0": {
+        f"block{number}": Layer(block.width, stride)
+        for number, (block, stride) in enumerate(
+            zip(efficientnet_lite.BLOCKS, efficientnet_lite.strides(), strict=True)
+        )
+    },
+    "vgg19": {"conv5_4": Layer(512, 16)},
+    "resnet101": {"layer3": Layer(1024, 16), "layer4": Layer(2048, 32)},
+}
+"""Network to the layers that annotation vectors can be taken from.
+
+``conv5_4`` is taken after its ReLU and before the last max-pooling: the paper's 14 x 14 places of 512 values.
+"""
+
+
+class EncoderConfig(Strict):
+    """Which network turns images into annotation vectors, and how finely.
+
+    Attributes:
+        name: ``efficientnet-lite0`` comes from a package; ``vgg19`` (the paper's) and ``resnet101`` from the web.
+        layer: whose map is taken; see `LAYERS`.
+        side: pixels that images are resized to, wide and high.
+        pool: the mean is taken over squares of so many places a side.
+        standardise: whether each of an annotation's values is brought to mean 0 and deviation 1 over training images;
+            those of a network without a rectifier at its end differ widely.
+    """
+
+    name: Literal["efficientnet-lite0", "vgg19", "resnet101"]
+    layer: str
+    side: int = Field(default=224, gt=0)
+    pool: int = Field(default=1, gt=0)
+    standardise: bool = False
+
+    @model_validator(mode="after")
+    def _possible(self) -> EncoderConfig:
+        layers = LAYERS[self.name]
+        if self.layer not in layers:
+            near = difflib.get_close_matches(self.layer, layers, n=1)
+            hint = f" (did you mean '{near[0]}'?)" if near else ""
+            raise ValueError(f"{self.name} has no layer '{self.layer}'{hint}; it has {', '.join(layers)}")
+        stride = layers[self.layer].stride
+        if self.side % (stride * self.pool):
+            raise ValueError(
+                f"'side' must be a multiple of {stride * self.pool} ({stride} pixels to a place of {self.layer}, "
+                f"'pool' {self.pool})"
+            )
+        return self
+
+    @property
+    def dataset(self) -> str | None:
+        """The data set that has the weights, to be fetched before `build_encoder`; None where torchvision has them."""
+        return "efficientnet_lite0" if self.name == "efficientnet-lite0" else None
+
+
+class ImageEncoder(nn.Module):
+    """A network without its end, frozen and in evaluation mode (Xu et al. 2015, section 3.1.1).
+
+    Attributes:
+        size: values of an annotation vector (D).
+        rows, columns: of the grid of places; L = rows x columns.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+    centre: Tensor
+    spread: Tensor
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        layer: Layer,
+        side: int,
+        pool: int,
+        mean: Sequence[float],
+        deviation: Sequence[float],
+    ) -> None:
+        """Wrap a network that maps normalised images (B, 3, side, side) to the map of ``layer``.
+
+        Args:
+            network: trained; it is frozen here.
+            layer: what its map is like.
+            side: pixels that images are resized to.
+            pool: places a side that are averaged into one.
+            mean: of each of the three colours, in pixels of 0 to 255; taken off.
+            deviation: likewise; divided by.
+        """
+        super().__init__()
+        self.network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.size = layer.size
+        self.rows = self.columns = side // layer.stride // pool
+        self._side, self._pool = side, pool
+        for name, values in (("mean", mean), ("deviation", deviation)):
+            self.register_buffer(name, torch.tensor(values, dtype=torch.float32)[:, None, None])
+        self.register_buffer("centre", torch.zeros(self.size))
+        self.register_buffer("spread", torch.ones(self.size))
+        self.eval().requires_grad_(False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Annotation vectors (B, L, D) float32, row by row, of images (B, height, width, 3) uint8."""
+        pixels = images.permute(0, 3, 1, 2).float()  # the memory stays as it was: channels last
+        if pixels.shape[2:] != (self._side, self._side):
+            pixels = F.interpolate(pixels, (self._side, self._side), mode="bilinear", antialias=True)
+        maps: Tensor = self.network((pixels - self.mean) / self.deviation)
+        if self._pool > 1:
+            maps = F.avg_pool2d(maps, self._pool)
+        return (maps.permute(0, 2, 3, 1).flatten(1, 2) - self.centre) / self.spread
+
+    @torch.inference_mode()
+    def standardise(self, batches: Iterable[Tensor]) -> None:
+        """From now on give every value mean 0 and deviation 1 over the places of these images, (B, H, W, 3) uint8 each.
+
+        A value that is the same everywhere becomes 0.
+        """
+        device = self.mean.device
+        moments, places = torch.zeros(2, self.size, dtype=torch.float64, device=device), 0
+        self.centre.zero_()
+        self.spread.fill_(1)
+        for images in batches:
+            values = self(images.to(device)).double().flatten(0, 1)
+            moments += torch.stack((values.sum(0), values.square().sum(0)))
+            places += len(values)
+        mean, square = moments / places
+        deviation = (square - mean.square()).clamp_min(0).sqrt()
+        self.centre.copy_(mean)
+        self.spread.copy_(torch.where(deviation > 1e-6, deviation, 1.0))
+
+
+def build_encoder(config: EncoderConfig, *, data: Path = Path("data")) -> ImageEncoder:
+    """The trained encoder, on the accelerator if there is one.
+
+    Args:
+        config: which.
+        data: folder of the fetched data sets, with that of `EncoderConfig.dataset` among them.
+
+    Raises:
+        ReplicationError: there are no weights, or they cannot be downloaded; says what to do.
+    """
+    if config.dataset:
+        whole = efficientnet_lite.EfficientNetLite0.load(data / config.dataset / efficientnet_lite.WEIGHTS)
+        blocks = whole.blocks[: int(config.layer.removeprefix("block")) + 1]
+        network: nn.Module = efficientnet_lite.fold_norms(nn.Sequential(whole.stem, blocks))
+        mean, deviation = [efficientnet_lite.MEAN] * 3, [efficientnet_lite.DEVIATION] * 3
+    else:
+        network, mean, deviation = _from_torchvision(config.name, config.layer)
+    encoder = ImageEncoder(
+        network,
+        layer=LAYERS[config.name][config.layer],
+        side=config.side,
+        pool=config.pool,
+        mean=mean,
+        deviation=deviation,
+    )
+    return encoder.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _from_torchvision(name: str, layer: str) -> tuple[nn.Module, list[float], list[float]]:
+    """A network up to a layer, and the mean and deviation of its pixels."""
+    from torchvision.models import get_model, get_model_weights
+
+    weights = get_model_weights(name)["IMAGENET1K_V1"]
+    try:
+        state = weights.get_state_dict(progress=True, check_hash=True)
+    except (OSError, RuntimeError) as error:
+        raise ReplicationError(
+            f"the weights of {name} cannot be downloaded ({error}); connect to the web, or put the file of "
+            f"{weights.url} into {Path(torch.hub.get_dir()) / 'checkpoints'}."
+        ) from None
+    network = get_model(name)
+    network.load_state_dict(state)
+    colours = weights.transforms()  # in shares of 255
+    return until(network, layer), [255 * x for x in colours.mean], [255 * x for x in colours.std]
+
+
+def until(network: nn.Module, layer: str) -> nn.Sequential:
+    """The first part of a torchvision network, up to and with a layer of `LAYERS`."""
+    if layer == "conv5_4":
+        return nn.Sequential(
+            *list(network.get_submodule("features").children())[:-1]
+        )  # without the last max-pooling
+    children = dict(network.named_children())
+    return nn.Sequential(*list(children.values())[: list(children).index(layer) + 1])

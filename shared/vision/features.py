@@ -1,0 +1,131 @@
+"""Features of images: computed once, stored as float16, read through a memory map."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from shared.errors import ReplicationError
+from shared.vision.encoders import ImageEncoder
+
+# Images at once. On a CPU few are faster: what the layers hand on is too large for the caches otherwise, and fresh
+# memory has to be mapped for all of it.
+_BATCH_CPU, _BATCH_ACCELERATOR = 4, 128
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What the features of an image are: a grid of places, row by row, with ``size`` values each."""
+
+    rows: int
+    columns: int
+    size: int
+
+
+def compute_features(
+    encoder: ImageEncoder,
+    images: Callable[[range], NDArray[np.uint8]],
+    count: int,
+    path: Path,
+    *,
+    batch: int | None = None,
+    label: str,
+) -> None:
+    """Write the annotation vectors of images as one ``.npy`` of (count, L, D) float16.
+
+    It grows beside ``path`` and gets its name when it is complete. On a terminal a bar shows speed and time left.
+
+    Args:
+        encoder: runs on the device that it is on.
+        images: indices to pixels (B, height, width, 3).
+        count: of all images.
+        path: of the file; its folder is made if need be.
+        batch: images at once; default: what suits the device.
+        label: shown in front of the bar.
+
+    Raises:
+        ReplicationError: there is no room on the disk, or a value is too large for float16.
+    """
+    shape = (count, encoder.rows * encoder.columns, encoder.size)
+    device = next((weights.device for weights in encoder.parameters()), torch.device("cpu"))
+    batch = batch or (_BATCH_CPU if device.type == "cpu" else _BATCH_ACCELERATOR)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _check_disk(path, 2 * int(np.prod(shape)))
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        with partial.open("wb") as file, _bar() as bar:
+            header = {"descr": "<f2", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            task, began = bar.add_task(label, total=count, speed=""), time.perf_counter()
+            for start in range(0, count, batch):
+                chunk = range(start, min(start + batch, count))
+                _append(file, encoder, torch.from_numpy(images(chunk)).to(device))
+                speed = chunk.stop / (time.perf_counter() - began)
+                bar.update(task, completed=chunk.stop, speed=f"{speed:,.0f} images/s")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load_features(path: Path) -> NDArray[np.float16]:
+    """Map the features of `compute_features` into memory: (N, L, D) float16, read-only.
+
+    Raises:
+        ReplicationError: the file is missing, cut short or something else.
+    """
+    try:
+        features: NDArray[np.float16] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ReplicationError(f"{path} cannot be read ({error}); run the features stage again.") from None
+    if features.dtype != np.float16 or features.ndim != 3:
+        raise ReplicationError(
+            f"{path} holds {features.dtype} of shape {features.shape}, not float16 of (images, places, values); run "
+            "the features stage again."
+        )
+    return features
+
+
+def _check_disk(path: Path, needed: int) -> None:
+    free = shutil.disk_usage(path.parent).free
+    if free < needed:
+        raise ReplicationError(
+            f"{path} will have {needed / 1e9:.1f} GB, but there are {free / 1e9:.1f} GB of free disk; make room, or "
+            "average over places (the encoder's 'pool')."
+        )
+
+
+def _append(file: BinaryIO, encoder: ImageEncoder, pixels: torch.Tensor) -> None:
+    with torch.inference_mode():
+        features = encoder(pixels)
+    largest = float(features.abs().amax())
+    if not largest <= torch.finfo(torch.float16).max:  # nor is it NaN
+        raise ReplicationError(
+            f"an annotation vector has the value {largest:g}, which float16 cannot hold; choose another layer."
+        )
+    file.write(features.half().cpu().numpy().tobytes())
+
+
+def _bar() -> Progress:
+    console = Console()
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console,
+        disable=not console.is_terminal,
+    )  # fmt: skip

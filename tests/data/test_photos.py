@@ -1,0 +1,271 @@
+"""Photos in archives with captions of either form, and Flickr8k where a mirror has it."""
+
+import io
+import json
+import os
+from collections import Counter
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+from test_archives import make_tar, make_zip
+
+from shared.config import load_yaml
+from shared.data.cards import load_card
+from shared.data.fetch import fetch
+from shared.data.photos import LANGUAGES, PhotoSplit, decode, photos_in
+from shared.data.readers import read
+from shared.data.scenes import SIDE
+from shared.data.splits import write_corpus
+from shared.errors import ReplicationError
+
+HOME = {"1.jpg": "train", "2.jpg": "train", "3.jpg": "valid", "4.jpg": "test", "5.jpg": "restval"}
+TEXTS = {
+    name: [f"A Dog , no {name} \n runs .", "Two  dogs", 'One "big" dog.', "", "It's a semi-big dog", "A dog"]
+    for name in HOME
+}
+KARPATHY = {"train": "train", "valid": "val", "test": "test", "restval": "restval"}
+TABLE = {
+    "captions": ["captions.txt", "dataset.json"],
+    "splits": {split: f"{split}.txt" for split in ("train", "valid", "test")},
+}
+JSON = {"captions": ["captions.txt", "dataset.json"], "words": r"\w+(?:-\w+)*|[^\w\s]"}
+
+
+def picture(name, size=(SIDE, SIDE), kind="PNG"):
+    """A plain picture whose colour is the number in its name."""
+    buffer = io.BytesIO()
+    Image.new("RGB", size, (10 * int(name[0]), 20, 30)).save(buffer, kind)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def raw(tmp_path):
+    """All photos in two archives, and no captions yet."""
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    make_tar(folder / "a.tar", {f"images/{name}": picture(name) for name in ("1.jpg", "2.jpg", "5.jpg")})
+    others = {f"Dataset/{name}": picture(name) for name in ("3.jpg", "4.jpg")}
+    make_zip(folder / "b.zip", {"Dataset/": b"", "__MACOSX/._3.jpg": b"x"} | others)
+    return folder
+
+
+@pytest.fixture
+def table(raw):
+    rows = [
+        f'{name},"{text.replace(chr(34), chr(34) * 2)}"\n' for name, texts in TEXTS.items() for text in texts
+    ]
+    (raw / "captions.txt").write_text("image,caption\n" + "".join(rows), encoding="utf-8")
+    for split in {*HOME.values()}:
+        names = [name for name, home in HOME.items() if home == split]
+        (raw / f"{split}.txt").write_text("\n".join(names), encoding="utf-8")
+    return raw
+
+
+@pytest.fixture
+def karpathy(raw):
+    images = [
+        {
+            "filename": name,
+            "split": KARPATHY[home],
+            "imgid": 0,
+            "sentences": [{"raw": text, "tokens": []} for text in TEXTS[name]],
+        }
+        for name, home in HOME.items()
+    ]
+    (raw / "dataset.json").write_text(json.dumps({"images": images, "dataset": "toy"}), encoding="utf-8")
+    return raw
+
+
+@pytest.fixture
+def fetched(table, tmp_path):
+    folder = tmp_path / "fetched"
+    folder.mkdir()
+    write_corpus(read("photos", table, LANGUAGES, TABLE), LANGUAGES, folder, compared=["photo"])
+    return folder
+
+
+def found(corpus):
+    return {
+        split: {segment.texts[1]: json.loads(segment.texts[0]) for segment in segments}
+        for split, segments in corpus.items()
+    }
+
+
+def test_a_table_with_lists_gives_lower_case_words_as_they_stand(table):
+    corpus = read("photos", table, LANGUAGES, TABLE)
+    splits = found(corpus)
+    assert {split: list(photos) for split, photos in splits.items()} == {
+        "train": ["1.jpg", "2.jpg"], "valid": ["3.jpg"], "test": ["4.jpg"]
+    }  # fmt: skip
+    assert splits["test"]["4.jpg"] == [
+        "a dog , no 4.jpg runs .", "two dogs", 'one "big" dog.', "it's a semi-big dog", "a dog"
+    ]  # fmt: skip
+
+
+def test_karpathys_file_gives_words_as_the_card_says_and_not_what_the_paper_left_out(karpathy):
+    splits = found(read("photos", karpathy, LANGUAGES, JSON | {"at_most": 4}))
+    assert {split: list(photos) for split, photos in splits.items()} == {
+        "train": ["1.jpg", "2.jpg"], "valid": ["3.jpg"], "test": ["4.jpg"]
+    }  # fmt: skip
+    assert splits["valid"]["3.jpg"] == [
+        "a dog , no 3 . jpg runs .", "two dogs", 'one " big " dog .', "it ' s a semi-big dog"
+    ]  # fmt: skip
+
+
+def test_archives_are_taken_over_as_they_are(table, fetched):
+    assert {path.name for path in fetched.iterdir() if path.suffix in {".tar", ".zip"}} == {"a.tar", "b.zip"}
+    for name in ("a.tar", "b.zip"):
+        assert (fetched / name).read_bytes() == (table / name).read_bytes()
+
+
+def test_a_split_has_captions_without_mentions_and_no_boxes(fetched):
+    split = PhotoSplit.load(fetched, "train")
+    assert len(split) == 2
+    assert [[caption.text for caption in captions][1] for captions in split.captions] == ["two dogs"] * 2
+    assert all(caption.mentions == () for captions in split.captions for caption in captions)
+    assert split.boxes == [[], []]
+
+
+@pytest.mark.parametrize("split", ["train", "valid"])
+def test_images_are_those_of_the_photos_asked_for(fetched, split):
+    photos = PhotoSplit.load(fetched, split)
+    order = list(range(len(photos)))[::-1]
+    images = photos.images(order)
+    assert images.shape == (len(order), SIDE, SIDE, 3)
+    assert images.dtype == np.uint8
+    numbers = [int(photos.columns["photo"][index][0]) for index in order]
+    assert images[:, 0, 0].tolist() == [[10 * number, 20, 30] for number in numbers]
+
+
+def test_a_photo_of_the_right_size_is_not_touched():
+    pixels = np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    assert (decode(buffer.getvalue()) == pixels).all()
+    grey = io.BytesIO()
+    Image.fromarray(pixels[..., 0]).save(grey, "PNG")
+    assert (decode(grey.getvalue()) == pixels[..., :1]).all()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_another_size_is_scaled_to_256_and_the_middle_cut_out(turned):
+    """A picture that is as wide as 512 pixels and as high as 256, in which a pixel's column is its place."""
+    columns = np.linspace(0, 255, 512).astype(np.uint8)
+    pixels = np.broadcast_to(columns[None, :, None], (256, 512, 3)).copy()
+    pixels = pixels.transpose(1, 0, 2) if turned else pixels
+    large = Image.fromarray(np.ascontiguousarray(pixels)).resize((512, 1024) if turned else (1024, 512))
+    buffer = io.BytesIO()
+    large.save(buffer, "PNG")
+    image = decode(buffer.getvalue()).astype(int)
+    image = image.transpose(1, 0, 2) if turned else image
+    middle = columns[144 : 144 + SIDE].astype(int)
+    assert image.shape == (SIDE, SIDE, 3)
+    assert np.abs(image - middle[None, :, None]).max() <= 1
+
+
+def test_every_file_of_an_archive_is_read_whole(tmp_path):
+    contents = {f"{name}{i}": os.urandom(1 + 700 * i) for i in range(4) for name in ("x/", "y/z", "")}
+    make_tar(tmp_path / "a.tar", {f"t{name}": content for name, content in contents.items()})
+    make_zip(tmp_path / "b.zip", {f"z{name}": content for name, content in contents.items()})
+    files = photos_in([tmp_path / "a.tar", tmp_path / "b.zip"])
+    expected = {
+        f"{kind}{name}".rpartition("/")[2]: content for kind in "tz" for name, content in contents.items()
+    }
+    assert {name: open_file() for name, open_file in files.items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"caption": []}, "did you mean 'captions'"),
+        ({"captions": ["none.txt", "none.json"]}, r"the raw file none\.txt or none\.json is not there"),
+        ({"splits": {"train": "../secret"}}, "is not a path inside a folder"),
+        ({"splits": {"train": "none.txt"}}, r"cannot be read .*none\.txt.* fetch them anew"),
+        ({"splits": {"train": "captions.txt"}}, "cannot be read .KeyError"),
+        ({"words": "("}, "is not a regular expression"),
+        ({"words": "z"}, r"the photo 1\.jpg has no caption"),
+        ({"at_most": 0}, "at_most"),
+    ],
+)
+def test_wrong_options_are_refused(table, changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        read("photos", table, LANGUAGES, TABLE | changes)
+
+
+def test_other_languages_and_captions_that_are_not_what_is_meant_are_refused(karpathy):
+    with pytest.raises(ReplicationError, match="has the languages captions and photo, in this order"):
+        read("photos", karpathy, ["photo", "captions"], JSON)
+    for content in ("{", "[]", '{"images": [{"split": "train"}]}', '{"images": [3]}'):
+        (karpathy / "dataset.json").write_text(content, encoding="utf-8")
+        with pytest.raises(ReplicationError, match=r"captions of the photos cannot be read"):
+            read("photos", karpathy, LANGUAGES, JSON)
+
+
+def test_photos_in_no_archive_are_counted(table, fetched):
+    (table / "a.tar").unlink()
+    with pytest.raises(ReplicationError, match=r"2 photos are in no archive, among them 1\.jpg; fetch"):
+        read("photos", table, LANGUAGES, TABLE)
+    (fetched / "a.tar").unlink()
+    with pytest.raises(ReplicationError, match=r"the photo 2\.jpg is in no archive of the data set; fetch"):
+        PhotoSplit.load(fetched, "train").images([1])
+
+
+def test_damaged_archives_and_photos_are_named(table, fetched):
+    make_zip(fetched / "b.zip", {"3.jpg": picture("3")[:60]})
+    with pytest.raises(ReplicationError, match=r"the photo 3\.jpg cannot be read .* fetch it anew"):
+        PhotoSplit.load(fetched, "valid").images([0])
+    for name in ("a.tar", "b.zip"):
+        (table / name).write_bytes(b"neither" * 300)
+        with pytest.raises(ReplicationError, match=rf"{name} cannot be read .* fetch it anew"):
+            read("photos", table, LANGUAGES, TABLE)
+        (table / name).unlink()
+
+
+def test_the_cards_web_source_gives_photos_and_captions(pytestconfig, karpathy, tmp_path, web):
+    """The card's own options, with two small archives in place of the real ones."""
+    make_zip(tmp_path / "Flickr8k_Dataset.zip", {f"Flicker8k_Dataset/{name}": picture(name) for name in HOME})
+    make_zip(tmp_path / "texts.zip", {"dataset_flickr8k.json": (karpathy / "dataset.json").read_bytes()})
+    card = load_yaml(pytestconfig.rootpath / "data/flickr8k.yaml")
+    source = card["sources"][1]
+    for download, name in zip(source["downloads"], ("Flickr8k_Dataset.zip", "texts.zip"), strict=True):
+        web.files[name] = (tmp_path / name).read_bytes()
+        download |= {"url": web.url(name), "sha256": None, "bytes": None}
+    root = tmp_path / "data"
+    root.mkdir()
+    (root / "flickr8k.yaml").write_text(yaml.safe_dump(card | {"sources": [source]}), encoding="utf-8")
+    manifest = fetch("flickr8k", root=root)
+    assert {name: record.lines for name, record in manifest.files.items() if name.endswith("photo")} == {
+        "train.photo": 2, "valid.photo": 1, "test.photo": 1
+    }  # fmt: skip
+    split = PhotoSplit.load(root / "flickr8k", "test")
+    assert split.captions[0][0].text == "a dog , no 4.jpg runs ."
+    assert split.images([0])[0, 0, 0].tolist() == [40, 20, 30]
+
+
+@pytest.mark.skipif(not os.environ.get("REPLICATIONS_MIRROR"), reason="REPLICATIONS_MIRROR is not set")
+def test_flickr8k_is_what_its_card_says(pytestconfig, tmp_path):
+    path = pytestconfig.rootpath / "data/flickr8k.yaml"
+    (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    manifest = fetch("flickr8k", root=tmp_path)
+    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card(
+        "flickr8k", tmp_path
+    ).files
+    splits = {name: PhotoSplit.load(tmp_path / "flickr8k", name) for name in ("train", "valid", "test")}
+    assert {name: len(split) for name, split in splits.items()} == {
+        "train": 6000,
+        "valid": 1000,
+        "test": 1000,
+    }
+    assert {len(captions) for split in splits.values() for captions in split.captions} == {5}
+    texts = [caption.text for captions in splits["train"].captions for caption in captions]
+    words = Counter(word for text in texts for word in text.split())
+    assert (len(words), sum(count >= 5 for count in words.values())) == (7705, 2545)
+    # The first of the authors' own references of Flickr8k.
+    assert splits["test"].captions[0][0].text == "the dogs are in the snow in front of a fence ."
+    seen = {*texts}
+    assert sum(caption.text in seen for captions in splits["test"].captions for caption in captions) == 51
+    images = splits["test"].images(range(0, 1000, 250))
+    assert images.shape == (4, SIDE, SIDE, 3)
+    assert (images.reshape(4, -1).std(axis=1) > 10).all()

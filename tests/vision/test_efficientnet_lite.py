@@ -1,0 +1,212 @@
+"""EfficientNet-lite0 against a plain twin that reads the weights' file by its names, and against the original."""
+
+import sys
+
+import matplotlib.cbook
+import numpy as np
+import pytest
+import torch
+from efficientnet_weights import random_state
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from rich.console import Console
+from torch import nn
+from torch.nn import functional as F
+
+from shared.data.cards import PipSource
+from shared.data.fetch import fetch
+from shared.data.sources import Workspace, obtain
+from shared.errors import ReplicationError
+from shared.vision.efficientnet_lite import (
+    BLOCKS,
+    DEVIATION,
+    MEAN,
+    EfficientNetLite0,
+    SameConvolution,
+    fold_norms,
+    strides,
+)
+
+STRIDES = [1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
+MILITARY_UNIFORM = 652  # of ImageNet's classes
+REFERENCE = {
+    "kind": "pip",
+    "wheels": [
+        {
+            "requirement": "efficientnet-lite-pytorch==0.1.0",
+            "sha256": "ce0fe869b0e829aceafc32f84275a40c0e3418d19216401b03f695f5f20cbc41",
+            "members": {"efficientnet_lite_pytorch/": "efficientnet_lite_pytorch/"},
+        }
+    ],
+}
+
+
+def plain_convolution(images, weight, stride):
+    """One window after the other, as TensorFlow's documentation of "SAME" places them."""
+    kernel, (height, width) = weight.shape[-1], images.shape[2:]
+    rows, columns = -(-height // stride), -(-width // stride)
+    down, right = ((count - 1) * stride + kernel - size for count, size in ((rows, height), (columns, width)))
+    before = [max(missing, 0) // 2 for missing in (down, right)]
+    room = torch.zeros(*images.shape[:2], height + 2 * kernel, width + 2 * kernel, dtype=images.dtype)
+    room[:, :, before[0] : before[0] + height, before[1] : before[1] + width] = images
+    found = torch.zeros(len(images), len(weight), rows, columns, dtype=images.dtype)
+    for row in range(rows):
+        for column in range(columns):
+            top, left = row * stride, column * stride
+            window = room[:, :, top : top + kernel, left : left + kernel]
+            found[:, :, row, column] = torch.einsum("bcij,wcij->bw", window, weight)
+    return found
+
+
+def plain_network(state, images):
+    """Scores, and the map after every block, straight from the tensors of the file."""
+
+    def unit(x, weight, norm, stride=1, activated=True):
+        kernel = state[weight].shape[-1]
+        depthwise = state[weight].shape[1] == 1
+        before, after = (kernel // 2, kernel // 2) if stride == 1 else ((kernel - 2) // 2, (kernel - 1) // 2)
+        padded = F.pad(x, (before, after, before, after))
+        x = F.conv2d(padded, state[weight], stride=stride, groups=x.shape[1] if depthwise else 1)
+        statistics = (state[f"{norm}.{name}"] for name in ("running_mean", "running_var", "weight", "bias"))
+        x = F.batch_norm(x, *statistics, eps=1e-3)
+        return x.clamp(0, 6) if activated else x
+
+    maps, x = [], unit(images, "_conv_stem.weight", "_bn0", 2)
+    for number, stride in enumerate(STRIDES):
+        name, before = f"_blocks.{number}", x
+        if f"{name}._expand_conv.weight" in state:
+            x = unit(x, f"{name}._expand_conv.weight", f"{name}._bn0")
+        x = unit(x, f"{name}._depthwise_conv.weight", f"{name}._bn1", stride)
+        x = unit(x, f"{name}._project_conv.weight", f"{name}._bn2", activated=False)
+        x = x + before if x.shape == before.shape else x
+        maps.append(x)
+    x = unit(x, "_conv_head.weight", "_bn1").mean((2, 3))
+    return x @ state["_fc.weight"].T + state["_fc.bias"], maps
+
+
+def stepwise(network, images):
+    """The map after every block of ours."""
+    maps, x = [], network.stem(images)
+    for block in network.blocks:
+        x = block(x)
+        maps.append(x)
+    return maps
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("weights") / "random.pth"
+    torch.save(random_state(), path)
+    return path
+
+
+@given(
+    height=st.integers(1, 9),
+    width=st.integers(1, 9),
+    kernel=st.sampled_from([1, 3, 5]),
+    stride=st.integers(1, 3),
+)
+def test_padding_is_tensorflows(height, width, kernel, stride):
+    if kernel < stride:  # then "SAME" leaves pixels out, which no convolution here does
+        kernel = 3
+    convolution = SameConvolution(2, 3, kernel=kernel, stride=stride).double()
+    images = torch.randn(2, 2, height, width, dtype=torch.float64)
+    expected = plain_convolution(images, convolution.weight.detach(), stride)
+    assert torch.allclose(convolution(images).detach(), expected)
+
+
+def test_the_network_is_the_plain_one_in_every_block(saved):
+    network, images = EfficientNetLite0.load(saved).double(), torch.randn(2, 3, 64, 64, dtype=torch.float64)
+    state = {name: value.double() for name, value in random_state().items()}
+    with torch.no_grad():
+        scores, maps = plain_network(state, images)
+        ours = stepwise(network, images)
+        assert [m.shape[1:] for m in ours] == [
+            (block.width, 64 // stride, 64 // stride) for block, stride in zip(BLOCKS, strides(), strict=True)
+        ]
+        for found, expected in zip(ours, maps, strict=True):
+            assert torch.allclose(found, expected)
+            assert expected.std() > 0.1  # alive, so that the comparison means something
+        assert torch.allclose(network(images), scores)
+
+
+def test_the_size_is_that_of_the_published_network():
+    assert sum(weights.numel() for weights in EfficientNetLite0().parameters()) == 4_652_008
+
+
+def test_folding_the_norms_changes_no_value(saved):
+    network, images = EfficientNetLite0.load(saved).double(), torch.randn(2, 3, 64, 64, dtype=torch.float64)
+    with torch.no_grad():
+        expected = network(images)
+        folded = fold_norms(network)
+        assert not any(isinstance(module, nn.BatchNorm2d) for module in folded.modules())
+        assert torch.allclose(folded(images), expected)
+
+
+def test_weights_that_are_missing_say_what_fetches_them(tmp_path):
+    with pytest.raises(ReplicationError, match=r"some\.pth does not exist; run the features stage"):
+        EfficientNetLite0.load(tmp_path / "some.pth")
+
+
+class Harmful:
+    """Loading it with pickle would run code."""
+
+    def __reduce__(self):
+        return print, ("harm",)
+
+
+@pytest.mark.parametrize(
+    "content", [{"_fc.weight": torch.zeros(2)}, {"unknown": torch.zeros(2)}, Harmful(), [torch.zeros(1)]]
+)
+def test_other_content_is_refused_and_none_of_its_code_runs(content, tmp_path, capsys):
+    torch.save(content, tmp_path / "some.pth")
+    with pytest.raises(ReplicationError, match="does not hold the weights of EfficientNet-lite0"):
+        EfficientNetLite0.load(tmp_path / "some.pth")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("content", [b"", b"no weights", None])
+def test_a_damaged_file_is_refused(content, saved, tmp_path):
+    damaged = tmp_path / "some.pth"
+    damaged.write_bytes(saved.read_bytes()[:100_000] if content is None else content)
+    with pytest.raises(ReplicationError, match=r"does not hold .* fetch '.*' anew"):
+        EfficientNetLite0.load(damaged)
+
+
+@pytest.fixture
+def weights(root):
+    fetch("efficientnet_lite0", root=root / "data")
+    return root / "data" / "efficientnet_lite0" / "efficientnet-lite0.pth"
+
+
+@pytest.mark.registry
+def test_values_are_those_of_the_package_that_the_weights_were_made_for(weights, tmp_path, monkeypatch):
+    folders = [tmp_path / name for name in ("raw", "scratch", "downloads")]
+    for folder in folders:
+        folder.mkdir()
+    source = PipSource(**REFERENCE)
+    obtain(source, ["efficientnet_lite_pytorch/"], Workspace(*folders, None, 1_000_000, Console(stderr=True)))
+    monkeypatch.syspath_prepend(folders[0])
+    package = __import__("efficientnet_lite_pytorch")
+    reference = package.EfficientNet.from_name("efficientnet-lite0")
+    reference.load_state_dict(torch.load(weights, weights_only=True))
+    for name in [name for name in sys.modules if name.startswith("efficientnet_lite_pytorch")]:
+        monkeypatch.delitem(sys.modules, name)
+    reference.eval()
+    network, images = EfficientNetLite0.load(weights), torch.randn(2, 3, 224, 224)
+    with torch.inference_mode():
+        x = reference._swish(reference._bn0(reference._conv_stem(images)))
+        for found, block in zip(stepwise(network, images), reference._blocks, strict=True):
+            x = block(x)
+            assert torch.allclose(found, x, rtol=1e-5, atol=1e-5)
+        assert torch.allclose(network(images), reference(images), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.registry
+def test_a_photo_is_recognised(weights):
+    with Image.open(matplotlib.cbook.get_sample_data("grace_hopper.jpg", asfileobj=False)) as photo:
+        pixels = torch.from_numpy(np.array(photo.convert("RGB").resize((224, 224)), dtype=np.float32))
+    with torch.inference_mode():
+        scores = EfficientNetLite0.load(weights)((pixels.permute(2, 0, 1)[None] - MEAN) / DEVIATION)
+    assert int(scores.argmax()) == MILITARY_UNIFORM  # on the rear admiral
