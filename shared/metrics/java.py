@@ -24,8 +24,8 @@ def require_package() -> None:
     """
     if importlib.util.find_spec("pycocoevalcap") is None:
         raise ReplicationError(
-            "captions are scored with pycocoevalcap, which is not installed; install it with "
-            "python -m pip install -e '.[captions]'."
+            "captions are scored with pycocoevalcap, which is not installed; "
+            "run 'python -m pip install -e .' in the project's folder."
         )
 
 

@@ -20,7 +20,7 @@ class ClassificationModule(TrainingModule):
     the texts classified wrongly), which decides: Lin et al. (2017) take the weights of the best development accuracy.
     """
 
-    monitor: ClassVar[str] = "valid_error"
+    quantities: ClassVar[tuple[str, ...]] = ("error", "loss")
 
     def loss(self, batch: ClassifiedBatch) -> tuple[Tensor, Tensor | None]:
         """Mean cross-entropy plus auxiliary term of a batch, the scalar that is optimised; and that term alone."""

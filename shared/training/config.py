@@ -21,6 +21,9 @@ class BatchConfig(Strict):
     pool: int = Field(
         default=400, ge=1, description="batches' worth of examples that are sorted by length together"
     )
+    equal_lengths: bool = Field(
+        default=False, description="all examples of a batch are of exactly one length; the pool is the epoch"
+    )
 
     @model_validator(mode="after")
     def _one_of_two(self) -> BatchConfig:
@@ -62,6 +65,9 @@ class TrainingConfig(Strict):
     )
     accumulate: int = Field(default=1, ge=1, description="batches whose gradients, of equal weight, make one update")
     average: AverageConfig | None = None
+    monitor: Literal["loss", "error", "bleu"] | None = Field(
+        default=None, description="what of validation decides which weights are best; null: what the kind of task takes"
+    )
 
     @model_validator(mode="after")
     def _validates_at_least_once(self) -> TrainingConfig:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import lightning
 import torch
@@ -21,16 +21,29 @@ class TrainingModule(lightning.LightningModule):
     All that a step logs as ``train_…`` goes into the learning curve, and so do the means of what ``collect`` was given.
 
     Attributes:
-        monitor: the quantity, one of these means, that decides which weights are best and when patience ends; the
-            lower the better, and of equals the earliest is best.
+        quantities: what validation finds; ``config.monitor`` can name one, and the first is taken where it does not.
+        monitor: the one that decides which weights are best and when patience ends, as it is logged; of equals the
+            earliest is best.
+        mode: whether the least or the most of it is best.
+
+    Raises:
+        ReplicationError: ``config.monitor`` is none of the quantities.
     """
 
-    monitor: ClassVar[str] = "valid_loss"
+    quantities: ClassVar[tuple[str, ...]] = ("loss",)
 
     def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
         super().__init__()
         self.model = model
         self.config = config
+        quantity = config.monitor or self.quantities[0]
+        if quantity not in self.quantities:
+            raise ReplicationError(
+                f"training.monitor is {quantity}, which this kind of task does not measure; choose one of "
+                f"{', '.join(self.quantities)}."
+            )
+        self.monitor = f"valid_{quantity}"
+        self.mode: Literal["min", "max"] = "max" if quantity == "bleu" else "min"
         self._valid: list[tuple[Mapping[str, Tensor], int]] = []
 
     def collect(self, sums: Mapping[str, Tensor], count: int) -> None:

@@ -122,5 +122,5 @@ class Progress(Callback):
 
 def _validated(metrics: Mapping[str, Any]) -> list[str]:
     """What the last validation found; nothing before the first, and where a killed run had only its end to reach."""
-    shown = {"valid_loss": "valid loss {:.3f}", "valid_error": "valid error {:.1%}"}
+    shown = {"valid_loss": "valid loss {:.3f}", "valid_error": "valid error {:.1%}", "valid_bleu": "valid BLEU {:.1f}"}
     return [text.format(float(metrics[name])) for name, text in shown.items() if name in metrics]

@@ -98,8 +98,8 @@ def train_run(
         shutil.rmtree(folder, ignore_errors=True)
         last.parent.mkdir(parents=True)
     made = start * config.accumulate
-    keep_best = _checkpoint(last.parent, "best", monitor=module.monitor)
-    stopping = _EarlyStopping(module.monitor, patience=config.patience or 10**9, check_finite=False)
+    keep_best = _checkpoint(last.parent, "best", monitor=module.monitor, mode=module.mode)
+    stopping = _EarlyStopping(module.monitor, patience=config.patience or 10**9, mode=module.mode, check_finite=False)
     callbacks = [
         _SeedEveryBatch(seed, made), throughput, CurveWriter(folder / "curve.csv", start), _Labels(fingerprint),
         Progress(label, config.updates, throughput), averaging, stopping, keep_best,
@@ -109,7 +109,7 @@ def train_run(
     loader = DataLoader(_Stream(batches, made), batch_size=None)
     try:
         trainer.fit(
-            module, loader, DataLoader(list(valid), batch_size=None, collate_fn=_unchanged),  # type: ignore[arg-type]
+            module, loader, DataLoader(valid, batch_size=None, collate_fn=_unchanged),  # type: ignore[arg-type]
             ckpt_path=last if start else None, weights_only=True,
         )  # fmt: skip
     except SIGTERMException:

@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from shared.config import Strict
+from shared.training.rmsprop import CenteredRmsprop
 
 
 class AdadeltaConfig(Strict):
@@ -48,6 +49,16 @@ class AdagradConfig(_Decaying):
     epsilon: float = Field(default=1e-10, gt=0)
 
 
+class RmspropConfig(Strict):
+    """Centred RMSProp (Graves 2013, section 4.2), which Xu et al. (2015) use on Flickr8k; with their code's values."""
+
+    name: Literal["rmsprop"]
+    learning_rate: float = Field(default=1e-4, gt=0)
+    decay: float = Field(default=0.95, ge=0, lt=1)
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    epsilon: float = Field(default=1e-4, gt=0, description="added to the variance, under the root")
+
+
 class SgdConfig(_Decaying):
     """Plain stochastic gradient descent, which Luong et al. (2015) use with a learning rate of 1 (section 4.1)."""
 
@@ -55,7 +66,9 @@ class SgdConfig(_Decaying):
     learning_rate: float = Field(gt=0)
 
 
-OptimizerConfig = Annotated[AdadeltaConfig | AdagradConfig | AdamConfig | SgdConfig, Field(discriminator="name")]
+OptimizerConfig = Annotated[
+    AdadeltaConfig | AdagradConfig | AdamConfig | RmspropConfig | SgdConfig, Field(discriminator="name")
+]
 
 
 class ScheduleConfig(Strict):
@@ -83,6 +96,10 @@ def build_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig)
     rate = config.learning_rate
     if isinstance(config, AdadeltaConfig):
         return torch.optim.Adadelta(parameters, lr=rate, rho=config.rho, eps=config.epsilon)
+    if isinstance(config, RmspropConfig):
+        return CenteredRmsprop(
+            parameters, rate, decay=config.decay, momentum=config.momentum, epsilon=config.epsilon
+        )
     decay = config.weight_decay
     if isinstance(config, SgdConfig):
         return torch.optim.SGD(parameters, lr=rate, weight_decay=decay, fused=True)

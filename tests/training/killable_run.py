@@ -15,6 +15,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,18 @@ from torch import nn
 
 from replications.bahdanau.model import RNNsearch
 from shared.data.batching import endless_batches, epoch_batches
+from shared.data.captioned import CaptionedSplit
 from shared.data.classified import ClassifiedText
 from shared.data.parallel import ParallelText, Sequences
 from shared.errors import ReplicationError
+from shared.training.captioning import CaptioningModule
 from shared.training.classification import ClassificationModule
 from shared.training.config import TrainingConfig
 from shared.training.module import TrainingModule
 from shared.training.protocol import TrainingBatch
 from shared.training.run import train_run
 from shared.training.translation import TranslationModule
+from tests.training.toy_captioner import LONGEST, ToyCaptioner, image_batches, random_pictures, texts
 from tests.training.toy_classifier import VOCABULARY, ToyClassifier, random_texts
 
 BATCHES_IN_AN_EPOCH = 10
@@ -47,7 +51,10 @@ def random_text(pairs: int, seed: int) -> ParallelText:
     return ParallelText(Sequences.pack(lines), Sequences.pack([line[::-1] for line in lines]), lengths)
 
 
-def lengths(text: ParallelText | ClassifiedText) -> tuple[np.ndarray, ...]:
+Split = ParallelText | ClassifiedText | CaptionedSplit
+
+
+def lengths(text: Split) -> tuple[np.ndarray, ...]:
     """What batches are sorted by."""
     return (text.target.lengths, text.source.lengths) if isinstance(text, ParallelText) else text.lengths
 
@@ -99,19 +106,42 @@ class KillableClassification(Killable, ClassificationModule):
     """Of a classifier."""
 
 
-def translation() -> tuple[type[Killable], nn.Module, ParallelText, ParallelText]:
-    """A small recurrent model, the pairs that it is trained on, and those for validation."""
+class KillableCaptioning(Killable, CaptioningModule):
+    """Of a model that describes pictures."""
+
+    def __init__(self, *arguments: Any, **points: Any) -> None:
+        super().__init__(*arguments, texts, LONGEST, **points)
+
+
+def in_batches(split: Split) -> list[TrainingBatch]:
+    """A split of validation, sorted by length."""
+    order = epoch_batches(lengths(split)[:1], pool=9, seed=0, epoch=0, sentences=10)
+    return [split.batch(indices) for indices in order]
+
+
+def translation() -> tuple[type[Killable], nn.Module, Split, list[TrainingBatch]]:
+    """A small recurrent model, the pairs that it is trained on, and batches for validation."""
     model = RNNsearch(
         source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, embedding_size=6, hidden_size=8,
         alignment_size=8, maxout_size=5, dropout=0.3, init_std=0.3,
     )  # fmt: skip
-    return KillableTranslation, model, random_text(8 * BATCHES_IN_AN_EPOCH, seed=1), random_text(20, seed=2)
+    train, valid = random_text(8 * BATCHES_IN_AN_EPOCH, seed=1), random_text(20, seed=2)
+    return KillableTranslation, model, train, in_batches(valid)
 
 
-def classification() -> tuple[type[Killable], nn.Module, ClassifiedText, ClassifiedText]:
+def classification() -> tuple[type[Killable], nn.Module, Split, list[TrainingBatch]]:
     """Likewise a small classifier and its texts."""
     train, valid = random_texts(8 * BATCHES_IN_AN_EPOCH, seed=1), random_texts(20, seed=2)
-    return KillableClassification, ToyClassifier(dropout=0.3), train, valid
+    return KillableClassification, ToyClassifier(dropout=0.3), train, in_batches(valid)
+
+
+def captioning() -> tuple[type[Killable], nn.Module, Split, list[TrainingBatch]]:
+    """Likewise a small captioner and its pictures, with two captions each."""
+    train, valid = random_pictures(4 * BATCHES_IN_AN_EPOCH, seed=1), random_pictures(20, seed=2)
+    return KillableCaptioning, ToyCaptioner(dropout=0.3), train, [*in_batches(valid), *image_batches(valid, 8)]
+
+
+KINDS = {"translation": translation, "classification": classification, "captioning": captioning}
 
 
 def run(
@@ -125,13 +155,12 @@ def run(
     }  # fmt: skip
     config = TrainingConfig.model_validate(settings | changed)
     torch.manual_seed(3)
-    module, model, train, valid = {"translation": translation, "classification": classification}[kind]()
-    order = epoch_batches(lengths(valid)[:1], pool=9, seed=0, epoch=0, sentences=10)
+    module, model, train, valid = KINDS[kind]()
+    order = partial(endless_batches, lengths(train), seed=5, **config.batch.model_dump() | {"pool": 3})
     record = train_run(
         module(model, config, killer=Killer(kill, number), poison=poison), config,
-        batches=lambda start: train.batches(endless_batches(lengths(train), pool=3, seed=5, start=start, sentences=8)),
-        valid=[valid.batch(indices) for indices in order],
-        folder=Path(folder), seed=seed, fingerprint=fingerprint, label="run",
+        batches=lambda start: train.batches(order(start=start)), valid=valid, folder=Path(folder), seed=seed,
+        fingerprint=fingerprint, label="run",
     )  # fmt: skip
     print(json.dumps(vars(record)))
 

@@ -7,7 +7,7 @@ import torch
 
 from shared.training.monitor import Progress, Throughput
 
-LOSS, VALID_LOSS, ERROR = (torch.tensor(value) for value in (0.5, 0.25, 0.125))
+LOSS, VALID_LOSS, ERROR, BLEU = (torch.tensor(value) for value in (0.5, 0.25, 0.125, 21.34))
 
 
 @pytest.mark.parametrize(
@@ -19,9 +19,13 @@ LOSS, VALID_LOSS, ERROR = (torch.tensor(value) for value in (0.5, 0.25, 0.125))
             {"valid_error": ERROR, "valid_loss": VALID_LOSS, "train_auxiliary": LOSS, "train_loss": LOSS},
             "loss 0.500  valid loss 0.250  valid error 12.5%  80 tokens/s",
         ),
+        (
+            {"valid_bleu": BLEU, "valid_loss": VALID_LOSS, "train_loss": LOSS},
+            "loss 0.500  valid loss 0.250  valid BLEU 21.3  80 tokens/s",
+        ),
     ],
 )
-def test_the_bar_shows_the_losses_and_the_error_where_there_is_one(metrics, shown):
+def test_the_bar_shows_the_losses_and_the_error_or_bleu_where_there_is_one(metrics, shown):
     throughput = Throughput()
     throughput.load_state_dict({"tokens": 160, "seconds": 2.0})
     progress = Progress("a run", 10, throughput)

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import os
 import random
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from shared.training.checkpoints import load_checkpoint
+from tests.training.killed import Outcome, Server, assert_same_run, validated, weights
 
-ROOT = Path(__file__).resolve().parents[2]
-TIMES = ("wall_seconds", "tokens_per_second")
-CLASSIFIES = {  # the update of the least error, 12, is not that of the least loss
-    "kind": "classification", "updates": 18, "average": {"last": 3, "every": 4},
-    "optimizer": {"name": "adagrad", "learning_rate": 0.3, "weight_decay": 0.001},
-}  # fmt: skip
 STOPS_EARLY = {"patience": 2, "updates": 200, "optimizer": {"name": "adam", "learning_rate": 0.3}}
 # An epoch has ten batches; a validation comes every six updates, after it the checkpoints best, if it is, and last.
 POINTS = {
@@ -41,75 +28,11 @@ POINTS = {
 }
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a run of the server's ended: exit code or minus a signal's number, and what was printed."""
-
-    status: int
-    output: str
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """What training measured, times left out."""
-        assert self.status == 0, self.output
-        record = json.loads(self.output.splitlines()[-1])
-        return {key: value for key, value in record.items() if key not in TIMES}
-
-
-class Server:
-    """``killable_run.py``: starts runs that may end in a kill -9."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.training.killable_run"], cwd=ROOT, text=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
-
-    def __call__(self, folder: Path, **settings: Any) -> Outcome:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps({"folder": str(folder), **settings}) + "\n")
-        self.process.stdin.flush()
-        return Outcome(**json.loads(self.process.stdout.readline()))
-
-
-@pytest.fixture(scope="module")
-def train() -> Iterator[Server]:
-    server = Server()
-    with server.process:
-        yield server
-        assert server.process.stdin is not None
-        server.process.stdin.close()
-
-
 @pytest.fixture(scope="module")
 def whole(train: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
     """A run of 18 updates that nobody disturbed."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     return folder, train(folder, updates=18)
-
-
-def weights(folder: Path, name: str) -> dict[str, torch.Tensor]:
-    state: dict[str, torch.Tensor] = load_checkpoint(folder / "checkpoints" / f"{name}.ckpt")["state_dict"]
-    return state
-
-
-def assert_same_run(one: Path, other: Path, *more: str) -> None:
-    """Both checkpoints, and those named besides, hold the same bits, and the curves the same rows, each once."""
-    for name in ("best", "last", *more):
-        first, second = weights(one, name), weights(other, name)
-        assert first.keys() == second.keys()
-        assert [key for key in first if not torch.equal(first[key], second[key])] == []
-    curve = (one / "curve.csv").read_text()
-    assert (other / "curve.csv").read_text() == curve
-    rows = [tuple(row[:3]) for row in csv.reader(curve.splitlines())]
-    assert len(set(rows)) == len(rows)
-
-
-def validated(folder: Path, metric: str = "loss") -> dict[int, float]:
-    with (folder / "curve.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if (row["split"], row["metric"]) == ("valid", metric)]
-    return {int(row["step"]): float(row["value"]) for row in rows}
 
 
 @pytest.mark.parametrize("point", POINTS.values(), ids=POINTS)
@@ -121,31 +44,6 @@ def test_a_killed_run_ends_the_same(
     assert resumed.record == whole[1].record
     assert ("continuing from update" in resumed.output) == (point != "train:1")
     assert_same_run(whole[0], tmp_path / "run")
-
-
-@pytest.fixture(scope="module")
-def classifier(train: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
-    """A classifier's run that nobody disturbed."""
-    folder = tmp_path_factory.mktemp("runs") / "classifier"
-    return folder, train(folder, **CLASSIFIES)
-
-
-@pytest.mark.parametrize("point", ["train:1", "train:11", "valid:4", "save:4", "train:13", "train:17", "end:1"])
-def test_a_killed_classifier_ends_the_same(
-    train: Server, classifier: tuple[Path, Outcome], tmp_path: Path, point: str
-) -> None:
-    assert train(tmp_path / "run", kill=point, **CLASSIFIES).status == -signal.SIGKILL
-    assert train(tmp_path / "run", **CLASSIFIES).record == classifier[1].record
-    assert_same_run(classifier[0], tmp_path / "run", "average")
-
-
-def test_of_a_classifier_the_weights_of_least_error_are_best(classifier: tuple[Path, Outcome]) -> None:
-    folder, outcome = classifier
-    losses, errors = validated(folder), validated(folder, "error")
-    best = min(errors, key=lambda update: errors[update])
-    assert outcome.record["best_update"] == best == 12 < min(losses, key=lambda update: losses[update])
-    assert outcome.record["best_valid_loss"] == pytest.approx(losses[best], rel=1e-5)
-    assert load_checkpoint(folder / "checkpoints" / "best.ckpt")["global_step"] == best
 
 
 def test_several_kills_in_a_row_at_random_end_the_same(

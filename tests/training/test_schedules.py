@@ -12,6 +12,7 @@ from shared.training.schedules import (
     AdadeltaConfig,
     AdagradConfig,
     AdamConfig,
+    RmspropConfig,
     ScheduleConfig,
     SgdConfig,
     build_optimizer,
@@ -127,6 +128,53 @@ def test_optimisers_are_their_equations_with_decay_in_the_gradient(kind, rate, d
         assert weight.item() == pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
+@given(
+    st.floats(1e-5, 1), st.floats(0, 0.99), st.floats(0, 0.99), st.floats(1e-6, 1),
+    st.lists(st.floats(-3, 3), min_size=1, max_size=8),
+)  # fmt: skip
+def test_rmsprop_is_what_the_code_of_the_paper_computes(rate, decay, momentum, epsilon, gradients):
+    config = RmspropConfig(
+        name="rmsprop", learning_rate=rate, decay=decay, momentum=momentum, epsilon=epsilon
+    )
+    weight = torch.nn.Parameter(torch.tensor([0.7], dtype=torch.float64))
+    unused = torch.nn.Parameter(torch.ones(2))
+    optimizer = build_optimizer([weight, unused], config)
+    value, square, mean, change = 0.7, 0.0, 0.0, 0.0
+    for gradient in gradients:
+        weight.grad = torch.tensor([gradient], dtype=torch.float64)
+        optimizer.step()
+        mean = decay * mean + (1 - decay) * gradient
+        square = decay * square + (1 - decay) * gradient**2
+        change = momentum * change - rate * gradient / math.sqrt(square - mean**2 + epsilon)
+        value += change
+        assert weight.item() == pytest.approx(value, rel=1e-9, abs=1e-9)
+    assert unused.tolist() == [1.0, 1.0]
+
+
+def test_rmsprop_survives_a_variance_that_rounding_makes_negative():
+    weight = torch.nn.Parameter(torch.zeros(200))
+    optimizer = build_optimizer([weight], RmspropConfig(name="rmsprop", epsilon=1e-12, momentum=0.0))
+    for _ in range(500):
+        weight.grad = torch.linspace(100, 300, 200)
+        optimizer.step()
+    state = optimizer.state[weight]
+    assert (state["square"] < state["mean"] ** 2).any()
+    assert torch.isfinite(weight).all()
+
+
+def test_rmsprop_evaluates_a_closure_with_gradients():
+    weight = torch.nn.Parameter(torch.tensor([3.0]))
+    optimizer = build_optimizer([weight], RmspropConfig(name="rmsprop"))
+
+    def closure():
+        loss = weight.square().sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 9
+    assert weight.item() < 3
+
+
 @pytest.mark.parametrize(
     ("optimizer", "message"),
     [
@@ -137,6 +185,8 @@ def test_optimisers_are_their_equations_with_decay_in_the_gradient(kind, rate, d
         ({"name": "sgd", "learning_rate": -1.0}, "greater than 0"),
         ({"name": "sgd", "learning_rate": 0.1, "weight_decay": -0.1}, "greater than or equal to 0"),
         ({"name": "adam", "learning_rate": 0.1, "weight_decays": 0.1}, r"did you mean 'weight_decay'\?"),
+        ({"name": "rmsprop", "momentum": 1.0}, "less than 1"),
+        ({"name": "rmsprop", "rho": 0.9}, "unknown key 'optimizer.rmsprop.rho'"),
         ({"name": "adadelta", "weight_decay": 0.1}, "unknown key 'optimizer.adadelta.weight_decay'"),
     ],
 )
@@ -150,6 +200,8 @@ def test_optimisers_get_the_settings_they_were_given():
     weights = [torch.nn.Parameter(torch.ones(3))]
     adadelta = build_optimizer(weights, AdadeltaConfig(name="adadelta")).defaults
     assert (adadelta["lr"], adadelta["rho"], adadelta["eps"]) == (1.0, 0.95, 1e-6)  # appendix B.2 of Bahdanau et al.
+    rmsprop = build_optimizer(weights, RmspropConfig(name="rmsprop")).defaults  # of the code of Xu et al.
+    assert rmsprop == {"lr": 1e-4, "decay": 0.95, "momentum": 0.9, "epsilon": 1e-4}
     adam = build_optimizer(weights, AdamConfig(name="adam", learning_rate=0.1, beta2=0.98)).defaults
     assert (adam["lr"], adam["betas"], adam["eps"]) == (0.1, (0.9, 0.98), 1e-8)
 

@@ -1,0 +1,74 @@
+"""Runs of other kinds of tasks than translation, killed and started again."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from shared.training.checkpoints import load_checkpoint
+from tests.training.killed import Outcome, Server, assert_same_run, validated, weights
+
+CLASSIFIES = {  # the update of the least error, 12, is not that of the least loss
+    "kind": "classification", "updates": 18, "average": {"last": 3, "every": 4},
+    "optimizer": {"name": "adagrad", "learning_rate": 0.3, "weight_decay": 0.001},
+}  # fmt: skip
+CAPTIONS = {  # BLEU is highest at update 18, and two validations later the run ends, though its loss still falls
+    "kind": "captioning", "updates": 200, "patience": 2, "batch": {"sentences": 8, "equal_lengths": True},
+    "optimizer": {"name": "rmsprop", "learning_rate": 0.005}, "schedule": {"name": "constant"},
+    "loss_per": "sentence",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def classifier(train: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    """A classifier's run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("runs") / "classifier"
+    return folder, train(folder, **CLASSIFIES)
+
+
+@pytest.mark.parametrize("point", ["train:1", "train:11", "valid:4", "save:4", "train:13", "train:17", "end:1"])
+def test_a_killed_classifier_ends_the_same(
+    train: Server, classifier: tuple[Path, Outcome], tmp_path: Path, point: str
+) -> None:
+    assert train(tmp_path / "run", kill=point, **CLASSIFIES).status == -signal.SIGKILL
+    assert train(tmp_path / "run", **CLASSIFIES).record == classifier[1].record
+    assert_same_run(classifier[0], tmp_path / "run", "average")
+
+
+def test_of_a_classifier_the_weights_of_least_error_are_best(classifier: tuple[Path, Outcome]) -> None:
+    folder, outcome = classifier
+    losses, errors = validated(folder), validated(folder, "error")
+    best = min(errors, key=lambda update: errors[update])
+    assert outcome.record["best_update"] == best == 12 < min(losses, key=lambda update: losses[update])
+    assert outcome.record["best_valid_loss"] == pytest.approx(losses[best], rel=1e-5)
+    assert load_checkpoint(folder / "checkpoints" / "best.ckpt")["global_step"] == best
+
+
+@pytest.fixture(scope="module")
+def captioner(train: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    """A captioner's run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("runs") / "captioner"
+    return folder, train(folder, **CAPTIONS)
+
+
+@pytest.mark.parametrize("point", ["train:1", "valid:12", "save:4", "train:13", "valid:35", "save:8", "end:1"])
+def test_a_killed_captioner_ends_the_same(
+    train: Server, captioner: tuple[Path, Outcome], tmp_path: Path, point: str
+) -> None:
+    """With the places that it draws in training, and the moving average that is a buffer of its model."""
+    assert train(tmp_path / "run", kill=point, **CAPTIONS).status == -signal.SIGKILL
+    assert train(tmp_path / "run", **CAPTIONS).record == captioner[1].record
+    assert_same_run(captioner[0], tmp_path / "run")
+
+
+def test_of_a_captioner_the_weights_of_the_highest_bleu_are_best(captioner: tuple[Path, Outcome]) -> None:
+    folder, outcome = captioner
+    losses, bleu = validated(folder), validated(folder, "bleu")
+    best = max(bleu, key=lambda update: bleu[update])
+    assert outcome.record["best_update"] == best == 18 < min(losses, key=lambda update: losses[update])
+    assert outcome.record["stopped_because"] == "no better for 2 validations"
+    assert outcome.record["best_valid_loss"] == pytest.approx(losses[best], rel=1e-5)
+    states = [weights(folder, name)["model.baseline"] for name in ("best", "last")]
+    assert states[0] != states[1] < 0
