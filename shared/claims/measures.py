@@ -61,6 +61,11 @@ def ratio(sums: Array) -> Array:
         return np.asarray(sums[..., 0] / sums[..., 1])
 
 
+def share_of_any(sums: Array) -> Array:
+    """Share of a count, (..., 2) to (...); 0 where there is nothing to count, as a model may say nothing."""
+    return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))
+
+
 def percentage(sums: Array) -> Array:
     """Ratio of two sums, per cent: (..., 2) to (...)."""
     return 100 * ratio(sums)
@@ -105,16 +110,46 @@ def _mean(name: str, within: str | None = None) -> Statistics:
     return statistics
 
 
-def _alignment(*names: str) -> Statistics:
+def _of(entry: str, *names: str) -> Statistics:
+    """Of the numbers of these names in an example's entry; it may have none."""
+
     def statistics(example: Example) -> Sequence[float] | None:
-        found = example.get("alignment")
+        found = example.get(entry)
         return None if found is None else [found[name] for name in names]
+
+    return statistics
+
+
+def _above_chance(name: str, chance: str) -> Statistics:
+    """Of the words of an image's captions that name something with a box."""
+
+    def statistics(example: Example) -> Sequence[float] | None:
+        found = example.get("regions")
+        return None if found is None else (found[name] - found[chance], found["words"])
+
+    return statistics
+
+
+def _gate(*kinds: str) -> Statistics:
+    """Of the mean gate at an image's symbols of the first kind, less that of the second if there is one."""
+
+    def statistics(example: Example) -> Sequence[float] | None:
+        found = example.get("gate")
+        if found is None or not all(found[kind][1] for kind in kinds):
+            return None
+        first, *others = (found[kind][0] / found[kind][1] for kind in kinds)
+        return first - sum(others), 1.0
 
     return statistics
 
 
 def _nll(example: Example) -> Sequence[float] | None:
     return (example["nll"], example["tokens"]) if "nll" in example else None
+
+
+def _nll_per_sentence(example: Example) -> Sequence[float] | None:
+    """Of the one reference, or of all that an image has."""
+    return (example["nll"], len(example.get("references", [""]))) if "nll" in example else None
 
 
 def _links(example: Example) -> Sequence[float] | None:
@@ -131,16 +166,6 @@ def _evidence(name: str, per: str) -> Statistics:
     def statistics(example: Example) -> Sequence[float] | None:
         found = example.get("evidence")
         return None if found is None else (found[name] / found[per], 1.0)
-
-    return statistics
-
-
-def _regions(name: str) -> Statistics:
-    """Of the words of an image's caption that name something with a box."""
-
-    def statistics(example: Example) -> Sequence[float] | None:
-        found = example.get("regions")
-        return None if found is None else (found[name], found["words"])
 
     return statistics
 
@@ -173,6 +198,10 @@ def _percentage(title: str, statistics: Statistics, *, theme: str = "score") -> 
     return Measure(title, "%", 2, statistics, percentage, 100.0, theme)
 
 
+def _attention(title: str, statistics: Statistics, corpus: Corpus = ratio) -> Measure:
+    return _share(title, statistics, corpus, theme="attention")
+
+
 MEASURES: dict[str, Measure] = {
     **_bleu("bleu", "BLEU"),
     **_bleu("bleu_replaced", "BLEU, UNK replaced"),
@@ -183,7 +212,7 @@ MEASURES: dict[str, Measure] = {
     "bleu_known": Measure("BLEU, no UNK", "BLEU", 2, _known, corpus_bleu, 100.0),
     "chrf": Measure("chrF", "chrF", 2, most=100.0),
     "nll_per_token": Measure("NLL per {token}, nats", "nats", 3, _nll, ratio),
-    "nll_per_sentence": Measure("NLL per sentence, nats", "nats", 2, _mean("nll"), ratio),
+    "nll_per_sentence": Measure("NLL per sentence, nats", "nats", 2, _nll_per_sentence, ratio),
     "perplexity": Measure("Perplexity per {token}", "", 2, _nll, perplexity),
     **{
         f"bleu{n}": _caption_bleu(f"BLEU-{n}, no brevity penalty", orders=n, brevity_penalty=False)
@@ -194,30 +223,47 @@ MEASURES: dict[str, Measure] = {
     "rouge_l": Measure("ROUGE-L", "ROUGE-L", 2, _mean("rouge_l", "caption"), percentage, 100.0),
     "cider": Measure("CIDEr", "CIDEr", 2, _mean("cider", "caption"), percentage, 1000.0),
     "spice": Measure("SPICE", "SPICE", 2, _mean("spice", "caption"), percentage, 100.0),
+    "object_recall": _share("Objects of the scene named", _of("truth", "named", "objects")),
+    "object_precision": _share(
+        "Named objects that are there", _of("truth", "right", "mentioned"), share_of_any
+    ),
+    "relation_accuracy": _share("Statements that hold", _of("truth", "true", "relations"), share_of_any),
+    "truth": _percentage("Captions entirely true", _mean("all_true", "truth")),
     "exact_match": _share("Exact match", _mean("exact")),
     "accuracy": _percentage("Accuracy", _mean("correct")),
     "cross_entropy": Measure("Cross-entropy per text, nats", "nats", 3, _mean("cross_entropy"), ratio),
     "bracket_f1": Measure("Bracket F1", "F1", 2, _field("brackets"), bracket_f1, 100.0),
     "bracket_precision": Measure("Bracket precision", "%", 2, _field("brackets"), bracket_precision, 100.0),
     "bracket_recall": Measure("Bracket recall", "%", 2, _field("brackets"), bracket_recall, 100.0),
-    "alignment_accuracy": _share("Alignment accuracy", _alignment("hits", "words"), theme="alignment"),
+    "alignment_accuracy": _share("Alignment accuracy", _of("alignment", "hits", "words"), theme="alignment"),
     "alignment_precision": _share("Alignment precision", _links, _agreement("precision"), theme="alignment"),
     "alignment_recall": _share("Alignment recall", _links, _agreement("recall"), theme="alignment"),
     "aer": _share("AER", _links, _agreement("error_rate"), theme="alignment"),
-    "redundancy": _share("Redundancy of the rows of A", _mean("redundancy", "rows"), theme="attention"),
-    "focus": _share("Focus, mean diagonal of AAᵀ", _mean("focus", "rows"), theme="attention"),
+    "redundancy": _attention("Redundancy of the rows of A", _mean("redundancy", "rows")),
+    "focus": _attention("Focus, mean diagonal of AAᵀ", _mean("focus", "rows")),
     "penalty": Measure("‖AAᵀ − I‖²", "", 3, _mean("penalty", "rows"), ratio, theme="attention"),
-    "evidence_mass": _share("Attention on evidence words", _mean("mass", "evidence"), theme="attention"),
-    "evidence_found": _share("Share of evidence words found", _evidence("found", "words"), theme="attention"),
-    "evidence_chance": _share("Evidence by chance", _evidence("words", "length"), theme="attention"),
-    "attention_correctness": _share(
-        "Attention correctness, weight inside the box", _regions("mass"), theme="attention"
+    "evidence_mass": _attention("Attention on evidence words", _mean("mass", "evidence")),
+    "evidence_found": _attention("Share of evidence words found", _evidence("found", "words")),
+    "evidence_chance": _attention("Evidence by chance", _evidence("words", "length")),
+    "attention_correctness": _attention(
+        "Attention correctness, weight inside the box", _of("regions", "mass", "words")
     ),
-    "attention_correctness_chance": _share(
-        "Attention correctness by chance", _regions("area"), theme="attention"
+    "attention_correctness_chance": _attention(
+        "Attention correctness by chance", _of("regions", "area", "words")
     ),
-    "pointing_accuracy": _share("Pointing accuracy", _regions("hits"), theme="attention"),
-    "pointing_accuracy_chance": _share("Pointing accuracy by chance", _regions("centres"), theme="attention"),
+    "attention_gain": _attention("Attention correctness above chance", _above_chance("mass", "area")),
+    "pointing_accuracy": _attention("Pointing accuracy", _of("regions", "hits", "words")),
+    "pointing_accuracy_chance": _attention("Pointing accuracy by chance", _of("regions", "centres", "words")),
+    "pointing_gain": _attention("Pointing accuracy above chance", _above_chance("hits", "centres")),
+    "generated_correctness": _attention(
+        "Attention correctness in own captions", _of("generated_regions", "mass", "words"), share_of_any
+    ),
+    "gate_content": _attention("Gate β at words that name objects", _gate("content")),
+    "gate_function": _attention("Gate β at other words", _gate("function")),
+    "gate_end": _attention("Gate β at the end symbol", _gate("end")),
+    "gate_difference": _attention(
+        "Gate β, words that name objects less other words", _gate("content", "function")
+    ),
     "accuracy_top_deleted": _percentage(
         "Accuracy, words most attended to deleted", _mean("top", "deletion"), theme="attention"
     ),

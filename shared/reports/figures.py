@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +17,8 @@ from PIL import Image
 
 from shared.claims.measures import measure
 from shared.claims.results import RunResults
-from shared.errors import ReplicationError
 from shared.reports.breakdown import alignment_offsets, broken_down, round_bins, score_by_bin
+from shared.reports.curves import Points, read_curves
 
 WIDTH = 7.0  # inches: 700 pixels at the 100 pixels per inch at which 10 points read as text
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito 2008
@@ -46,11 +44,12 @@ STYLE: Any = {
     "legend.handlelength": 2.6,
 }
 Runs = Sequence[RunResults]
-Points = dict[float, list[float]]  # x to the seeds' values there
-UNITS = {"loss": "nats per {token}", "error": "share of texts"}  # of what is recorded in training
+RECORDED = {"loss": "loss (nats per {token})", "error": "error (share of texts)", "bleu": "BLEU-4"}
+"""What is recorded in training, as a label says it."""
 SPREAD = "mean over seeds, lowest to highest seed shaded."  # what curves of training show
-DENSITY = 200  # pixels per inch
+DENSITY, SHADED_DENSITY = 200, 130  # pixels per inch, of lines and of photographs
 COLOURS = 256  # as many as a PNG's palette has; enough for lines and bands, at a third of the bytes
+NEARLY_WHITE = 247  # the palette of photographs has it no whiter, for the ground to be white
 
 
 def metric_by_covariate(
@@ -104,9 +103,8 @@ def training_curves(runs: Runs, path: Path, *, metric: str = "loss", split: str 
     """
     curves = [read_curves(run, metric=metric, split=split) for run in runs]
     label = metric.replace("_", " ").capitalize()
-    if metric in UNITS:
-        unit = UNITS[metric].format(token=runs[0].token)
-        label = f"{'Validation' if split == 'valid' else 'Training'} {metric} ({unit})"
+    if metric in RECORDED:
+        label = f"{'Validation' if split == 'valid' else 'Training'} {RECORDED[metric].format(token=runs[0].token)}"
     return draw_curves(runs, curves, path, x="Updates", y=label)
 
 
@@ -145,29 +143,6 @@ def draw_curves(
         axes.margins(x=0.01)
         _legend_beside(canvas, axes)
     return True
-
-
-def read_curves(run: RunResults, *, metric: str, split: str) -> Points:
-    """Update to the recorded values there, one per seed that has one; empty if there are no curves.
-
-    Raises:
-        ReplicationError: a curve.csv has other columns than step, split, metric, value.
-    """
-    points: Points = defaultdict(list)
-    for seed in run.seeds:
-        path = run.curve(seed)
-        if not path.exists():
-            continue
-        with path.open(encoding="utf-8", newline="") as lines:
-            rows = csv.DictReader(lines)
-            if rows.fieldnames != ["step", "split", "metric", "value"]:
-                raise ReplicationError(
-                    f"{path} is not a training curve (step,split,metric,value); train again."
-                )
-            for row in rows:
-                if row["split"] == split and row["metric"] == metric:
-                    points[int(row["step"])].append(float(row["value"]))
-    return dict(points)
 
 
 def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
@@ -224,15 +199,24 @@ def _legend_beside(canvas: Canvas, axes: Axes) -> None:
 
 
 @contextmanager
-def drawing(path: Path, *, height: float) -> Iterator[Canvas]:
-    """A canvas ``height`` inches high that is written as a PNG; its bytes depend on the drawing only."""
+def drawing(path: Path, *, height: float, shaded: bool = False) -> Iterator[Canvas]:
+    """A canvas ``height`` inches high that is written as a PNG; its bytes depend on the drawing only.
+
+    With ``shaded`` it may hold photographs: shades that are not in its palette are mixed of dots.
+    """
     with mpl.rc_context(STYLE):
-        canvas = Canvas(figsize=(WIDTH, height), dpi=DENSITY, layout="constrained")
+        density = SHADED_DENSITY if shaded else DENSITY
+        canvas = Canvas(figsize=(WIDTH, height), dpi=density, layout="constrained")
         painter: Any = FigureCanvasAgg(canvas)
         yield canvas
         canvas.draw_without_rendering()  # the layout needs a second pass: words beside heatmaps shrink these
         painter.draw()
         picture = Image.fromarray(np.asarray(painter.buffer_rgba())[..., :3])
-        palette = picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few = picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
+        if shaded:
+            colours = np.array(few.getpalette(), dtype=np.uint8).reshape(-1, 3)
+            colours[colours.min(axis=1) > NEARLY_WHITE] = 255
+            few.putpalette(colours.tobytes())
+            few = picture.quantize(palette=few, dither=Image.Dither.FLOYDSTEINBERG)
         path.parent.mkdir(parents=True, exist_ok=True)
-        palette.save(path, optimize=True)
+        few.save(path, optimize=True)

@@ -6,7 +6,8 @@ import statistics
 from pathlib import Path
 
 from shared.claims.results import RunResults
-from shared.reports.figures import Points, Runs, draw_curves, read_curves
+from shared.reports.curves import Points, read_curves
+from shared.reports.figures import Runs, draw_curves
 from shared.reports.sections import OPERATIONS
 
 

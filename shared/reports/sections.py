@@ -10,6 +10,7 @@ from shared.claims.measures import MEASURES, measure
 from shared.claims.results import RunResults
 from shared.reports.accuracy import accuracies
 from shared.reports.breakdown import alignment_offsets, broken_down, having, round_bins, score_by_bin
+from shared.reports.captions import by_kind_of_image
 from shared.reports.document import (
     SPACE,
     Block,
@@ -25,6 +26,7 @@ from shared.reports.document import (
     typeset,
 )
 from shared.reports.paper import Column, Paper, PaperTable
+from shared.reports.stopping import likelihood_and_bleu
 from shared.reports.studies import is_study, number, study
 
 Results = Mapping[str, RunResults]
@@ -44,7 +46,8 @@ def our_results(tasks: Tasks, results: Results) -> list[Block]:
         blocks += [Heading(("Task ", Code(task)), level=3), *_score_tables(runs)]
         blocks += [block for run in runs if is_study(run) for block in study(run)]
         blocks += _signatures(runs)
-        blocks += [*accuracies(runs), *_by_length(runs), *_offsets(runs)]
+        blocks += [*accuracies(runs), *by_kind_of_image(runs), *likelihood_and_bleu(runs)]
+        blocks += [*_by_length(runs), *_offsets(runs)]
     skipped: list[Text] = [
         (Code(r.variant), f": {r.not_run}") for r in results.values() if r.not_run is not None
     ]

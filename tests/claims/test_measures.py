@@ -134,11 +134,22 @@ def test_texts_classified_are_counted_alike():
 CAPTIONED = [
     {"caption": {"bleu": [4, 8, 4, 3, 2, 1, 4, 3, 2, 1], "meteor": [2, 2, 1, 1, 1, 1, 1, 1, *[0] * 13, 2, 2],
                  "rouge_l": 0.25, "cider": 0.5, "spice": 0.1},
-     "regions": {"mass": 1.5, "area": 0.75, "hits": 2.0, "centres": 0.5, "words": 3}},
+     "regions": {"mass": 1.5, "area": 0.75, "hits": 2.0, "centres": 0.5, "words": 3},
+     "generated_regions": {"mass": 0.5, "area": 0.25, "hits": 1.0, "centres": 0.5, "words": 1},
+     "gate": {"content": [1.5, 3], "function": [0.5, 2], "end": [0.2, 2]},
+     "truth": {"objects": 3, "named": 1, "mentioned": 2, "right": 1, "relations": 1, "true": 1, "grammatical": 1,
+               "all_true": 0}},
     {"caption": {"bleu": [4, 4, 2, 0, 0, 0, 4, 3, 2, 1], "meteor": [2, 2, 1, 1, *[0] * 19],
                  "rouge_l": 0.75, "cider": 1.5, "spice": 0.2},
-     "regions": {"mass": 0.5, "area": 0.25, "hits": 0.0, "centres": 0.25, "words": 1}},
-    {"regions": {"mass": 0.0, "area": 0.0, "hits": 0.0, "centres": 0.0, "words": 0}},
+     "regions": {"mass": 0.5, "area": 0.25, "hits": 0.0, "centres": 0.25, "words": 1},
+     "generated_regions": {"mass": 1.0, "area": 0.5, "hits": 1.0, "centres": 0.5, "words": 2},
+     "gate": {"content": [0.9, 1], "function": [0.0, 0], "end": [0.3, 1]},
+     "truth": {"objects": 1, "named": 1, "mentioned": 1, "right": 1, "relations": 2, "true": 1, "grammatical": 1,
+               "all_true": 1}},
+    {"regions": {"mass": 0.0, "area": 0.0, "hits": 0.0, "centres": 0.0, "words": 0},
+     "generated_regions": {"mass": 0.0, "area": 0.0, "hits": 0.0, "centres": 0.0, "words": 0},
+     "truth": {"objects": 2, "named": 0, "mentioned": 0, "right": 0, "relations": 0, "true": 0, "grammatical": 0,
+               "all_true": 0}},
 ]  # fmt: skip
 
 
@@ -154,11 +165,48 @@ def test_captions_are_scored_by_sums_over_images_and_words():
             "rouge_l": 50.0,
             "cider": 100.0,
             "spice": 15.0,
+            "object_recall": 2 / 6,
+            "object_precision": 2 / 3,
+            "relation_accuracy": 2 / 3,
+            "truth": 100 / 3,
             "attention_correctness": 2.0 / 4,
             "attention_correctness_chance": 1.0 / 4,
+            "attention_gain": 1.0 / 4,
             "pointing_accuracy": 2.0 / 4,
             "pointing_accuracy_chance": 0.75 / 4,
+            "pointing_gain": 1.25 / 4,
+            "generated_correctness": 1.5 / 3,
+            "gate_content": (0.5 + 0.9) / 2,
+            "gate_function": 0.25,
+            "gate_end": (0.1 + 0.3) / 2,
+            "gate_difference": 0.25,
         }
+    )
+
+
+def test_captions_that_say_nothing_are_right_about_nothing():
+    silent = corpus_values(CAPTIONED[2:])
+    said = ("object_precision", "relation_accuracy", "generated_correctness")
+    assert {name: silent[name] for name in said} == dict.fromkeys(said, 0.0)
+    assert silent["object_recall"] == 0
+    assert np.isnan(silent["attention_correctness"])
+
+
+def test_likelihoods_of_an_image_are_of_all_its_captions():
+    examples = [{"nll": 6.0, "tokens": 4, "references": ["a", "b c"]}, {"nll": 3.0, "tokens": 5}]
+    assert MEASURES["nll_per_sentence"].of(examples) == pytest.approx(9 / 3)
+    assert MEASURES["nll_per_token"].of(examples) == pytest.approx(1.0)
+
+
+def test_gains_may_be_losses():
+    regions = {"mass": 0.25, "area": 0.5, "hits": 0.0, "centres": 0.5, "words": 1}
+    values = corpus_values(
+        [{"regions": regions, "gate": {"content": [0.0, 1], "function": [1.0, 1], "end": [1.0, 1]}}]
+    )
+    assert (values["attention_gain"], values["pointing_gain"], values["gate_difference"]) == (
+        -0.25,
+        -0.5,
+        -1.0,
     )
 
 
@@ -175,7 +223,9 @@ def test_measures_know_what_they_judge():
     }
     assert {"bleu", "exact_match", "accuracy", "cross_entropy"} <= {*themes["score"]}
     assert [*corpus_values(CLASSIFIED)][2:] == [
-        name for name in themes["attention"] if not name.startswith(("attention_", "pointing_"))
+        name
+        for name in themes["attention"]
+        if not name.startswith(("attention_", "pointing_", "generated_", "gate_"))
     ]
     others = MEASURES.keys() - {*themes["score"], *themes["attention"]}
     assert others == {"alignment_accuracy", "alignment_precision", "alignment_recall", "aer"}

@@ -11,13 +11,8 @@ from synthetic_runs import Variant, build
 
 from shared.claims.results import RunResults, load_results
 from shared.errors import ReplicationError
-from shared.reports.figures import (
-    PALETTE,
-    metric_by_covariate,
-    offset_histogram,
-    read_curves,
-    training_curves,
-)
+from shared.reports.curves import read_curve, read_curves
+from shared.reports.figures import PALETTE, metric_by_covariate, offset_histogram, training_curves
 from shared.reports.heatmaps import alignment_heatmaps, compare_alignments
 from shared.reports.panels import LINES, by_task, panels
 
@@ -97,6 +92,8 @@ def test_curves_gather_the_seeds(runs):
     points = read_curves(runs[0], metric="loss", split="valid")
     assert sorted(points) == list(range(25, 401, 25))
     assert {len(values) for values in points.values()} == {2}
+    seeds = [read_curve(runs[0].curve(seed), metric="loss", split="valid") for seed in (1, 2)]
+    assert points[400] == [values[400] for values in seeds]
 
 
 def test_nothing_is_drawn_where_nothing_was_recorded(runs, tmp_path):

@@ -8,7 +8,7 @@ from synthetic_runs import Variant, build
 
 from shared.claims.results import load_results
 from shared.reports import operations
-from shared.reports.figures import read_curves
+from shared.reports.curves import read_curves
 from shared.reports.operations import loss_by_operations
 
 VARIANTS = {
