@@ -12,6 +12,7 @@ from shared.pipeline.config import SCALES, load_params
 
 STAGES: dict[str, tuple[Callable[[str, str], None], str]] = {
     "fetch": (stages.fetch_stage, "obtain and verify the data of <paper>.<task>"),
+    "features": (stages.features_stage, "run the image encoder over the pictures of <paper>.<task>"),
     "prepare": (stages.prepare_stage, "tokenise and encode the data of <paper>.<task>"),
     "code": (stages.code_stage, "write down which code the results of a paper depend on: <paper>"),
     "train": (stages.train_stage, "train all seeds of <paper>.<variant>; continues a killed run"),

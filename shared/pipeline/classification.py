@@ -99,7 +99,7 @@ class Classification(Networks[ModelConfigT, ClassificationRun, PreparedClassific
     def _lengths(self, split: ClassifiedText) -> tuple[NDArray[np.integer], ...]:
         return split.lengths
 
-    def _module(self, model: nn.Module, config: TrainingConfig) -> ClassificationModule:
+    def _module(self, model: nn.Module, config: TrainingConfig, text: object) -> ClassificationModule:
         from shared.training.classification import ClassificationModule
 
         return ClassificationModule(model, config)

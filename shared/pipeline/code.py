@@ -16,12 +16,15 @@ from typing import Any
 from shared.errors import ReplicationError
 
 TRAINING = (
-    "attention", "layers", "training", "data/batching.py", "data/classified.py", "data/parallel.py",
-    "data/storage.py", "metrics/word_aligner.py", "metrics/fast_align.py", "pipeline/networks.py",
+    "attention", "layers", "training", "data/batching.py", "data/captioned.py", "data/classified.py",
+    "data/parallel.py", "data/storage.py", "metrics/word_aligner.py", "metrics/fast_align.py", "pipeline/networks.py",
+    "vision/features.py", "vision/places.py",
 )  # fmt: skip
 EVALUATION = (
-    "decoding", "metrics", "claims/measures.py", "pipeline/aligners.py", "pipeline/attention_maps.py",
-    "pipeline/classification.py", "pipeline/classification_evaluation.py", "pipeline/examples.py", "pipeline/priors.py",
+    "decoding", "metrics", "claims/measures.py", "data/photos.py", "data/scene_captions.py",
+    "data/scene_truth.py", "data/scenes.py", "pipeline/aligners.py", "pipeline/attention_maps.py",
+    "pipeline/captioning.py", "pipeline/captioning_evaluation.py", "pipeline/classification.py",
+    "pipeline/classification_evaluation.py", "pipeline/examples.py", "pipeline/priors.py",
     "pipeline/training_operations.py", "pipeline/translation.py", "pipeline/translation_evaluation.py",
 )  # fmt: skip
 """Parts of ``shared`` that decide what training and what evaluation compute."""
@@ -81,6 +84,9 @@ def _read(path: Path) -> _File:
 def _training(files: Mapping[str, _File], papers: Iterable[str]) -> list[str]:
     """Those of the files that decide what training computes."""
     found = {path for path in files if _is_part(path, TRAINING)}
+    # What the validation of captions does, by which the best weights are chosen.
+    validates = {use for path in found if path.startswith("shared/training/") for use in files[path].imports}
+    found |= {path for path in validates if _is_part(path, ("decoding", "metrics"))}
     todo = [f"replications/{paper}/model.py" for paper in papers]
     while todo:
         path = todo.pop()

@@ -24,6 +24,7 @@ SCALES: tuple[str, ...] = get_args(Scale)
 KINDS = {
     "translation": "shared.pipeline.translation_run.TranslationRun",
     "classification": "shared.pipeline.classification_run.ClassificationRun",
+    "captioning": "shared.pipeline.captioning_run.CaptioningRun",
 }
 """The kinds of task, with what checks the settings of their variants; by name, for a paper needs that of its own."""
 
@@ -37,6 +38,11 @@ class Params(Strict):
         paper: str
         task: str
 
+    class Prepared(Task):
+        """A paper's task, and which of the stages before preparation it waits for."""
+
+        after: Literal["fetched", "features"]
+
     class Run(Task):
         """A paper's variant on one of its tasks."""
 
@@ -45,7 +51,8 @@ class Params(Strict):
     scale: Scale
     threads: int = Field(ge=1)
     papers: list[str]
-    tasks: dict[str, Task]
+    tasks: dict[str, Prepared]
+    pictures: dict[str, Task]
     runs: dict[str, Run]
 
 

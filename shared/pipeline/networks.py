@@ -46,11 +46,12 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
 
     Attributes:
         model_config: checks a variant's ``model`` section.
-        build_model: from that section and the two sizes that the data decide to an untrained model.
+        build_model: from that section and what the data decide, a vocabulary's size and, by the kind of task, another
+            vocabulary's, the number of classes or the grid of the images, to an untrained model.
     """
 
     model_config: type[ModelConfigT]
-    build_model: Callable[[ModelConfigT, int, int], nn.Module]
+    build_model: Callable[[ModelConfigT, int, Any], nn.Module]
 
     def check(self, config: RunT) -> None:
         """Refuse a model section that does not fit ``model_config``."""
@@ -64,7 +65,7 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         """Two real updates on random symbols, as many as a full batch has; the second is timed."""
         batch, sizes = self._full_batch(config)
         model = self.build_model(config.checked_model(self.model_config), *sizes)
-        module = self._module(model, config.training)
+        module = self._module(model, config.training, None)
         optimizer = module.configure_optimizers()["optimizer"]
         seconds = 0.0
         with warnings.catch_warnings():
@@ -95,9 +96,9 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         model = self.model(config, text)
         train, order = self._training_order(config, text, seed)
         record = train_run(
-            self._module(model, config.training), config.training,
+            self._module(model, config.training, text), config.training,
             batches=lambda start: train.batches(order(start=start)),
-            valid=self._every_batch(text.split("valid")), folder=folder, seed=seed, fingerprint=fingerprint,
+            valid=self._validation(text), folder=folder, seed=seed, fingerprint=fingerprint,
             label=label,
         )  # fmt: skip
         return record, _parameters(model)
@@ -114,10 +115,14 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         """All that is trained on."""
         return text.split("train")
 
-    def _every_batch(self, split: Any) -> list[Any]:
-        """A split in batches of similar length, each example once, in an order that never changes."""
-        order = epoch_batches(self._lengths(split), pool=10**6, seed=0, epoch=0, tokens=4000)
-        return [split.batch(indices) for indices in order]
+    def _validation(self, text: PreparedT) -> Sequence[Any]:
+        """The batches of the validation split."""
+        split = text.split("valid")
+        return [split.batch(indices) for indices in self._every_batch(split)]
+
+    def _every_batch(self, split: Any) -> list[Indices]:
+        """A split's examples, those of similar length together, each once, in an order that never changes."""
+        return epoch_batches(self._lengths(split), pool=10**6, seed=0, epoch=0, tokens=4000)
 
     def _trained(self, config: RunT, text: PreparedT, trained: Sequence[Path]) -> list[nn.Module]:
         """The models with the weights of the checkpoint that is judged, in evaluation mode."""
@@ -131,20 +136,20 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         """What the prepare stage left in a folder."""
 
     @abstractmethod
-    def _sizes(self, text: PreparedT) -> tuple[int, int]:
-        """The sizes that ``build_model`` is given."""
+    def _sizes(self, text: PreparedT) -> tuple[int, Any]:
+        """What ``build_model`` is given of the data."""
 
     @abstractmethod
     def _lengths(self, split: Any) -> Sequence[NDArray[np.integer]]:
         """Per axis the lengths of a split's examples; the first is what a budget of tokens counts."""
 
     @abstractmethod
-    def _module(self, model: nn.Module, config: TrainingConfig) -> TrainingModule:
-        """What Lightning trains."""
+    def _module(self, model: nn.Module, config: TrainingConfig, text: PreparedT | None) -> TrainingModule:
+        """What Lightning trains; without the prepared task, on which it is then not validated."""
 
     @abstractmethod
-    def _full_batch(self, config: RunT) -> tuple[Any, tuple[int, int]]:
-        """A batch of random symbols as large as training has them, and the sizes for ``build_model``."""
+    def _full_batch(self, config: RunT) -> tuple[Any, tuple[int, Any]]:
+        """A batch of random symbols as large as training has them, and what ``build_model`` is given of the data."""
 
 
 def ready(model: nn.Module) -> nn.Module:

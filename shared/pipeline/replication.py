@@ -58,8 +58,9 @@ class Runner(Protocol[SettingsT]):
 class Replication(Runner[SettingsT], Protocol[SettingsT]):
     """The paper-specific half of every stage.
 
-    :class:`shared.pipeline.translation.Translation` and :class:`shared.pipeline.classification.Classification` are
-    two, and :class:`shared.pipeline.routed.Routed` is one not all of whose variants are networks of its own.
+    :class:`shared.pipeline.translation.Translation`, :class:`shared.pipeline.classification.Classification` and
+    :class:`shared.pipeline.captioning.Captioning` are three, and :class:`shared.pipeline.routed.Routed` is one not all
+    of whose variants are networks of its own.
     """
 
     @property

@@ -1,8 +1,7 @@
 """One variant's settings as checked values, as far as those of every kind of task are alike.
 
-Each kind has a module of its own, :mod:`shared.pipeline.translation_run` and :mod:`shared.pipeline.classification_run`,
-so that a paper depends on the code of its own kind alone. To import this is to import torch:
-:mod:`shared.pipeline.config` waits.
+Each kind has a module of its own, such as :mod:`shared.pipeline.translation_run`, so that a paper depends on the code
+of its own kind alone. To import this is to import torch: :mod:`shared.pipeline.config` waits.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ import csv
 import datetime
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +42,36 @@ def fetch_stage(name: str, scale: str) -> None:
         write_json(record, fetch(settings.dataset(task)).model_dump(mode="json"))
 
 
+def features_stage(name: str, scale: str) -> None:
+    """Compute what the encoder of ``<paper>.<task>`` makes of its images, and record it as the stage's output."""
+    paper, task = split_name(name)
+    settings = ScaleFile(paper, scale)
+    final = run_folder(paper, scale) / "features" / task
+    record = final.with_name(f"{task}.json")
+    if reason := settings.left_out(task):
+        shutil.rmtree(final, ignore_errors=True)
+        for path in (record, final / "left_out.json"):  # a folder, since DVC asks for one
+            write_json(path, {"left_out": reason})
+        print(f"{name}: left out, {reason}")
+        return
+    if settings.kind(task) != "captioning":
+        raise ReplicationError(f"{name} has no images; run 'python -m shared.pipeline prepare {name}' at once.")
+    with large_imports():
+        import torch
+
+        from shared.data.caption_preparation import encode_images
+
+    corpus = settings.corpus(task)
+    dataset = _fetched(corpus.dataset)
+    torch.set_num_threads(load_params().threads)
+    with _made_anew(final) as partial:
+        made = encode_images(corpus, dataset, partial)
+    write_json(record, made)
+    print(f"{name}: {made['rows']} x {made['columns']} places of {made['size']} features, {made['seconds']} s")
+
+
 def prepare_stage(name: str, scale: str) -> None:
     """Tokenise and encode the data of ``<paper>.<task>``."""
-    from shared.data.fetch import fetch, verify
-
     paper, task = split_name(name)
     settings = ScaleFile(paper, scale)
     final = run_folder(paper, scale) / "tasks" / task
@@ -54,14 +81,9 @@ def prepare_stage(name: str, scale: str) -> None:
         print(f"{name}: left out, {reason}")
         return
     corpus, replication = settings.corpus(task), _replication(settings, task)
-    fetch(corpus.dataset)  # at once if it is there; a queued experiment's copy of the project has no data yet
-    verify(corpus.dataset)  # DVC does not watch the data folder
-    partial = final.with_name(f"{task}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    summary = replication.prepare(corpus, Path("data") / corpus.dataset, partial)
-    shutil.rmtree(final, ignore_errors=True)
-    partial.rename(final)
+    dataset = _fetched(corpus.dataset)
+    with _made_anew(final) as partial:
+        summary = replication.prepare(corpus, dataset, partial)
     print(
         f"{name}: "
         + ", ".join(f"{key} {value}" for key, value in summary.items() if not isinstance(value, dict))
@@ -254,6 +276,26 @@ def _checked(settings: ScaleFile, variant: str) -> tuple[RunConfig, Replication[
     config, replication = settings.run(variant), _replication(settings, settings.task_of(variant))
     replication.check(config)
     return config, replication
+
+
+def _fetched(dataset: str) -> Path:
+    """The folder of a data set, as it was fetched."""
+    from shared.data.fetch import fetch, verify
+
+    fetch(dataset)  # at once if it is there; a queued experiment's copy of the project has no data yet
+    verify(dataset)  # DVC does not watch the data folder
+    return Path("data") / dataset
+
+
+@contextmanager
+def _made_anew(final: Path) -> Iterator[Path]:
+    """An empty folder that takes the place of the final one as soon as it is whole."""
+    partial = final.with_name(f"{final.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    shutil.rmtree(final, ignore_errors=True)
+    partial.rename(final)
 
 
 def _prepared(paper: str, scale: str, config: RunConfig) -> Path:

@@ -106,7 +106,7 @@ class Translation(Networks[ModelConfigT, TranslationRun, PreparedText]):
     def _lengths(self, split: ParallelText) -> tuple[NDArray[np.integer], ...]:
         return split.target.lengths + 1, split.source.lengths + 1  # each with its end symbol
 
-    def _module(self, model: nn.Module, config: TrainingConfig) -> TranslationModule:
+    def _module(self, model: nn.Module, config: TrainingConfig, text: object) -> TranslationModule:
         from shared.training.translation import TranslationModule
 
         return TranslationModule(model, config)

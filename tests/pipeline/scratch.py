@@ -15,7 +15,9 @@ from shared.pipeline import stages
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("shared", "replications", "data", "dvc.yaml", "params.yaml", ".dvc", ".dvcignore", ".gitignore", "README.md")
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "bible", "multi30k", "libreoffice_help", "tmp", "cache", "*.local")
+LEFT_OUT = shutil.ignore_patterns(
+    "__pycache__", "bible", "multi30k", "libreoffice_help", "flickr8k", "emoji_scenes", "tmp", "cache", "*.local"
+)
 VARIANTS = ("rnnsearch-50", "rnnencdec-50")
 
 
@@ -42,7 +44,7 @@ def toy_project(
     """Enter a project with one paper, "toy", and one prepared task; returns the folder of its runs."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(stages, "load_replication", lambda paper: replication)
-    (folder / "params.yaml").write_text("scale: smoke\nthreads: 1\npapers: [toy]\ntasks: {}\nruns: {}\n")
+    (folder / "params.yaml").write_text("scale: smoke\nthreads: 1\npapers: [toy]\ntasks: {}\npictures: {}\nruns: {}\n")
     home = folder / "replications" / "toy"
     home.mkdir(parents=True)
     (home / "replication.py").write_text("")
@@ -95,4 +97,5 @@ def _fewer_runs(content: dict) -> None:
     content["threads"] = 1
     content["papers"] = ["bahdanau"]
     content["tasks"] = {"bahdanau.table1": content["tasks"]["bahdanau.table1"]}
+    content["pictures"] = {}
     content["runs"] = {f"bahdanau.{name}": content["runs"][f"bahdanau.{name}"] for name in VARIANTS}

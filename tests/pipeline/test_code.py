@@ -20,6 +20,10 @@ TRANSLATION = {f"shared/{name}.py" for name in (
 CLASSIFICATION = {f"shared/{name}.py" for name in (
     "data/classified", "pipeline/classification_evaluation", "training/classification"
 )}  # fmt: skip
+CAPTIONING = {f"shared/{name}.py" for name in (
+    "data/captioned", "decoding/beam", "pipeline/captioning_evaluation", "training/captioning", "vision/features"
+)}  # fmt: skip
+OF_KIND = {"translation": TRANSLATION, "classification": CLASSIFICATION, "captioning": CAPTIONING}
 MODEL = '''
 """A model."""
 
@@ -202,6 +206,14 @@ def test_a_papers_other_files_train_if_its_model_uses_them(project):
     }  # fmt: skip
 
 
+def test_what_validation_decodes_and_scores_with_belongs_to_training(project):
+    before = training_code("toy")
+    path = project / "shared" / "training" / "types.py"
+    path.write_text(path.read_text() + "\nimport shared.metrics.score, shared.config\n")
+    assert training_code("toy").keys() - before.keys() == {"shared/metrics/__init__.py", "shared/metrics/score.py"}
+    assert evaluation_code("toy") == {}
+
+
 def test_the_code_of_two_papers_is_that_of_each(project):
     write(project, {
         "replications/other/replication.py": "import replications.other.model",
@@ -231,8 +243,8 @@ def test_of_each_paper_here_all_that_matters_is_found(paper, monkeypatch):
     assert not training.keys() & evaluation.keys()
     assert {f"replications/{paper}/model.py", f"replications/{paper}/replication.py"} <= training.keys()
     assert {"shared/training/run.py", "shared/training/loss.py", "shared/data/batching.py"} <= training.keys()
-    classifies = load_replication(paper).kind == "classification"
-    own, foreign = (CLASSIFICATION, TRANSLATION) if classifies else (TRANSLATION, CLASSIFICATION)
+    own = OF_KIND[load_replication(paper).kind]
+    foreign = {path for paths in OF_KIND.values() for path in paths} - own
     assert own <= training.keys() | evaluation.keys()
     assert not foreign & (training.keys() | evaluation.keys())
     others = {f"replications/{other}/" for other in PAPERS if other != paper}

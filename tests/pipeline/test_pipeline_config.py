@@ -67,6 +67,26 @@ def test_params_lists_exactly_the_variants_and_tasks_of_every_scale(paper):
 
 
 @pytest.mark.parametrize(("paper", "scale"), FILES)
+def test_what_has_images_is_encoded_before_it_is_prepared(paper, scale):
+    params, settings = load_params(), ScaleFile(paper, scale)
+    for task in settings.tasks:
+        key, pictured = f"{paper}.{task}", settings.kind(task) == "captioning"
+        assert params.tasks[key].after == ("features" if pictured else "fetched")
+        assert (key in params.pictures) == pictured
+        assert not pictured or (params.pictures[key].paper, params.pictures[key].task) == (paper, task)
+
+
+def test_preparation_depends_on_what_the_stage_before_it_records():
+    stages = load_yaml(Path("dvc.yaml"))["stages"]
+    for stage, after in (("fetch", "fetched"), ("features", "features")):
+        recorded = [next(iter(out)) for out in stages[stage]["do"]["outs"] if isinstance(out, dict)]
+        assert recorded == [f"runs/${{scale}}/${{item.paper}}/{after}/${{item.task}}.json"]
+    needed = [dep for dep in stages["prepare"]["do"]["deps"] if dep.startswith("runs/")]
+    assert needed == ["runs/${scale}/${item.paper}/${item.after}/${item.task}.json"]
+    assert stages["features"]["foreach"] == "${pictures}"
+
+
+@pytest.mark.parametrize(("paper", "scale"), FILES)
 def test_every_key_that_a_stage_depends_on_is_there(paper, scale):
     content = load_yaml(Path("replications") / paper / f"{scale}.yaml")
     for task in content["tasks"].values():
