@@ -38,7 +38,7 @@ class Captioner:
 
 CAPTIONERS = {
     "soft": Captioner(0.9, mass=0.5, gate=0.8, bleu_falls=True),
-    "hard": Captioner(0.85, mass=0.7, gate=0.7),
+    "hard": Captioner(0.85, mass=0.7),  # at the quick scale hard attention has no gate
     "mean": Captioner(0.5, gate=0.6),
     "initial": Captioner(0.4),
     "photos-soft": Captioner(0.6, mass=0.3, task="photos"),
@@ -95,7 +95,8 @@ def example(index, variant, rng):
     if variant.mass is not None:
         mass, words = variant.mass + rng.gauss(0.0, 0.05), len(things)
         row["regions"] = {"mass": mass * words, "area": 0.1 * words, "hits": float(rng.random() < variant.mass),
-                          "centres": 0.1 * words, "words": words}  # fmt: skip
+                          "centres": 0.1 * words, "words": words, "compared": words if words > 1 else 0,
+                          "named": mass * words * (words > 1), "others": 0.1 * words * (words > 1)}  # fmt: skip
         row["generated_regions"] = row["regions"]
     if variant.gate is not None:
         gate = variant.gate + rng.gauss(0.0, 0.05)

@@ -130,6 +130,16 @@ def _above_chance(name: str, chance: str) -> Statistics:
     return statistics
 
 
+def _contrast(within: str) -> Statistics:
+    """Of the words that name something in an image of several things; where there is one, nothing is compared."""
+
+    def statistics(example: Example) -> Sequence[float] | None:
+        found = example.get(within)
+        return None if found is None else (found["named"] - found["others"], found["compared"])
+
+    return statistics
+
+
 def _gate(*kinds: str) -> Statistics:
     """Of the mean gate at an image's symbols of the first kind, less that of the second if there is one."""
 
@@ -252,11 +262,19 @@ MEASURES: dict[str, Measure] = {
         "Attention correctness by chance", _of("regions", "area", "words")
     ),
     "attention_gain": _attention("Attention correctness above chance", _above_chance("mass", "area")),
+    "attention_contrast": _attention(
+        "Attention on the thing named less that on another thing", _contrast("regions"), share_of_any
+    ),
     "pointing_accuracy": _attention("Pointing accuracy", _of("regions", "hits", "words")),
     "pointing_accuracy_chance": _attention("Pointing accuracy by chance", _of("regions", "centres", "words")),
     "pointing_gain": _attention("Pointing accuracy above chance", _above_chance("hits", "centres")),
     "generated_correctness": _attention(
         "Attention correctness in own captions", _of("generated_regions", "mass", "words"), share_of_any
+    ),
+    "generated_contrast": _attention(
+        "Attention on the thing named less that on another thing, in own captions",
+        _contrast("generated_regions"),
+        share_of_any,
     ),
     "gate_content": _attention("Gate β at words that name objects", _gate("content")),
     "gate_function": _attention("Gate β at other words", _gate("function")),

@@ -1,8 +1,8 @@
-"""Whether attention over an image rests on the object that a word names (Liu et al. 2017).
+"""Whether attention over an image rests on the object that a word names (Liu et al. 2017), and not on any object.
 
 The weight of a place is taken to lie evenly on its area; boxes and places are those of :mod:`shared.vision.places`.
 
-Shape letters: W words that have a box, L places (rows · columns).
+Shape letters: W words that have a box, L places (rows · columns), O objects of the image.
 """
 
 from __future__ import annotations
@@ -44,3 +44,33 @@ def pointing_statistics(weights: ArrayLike, boxes: ArrayLike, rows: int, columns
         "centres": float(centres.mean(axis=1).sum()),
         "words": len(boxes),
     }
+
+
+def contrast_statistics(
+    weights: ArrayLike, things: ArrayLike, boxes: ArrayLike, rows: int, columns: int
+) -> dict[str, float]:
+    """The additive statistics of one image, ready for JSON, of attention on what is named beside what is not.
+
+    Attention that rests on objects, whichever a word names, is far above what even attention would get; but it has as
+    much in the boxes of the others. An image with one object tells nothing of that and has zeros.
+
+    Args:
+        weights: (W, L) attention, that sums to one, at each word that names an object.
+        things: (W,) which of the boxes is that object's.
+        boxes: (O, 4) of all objects of the image.
+        rows, columns: of the grid.
+
+    Returns:
+        ``named``, the attention inside of the boxes of what is named; ``others``, that inside of a box of another
+        object, as the mean over these; ``compared``, the words summed over: W or 0.
+
+    Raises:
+        ValueError: as :func:`coverage`.
+    """
+    weights, things = np.asarray(weights, dtype=np.float64), np.asarray(things, dtype=np.int64)
+    inside = weights @ coverage(boxes, rows, columns).T  # (W, O)
+    if inside.shape[1] < 2:
+        return {"named": 0.0, "others": 0.0, "compared": 0}
+    named = inside[np.arange(len(things)), things]
+    others = (inside.sum(axis=1) - named) / (inside.shape[1] - 1)
+    return {"named": float(named.sum()), "others": float(others.sum()), "compared": len(things)}

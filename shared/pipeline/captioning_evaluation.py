@@ -27,7 +27,7 @@ from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, Tokenizer
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.metrics.captioning import CaptionScorer
-from shared.metrics.regions import pointing_statistics
+from shared.metrics.regions import contrast_statistics, pointing_statistics
 from shared.pipeline.captioning_run import CaptioningEvaluation, CaptioningRun
 from shared.pipeline.examples import Example, judged, write_examples
 
@@ -181,12 +181,12 @@ def _of_reading(model: Any, described: _Described, size: int) -> Columns:
         "tokens": np.bincount(images, minlength=count).tolist(),
     }
     if len(given.boxes):
-        columns["objects"] = [len(boxes) for boxes in described.images.boxes[:count]]
+        objects = columns["objects"] = [len(boxes) for boxes in described.images.boxes[:count]]
         if reading.weights is not None:
             own = _Reading.of(model, described.own, size)
             assert own.weights is not None, "a model that attends does so at every caption"
-            columns["regions"] = _regions(given, reading.weights, count)
-            columns["generated_regions"] = _regions(described.own, own.weights, count)
+            columns["regions"] = _regions(given, reading.weights, objects)
+            columns["generated_regions"] = _regions(described.own, own.weights, objects)
         if reading.gates is not None:
             columns["gate"] = _gates(given, reading.gates, count)
     return columns
@@ -229,14 +229,20 @@ def _images(split: CaptionedSplit) -> NDArray[np.int64]:
     return np.repeat(split.image, split.captions.lengths)
 
 
-def _regions(split: CaptionedSplit, weights: Weights, count: int) -> list[dict[str, float]]:
-    """Per image whether attention rests on what is named: of all words that name something with a box."""
-    naming = split.links >= 0
-    boxes, ends = split.boxes[split.links[naming]], np.searchsorted(_images(split)[naming], range(count + 1))
-    return [
-        pointing_statistics(weights[first:last], boxes[first:last], split.grid.rows, split.grid.columns)
-        for first, last in itertools.pairwise(ends)
-    ]
+def _regions(split: CaptionedSplit, weights: Weights, objects: Sequence[int]) -> list[dict[str, float]]:
+    """Per image, of so many objects, whether attention rests on what is named: of all words that name one."""
+    grid, naming = (split.grid.rows, split.grid.columns), split.links >= 0
+    links, ends = split.links[naming], np.searchsorted(_images(split)[naming], range(len(objects) + 1))
+    found = []
+    for (first, last), (begin, end) in zip(
+        itertools.pairwise(ends), itertools.pairwise(np.cumsum([0, *objects])), strict=True
+    ):
+        named, own = links[first:last], weights[first:last]
+        found.append(
+            pointing_statistics(own, split.boxes[named], *grid)
+            | contrast_statistics(own, named - begin, split.boxes[begin:end], *grid)
+        )
+    return found
 
 
 def _gates(split: CaptionedSplit, gates: Floats, count: int) -> list[dict[str, list[float]]]:

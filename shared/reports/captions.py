@@ -13,7 +13,7 @@ from shared.claims.statistics import generator
 from shared.reports.breakdown import estimated, having
 from shared.reports.document import SPACE, Block, Code, Paragraph, Table, Text, plain
 
-GAINS = ("attention_gain", "pointing_gain")  # may be below 0
+GAINS = ("attention_gain", "attention_contrast", "generated_contrast", "pointing_gain")  # may be below 0
 BY = {
     "split": ("split", ("bleu4", "object_recall", "truth", *GAINS)),
     "objects": ("objects in the scene", ("object_recall", "truth", "attention_gain")),

@@ -210,6 +210,15 @@ def test_gains_may_be_losses():
     )
 
 
+def test_attention_on_what_is_named_is_compared_in_images_of_several_things():
+    one = {"regions": {"named": 0.0, "others": 0.0, "compared": 0}}
+    several = {"regions": {"named": 0.75, "others": 1.5, "compared": 3}}
+    contrast = MEASURES["attention_contrast"]
+    assert contrast.of([one, several]) == pytest.approx(-0.25)
+    assert contrast.of([one]) == 0
+    assert contrast.of([{}]) is None
+
+
 def test_deletion_may_help():
     of = MEASURES["deletion_effect"]
     assert of.of([{"deletion": {"top": 1, "random": 0.0}}]) == -100

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.metrics.regions import pointing_statistics
+from shared.metrics.regions import contrast_statistics, pointing_statistics
 
 grids = st.sampled_from([(1, 1), (2, 3), (3, 2), (4, 4), (4, 1)])
 ends = st.tuples(st.integers(0, 23), st.integers(1, 24)).filter(lambda pair: pair[0] < pair[1])
@@ -65,3 +65,28 @@ def test_what_is_no_box_is_refused():
 def test_weights_of_another_grid_are_refused():
     with pytest.raises(ValueError, match="are not of 1 boxes and 2 x 3 places"):
         pointing_statistics([[0.5, 0.5]], [(0, 0, 1, 1)], 2, 3)
+
+
+HALVES = [(0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5)]  # the left half of the image, and a quarter right of it
+
+
+def test_what_is_named_is_compared_with_the_other_things():
+    # Places 0 1 / 2 3: the left half has 0 and 2, the other thing 1.
+    weights = [[0.1, 0.2, 0.5, 0.2], [0.1, 0.6, 0.1, 0.2]]
+    found = contrast_statistics(weights, [0, 1], HALVES, 2, 2)
+    assert found == pytest.approx({"named": 0.6 + 0.6, "others": 0.2 + 0.2, "compared": 2})
+    three = contrast_statistics(weights, [0, 1], [*HALVES, (0.5, 0.5, 1.0, 1.0)], 2, 2)
+    assert three == pytest.approx(
+        {"named": 0.6 + 0.6, "others": (0.2 + 0.2) / 2 + (0.2 + 0.2) / 2, "compared": 2}
+    )
+
+
+def test_to_look_at_any_thing_is_not_to_look_at_the_one_named():
+    everywhere = [[0.0, 0.5, 0.5, 0.0]] * 2
+    found = contrast_statistics(everywhere, [0, 1], HALVES, 2, 2)
+    assert found["named"] == found["others"] == 1.0
+
+
+def test_where_there_is_one_thing_there_is_nothing_to_compare():
+    assert {*contrast_statistics([[1.0, 0.0, 0.0, 0.0]], [0], HALVES[:1], 2, 2).values()} == {0}
+    assert {*contrast_statistics(np.zeros((0, 4)), [], HALVES, 2, 2).values()} == {0}

@@ -116,16 +116,22 @@ def test_every_image_has_the_record_it_has_alone(prepared, tmp_path):
         assert example["nll"] == pytest.approx(sum(answer.nats.sum().item() for answer in said), abs=1e-4)
         assert example["tokens"] == sum(len(caption.text.split()) + 1 for caption in own[i])
         assert example["objects"] == len(images.boxes[i])
-        regions = {"mass": 0.0, "area": 0.0, "words": 0}
+        regions = {"mass": 0.0, "area": 0.0, "words": 0, "named": 0.0, "others": 0.0, "compared": 0}
         content = []
         for caption, answer in zip(own[i], said, strict=True):
             for start, end, thing in caption.mentions:
                 covered = inside(images.boxes[i][thing])
                 for place in range(start, end):
-                    regions["mass"] += float(answer.attention[0, place].double().numpy() @ covered)
+                    weights = answer.attention[0, place].double().numpy()
+                    regions["mass"] += float(weights @ covered)
                     regions["area"] += covered.mean()
                     regions["words"] += 1
                     content.append(answer.gates[0, place].item())
+                    masses = [float(weights @ inside(box)) for box in images.boxes[i]]
+                    if len(masses) > 1:
+                        regions["named"] += masses[thing]
+                        regions["others"] += (sum(masses) - masses[thing]) / (len(masses) - 1)
+                        regions["compared"] += 1
         assert {name: example["regions"][name] for name in regions} == pytest.approx(regions, abs=1e-4)
         gates, ends = (
             [answer.gates.sum().item() for answer in said],
@@ -142,6 +148,7 @@ def test_every_image_has_the_record_it_has_alone(prepared, tmp_path):
         "exact_match",
         "truth",
         "attention_gain",
+        "attention_contrast",
         "gate_difference",
         "hard.bleu1",
     }

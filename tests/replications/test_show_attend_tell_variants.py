@@ -1,0 +1,146 @@
+"""Every variant of every scale is what its name says, and as large as the sizes say."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+from shipped_variants import shipped
+
+from replications.show_attend_tell.attention import HardAttention, MeanVector, NoGlimpse, SoftAttention
+from replications.show_attend_tell.replication import ModelConfig, build_model
+from shared.pipeline.captioning_run import CaptioningRun
+from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.replication import load_replication
+from shared.vision.encoders import LAYERS
+from shared.vision.features import Grid
+
+pytestmark = pytest.mark.usefixtures("shapes_alone")
+VARIANTS = {
+    "scenes": {
+        "soft", "soft-penalty-0", "soft-penalty-tenth", "soft-no-gate", "soft-likelihood", "supervised", "hard",
+        "hard-sampled", "mean", "initial",
+    },
+    "flickr8k": {
+        f"flickr8k-{name}" for name in ("soft", "soft-penalty-0", "soft-likelihood", "hard", "mean")
+    },
+    "flickr30k": {"flickr30k-soft", "flickr30k-hard"},
+    "coco": {"coco-soft", "coco-hard"},
+}  # fmt: skip
+GLIMPSES = {
+    "soft": SoftAttention,
+    "supervised": SoftAttention,
+    "hard": HardAttention,
+    "mean": MeanVector,
+    "initial": NoGlimpse,
+}
+NAMED = {
+    "soft": {},
+    "soft-penalty-0": {"penalty": 0.0},
+    "soft-penalty-tenth": {"penalty": 0.1},
+    "soft-no-gate": {"gate": False},
+    "soft-likelihood": {},
+    "supervised": {"penalty": 0.0, "supervision": 1.0},
+    "hard": {"attention": "hard", "penalty": 0.0},
+    "hard-sampled": {"attention": "hard", "penalty": 0.0},
+    "mean": {"attention": "mean", "penalty": 0.0},
+    "initial": {"attention": "initial", "penalty": 0.0, "gate": False},
+}
+"""What of the model a variant's name announces, beside soft attention with the paper's λ = 1 and a gate."""
+
+
+@cache
+def scale_file(scale: str) -> ScaleFile:
+    """Read once, since many tests ask for it."""
+    return ScaleFile("show_attend_tell", scale)
+
+
+def run_of(scale: str, variant: str) -> CaptioningRun:
+    run = scale_file(scale).run(variant)
+    assert isinstance(run, CaptioningRun)
+    return run
+
+
+def grid_of(run: CaptioningRun) -> Grid:
+    encoder = run.corpus.encoder
+    layer = LAYERS[encoder.name][encoder.layer]
+    side = encoder.side // layer.stride // encoder.pool
+    return Grid(side, side, layer.size)
+
+
+def closed_formula(config: ModelConfig, vocabulary: int, d: int) -> int:
+    """Parameters by section 3.1.2's matrices and the biases of the code."""
+    m, n, a = config.m, config.n, config.a
+    attends, seen = config.attention in ("soft", "hard"), 0 if config.attention == "initial" else d
+    initial = (config.initial_layers - 1) * (d * d + d) + 2 * (d * n + n)
+    lstm = 4 * n * (m + n + seen + 1)
+    attention = (d * a + a) + (config.attention_layers - 1) * (a * a + a) + n * a + a + 1
+    output = n * m + m + (seen * m + m if seen else 0) + m * vocabulary + vocabulary
+    return (
+        vocabulary * m + initial + lstm + attends * attention + (config.gate and seen > 0) * (n + 1) + output
+    )
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_scale_has_every_variant(scale: str) -> None:
+    settings, found = scale_file(scale), dict[str, set[str]]()
+    for variant in settings.variants:
+        found.setdefault(settings.task_of(variant), set()).add(variant)
+    assert found == VARIANTS
+
+
+@shipped("show_attend_tell")
+def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
+    reason = scale_file(scale).not_run(variant)
+    if reason is not None:
+        assert reason.strip()
+        return
+    run = run_of(scale, variant)
+    load_replication("show_attend_tell").check(run)
+    name = variant.removeprefix(f"{run.task}-")
+    config, grid = ModelConfig.model_validate(run.model), grid_of(run)
+    assert {field: getattr(config, field) for field in NAMED[name]} == NAMED[name]
+    model = build_model(config, 300, grid)
+    glimpse = model.decoder.glimpse
+    assert type(glimpse) is GLIMPSES[name.split("-")[0]]
+    assert (model.decoder.f_beta is not None) == config.gate
+    assert (model.reinforce is not None) == (config.attention == "hard")
+    assert (model.penalty, model.supervision) == (config.penalty, config.supervision)
+    if name.startswith("soft"):
+        assert config.penalty == NAMED[name].get("penalty", 1.0)
+    if model.reinforce is not None:
+        assert model.reinforce.sampling == (1.0 if name == "hard-sampled" else 0.5)
+    # On its own a captioner's weights are chosen by BLEU.
+    assert (run.training.monitor or "bleu") == ("loss" if name == "soft-likelihood" else "bleu")
+    assert sum(p.numel() for p in model.parameters()) == closed_formula(config, 300, grid.size)
+
+
+def usual(task: str) -> str:
+    """The variant of a task which the others are changes of."""
+    return "soft" if task == "scenes" else f"{task}-soft"
+
+
+@shipped("show_attend_tell")
+def test_networks_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale: str, variant: str) -> None:
+    settings = scale_file(scale)
+    if settings.not_run(variant) is not None:
+        assert settings.not_run(variant)
+        return
+    run = run_of(scale, variant)
+    soft = run_of(scale, usual(run.task))
+    assert (run.corpus, run.evaluation, run.seeds) == (soft.corpus, soft.evaluation, soft.seeds)
+    assert run.training.model_dump(exclude={"monitor"}) == soft.training.model_dump(exclude={"monitor"})
+    named: set[str] = {*NAMED[variant.removeprefix(f"{run.task}-")], "gate", "hard"}
+    ours, theirs = (ModelConfig.model_validate(each.model).model_dump(exclude=named) for each in (run, soft))
+    assert ours == theirs
+    if "hard" not in variant:  # a scale may leave the gate to soft attention, as the text does
+        assert run.model.get("gate", True) == NAMED[variant.removeprefix(f"{run.task}-")].get("gate", True)
+
+
+@pytest.mark.parametrize(("sizes", "total"), [
+    ({"n": 1800, "attention_layers": 2, "initial_layers": 2}, 35_333_450),
+    ({"n": 1000, "attention_layers": 1, "initial_layers": 1}, 20_927_338),
+])  # fmt: skip
+def test_the_papers_sizes_by_module_and_by_formula(sizes: dict[str, Any], total: int) -> None:
+    config = ModelConfig.model_validate({"attention": "soft", "m": 512, "a": 512} | sizes)
+    model = build_model(config, 10_000, Grid(14, 14, 512))
+    assert sum(p.numel() for p in model.parameters()) == closed_formula(config, 10_000, 512) == total
