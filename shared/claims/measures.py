@@ -134,8 +134,8 @@ def _contrast(within: str) -> Statistics:
     """Of the words that name something in an image of several things; where there is one, nothing is compared."""
 
     def statistics(example: Example) -> Sequence[float] | None:
-        found = example.get(within)
-        return None if found is None else (found["named"] - found["others"], found["compared"])
+        found = example.get(within) or {}
+        return (found["named"] - found["others"], found["compared"]) if "compared" in found else None
 
     return statistics
 

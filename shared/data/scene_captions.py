@@ -20,8 +20,8 @@ _ORDERS = {"left": "from left to right", "above": "from top to bottom"}
 _LARGER = 2  # how often the box of what is called larger must hold the other one's, in area
 _TRIES = 1000  # templates drawn for a scene before there are thought to be no more captions
 
-# A, B and C are objects, in any order: "A" with its article, "the-A" again; "A>B" is a direction that holds from A to
-# B, "A>>B" says that A is larger, "A<B<C" that they follow each other. Everything else stands for itself.
+# A, B and C are objects, from left to right: "A" with its article, "the-A" again; "A>B" is a direction that holds from
+# A to B, "A>>B" says that A is larger, "A<B<C" that they follow each other. Everything else stands for itself.
 TEMPLATES: dict[int, tuple[str, ...]] = {
     1: ("A", "there is A", "a picture of A", "this is A", "here is A", "one can see A"),
     2: (
@@ -103,8 +103,8 @@ def with_article(name: str) -> str:
 def captions(things: Sequence[Named], count: int, rng: random.Random) -> list[Caption]:
     """Different true captions of one to three objects, whose boxes are disjoint.
 
-    Templates come in random order, each before one comes again; which object plays which part, and which of several
-    true directions is named, is random too.
+    Templates come in random order, each before one comes again, and which of several true directions is named is random
+    too. The objects play their parts from left to right, so that a picture tells which of them is named next.
 
     Args:
         things: the objects; no two have the same name.
@@ -134,8 +134,9 @@ def _endless(templates: Sequence[str], rng: random.Random) -> Iterator[str]:
 
 
 def _realise(template: str, things: Sequence[Named], rng: random.Random) -> Caption | None:
-    """The template in words, with the objects in random parts; None where what it says does not hold."""
-    parts = dict(zip("ABC", rng.sample(range(len(things)), len(things)), strict=False))
+    """The template in words, with the objects in its parts from left to right; None where it does not hold."""
+    order = sorted(range(len(things)), key=lambda thing: _middle(things[thing].box))
+    parts = dict(zip("ABC", order, strict=False))
     words: list[str] = []
     mentions: list[Mention] = []
     for token in template.split():
@@ -166,6 +167,11 @@ def _relation(token: str, boxes: Sequence[Box], rng: random.Random) -> str | Non
 
 def _one_after_another(direction: str, boxes: Sequence[Box]) -> bool:
     return all(holds(direction, a, b) for a, b in itertools.pairwise(boxes))
+
+
+def _middle(box: Box) -> tuple[int, int]:
+    """Twice the middle of a box, from the left and from the top."""
+    return box[0] + box[2], box[1] + box[3]
 
 
 def _area(box: Box) -> int:

@@ -90,6 +90,15 @@ def test_what_captions_say_is_true_and_mentions_are_where_the_names_are(things, 
             assert true(relation, things[int(subject)].box, things[int(other)].box)
 
 
+@given(disjoint().filter(lambda things: len(things) == 3), st.integers(0, 10**6))
+def test_objects_play_their_parts_from_left_to_right(things, seed):
+    middles = [thing.box[0] + thing.box[2] for thing in things]
+    for caption in captions(things, 5, random.Random(seed)):
+        if caption.text.startswith(("a ", "an ", "from ")):  # the other templates begin with the second
+            order = [middles[mention.thing] for mention in caption.mentions[:2]]
+            assert order == sorted(order)
+
+
 def test_every_relation_is_said_and_both_of_a_diagonal_pair():
     things = [Named("owl", (0, 0, 40, 40)), Named("red apple", (50, 60, 60, 70))]
     said = set()
