@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+_OPENMOJI = "Pictures: OpenMoji (openmoji.org), CC BY-SA 4.0, which this figure is under too."
+
 OVERLAYS = {
-    "soft": "Soft attention, word by word, with the paper's penalty.",
-    "soft-penalty-0": "Soft attention without the penalty, in the same pictures.",
-    "hard": "Hard attention in the same pictures: the probability of every place.",
-    "supervised": "Soft attention that was told where named objects are, in the same pictures.",
+    "soft": f"Soft attention, word by word, with the paper's penalty. {_OPENMOJI}",
+    "soft-penalty-0": f"Soft attention without the penalty, in the same pictures. {_OPENMOJI}",
+    "hard": f"Hard attention in the same pictures: the probability of every place. {_OPENMOJI}",
+    "supervised": f"Soft attention that was told where named objects are, in the same pictures. {_OPENMOJI}",
     "flickr8k-soft": "Soft attention on photographs.",
     "flickr8k-hard": "Hard attention on the same photographs.",
 }

@@ -46,7 +46,7 @@ class Size(NamedTuple):
 SIZES = {
     "quick": Size(
         {"m": 64, "n": 128, "a": 64, "attention_layers": 1, "initial_layers": 1, "dropout": 0.0},
-        300, Grid(7, 7, 112), captions=64, symbols=13,
+        300, Grid(7, 7, 112), captions=32, symbols=13,
     ),
     "COCO": Size(
         {"m": 512, "n": 1800, "a": 512, "attention_layers": 2, "initial_layers": 2, "dropout": 0.5},
