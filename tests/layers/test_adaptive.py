@@ -1,0 +1,316 @@
+"""Adaptive embeddings and softmax against their equations, torch's own adaptive softmax, and counts that are known."""
+
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
+
+from shared.errors import ReplicationError
+from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+
+F64 = torch.float64
+V, D = 23, 12
+SIZES = [
+    {"cutoffs": ()},
+    {"cutoffs": (5,)},
+    {"cutoffs": (1, 2, 22)},
+    {"cutoffs": (4, 9, 17)},
+    {"cutoffs": (4, 9), "div_val": 2},
+    {"cutoffs": (4, 9, 17), "div_val": 2, "tied": (False, True, True, True)},
+    {"cutoffs": (4, 9), "div_val": 3, "tied": (True, True, True)},
+    {"cutoffs": (3,), "div_val": 5, "tied": (True, False)},
+]
+sizes = pytest.mark.parametrize("size", SIZES, ids=str)
+
+
+def softmax_of(*, cutoffs=(), div_val=1, tied=(), vocabulary=V, width=D, dtype=F64):
+    """With weights large enough that no two words are alike, biases included."""
+    embedding = AdaptiveEmbedding(vocabulary=vocabulary, width=width, cutoffs=cutoffs, div_val=div_val)
+    softmax = AdaptiveSoftmax(embedding, tied_projections=tied).to(dtype)
+    for parameter in softmax.parameters():
+        torch.nn.init.normal_(parameter, std=0.7)
+    return softmax
+
+
+def projection(softmax, i):
+    """P_i of the output, (D, d_i), the identity where there is none."""
+    if not softmax.embedding.projections:
+        return torch.eye(softmax.embedding.width, dtype=F64)
+    own = dict(softmax.projections.items())
+    return own.get(str(i), softmax.embedding.projections[i])
+
+
+def naive_embedding(embedding, word):
+    """√D P_i e_w, one word at a time."""
+    (i,) = [i for i, (a, b) in enumerate(pairwise(embedding.bounds)) if a <= word < b]
+    e = embedding.tables[i][word - embedding.bounds[i]]
+    return math.sqrt(embedding.width) * (embedding.projections[i] @ e if embedding.projections else e)
+
+
+def naive_log_prob(softmax, h, word):
+    """ln p(w | h), one word at a time: of its cluster, and of it among those of its cluster."""
+    bounds, tables = softmax.embedding.bounds, softmax.embedding.tables
+    (i,) = [i for i, (a, b) in enumerate(pairwise(bounds)) if a <= word < b]
+    rows = [*tables[0], *([] if softmax.cluster_weight is None else softmax.cluster_weight)]
+    head = torch.stack([(projection(softmax, 0) @ row) @ h for row in rows]) + softmax.biases[0]
+    if i == 0:
+        return head[word] - head.logsumexp(0)
+    tail = torch.stack([(projection(softmax, i) @ row) @ h for row in tables[i]]) + softmax.biases[i]
+    in_tail = tail[word - bounds[i]] - tail.logsumexp(0)
+    return head[len(tables[0]) + i - 1] - head.logsumexp(0) + in_tail
+
+
+@sizes
+def test_values_and_gradients_are_those_of_the_equations(size):
+    softmax = softmax_of(**size)
+    tokens, targets = torch.randint(V, (2, 3, 9))
+    h = torch.randn(3, 9, D, dtype=F64, requires_grad=True)
+    x, nll = softmax.embedding(tokens), softmax(h, targets)
+    naive_x = torch.stack([naive_embedding(softmax.embedding, word) for word in tokens.flatten().tolist()])
+    pairs = zip(h.flatten(0, 1), targets.flatten().tolist(), strict=True)
+    naive_nll = -torch.stack([naive_log_prob(softmax, state, word) for state, word in pairs])
+    ours, theirs = (x, nll), (naive_x.view(3, 9, D), naive_nll.view(3, 9))
+    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+    cotangents = [torch.randn_like(output) for output in ours]
+    wanted = [h, *softmax.parameters()]
+    gradients = [
+        torch.autograd.grad(outputs, wanted, cotangents, materialize_grads=True) for outputs in (ours, theirs)
+    ]
+    torch.testing.assert_close(*gradients, atol=1e-11, rtol=1e-11)
+
+
+def test_gradcheck():
+    softmax = softmax_of(cutoffs=(3, 5), div_val=2, tied=(False, True, False), vocabulary=8, width=4)
+    tokens, targets = torch.tensor([[7, 0, 3, 4], [1, 6, 5, 2]])
+    h = torch.randn(4, 4, dtype=F64, requires_grad=True)
+
+    def loss(h, *_):
+        """What goes in and what comes out, with tied weights between; gradcheck changes them where they are."""
+        return softmax(h + softmax.embedding(tokens), targets)
+
+    assert torch.autograd.gradcheck(loss, (h, *softmax.parameters()))
+
+
+def torchs_own(softmax, *, cutoffs, div_val):
+    """``torch.nn.AdaptiveLogSoftmaxWithLoss`` with our weights: it has no projection in the head, and no biases in
+    tails, so that one is multiplied in and these are added to its layers."""
+    theirs = torch.nn.AdaptiveLogSoftmaxWithLoss(
+        D, V, list(cutoffs), div_value=div_val, head_bias=True, dtype=F64
+    )
+    head = torch.cat((softmax.embedding.tables[0], softmax.cluster_weight))
+    with torch.no_grad():
+        theirs.head.weight.copy_(head @ projection(softmax, 0).t())
+        theirs.head.bias.copy_(softmax.biases[0])
+        for i, (down, out) in enumerate(theirs.tail, start=1):
+            down.weight.copy_(projection(softmax, i).t())
+            out.weight.copy_(softmax.embedding.tables[i])
+            out.bias = torch.nn.Parameter(softmax.biases[i].detach().clone())
+    return theirs
+
+
+@pytest.mark.parametrize("size", SIZES[1:], ids=str)
+@pytest.mark.parametrize("low", [0, 4, 17])
+def test_parity_with_torchs_own(size, low):
+    """In losses, log-probabilities, and the gradients of states, also where whole clusters are absent."""
+    softmax = softmax_of(**size)
+    theirs = torchs_own(softmax, cutoffs=size["cutoffs"], div_val=size.get("div_val", 1))
+    h = torch.randn(40, D, dtype=F64, requires_grad=True)
+    targets = torch.randint(low, V, (40,))
+    nll, output = softmax(h, targets), theirs(h, targets)
+    torch.testing.assert_close(nll, -output.output, atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(softmax.log_probs(h), theirs.log_prob(h), atol=1e-12, rtol=1e-12)
+    gradients = [torch.autograd.grad(loss, h)[0] for loss in (nll.mean(), output.loss)]
+    torch.testing.assert_close(*gradients, atol=1e-12, rtol=1e-12)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    data=st.data(), vocabulary=st.integers(2, 40), width=st.integers(8, 20), div_val=st.integers(1, 2),
+    shape=st.lists(st.integers(0, 3), max_size=3), seed=st.integers(0, 2**31),
+)  # fmt: skip
+def test_probabilities_sum_to_one_and_are_those_of_the_loss(data, vocabulary, width, div_val, shape, seed):
+    torch.manual_seed(seed)
+    cutoffs = sorted(data.draw(st.sets(st.integers(1, vocabulary - 1), max_size=3)))
+    tied = data.draw(st.lists(st.booleans(), min_size=len(cutoffs) + 1, max_size=len(cutoffs) + 1))
+    softmax = softmax_of(
+        cutoffs=cutoffs, div_val=div_val if cutoffs else 1, tied=tied, vocabulary=vocabulary, width=width
+    )
+    h = 3 * torch.randn(*shape, width, dtype=F64)
+    targets = torch.randint(vocabulary, shape)
+    log_probs = softmax.log_probs(h)
+    assert log_probs.shape == (*shape, vocabulary)
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(shape, dtype=F64), atol=1e-12, rtol=0)
+    chosen = log_probs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    torch.testing.assert_close(softmax(h, targets), -chosen, atol=1e-11, rtol=1e-11)
+    assert softmax.embedding(targets).shape == (*shape, width)
+
+
+@sizes
+def test_a_token_costs_what_it_costs_alone_wherever_it_stands(size):
+    softmax = softmax_of(**size)
+    h, targets = torch.randn(V, D, dtype=F64), torch.arange(V)
+    alone = torch.stack([softmax(state, word) for state, word in zip(h, targets, strict=True)])
+    for order in (torch.arange(V), torch.arange(V).flip(0), torch.randperm(V)):
+        torch.testing.assert_close(softmax(h[order], targets[order]), alone[order], atol=1e-12, rtol=1e-12)
+
+
+def test_without_cutoffs_it_is_a_plain_tied_softmax():
+    softmax = softmax_of()
+    assert {name: tuple(p.shape) for name, p in softmax.named_parameters()} == {
+        "embedding.tables.0": (V, D),
+        "biases.0": (V,),
+    }
+    e, tokens, h = softmax.embedding.tables[0], torch.randint(V, (2, 5)), torch.randn(2, 5, D, dtype=F64)
+    assert torch.equal(softmax.embedding(tokens), math.sqrt(D) * functional.embedding(tokens, e))
+    logits = functional.linear(h, e, softmax.biases[0])
+    torch.testing.assert_close(softmax.log_probs(h), logits.log_softmax(-1))
+    expected = functional.cross_entropy(logits.flatten(0, 1), tokens.flatten(), reduction="none")
+    torch.testing.assert_close(softmax(h, tokens), expected.view(2, 5))
+
+
+@pytest.mark.parametrize("counts", [(7, 0, 0), (0, 3, 0), (4, 0, 9), (2, 5, 3)])
+def test_only_the_tokens_of_a_cluster_go_through_its_products(counts):
+    """So a cluster that is absent costs nothing: exact counts of multiply-adds, d_i being 12, 6 and 3."""
+    softmax = softmax_of(cutoffs=(4, 9), div_val=2)
+    (n, a, b), ranges = counts, [(0, 4), (4, 9), (9, V)]
+    targets = torch.cat([torch.randint(*bounds, (k,)) for bounds, k in zip(ranges, counts, strict=True)])
+    targets = targets[torch.randperm(len(targets))]
+    h = torch.randn(len(targets), D, dtype=F64)
+    with FlopCounterMode(display=False) as counter:
+        softmax(h, targets)
+    head = len(targets) * (D * 12 + 12 * (4 + 2))
+    assert counter.get_total_flops() == 2 * (head + a * (D * 6 + 6 * 5) + b * (D * 3 + 3 * 14))
+    with FlopCounterMode(display=False) as counter:
+        softmax.embedding(targets)
+    assert counter.get_total_flops() == 2 * D * (12 * n + 6 * a + 3 * b)
+
+
+def test_a_cluster_that_is_absent_has_gradients_of_zero():
+    softmax = softmax_of(cutoffs=(4, 9), div_val=2)
+    tokens, targets = torch.tensor([[0, 5, 3], [8, 1, 4]])
+    softmax(softmax.embedding(tokens), targets).sum().backward()
+    absent = {"embedding.tables.2", "embedding.projections.2", "projections.2", "biases.2"}
+    assert {name for name, p in softmax.named_parameters() if not p.grad.any()} == absent
+
+
+def test_what_is_tied_is_one_weight_and_what_is_not_is_two():
+    tied = (False, True, False, True)
+    softmax = softmax_of(cutoffs=(4, 9, 17), div_val=2, tied=tied)
+    assert sorted(softmax.projections) == ["0", "2"]
+    h, ranges = torch.randn(D, dtype=F64), list(pairwise(softmax.embedding.bounds))
+    for i, is_tied in enumerate(tied):
+        before = softmax.log_probs(h)
+        with torch.no_grad():
+            softmax.embedding.projections[i].mul_(2)
+        assert torch.equal(before, softmax.log_probs(h)) is not is_tied
+        with torch.no_grad():
+            softmax.embedding.tables[i].mul_(2)
+        after = softmax.log_probs(h)
+        assert not torch.isclose(before[slice(*ranges[i])], after[slice(*ranges[i])]).all()
+
+
+def test_all_weights_are_saved_once_and_loaded_again():
+    first, second = (softmax_of(cutoffs=(4, 9), div_val=2, tied=(False, True, True)) for _ in range(2))
+    assert len(first.state_dict()) == len(list(first.parameters())) == 3 + 3 + 1 + 1 + 3
+    second.load_state_dict(first.state_dict())
+    h = torch.randn(5, D, dtype=F64)
+    assert torch.equal(first.log_probs(h), second.log_probs(h))
+
+
+def shared_by_words(v, d, cutoffs=(), div_val=1, own_projections=0):
+    """Parameters of embeddings and softmax in closed form; ``own_projections`` of the softmax are not tied."""
+    bounds = [0, *cutoffs, v]
+    widths = [d // div_val**i for i in range(len(bounds) - 1)]
+    tables = sum((stop - start) * d_i for (start, stop), d_i in zip(pairwise(bounds), widths, strict=True))
+    projections = 0 if div_val == 1 else d * (sum(widths) + sum(widths[:own_projections]))
+    return tables + projections + v + len(cutoffs) * (d + 1)
+
+
+def layers(n, d, heads, head_width, inner, biases):
+    """Of all the rest of a Transformer-XL; ``biases`` is how many pairs of u and v there are."""
+    layer = 5 * d * heads * head_width + 2 * d * inner + inner + d + 4 * d
+    return n * layer + biases * 2 * heads * head_width
+
+
+WT103, LM1B = (20_000, 40_000, 200_000), (60_000, 100_000, 640_000)
+
+
+@pytest.mark.parametrize(
+    ("words", "cutoffs", "div_val", "own", "model", "expected", "total"),
+    [
+        (204, (), 1, 0, (12, 512, 8, 64, 2048, 1), 104_652, 41_055_436),
+        (27, (), 1, 0, (12, 512, 8, 64, 2048, 1), 13_851, 40_964_635),
+        (204, (), 1, 0, (24, 1024, 8, 128, 3072, 1), 209_100, 277_231_820),
+        (267_735, WT103, 1, 1, (16, 410, 10, 41, 2100, 1), 110_040_318, 151_107_538),
+        (267_744, WT103, 1, 1, (16, 410, 10, 41, 2100, 16), 110_044_017, 151_123_537),
+        (267_735, WT103, 4, 1, (18, 1024, 16, 64, 4096, 1), 39_635_786, 285_170_506),
+        (793_471, LM1B, 4, 4, (18, 1024, 8, 128, 4096, 1), 112_277_362, 357_812_082),
+        (793_471, LM1B, 4, 4, (24, 1280, 16, 80, 8192, 1), 141_018_734, 841_295_982),
+    ],
+    ids=["enwik8", "text8", "enwik8 large", "wt103", "wt103 in fairseq", "wt103 large", "lm1b", "lm1b large"],
+)
+def test_the_released_configurations_have_the_parameters_they_have(
+    words, cutoffs, div_val, own, model, expected, total
+):
+    """Fairseq's 151,123,537 is the same model with biases u and v of every layer, and nine more words."""
+    width, tied = model[1], [i >= own for i in range(len(cutoffs) + 1)]
+    with torch.device("meta"):
+        embedding = AdaptiveEmbedding(vocabulary=words, width=width, cutoffs=cutoffs, div_val=div_val)
+        softmax = AdaptiveSoftmax(embedding, tied_projections=tied)
+    counted = sum(parameter.numel() for parameter in softmax.parameters())
+    assert counted == expected == shared_by_words(words, width, cutoffs, div_val, own)
+    assert counted + layers(*model) == total
+
+
+def test_weights_are_drawn_as_in_the_released_code():
+    embedding = AdaptiveEmbedding(vocabulary=3000, width=64, cutoffs=(1000, 2000), div_val=2)
+    softmax = AdaptiveSoftmax(embedding, tied_projections=(False, True, True))
+    assert [table.std().item() for table in embedding.tables] == pytest.approx([0.02] * 3, rel=0.05)
+    projections = [*embedding.projections, softmax.projections["0"]]
+    assert [p.std().item() for p in projections] == pytest.approx([0.01] * 4, rel=0.1)
+    assert softmax.cluster_weight.std().item() == pytest.approx(0.02, rel=0.4)
+    assert not any(bias.any() for bias in softmax.biases)
+
+
+@sizes
+def test_autocast_leaves_embeddings_and_losses_in_float32(size):
+    softmax = softmax_of(**size, dtype=torch.float32)
+    tokens, h = torch.randint(V, (2, 30)), torch.randn(2, 30, D)
+    exact = softmax.embedding(tokens), softmax(h, tokens), softmax.log_probs(h)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = softmax.embedding(tokens), softmax(h, tokens), softmax.log_probs(h)
+    assert [output.dtype for output in mixed] == [torch.float32] * 3
+    torch.testing.assert_close(mixed, exact, atol=0.3, rtol=0.05)
+
+
+@sizes
+@pytest.mark.parametrize("word", [-1, V])
+def test_a_number_that_is_no_word_is_refused(size, word):
+    softmax = softmax_of(**size)
+    with pytest.raises(IndexError, match="out of"):
+        softmax.embedding(torch.tensor([0, word]))
+    with pytest.raises(IndexError, match="out of"):
+        softmax(torch.randn(2, D, dtype=F64), torch.tensor([0, word]))
+
+
+@pytest.mark.parametrize("cutoffs", [(0, 5), (5, 5), (9, 5), (5, V), (5, V + 1), (-2,)])
+def test_cutoffs_that_part_nothing_are_refused(cutoffs):
+    with pytest.raises(ReplicationError, match="do not part 23 words into clusters; let them rise"):
+        AdaptiveEmbedding(vocabulary=V, width=D, cutoffs=cutoffs)
+
+
+@pytest.mark.parametrize(("cutoffs", "div_val"), [((), 4), ((5,), 0), ((5,), -1), ((5, 9), 4)])
+def test_a_div_val_that_fits_no_clusters_is_refused(cutoffs, div_val):
+    with pytest.raises(ReplicationError, match=f"div_val {div_val} does not fit {len(cutoffs) + 1} clusters"):
+        AdaptiveEmbedding(vocabulary=V, width=D, cutoffs=cutoffs, div_val=div_val)
+
+
+def test_ties_for_other_clusters_are_refused():
+    embedding = AdaptiveEmbedding(vocabulary=V, width=D, cutoffs=(5, 9), div_val=2)
+    with pytest.raises(ReplicationError, match="there are 3 clusters and 2 tied projections"):
+        AdaptiveSoftmax(embedding, tied_projections=(False, True))
