@@ -1,0 +1,250 @@
+"""Multi-head attention by distance: relative positions, and a memory before the queries.
+
+Queries are the last Q of S positions: query i stands at position i + M of the keys, where M = S - Q is the length of
+the memory. It sees the keys j ≤ i + M, at the distances i + M - j ≥ 0.
+
+Scores are those of Transformer-XL (Dai et al. 2019, section 3.3), of which Shaw et al. (2018) have two terms.
+
+Shape letters: B batch, Q queries, S keys, D model width, H heads, K width of queries, keys and values, C distances that
+have a vector of their own. Inside, heads come before the batch: every sequence is then in one product with a head's
+distances, which are the same for all.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from shared.attention.multi_head import KeysValues
+from shared.attention.softmax import masked_softmax
+
+
+def shift(x: Tensor) -> Tensor:
+    """From one column per distance to one per key (Dai et al. 2019, appendix B), as a view: nothing is copied.
+
+    With rows one longer than there are keys, entry (i, j) of the result, column j + Q - 1 - i of row i, lies S elements
+    behind entry (i - 1, j).
+
+    Args:
+        x: (…, Q, S + 1), contiguous in the last two axes; its columns are the distances S - 1 … 0, and one that is not
+            read at distances from 0 on.
+
+    Returns:
+        (…, Q, S). Entries of keys later than their query mean nothing.
+    """
+    queries, keys = x.size(-2), x.size(-1) - 1
+    shifted: Tensor = x.flatten(-2).narrow(-1, queries - 1, queries * keys).unflatten(-1, (queries, keys))
+    return shifted
+
+
+def by_distance(table: Tensor, keys: int) -> Tensor:
+    """The vectors (…, S, K) of the distances S - 1 … 0, from those (…, C, K) of 0 … C - 1.
+
+    Distances from C on have the last one: a table of clamp_len + 1 rows is Transformer-XL's ``clamp_len``.
+    """
+    distances = torch.arange(keys - 1, -1, -1, device=table.device)
+    return table.index_select(-2, distances.clamp(max=table.size(-2) - 1))
+
+
+def memory_mask(
+    queries: int, keys: int, *, window: int | None = None, device: torch.device | None = None
+) -> Tensor:
+    """(Q, S) bool, true where a query may see a key: at a distance from 0 to before ``window``.
+
+    With the memory's full length for ``window`` it is Transformer-XL's ``same_length``: every query then sees that many
+    keys, itself included. Segments in turn do what one long pass does when the memory holds at least window - 1.
+    """
+    seen = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+    return seen if window is None else seen.triu(keys - queries - window + 1)
+
+
+def attend_by_distance(
+    q: tuple[Tensor, Tensor], k: Tensor, v: Tensor, p: Tensor, mask: Tensor, *, scale: float, dropout: float = 0.0,
+    weights: bool = False,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    """softmax((q_0 k_jᵀ + q_1 p_{i-j}ᵀ) · scale) v.
+
+    What is hidden gets a finite score that leaves no weight: to add it costs no pass over the scores on the way back,
+    and no row becomes NaN. Where no gradient is wanted PyTorch's fused kernel takes over; on a CPU it has none for the
+    scores of distances, and what it falls back to is slower than this.
+
+    Args:
+        q: what meets keys and what meets distances, both (H, B, Q, K).
+        k: (H, B, S, K).
+        v: (H, B, S, K).
+        p: (H, S, K), the distances S - 1 … 0.
+        mask: bool, broadcastable to (B, Q, S), true where a query may look, and nowhere after it; where it may nowhere,
+            the result is zero.
+        scale: of the scores.
+        dropout: probability with which a weight is dropped.
+        weights: whether they are wanted.
+
+    Returns:
+        (H, B, Q, K), and the weights (H, B, Q, S) before dropout or None.
+    """
+    by_pair = q[1].flatten(1, 2) @ functional.pad(p * scale, (0, 0, 0, 1)).mT  # (H, B·Q, S + 1)
+    hidden = by_pair.new_zeros(()).masked_fill(~mask, torch.finfo(by_pair.dtype).min / 2)
+    bias = shift(by_pair.unflatten(1, q[1].shape[1:3])) + hidden  # (H, B, Q, S)
+    blind = ~mask.any(-1, keepdim=True)
+    if not (weights or dropout or torch.is_grad_enabled()):
+        fused = functional.scaled_dot_product_attention(q[0], k, v, attn_mask=bias, scale=scale)
+        return fused.masked_fill(blind, 0), None
+    scores = bias.flatten(0, 1).baddbmm_(q[0].flatten(0, 1), k.flatten(0, 1).mT, alpha=scale)
+    a = torch.softmax(scores, dim=-1)  # (H·B, Q, S)
+    heads = (functional.dropout(a, dropout) @ v.flatten(0, 1)).unflatten(0, k.shape[:2])
+    return heads.masked_fill(blind, 0), a.view_as(bias).masked_fill(~mask, 0) if weights else None
+
+
+def naive_attend_by_distance(
+    q: tuple[Tensor, Tensor], k: Tensor, v: Tensor, p: Tensor, mask: Tensor, *, scale: float
+) -> tuple[Tensor, Tensor]:
+    """The twin of :func:`attend_by_distance`, one query and one key at a time, with the weights."""
+    queries, keys = q[0].size(2), k.size(2)
+
+    def score(i: int, j: int) -> Tensor:
+        """(H, B)."""
+        distance = i + keys - queries - j
+        if distance < 0:
+            return q[0].new_zeros(q[0].shape[:2])
+        of_distance = (q[1][:, :, i] * p[:, None, keys - 1 - distance]).sum(-1)
+        return ((q[0][:, :, i] * k[:, :, j]).sum(-1) + of_distance) * scale
+
+    rows = [torch.stack([score(i, j) for j in range(keys)], dim=-1) for i in range(queries)]
+    a = masked_softmax(torch.stack(rows, dim=2), mask)
+    return a @ v, a
+
+
+class GlobalBiases(nn.Module):
+    """u and v, with which every query meets keys and distances (terms c and d of section 3.3).
+
+    One of them given to all layers is shared by them, as in the released PyTorch code; or each layer has its own.
+
+    Args:
+        heads: H.
+        key_size: K.
+    """
+
+    def __init__(self, *, heads: int, key_size: int) -> None:
+        super().__init__()
+        self.u = nn.Parameter(torch.empty(heads, key_size))
+        self.v = nn.Parameter(torch.empty(heads, key_size))
+        _reset(self)
+
+
+class ProjectedDistances(nn.Module):
+    """W_{k,R} R_{i-j}: an encoding of every distance, such as sinusoids, projected for a layer's heads.
+
+    Args:
+        width: D of an encoding.
+        heads: H.
+        key_size: K.
+    """
+
+    def __init__(self, *, width: int, heads: int, key_size: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.w_r = nn.Linear(width, heads * key_size, bias=False)
+        _reset(self)
+
+    def forward(self, encodings: Tensor, keys: int) -> Tensor:
+        """Encodings (C, D) of the distances 0 … C - 1 to (H, S, K); from C on distances are clamped.
+
+        It depends on no sequence: a batch needs it once, and so do all segments of one length while W_{k,R} is not
+        learning.
+        """
+        p: Tensor = self.w_r(encodings[:keys]).unflatten(-1, (self.heads, -1)).transpose(0, 1)
+        return by_distance(p, keys)
+
+
+class LearnedDistances(nn.Module):
+    """a^K of Shaw et al. (2018, section 3.2): a learned vector for every distance up to a largest, shared by the heads.
+
+    Their a^V, which their table 4 finds to add nothing, is left out, and so are distances to what comes later.
+
+    Args:
+        largest: k, the distance from which on all have one vector.
+        key_size: K.
+    """
+
+    def __init__(self, *, largest: int, key_size: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(largest + 1, key_size))
+        _reset(self)
+
+    def forward(self, encodings: object, keys: int) -> Tensor:
+        """(1, S, K), as :class:`ProjectedDistances` has them, whatever the encodings."""
+        return by_distance(self.table.unsqueeze(0), keys)
+
+
+class RelativeMultiHeadAttention(nn.Module):
+    """A_ij = ((W_q x_i + u) · W_{k,E} x_j + (W_q x_i + v) · p_{i-j}) / √K (Dai et al. 2019, section 3.3).
+
+    With :class:`ProjectedDistances` and biases it is Transformer-XL's, with :class:`LearnedDistances` and no biases
+    that of Shaw et al. No projection has a bias, and all begin at N(0, 0.02²), as in the released code.
+
+    Args:
+        width: D.
+        heads: H.
+        key_size: K.
+        positions: from encodings of distances and S to p (H or 1, S, K).
+        biases: u and v, if there are any.
+        dropout: probability with which a weight is dropped in training.
+    """
+
+    def __init__(
+        self, *, width: int, heads: int, key_size: int, positions: nn.Module, biases: GlobalBiases | None,
+        dropout: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.w_q = nn.Linear(width, heads * key_size, bias=False)
+        self.w_kv = nn.Linear(width, 2 * heads * key_size, bias=False)
+        self.w_o = nn.Linear(heads * key_size, width, bias=False)
+        for linear in (self.w_q, self.w_kv, self.w_o):
+            _reset(linear)
+        self.positions, self.biases = positions, biases
+
+    def project(self, context: Tensor) -> KeysValues:
+        """(B, S, D), the memory and after it the queries' own positions, to keys and values (B, H, S, K)."""
+        k, v = self.w_kv(context).unflatten(-1, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        return k, v
+
+    def forward(
+        self, x: Tensor, context: KeysValues, p: Tensor, *, mask: Tensor | None = None, weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        """Attend from (B, Q, D) to memory and self.
+
+        Args:
+            x: (B, Q, D), the last of the context's positions.
+            context: what :meth:`project` made of them all.
+            p: what ``positions`` made of S.
+            mask: bool, broadcastable to (B, Q, S): what a query may see of what is not after it, which is all unless
+                given; see :func:`memory_mask`.
+            weights: whether they are wanted, which takes the slower path.
+
+        Returns:
+            (B, Q, D), and the weights (B, H, Q, S) before dropout or None.
+        """
+        (k, v), q = context, self.w_q(x).unflatten(-1, (self.heads, -1))  # (B, Q, H, K)
+        both = (q, q)
+        if self.biases is not None:
+            both = q + self.biases.u.to(q.dtype), q + self.biases.v.to(q.dtype)
+        queries, keys = q.size(1), k.size(2)
+        every = memory_mask(queries, keys, device=q.device)
+        heads, a = attend_by_distance(
+            (both[0].permute(2, 0, 1, 3), both[1].permute(2, 0, 1, 3)), k.transpose(0, 1), v.transpose(0, 1),
+            p.expand(self.heads, -1, -1), every if mask is None else every & mask,
+            scale=1 / math.sqrt(q.size(-1)), dropout=self.dropout if self.training else 0.0, weights=weights,
+        )  # fmt: skip
+        out: Tensor = self.w_o(heads.permute(1, 2, 0, 3).flatten(2))
+        return out, None if a is None else a.transpose(0, 1)
+
+
+@torch.no_grad()
+def _reset(module: nn.Module, std: float = 0.02) -> None:
+    """All weights ~ N(0, std²), 0.02 in the released code."""
+    for parameter in module.parameters():
+        parameter.normal_(std=std)

@@ -1,0 +1,337 @@
+"""Attention by distance against the papers' equations, one query and one key at a time."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_relative import plain_relative
+
+from shared.attention.relative import (
+    GlobalBiases,
+    LearnedDistances,
+    ProjectedDistances,
+    RelativeMultiHeadAttention,
+    attend_by_distance,
+    by_distance,
+    memory_mask,
+    naive_attend_by_distance,
+    shift,
+)
+
+B, Q, M, D, H, K, LARGEST = 2, 3, 4, 6, 2, 3, 3
+S = Q + M
+F64 = torch.float64
+EXACT = {"atol": 1e-12, "rtol": 0}
+SCHEMES = ["Transformer-XL", "Shaw"]
+many = settings(deadline=None, max_examples=25)
+schemes = pytest.mark.parametrize("scheme", SCHEMES)
+tolerances = pytest.mark.parametrize(("dtype", "tolerance"), [(F64, 1e-10), (torch.float32, 1e-5)])
+seeds = st.integers(0, 2**31)
+
+
+def attention(scheme="Transformer-XL", *, dtype=F64, **changes):
+    """A module with weights large enough to matter."""
+    if scheme == "Shaw":
+        parts = {"positions": LearnedDistances(largest=LARGEST, key_size=K), "biases": None}
+    else:
+        parts = {
+            "positions": ProjectedDistances(width=D, heads=H, key_size=K),
+            "biases": GlobalBiases(heads=H, key_size=K),
+        }
+    module = RelativeMultiHeadAttention(**{"width": D, "heads": H, "key_size": K} | parts | changes).to(dtype)
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter)
+    return module
+
+
+def encodings(count, dtype=F64):
+    """Sinusoids (C, D) in full precision."""
+    angles = torch.arange(count, dtype=F64).unsqueeze(1) / 10_000 ** (torch.arange(0, D, 2, dtype=F64) / D)
+    return torch.stack((angles.sin(), angles.cos()), dim=2).flatten(1).to(dtype)
+
+
+def attended(module, x, queries, *, clamp=100, **others):
+    """The last so many positions of (B, S, D) attend to all."""
+    p = module.positions(encodings(clamp + 1, x.dtype), x.size(1))
+    return module(x[:, x.size(1) - queries :], module.project(x), p, **others)
+
+
+def parts(queries, memory, seed, dtype=F64, batch=B):
+    """What meets keys, what meets distances, keys, values and distances, all wanting gradients."""
+    torch.manual_seed(seed)
+    keys = queries + memory
+    shapes = [(H, batch, queries, K)] * 2 + [(H, batch, keys, K)] * 2 + [(H, keys, K)]
+    return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+
+
+def called(function, tensors, mask, **others):
+    q, r, k, v, p = tensors
+    return function((q, r), k, v, p, mask, scale=0.7, **others)
+
+
+# The shift, distances and masks
+
+
+@many
+@given(queries=st.integers(1, 7), memory=st.integers(0, 7), outer=st.sampled_from([(), (2,), (3, 2)]))
+def test_the_shift_is_the_index_i_minus_j(queries, memory, outer):
+    keys = queries + memory
+    x = torch.randn(*outer, queries, keys + 1)
+    found = shift(x)
+    assert found.shape == (*outer, queries, keys)
+    for i in range(queries):
+        for j in range(i + memory + 1):
+            distance = i + memory - j
+            assert torch.equal(found[..., i, j], x[..., i, keys - 1 - distance])
+
+
+def test_the_shift_copies_nothing():
+    x = torch.randn(2, Q, S + 1)
+    found = shift(x)
+    assert found.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+    assert found.stride()[1:] == (S, 1)
+
+
+def test_distances_run_down_to_zero_and_are_clamped():
+    table = torch.tensor([[0.0], [1.0], [2.0]])
+    assert by_distance(table, 2).flatten().tolist() == [1, 0]
+    assert by_distance(table, 3).flatten().tolist() == [2, 1, 0]
+    assert by_distance(table, 6).flatten().tolist() == [2, 2, 2, 2, 1, 0]
+
+
+def test_masks_by_hand():
+    assert memory_mask(2, 4).tolist() == [[True, True, True, False], [True, True, True, True]]
+    assert memory_mask(2, 4, window=2).tolist() == [[False, True, True, False], [False, False, True, True]]
+    assert memory_mask(2, 2, window=1).tolist() == [[True, False], [False, True]]
+    assert memory_mask(2, 4, device=torch.device("meta")).is_meta
+
+
+@many
+@given(queries=st.integers(1, 6), memory=st.integers(1, 6), filled=st.integers(0, 6))
+def test_of_one_length_every_query_sees_as_many_keys_as_the_memory_holds(queries, memory, filled):
+    """Or all there are, while the memory fills."""
+    filled = min(filled, memory)
+    seen = memory_mask(queries, filled + queries, window=memory)
+    assert seen.sum(1).tolist() == [min(memory, filled + i + 1) for i in range(queries)]
+    assert seen.diagonal(filled).all()
+
+
+# Attention by distance and its twin
+
+
+@tolerances
+@many
+@given(queries=st.integers(1, 4), memory=st.integers(0, 4), window=st.none() | st.integers(1, 5), seed=seeds)
+def test_values_and_gradients_are_those_of_the_twin(dtype, tolerance, queries, memory, window, seed):
+    tensors = parts(queries, memory, seed, dtype)
+    keys = queries + memory
+    mask = memory_mask(queries, keys, window=window) & (torch.rand(B, queries, keys) < 0.8)
+    expected, expected_a = called(naive_attend_by_distance, tensors, mask)
+    found, a = called(attend_by_distance, tensors, mask, weights=True)
+    without, none = called(attend_by_distance, tensors, mask)
+    with torch.no_grad():
+        fused, none_either = called(attend_by_distance, tensors, mask)
+    assert none is None
+    assert none_either is None
+    assert torch.equal(without, found)
+    torch.testing.assert_close(a, expected_a, atol=tolerance, rtol=tolerance)
+    for ours in (found, fused):
+        torch.testing.assert_close(ours, expected, atol=tolerance, rtol=tolerance)
+    cotangent = torch.randn_like(expected)
+    gradients = [
+        torch.autograd.grad(y, tensors, cotangent, materialize_grads=True) for y in (found, expected)
+    ]
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=10 * tolerance, rtol=10 * tolerance)
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("dtype", [F64, torch.float32, torch.bfloat16])
+def test_a_query_that_may_look_nowhere_finds_zero_and_learns_nothing(gradients, dtype):
+    tensors = parts(Q, M, 1, dtype)
+    mask = memory_mask(Q, S).expand(B, -1, -1).clone()
+    mask[1, 2] = False
+    with torch.set_grad_enabled(gradients):
+        found, _ = called(attend_by_distance, tensors, mask)
+    assert not found[:, 1, 2].any()
+    assert found[:, 0].abs().amin() > 0
+    if gradients:
+        grads = torch.autograd.grad(found, tensors, torch.randn_like(found))
+        assert all(grad.isfinite().all() for grad in grads)
+        assert not grads[0][:, 1, 2].any()
+        assert not grads[1][:, 1, 2].any()
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_dropout_is_of_weights(gradients):
+    tensors = parts(Q, M, 1)
+    mask = memory_mask(Q, S)
+    _, a = called(attend_by_distance, tensors, mask, weights=True)
+    torch.manual_seed(5)
+    with torch.set_grad_enabled(gradients):
+        found, _ = called(attend_by_distance, tensors, mask, dropout=0.5)
+    torch.manual_seed(5)
+    dropped = torch.nn.functional.dropout(a.flatten(0, 1), 0.5).view_as(a)
+    assert (dropped == 0).sum() > (a == 0).sum()
+    torch.testing.assert_close(found, dropped @ tensors[3], **EXACT)
+
+
+def test_the_module_drops_weights_in_training_only():
+    module, x = attention(dropout=0.5), torch.randn(B, S, D, dtype=F64)
+    never = attention(dropout=0.0)
+    never.load_state_dict(module.state_dict())
+    expected, a = attended(never.train(), x, Q, weights=True)
+    found, same = attended(module.train(), x, Q, weights=True)
+    assert torch.equal(a, same)  # weights are shown as they were before
+    assert not torch.allclose(found, expected)
+    assert torch.equal(attended(module.eval(), x, Q)[0], expected)
+
+
+# The module
+
+
+@schemes
+@tolerances
+@settings(many, max_examples=8)
+@given(
+    queries=st.integers(1, 4), memory=st.integers(0, 5), clamp=st.sampled_from([0, 2, 100]),
+    window=st.none() | st.integers(1, 5), seed=seeds,
+)  # fmt: skip
+def test_it_is_the_papers_equation(scheme, dtype, tolerance, queries, memory, clamp, window, seed):
+    torch.manual_seed(seed)
+    module, x = attention(scheme, dtype=dtype), torch.randn(B, queries + memory, D, dtype=dtype)
+    mask = memory_mask(queries, queries + memory, window=window)
+    found, _ = attended(module, x, queries, clamp=clamp, mask=mask)
+    expected = plain_relative(module, x, queries, clamp=clamp, window=window)
+    torch.testing.assert_close(found, expected, atol=10 * tolerance, rtol=10 * tolerance)
+
+
+@schemes
+def test_paths_of_the_module_agree(scheme):
+    module, x = attention(scheme), torch.randn(B, S, D, dtype=F64)
+    everywhere = torch.ones(Q, S, dtype=torch.bool)
+    for mask in (None, memory_mask(Q, S, window=3), torch.rand(B, 1, S) < 0.7, everywhere):
+        expected, a = attended(module, x, Q, mask=mask, weights=True)
+        assert a.shape == (B, H, Q, S)
+        with torch.no_grad():
+            torch.testing.assert_close(attended(module, x, Q, mask=mask)[0], expected, **EXACT)
+        seen = memory_mask(Q, S) if mask is None else memory_mask(Q, S) & mask
+        seen = seen.expand(B, Q, S)
+        assert ((a > 0) == seen.unsqueeze(1)).all()
+        torch.testing.assert_close(a.sum(-1)[:, 0], seen.any(-1).to(F64), **EXACT)
+
+
+@schemes
+@pytest.mark.parametrize("gradients", [True, False])
+def test_nothing_of_the_future_is_seen(scheme, gradients):
+    module, x = attention(scheme), torch.randn(B, S, D, dtype=F64)
+    with torch.set_grad_enabled(gradients):
+        expected, _ = attended(module, x, Q)
+        for t in range(M, S):
+            changed = torch.cat((x[:, :t], 100 * torch.randn_like(x[:, t:])), dim=1)
+            assert torch.equal(attended(module, changed, Q)[0][:, : t - M], expected[:, : t - M])
+
+
+def in_segments(layers, x, size, memory, mask_window):
+    """Hidden states of every layer for (B, T, D), a segment at a time; as the paper's model does it."""
+    kept = [x[:, :0]] * len(layers)
+    outputs = []
+    for segment in x.split(size, dim=1):
+        h = segment
+        for n, layer in enumerate(layers):
+            context = torch.cat((kept[n], h), dim=1)
+            kept[n] = context[:, max(context.size(1) - memory, 0) :]
+            mask = memory_mask(h.size(1), context.size(1), window=mask_window)
+            h = h + attended(layer, context, h.size(1), mask=mask)[0]
+        outputs.append(h)
+    return torch.cat(outputs, dim=1)
+
+
+@schemes
+@many
+@given(size=st.integers(1, 9), window=st.none() | st.integers(1, 5), seed=seeds)
+def test_segments_with_memory_are_one_long_pass(scheme, size, window, seed):
+    torch.manual_seed(seed)
+    layers, x = [attention(scheme) for _ in range(2)], torch.randn(B, 9, D, dtype=F64)
+    memory = 9 if window is None else window - 1
+    expected = in_segments(layers, x, 9, 0, window)
+    torch.testing.assert_close(in_segments(layers, x, size, memory, window), expected, atol=1e-10, rtol=1e-10)
+    if size < 8 and memory > 1:
+        assert not torch.allclose(in_segments(layers, x, size, 0, window), expected)
+
+
+@schemes
+def test_keys_and_values_may_be_kept_in_place_of_hidden_states(scheme):
+    module, x = attention(scheme), torch.randn(B, S, D, dtype=F64)
+    old, new = module.project(x[:, :M]), module.project(x[:, M:])
+    kept = tuple(torch.cat(pair, dim=2) for pair in zip(old, new, strict=True))
+    found, _ = module(x[:, M:], kept, module.positions(encodings(S), S))
+    torch.testing.assert_close(found, attended(module, x, Q)[0], **EXACT)
+
+
+@schemes
+def test_a_batch_is_its_sequences_with_one_set_of_distances(scheme):
+    module, x = attention(scheme), torch.randn(4, S, D, dtype=F64)
+    p = module.positions(encodings(S), S)
+    assert p.shape == (1 if scheme == "Shaw" else H, S, K)
+    expected = torch.cat([module(one[:, M:], module.project(one), p)[0] for one in x.split(1)])
+    torch.testing.assert_close(module(x[:, M:], module.project(x), p)[0], expected, **EXACT)
+
+
+@schemes
+def test_the_gradient_is_right_and_reaches_every_parameter(scheme):
+    module, x = attention(scheme), torch.randn(B, S, D, dtype=F64, requires_grad=True)
+    inputs = (x, *module.parameters())  # which are changed in place
+    assert torch.autograd.gradcheck(lambda *_: attended(module, x, Q, clamp=4)[0], inputs)
+    gradients = torch.autograd.grad(attended(module, x, Q)[0].square().sum(), inputs)
+    assert all(gradient.any() for gradient in gradients)
+
+
+def test_distances_beyond_the_clamp_are_all_one():
+    far, near = torch.randn(2, 1, 1, D, dtype=F64)
+    module = attention()
+    for distance in range(1, 9):
+        x = torch.cat((far, near.expand(1, distance, D)), dim=1)
+        mask = torch.zeros(1, distance + 1, dtype=torch.bool)
+        mask[:, [0, -1]] = True  # itself, and one at that distance
+        _, a = attended(module, x, 1, clamp=5, mask=mask, weights=True)
+        if distance == 5:
+            clamped = a[..., 0]
+        elif distance > 5:
+            torch.testing.assert_close(a[..., 0], clamped, **EXACT)
+    assert not torch.allclose(attended(module, x, 1, clamp=100, mask=mask, weights=True)[1][..., 0], clamped)
+
+
+def test_biases_are_shared_where_layers_are_given_one():
+    shared = GlobalBiases(heads=H, key_size=K)
+    tied = torch.nn.ModuleList(attention(biases=shared) for _ in range(4))
+    own = torch.nn.ModuleList(attention() for _ in range(4))
+    layer, biases = 5 * D * H * K, 2 * H * K
+    assert sum(p.numel() for p in tied.parameters()) == 4 * layer + biases
+    assert sum(p.numel() for p in own.parameters()) == 4 * (layer + biases)
+    assert sum(p.numel() for p in attention("Shaw").parameters()) == 4 * D * H * K + (LARGEST + 1) * K
+
+
+def test_all_begins_at_a_small_normal_distribution():
+    torch.manual_seed(1)
+    module = RelativeMultiHeadAttention(
+        width=64, heads=4, key_size=16, positions=ProjectedDistances(width=64, heads=4, key_size=16),
+        biases=GlobalBiases(heads=4, key_size=64),
+    )  # fmt: skip
+    for parameter in [*module.parameters(), LearnedDistances(largest=63, key_size=16).table]:
+        assert parameter.std().item() == pytest.approx(0.02, rel=0.15)
+        assert abs(parameter.mean().item()) < 0.005
+
+
+@schemes
+@pytest.mark.parametrize("gradients", [True, False])
+def test_autocast_to_bfloat16_is_near(scheme, gradients):
+    module, x = attention(scheme, dtype=torch.float32), torch.randn(B, S, D)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(0.3)
+    expected, _ = attended(module, x, Q)
+    with torch.set_grad_enabled(gradients), torch.autocast("cpu", torch.bfloat16):
+        found, _ = attended(module, x, Q)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), expected, atol=0.05, rtol=0.05)
