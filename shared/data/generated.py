@@ -15,6 +15,7 @@ from shared.config import Strict, build
 from shared.data.buckets import Buckets
 from shared.data.generated_evidence import evidence
 from shared.data.generated_grammar import grammar
+from shared.data.generated_recall import recall
 from shared.data.splits import Corpus, Segment
 from shared.errors import ReplicationError
 
@@ -261,6 +262,7 @@ TASKS: dict[str, Callable[[Mapping[str, Any]], Corpus]] = {
     "exchanged_halves": exchanged_halves,
     "grammar": grammar,
     "noisy_swap": noisy_swap,
+    "recall": recall,
 }
 """Generated tasks by name; each checks its own parameters."""
 

@@ -15,6 +15,7 @@ from shared.data.readers import (
     parallel,
     photos,
     rated,
+    running_text,
     scenes,
     treebank,
 )
@@ -30,6 +31,7 @@ READERS: dict[str, Callable[[Path, Sequence[str], Mapping[str, Any]], Corpus]] =
     "parallel": parallel.read,
     "photos": photos.read,
     "rated": rated.read,
+    "running_text": running_text.read,
     "scenes": scenes.read,
     "treebank": treebank.read,
 }
