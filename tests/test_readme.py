@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from pathlib import Path
 
@@ -115,18 +116,21 @@ def run(clone: Path, command: str) -> str:
     if command == "python3.11 replicate.py test":
         command += " --collect-only"  # to run this test suite inside of itself would never end
     command = command.replace("/quick.yaml:", "/smoke.yaml:")
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=clone,
-        env=environment,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=40 * MINUTES,
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}"
-    return done.stdout
+    # A file and no pipe, which the workers of DVC's queue would hold open for as long as they live.
+    with tempfile.TemporaryFile("w+") as output:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=clone,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            timeout=40 * MINUTES,
+        )
+        output.seek(0)
+        printed = output.read()
+    assert done.returncode == 0, f"{command}\n{printed}"
+    return printed
 
 
 @pytest.mark.slow
