@@ -7,9 +7,8 @@ from pathlib import Path
 
 from shared.claims.results import RunResults
 from shared.reports.document import Figure
-from shared.reports.figures import SPREAD, training_curves
+from shared.reports.learning_curves import learning_curves
 from shared.reports.overlays import draw_overlays
-from shared.reports.panels import panels as panels_of
 from shared.reports.stopping_figure import SHOWN, draw_stopping
 
 CURVES = {
@@ -44,9 +43,4 @@ def captioning_figures(
     if draw_stopping([results[variant] for variant in stopping if variant in results], path):
         caption = "BLEU-4 against likelihood over training, both on the validation split."
         figures.append(Figure(path, f"{caption} {SHOWN}"))
-    for panel in panels_of(results, panels):
-        for metric, caption in CURVES.items():
-            path = folder / f"training_{metric}_{panel.name}.png"
-            if training_curves(panel.runs, path, metric=metric):
-                figures.append(Figure(path, f"{panel.title}. {caption}: {SPREAD}"))
-    return figures
+    return figures + learning_curves(results, folder, panels, CURVES)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from shared.claims.results import RunResults
 from shared.reports.document import Figure
-from shared.reports.figures import SPREAD, training_curves
 from shared.reports.heat import compare_rows, heat_texts
-from shared.reports.panels import panels
+from shared.reports.learning_curves import learning_curves
 from shared.reports.sweep_figures import SHOWN, draw_sweep
 from shared.reports.sweeps import Sweep
 
@@ -53,9 +52,4 @@ def classification_figures(
             continue  # nothing is left to compare with
         sources = {run.variant: run.attention(run.seeds[0]) for run in runs}
         figures += compare_rows(sources, folder / f"heat_rows_{number}.png", caption)
-    for panel in panels(results, chosen):
-        for metric, caption in CURVES.items():
-            path = folder / f"training_{metric}_{panel.name}.png"
-            if training_curves(panel.runs, path, metric=metric):
-                figures.append(Figure(path, f"{panel.title}. {caption}: {SPREAD}"))
-    return figures
+    return figures + learning_curves(results, folder, chosen, CURVES)
