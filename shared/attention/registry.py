@@ -19,7 +19,15 @@ from shared.attention.alignments import (
     LocalMonotonic,
     LocalPredictive,
 )
-from shared.attention.multi_head import MultiHeadAttention
+from shared.attention.multi_head import KeysValues, MultiHeadAttention
+from shared.attention.relative import (
+    GlobalBiases,
+    LearnedDistances,
+    ProjectedDistances,
+    RelativeMultiHeadAttention,
+    memory_mask,
+    naive_attend_by_distance,
+)
 from shared.attention.scaled_dot_product import attend, causal_mask
 from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
 from shared.attention.softmax import masked_softmax
@@ -165,6 +173,41 @@ def _multi_head(*, causal: bool) -> Attention:
     )  # fmt: skip
 
 
+def _relative(positions: Callable[[int], nn.Module], *, biases: bool) -> Attention:
+    """The registry's entry of attention by distance, without a memory: the mean of its heads' weights."""
+
+    def parts(
+        module: nn.Module, annotations: Tensor
+    ) -> tuple[RelativeMultiHeadAttention, KeysValues, Tensor]:
+        assert isinstance(module, RelativeMultiHeadAttention)
+        encodings = torch.eye(annotations.size(2), dtype=annotations.dtype)  # any will do
+        return module, module.project(annotations), module.positions(encodings, annotations.size(1))
+
+    def weights(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+        attention, context, p = parts(module, annotations)
+        heads: Tensor = attention(queries, context, p, mask=mask.unsqueeze(1), weights=True)[1]
+        return heads.mean(1)
+
+    def naive(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+        """Terms a to d of section 3.3 of Dai et al. (2019), or a and b alone."""
+        attention, (k, v), p = parts(module, annotations)
+        q = attention.w_q(queries).unflatten(-1, (attention.heads, -1)).permute(2, 0, 1, 3)
+        both = (q, q)
+        if attention.biases is not None:
+            both = q + attention.biases.u[:, None, None], q + attention.biases.v[:, None, None]
+        seen = memory_mask(queries.size(1), annotations.size(1)) & mask.unsqueeze(1)
+        k, v = k.transpose(0, 1), v.transpose(0, 1)
+        return naive_attend_by_distance(both, k, v, p, seen, scale=3**-0.5)[1].mean(0)
+
+    def build(n: int, m: int) -> nn.Module:
+        return RelativeMultiHeadAttention(
+            width=n, heads=2, key_size=3, positions=positions(n),
+            biases=GlobalBiases(heads=2, key_size=3) if biases else None,
+        )  # fmt: skip
+
+    return Attention(build=build, weights=weights, naive=naive, causal=True)
+
+
 def _pair(score: Callable[[int, int], Score], alignment: Callable[[int], Alignment]) -> Attention:
     """The registry's entry of a score and an alignment, by what they are built from."""
     kind = alignment(1)
@@ -196,6 +239,8 @@ ATTENTIONS: dict[str, Attention] = {
     ),
     "multi-head": _multi_head(causal=False),
     "causal multi-head": _multi_head(causal=True),
+    "Transformer-XL": _relative(lambda n: ProjectedDistances(width=n, heads=2, key_size=3), biases=True),
+    "Shaw": _relative(lambda n: LearnedDistances(largest=2, key_size=3), biases=False),
     "global location": _pair(lambda n, m: LocationScore(query_size=n, positions=5), _ALIGNMENTS["global"]),
     **{
         f"{where} {what}": _pair(score, alignment)

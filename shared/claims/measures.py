@@ -6,69 +6,31 @@ So a bootstrap can recompute any corpus-level score from resampled examples by o
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shared.claims import language_measures
+from shared.claims.quantities import (
+    Array,
+    Corpus,
+    Example,
+    Measure,
+    Statistics,
+    percentage,
+    perplexity,
+    ratio,
+)
 from shared.metrics import caption_scores
 from shared.metrics.alignment import agreement
 from shared.metrics.translation import corpus_bleu
-
-Array = NDArray[np.float64]
-Example = Mapping[str, Any]
-Statistics = Callable[[Example], Sequence[float] | None]
-Corpus = Callable[[Array], Array]
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A named quantity.
-
-    Attributes:
-        title: column heading, with the unit or token it is per.
-        unit: of the value and of differences, as printed after a number ("" for a share).
-        digits: after the decimal point.
-        statistics: an example's additive numbers (C,), or None where the example has none (counts as zeros).
-            None for a measure that is only known per run (read from metrics.json).
-        corpus: sums (..., C) to values (...); not a number where the sums are empty.
-        most: the largest value there is; the least is 0, or of an effect, which may go either way, its opposite.
-        theme: what it judges: the task's "score", an "alignment", or "attention" itself; reports group by it.
-    """
-
-    title: str
-    unit: str = ""
-    digits: int = 3
-    statistics: Statistics | None = None
-    corpus: Corpus | None = None
-    most: float = math.inf
-    theme: str = "score"
-
-    def of(self, examples: Sequence[Example]) -> float | None:
-        """The corpus value over all examples that have statistics; None where none has, or no example could."""
-        rows = [] if self.statistics is None else [self.statistics(example) for example in examples]
-        found = [row for row in rows if row is not None]
-        return float(self.corpus(np.sum(found, axis=0))) if found and self.corpus is not None else None
-
-
-def ratio(sums: Array) -> Array:
-    """Ratio of two sums: (..., 2) to (...)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(sums[..., 0] / sums[..., 1])
 
 
 def share_of_any(sums: Array) -> Array:
     """Share of a count, (..., 2) to (...); 0 where there is nothing to count, as a model may say nothing."""
     return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))
-
-
-def percentage(sums: Array) -> Array:
-    """Ratio of two sums, per cent: (..., 2) to (...)."""
-    return 100 * ratio(sums)
 
 
 def bracket_f1(sums: Array) -> Array:
@@ -85,11 +47,6 @@ def bracket_precision(sums: Array) -> Array:
 def bracket_recall(sums: Array) -> Array:
     """Share of the gold brackets that match, per cent, from the same."""
     return percentage(sums[..., ::2])
-
-
-def perplexity(sums: Array) -> Array:
-    """exp(mean negative log-likelihood) from summed nats and tokens: (..., 2) to (...)."""
-    return np.asarray(np.exp(ratio(sums)))
 
 
 def _field(name: str) -> Statistics:
@@ -154,12 +111,14 @@ def _gate(*kinds: str) -> Statistics:
 
 
 def _nll(example: Example) -> Sequence[float] | None:
-    return (example["nll"], example["tokens"]) if "nll" in example else None
+    """Of what is predicted from a source; the losses of running text are per unit of it, and measures of their own."""
+    return (example["nll"], example["tokens"]) if "nll" in example and "units" not in example else None
 
 
 def _nll_per_sentence(example: Example) -> Sequence[float] | None:
     """Of the one reference, or of all that an image has."""
-    return (example["nll"], len(example.get("references", [""]))) if "nll" in example else None
+    found = _nll(example)
+    return None if found is None else (found[0], len(example.get("references", [""])))
 
 
 def _links(example: Example) -> Sequence[float] | None:
@@ -224,6 +183,7 @@ MEASURES: dict[str, Measure] = {
     "nll_per_token": Measure("NLL per {token}, nats", "nats", 3, _nll, ratio),
     "nll_per_sentence": Measure("NLL per sentence, nats", "nats", 2, _nll_per_sentence, ratio),
     "perplexity": Measure("Perplexity per {token}", "", 2, _nll, perplexity),
+    **language_measures.MEASURES,
     **{
         f"bleu{n}": _caption_bleu(f"BLEU-{n}, no brevity penalty", orders=n, brevity_penalty=False)
         for n in range(1, 5)
@@ -296,11 +256,17 @@ MEASURES: dict[str, Measure] = {
 
 
 def corpus_values(examples: Sequence[Example]) -> dict[str, float]:
-    """Every measure that the examples carry statistics of."""
-    values = {name: of.of(examples) for name, of in MEASURES.items()}
+    """Every measure that the examples carry statistics of, those of families included."""
+    measures = MEASURES | language_measures.members(examples)
+    values = {name: of.of(examples) for name, of in measures.items()}
     return {name: value for name, value in values.items() if value is not None}
 
 
+def known(name: str) -> Measure | None:
+    """The measure called ``name``, of `MEASURES` or of a family; None for a number that only metrics.json holds."""
+    return MEASURES.get(name) or language_measures.member(name)
+
+
 def measure(name: str) -> Measure:
-    """The measure called ``name``; a name not in `MEASURES` is a number that only metrics.json holds."""
-    return MEASURES.get(name) or Measure(name.replace("_", " "))
+    """The measure called ``name``; a number that only metrics.json holds is shown as it is."""
+    return known(name) or Measure(name.replace("_", " "))

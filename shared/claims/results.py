@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from shared.claims.measures import Example
+from shared.claims.quantities import Example
 from shared.errors import ReplicationError
 
 
@@ -112,6 +112,14 @@ class RunResults:
     def heads(self, seed: int) -> Path:
         """Path of every head's attention weights kept for figures of one seed (it may not exist)."""
         return self._place("evaluation", seed) / "heads.npz"
+
+    def contexts(self, seed: int) -> Path:
+        """Path of one seed's losses by length of the context (it may not exist)."""
+        return self._place("evaluation", seed) / "contexts.npz"
+
+    def samples(self, seed: int) -> Path:
+        """Path of the texts that the model of one seed wrote (it may not exist)."""
+        return self._place("evaluation", seed) / "samples.json"
 
     def _place(self, stage: str, seed: int) -> Path:
         return self.folder / stage / ("ensemble" if self.members else f"seed{seed}")

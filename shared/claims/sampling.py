@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.claims import schema
-from shared.claims.measures import Array, Example, Measure, measure
+from shared.claims.measures import measure
+from shared.claims.quantities import Array, Example, Measure
 from shared.claims.results import RunResults, check_paired
 from shared.claims.statistics import (
     RESAMPLES,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from shared.claims.measures import Array
+from shared.claims.quantities import Array
 
 RESAMPLES = 10_000
 LEVEL = 0.95

@@ -1,38 +1,29 @@
-"""The generated task `recall`: running text in which words repeat what was said of a key at known distances before.
+"""The generated task `recall`: running text in which facts are repeated at known distances from where they were set.
 
-``set key value`` says which value a key has in a text, and ``get key value``, later in the same text, repeats it.
-Between them are fillers and other keys. The value after ``set`` cannot be guessed, that after ``get`` is certain for
-a reader that remembers so far back, and as hard to guess as the first for one that does not.
+A fact is one word that names a key and its value, as ``bolo:mira``. Later a question, ``bolo?``, is followed by the
+same word again. Then the key is free and is set anew. The value of a fact that is set cannot be guessed; that after a
+question is certain for a reader that remembers so far back, and as hard to guess as the first for one that does not.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
+import math
 import random
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from shared.config import Strict, build
 from shared.data.buckets import Buckets
 from shared.data.splits import Corpus, Segment
 from shared.errors import ReplicationError
 
-SET, GET = "set", "get"
-_BLOCK = 3  # words of a saying: what is said, key, value
-_TRIES = 200  # draws for a place that is free, and for a text
+_SHORTEST = 3  # a word comes between a fact and its question
+_TRIES = 200  # draws for a text that has not been drawn before
 _STEMS = ["".join(letters) for letters in itertools.product("bdfghklmnprstvwz", "aeiou", "lmnrv")]
-
-
-def _distances(numbers: tuple[int, int]) -> tuple[int, int]:
-    if not _BLOCK <= numbers[0] <= numbers[1]:
-        raise ValueError(f"{list(numbers)} is not a range of distances, which are at least {_BLOCK}")
-    return numbers
-
-
-_Distances = Annotated[tuple[int, int], AfterValidator(_distances)]
 
 
 class Recall(Strict):
@@ -40,11 +31,11 @@ class Recall(Strict):
 
     Attributes:
         seed: of the words and of every split (each split draws from a generator of its own).
-        keys: word types that have a value; in a text each at most once.
-        values: word types that keys have.
+        keys: how many have a value, each one value at a time.
+        values: how many a key can have; there are ``keys * values`` facts.
         fillers: word types that say nothing.
-        distances: ranges, ascending, of how many words after a value it is repeated; both ends included.
-        per_range: how many values of a text are repeated at a distance of each range.
+        distances: shortest and longest, in words from a fact to its repetition.
+        filler_share: of the places where a key could be set, those that a filler takes.
         splits: split name to its texts. Splits named earlier do not depend on later ones.
     """
 
@@ -52,31 +43,28 @@ class Recall(Strict):
     keys: int = Field(gt=0)
     values: int = Field(gt=1)
     fillers: int = Field(gt=0)
-    distances: tuple[_Distances, ...] = Field(min_length=1)
-    per_range: int = Field(gt=0)
+    distances: tuple[int, int]
+    filler_share: float = Field(ge=0, lt=1)
     splits: dict[str, Buckets] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _possible(self) -> Recall:
-        if (types := self.keys + self.values + self.fillers) > len(_STEMS):
-            raise ValueError(f"at most {len(_STEMS)} words can be named, not {types}")
-        if any(before[1] >= after[0] for before, after in pairwise(self.distances)):
-            raise ValueError("the ranges of 'distances' must ascend and not overlap")
-        facts = len(self.distances) * self.per_range
-        if facts > self.keys:
-            raise ValueError(f"a text has {facts} recalls, so at least as many keys are needed")
-        room = max(self.distances[-1][1] + _BLOCK, 4 * _BLOCK * facts)
-        shortest = min(low for split in self.splits.values() for low, _ in split.buckets)
-        if shortest < room:
+        if (names := self.keys + self.values + self.fillers) > len(_STEMS):
+            raise ValueError(f"at most {len(_STEMS)} keys, values and fillers can be named, not {names}")
+        low, high = self.distances
+        if not _SHORTEST <= low <= high:
+            raise ValueError(f"{[low, high]} is not a range of distances, which are at least {_SHORTEST}")
+        shortest = min(bounds[0] for split in self.splits.values() for bounds in split.buckets)
+        if shortest <= high:
             raise ValueError(
-                f"recalls must not fill more than half of a text, and the longest distance must fit: "
-                f"texts of {room} words are needed, but the shortest has {shortest}"
+                f"the longest distance must fit: texts of {high + 1} words are needed, "
+                f"but the shortest has {shortest}"
             )
         return self
 
 
 class Words(NamedTuple):
-    """The vocabulary of `recall`, beside ``set`` and ``get``, by the part that a word plays."""
+    """What the words of `recall` are made of: keys and values, as ``key?`` and ``key:value``, and the fillers."""
 
     keys: list[str]
     values: list[str]
@@ -84,7 +72,7 @@ class Words(NamedTuple):
 
 
 def vocabulary(parameters: Recall) -> Words:
-    """Made-up words; the last letter shows the part for the reader: ``-o`` a key, ``-a`` a value, ``-u`` a filler."""
+    """Made-up names; the last letter shows the part for the reader: ``-o`` a key, ``-a`` a value, ``-u`` a filler."""
     stems = list(_STEMS)
     random.Random(f"recall lexicon {parameters.seed}").shuffle(stems)
     names = iter(stems)
@@ -96,14 +84,13 @@ def vocabulary(parameters: Recall) -> Words:
 
 
 def recall(values: Mapping[str, Any]) -> Corpus:
-    """Texts, and for each the places of the values that are repeated, with those of what they repeat.
+    """Texts, and for each the places of the facts that are repeated, with those of what they repeat.
 
     The two languages are the text and its recalls, ``place-earlier`` for each, positions of words from 0, ascending.
-    Values are drawn uniformly and independently for each text, distances uniformly from their range, fillers
-    uniformly. Lengths are uniform inside a bucket. No text occurs twice, within a split or in two.
+    Lengths are uniform inside a bucket. No text occurs twice, within a split or in two.
 
     Raises:
-        ReplicationError: ``values`` are not valid parameters (`Recall`), or a text has no room for its recalls.
+        ReplicationError: ``values`` are not valid parameters (`Recall`), or allow too few different texts.
     """
     parameters = build(Recall, values, where="parameters of the generated task 'recall'")
     words = vocabulary(parameters)
@@ -114,14 +101,13 @@ def recall(values: Mapping[str, Any]) -> Corpus:
         for low, high in parameters.splits[split].buckets:
             for _ in range(parameters.splits[split].per_bucket):
                 for _ in range(_TRIES):
-                    places = _places(rng.randint(low, high), parameters, rng)
-                    text, links = _write(places, words, rng) if places else ("", "")
-                    if text and text not in seen:
+                    text, links = _write(rng.randint(low, high), parameters, words, rng)
+                    if text not in seen:
                         break
                 else:
                     raise ReplicationError(
-                        f"the generated task 'recall' finds no room for the recalls of texts of {low} to {high} words "
-                        f"of the split '{split}', or no new one; make texts longer or 'per_range' smaller."
+                        f"the generated task 'recall' finds no new text of {low} to {high} words for the split "
+                        f"'{split}'; make 'per_bucket' smaller, or texts longer."
                     )
                 seen.add(text)
                 yield Segment((text, links))
@@ -130,39 +116,30 @@ def recall(values: Mapping[str, Any]) -> Corpus:
     return {split: list(texts(split)) for split in parameters.splits}
 
 
-class _Places(NamedTuple):
-    """A text of ``length`` words, and where in it a value is set and how many words later it is repeated."""
+def _write(length: int, parameters: Recall, words: Words, rng: random.Random) -> tuple[str, str]:
+    """A text of ``length`` words, and its recalls.
 
-    length: int
-    facts: list[tuple[int, int]]
-
-
-def _places(length: int, parameters: Recall, rng: random.Random) -> _Places | None:
-    """Random places for all facts, or None if those drawn first leave no room for others."""
-    drawn = [rng.randint(*bounds) for bounds in parameters.distances for _ in range(parameters.per_range)]
-    taken = bytearray(length)
-    facts = []
-    for distance in sorted(drawn, reverse=True):  # the longest fit into the fewest places
-        for _ in range(_TRIES):
-            first = rng.randrange(length - distance - _BLOCK + 1)
-            blocks = [slice(begin, begin + _BLOCK) for begin in (first, first + distance)]
-            if not any(any(taken[block]) for block in blocks):
-                break
+    At each place a question that is due comes first. Else, but for ``filler_share``, a random free key is set to a
+    uniform value, with a log-uniform distance (rounded) to its repetition; else, or where no key is free, there is a
+    uniform filler. A question that falls due while another is asked and answered comes after that, so at most
+    ``2 * (keys - 1)`` words late. A fact whose repetition would fall beyond the end is never asked for.
+    """
+    nearest, farthest = map(math.log, parameters.distances)
+    text: list[str] = []
+    links: list[str] = []
+    free = list(words.keys)
+    waiting: list[tuple[int, int, str]] = []  # heap of: place of the question, place of the fact, key
+    while (place := len(text)) < length:
+        if waiting and waiting[0][0] <= place < length - 1:
+            _, earlier, key = heapq.heappop(waiting)
+            text += [f"{key}?", text[earlier]]
+            links.append(f"{place + 1}-{earlier}")
+            free.append(key)
+        elif free and rng.random() >= parameters.filler_share:
+            key = free.pop(rng.randrange(len(free)))
+            text.append(f"{key}:{rng.choice(words.values)}")
+            distance = round(math.exp(rng.uniform(nearest, farthest)))
+            heapq.heappush(waiting, (place + distance - 1, place, key))
         else:
-            return None
-        for block in blocks:
-            taken[block] = b"\x01" * _BLOCK
-        facts.append((first, distance))
-    return _Places(length, facts)
-
-
-def _write(places: _Places, words: Words, rng: random.Random) -> tuple[str, str]:
-    """The text and its recalls."""
-    text = [rng.choice(words.fillers) for _ in range(places.length)]
-    links = []
-    for (first, distance), key in zip(places.facts, rng.sample(words.keys, len(places.facts)), strict=True):
-        value = rng.choice(words.values)
-        text[first : first + _BLOCK] = SET, key, value
-        text[first + distance : first + distance + _BLOCK] = GET, key, value
-        links.append((first + distance + 2, first + 2))
-    return " ".join(text), " ".join(f"{place}-{earlier}" for place, earlier in sorted(links))
+            text.append(rng.choice(words.fillers))
+    return " ".join(text), " ".join(links)

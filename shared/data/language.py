@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,10 @@ class LanguageCorpusConfig(Strict):
     lines: dict[str, PositiveInt] = Field(
         default={}, description="split to how many, its first ones, are used"
     )
+    shuffled: bool = Field(
+        default=False,
+        description="lines stand in a random order, which no seed changes, and empty ones are left out",
+    )
     test: list[str] = Field(default=["test"], min_length=1)
     left_out: str | None = Field(default=None, min_length=1)
 
@@ -79,6 +84,8 @@ class LanguageCorpusConfig(Strict):
         split_at_spaces = isinstance(self.tokenizer, WordVocabularyConfig) and self.tokenizer.split == "space"
         if self.recalls is not None and not split_at_spaces:
             raise ValueError("recalls count the words between spaces; use a tokenizer of words, split: space")
+        if self.recalls is not None and self.shuffled:
+            raise ValueError("recalls are of the lines in the order of the text; leave out 'shuffled'")
         return self
 
 
@@ -90,8 +97,9 @@ class PreparedLanguage:
         folder: of the prepared task.
         tokenizer: of all splits.
         unit: what losses are reported per.
-        units: split to how many of them it has, line ends included if they are symbols. A stream's nats divided by
-            these are nats per unit, whatever the symbols: perplexity is ``exp`` of it, bits per unit are ``/ log(2)``.
+        units: split to how many of them it has, line ends included if they are symbols; words are those that the
+            tokeniser tells apart. A stream's nats divided by these are nats per unit, whatever the symbols:
+            perplexity is ``exp`` of it, bits per unit are ``/ log(2)``.
     """
 
     folder: Path
@@ -116,7 +124,10 @@ class PreparedLanguage:
 
 
 def prepare_language(config: LanguageCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
-    """Train the tokeniser on the training text and encode every split into ``out``, in the order of its lines.
+    """Train the tokeniser on the training text and encode every split into ``out``.
+
+    Its lines stand in the order of the text, unless they are to be shuffled: a text whose lines have nothing to do with
+    each other, as One Billion Word's.
 
     Args:
         config: the task's corpus.
@@ -148,12 +159,22 @@ class _Piece(NamedTuple):
     ends: bool
 
 
-def _pieces(config: LanguageCorpusConfig, dataset: Path, split: str) -> Iterator[_Piece]:
+def _pieces(config: LanguageCorpusConfig, dataset: Path, split: str) -> Iterable[_Piece]:
+    pieces = _in_order(config, dataset, split)
+    if not config.shuffled:
+        return pieces
+    lines = [_Piece(piece.text, ends=True) for piece in pieces if piece.text.strip()]
+    random.Random(f"{split} {len(lines)}").shuffle(lines)
+    return lines
+
+
+def _in_order(config: LanguageCorpusConfig, dataset: Path, split: str) -> Iterator[_Piece]:
     path = dataset / f"{split}.{config.language}"
     limit = config.lines.get(split)
     # Bytes of a character that a cut tore apart are bytes nevertheless.
     errors = "surrogateescape" if config.tokenizer.kind == "bytes" else "strict"
-    size = _CHUNK if isinstance(config.tokenizer, CharactersConfig) else -1
+    in_parts = isinstance(config.tokenizer, CharactersConfig) and not config.shuffled
+    size = _CHUNK if in_parts else -1
     lines = 0
     try:
         with path.open(encoding="utf-8", errors=errors, newline="\n") as file:
@@ -179,7 +200,8 @@ def _encode_split(
     def counted() -> Iterator[_Piece]:
         for piece in _pieces(config, dataset, split):
             counts["lines"] += piece.ends
-            counts["units"] += _units(piece.text, config.unit) + (piece.ends and config.end_of_line)
+            units = _units(piece.text, config.unit, tokenizer)
+            counts["units"] += units + (piece.ends and config.end_of_line)
             yield piece
 
     folder = out / split
@@ -206,9 +228,9 @@ def _encode_split(
     return summary
 
 
-def _units(text: str, unit: Unit) -> int:
+def _units(text: str, unit: Unit, tokenizer: Tokenizer) -> int:
     if unit == "word":
-        return len(text.split())
+        return len(tokenizer.split(text))
     return len(text) if unit == "character" else len(text.encode("utf-8", "surrogateescape"))
 
 

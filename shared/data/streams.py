@@ -77,20 +77,22 @@ class Stream:
     def evaluation_batches(self, *, columns: int, length: int, warm_up: int = 0) -> Iterator[LanguageBatch]:
         """The whole stream, each symbol scored exactly once, in segments of ``length``; the last may be shorter.
 
-        The columns are consecutive parts of the stream of equal width; where the stream does not fill the last ones,
-        they are padded. All but the first read the ``warm_up`` symbols before their part first, without scoring them.
-        So no symbol is scored with fewer than ``warm_up`` symbols read before it, unless the stream has fewer: with as
-        many as reach a model's output, results do not depend on the number of columns.
+        The columns are consecutive parts of the stream, all of one width, a multiple of ``length``: segments are cut at
+        the same places in however many columns. Where the stream does not fill the last ones, they are padded. All but
+        the first read the ``warm_up`` symbols before their part first, without scoring them. So no symbol is scored
+        with fewer than ``warm_up`` symbols read before it, unless the stream has fewer: with as many as reach a model's
+        output, results do not depend on the number of columns.
 
         Only the first batch has ``reset``.
         """
         _check(1, columns=columns, length=length)
         _check(0, warm_up=warm_up)
         warm_up = min(warm_up, len(self) - 1)
-        part = -(-(len(self) - warm_up) // columns)
+        part = -(-(len(self) - warm_up) // (columns * length)) * length
         starts = part * np.arange(columns)[:, None]
-        for begin in range(0, warm_up + part, length):
-            inside = np.arange(begin, min(begin + length, warm_up + part))
+        end = min(warm_up + part, len(self))
+        for begin in range(0, end, length):
+            inside = np.arange(begin, min(begin + length, end))
             scored = (inside >= warm_up) | (starts == 0)
             yield self._batch(starts + inside, scored, reset=begin == 0)
 

@@ -5,6 +5,8 @@ Shape letters: B sources (B′ of them still searched), V vocabulary.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -47,18 +49,27 @@ def sample(
         ReplicationError: the model predicts NaN.
         ValueError: ``temperature``, ``top_k`` or ``top_p`` is out of range.
     """
+    choose = partial(draw, generator=generator, temperature=temperature, top_k=top_k, top_p=top_p)
+    return follow(decoder, state, constraints, choose)
+
+
+def draw(
+    log_probs: Tensor,
+    *,
+    generator: torch.Generator,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> Tensor:
+    """One symbol for each row of log-probabilities: (B′, V) to (B′, 1); the rest is as for :func:`sample`."""
     if temperature <= 0 or (top_k is not None and top_k < 1) or (top_p is not None and not 0 < top_p <= 1):
         raise ValueError(f"no sampling with temperature {temperature}, top_k {top_k} and top_p {top_p}")
-
-    def draw(log_probs: Tensor) -> Tensor:
-        logits = log_probs / temperature
-        if top_k is not None or top_p is not None:
-            logits = most_probable(logits, top_k=top_k, top_p=top_p)
-        # Of logits with Gumbel noise, which is -log of exponential noise, the highest is a draw from their softmax.
-        noise = torch.empty_like(logits).exponential_(generator=generator).clamp_(min=torch.finfo().tiny)
-        return best_first(logits - noise.log_(), 1)[1]
-
-    return follow(decoder, state, constraints, draw)
+    logits = log_probs / temperature
+    if top_k is not None or top_p is not None:
+        logits = most_probable(logits, top_k=top_k, top_p=top_p)
+    # Of logits with Gumbel noise, which is -log of exponential noise, the highest is a draw from their softmax.
+    noise = torch.empty_like(logits).exponential_(generator=generator).clamp_(min=torch.finfo().tiny)
+    return best_first(logits - noise.log_(), 1)[1]
 
 
 def most_probable(logits: Tensor, *, top_k: int | None = None, top_p: float | None = None) -> Tensor:

@@ -75,7 +75,7 @@ class AdaptiveEmbedding(nn.Module):
         """
         if len(self.tables) == 1:  # nothing to order, and no reason to wait for an accelerator's counts
             return words, torch.zeros_like(words), torch.arange(len(words), device=words.device), [len(words)]
-        clusters, order = torch.bucketize(words, self.cutoffs, right=True).sort(stable=True)
+        clusters, order = torch.bucketize(words.contiguous(), self.cutoffs, right=True).sort(stable=True)
         counts: list[int] = torch.bincount(clusters, minlength=len(self.tables)).tolist()
         return words[order], clusters, order, counts
 

@@ -46,8 +46,9 @@ class SinusoidalPositions(nn.Module):
     def forward(self, start: int, stop: int) -> Tensor:
         """Encodings (stop - start, D) of the positions from ``start`` to before ``stop``."""
         if stop > len(self.table):
-            more = sinusoids(torch.arange(2 * stop, device=self.table.device), self.width)
-            self.table = more.to(self.table.dtype)
+            with torch.inference_mode(False):  # training may follow, and could not use what is made in that mode
+                more = sinusoids(torch.arange(2 * stop, device=self.table.device), self.width)
+                self.table = more.to(self.table.dtype)
         return self.table[start:stop]
 
 

@@ -27,7 +27,7 @@ from shared.data.tokenizers import EOS
 from shared.metrics.captioning import CaptionScorer, require_scorers
 from shared.pipeline.captioning_evaluation import evaluate_captioning
 from shared.pipeline.captioning_run import CaptioningRun
-from shared.pipeline.networks import ModelConfigT, Networks, full_batch_size, ready
+from shared.pipeline.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
 from shared.reports.document import Figure
 from shared.training.checkpoints import TrainingRecord
 from shared.vision.encoders import LAYERS, EncoderConfig
@@ -42,7 +42,7 @@ VALIDATED = 100
 
 
 @dataclass(frozen=True)
-class Captioning(Networks[ModelConfigT, CaptioningRun, PreparedCaptions]):
+class Captioning(ExampleNetworks[ModelConfigT, CaptioningRun, PreparedCaptions]):
     """A replication whose model says in words what an image shows.
 
     Attributes:
@@ -107,7 +107,9 @@ class Captioning(Networks[ModelConfigT, CaptioningRun, PreparedCaptions]):
     def _lengths(self, split: CaptionedSplit) -> tuple[NDArray[np.integer], ...]:
         return split.lengths
 
-    def _validation(self, text: PreparedCaptions) -> Sequence[CaptionBatch | ImageBatch]:
+    def _validation(
+        self, config: CaptioningRun, text: PreparedCaptions
+    ) -> Sequence[CaptionBatch | ImageBatch]:
         split = text.split("valid")
         return _Batches(split, self._every_batch(split), text.image_batches("valid", VALIDATED))
 

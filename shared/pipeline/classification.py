@@ -25,7 +25,7 @@ from shared.data.tokenizers import EOS
 from shared.errors import ReplicationError
 from shared.pipeline.classification_evaluation import evaluate_classification
 from shared.pipeline.classification_run import ClassificationRun
-from shared.pipeline.networks import ModelConfigT, Networks, full_batch_size, ready
+from shared.pipeline.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
 from shared.reports.document import Figure
 from shared.reports.sweeps import Sweep
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Classification(Networks[ModelConfigT, ClassificationRun, PreparedClassification]):
+class Classification(ExampleNetworks[ModelConfigT, ClassificationRun, PreparedClassification]):
     """A replication whose model gives texts, or pairs of texts, one of several classes.
 
     Attributes:

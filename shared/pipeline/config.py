@@ -25,6 +25,7 @@ KINDS = {
     "translation": "shared.pipeline.translation_run.TranslationRun",
     "classification": "shared.pipeline.classification_run.ClassificationRun",
     "captioning": "shared.pipeline.captioning_run.CaptioningRun",
+    "language": "shared.pipeline.language_run.LanguageRun",
 }
 """The kinds of task, with what checks the settings of their variants; by name, for a paper needs that of its own."""
 

@@ -33,7 +33,7 @@ class Prepared(Protocol):
     """A prepared task: :class:`shared.data.parallel.PreparedText` or what is like it."""
 
     def split(self, name: str) -> Any:
-        """An encoded split, with ``batch(indices)`` and ``batches(order)``."""
+        """An encoded split."""
         ...
 
 
@@ -47,7 +47,7 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
     Attributes:
         model_config: checks a variant's ``model`` section.
         build_model: from that section and what the data decide, a vocabulary's size and, by the kind of task, another
-            vocabulary's, the number of classes or the grid of the images, to an untrained model.
+            vocabulary's, the number of classes, the grid of the images or nothing, to an untrained model.
     """
 
     model_config: type[ModelConfigT]
@@ -94,35 +94,12 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         text = self._open(prepared)
         torch.manual_seed(seed)
         model = self.model(config, text)
-        train, order = self._training_order(config, text, seed)
         record = train_run(
             self._module(model, config.training, text), config.training,
-            batches=lambda start: train.batches(order(start=start)),
-            valid=self._validation(text), folder=folder, seed=seed, fingerprint=fingerprint,
-            label=label,
+            batches=self._batches(config, text, seed), valid=self._validation(config, text), folder=folder,
+            seed=seed, fingerprint=fingerprint, label=label,
         )  # fmt: skip
         return record, _parameters(model)
-
-    def _training_order(
-        self, config: RunT, text: PreparedT, seed: int
-    ) -> tuple[Any, Callable[..., Iterator[Indices]]]:
-        """The split trained on, and from ``start``, a batch's number, to the indices of it and of all that follow."""
-        train = self._training_split(config, text)
-        batch = config.training.batch.model_dump()
-        return train, partial(endless_batches, self._lengths(train), seed=seed, **batch)
-
-    def _training_split(self, config: RunT, text: PreparedT) -> Any:
-        """All that is trained on."""
-        return text.split("train")
-
-    def _validation(self, text: PreparedT) -> Sequence[Any]:
-        """The batches of the validation split."""
-        split = text.split("valid")
-        return [split.batch(indices) for indices in self._every_batch(split)]
-
-    def _every_batch(self, split: Any) -> list[Indices]:
-        """A split's examples, those of similar length together, each once, in an order that never changes."""
-        return epoch_batches(self._lengths(split), pool=10**6, seed=0, epoch=0, tokens=4000)
 
     def _trained(self, config: RunT, text: PreparedT, trained: Sequence[Path]) -> list[nn.Module]:
         """The models with the weights of the checkpoint that is judged, in evaluation mode."""
@@ -140,8 +117,12 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         """What ``build_model`` is given of the data."""
 
     @abstractmethod
-    def _lengths(self, split: Any) -> Sequence[NDArray[np.integer]]:
-        """Per axis the lengths of a split's examples; the first is what a budget of tokens counts."""
+    def _batches(self, config: RunT, text: PreparedT, seed: int) -> Callable[[int], Iterator[Any]]:
+        """From a batch's number to that batch of training and all that follow it."""
+
+    @abstractmethod
+    def _validation(self, config: RunT, text: PreparedT) -> Sequence[Any]:
+        """The batches of the validation split."""
 
     @abstractmethod
     def _module(self, model: nn.Module, config: TrainingConfig, text: PreparedT | None) -> TrainingModule:
@@ -150,6 +131,42 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
     @abstractmethod
     def _full_batch(self, config: RunT) -> tuple[Any, tuple[int, Any]]:
         """A batch of random symbols as large as training has them, and what ``build_model`` is given of the data."""
+
+
+@dataclass(frozen=True)
+class ExampleNetworks(Networks[ModelConfigT, RunT, PreparedT]):
+    """Networks that learn from separate examples, in batches of those of similar length.
+
+    Splits of the prepared task have ``batch(indices)`` and ``batches(order)``.
+    """
+
+    def _batches(self, config: RunT, text: PreparedT, seed: int) -> Callable[[int], Iterator[Any]]:
+        train, order = self._training_order(config, text, seed)
+        return lambda start: train.batches(order(start=start))
+
+    def _training_order(
+        self, config: RunT, text: PreparedT, seed: int
+    ) -> tuple[Any, Callable[..., Iterator[Indices]]]:
+        """The split trained on, and from ``start``, a batch's number, to the indices of it and of all that follow."""
+        train = self._training_split(config, text)
+        batch = config.training.batch.model_dump(exclude={"length"})
+        return train, partial(endless_batches, self._lengths(train), seed=seed, **batch)
+
+    def _training_split(self, config: RunT, text: PreparedT) -> Any:
+        """All that is trained on."""
+        return text.split("train")
+
+    def _validation(self, config: RunT, text: PreparedT) -> Sequence[Any]:
+        split = text.split("valid")
+        return [split.batch(indices) for indices in self._every_batch(split)]
+
+    def _every_batch(self, split: Any) -> list[Indices]:
+        """A split's examples, those of similar length together, each once, in an order that never changes."""
+        return epoch_batches(self._lengths(split), pool=10**6, seed=0, epoch=0, tokens=4000)
+
+    @abstractmethod
+    def _lengths(self, split: Any) -> Sequence[NDArray[np.integer]]:
+        """Per axis the lengths of a split's examples; the first is what a budget of tokens counts."""
 
 
 def ready(model: nn.Module) -> nn.Module:

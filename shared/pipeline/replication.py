@@ -14,7 +14,7 @@ from shared.errors import ReplicationError
 if TYPE_CHECKING:
     from shared.claims.results import RunResults
     from shared.pipeline.run_config import RunConfig
-    from shared.reports.document import Figure
+    from shared.reports.document import Block
     from shared.training.checkpoints import TrainingRecord
 
 SettingsT = TypeVar("SettingsT", bound="RunConfig", contravariant=True)
@@ -58,9 +58,9 @@ class Runner(Protocol[SettingsT]):
 class Replication(Runner[SettingsT], Protocol[SettingsT]):
     """The paper-specific half of every stage.
 
-    :class:`shared.pipeline.translation.Translation`, :class:`shared.pipeline.classification.Classification` and
-    :class:`shared.pipeline.captioning.Captioning` are three, and :class:`shared.pipeline.routed.Routed` is one not all
-    of whose variants are networks of its own.
+    :class:`shared.pipeline.translation.Translation`, :class:`shared.pipeline.classification.Classification`,
+    :class:`shared.pipeline.captioning.Captioning` and :class:`shared.pipeline.language.LanguageModelling` are four, and
+    :class:`shared.pipeline.routed.Routed` is one not all of whose variants are networks of its own.
     """
 
     @property
@@ -72,8 +72,12 @@ class Replication(Runner[SettingsT], Protocol[SettingsT]):
         """Turn a fetched data set into what training reads; returns a summary. ``corpus`` is that of the kind."""
         ...
 
-    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
-        """Draw the figures of the report into ``folder``."""
+    def completed(self, results: Mapping[str, RunResults]) -> Mapping[str, RunResults]:
+        """The results of all variants, with metrics that follow from several of them together; by default no more."""
+        return results
+
+    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Block]:
+        """Draw the figures of the report into ``folder``; returns them, with what stands between them."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
@@ -12,7 +12,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.networks import Networks
 from shared.pipeline.replication import Runner
 from shared.pipeline.run_config import RunT
-from shared.reports.document import Figure
+from shared.reports.document import Block
 from shared.training.checkpoints import TrainingRecord
 
 Route = Callable[[RunT], tuple[Runner[RunT], RunT]]
@@ -24,15 +24,17 @@ class Routed(Generic[RunT]):
     """A paper whose networks, of whatever kind, are compared with what is trained otherwise.
 
     A ``model`` section that has a route's key goes to that route. It may lie over the settings of the task's
-    networks; these are passed over, so that the route sees its own keys alone.
+    networks; these are passed over, so that the route sees its own keys alone, unless it is in ``whole``.
 
     Attributes:
         default: trains and judges all other variants, prepares the data and draws the figures.
         routes: by the key of the ``model`` sections that go there.
+        whole: keys of the routes that see the settings of the networks as well, since they build one.
     """
 
     default: Networks[Any, RunT, Any]
     routes: Mapping[str, Route[RunT]]
+    whole: Collection[str] = ()
 
     @property
     def kind(self) -> str:
@@ -79,7 +81,11 @@ class Routed(Generic[RunT]):
         """Tokenise and encode."""
         return self.default.prepare(corpus, dataset, out)
 
-    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
+    def completed(self, results: Mapping[str, RunResults]) -> Mapping[str, RunResults]:
+        """With what the networks' kind adds."""
+        return self.default.completed(results)
+
+    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Block]:
         """Those of the networks' kind."""
         return self.default.figures(results, folder)
 
@@ -96,6 +102,6 @@ class Routed(Generic[RunT]):
             raise ReplicationError(
                 f"the model section of task '{config.task}' has {' and '.join(map(repr, keys))}; leave in one."
             )
-        passed_over = self.default.model_config.model_fields
+        passed_over = () if keys[0] in self.whole else self.default.model_config.model_fields
         own = {key: value for key, value in config.model.items() if key not in passed_over}
         return self.routes[keys[0]](config.model_copy(update={"model": own}))

@@ -6,7 +6,7 @@ of its own kind alone. To import this is to import torch: :mod:`shared.pipeline.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -22,8 +22,13 @@ class JudgingConfig(Strict):
 
 
 class RunConfig(Strict):
-    """Everything that one variant's runs depend on, all seeds. Every kind says more of corpus and evaluation."""
+    """Everything that one variant's runs depend on, all seeds. Every kind says more of corpus and evaluation.
 
+    Attributes:
+        segments: whether models of the kind are trained on segments of running text.
+    """
+
+    segments: ClassVar[bool] = False
     kind: str
     task: str
     corpus: Strict
@@ -41,6 +46,14 @@ class RunConfig(Strict):
     def _an_average_to_judge(self) -> RunConfig:
         if self.evaluation.checkpoint == "average" and self.training.average is None:
             raise ValueError("evaluation.checkpoint 'average' needs training.average")
+        return self
+
+    @model_validator(mode="after")
+    def _segments_are_of_running_text(self) -> RunConfig:
+        if self.training.batch.length is not None and not self.segments:
+            raise ValueError(
+                "only language models read segments of running text; leave out training.batch.length"
+            )
         return self
 
     def checked_model(self, kind: type[ConfigT]) -> ConfigT:

@@ -204,13 +204,15 @@ def report_stage(paper: str, scale: str) -> None:
     """Decide the paper's claims and write ``reports/<scale>/<paper>``."""
     from shared.reports.report import write_report
 
+    replication = load_replication(paper)
     decisions = write_report(
         Path("replications") / paper,
         run_folder(paper, scale),
         Path("reports") / scale / paper,
         scale=scale,
         deviations=ScaleFile(paper, scale).deviations,
-        draw=load_replication(paper).figures,
+        complete=replication.completed,
+        draw=replication.figures,
     )
     for decision in decisions:
         print(f"{decision.claim.id}: {decision.verdict}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
-from shared.config import Strict
+from shared.config import Strict, build
 from shared.errors import ReplicationError
 from shared.pipeline.config import near
 from shared.pipeline.replication import Runner
@@ -28,7 +28,12 @@ class Study(ABC):
     """Judges as :class:`shared.pipeline.replication.Runner` says, and trains nothing.
 
     A subclass may narrow ``config`` to the kind of task that it is for.
+
+    Attributes:
+        section: checks the ``model`` section; a subclass may add to it.
     """
+
+    section: ClassVar[type[StudyConfig]] = StudyConfig
 
     @abstractmethod
     def check(self, config: Any) -> None:
@@ -70,7 +75,7 @@ class Study(ABC):
         return {}
 
 
-def study_route(studies: Mapping[str, Runner[RunConfig]]) -> Route[Any]:
+def study_route(studies: Mapping[str, Study]) -> Route[Any]:
     """The route of variants ``model: {study: <name>}``; see :mod:`shared.pipeline.routed`.
 
     Args:
@@ -78,11 +83,11 @@ def study_route(studies: Mapping[str, Runner[RunConfig]]) -> Route[Any]:
     """
 
     def route(config: RunConfig) -> tuple[Runner[RunConfig], RunConfig]:
-        name = config.checked_model(StudyConfig).study
+        where = f"the model section of task '{config.task}'"
+        name = build(StudyConfig, {"study": config.model["study"]}, where=where).study
         if name not in studies:
-            raise ReplicationError(
-                f"the model section of task '{config.task}': there is no study '{name}'{near(name, studies)}."
-            )
+            raise ReplicationError(f"{where}: there is no study '{name}'{near(name, studies)}.")
+        config.checked_model(studies[name].section)
         return studies[name], config
 
     return route

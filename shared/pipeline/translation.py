@@ -16,7 +16,7 @@ from shared.claims.results import RunResults
 from shared.data.parallel import Batch, CorpusConfig, ParallelText, PreparedText, Sequences, prepare_parallel
 from shared.data.tokenizers import EOS
 from shared.decoding.ensemble import Ensemble
-from shared.pipeline.networks import ModelConfigT, Networks, full_batch_size, ready
+from shared.pipeline.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
 from shared.pipeline.training_operations import training_operations
 from shared.pipeline.translation_evaluation import evaluate_translation, signatures
 from shared.pipeline.translation_run import TranslationRun
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Translation(Networks[ModelConfigT, TranslationRun, PreparedText]):
+class Translation(ExampleNetworks[ModelConfigT, TranslationRun, PreparedText]):
     """A replication whose model translates.
 
     Attributes:

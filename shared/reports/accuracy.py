@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from shared.claims.mcnemar import McNemar, mcnemar
-from shared.claims.measures import MEASURES, Example
+from shared.claims.measures import MEASURES
+from shared.claims.quantities import Example
 from shared.claims.results import RunResults, check_paired
 from shared.claims.sampling import sample, selected
 from shared.claims.schema import Comparison, Condition, Difference, Equal, Ladder, Ratio

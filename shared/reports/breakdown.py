@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shared.claims.measures import Example, Measure, measure
+from shared.claims.measures import measure
+from shared.claims.quantities import Example, Measure
 from shared.claims.results import RunResults
 from shared.claims.sampling import per_example, scalars
 from shared.claims.statistics import Estimate, generator, on_examples, over_seeds, resample

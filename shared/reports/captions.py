@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shared.claims.measures import MEASURES, Example, measure
+from shared.claims.measures import MEASURES, measure
+from shared.claims.quantities import Example
 from shared.claims.results import RunResults
 from shared.claims.statistics import generator
 from shared.reports.breakdown import estimated, having

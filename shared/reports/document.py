@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -186,6 +187,16 @@ def plain(value: float | None, digits: int) -> str:
             powers of ten; a whole number (0 digits) is always written out.
     """
     return "–" if value is None else typeset(f"{value:,{_form(value, digits)}}")
+
+
+def over_seeds(values: Sequence[float | None], digits: int, *, sign: bool = False) -> str:
+    """The mean over seeds, in brackets the lowest and the highest where there are several; None counts for nothing."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return plain(None, digits)
+    show = signed if sign else plain
+    mean, *ends = (show(value, digits) for value in (statistics.fmean(known), min(known), max(known)))
+    return f"{mean} [{f',{SPACE}'.join(ends)}]" if len(known) > 1 else mean
 
 
 def typeset(number: str) -> str:

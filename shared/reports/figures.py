@@ -92,7 +92,7 @@ def metric_by_covariate(
             )
         axes.set(xlabel=label, ylabel=of.title.format(token=runs[0].token))
         axes.set_ylim(0.0, min(1.02 * of.most, axes.get_ylim()[1]))
-        _legend_beside(canvas, axes)
+        legend_above(canvas, axes)
 
 
 def training_curves(runs: Runs, path: Path, *, metric: str = "loss", split: str = "valid") -> bool:
@@ -109,7 +109,14 @@ def training_curves(runs: Runs, path: Path, *, metric: str = "loss", split: str 
 
 
 def draw_curves(
-    runs: Runs, curves: Sequence[Points], path: Path, *, x: str, y: str, powers: bool = False
+    runs: Runs,
+    curves: Sequence[Points],
+    path: Path,
+    *,
+    x: str,
+    y: str,
+    powers: bool = False,
+    marked: bool = False,
 ) -> bool:
     """Draw one curve per variant: mean over its seeds, shaded from the lowest to the highest seed.
 
@@ -120,6 +127,7 @@ def draw_curves(
         x: label, with the unit.
         y: label, with the unit.
         powers: whether x is drawn on a logarithmic scale.
+        marked: whether each point is marked and named on the axis, as where there are few; x may then be 0.
 
     Returns:
         whether there was any curve; if not, nothing is drawn.
@@ -128,21 +136,39 @@ def draw_curves(
         return False
     with drawing(path, height=3.7) as canvas:
         axes = canvas.subplots()
-        for index, (run, points) in enumerate(zip(runs, curves, strict=True)):
-            if not points:
-                continue
-            places = sorted(points)
-            low, mean, high = ([float(of(points[place])) for place in places] for of in (min, np.mean, max))
-            axes.fill_between(places, low, high, **_band(index, len(runs)))
-            axes.plot(places, mean, label=run.variant, **_line(index))
+        plot_curves(axes, runs, curves, marked=marked)
         axes.set(xlabel=x, ylabel=y)
-        if powers:
+        axes.margins(x=0.01)
+        if marked:
+            place_ticks(axes, sorted({place for points in curves for place in points}), log=powers)
+        elif powers:
             axes.set_xscale("log")
         else:
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        axes.margins(x=0.01)
-        _legend_beside(canvas, axes)
+        legend_above(canvas, axes)
     return True
+
+
+def plot_curves(axes: Axes, runs: Runs, curves: Sequence[Points], *, marked: bool = False) -> None:
+    """Plot what :func:`draw_curves` draws, into ``axes``; the variants keep their colours if some have no curve."""
+    for index, (run, points) in enumerate(zip(runs, curves, strict=True)):
+        if not points:
+            continue
+        places = sorted(points)
+        low, mean, high = ([float(of(points[place])) for place in places] for of in (min, np.mean, max))
+        axes.fill_between(places, low, high, **_band(index, len(runs)))
+        marker = MARKERS[index % len(MARKERS)] if marked else None
+        axes.plot(places, mean, label=run.variant, **_line(index), marker=marker)
+
+
+def place_ticks(axes: Axes, places: Sequence[float], *, log: bool) -> None:
+    """Ticks at ``places`` only; a logarithmic axis is linear from 0 to the smallest positive of them."""
+    if log:
+        least = min((place for place in places if place > 0.0), default=1.0)
+        axes.set_xscale("symlog", linthresh=least, linscale=0.6)
+    axes.set_xticks(places, [f"{place:g}" for place in places], minor=False)
+    axes.set_xticks([], minor=True)
+    axes.margins(x=0.06)
 
 
 def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
@@ -177,7 +203,7 @@ def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
             xlabel="Attended source position minus gold position", ylabel="Share of target words", ylim=(0, 1)
         )
         axes.grid(axis="x", visible=False)
-        _legend_beside(canvas, axes)
+        legend_above(canvas, axes)
     return True
 
 
@@ -190,7 +216,7 @@ def _band(index: int, count: int) -> dict[str, Any]:
     return {"color": PALETTE[index % len(PALETTE)], "alpha": min(0.16, 0.5 / count), "linewidth": 0}
 
 
-def _legend_beside(canvas: Canvas, axes: Axes) -> None:
+def legend_above(canvas: Canvas, axes: Axes) -> None:
     """Put the legend above the plot, where it hides nothing and takes no width."""
     handles, labels = axes.get_legend_handles_labels()
     columns = max(1, min(3, len(labels), 90 // (6 + max(len(label) for label in labels))))  # letters that fit

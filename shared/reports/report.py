@@ -14,12 +14,13 @@ from shared.claims.schema import load_claims
 from shared.claims.verdicts import VERDICTS, Decision, decide
 from shared.reports import sections
 from shared.reports.accuracy import paired_tests
-from shared.reports.document import Block, Code, CodeBlock, Figure, Heading, Paragraph, write_page
+from shared.reports.document import Block, Code, CodeBlock, Heading, Paragraph, write_page
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.verdicts import details, overview
 
-Draw = Callable[[Mapping[str, RunResults], Path], Sequence[Figure]]
+Complete = Callable[[Mapping[str, RunResults]], Mapping[str, RunResults]]
+Draw = Callable[[Mapping[str, RunResults], Path], Sequence[Block]]
 
 
 def write_report(
@@ -29,6 +30,7 @@ def write_report(
     *,
     scale: str,
     deviations: Sequence[str] = (),
+    complete: Complete | None = None,
     draw: Draw | None = None,
 ) -> list[Decision]:
     """Judge a paper's claims by its runs; write README.md, index.html, claims.json, metrics.json, figures.
@@ -39,13 +41,15 @@ def write_report(
         out_dir: ``reports/<scale>/<paper>``; its figures folder is made anew.
         scale: of the runs.
         deviations: from the paper, at this scale.
-        draw: draws the figures into the folder given and returns them.
+        complete: adds metrics that follow from several variants together.
+        draw: draws the figures into the folder given and returns them, with what is told beside them.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
     """
     paper = Paper.load(paper_dir / "paper.yaml")
-    results = load_results(runs_dir)
+    results: Mapping[str, RunResults] = load_results(runs_dir)
+    results = complete(results) if complete else results
     decisions = decide(load_claims(paper_dir / "claims.yaml", scale), results, scale)
     folder = out_dir / "figures"
     if folder.exists():
@@ -69,7 +73,7 @@ def _page(
     name: str,
     results: Mapping[str, RunResults],
     decisions: Sequence[Decision],
-    figures: Sequence[Figure],
+    figures: Sequence[Block],
     scale: str,
     deviations: Sequence[str],
 ) -> list[Block]:

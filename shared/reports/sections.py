@@ -6,7 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from shared.claims.measures import MEASURES, measure
+from shared.claims.measures import MEASURES, known, measure
 from shared.claims.results import RunResults
 from shared.reports.accuracy import accuracies
 from shared.reports.breakdown import alignment_offsets, broken_down, having, round_bins, score_by_bin
@@ -97,8 +97,12 @@ def _spread(run: RunResults, metric: str) -> str:
 
 
 def _token(runs: list[RunResults]) -> str:
-    """What the task's likelihoods are per; an aligner has none."""
-    return next((run.token for run in runs if "perplexity" in run.mean), runs[0].token)
+    """What the task's likelihoods are per; an aligner or a study has none."""
+    return next((run.token for run in runs if _per_token(run)), runs[0].token)
+
+
+def _per_token(run: RunResults) -> bool:
+    return any("{token}" in measure(name).title for name in run.mean)
 
 
 def _signatures(runs: list[RunResults]) -> list[Block]:
@@ -108,7 +112,7 @@ def _signatures(runs: list[RunResults]) -> list[Block]:
         said.append(f"Mean ± standard deviation over seeds {_listed(_seeds(runs))}.")
     if any(run.members for run in runs):
         said.append("An ensemble is the models of all seeds, judged once as one.")
-    if any("{token}" in measure(name).title for run in runs for name in run.mean):
+    if any(_per_token(run) for run in runs):
         said.append(f"One token is one {_token(runs)}.")
     signatures = {name: text for run in runs for name, text in run.signatures.items()}
     named = [Paragraph((f"{measure(name).title}: ", Code(text))) for name, text in sorted(signatures.items())]
@@ -202,7 +206,7 @@ def _ours(table: PaperTable, row: int, column: Column, runs: list[RunResults]) -
     ours = next((run.mean[metric] for run in runs if run.variant in wanted and metric in run.mean), None)
     if ours is None:
         return None
-    shown = plain(ours, 2) if metric in MEASURES else number(ours)
+    shown = plain(ours, 2) if known(metric) else number(ours)
     return f"{shown}{SPACE}({signed(ours - theirs, 2)})" if isinstance(theirs, int | float) else shown
 
 

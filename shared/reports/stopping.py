@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shared.claims.results import RunResults
 from shared.reports.curves import read_curve
-from shared.reports.document import SPACE, Block, Code, Paragraph, Table, Text, plain, signed
+from shared.reports.document import Block, Code, Paragraph, Table, Text, over_seeds
 
 FEWEST = 3  # validations that a correlation is of
 TABLE = (
@@ -89,18 +89,9 @@ def likelihood_and_bleu(runs: Sequence[RunResults]) -> list[Block]:
             late = [course.after(2 / 3) for course in found]
             rows.append([
                 Code(run.variant),
-                _over_seeds([course.highest for course in found], 2),
-                _over_seeds([course.at_likeliest for course in found], 2),
-                _over_seeds([course.correlation for course in found], 2, sign=True),
-                _over_seeds([course.correlation for course in late], 2, sign=True),
+                over_seeds([course.highest for course in found], 2),
+                over_seeds([course.at_likeliest for course in found], 2),
+                over_seeds([course.correlation for course in found], 2, sign=True),
+                over_seeds([course.correlation for course in late], 2, sign=True),
             ])  # fmt: skip
     return [Table(TABLE, rows, "lrrrr"), Paragraph(EXPLAINED)] if rows else []
-
-
-def _over_seeds(values: Sequence[float | None], digits: int, *, sign: bool = False) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
-        return plain(None, digits)
-    show = signed if sign else plain
-    mean, *ends = (show(value, digits) for value in (float(np.mean(known)), min(known), max(known)))
-    return f"{mean} [{f',{SPACE}'.join(ends)}]" if len(known) > 1 else mean

@@ -12,7 +12,7 @@ from shared.claims.measures import measure
 from shared.claims.results import RunResults
 from shared.claims.sampling import scalars
 from shared.reports.breakdown import estimate
-from shared.reports.figures import INK, MARKERS, PALETTE, drawing
+from shared.reports.figures import INK, MARKERS, PALETTE, drawing, place_ticks
 from shared.reports.sweeps import Sweep
 
 SHOWN = "Mean over seeds; bars: 95 % intervals over test examples and seeds; small black dots: each seed."
@@ -40,7 +40,7 @@ def draw_sweep(sweep: Sweep, results: Mapping[str, RunResults], path: Path) -> b
         grid = canvas.subplots(rows, columns, squeeze=False).ravel()
         for axes, (metric, runs) in zip(grid, panels.items(), strict=False):
             _curve(axes, runs, metric)
-            _ticks(axes, list(runs), log=sweep.log)
+            place_ticks(axes, list(runs), log=sweep.log)
             axes.set(xlabel=sweep.x, ylabel=_label(metric))
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
@@ -64,12 +64,3 @@ def _curve(axes: Axes, runs: Mapping[float, RunResults], metric: str) -> None:
         axes.vlines(x, *ends, color=PALETTE[0], alpha=0.22, linewidth=7)
         axes.plot([x] * len(seeds), seeds, ".", color=INK, markersize=5, markeredgewidth=0, zorder=3)
     axes.plot(list(runs), means, color=PALETTE[0], marker=MARKERS[0], markersize=6)
-
-
-def _ticks(axes: Axes, places: list[float], *, log: bool) -> None:
-    if log:
-        least = min(place for place in places if place > 0.0)
-        axes.set_xscale("symlog", linthresh=least, linscale=0.6)
-    axes.set_xticks(places, [f"{place:g}" for place in places], minor=False)
-    axes.set_xticks([], minor=True)
-    axes.margins(x=0.06)

@@ -14,10 +14,11 @@ from shared.training.schedules import OptimizerConfig, ScheduleConfig
 
 class BatchConfig(Strict):
     """The size of a batch: a budget of tokens, padding included, of the target or the (first) text; or a number of
-    sentences or texts."""
+    sentences or texts; or, for language models, of columns of running text, ``sentences``, and their ``length``."""
 
     tokens: int | None = Field(default=None, ge=1)
     sentences: int | None = Field(default=None, ge=1)
+    length: int | None = Field(default=None, ge=1, description="symbols of a segment of running text")
     pool: int = Field(
         default=400, ge=1, description="batches' worth of examples that are sorted by length together"
     )
@@ -29,6 +30,8 @@ class BatchConfig(Strict):
     def _one_of_two(self) -> BatchConfig:
         if (self.tokens is None) == (self.sentences is None):
             raise ValueError("give either tokens or sentences")
+        if self.length is not None and self.sentences is None:
+            raise ValueError("length is of columns of running text; give their number as sentences, not tokens")
         return self
 
 
@@ -58,6 +61,12 @@ class TrainingConfig(Strict):
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     smoothing_over: Smoothing = "all"
     precision: Literal["32-true", "bf16-mixed", "auto"] = "32-true"
+    loss_on: Literal["all", "last_half"] = Field(
+        default="all", description="which symbols of a segment of running text are trained on"
+    )
+    memory: int = Field(
+        default=0, ge=0, description="symbols before a segment of running text whose states are remembered"
+    )
     max_words: int | None = Field(default=None, ge=1, description="longer training pairs are left out")
     validate_every: int = Field(ge=1, description="updates")
     patience: int | None = Field(
@@ -73,6 +82,12 @@ class TrainingConfig(Strict):
     def _validates_at_least_once(self) -> TrainingConfig:
         if self.validate_every > self.updates:
             raise ValueError(f"validate_every ({self.validate_every}) must not exceed updates ({self.updates})")
+        return self
+
+    @model_validator(mode="after")
+    def _segments_of_running_text(self) -> TrainingConfig:
+        if self.batch.length is None and (self.memory or self.loss_on != "all"):
+            raise ValueError("memory and loss_on are of segments of running text; give batch.length as well")
         return self
 
     @model_validator(mode="after")

@@ -139,6 +139,40 @@ def test_the_language_can_have_any_name(dataset):
     assert read(prepared, "test_long") == ["x", "x", "⏎"]
 
 
+def test_words_are_counted_as_the_tokeniser_tells_them_apart(dataset):
+    write(dataset, test_text="a, b.\nc")
+    for split, count in (("space", 3 + 1), ("13a", 5 + 1)):
+        _, prepared = prepare(dataset, tokenizer=WORDS | {"split": split})
+        assert prepared.units["test"] == len(prepared.split("test")) == count
+
+
+@pytest.mark.parametrize("changes", [{}, {"tokenizer": {"kind": "characters"}, "unit": "character"}])
+def test_shuffled_lines_stay_whole_and_empty_ones_are_no_lines(dataset, monkeypatch, changes):
+    monkeypatch.setattr("shared.data.language._CHUNK", 2)  # what is read at once must not show
+    lines = [f"{i} a {i}" for i in range(20)]
+    text = "\n \n".join(lines)  # the last one has no end
+    write(dataset, train_text=text, test_text=text + "\n\n")
+    summary, prepared = prepare(dataset, shuffled=True, **changes)
+    orders = {}
+    for split in ("train", "test"):
+        symbols = read(prepared, split)
+        assert symbols[-1] == "⏎"
+        joined = ("" if changes else " ").join(symbols)
+        orders[split] = [line.strip() for line in joined.split("⏎")[:-1]]
+        assert orders[split] != lines
+        assert sorted(orders[split]) == sorted(lines)
+        assert summary["splits"][split]["lines"] == 20
+        assert prepared.units[split] == len(symbols)
+    assert orders["train"] != orders["test"]
+    assert read(prepare(dataset, shuffled=True, **changes)[1], "train") == read(prepared, "train")
+
+
+def test_of_shuffled_lines_too_the_first_are_used(dataset):
+    write(dataset, train_text="a\nb\nc\nd\ne\n")
+    _, prepared = prepare(dataset, shuffled=True, lines={"train": 3})
+    assert {*read(prepared, "train")} == {"a", "b", "c", "⏎"}
+
+
 def test_recalls_mark_the_symbols_that_repeat_others(dataset):
     write(dataset, train_why="2-1\n\n1-0\n", valid_why="\n", test_why="\n1-0\n")
     summary, prepared = prepare(dataset, recalls="why")
@@ -177,6 +211,7 @@ def test_recalls_of_another_text_are_noticed(dataset, lines, found):
         ({"lines": {"train": 0}}, "greater than 0"),
         ({"recalls": "why", "tokenizer": {"kind": "sentencepiece", "size": 20}}, "recalls count the words"),
         ({"recalls": "why", "tokenizer": WORDS | {"split": "13a"}}, "recalls count the words"),
+        ({"recalls": "why", "shuffled": True}, "leave out 'shuffled'"),
         ({"tokenizer": {"kind": "letters"}}, "kind"),
         ({"line": {}}, "did you mean 'lines'"),
     ],

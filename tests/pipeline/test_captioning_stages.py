@@ -180,11 +180,11 @@ def test_other_features_are_trained_on_anew(project, monkeypatch, capsys):
 def test_validation_has_every_caption_once_and_every_image_in_order(project):
     encode_and_prepare()
     text = PreparedCaptions.load(project / "tasks" / "shapes")
-    batches = list(REPLICATION._validation(text))
+    batches = list(REPLICATION._validation(config(), text))
     of_captions = [batch for batch in batches if isinstance(batch, CaptionBatch)]
     of_images = [batch for batch in batches if isinstance(batch, ImageBatch)]
     assert batches == [*of_captions, *of_images]
-    assert len(batches) == len(REPLICATION._validation(text))
+    assert len(batches) == len(REPLICATION._validation(config(), text))
     assert sum(len(batch.captions) for batch in of_captions) == CAPTIONS * SPLITS["valid"]
     assert sum(batch.tokens for batch in of_captions) == text.split("valid").lengths[0].sum()
     references = [captions for batch in of_images for captions in batch.references]

@@ -23,7 +23,12 @@ CLASSIFICATION = {f"shared/{name}.py" for name in (
 CAPTIONING = {f"shared/{name}.py" for name in (
     "data/captioned", "decoding/beam", "pipeline/captioning_evaluation", "training/captioning", "vision/features"
 )}  # fmt: skip
-OF_KIND = {"translation": TRANSLATION, "classification": CLASSIFICATION, "captioning": CAPTIONING}
+LANGUAGE = {f"shared/{name}.py" for name in (
+    "data/language", "data/streams", "decoding/continuation", "pipeline/language_evaluation", "training/language"
+)}  # fmt: skip
+OF_KIND = {
+    "translation": TRANSLATION, "classification": CLASSIFICATION, "captioning": CAPTIONING, "language": LANGUAGE,
+}  # fmt: skip
 MODEL = '''
 """A model."""
 

@@ -72,9 +72,9 @@ def test_a_sweep_is_drawn_the_same_twice(sweep, results, tmp_path):
 
 def test_zero_has_its_place_on_a_logarithmic_axis(results, tmp_path, monkeypatch):
     """The axes are looked at once the picture has been written."""
-    drawn, ticks = [], sweep_figures._ticks
+    drawn, ticks = [], sweep_figures.place_ticks
     monkeypatch.setattr(
-        sweep_figures, "_ticks", lambda axes, *a, **k: (drawn.append(axes), ticks(axes, *a, **k))
+        sweep_figures, "place_ticks", lambda axes, *a, **k: (drawn.append(axes), ticks(axes, *a, **k))
     )
     assert draw_sweep(PENALTY, results, tmp_path / "a.png")
     assert [axes.get_xscale() for axes in drawn] == ["symlog", "symlog"]

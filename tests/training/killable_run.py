@@ -15,6 +15,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,16 +29,19 @@ from shared.data.batching import endless_batches, epoch_batches
 from shared.data.captioned import CaptionedSplit
 from shared.data.classified import ClassifiedText
 from shared.data.parallel import ParallelText, Sequences
+from shared.data.streams import Stream
 from shared.errors import ReplicationError
 from shared.training.captioning import CaptioningModule
 from shared.training.classification import ClassificationModule
 from shared.training.config import TrainingConfig
+from shared.training.language import LanguageModule
 from shared.training.module import TrainingModule
 from shared.training.protocol import TrainingBatch
 from shared.training.run import train_run
 from shared.training.translation import TranslationModule
 from tests.training.toy_captioner import LONGEST, ToyCaptioner, image_batches, random_pictures, texts
 from tests.training.toy_classifier import VOCABULARY, ToyClassifier, random_texts
+from tests.training.toy_language_model import ToyLanguageModel, random_stream
 
 BATCHES_IN_AN_EPOCH = 10
 VALIDATE_EVERY = 6
@@ -93,6 +97,7 @@ class Killable(TrainingModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self._killer.reach("save")
+        super().on_save_checkpoint(checkpoint)
 
     def on_train_end(self) -> None:
         self._killer.reach("end")
@@ -113,10 +118,26 @@ class KillableCaptioning(Killable, CaptioningModule):
         super().__init__(*arguments, texts, LONGEST, **points)
 
 
+class KillableLanguage(Killable, LanguageModule):
+    """Of a model that reads running text."""
+
+
 def in_batches(split: Split) -> list[TrainingBatch]:
     """A split of validation, sorted by length."""
     order = epoch_batches(lengths(split)[:1], pool=9, seed=0, epoch=0, sentences=10)
     return [split.batch(indices) for indices in order]
+
+
+def ordered(train: Split | Stream, config: TrainingConfig) -> Callable[[int], Iterator[TrainingBatch]]:
+    """From a batch's number to that batch and all that follow it."""
+    if isinstance(train, Stream):
+        columns, length = config.batch.sentences, config.batch.length
+        assert columns is not None
+        assert length is not None
+        return lambda start: train.training_batches(columns=columns, length=length, seed=5, start=start)
+    batch = config.batch.model_dump(exclude={"length"}) | {"pool": 3}
+    order = partial(endless_batches, lengths(train), seed=5, **batch)
+    return lambda start: train.batches(order(start=start))
 
 
 def translation() -> tuple[type[Killable], nn.Module, Split, list[TrainingBatch]]:
@@ -141,7 +162,16 @@ def captioning() -> tuple[type[Killable], nn.Module, Split, list[TrainingBatch]]
     return KillableCaptioning, ToyCaptioner(dropout=0.3), train, [*in_batches(valid), *image_batches(valid, 8)]
 
 
-KINDS = {"translation": translation, "classification": classification, "captioning": captioning}
+def language() -> tuple[type[Killable], nn.Module, Stream, list[TrainingBatch]]:
+    """Likewise a small language model and its text, of which a pass over segments of 4 x 5 symbols has ten."""
+    train, valid = random_stream(20 * BATCHES_IN_AN_EPOCH + 7, seed=1), random_stream(50, seed=2)
+    batches = list(valid.evaluation_batches(columns=2, length=8, warm_up=3))
+    return KillableLanguage, ToyLanguageModel(dropout=0.3), train, batches
+
+
+KINDS = {
+    "translation": translation, "classification": classification, "captioning": captioning, "language": language,
+}  # fmt: skip
 
 
 def run(
@@ -156,11 +186,10 @@ def run(
     config = TrainingConfig.model_validate(settings | changed)
     torch.manual_seed(3)
     module, model, train, valid = KINDS[kind]()
-    order = partial(endless_batches, lengths(train), seed=5, **config.batch.model_dump() | {"pool": 3})
     record = train_run(
         module(model, config, killer=Killer(kill, number), poison=poison), config,
-        batches=lambda start: train.batches(order(start=start)), valid=valid, folder=Path(folder), seed=seed,
-        fingerprint=fingerprint, label="run",
+        batches=ordered(train, config), valid=valid, folder=Path(folder), seed=seed, fingerprint=fingerprint,
+        label="run",
     )  # fmt: skip
     print(json.dumps(vars(record)))
 

@@ -6,6 +6,8 @@ import signal
 from pathlib import Path
 
 import pytest
+import torch
+from torch.testing import assert_close
 
 from shared.training.checkpoints import load_checkpoint
 from tests.training.killed import Outcome, Server, assert_same_run, validated, weights
@@ -18,6 +20,9 @@ CAPTIONS = {  # BLEU is highest at update 18, and two validations later the run 
     "kind": "captioning", "updates": 200, "patience": 2, "batch": {"sentences": 8, "equal_lengths": True},
     "optimizer": {"name": "rmsprop", "learning_rate": 0.005}, "schedule": {"name": "constant"},
     "loss_per": "sentence",
+}  # fmt: skip
+LANGUAGE = {  # a pass over the text has ten batches, and what is remembered goes on from one to the next
+    "kind": "language", "updates": 18, "batch": {"sentences": 4, "length": 5}, "memory": 9,
 }  # fmt: skip
 
 
@@ -72,3 +77,43 @@ def test_of_a_captioner_the_weights_of_the_highest_bleu_are_best(captioner: tupl
     assert outcome.record["best_valid_loss"] == pytest.approx(losses[best], rel=1e-5)
     states = [weights(folder, name)["model.baseline"] for name in ("best", "last")]
     assert states[0] != states[1] < 0
+
+
+@pytest.fixture(scope="module")
+def language_model(train: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    """A language model's run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("runs") / "language"
+    return folder, train(folder, **LANGUAGE)
+
+
+@pytest.mark.parametrize("point", ["train:1", "train:9", "train:11", "valid:6", "save:3", "train:13", "end:1"])
+def test_a_killed_language_model_ends_the_same(
+    train: Server, language_model: tuple[Path, Outcome], tmp_path: Path, point: str
+) -> None:
+    """It is killed inside of a pass and continued there: after six batches, or after the second of the next pass."""
+    assert train(tmp_path / "run", kill=point, **LANGUAGE).status == -signal.SIGKILL
+    resumed = train(tmp_path / "run", **LANGUAGE)
+    assert resumed.record == language_model[1].record
+    assert ("continuing from update" in resumed.output) == (point != "train:1")
+    assert_same_run(language_model[0], tmp_path / "run")
+    ends = [load_checkpoint(run / "checkpoints" / "last.ckpt") for run in (language_model[0], tmp_path / "run")]
+    assert_close(*(end["memory"] for end in ends), rtol=0, atol=0)
+
+
+def test_what_is_remembered_decides_how_a_language_model_is_trained(
+    train: Server, language_model: tuple[Path, Outcome], tmp_path: Path
+) -> None:
+    assert train(tmp_path / "run", **LANGUAGE | {"memory": 0}).status == 0
+    first, second = weights(language_model[0], "last"), weights(tmp_path / "run", "last")
+    assert [name for name in first if torch.equal(first[name], second[name])] == []
+
+
+@pytest.mark.parametrize("point", ["train:15", "train:23"])
+def test_segments_whose_gradients_are_accumulated_survive_a_kill(
+    train: Server, tmp_path: Path, point: str
+) -> None:
+    settings = LANGUAGE | {"updates": 12, "accumulate": 2, "loss_on": "last_half"}
+    undisturbed = train(tmp_path / "whole", **settings)
+    assert train(tmp_path / "run", kill=point, **settings).status == -signal.SIGKILL
+    assert train(tmp_path / "run", **settings).record == undisturbed.record
+    assert_same_run(tmp_path / "whole", tmp_path / "run")

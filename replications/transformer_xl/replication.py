@@ -1,0 +1,101 @@
+"""Binds Transformer-XL and what it is compared with to the pipeline."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from replications.transformer_xl.model import LSTMLanguageModel, Positions, Recurrent, TransformerXL
+from replications.transformer_xl.shown import (
+    ATTENTION_LENGTHS,
+    CONTEXTS,
+    DISTANCES,
+    PANELS,
+    POSITIONS,
+    SAMPLES,
+)
+from shared.config import Strict
+from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from shared.pipeline.language import LanguageModelling
+from shared.pipeline.reuse_study import EvaluationSpeed
+from shared.pipeline.routed import Routed
+from shared.pipeline.studies import study_route
+
+
+class ModelConfig(Strict):
+    """Sizes by the names of the released code.
+
+    Attributes:
+        network: Transformer-XL and its ablations, or the LSTM.
+        d_model: width D; of the LSTM's embeddings and states too.
+        n_layer: layers.
+        n_head, d_head, d_inner: heads, the width of their keys, and that of the feed-forward network.
+        positions: how symbols know their places.
+        shaw_distances: the distance from which on all have one vector, for ``shaw``.
+        untie_r: every layer has its own u and v.
+        dropout, dropatt: of all but attention's weights, and of these.
+        cutoffs, div_val: clusters of the adaptive softmax, and by how much the embeddings of each are narrower than
+            those of the one before.
+        tied_projections: per cluster, whether the softmax has the embedding's projection.
+        init_std: standard deviation of the initial weights.
+    """
+
+    network: Literal["transformer", "lstm"] = "transformer"
+    d_model: PositiveInt
+    n_layer: PositiveInt
+    n_head: PositiveInt = 1
+    d_head: PositiveInt = 1
+    d_inner: PositiveInt = 1
+    positions: Positions = "relative"
+    shaw_distances: NonNegativeInt = 0
+    untie_r: bool = False
+    dropout: float = Field(ge=0, lt=1)
+    dropatt: float = Field(default=0.0, ge=0, lt=1)
+    cutoffs: tuple[PositiveInt, ...] = ()
+    div_val: PositiveInt = 1
+    tied_projections: tuple[bool, ...] = ()
+    init_std: float = Field(default=0.02, gt=0)
+
+    @model_validator(mode="after")
+    def _its_own_settings(self) -> ModelConfig:
+        if self.network == "transformer":
+            sizes = {"n_head", "d_head", "d_inner"} - self.model_fields_set
+            if sizes:
+                raise ValueError(f"a Transformer needs {', '.join(sorted(sizes))}")
+            if self.positions == "absolute" and self.dropatt:
+                raise ValueError("attention with absolute positions drops no weights; leave out dropatt")
+            if (self.positions == "shaw") != bool(self.shaw_distances):
+                raise ValueError("shaw_distances is the largest distance of positions 'shaw', and of no others")
+        return self
+
+
+def build_model(config: ModelConfig, vocabulary: int, _: None) -> Recurrent:
+    """The untrained model of a variant."""
+    embedding = AdaptiveEmbedding(
+        vocabulary=vocabulary, width=config.d_model, cutoffs=config.cutoffs, div_val=config.div_val,
+        std=config.init_std,
+    )  # fmt: skip
+    softmax = AdaptiveSoftmax(embedding, tied_projections=config.tied_projections)
+    if config.network == "lstm":
+        return LSTMLanguageModel(softmax=softmax, layers=config.n_layer, dropout=config.dropout)
+    return TransformerXL(
+        softmax=softmax, layers=config.n_layer, heads=config.n_head, key_size=config.d_head,
+        hidden_size=config.d_inner, positions=config.positions, shaw_distances=config.shaw_distances,
+        untied_biases=config.untie_r, dropout=config.dropout, attention_dropout=config.dropatt, std=config.init_std,
+    )  # fmt: skip
+
+
+NETWORKS = LanguageModelling(
+    model_config=ModelConfig,
+    build_model=build_model,
+    attention_lengths=ATTENTION_LENGTHS,
+    position_panels=POSITIONS,
+    distance_panels=DISTANCES,
+    context_groups=CONTEXTS,
+    samples=SAMPLES,
+    panels=PANELS,
+)
+REPLICATION = Routed(
+    NETWORKS, routes={"study": study_route({"evaluation_speed": EvaluationSpeed(NETWORKS)})}, whole=("study",)
+)

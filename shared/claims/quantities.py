@@ -1,0 +1,62 @@
+"""What a named quantity is: a function of sums of a few additive numbers that every test example has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Example = Mapping[str, Any]
+Statistics = Callable[[Example], Sequence[float] | None]
+Corpus = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A named quantity.
+
+    Attributes:
+        title: column heading, with the unit or token it is per.
+        unit: of the value and of differences, as printed after a number ("" for a share).
+        digits: after the decimal point.
+        statistics: an example's additive numbers (C,), or None where the example has none (counts as zeros).
+            None for a measure that is only known per run (read from metrics.json).
+        corpus: sums (..., C) to values (...); not a number where the sums are empty.
+        most: the largest value there is; the least is 0, or of an effect, which may go either way, its opposite.
+        theme: what it judges: the task's "score", an "alignment", or "attention" itself; reports group by it.
+    """
+
+    title: str
+    unit: str = ""
+    digits: int = 3
+    statistics: Statistics | None = None
+    corpus: Corpus | None = None
+    most: float = math.inf
+    theme: str = "score"
+
+    def of(self, examples: Sequence[Example]) -> float | None:
+        """The corpus value over all examples that have statistics; None where none has, or no example could."""
+        rows = [] if self.statistics is None else [self.statistics(example) for example in examples]
+        found = [row for row in rows if row is not None]
+        return float(self.corpus(np.sum(found, axis=0))) if found and self.corpus is not None else None
+
+
+def ratio(sums: Array) -> Array:
+    """Ratio of two sums: (..., 2) to (...)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(sums[..., 0] / sums[..., 1])
+
+
+def percentage(sums: Array) -> Array:
+    """Ratio of two sums, per cent: (..., 2) to (...)."""
+    return 100 * ratio(sums)
+
+
+def perplexity(sums: Array) -> Array:
+    """exp(mean negative log-likelihood) from summed nats and tokens: (..., 2) to (...)."""
+    return np.asarray(np.exp(ratio(sums)))

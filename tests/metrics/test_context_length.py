@@ -1,0 +1,78 @@
+"""Relative effective context length, by hand and against the words of the paper's appendix C."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from shared.metrics.context_length import relative_effective_context_length, relative_gains
+
+CONTEXTS = [10, 20, 30, 40]
+
+
+def as_written(losses, contexts, r, threshold=0.01):
+    """Appendix C, word by word; l[i][c][t] is the loss of model i on position t with the context c."""
+    models = list(losses)
+    positions = range(losses[models[0]].shape[1])
+    found = {}
+    for i in models:
+        k = 0
+        while k + 1 < len(contexts):
+            b = {t: min(losses[j][k][t] for j in models) for t in positions}
+            top = sorted(positions, key=lambda t: -b[t])[: max(1, round(r * len(positions)))]
+            f_short = sum(min(b[t], losses[i][k][t]) for t in top) / len(top)
+            f_long = sum(min(b[t], losses[i][k + 1][t]) for t in top) / len(top)
+            if (math.exp(f_short) - math.exp(f_long)) / math.exp(f_short) < threshold:
+                break
+            k += 1
+        found[i] = contexts[k]
+    return found
+
+
+def test_a_worked_example():
+    # Of position 0 the second model makes more with each step, the first nothing after the first step.
+    losses = {
+        "short": np.array([[3.0, 1.0], [2.0, 1.0], [2.0, 1.0], [2.0, 1.0]]),
+        "long": np.array([[4.0, 1.0], [3.5, 1.0], [1.5, 1.0], [1.5, 1.0]]),
+    }
+    # baseline of position 0: 3, 2, 1.5, 1.5. With r = 1/2 it is the only position.
+    gains = relative_gains(losses, 0.5)
+    assert gains["short"] == pytest.approx([1 - math.exp(-1.0), 0.0, 0.0])
+    assert gains["long"] == pytest.approx([0.0, 1 - math.exp(-0.5), 0.0])
+    assert relative_effective_context_length(losses, CONTEXTS, 0.5) == {"short": 20, "long": 10}
+    # Over both positions the gains halve in the exponent.
+    assert relative_gains(losses, 1.0)["short"][0] == pytest.approx(1 - math.exp(-0.5))
+
+
+def test_a_model_that_always_gains_has_the_longest_context_and_one_that_never_does_the_shortest():
+    falling = np.array([[4.0, 4.0], [3.0, 3.0], [2.0, 2.0], [1.0, 1.0]])
+    losses = {"falling": falling, "flat": np.full((4, 2), 4.0)}
+    assert relative_effective_context_length(losses, CONTEXTS, 1.0) == {"falling": 40, "flat": 10}
+    assert relative_effective_context_length({"falling": falling[:1]}, CONTEXTS[:1], 1.0) == {"falling": 10}
+
+
+def test_what_others_knew_with_less_context_is_no_gain():
+    better = {"best": np.full((2, 3), 1.0), "late": np.array([[5.0] * 3, [2.0] * 3])}
+    assert relative_gains(better, 1.0)["late"] == pytest.approx([0.0])
+    assert relative_gains({"late": better["late"]}, 1.0)["late"] == pytest.approx([1 - math.exp(-3.0)])
+
+
+def test_the_hardest_positions_are_those_of_the_shorter_context():
+    # Only the last of ten positions is hard at first, and it gets easy; r = 0.1 sees it alone.
+    first, second = np.full(10, 0.5), np.full(10, 0.5)
+    first[-1], second[-1] = 6.0, 0.1
+    gains = {r: relative_gains({"one": np.stack((first, second))}, r)["one"][0] for r in (0.1, 0.5, 1.0)}
+    assert gains[0.1] == pytest.approx(1 - math.exp(-5.9))
+    assert gains[0.1] > gains[0.5] > gains[1.0] == pytest.approx(1 - math.exp(-0.59))
+
+
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 12), st.sampled_from([0.1, 0.5, 1.0]), st.data())
+@settings(deadline=None)
+def test_it_is_what_the_paper_says(models, contexts, positions, r, data):
+    tenths = arrays(np.int64, (contexts, positions), elements=st.integers(0, 60))
+    losses = {f"m{i}": data.draw(tenths) / 10 for i in range(models)}
+    found = relative_effective_context_length(losses, CONTEXTS[:contexts], r)
+    assert found == as_written(losses, CONTEXTS[:contexts], r)

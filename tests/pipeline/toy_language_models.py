@@ -1,0 +1,78 @@
+"""A small recurrent language model, and a generated text with recalls, for tests of the kind "language"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+import yaml
+from pydantic import Field
+from torch import nn
+
+from shared.config import Strict
+
+CARD = {
+    "id": "toy", "title": "A toy", "licence": "none", "citation": "none", "needs_bytes": 1000,
+    "languages": {"text": "made-up words", "recall": "which of them repeat which"},
+    "sources": [{"kind": "generated", "task": "recall", "parameters": {
+        "seed": 1, "keys": 3, "values": 3, "fillers": 4, "distances": [3, 12], "filler_share": 0.2,
+        "splits": {name: {"buckets": [[26, 34]], "per_bucket": count}
+                   for name, count in {"train": 60, "valid": 10, "test": 12, "test_other": 4}.items()},
+    }}],
+    "compared": ["text"],
+    "splits": dict.fromkeys(("train", "valid", "test", "test_other"), "texts"),
+    "traps": ["none"],
+}  # fmt: skip
+
+
+class ToyConfig(Strict):
+    size: int = Field(ge=1)
+
+
+class ToyMemory:
+    """The last state of every column, and how many symbols came before."""
+
+    def __init__(self, reach):
+        self.reach, self.state = reach, None
+
+    def clear(self):
+        self.state = None
+
+    def state_dict(self):
+        return {} if self.state is None else {"state": self.state.clone()}
+
+    def load_state_dict(self, state):
+        self.state = state.get("state")
+
+
+class Toy(nn.Module):
+    """Gated recurrent units, whose state goes on where ``reach.memory`` is not 0."""
+
+    def __init__(self, config, vocabulary, other=None):
+        super().__init__()
+        assert other is None
+        self.embedding, self.out = nn.Embedding(vocabulary, config.size), nn.Linear(config.size, vocabulary)
+        self.layer, self.dropout = nn.GRU(config.size, config.size, batch_first=True), nn.Dropout(0.1)
+
+    def memory(self, columns, reach):
+        return ToyMemory(reach)
+
+    def forward(self, inputs, targets, memory=None):
+        log_probs = self._states(inputs, memory)
+        return -log_probs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+
+    def next_log_probs(self, inputs, memory=None):
+        return self._states(inputs, memory)[:, -1]
+
+    def _states(self, inputs, memory):
+        states, last = self.layer(self.embedding(inputs), None if memory is None else memory.state)
+        if memory is not None and memory.reach.memory:
+            memory.state = last.detach()
+        return torch.log_softmax(self.out(self.dropout(states)), -1)
+
+
+def write_card(folder: Path) -> None:
+    """``data/toy.yaml`` in a project's folder."""
+    path = folder / "data" / "toy.yaml"
+    path.parent.mkdir()
+    path.write_text(yaml.safe_dump(CARD, sort_keys=False))

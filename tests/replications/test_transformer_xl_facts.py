@@ -1,0 +1,301 @@
+"""What is said of Dai et al. (2019): its tables and sizes as printed, its own settings, and figures in the claims."""
+
+import math
+import re
+from collections.abc import Iterator
+
+import pytest
+from shipped_variants import REPLICATIONS, facts
+from torch import nn
+
+from replications.transformer_xl.model import LSTMLanguageModel, TransformerXL
+from shared.attention.relative import GlobalBiases
+from shared.claims.language_measures import MEASURES, member
+from shared.claims.schema import Claim, Difference, Ratio, Threshold, load_claims
+from shared.config import load_yaml
+from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from shared.pipeline.config import SCALES, ScaleFile
+
+pytestmark = pytest.mark.usefixtures("shapes_alone")
+FOLDER = REPLICATIONS / "transformer_xl"
+scales = pytest.mark.parametrize("scale", SCALES)
+PRINTED = {
+    "t1": [48.7, 45.2, 44.9, 40.8, 37.2, 33.0, 29.9, 24.0, 20.5, 18.3],
+    "t2": [1.34, 1.32, 1.27, 1.25, 1.24, 1.23, 1.11, 1.06, 1.06, 1.03, 0.99],
+    "t3": [1.36, 1.29, 1.27, 1.27, 1.18, 1.13, 1.08],
+    "t4": [52.9, 51.3, 36.0, 31.9, 30.6, 30.0, 34.1, 28.0, 24.0, 24.1, 23.7, 23.5, 21.8],
+    "t5": [73.2, 65.4, 64.0, 58.8, 58.6, 56.1, 55.97, 55.3, 54.52, 57.3, 54.44],
+    "t6": [26.77, 27.94, 28.33, 29.02, 30.10, 29.75, 30.50, 30.97, 31.16, 23.09, 23.16, 23.35],
+    "t7": [25.2, 25.7, 27.1],
+    "t8": [900, 500, 400, 700, 400, 300, 128],
+    "t9": [1874, 1409, 773, 363],
+    "t10": [26.77, 28.33, 27.98, 28.83],
+}
+"""The main column of each table."""
+MAIN = {"t6": "best", "t8": "tenth", "t9": "slower", "t10": "best"} | dict.fromkeys(("t2", "t3"), "bpc")
+
+WORDS, NEWS = (20_000, 40_000, 200_000), (60_000, 100_000, 640_000)
+TIED = (False, True, True, True)
+RELEASED = {
+    "enwik8 12L": (204, 12, 512, 8, 64, 2048, (), 1, ()),
+    "text8 12L": (27, 12, 512, 8, 64, 2048, (), 1, ()),
+    "enwik8 24L": (204, 24, 1024, 8, 128, 3072, (), 1, ()),
+    "WT103 base": (267_735, 16, 410, 10, 41, 2100, WORDS, 1, ()),
+    "WT103 base, fairseq": (267_744, 16, 410, 10, 41, 2100, WORDS, 1, ()),
+    "WT103 large": (267_735, 18, 1024, 16, 64, 4096, WORDS, 4, TIED),
+    "LM1B base": (793_471, 18, 1024, 8, 128, 4096, NEWS, 4, ()),
+    "LM1B large": (793_471, 24, 1280, 16, 80, 8192, NEWS, 4, ()),
+}
+"""Vocabulary, n_layer, d_model, n_head, d_head, d_inner, cutoffs, div_val and tied projections of the scripts."""
+
+SETTINGS = {
+    "enwik8-12l": ("enwik8 12L", 0.1, 0.0, 0, 400_000, 512, 22, (80, 2100, 820)),
+    "enwik8-24l": ("enwik8 24L", 0.15, 0.15, 4000, 400_000, 768, 64, (128, 3800, 1000)),
+    "text8-24l": ("enwik8 24L", 0.15, 0.15, 4000, 400_000, 768, 64, (128, 3800, 1000)),
+    "wikitext103-base": ("WT103 base", 0.1, 0.0, 0, 200_000, 150, 60, (64, 640, 400)),
+    "wikitext103-large": ("WT103 large", 0.2, 0.2, 16_000, 4_000_000, 384, 128, (128, 1600, 1000)),
+    "lm1b-base": ("LM1B base", 0.0, 0.0, 20_000, 500_000, 32, 224, (32, 128, None)),
+    "lm1b-large": ("LM1B large", 0.05, 0.05, 30_000, 1_200_000, 32, 512, (32, 128, None)),
+}
+"""Sizes, dropout, dropatt, warm-up, steps, tgt_len and mem_len, batch; tgt_len, mem_len, clamp_len of evaluation."""
+
+
+def claims(scale: str) -> tuple[Claim, ...]:
+    return load_claims(FOLDER / "claims.yaml", scale)
+
+
+def compared(scale: str) -> Iterator[tuple[Difference | Ratio | Threshold, list[str]]]:
+    """All comparisons, with the variants of each that are run at this scale."""
+    settings = ScaleFile("transformer_xl", scale)
+    for claim in claims(scale):
+        for comparison in (*claim.deciding, *claim.also):
+            run = [name for name in comparison.compared() if settings.not_run(name) is None]
+            yield comparison, run  # type: ignore[misc]
+
+
+def parameters(*modules: nn.Module | nn.Parameter | None) -> int:
+    """How many, each counted once."""
+    found = {
+        id(each): each.numel()
+        for module in modules if module is not None
+        for each in ([module] if isinstance(module, nn.Parameter) else module.parameters())
+    }  # fmt: skip
+    return sum(found.values())
+
+
+def softmax(vocabulary: int, width: int, *, cutoffs=(), div_val=1, tied=()) -> AdaptiveSoftmax:
+    embedding = AdaptiveEmbedding(vocabulary=vocabulary, width=width, cutoffs=cutoffs, div_val=div_val)
+    return AdaptiveSoftmax(embedding, tied_projections=tied)
+
+
+def network(name: str, *, untied: bool = False) -> TransformerXL:
+    vocabulary, layers, width, heads, key_size, hidden_size, cutoffs, div_val, tied = RELEASED[name]
+    return TransformerXL(
+        softmax=softmax(vocabulary, width, cutoffs=cutoffs, div_val=div_val, tied=tied), layers=layers,
+        heads=heads, key_size=key_size, hidden_size=hidden_size, untied_biases=untied,
+    )  # fmt: skip
+
+
+def parts(model: TransformerXL) -> list[int]:
+    """In the order of paper.yaml."""
+    biases = parameters(*(module for module in model.modules() if isinstance(module, GlobalBiases)))
+    out = model.softmax
+    return [
+        parameters(out.embedding.tables),
+        parameters(out.embedding.projections),
+        parameters(model.layers) - biases,
+        biases,
+        parameters(out.biases, out.cluster_weight),
+        parameters(out.projections),
+    ]
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_the_sizes_in_paper_yaml_are_those_of_the_modules(name: str) -> None:
+    counts = facts("transformer_xl").parameter_counts
+    assert counts is not None
+    model = network(name, untied=name.endswith("fairseq"))
+    assert parts(model) == [part[name] for part in counts.parts]
+    assert parameters(model) == counts.totals[name]
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_a_layer_has_the_parameters_of_the_formula_in_the_note(name: str) -> None:
+    _, layers, d, h, k, inner, *_ = RELEASED[name]
+    counts = facts("transformer_xl").parameter_counts
+    assert counts is not None
+    assert "5·d·H·d_h + 2·d·d_inner + d_inner + d + 4·d" in " ".join((counts.note or "").split())
+    (in_layers,) = (part[name] for part in counts.parts if part["part"] == "layers")
+    assert in_layers == layers * (5 * d * h * k + 2 * d * inner + inner + d + 4 * d)
+
+
+def test_sizes_that_notes_name_are_right() -> None:
+    assert parameters(network("WT103 large", untied=True)) == 285_205_322
+    _, _, width, heads, key_size, hidden_size, cutoffs, *_ = RELEASED["WT103 base"]
+    small = TransformerXL(
+        softmax=softmax(267_735, width, cutoffs=cutoffs), layers=7, heads=heads, key_size=key_size,
+        hidden_size=hidden_size,
+    )  # fmt: skip
+    assert parameters(small) == 128_007_688
+    deviations = " ".join(ScaleFile("transformer_xl", "paper_scale").deviations)
+    assert "128,007,688 weights" in deviations
+
+
+def test_the_tables_are_printed_as_in_the_paper_and_name_variants_that_exist() -> None:
+    known = load_yaml(FOLDER / "paper_scale.yaml")["variants"].keys()
+    tables = {table.id: table for table in facts("transformer_xl").tables}
+    assert tables.keys() == PRINTED.keys()
+    for name, printed in PRINTED.items():
+        assert [row[MAIN.get(name, "ppl")] for row in tables[name].rows] == printed
+        named = {variant for row in range(len(printed)) for variant in tables[name].variants(row)}
+        assert named
+        assert named <= known
+
+
+def test_every_scale_has_the_same_tasks_and_variants() -> None:
+    files = [load_yaml(FOLDER / f"{scale}.yaml") for scale in SCALES]
+    for part in ("tasks", "variants"):
+        assert len({frozenset(file[part]) for file in files}) == 1
+    assert (
+        len({frozenset((name, of["task"]) for name, of in file["variants"].items()) for file in files}) == 1
+    )
+
+
+@scales
+def test_claims_compare_variants_of_one_task_in_what_is_measured(scale: str) -> None:
+    tasks = {name: of["task"] for name, of in load_yaml(FOLDER / f"{scale}.yaml")["variants"].items()}
+    found = claims(scale)
+    assert [claim.id for claim in found] == [f"D19-C{number}" for number in range(1, 8)]
+    assert all(claim.note and claim.if_contradicted for claim in found)
+    for comparison, _ in compared(scale):
+        assert len({tasks[variant] for variant in comparison.compared()}) == 1
+        study = comparison.metric.startswith(("token_ratio@", "speedup@"))
+        assert study or comparison.metric in MEASURES or member(comparison.metric) is not None
+
+
+@scales
+def test_every_comparison_finds_its_measure(scale: str) -> None:
+    settings = ScaleFile("transformer_xl", scale)
+    asked = [(each.metric, settings.run(name)) for each, run in compared(scale) for name in run]
+    assert asked
+    for metric, run in asked:
+        numbers, judged = [int(number) for number in re.findall(r"\d+", metric)], run.evaluation
+        if metric.startswith(("bits_saved@", "bits@")):
+            assert judged.memories
+            assert {*numbers} <= {judged.reach.memory, *judged.memories}
+        elif metric.startswith(("bits_start", "bits_rest", "start_excess")):
+            assert judged.sliding is None
+        elif metric.startswith("recl_"):
+            assert judged.contexts is not None
+        elif metric.startswith("recalled@"):
+            assert run.corpus.recalls is not None
+        elif "@" in metric:
+            assert {*numbers} <= {*run.model["lengths"]}
+        else:
+            assert (run.corpus.unit == "word") == (metric == "word_perplexity")
+
+
+@pytest.mark.parametrize("scale", ["quick", "bench"])
+def test_what_decides_is_run_with_three_seeds(scale: str) -> None:
+    """Also where times are measured: one run cannot show how they vary."""
+    settings = ScaleFile("transformer_xl", scale)
+    names = {name for claim in claims(scale) for each in claim.deciding for name in each.compared()}
+    run = [name for name in names if settings.not_run(name) is None]
+    assert run
+    assert [name for name in run if len(settings.run(name).seeds) < 3] == []
+
+
+@scales
+def test_evaluation_speed_is_asked_for_as_much_as_was_said_beforehand(scale: str) -> None:
+    """The ratio of tokens is the attention length, and that of the times more than a fifth of it."""
+    (claim,) = (claim for claim in claims(scale) if claim.id == "D19-C6")
+    lengths = [int(comparison.metric.partition("@")[2]) for comparison in claim.deciding]
+    assert lengths == sorted(lengths[:4]) * 2
+    for comparison, length in zip(claim.deciding, lengths, strict=True):
+        if comparison.kind == "exact":
+            assert (comparison.value, comparison.tolerance) == (length, 0)
+        else:
+            assert isinstance(comparison, Threshold)
+            assert comparison.bound == pytest.approx(0.2 * length)
+    printed = [comparison.paper for comparison in claim.deciding if comparison.paper is not None]
+    assert printed == ([363] if scale in ("smoke", "quick") else PRINTED["t9"][::-1])
+
+
+def test_the_effects_of_the_paper_are_those_of_its_tables() -> None:
+    table = {table.id: table for table in facts("transformer_xl").tables}["t6"]
+    best = {table.label(row): float(str(table.rows[row]["best"])) for row in range(9)}
+    printed = {comparison.name: comparison.paper for comparison, _ in compared("paper_scale")}
+    ours, shaw, apart = (
+        best[f"128M, {row}, full loss"] for row in ("recurrence, ours", "recurrence, Shaw 2018", "ours")
+    )
+    assert printed["WikiText-103"] == pytest.approx(ours - apart)
+    assert printed["WikiText-103, ours against Shaw et al."] == pytest.approx(ours - shaw)
+    saved = "WikiText-103, from twice to four times the memory of training"
+    assert printed[saved] == pytest.approx(math.log2(23.35 / 23.09), abs=5e-4)
+    assert printed["WikiText-103, from 300 to 450"] == pytest.approx(math.log2(23.35 / 23.16), abs=5e-4)
+    assert printed["WikiText-103, from 450 to 640"] == pytest.approx(math.log2(23.16 / 23.09), abs=5e-4)
+    assert printed["One Billion Word, perplexity without over with"] == pytest.approx(27.1 / 25.2, abs=5e-4)
+
+
+@pytest.mark.parametrize("variant", SETTINGS)
+def test_the_papers_own_settings(variant: str) -> None:
+    sizes, dropout, dropatt, warmup, updates, length, batch, (segment, memory, clamp) = SETTINGS[variant]
+    run = ScaleFile("transformer_xl", "paper_scale").run(variant)
+    names = ("n_layer", "d_model", "n_head", "d_head", "d_inner", "cutoffs", "div_val", "tied_projections")
+    defaults = {"tied_projections": [], "untie_r": False}
+    model = defaults | run.model
+    expected = [list(value) if isinstance(value, tuple) else value for value in RELEASED[sizes][1:]]
+    assert [model[name] for name in names] == expected
+    assert (model["dropout"], model["dropatt"], model["init_std"]) == (dropout, dropatt, 0.02)
+    assert (model["network"], model["positions"], model["untie_r"]) == ("transformer", "relative", False)
+    training = run.training
+    assert training.optimizer.model_dump(include={"name", "learning_rate"}) == {
+        "name": "adam", "learning_rate": 2.5e-4
+    }  # fmt: skip
+    assert (training.schedule.name, training.schedule.warmup, training.clip) == ("cosine", warmup, 0.25)
+    assert (training.updates, training.batch.sentences) == (updates, batch)
+    assert (training.batch.length, training.memory) == (length, length)
+    assert (training.validate_every, training.loss_on) == (4000, "all")
+    reach = run.evaluation.reach
+    assert (run.evaluation.length, reach.memory, reach.same_length, reach.clamp) == (
+        segment,
+        memory,
+        True,
+        clamp,
+    )
+
+
+def test_the_ablations_differ_in_what_their_rows_of_table_6_say() -> None:
+    settings = ScaleFile("transformer_xl", "paper_scale")
+    table = {table.id: table for table in facts("transformer_xl").tables}["t6"]
+    named = {name: row for row in range(9) for name in table.variants(row) if name.startswith("wikitext103")}
+    assert len(named) == 4
+    for name, row in named.items():
+        label, run = table.label(row), settings.run(name)
+        recurrent, judged = "recurrence" in label, run.evaluation
+        assert (run.training.batch.length, run.model["n_layer"]) == (128, 7)
+        assert run.training.memory == (128 if recurrent else 0)
+        assert run.training.loss_on == ("last_half" if "half" in label else "all")
+        encodings = {"ours": "relative", "Shaw": "shaw", "Vaswani": "absolute"}
+        assert run.model["positions"] == next(value for key, value in encodings.items() if key in label)
+        seen = judged.reach.memory if judged.sliding is None else judged.sliding.context
+        assert seen == table.rows[row]["length"]
+        assert (judged.sliding is None) == recurrent
+
+
+@pytest.mark.parametrize("task", ["ptb", "wikitext2"])
+def test_the_rivals_of_the_bench_scale_have_as_many_parameters(task: str) -> None:
+    settings = ScaleFile("transformer_xl", "bench")
+    ours, lstm = settings.run(f"{task}-xl"), settings.run(f"{task}-lstm")
+    vocabulary = ours.corpus.tokenizer.size
+    model = TransformerXL(
+        softmax=softmax(vocabulary, ours.model["d_model"]), layers=ours.model["n_layer"],
+        heads=ours.model["n_head"], key_size=ours.model["d_head"], hidden_size=ours.model["d_inner"],
+    )  # fmt: skip
+    rival = LSTMLanguageModel(
+        softmax=softmax(vocabulary, lstm.model["d_model"]), layers=lstm.model["n_layer"]
+    )
+    assert parameters(rival) == pytest.approx(parameters(model), rel=0.04)
+    assert round(parameters(model) / 1e6) == {"ptb": 23, "wikitext2": 33}[task]
+    for name in ("updates", "batch", "memory"):
+        assert getattr(lstm.training, name) == getattr(ours.training, name)

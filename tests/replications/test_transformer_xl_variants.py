@@ -1,0 +1,189 @@
+"""Every variant of every scale is what its name says, and the paper's settings are those of the released scripts."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from shipped_variants import shipped
+from torch import nn
+
+from replications.transformer_xl.model import LSTMLanguageModel, TransformerXL
+from replications.transformer_xl.replication import ModelConfig, build_model
+from shared.attention.multi_head import MultiHeadAttention
+from shared.attention.relative import LearnedDistances, ProjectedDistances
+from shared.claims.schema import load_claims
+from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.language_run import LanguageRun
+from shared.pipeline.replication import load_replication
+
+pytestmark = pytest.mark.usefixtures("shapes_alone")
+ABLATIONS = ("", "-shaw", "-no-memory", "-absolute-half")
+VARIANTS = {
+    "bible": {
+        "xl", "no-memory", "shaw", "shaw-no-memory", "absolute", "absolute-memory", "lstm", "evaluation-speed",
+    },
+    "sentences": {"sentences-xl", "sentences-no-memory", "sentences-shaw"},
+    "recall": {f"recall-{name}" for name in ("xl", "no-memory", "shaw", "absolute", "lstm")},
+    "ptb": {"ptb-xl", "ptb-no-memory", "ptb-lstm"},
+    "wikitext2": {f"wikitext2-{name}" for name in ("xl", "no-memory", "absolute", "lstm")},
+    "characters": {"characters-xl", "characters-no-memory"},
+    "wikitext103": {
+        "wikitext103-base", "wikitext103-large", *(f"wikitext103-ablation{name}" for name in ABLATIONS),
+    },
+    "enwik8": {"enwik8-12l", "enwik8-24l"},
+    "text8": {"text8-24l"},
+    "lm1b": {"lm1b-base", "lm1b-large", "lm1b-no-memory", "lm1b-shaw"},
+}  # fmt: skip
+LARGER = {"wikitext103-base", "wikitext103-large", "enwik8-24l", "lm1b-large"}
+"""Than what the other variants of their task are changes of."""
+
+SCRIPTS = {
+    "enwik8-12l": (12, 512, 8, 64, 2048, 0.1, 0.0, 22, 512, 400_000, 0, 80, 2100, 820, 204, 41_055_436),
+    "enwik8-24l": (24, 1024, 8, 128, 3072, 0.15, 0.15, 64, 768, 400_000, 4000, 128, 3800, 1000, 204, 277_231_820),
+    "text8-24l": (24, 1024, 8, 128, 3072, 0.15, 0.15, 64, 768, 400_000, 4000, 128, 3800, 1000, 27, 277_050_395),
+    "wikitext103-base": (
+        16, 410, 10, 41, 2100, 0.1, 0.0, 60, 150, 200_000, 0, 64, 640, 400, 267_735, 151_107_538,
+    ),
+    "wikitext103-large": (
+        18, 1024, 16, 64, 4096, 0.2, 0.2, 128, 384, 4_000_000, 16_000, 128, 1600, 1000, 267_735, 285_170_506,
+    ),
+    "lm1b-base": (
+        18, 1024, 8, 128, 4096, 0.0, 0.0, 224, 32, 500_000, 20_000, 32, 128, None, 793_471, 357_812_082,
+    ),
+    "lm1b-large": (
+        24, 1280, 16, 80, 8192, 0.05, 0.05, 512, 32, 1_200_000, 30_000, 32, 128, None, 793_471, 841_295_982,
+    ),
+}  # fmt: skip
+"""Layers, D, H, K, d_inner, dropout, dropatt; columns, symbols of a segment, updates, warm-up; segment, memory and
+clamp of evaluation; vocabulary and weights of the models of run_*.sh."""
+
+
+@cache
+def scale_file(scale: str) -> ScaleFile:
+    """Read once, since many tests ask for it."""
+    return ScaleFile("transformer_xl", scale)
+
+
+def settings_of(scale: str, variant: str) -> tuple[LanguageRun, ModelConfig]:
+    run = scale_file(scale).run(variant)
+    assert isinstance(run, LanguageRun)
+    return run, ModelConfig.model_validate(run.model)
+
+
+def parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def usual(task: str) -> str:
+    """The variant of a task that the others are changes of."""
+    suffix = {"wikitext103": "ablation", "enwik8": "12l", "text8": "24l", "lm1b": "base"}
+    return "xl" if task == "bible" else f"{task}-{suffix.get(task, 'xl')}"
+
+
+def is_not_run(scale: str, variant: str) -> bool:
+    """With a reason; and what is run has settings that fit together."""
+    settings = scale_file(scale)
+    reason = settings.not_run(variant)
+    if reason is not None:
+        assert reason.strip()
+        return True
+    load_replication("transformer_xl").check(settings.run(variant))
+    return False
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_scale_has_every_variant_and_claims_compare_what_there_is(scale: str, root: Path) -> None:
+    settings = scale_file(scale)
+    found: dict[str, set[str]] = {}
+    for variant in settings.variants:
+        found.setdefault(settings.task_of(variant), set()).add(variant)
+    assert found == VARIANTS
+    claims = load_claims(root / "replications/transformer_xl/claims.yaml", scale)
+    assert [claim.id for claim in claims] == [f"D19-C{number}" for number in range(1, 8)]
+    for claim in claims:
+        for comparison in (*claim.deciding, *claim.also):
+            assert set(comparison.compared()) <= set(settings.variants)
+            assert len({settings.task_of(variant) for variant in comparison.compared()}) == 1
+
+
+@shipped("transformer_xl")
+def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
+    if is_not_run(scale, variant):
+        return
+    if variant == "evaluation-speed":
+        assert scale_file(scale).run(variant).model["study"] == "evaluation_speed"
+        return
+    run, config = settings_of(scale, variant)
+    parts = set(variant.split("-"))
+    model = build_model(config, 1000 + max(config.cutoffs, default=0), None)
+    if "lstm" in parts:
+        assert isinstance(model, LSTMLanguageModel)
+    else:
+        assert isinstance(model, TransformerXL)
+        attention = model.layers[0].attention
+        assert isinstance(attention, MultiHeadAttention) == ("absolute" in parts)
+        if "absolute" not in parts:
+            kind = LearnedDistances if "shaw" in parts else ProjectedDistances
+            assert isinstance(attention.positions, kind)
+    forgets = "no-memory" in variant or ("absolute" in parts and "memory" not in parts)
+    assert (run.training.memory == 0) == (run.evaluation.reach.memory == 0) == forgets
+    assert (run.training.loss_on == "last_half") == ("half" in parts)
+    if not forgets and "lstm" not in parts:
+        assert run.training.memory == run.training.batch.length  # M = L in training (section 4.1)
+        assert run.evaluation.reach.memory >= run.training.memory
+    assert run.corpus.shuffled == (run.task == "sentences")
+
+
+@shipped("transformer_xl")
+def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale: str, variant: str) -> None:
+    if is_not_run(scale, variant) or variant in LARGER or variant == "evaluation-speed":
+        return
+    run, config = settings_of(scale, variant)
+    other, rival = settings_of(scale, usual(run.task))
+    assert (run.corpus, run.seeds) == (other.corpus, other.seeds)
+    assert run.evaluation.block == other.evaluation.block  # examples are compared pair by pair
+    of_training = {"memory", "loss_on"}
+    if config.network == "lstm":
+        of_training |= {"optimizer"}
+    else:
+        of_model = {"positions", "shaw_distances"}
+        if config.positions == "absolute":
+            of_model |= {"dropatt"}
+        assert config.model_dump(exclude=of_model) == rival.model_dump(exclude=of_model)
+    assert run.training.model_dump(exclude=of_training) == other.training.model_dump(exclude=of_training)
+
+
+@pytest.mark.parametrize(
+    ("scale", "variant"),
+    [("quick", "lstm"), ("quick", "recall-lstm"), ("bench", "ptb-lstm"), ("bench", "wikitext2-lstm")],
+)
+def test_an_lstm_has_at_least_as_many_parameters_as_what_it_is_compared_with(
+    scale: str, variant: str
+) -> None:
+    run, config = settings_of(scale, variant)
+    vocabulary = getattr(run.corpus.tokenizer, "size", 66)  # so many characters there are in the Bible
+    _, rival = settings_of(scale, usual(run.task))
+    count, wanted = (parameters(build_model(each, vocabulary, None)) for each in (config, rival))
+    assert 0.95 <= count / wanted <= 2
+
+
+@pytest.mark.parametrize("variant", SCRIPTS)
+def test_the_released_settings(variant: str) -> None:
+    run, config = settings_of("paper_scale", variant)
+    training, evaluation = run.training, run.evaluation
+    *expected, words, total = SCRIPTS[variant]
+    assert expected == [
+        config.n_layer, config.d_model, config.n_head, config.d_head, config.d_inner, config.dropout, config.dropatt,
+        training.batch.sentences, training.batch.length, training.updates, training.schedule.warmup,
+        evaluation.length, evaluation.reach.memory, evaluation.reach.clamp,
+    ]  # fmt: skip
+    assert training.memory == training.batch.length
+    assert evaluation.reach.same_length
+    assert (training.optimizer.name, training.optimizer.learning_rate) == ("adam", 2.5e-4)
+    assert (training.schedule.name, training.clip) == ("cosine", 0.25)
+    assert parameters(build_model(config, words, None)) == total
+
+
+def test_the_ablation_of_table_6_has_128_million_parameters() -> None:
+    _, config = settings_of("paper_scale", "wikitext103-ablation")
+    assert parameters(build_model(config, 267_735, None)) == pytest.approx(128e6, rel=0.005)
