@@ -1,0 +1,196 @@
+"""The whole of Transformer-XL against Hugging Face's, which is the authors' code: values and gradients, weights copied.
+
+The package has dropped this model, so that the two files which hold it are taken out of its last wheels and run with
+stand-ins for what they import.
+"""
+
+import logging
+import sys
+from functools import partial
+from itertools import pairwise
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import torch
+from rich.console import Console
+from torch import nn
+from torch.nn import functional
+from transformer_xl_case import (
+    COLUMNS,
+    F64,
+    NETWORKS,
+    REACHES,
+    VOCABULARY,
+    Told,
+    assert_same,
+    configured,
+    ours_with,
+    shaken,
+)
+
+from shared.data.cards import PipSource
+from shared.data.sources import Workspace, obtain
+from shared.errors import ReplicationError
+
+FOLDER = "transformers/models/transfo_xl/"
+FILES = ("modeling_transfo_xl_utilities", "modeling_transfo_xl")
+PACKAGE = {
+    "kind": "pip",
+    "wheels": [
+        {
+            "requirement": "transformers==4.30.2",
+            "sha256": "c332e3a3097f9ed89ce556b403251235931c00237b8bc2d7adaa19d226c13f1d",
+            "members": {f"{FOLDER}{name}.py": f"{name}.py" for name in FILES},
+        }
+    ],
+}
+
+
+class PreTrainedModel(nn.Module):
+    """What their models need of the package's."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+
+    def post_init(self):
+        if hasattr(self, "tie_weights"):
+            self.tie_weights()
+
+    def _tie_or_clone_weights(self, output, embedding):
+        output.weight = embedding.weight
+
+
+def stand_ins():
+    """By name, the modules that are imported, in a package of another name: a later one may be installed."""
+    nothing = lambda *_, **__: lambda decorated: decorated  # noqa: E731
+    contents = {
+        "modeling_utils": {"PreTrainedModel": PreTrainedModel},
+        "utils": {
+            "ModelOutput": object, "logging": SimpleNamespace(get_logger=logging.getLogger),
+            "add_code_sample_docstrings": nothing, "add_start_docstrings": nothing,
+            "add_start_docstrings_to_model_forward": nothing,
+        },
+        "models.transfo_xl.configuration_transfo_xl": {"TransfoXLConfig": object},
+    }  # fmt: skip
+    modules = {name: ModuleType(name) for name in ("", "models", "models.transfo_xl", *contents)}
+    for name, module in modules.items():
+        module.__dict__.update(contents.get(name, {}), __path__=[])
+    return {f"old_transformers.{name}".rstrip("."): module for name, module in modules.items()}
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """The module that holds their model."""
+    folders = [tmp_path_factory.mktemp(name) for name in ("raw", "scratch", "downloads")]
+    try:
+        obtain(PipSource(**PACKAGE), FILES, Workspace(*folders, None, 1_000_000, Console(stderr=True)))
+    except ReplicationError as error:
+        if not str(error).startswith("pip"):
+            raise
+        pytest.skip(f"the registry gives no transformers 4.30.2: {error}")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in stand_ins().items():
+            patch.setitem(sys.modules, name, module)
+        for name in FILES:
+            source = (folders[0] / f"{name}.py").read_text(encoding="utf-8")
+            module = ModuleType(f"old_transformers.models.transfo_xl.{name}")
+            patch.setitem(sys.modules, module.__name__, module)
+            module.__package__ = "old_transformers.models.transfo_xl"
+            # In half precision they mask scores in float32, which double precision shall not pass through.
+            exec(source.replace("attn_score.float().masked_fill", "attn_score.masked_fill"), module.__dict__)
+        yield module
+
+
+def build(package, ours, reach):
+    """Their whole model, as our configuration has it."""
+    config = SimpleNamespace(
+        **ours.model_dump(include={"d_model", "n_layer", "n_head", "d_head", "d_inner", "dropout", "dropatt",
+                                   "untie_r", "div_val"}),
+        vocab_size=VOCABULARY, d_embed=ours.d_model, cutoffs=list(ours.cutoffs), tie_projs=ours.tied_projections,
+        mem_len=reach.memory, same_length=reach.same_length, clamp_len=reach.clamp or -1, attn_type=0,
+        pre_lnorm=False, layer_norm_epsilon=1e-5, sample_softmax=-1, tie_word_embeddings=True, torchscript=False,
+        trainer_compatible=True, use_return_dict=False, output_attentions=False, output_hidden_states=True,
+    )  # fmt: skip
+    model = shaken(package.TransfoXLLMHeadModel(config))
+    rates = torch.arange(0, ours.d_model, 2, dtype=F64) / ours.d_model
+    model.transformer.pos_emb.inv_freq = 10_000**-rates  # theirs are in single precision
+    return model
+
+
+def interleaved(by_function):
+    """(…, D) of all sines and then all cosines to one of each in turn."""
+    return torch.stack(by_function.chunk(2, dim=-1), dim=-1).flatten(-2)
+
+
+def layout(theirs, of):
+    """See ``transformer_xl_case.Layout``."""
+    found = {}
+    for n, layer in enumerate(theirs.transformer.layers):
+        attention, (inner, outer) = layer.dec_attn, (layer.pos_ff.CoreNet[i] for i in (0, 3))
+        q, k, v = of(attention.qkv_net.weight).chunk(3)
+        parts = {
+            "attention.w_q.weight": q,
+            "attention.w_kv.weight": torch.cat((k, v)),
+            "attention.w_o.weight": of(attention.o_net.weight),
+            "attention.positions.w_r.weight": interleaved(of(attention.r_net.weight)),
+            "attention.biases.u": of(attention.r_w_bias),
+            "attention.biases.v": of(attention.r_r_bias),
+        }
+        for ours, module in {
+            "feed_forward.0": inner, "feed_forward.3": outer,
+            "attention_norm": attention.layer_norm, "feed_forward_norm": layer.pos_ff.layer_norm,
+        }.items():  # fmt: skip
+            parts |= {f"{ours}.{name}": of(weight) for name, weight in module.named_parameters()}
+        found |= {f"layers.{n}.{name}": weight for name, weight in parts.items()}
+    return found | clusters(theirs, of)
+
+
+def clusters(theirs, of):
+    """The part of the layout that embedding and softmax have."""
+    softmax, found = theirs.crit, {}
+    parts = [(of(layer.weight), of(layer.bias)) for layer in softmax.out_layers]
+    if softmax.div_val == 1:  # one table and one row of biases for all clusters
+        sizes = [stop - start for start, stop in pairwise(softmax.cutoff_ends)]
+        parts = [*zip(*(whole.split(sizes) for whole in parts[0]), strict=True)]
+    for i, (table, bias) in enumerate(parts):
+        found |= {f"softmax.embedding.tables.{i}": table, f"softmax.biases.{i}": bias}
+    if softmax.n_clusters:
+        found["softmax.biases.0"] = torch.cat((parts[0][1], of(softmax.cluster_bias)))
+        found["softmax.cluster_weight"] = of(softmax.cluster_weight)
+    if softmax.div_val > 1:
+        for i, pair in enumerate(zip(theirs.transformer.word_emb.emb_projs, softmax.out_projs, strict=True)):
+            found[f"softmax.embedding.projections.{i}"] = of(pair[0])
+            if pair[1] is not pair[0]:
+                found[f"softmax.projections.{i}"] = of(pair[1])
+    return found
+
+
+def reader(theirs, layers):
+    """It begins with memories of no length, as the authors' code does; Hugging Face's own beginning is zeros."""
+    width = theirs.config.d_model
+    memories = [torch.zeros(0, COLUMNS, width, dtype=F64)] * layers
+
+    def read(inputs, targets):
+        nonlocal memories
+        log_probs, memories, states = theirs(inputs, mems=memories)
+        # Labels, for them, are the inputs: a state predicts the next, and the last of each nothing.
+        h, labels = functional.pad(states[-1], (0, 0, 0, 1)), functional.pad(targets, (1, 0))
+        nats = theirs.crit(h, labels, keep_order=True)
+        return Told(nats.view_as(targets), log_probs, list(states))
+
+    return read
+
+
+@pytest.mark.registry
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("reach", REACHES, ids=str)
+def test_values_and_gradients_are_those_of_hugging_face(package, network, reach):
+    config = configured(network)
+    theirs = build(package, config, reach)
+    placed = partial(layout, theirs)
+    ours = ours_with(config, placed)
+    table = interleaved(theirs.transformer.pos_emb(torch.arange(100, dtype=F64))[:, 0])
+    torch.testing.assert_close(ours.encodings(0, 100), table, atol=1e-6, rtol=0)
+    ours.encodings.table = table  # ours is rounded to single precision
+    assert_same(ours, lambda: reader(theirs, config.n_layer), placed, reach)
