@@ -18,15 +18,15 @@ from shared.errors import ReplicationError
 TRAINING = (
     "attention", "layers", "training", "data/batching.py", "data/captioned.py", "data/characters.py",
     "data/classified.py", "data/language.py", "data/parallel.py", "data/storage.py", "data/streams.py",
-    "metrics/fast_align.py", "metrics/word_aligner.py", "pipeline/networks.py", "vision/features.py",
-    "vision/places.py",
+    "metrics/fast_align.py", "metrics/word_aligner.py", "pipeline/language.py", "pipeline/networks.py",
+    "vision/features.py", "vision/places.py",
 )  # fmt: skip
 EVALUATION = (
     "decoding", "metrics", "claims/language_measures.py", "claims/measures.py", "claims/quantities.py",
     "data/photos.py", "data/scene_captions.py", "data/scene_truth.py", "data/scenes.py", "pipeline/aligners.py",
     "pipeline/attention_maps.py", "pipeline/captioning.py", "pipeline/captioning_evaluation.py",
     "pipeline/classification.py", "pipeline/classification_evaluation.py", "pipeline/examples.py",
-    "pipeline/language.py", "pipeline/language_evaluation.py", "pipeline/priors.py", "pipeline/reuse_study.py",
+    "pipeline/language_evaluation.py", "pipeline/priors.py", "pipeline/reuse_study.py",
     "pipeline/samples.py", "pipeline/training_operations.py", "pipeline/translation.py",
     "pipeline/translation_evaluation.py",
 )  # fmt: skip

@@ -84,8 +84,9 @@ def losses_by_context(
 
     The symbols stand a step Δ apart in runs that are evenly spread over the text, no more of them than asked for. So
     what is read once from some place on gives the loss of one symbol with every c. Those that repeat an earlier one,
-    if they are asked for, stand where they stand, and every context of theirs is read for itself. A model without
-    memory sees the last segment of the context, or where windows slide the last window, however long the context is.
+    if they are asked for, stand where they stand, and every context of theirs is read for itself. Segments are as in
+    the evaluation, or of Δ symbols if that is less. A model without memory sees the last segment of the context, or
+    where windows slide the last window, however long the context is.
 
     Raises:
         ReplicationError: the text is too short, or has no such symbols.

@@ -35,6 +35,9 @@ class SpeedConfig(StudyConfig, extra="allow"):
     """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
 
     lengths: list[PositiveInt] = Field(min_length=1, description="A, symbols")
+    sliding: dict[str, Any] = Field(
+        default={}, description="settings of the network that reads sliding windows, over those of the other"
+    )
     seconds: PositiveFloat = Field(default=6.0, description="how long the two ways are timed at each length")
 
 
@@ -67,14 +70,15 @@ class Pass:
 
 
 class EvaluationSpeed(Study):
-    """Times one network, with random weights, in both ways of evaluation, on symbols of the first test split.
+    """Times two networks of random weights, each in its way of evaluation, on symbols of the first test split.
 
     *States kept*: ``evaluation.columns`` parts of the text side by side, in segments of ``evaluation.length`` symbols,
     each prediction made from exactly A symbols (``same_length``). *Sliding*: a window of A symbols for each prediction,
     of which only the last one goes through the softmax; so many windows at once that about as many symbols go through
     the network together as with segments.
 
-    The settings lie over those of the task's network, so that the route of studies has to be in
+    The one that reads windows may differ, as the vanilla network of table 9 does from the one that keeps states. The
+    settings lie over those of the task's network, so that the route of studies has to be in
     :attr:`shared.pipeline.routed.Routed.whole`.
 
     Args:
@@ -88,8 +92,9 @@ class EvaluationSpeed(Study):
 
     def check(self, config: LanguageRun) -> None:
         """Refuse wrong settings of the study or of the network."""
-        _, config = _parts(config)
+        settings, config = _parts(config)
         self._networks.check(config)
+        self._networks.check(_sliding(settings, config))
 
     def evaluate(
         self, config: LanguageRun, *, prepared: Path, trained: Sequence[Path], out: Path
@@ -106,11 +111,12 @@ class EvaluationSpeed(Study):
         settings, config = _parts(config)
         text = PreparedLanguage.load(prepared)
         torch.manual_seed(0)
-        model, stream = ready(self._networks.model(config, text)), text.split(config.corpus.test[0])
+        keeping, vanilla = (ready(self._networks.model(of, text)) for of in (config, _sliding(settings, config)))
+        stream = text.split(config.corpus.test[0])
         metrics: dict[str, float] = {}
         with torch.inference_mode():
             for length in settings.lengths:
-                ways = passes(model, stream, length, config.evaluation)
+                ways = passes(keeping, vanilla, stream, length, config.evaluation)
                 seconds = seconds_in_turns([*ways.values()], settings.seconds)
                 for (way, one), taken in zip(ways.items(), seconds, strict=True):
                     metrics[f"tokens_{way}@{length}"] = one.tokens
@@ -121,14 +127,17 @@ class EvaluationSpeed(Study):
         return metrics
 
 
-def passes(model: nn.Module, stream: Stream, length: int, evaluation: LanguageEvaluation) -> dict[str, Pass]:
+def passes(
+    keeping: nn.Module, vanilla: nn.Module, stream: Stream, length: int, evaluation: LanguageEvaluation
+) -> dict[str, Pass]:
     """One in each way, ``reuse`` and ``sliding``, with an attention length of A symbols.
 
     That of ``reuse`` begins with a full memory, and has at least A symbols of each column, so that what is done to the
     memory only once in a while is done in it.
 
     Args:
-        model: a :class:`LanguageModel` in evaluation mode.
+        keeping: a :class:`LanguageModel` in evaluation mode, which keeps states.
+        vanilla: another, which reads windows.
         stream: what is scored.
         length: A.
         evaluation: its columns, segments and clamp.
@@ -136,12 +145,13 @@ def passes(model: nn.Module, stream: Stream, length: int, evaluation: LanguageEv
     Raises:
         ReplicationError: the stream is too short.
     """
-    reader, device = cast(LanguageModel, model), next(model.parameters()).device
+    keeper, reader = cast(LanguageModel, keeping), cast(LanguageModel, vanilla)
+    device = next(keeping.parameters()).device
     columns, segment = evaluation.columns, evaluation.length
-    memory = reader.memory(columns, Reach(length, same_length=True, clamp=evaluation.reach.clamp))
+    memory = keeper.memory(columns, Reach(length, same_length=True, clamp=evaluation.reach.clamp))
 
     def reuse(batch: LanguageBatch) -> Tensor:
-        return reader(batch.inputs, batch.targets, memory)
+        return keeper(batch.inputs, batch.targets, memory)
 
     def sliding(batch: LanguageBatch) -> Tensor:
         return -reader.next_log_probs(batch.inputs).gather(1, batch.targets[:, -1:])
@@ -193,3 +203,8 @@ def _parts(config: LanguageRun) -> tuple[SpeedConfig, LanguageRun]:
     """The settings of the study, and the variant with those of the network alone."""
     settings = config.checked_model(SpeedConfig)
     return settings, config.model_copy(update={"model": settings.model_extra})
+
+
+def _sliding(settings: SpeedConfig, config: LanguageRun) -> LanguageRun:
+    """The variant with the settings of the network that reads windows."""
+    return config.model_copy(update={"model": {**config.model, **settings.sliding}})

@@ -231,7 +231,7 @@ def ways_of_evaluation(turns: int) -> dict[str, object]:
         {"length": size.length, "columns": size.columns, "reach": {"memory": 0}}
     )
     for length in ATTENTION_LENGTHS:
-        ways = passes(model, stream, length, settings)
+        ways = passes(model, model, stream, length, settings)
         seconds = seconds_in_turns(ways, turns)
         each = {way: 1e6 * seconds[way] / ways[way].scored for way in ways}
         figures[f"attention length {length}"] = {

@@ -91,7 +91,7 @@ def test_the_ratio_of_symbols_is_the_attention_length(prepared, tmp_path):
 @pytest.mark.parametrize("length", LENGTHS)
 def test_states_are_those_of_a_full_memory(case, length):
     model, stream = case
-    reuse = passes(model, stream, length, config().evaluation)["reuse"]
+    reuse = passes(model, model, stream, length, config().evaluation)["reuse"]
     warm_up = len(model.read)
     for _ in range(2):
         reuse()
@@ -105,7 +105,7 @@ def test_states_are_those_of_a_full_memory(case, length):
 @pytest.mark.parametrize("length", LENGTHS)
 def test_a_window_is_read_for_every_symbol(case, length):
     model, stream = case
-    sliding = passes(model, stream, length, config().evaluation)["sliding"]
+    sliding = passes(model, model, stream, length, config().evaluation)["sliding"]
     model.read.clear()
     sliding()
     windows = max(1, 12 // length)
@@ -118,7 +118,7 @@ def test_a_window_is_read_for_every_symbol(case, length):
 @torch.inference_mode()
 def test_a_window_scores_its_last_symbol(case):
     model, stream = case
-    sliding = passes(model, stream, 3, config().evaluation)["sliding"]
+    sliding = passes(model, model, stream, 3, config().evaluation)["sliding"]
     (batch,) = sliding.batches
     expected = model(batch.inputs, batch.targets, model.memory(4, Reach(0)))[:, -1:]
     torch.testing.assert_close(sliding.read(batch), expected)
@@ -127,7 +127,7 @@ def test_a_window_scores_its_last_symbol(case):
 @torch.inference_mode()
 def test_segments_are_read_on_from_where_the_memory_ends(case):
     model, stream = case
-    reuse = passes(model, stream, 9, config().evaluation)["reuse"]
+    reuse = passes(model, model, stream, 9, config().evaluation)["reuse"]
     nats = torch.cat([reuse.read(batch) for batch in reuse.batches], 1)
     text = torch.from_numpy(np.append(EOS, stream.symbols).astype(np.int64))
     before = reuse.batches[0].places[:, :1] - 12  # three segments fill the memory
@@ -160,7 +160,7 @@ def test_a_short_text_is_refused(case, symbols, length):
     with pytest.raises(
         ReplicationError, match=rf"{symbols} symbols, too few for an attention length of {length} in 3"
     ):
-        passes(model, short, length, config().evaluation)
+        passes(model, model, short, length, config().evaluation)
 
 
 @pytest.mark.parametrize(

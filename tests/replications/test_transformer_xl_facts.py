@@ -180,7 +180,7 @@ def test_every_comparison_finds_its_measure(scale: str) -> None:
     assert asked
     for metric, run in asked:
         numbers, judged = [int(number) for number in re.findall(r"\d+", metric)], run.evaluation
-        if metric.startswith(("bits_saved@", "bits@")):
+        if metric.startswith(("bits_saved@", "bits@", "word_perplexity@")):
             assert judged.memories
             assert {*numbers} <= {judged.reach.memory, *judged.memories}
         elif metric.startswith(("bits_start", "bits_rest", "start_excess")):
@@ -193,6 +193,26 @@ def test_every_comparison_finds_its_measure(scale: str) -> None:
             assert {*numbers} <= {*run.model["lengths"]}
         else:
             assert (run.corpus.unit == "word") == (metric == "word_perplexity")
+
+
+@pytest.mark.parametrize("scale", ["quick", "bench", "paper_scale"])
+def test_ratios_of_context_lengths_can_be_reached(scale: str) -> None:
+    """By a model that uses all it can see, against one without memory that uses its whole window."""
+    settings = ScaleFile("transformer_xl", scale)
+    asked = [(each, run) for each, run in compared(scale) if each.metric.startswith("recl_") and len(run) == 2]
+    assert asked
+    for each, run in asked:
+        ours, theirs = map(settings.run, run)
+        contexts, reach = ours.evaluation.contexts, ours.evaluation.reach.memory
+        assert contexts == theirs.evaluation.contexts
+        seen = contexts.most
+        if contexts.of == "recalls":  # each is of one earlier word, so that layers do not add up
+            seen = min(seen, reach + min(contexts.step, ours.evaluation.length))
+        window = theirs.evaluation.sliding
+        if window is not None:
+            on_grid = -(-window.context // contexts.step) * contexts.step
+            assert each.bound < seen / on_grid
+        assert each.paper is None or each.bound <= each.paper
 
 
 @pytest.mark.parametrize("scale", ["quick", "bench"])

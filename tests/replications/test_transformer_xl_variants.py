@@ -37,27 +37,6 @@ VARIANTS = {
 LARGER = {"wikitext103-base", "wikitext103-large", "enwik8-24l", "lm1b-large"}
 """Than what the other variants of their task are changes of."""
 
-SCRIPTS = {
-    "enwik8-12l": (12, 512, 8, 64, 2048, 0.1, 0.0, 22, 512, 400_000, 0, 80, 2100, 820, 204, 41_055_436),
-    "enwik8-24l": (24, 1024, 8, 128, 3072, 0.15, 0.15, 64, 768, 400_000, 4000, 128, 3800, 1000, 204, 277_231_820),
-    "text8-24l": (24, 1024, 8, 128, 3072, 0.15, 0.15, 64, 768, 400_000, 4000, 128, 3800, 1000, 27, 277_050_395),
-    "wikitext103-base": (
-        16, 410, 10, 41, 2100, 0.1, 0.0, 60, 150, 200_000, 0, 64, 640, 400, 267_735, 151_107_538,
-    ),
-    "wikitext103-large": (
-        18, 1024, 16, 64, 4096, 0.2, 0.2, 128, 384, 4_000_000, 16_000, 128, 1600, 1000, 267_735, 285_170_506,
-    ),
-    "lm1b-base": (
-        18, 1024, 8, 128, 4096, 0.0, 0.0, 224, 32, 500_000, 20_000, 32, 128, None, 793_471, 357_812_082,
-    ),
-    "lm1b-large": (
-        24, 1280, 16, 80, 8192, 0.05, 0.05, 512, 32, 1_200_000, 30_000, 32, 128, None, 793_471, 841_295_982,
-    ),
-}  # fmt: skip
-"""Layers, D, H, K, d_inner, dropout, dropatt; columns, symbols of a segment, updates, warm-up; segment, memory and
-clamp of evaluation; vocabulary and weights of the models of run_*.sh."""
-
-
 @cache
 def scale_file(scale: str) -> ScaleFile:
     """Read once, since many tests ask for it."""
@@ -165,23 +144,6 @@ def test_an_lstm_has_at_least_as_many_parameters_as_what_it_is_compared_with(
     _, rival = settings_of(scale, usual(run.task))
     count, wanted = (parameters(build_model(each, vocabulary, None)) for each in (config, rival))
     assert 0.95 <= count / wanted <= 2
-
-
-@pytest.mark.parametrize("variant", SCRIPTS)
-def test_the_released_settings(variant: str) -> None:
-    run, config = settings_of("paper_scale", variant)
-    training, evaluation = run.training, run.evaluation
-    *expected, words, total = SCRIPTS[variant]
-    assert expected == [
-        config.n_layer, config.d_model, config.n_head, config.d_head, config.d_inner, config.dropout, config.dropatt,
-        training.batch.sentences, training.batch.length, training.updates, training.schedule.warmup,
-        evaluation.length, evaluation.reach.memory, evaluation.reach.clamp,
-    ]  # fmt: skip
-    assert training.memory == training.batch.length
-    assert evaluation.reach.same_length
-    assert (training.optimizer.name, training.optimizer.learning_rate) == ("adam", 2.5e-4)
-    assert (training.schedule.name, training.clip) == ("cosine", 0.25)
-    assert parameters(build_model(config, words, None)) == total
 
 
 def test_the_ablation_of_table_6_has_128_million_parameters() -> None:
