@@ -1,0 +1,229 @@
+"""FAVOR+ (Choromanski et al. 2021, section 2): random features whose products are, on average, a kernel of attention.
+
+Features of the softmax kernel grow like exponentials. What is returned are values that cannot overflow, and apart from
+them the logarithm of each position's scale, which no other position has a part in: with it the causal forms of
+:mod:`shared.attention.linear` rescale their state by the largest key *so far*. Nothing is added to a key's features.
+With a largest key of the whole sequence and a constant added after it, as in the released code, every position would
+see a little of those after it.
+
+Shape letters: T positions, K width of queries and keys, P projections, C features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from shared.attention.feature_maps import ExactMap, FeatureMap, Features
+
+Directions = Literal["orthogonal", "iid", "uncorrected"]
+"""Of projections: orthogonal in blocks of K; each for itself; or what a QR decomposition gives, which is biased."""
+Norms = Literal["chi", "sqrt"]
+"""Of projections: those of Gaussian vectors, distributed as χ_K; or √K, which makes the regularized kernel SMREG."""
+Estimator = Literal["positive", "hyperbolic", "trigonometric"]
+"""Features of the softmax kernel: exp(ωᵀx); exp(±ωᵀx); or sin ωᵀx and cos ωᵀx, whose products may be negative."""
+
+LEAST_LOG = -60.0
+"""The logarithm of a query's least positive feature where its largest is 1; float32 and bfloat16 hold it with ease."""
+
+
+def orthogonal_blocks(
+    blocks: int, size: int, *, corrected: bool = True, generator: torch.Generator | None = None,
+    device: torch.device | None = None,
+) -> Tensor:  # fmt: skip
+    """Random orthogonal matrices, uniform over the group (Haar's measure).
+
+    Of A = QR with Gaussian A, Q is uniform only where the diagonal of R is positive, which LAPACK does not see to: the
+    signs of Q's columns must be corrected by it (Mezzadri 2007, section 4).
+
+    Args:
+        blocks: how many, independent of each other.
+        size: K.
+        corrected: whether they are; the official code takes Q as it comes, and its estimates are biased.
+        generator: of the random numbers; the device's own unless given.
+        device: where they are drawn.
+
+    Returns:
+        (blocks, K, K), float32.
+    """
+    q, r = torch.linalg.qr(torch.randn(blocks, size, size, generator=generator, device=device))
+    matrices: Tensor = q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2) if corrected else q
+    return matrices.mT
+
+
+def random_projections(
+    count: int, size: int, *, directions: Directions = "orthogonal", norms: Norms = "chi",
+    generator: torch.Generator | None = None, device: torch.device | None = None,
+) -> Tensor:  # fmt: skip
+    """The vectors ω of section 2.4: (P, K) float32.
+
+    With norms χ_K each row alone is Gaussian, whatever the others are. More than K rows cannot all be orthogonal: they
+    are in blocks of K, independent of each other, the last of which may be cut short.
+
+    Args:
+        count: P.
+        size: K.
+        directions: see :data:`Directions`.
+        norms: see :data:`Norms`.
+        generator: of the random numbers; the device's own unless given.
+        device: where they are drawn.
+    """
+    gaussian = torch.randn(count, size, generator=generator, device=device)
+    lengths = gaussian.norm(dim=1, keepdim=True)  # (P, 1)
+    if directions == "iid":
+        units = gaussian / lengths
+    else:
+        corrected, blocks = directions == "orthogonal", -(-count // size)
+        matrices = orthogonal_blocks(blocks, size, corrected=corrected, generator=generator, device=device)
+        units = matrices.flatten(0, 1)[:count]
+    rows: Tensor = units * (lengths if norms == "chi" else math.sqrt(size))
+    return rows
+
+
+class RandomFeatures(FeatureMap):
+    """What feature maps with random projections share: the projections, which are drawn and never learned.
+
+    They are a buffer, so that a checkpoint has them: queries and keys always meet the same ones, and a model judged
+    twice is judged the same. Whoever trains it calls :meth:`redraw` as often as it likes.
+
+    Args:
+        key_size: K.
+        projections: P, for all heads the same.
+        directions: see :data:`Directions`.
+        norms: see :data:`Norms`.
+        scale: of xᵀy in the kernel; 1/√K unless given, as attention has it.
+    """
+
+    w: Tensor
+
+    def __init__(
+        self, *, key_size: int, projections: int, directions: Directions = "orthogonal", norms: Norms = "chi",
+        scale: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.directions, self.norms = directions, norms
+        self.root = math.sqrt(1 / math.sqrt(key_size) if scale is None else scale)
+        self.register_buffer("w", torch.empty(projections, key_size))
+        self.redraw()
+
+    @torch.no_grad()
+    def redraw(self, generator: torch.Generator | None = None) -> None:
+        """Draw all projections anew.
+
+        Args:
+            generator: of the random numbers, on the projections' device; that device's own unless given.
+        """
+        (count, size), device = self.w.shape, self.w.device
+        rows = random_projections(
+            count, size, directions=self.directions, norms=self.norms, generator=generator, device=device
+        )
+        self.w.copy_(rows)
+
+    def size(self, key_size: int) -> int:
+        """P, for queries and keys of the K it was built for."""
+        return self.w.size(0)
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(…, T, K) to itself times √scale, and its projections (…, T, P); both in float32 at least.
+
+        Features are exponentials of projections: what these are rounded to, the features would be off by as a factor.
+        """
+        x = x.to(torch.promote_types(x.dtype, torch.float32)) * self.root
+        with torch.autocast(x.device.type, enabled=False):
+            return x, x @ self.w.to(x.dtype).t()
+
+
+class SoftmaxFeatures(RandomFeatures):
+    """φ with E φ(x)ᵀφ(y) = exp(scale · xᵀy) (section 2.3, lemma 1), without bias if norms are χ_K.
+
+    Args:
+        estimator: see :data:`Estimator`. Positive features are as many as projections, the others twice as many.
+        key_size: K.
+        projections: P.
+        directions: see :data:`Directions`.
+        norms: see :data:`Norms`.
+        scale: see :class:`RandomFeatures`.
+    """
+
+    def __init__(
+        self, *, key_size: int, projections: int, estimator: Estimator = "positive",
+        directions: Directions = "orthogonal", norms: Norms = "chi", scale: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            key_size=key_size, projections=projections, directions=directions, norms=norms, scale=scale
+        )
+        self.estimator = estimator
+
+    def size(self, key_size: int) -> int:
+        """P or 2 P."""
+        return self.w.size(0) * (1 if self.estimator == "positive" else 2)
+
+    def forward(self, x: Tensor) -> Features:
+        """(…, T, K) to φ (…, T, C): values in [0, 1], a position's largest 1; trigonometric ones lie in [-1, 1]."""
+        y, projected = self.project(x)
+        half = y.square().sum(-1, keepdim=True) / 2  # (…, T, 1)
+        log = half.detach()
+        if self.estimator == "trigonometric":
+            values = torch.cat((projected.sin(), projected.cos()), dim=-1) * (half - log).exp()
+            terms = projected.size(-1)
+        else:
+            both = projected if self.estimator == "positive" else torch.cat((projected, -projected), dim=-1)
+            top = both.detach().amax(-1, keepdim=True)
+            values = (both - (top + (half - log))).exp()  # half - log is zero, and has a gradient
+            log, terms = top - log, both.size(-1)
+        return Features(values.to(x.dtype), log.squeeze(-1) - math.log(terms) / 2)
+
+    def queries(self, x: Tensor) -> Tensor:
+        """φ(x) up to a factor per position: (…, T, K) to (…, T, C).
+
+        Positive features stay above exp(:data:`LEAST_LOG`). The largest key has a feature that is 1, so every query has
+        a normaliser, which would be zero where all products of its features and a key's underflow. The bound shows only
+        in results whose normaliser, next to the largest key, is of its own order.
+        """
+        values: Tensor = self(x).values
+        return values if self.estimator == "trigonometric" else values.clamp(min=math.exp(LEAST_LOG))
+
+    def keys(self, x: Tensor, mask: Tensor | None = None) -> Features:
+        """See :class:`shared.attention.feature_maps.FeatureMap`."""
+        features: Features = self(x)
+        return features.masked(mask)
+
+    def kernel(self, x: Tensor, y: Tensor) -> Tensor:
+        """The estimates of exp(scale · xᵀy): (…, T, K) and (…, S, K) to (…, T, S)."""
+        (a, log_a), (b, log_b) = self(x), self(y)
+        estimates: Tensor = a @ b.mT * (log_a.unsqueeze(-1) + log_b.unsqueeze(-2)).exp()
+        return estimates
+
+
+class GeneralizedFeatures(RandomFeatures, ExactMap):
+    """φ(x) = f(ωᵀx) + ε, generalized attention (section 2.2), up to the factor 1/√P, which cancels.
+
+    With f = ReLU it is the paper's Performer-ReLU. What the released code has by default has no projections, and is
+    :class:`shared.attention.feature_maps.Relu`.
+
+    Args:
+        key_size: K.
+        projections: P, which is C.
+        f: elementwise, and nowhere negative.
+        epsilon: ε; 1e-3 in the paper.
+        directions: see :data:`Directions`.
+        norms: see :data:`Norms`.
+        scale: see :class:`RandomFeatures`.
+    """
+
+    def __init__(
+        self, *, key_size: int, projections: int, f: Callable[[Tensor], Tensor] = nn.functional.relu,
+        epsilon: float = 1e-3, directions: Directions = "orthogonal", norms: Norms = "chi", scale: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            key_size=key_size, projections=projections, directions=directions, norms=norms, scale=scale
+        )
+        self.f, self.epsilon = f, epsilon
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, T, K) to (…, T, P)."""
+        return (self.f(self.project(x)[1]) + self.epsilon).to(x.dtype)

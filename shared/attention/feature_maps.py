@@ -1,0 +1,129 @@
+"""Feature maps φ, with which attention is linear: the weight of a key is φ(q)ᵀ φ(k) (Katharopoulos et al. 2020).
+
+Random ones, whose products estimate a kernel, are in :mod:`shared.attention.favor`.
+
+Shape letters: T positions, K width of queries and keys, C features.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Features(NamedTuple):
+    """Features of keys, values · exp(log_scale), as linear attention takes them.
+
+    Attributes:
+        values: (…, T, C).
+        log_scale: (…, T), the logarithm of what a position's features were divided by so that none overflows; -∞ at
+            padding; None where they were not divided. It is a constant: no gradient flows into it, nor has to if the
+            features were divided by it as by a constant.
+    """
+
+    values: Tensor
+    log_scale: Tensor | None = None
+
+    def masked(self, mask: Tensor | None) -> Features:
+        """Zero at padding, which then counts neither among the values nor in the normaliser.
+
+        Args:
+            mask: bool, broadcastable to (…, T), true at what is no padding; None where nothing is.
+        """
+        if mask is None:
+            return self
+        log_scale = None if self.log_scale is None else self.log_scale.masked_fill(~mask, -torch.inf)
+        return Features(self.values.masked_fill(~mask.unsqueeze(-1), 0), log_scale)
+
+
+class FeatureMap(nn.Module, ABC):
+    """φ: R^K → R^C of queries and of keys.
+
+    A factor of a query cancels, so that a map may scale each as it likes; one of a key does not, and is told.
+    """
+
+    @abstractmethod
+    def size(self, key_size: int) -> int:
+        """C for queries and keys of the width K."""
+
+    @abstractmethod
+    def queries(self, x: Tensor) -> Tensor:
+        """(…, T, K) to φ (…, T, C), each up to a factor in which no other position has a part."""
+
+    @abstractmethod
+    def keys(self, x: Tensor, mask: Tensor | None = None) -> Features:
+        """(…, T, K) to φ (…, T, C) of every key; zero where ``mask``, broadcastable to (…, T), is false."""
+
+    def redraw(self, generator: torch.Generator | None = None) -> None:
+        """Draw anew what is random, of which a map has nothing unless it says so."""
+
+
+class ExactMap(FeatureMap):
+    """A map that is the same for queries and keys, and needs no scale."""
+
+    @abstractmethod
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, K) to φ (…, C)."""
+
+    def size(self, key_size: int) -> int:
+        """C = K."""
+        return key_size
+
+    def queries(self, x: Tensor) -> Tensor:
+        """See :class:`FeatureMap`."""
+        values: Tensor = self(x)
+        return values
+
+    def keys(self, x: Tensor, mask: Tensor | None = None) -> Features:
+        """See :class:`FeatureMap`."""
+        return Features(self(x)).masked(mask)
+
+
+class EluPlusOne(ExactMap):
+    """elu(x) + 1 (Katharopoulos et al. 2020, equation 7).
+
+    It is made as x + 1 or exp(x): in float32 the sum of elu(x) and 1 has lost all digits at x = -17, and is zero.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, K) to (…, K)."""
+        return x.relu() + x.clamp(max=0).exp()
+
+
+class ReLU(ExactMap):
+    """max(x, 0) + ε: the generalized attention of Choromanski et al. (2021) as their code has it by default.
+
+    Args:
+        epsilon: ε; without it a query may find no weight at any key, and then attention gives zero.
+    """
+
+    def __init__(self, epsilon: float = 1e-3) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, K) to (…, K)."""
+        return x.relu() + self.epsilon
+
+
+class SquaredReLU(ReLU):
+    """max(x, 0)² + ε."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, K) to (…, K)."""
+        return x.relu().square() + self.epsilon
+
+
+class Quadratic(ExactMap):
+    """All products x_a x_b: the weights are (qᵀk)² exactly (Katharopoulos et al. 2020, section 3.2.1)."""
+
+    def size(self, key_size: int) -> int:
+        """C = K²."""
+        return key_size**2
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, K) to (…, K²)."""
+        return (x.unsqueeze(-1) * x.unsqueeze(-2)).flatten(-2)

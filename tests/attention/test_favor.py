@@ -1,0 +1,234 @@
+"""FAVOR+'s features by definition, its matrices uniform, and its estimates unbiased.
+
+Tests of distributions have fixed seeds; with others they would fail about once in ten thousand times.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_favor import ESTIMATORS, F64, B, H, K, P, T, inputs, plain_features, softmax_map
+from scipy import stats
+from torch.nn import functional
+
+from shared.attention.favor import (
+    LEAST_LOG,
+    GeneralizedFeatures,
+    SoftmaxFeatures,
+    orthogonal_blocks,
+    random_projections,
+)
+from shared.attention.kernel_error import expected_kernel, kernel_mse
+
+estimators = pytest.mark.parametrize("estimator", ESTIMATORS)
+directions = pytest.mark.parametrize("directions", ["orthogonal", "iid"])
+many = settings(deadline=None, max_examples=30)
+seeds = st.integers(0, 2**31)
+scales = st.floats(-2, 3).map(lambda power: 10**power)
+
+
+def worst_p(samples, distribution):
+    """Of Kolmogorov-Smirnov tests of every column, with Bonferroni's correction."""
+    return min(stats.kstest(column, distribution).pvalue for column in samples.T) * samples.shape[1]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_orthogonal_blocks_are_orthogonal(size):
+    matrices = orthogonal_blocks(7, size)
+    torch.testing.assert_close(matrices @ matrices.mT, torch.eye(size).expand(7, -1, -1), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("corrected", "uniform"), [(True, True), (False, False)])
+def test_they_are_uniform_and_what_a_qr_decomposition_gives_is_not(corrected, uniform):
+    """Entries of a uniform unit vector are distributed as a beta; and a rotated matrix as the matrix itself."""
+    size = 4
+    matrices, others = orthogonal_blocks(8000, size, corrected=corrected).split(4000)
+    beta = stats.beta((size - 1) / 2, (size - 1) / 2, loc=-1, scale=2).cdf
+    rotated = torch.linalg.qr(torch.randn(size, size))[0] @ others
+    traces = [x.diagonal(dim1=1, dim2=2).sum(1).numpy() for x in (matrices, rotated)]
+    found = worst_p(matrices.flatten(1).numpy(), beta), stats.ks_2samp(*traces).pvalue
+    assert all(p > 1e-4 for p in found) if uniform else all(p < 1e-12 for p in found)
+
+
+def test_their_eigenvalues_are_those_of_uniform_matrices():
+    """E (tr Q)^2 = E tr Q^2 = 1 and E tr Q = 0 (Diaconis and Shahshahani 1994)."""
+    matrices = orthogonal_blocks(20_000, 5)
+    trace, of_square = (x.diagonal(dim1=1, dim2=2).sum(1) for x in (matrices, matrices @ matrices))
+    for x, expected in ((trace, 0), (trace.square(), 1), (of_square, 1)):
+        assert abs(x.mean() - expected) < 4 * x.std() / math.sqrt(len(x))
+
+
+@directions
+def test_each_projection_alone_is_gaussian_and_norms_may_be_fixed(directions):
+    size, blocks = 4, 4000
+    w = random_projections(blocks * size, size, directions=directions)
+    along = (w @ functional.normalize(torch.tensor([1.0, 2.0, -3.0, 0.5]), dim=0)).view(blocks, size)
+    lengths = w.square().sum(1).view(blocks, size)
+    assert worst_p(along.numpy(), stats.norm.cdf) > 1e-4
+    assert worst_p(lengths.numpy(), stats.chi2(size).cdf) > 1e-4
+    fixed = random_projections(10, size, directions=directions, norms="sqrt")
+    torch.testing.assert_close(fixed.norm(dim=1), torch.full((10,), 2.0))
+
+
+def test_what_a_qr_decomposition_gives_is_not_gaussian():
+    w = random_projections(16_000, 4, directions="uncorrected").view(4000, 4, 4)
+    assert worst_p(w[:, :, 0].numpy(), stats.norm.cdf) < 1e-12
+
+
+def test_projections_are_orthogonal_within_blocks_of_k_only():
+    w = functional.normalize(random_projections(K + 3, K), dim=1)
+    products = (w @ w.T - torch.eye(K + 3)).abs()
+    assert products[:K, :K].max() < 1e-5
+    assert products[K:, K:].max() < 1e-5
+    assert products[:K, K:].min() > 1e-5
+
+
+@estimators
+def test_features_are_the_papers(estimator):
+    features, (x, y, _) = softmax_map(estimator), inputs()
+    values, log_scale = features(x)
+    assert values.shape[-1] == features.size(K)
+    torch.testing.assert_close(
+        values * log_scale.exp().unsqueeze(-1), plain_features(features, x), atol=0, rtol=1e-10
+    )
+    expected = plain_features(features, x) @ plain_features(features, y).mT
+    torch.testing.assert_close(features.kernel(x, y), expected, atol=1e-10, rtol=1e-10)
+
+
+@estimators
+def test_their_gradients_are_too_though_the_scale_has_none(estimator):
+    features, x = softmax_map(estimator), inputs()[0].requires_grad_()
+    values, log_scale = features.keys(x)
+    assert not log_scale.requires_grad
+    cotangent = torch.randn_like(values)
+    expected = torch.autograd.grad((plain_features(features, x) * cotangent).sum(), x)
+    found = torch.autograd.grad((values * log_scale.exp().unsqueeze(-1) * cotangent).sum(), x)
+    torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("norms", ["chi", "sqrt"])
+@directions
+@estimators
+def test_estimates_are_as_far_off_as_they_should_be_on_average(estimator, directions, norms):
+    """With norms χ_K without bias (lemma 1): one of 160,000 projections, within four of its standard errors."""
+    x, y = np.random.default_rng(2).normal(scale=0.4, size=(2, K))
+    draws = 160_000
+    features = softmax_map(estimator, projections=draws, directions=directions, norms=norms, scale=1.0)
+    found = features.kernel(*(torch.from_numpy(z).unsqueeze(0) for z in (x, y))).item()
+    mean = expected_kernel(x, y, estimator=estimator, norms=norms)
+    if norms == "chi":
+        assert mean == pytest.approx(math.exp(x @ y), rel=1e-12)
+    of = {"estimator": estimator, "norms": norms, "orthogonal": directions == "orthogonal"}
+    variance = kernel_mse(x, y, projections=K, **of) - (mean - math.exp(x @ y)) ** 2
+    assert abs(found - mean) < 4 * math.sqrt(variance * K / draws)
+
+
+def test_what_a_qr_decomposition_gives_is_biased():
+    x = torch.full((1, K), 0.25, dtype=F64)
+    features = softmax_map(projections=160_000, directions="uncorrected", scale=1.0)
+    error = kernel_mse(x.numpy(), x.numpy(), projections=160_000).item()
+    assert abs(features.kernel(x, x).item() - math.exp(0.5)) > 20 * math.sqrt(error)
+
+
+@many
+@given(scale=scales, seed=seeds, dtype=st.sampled_from([torch.float32, torch.bfloat16]))
+@estimators
+def test_no_feature_overflows(estimator, scale, seed, dtype):
+    torch.manual_seed(seed)
+    features, x = softmax_map(estimator, torch.float32), inputs(scale, dtype)[0]
+    values, log_scale = features.keys(x)
+    queries = features.queries(x)
+    assert values.dtype == queries.dtype == dtype
+    assert log_scale.dtype == torch.float32
+    assert log_scale.isfinite().all()
+    if estimator == "trigonometric":
+        assert values.abs().max() <= 1
+        assert torch.equal(queries, values)
+    else:
+        assert values.min() >= 0
+        assert torch.equal(values.amax(-1), torch.ones(B, H, T, dtype=dtype))
+        assert queries.min() >= 0.99 * math.exp(LEAST_LOG)
+        assert torch.equal(queries.amax(-1), values.amax(-1))
+
+
+@many
+@given(scale=scales, seed=seeds)
+@estimators
+def test_features_keep_their_digits_whatever_the_norm(estimator, scale, seed):
+    torch.manual_seed(seed)
+    features, x = softmax_map(estimator, torch.float32), inputs(scale, torch.float32)[0]
+    exact = features.double()(x.double())
+    found = features.float()(x)
+    error = 2e-6 * (1 + x.norm(dim=-1).max())  # of a projection, and so the relative one of a feature
+    torch.testing.assert_close(found.values.double(), exact.values, atol=float(error), rtol=0)
+
+
+@estimators
+def test_projections_are_not_rounded_under_autocast_nor_of_narrow_inputs(estimator):
+    features, x = softmax_map(estimator, torch.float32), 3 * torch.randn(T, K)
+    with torch.autocast("cpu", torch.bfloat16):
+        values, log_scale = features(x)
+    assert torch.equal(values, features(x).values)
+    assert torch.equal(log_scale, features(x).log_scale)
+    narrow = x.bfloat16()
+    torch.testing.assert_close(
+        features(narrow).values.float(), features(narrow.float()).values, atol=0.005, rtol=0
+    )
+
+
+@estimators
+def test_hidden_keys_have_no_features(estimator):
+    mask = torch.arange(T) < torch.tensor([[T - 9], [T]])  # (B, T)
+    features, (_, k, _) = softmax_map(estimator), inputs()
+    values, log_scale = features.keys(k, mask.unsqueeze(1))
+    assert not values[0, :, T - 9 :].any()
+    assert (log_scale[0, :, T - 9 :] == -torch.inf).all()
+    everywhere = features.keys(k)
+    assert torch.equal(values[1], everywhere.values[1])
+    assert torch.equal(log_scale[0, :, : T - 9], everywhere.log_scale[0, :, : T - 9])
+
+
+@pytest.mark.parametrize("kind", [SoftmaxFeatures, GeneralizedFeatures])
+def test_projections_stay_until_they_are_redrawn_and_checkpoints_have_them(kind):
+    features, x = kind(key_size=K, projections=P), torch.randn(3, K)
+    before, w = features.queries(x), features.w.clone()
+    assert torch.equal(features.queries(x), before)
+    assert list(features.parameters()) == []
+    features.redraw()
+    assert (features.w != w).all()
+    other = kind(key_size=K, projections=P)
+    other.load_state_dict(features.state_dict())
+    assert torch.equal(other.queries(x), features.queries(x))
+    for module in (features, other):
+        module.redraw(torch.Generator().manual_seed(5))
+    assert torch.equal(other.w, features.w)
+    assert not torch.equal(features.queries(x), before)
+
+
+@pytest.mark.parametrize("f", [functional.relu, torch.square])
+def test_generalized_features_are_f_of_projections(f):
+    features, (x, _, _) = GeneralizedFeatures(key_size=K, projections=P, f=f, epsilon=0.1).double(), inputs()
+    expected = f(x @ features.w.T * K**-0.25) + 0.1
+    torch.testing.assert_close(features.queries(x), expected)
+    torch.testing.assert_close(features.keys(x).values, expected)
+    assert features.keys(x).log_scale is None
+    assert features.size(K) == P
+    hidden = torch.arange(T) >= 3
+    assert not features.keys(x, hidden).values[..., :3, :].any()
+
+
+@directions
+def test_products_of_relu_features_are_the_arc_cosine_kernel_on_average(directions):
+    """|x| |y| (sin θ + (π - θ) cos θ) / 2π (Cho and Saul 2009)."""
+    draws = 160_000
+    x, y = torch.randn(2, K, dtype=F64)
+    features = GeneralizedFeatures(
+        key_size=K, projections=draws, epsilon=0, directions=directions, scale=1.0
+    ).double()
+    theta = math.acos(functional.cosine_similarity(x, y, dim=0))
+    expected = x.norm() * y.norm() * (math.sin(theta) + (math.pi - theta) * math.cos(theta)) / (2 * math.pi)
+    products = (features.queries(x) * features.keys(y).values).view(-1, K).mean(1)  # one of each block
+    assert abs(products.mean() - expected) < 4 * products.std() / math.sqrt(len(products))

@@ -1,0 +1,135 @@
+"""What every feature map promises, and what each one is."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.attention.feature_maps import EluPlusOne, Features, Quadratic, ReLU, SquaredReLU
+from shared.attention.linear import linear_attention
+from shared.attention.linear_naive import linear_attention_weights
+
+B, H, T, K = 2, 3, 6, 4
+F64 = torch.float64
+EXACT = {"atol": 1e-12, "rtol": 1e-12}
+MAPS = [EluPlusOne(), ReLU(), SquaredReLU(), Quadratic()]
+maps = pytest.mark.parametrize("phi", MAPS, ids=lambda phi: type(phi).__name__)
+
+
+# All of them
+
+
+@maps
+def test_features_have_the_size_and_type_that_they_should(phi):
+    for dtype in (torch.float32, F64, torch.bfloat16):
+        x = torch.randn(B, H, T, K, dtype=dtype)
+        keys = phi.keys(x)
+        assert phi.queries(x).shape == keys.values.shape == (B, H, T, phi.size(K))
+        assert phi.queries(x).dtype == keys.values.dtype == dtype
+        assert keys.log_scale is None
+
+
+@maps
+def test_a_position_is_for_itself(phi):
+    x = torch.randn(B, H, T, K, dtype=F64)
+    for t in range(T):
+        alone = x[:, :, t : t + 1]
+        assert torch.equal(phi.queries(x)[:, :, t : t + 1], phi.queries(alone))
+        assert torch.equal(phi.keys(x).values[:, :, t : t + 1], phi.keys(alone).values)
+
+
+@maps
+def test_padding_has_no_features(phi):
+    x, mask = torch.randn(B, H, T, K, dtype=F64), torch.arange(T) < torch.tensor([[[T]], [[2]]])
+    x[1, :, 2:] = torch.inf  # whatever stands there
+    values = phi.keys(x, mask).values
+    assert not values[1, :, 2:].any()
+    assert torch.equal(values[0], phi.keys(x[0]).values)
+    assert torch.equal(values[1, :, :2], phi.keys(x[1, :, :2]).values)
+
+
+@maps
+def test_weights_are_a_kernel_that_is_nowhere_negative(phi):
+    x = torch.randn(B, H, T, K, dtype=F64)
+    a = linear_attention_weights(phi.queries(x), phi.keys(x).values)
+    assert (a >= 0).all()
+    torch.testing.assert_close(a.sum(-1), torch.ones(B, H, T, dtype=F64), **EXACT)
+    gram = phi.queries(x) @ phi.keys(x).values.mT
+    torch.testing.assert_close(gram, gram.mT, **EXACT)
+
+
+@maps
+def test_gradients_are_right(phi):
+    x = torch.randn(T, K, dtype=F64, requires_grad=True)
+    assert torch.autograd.gradcheck(phi, x)
+
+
+@maps
+def test_there_is_nothing_to_draw_or_learn(phi):
+    x = torch.randn(T, K)
+    expected = phi.queries(x)
+    phi.redraw(torch.Generator())
+    assert torch.equal(phi.queries(x), expected)
+    assert not phi.state_dict()
+
+
+def test_padding_has_the_least_scale():
+    mask = torch.tensor([True, False, True])
+    features = Features(torch.ones(2, 3, K), torch.zeros(2, 3))
+    assert features.masked(None) is features
+    values, log_scale = features.masked(mask)
+    assert values.sum((0, 2)).tolist() == [2 * K, 0, 2 * K]
+    assert log_scale.tolist() == [[0, -torch.inf, 0]] * 2
+
+
+# Each one
+
+
+def test_elu_plus_one_is_what_it_is_called():
+    x = torch.linspace(-5, 5, 101, dtype=F64).requires_grad_()
+    expected = torch.nn.functional.elu(x) + 1
+    found = EluPlusOne()(x)
+    torch.testing.assert_close(found, expected, **EXACT)
+    gradients = [torch.autograd.grad(y.sum(), x)[0] for y in (found, expected)]
+    torch.testing.assert_close(*gradients, **EXACT)
+
+
+@settings(deadline=None)
+@given(x=st.floats(-80, 80, width=32))
+def test_elu_plus_one_keeps_its_digits_where_the_sum_loses_them(x):
+    found = EluPlusOne()(torch.tensor(x))
+    expected = torch.tensor(x + 1 if x > 0 else x, dtype=F64)
+    expected = expected if x > 0 else expected.exp()
+    assert found > 0
+    torch.testing.assert_close(found.double(), expected, atol=0, rtol=1e-6)
+
+
+def test_a_query_of_very_small_features_still_attends():
+    phi = EluPlusOne()
+    q, k = torch.full((1, 1, 1, K), -40.0), torch.tensor([[[[0.0] * K, [1.0] * K]]])
+    assert not (torch.nn.functional.elu(q) + 1).any()
+    a = linear_attention_weights(phi.queries(q), phi.keys(k).values)
+    torch.testing.assert_close(a.flatten(), torch.tensor([1 / 3, 2 / 3]))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 0.5])
+def test_relu_and_its_square(epsilon):
+    x = torch.tensor([-2.0, -0.0, 0.5, 3.0])
+    torch.testing.assert_close(ReLU(epsilon)(x), torch.tensor([0, 0, 0.5, 3]) + epsilon)
+    torch.testing.assert_close(SquaredReLU(epsilon)(x), torch.tensor([0, 0, 0.25, 9]) + epsilon)
+
+
+@pytest.mark.parametrize("kind", [ReLU, SquaredReLU])
+def test_without_epsilon_a_query_may_find_nothing(kind):
+    x, v = torch.rand(1, 1, T, K), torch.randn(1, 1, T, K)
+    for epsilon in (0.0, 1e-3):
+        phi = kind(epsilon)
+        out = linear_attention(phi.queries(-x), phi.keys(x).values, v)
+        assert out.isfinite().all()
+        assert bool(out.any()) == (epsilon > 0)
+
+
+def test_products_of_quadratic_features_are_the_squared_product():
+    q, k = torch.randn(2, B, H, T, K, dtype=F64)
+    phi = Quadratic()
+    torch.testing.assert_close(phi.queries(q) @ phi.keys(k).values.mT, (q @ k.mT).square(), **EXACT)
