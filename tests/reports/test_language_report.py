@@ -225,7 +225,7 @@ def test_other_beginnings_have_a_table_of_their_own(tmp_path):
         "Bits per character |",
         "Perplexity per word |",
         "| Number | at 100 | at 200 | at 400 |",
-        "| seconds reuse | 0.000125 | 0.000125 | 0.000125 |",
+        "| microseconds reuse | 125 | 125 | 125 |",
         "| token ratio | 100 | 200 | 400 |",
     ],
 )
