@@ -221,7 +221,7 @@ def test_parallel_files_must_match(tmp_path):
 def test_an_unknown_reader_is_named_with_the_known_ones(tmp_path):
     with pytest.raises(
         ReplicationError,
-        match="no reader 'bibel'; known readers: bible, bible_alignments, files, html_help, labelled, parallel",
+        match="no reader 'bibel'; known readers: bible, bible_alignments, fasta, files, html_help, labelled",
     ):
         read("bibel", tmp_path, ["en"], {})
 

@@ -1,0 +1,285 @@
+"""Proteins for language models: letters as symbols, read from left to right or with some of them masked.
+
+Shape letters: B sequences of a batch, T symbols.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt, model_validator
+from torch import Tensor
+
+from shared.config import Strict
+from shared.data.batching import Indices
+from shared.data.homology import AMINO_ACIDS, ANOMALOUS
+from shared.data.parallel import Sequences
+from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
+from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL
+from shared.errors import ReplicationError
+
+MASK = len(SPECIAL)
+"""The symbol that stands for a masked one."""
+LETTERS = AMINO_ACIDS + ANOMALOUS
+FIRST = MASK + 1
+"""The symbol of the first of the letters."""
+VOCABULARY = FIRST + len(LETTERS)
+"""How many symbols there are: the special ones of all vocabularies, the mask, and 25 letters."""
+
+_MASKED = 0.15
+_HIDDEN, _SCRAMBLED = 0.8, 0.1
+_CODES = np.zeros(256, dtype=np.uint8)
+_CODES[list(LETTERS.encode())] = np.arange(FIRST, VOCABULARY)
+_STRINGS = np.array([*SPECIAL, "<mask>", *LETTERS])
+
+
+class ProteinCorpusConfig(Strict):
+    """Which proteins a task models.
+
+    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
+    """
+
+    dataset: str
+    length: PositiveInt = Field(default=1024, description="sequences are cut after so many letters")
+    concatenated: bool = Field(
+        default=False,
+        description="all sequences, whole and in a random order that no seed changes, stand one after another with end "
+        "symbols between, and this is cut into pieces of 'length', as Choromanski et al. (2021) concatenate TrEMBL",
+    )
+    fragments: bool = Field(default=True, description="whether parts of proteins are taken, too")
+    train_sequences: PositiveInt | None = Field(
+        default=None, description="use only so many, chosen at random once"
+    )
+    test: list[str] = Field(default=["test"], min_length=1)
+    left_out: str | None = Field(default=None, min_length=1)
+
+    @property
+    def splits(self) -> list[str]:
+        """All splits of the task."""
+        return ["train", "valid", *self.test]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ProteinCorpusConfig:
+        if self.test[0] != "test":
+            raise ValueError("the first of 'test' must be the split 'test', which the report is of")
+        return self
+
+
+@dataclass(frozen=True)
+class ProteinBatch:
+    """What is read, and what is to be predicted at each place.
+
+    Attributes:
+        inputs: (B, T) int64; PAD after the end of a sequence.
+        targets: (B, T) int64; PAD where nothing is to be scored.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+
+    @property
+    def mask(self) -> Tensor:
+        """(B, T) true where there is something to read."""
+        return self.inputs != PAD
+
+    @property
+    def tokens(self) -> int:
+        """Number of targets to be scored."""
+        return int((self.targets != PAD).sum())
+
+    def to(self, device: torch.device | str) -> ProteinBatch:
+        """The same batch on another device."""
+        return ProteinBatch(*(x.to(device, non_blocking=True) for x in (self.inputs, self.targets)))
+
+
+@dataclass(frozen=True)
+class Proteins:
+    """One split: its sequences as symbols, without start and end symbol."""
+
+    sequences: Sequences
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(number of sequences,) symbols in each, for :mod:`shared.data.batching`."""
+        return self.sequences.lengths
+
+    def causal_batch(self, indices: Indices) -> ProteinBatch:
+        """Each symbol is predicted from those before it, the first one from a start symbol (UNI in the paper)."""
+        targets = self.sequences.padded(indices)
+        before = torch.cat((torch.full_like(targets[:, :1], BOS), targets[:, :-1]), dim=1)
+        return ProteinBatch(before.masked_fill(targets == PAD, PAD), targets)
+
+    def masked_batch(self, indices: Indices, *, seed: int | Sequence[int]) -> ProteinBatch:
+        """15 % of the letters of each sequence are predicted from all that is left (BID in the paper).
+
+        Of these 80 % are read as :data:`MASK`, 10 % as any standard amino acid and 10 % as they are (Devlin et al.
+        2019, section 3.1). Which they are is decided by the seed and the sequence's index alone: not by the batch that
+        it is in, so that models which are judged with one seed are judged on the same letters.
+
+        Args:
+            indices: of the sequences.
+            seed: for training it should have the number of the update, too.
+        """
+        symbols = self.sequences.padded(indices).numpy()
+        inputs, targets = symbols.copy(), np.full_like(symbols, PAD)
+        for row, index in enumerate(indices.tolist()):
+            generator = np.random.default_rng((*np.atleast_1d(seed).tolist(), index))
+            letters = np.flatnonzero(symbols[row] >= FIRST)
+            chosen = generator.permutation(letters)[: max(1, round(_MASKED * len(letters)))]
+            targets[row, chosen] = symbols[row, chosen]
+            fate = generator.random(len(chosen))
+            any_letter = generator.integers(FIRST, FIRST + len(AMINO_ACIDS), len(chosen))
+            read = np.where(fate < _HIDDEN + _SCRAMBLED, any_letter, symbols[row, chosen])
+            inputs[row, chosen] = np.where(fate < _HIDDEN, MASK, read)
+        return ProteinBatch(torch.from_numpy(inputs), torch.from_numpy(targets))
+
+    def frequencies(self) -> NDArray[np.float64]:
+        """(25,) share of each of :data:`LETTERS`; every one counts once more than it occurs, so that none is zero."""
+        counts = np.bincount(self.sequences.flat, minlength=VOCABULARY)[FIRST:] + 1
+        return np.asarray(counts / counts.sum(), dtype=np.float64)
+
+    def save(self, folder: Path) -> None:
+        """Write two ``.npy`` arrays into ``folder``."""
+        save_arrays(folder, {"symbols": self.sequences.flat, "offsets": self.sequences.offsets})
+
+    @classmethod
+    def load(cls, folder: Path) -> Proteins:
+        """Map the arrays of :meth:`save` into memory.
+
+        Raises:
+            ReplicationError: a file is missing or cut short.
+        """
+        return cls(Sequences(*load_arrays(folder, ("symbols", "offsets"))))
+
+
+class Baseline(NamedTuple):
+    """How well the letters' frequencies predict.
+
+    Attributes:
+        accuracy: share of letters that are the most frequent one.
+        nats: mean of minus the logarithms of the letters' probabilities; the perplexity is ``exp`` of it.
+    """
+
+    accuracy: float
+    nats: float
+
+
+def empirical_baseline(train: Proteins, test: Proteins) -> Baseline:
+    """Predict every letter of ``test`` by the frequencies of ``train`` (Choromanski et al. 2021, table 2)."""
+    frequencies = train.frequencies()
+    counts = np.bincount(test.sequences.flat, minlength=VOCABULARY)[FIRST:]
+    shares = counts / counts.sum()
+    return Baseline(float(shares[frequencies.argmax()]), float(-shares @ np.log(frequencies)))
+
+
+@dataclass(frozen=True)
+class PreparedProteins:
+    """What the prepare stage leaves for training and evaluation: the encoded splits, and what they are of."""
+
+    folder: Path
+
+    @classmethod
+    def load(cls, folder: Path) -> PreparedProteins:
+        """Open a prepared task; raises `ReplicationError` where it was not prepared."""
+        if not (folder / "summary.json").is_file():
+            raise ReplicationError(f"{folder} is incomplete; run the prepare stage of its task.")
+        return cls(folder)
+
+    def split(self, name: str) -> Proteins:
+        """An encoded split: ``train``, ``valid`` or a test split."""
+        return Proteins.load(self.folder / name)
+
+    def keys(self, name: str) -> list[str] | None:
+        """``family:accession`` of each sequence of a split; None where sequences were concatenated."""
+        path = self.folder / name / "key.txt"
+        return read_lines(path) if path.exists() else None
+
+
+def encode(sequence: str) -> NDArray[np.uint8]:
+    """(T,) a symbol for each letter; what is none of :data:`LETTERS` becomes PAD."""
+    return _CODES[np.frombuffer(sequence.encode("latin-1", "replace"), dtype=np.uint8)]
+
+
+def decode(symbols: Sequence[int] | NDArray[np.integer]) -> str:
+    """Letters; special symbols are written out."""
+    return "".join(_STRINGS[np.asarray(symbols, dtype=np.int64)].tolist())
+
+
+def prepare_proteins(config: ProteinCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+    """Encode every split into ``out``.
+
+    Args:
+        config: the task's corpus.
+        dataset: the fetched folder with ``<split>.sequence``, ``<split>.name`` and ``<split>.key``.
+        out: the folder to write; only whole when this returns.
+
+    Returns:
+        A summary: size of the vocabulary; of each split the numbers of proteins, of sequences, which are pieces where
+        they are concatenated, and of letters, and the empirical baseline.
+
+    Raises:
+        ReplicationError: a file is missing or does not fit the others, a split has no sequence, or a letter stands for
+            no amino acid.
+    """
+    splits: dict[str, dict[str, object]] = {}
+    train: Proteins | None = None
+    for split in config.splits:
+        columns = _chosen(config, dataset, split)
+        symbols = [encode(sequence) for sequence in columns["sequence"]]
+        wrong = next((i for i, line in enumerate(symbols) if not line.all()), None)
+        if wrong is not None:
+            raise ReplicationError(
+                f"{columns['key'][wrong]} of {dataset / split}.sequence has a letter that stands for no amino acid; "
+                "correct the data."
+            )
+        pack = _joined if config.concatenated else _cut
+        text = Proteins(pack(symbols, config.length))
+        text.save(out / split)
+        if not config.concatenated:
+            write_lines(out / split / "key.txt", columns["key"])
+        train = train or text
+        baseline = empirical_baseline(train, text)
+        splits[split] = {
+            "proteins": len(symbols), "sequences": len(text), "letters": int((text.sequences.flat >= FIRST).sum()),
+            "baseline": baseline._asdict(),
+        }  # fmt: skip
+    summary = {"dataset": config.dataset, "vocabulary": VOCABULARY, "splits": splits}
+    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
+    return dict(summary)
+
+
+def _chosen(config: ProteinCorpusConfig, dataset: Path, split: str) -> dict[str, list[str]]:
+    """The columns of a split, those of the proteins that are used."""
+    columns = read_columns(dataset, split, ["sequence", "name", "key"])
+    parts = [name.endswith(("(Fragment)", "(Fragments)")) for name in columns["name"]]
+    kept = [i for i, part in enumerate(parts) if config.fragments or not part]
+    if split == "train" and config.train_sequences is not None:
+        order = np.random.default_rng(0).permutation(kept)
+        kept = sorted(order[: config.train_sequences].tolist())
+    if not kept:
+        raise ReplicationError(
+            f"no proteins are left in split '{split}' of {dataset}; check the card, and fetch {dataset.name} again."
+        )
+    return {name: [column[i] for i in kept] for name, column in columns.items()}
+
+
+def _cut(symbols: Sequence[NDArray[np.uint8]], length: int) -> Sequences:
+    parts = [line[:length] for line in symbols]
+    return Sequences(np.concatenate(parts), np.cumsum([0, *map(len, parts)]))
+
+
+def _joined(symbols: Sequence[NDArray[np.uint8]], length: int) -> Sequences:
+    """Pieces of ``length``, the last of which may be shorter."""
+    order = np.random.default_rng(0).permutation(len(symbols))
+    flat = np.concatenate([np.append(symbols[i], np.uint8(EOS)) for i in order])
+    return Sequences(flat, np.append(np.arange(0, len(flat), length), len(flat)))

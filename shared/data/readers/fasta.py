@@ -1,0 +1,157 @@
+"""UniProt's FASTA files of proteins, split by family: what is tested has no relative in training."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from shared.config import Strict, build
+from shared.data.homology import AMINO_ACIDS, ANOMALOUS, families
+from shared.data.splits import Corpus, Segment, hashed_split
+from shared.errors import ReplicationError
+
+_HEADER = re.compile(r">(sp|tr)\|([A-Z0-9]+)\|\S+ (.+?) OS=(.+?)(?: [A-Z]{2}=|$)")
+_DATABASES = {"sp": "Swiss-Prot", "tr": "TrEMBL"}
+_LETTERS = re.compile(f"[{AMINO_ACIDS}{ANOMALOUS}]+")
+_FRAGMENT = re.compile(r"\s*\(fragments?\)")
+_GUESSED = re.compile(r"^(?:(?:putative|probable|possible|predicted) )+")
+_NAMELESS = re.compile(r"^(?:protein)?$|uncharacterized|hypothetical|unnamed")
+
+
+class HeldOut(Strict):
+    """Whole families that are put into the split ``test_families``, as Choromanski et al. (2021) hold out 20 of Pfam.
+
+    Attributes:
+        families: how many, chosen by the hash of their first accession number.
+        smallest: members that such a family has at least.
+        largest: members that it has at most.
+    """
+
+    families: int = Field(ge=1)
+    smallest: int = Field(ge=1)
+    largest: int = Field(ge=1)
+
+
+class FastaOptions(Strict):
+    """Options of the reader ``fasta``.
+
+    Attributes:
+        file: the raw file.
+        shortest: amino acids of the shortest sequence that is taken.
+        k: letters of the words that relatives have in common, see :mod:`shared.data.homology`.
+        jaccard: likewise.
+        containment: likewise.
+        valid_percent: of the families.
+        test_percent: of the families.
+        held_out: the families that are in none of train, valid and test.
+    """
+
+    file: str
+    shortest: int = Field(default=1, ge=1)
+    k: int = Field(default=5, ge=2, le=8)
+    jaccard: float = Field(gt=0, le=1)
+    containment: float = Field(gt=0, le=1)
+    valid_percent: int = Field(gt=0, le=50)
+    test_percent: int = Field(gt=0, le=50)
+    held_out: HeldOut
+
+
+class Protein(NamedTuple):
+    """An entry of UniProt; ``database`` is Swiss-Prot, whose entries people have reviewed, or TrEMBL."""
+
+    accession: str
+    sequence: str
+    name: str
+    organism: str
+    database: str
+
+
+def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
+    """Read proteins keyed ``family:accession``, each sequence once, and split them by family.
+
+    A family is named by the accession number of its first protein. All that have the same name are in one, too, unless
+    the name says nothing. Fragments can be told by their names, which end in "(Fragment)".
+
+    Raises:
+        ReplicationError: other languages, wrong options, a file that is not UniProt's FASTA, or fewer families than are
+            to be held out.
+    """
+    if not languages or languages[0] != "sequence" or not set(languages) < set(Protein._fields):
+        raise ReplicationError(
+            "the reader 'fasta' has the language sequence and, after it, any of name, organism and database."
+        )
+    chosen = build(FastaOptions, options, where="options of the reader 'fasta'")
+    found: dict[str, Protein] = {}
+    for protein in proteins(raw / chosen.file):
+        if len(protein.sequence) >= chosen.shortest:
+            found.setdefault(protein.sequence, protein)
+    entries = list(found.values())
+    home = families(
+        list(found), k=chosen.k, jaccard=chosen.jaccard, containment=chosen.containment,
+        kin=[plain_name(protein.name) for protein in entries],
+    )  # fmt: skip
+    names = [entries[first].accession for first in home]
+    held_out = _held_out(Counter(names), chosen.held_out)
+    corpus: dict[str, list[Segment]] = {"train": [], "valid": [], "test": [], "test_families": []}
+    percent = {"valid_percent": chosen.valid_percent, "test_percent": chosen.test_percent}
+    for name, protein in zip(names, entries, strict=True):
+        split = "test_families" if name in held_out else hashed_split(name, **percent)
+        texts = tuple(str(getattr(protein, language)) for language in languages)
+        corpus[split].append(Segment(texts, key=f"{name}:{protein.accession}"))
+    return corpus
+
+
+def proteins(path: Path) -> Iterator[Protein]:
+    """Read the entries of a FASTA file with UniProt's headers, in their order.
+
+    Raises:
+        ReplicationError: it is none, or has a letter that stands for no amino acid.
+    """
+    try:
+        with path.open(encoding="utf-8") as lines:
+            header, parts = "", list[str]()
+            for line in map(str.rstrip, lines):
+                if line.startswith(">"):
+                    if header:
+                        yield _protein(header, "".join(parts), path)
+                    header, parts = line, []
+                else:
+                    parts.append(line)
+            yield _protein(header, "".join(parts), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReplicationError(f"{path.name} cannot be read ({error}); fetch it anew.") from None
+
+
+def plain_name(name: str) -> str | None:
+    """A protein's name without case, "(Fragment)" and "Putative"; None where that tells nothing of what it is."""
+    plain = _GUESSED.sub("", _FRAGMENT.sub("", name.lower()))
+    return None if _NAMELESS.search(plain) else plain
+
+
+def _protein(header: str, sequence: str, path: Path) -> Protein:
+    match = _HEADER.match(header)
+    if match is None:
+        raise ReplicationError(
+            f"{path.name} is not UniProt's FASTA: '{header[:60]}' is no header; correct the card."
+        )
+    if not _LETTERS.fullmatch(sequence):
+        raise ReplicationError(
+            f"{path.name}: the sequence of {match[2]} is not made of letters for amino acids; fetch it anew."
+        )
+    return Protein(match[2], sequence, match[3], match[4], _DATABASES[match[1]])
+
+
+def _held_out(sizes: Mapping[str, int], options: HeldOut) -> set[str]:
+    suited = [name for name, size in sizes.items() if options.smallest <= size <= options.largest]
+    if len(suited) < options.families:
+        raise ReplicationError(
+            f"{options.families} families are to be held out, but only {len(suited)} have {options.smallest} to "
+            f"{options.largest} members; change 'held_out' in the card."
+        )
+    return set(sorted(suited, key=lambda name: hashlib.sha256(name.encode()).digest())[: options.families])

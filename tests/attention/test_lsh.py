@@ -1,0 +1,270 @@
+"""Attention by hashing is attention among what its rounds find, and nothing of what comes later moves a causal one."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from shared.attention.lsh import LSHSelfAttention, lsh_attention, lsh_attention_weights, lsh_buckets
+from shared.attention.scaled_dot_product import attend_with_weights
+
+B, H, K, V = 2, 3, 4, 5
+F64 = torch.float64
+EXACT = {"atol": 1e-10, "rtol": 1e-10}
+many = settings(max_examples=40, deadline=None)
+seeds = st.integers(0, 10**6)
+kinds = pytest.mark.parametrize("kind", [{}, {"causal": True}, {"causal": True, "published": True}], ids=str)
+
+
+def parts(positions, *, rounds=2, buckets=4, dtype=F64):
+    qk, v = torch.randn(B, H, positions, K, dtype=dtype), torch.randn(B, H, positions, V, dtype=dtype)
+    return qk, v, lsh_buckets(qk, torch.randn(H, rounds, K, buckets // 2))
+
+
+def by_hand(qk, v, buckets, *, chunk, causal=False, published=False):
+    """The definition of one head and sequence, with lists; (T, V)."""
+    size, found = len(qk), [set() for _ in qk]
+    for bucket in buckets.tolist():
+        order = sorted(range(size), key=lambda i: (bucket[i], i))
+        for i, j in torch.cartesian_prod(torch.arange(size), torch.arange(size)).tolist():
+            apart = order.index(i) - order.index(j)
+            chunks = order.index(i) // chunk - order.index(j) // chunk
+            near = apart <= chunk if causal and not published else 0 <= chunks <= 1
+            if i != j and bucket[i] == bucket[j] and near and not (causal and j > i):
+                found[i].add(j)
+    rows = []
+    for i, keys in enumerate(found):
+        w = {j: (qk[i] @ qk[j] / qk[j].norm() / K**0.5).exp() for j in keys or {i}}
+        rows.append(sum(w[j] * v[j] for j in w) / sum(w.values()))
+    return torch.stack(rows)
+
+
+def full(qk, v, *, causal):
+    """Attention to all others; a query to itself where there are none."""
+    positions = torch.arange(qk.size(2))
+    mask = positions[:, None] > positions if causal else positions[:, None] != positions
+    mask = mask | (torch.eye(len(positions)).bool() & ~mask.any(1, keepdim=True))
+    return attend_with_weights(qk, functional.normalize(qk, dim=-1), v, mask=mask)[0]
+
+
+# The definition
+
+
+@kinds
+@many
+@given(positions=st.integers(1, 9), chunk=st.integers(1, 6), rounds=st.integers(1, 3), seed=seeds)
+def test_it_is_the_definition(kind, positions, chunk, rounds, seed):
+    torch.manual_seed(seed)
+    qk, v, buckets = parts(positions, rounds=rounds)
+    found = lsh_attention(qk, v, buckets, chunk=chunk, **kind)
+    weights = lsh_attention_weights(qk, buckets, chunk=chunk, **kind)
+    torch.testing.assert_close(found, weights @ v, **EXACT)
+    expected = by_hand(qk[1, 2], v[1, 2], buckets[1, 2], chunk=chunk, **kind)
+    torch.testing.assert_close(found[1, 2], expected, **EXACT)
+
+
+@kinds
+@many
+@given(positions=st.integers(1, 30), chunk=st.integers(1, 9), rounds=st.integers(1, 4), seed=seeds)
+def test_its_twin_has_the_same_values_and_gradients_with_and_without_padding(
+    kind, positions, chunk, rounds, seed
+):
+    torch.manual_seed(seed)
+    qk, v, buckets = parts(positions, rounds=rounds)
+    mask = torch.rand(B, positions) < 0.7
+    inputs, weight = [qk.requires_grad_(), v.requires_grad_()], torch.randn_like(v)
+    ours = lsh_attention(qk, v, buckets, chunk=chunk, mask=mask, **kind)
+    theirs = lsh_attention_weights(qk, buckets, chunk=chunk, mask=mask, **kind) @ v
+    torch.testing.assert_close(ours, theirs, **EXACT)
+    for a, b in zip(
+        torch.autograd.grad(ours, inputs, weight), torch.autograd.grad(theirs, inputs, weight), strict=True
+    ):
+        torch.testing.assert_close(a, b, **EXACT)
+
+
+@kinds
+@many
+@given(positions=st.integers(1, 20), rounds=st.integers(1, 3), seed=seeds)
+def test_with_one_bucket_and_one_chunk_it_is_full_attention(kind, positions, rounds, seed):
+    torch.manual_seed(seed)
+    qk, v, buckets = parts(positions, rounds=rounds)
+    found = lsh_attention(qk, v, torch.zeros_like(buckets), chunk=positions, **kind)
+    torch.testing.assert_close(found, full(qk, v, causal="causal" in kind), **EXACT)
+
+
+def test_rounds_that_find_the_same_count_once():
+    qk, v, buckets = parts(20, rounds=1)
+    once = lsh_attention(qk, v, buckets, chunk=5)
+    again = lsh_attention(qk, v, buckets.expand(-1, -1, 3, -1), chunk=5)
+    torch.testing.assert_close(again, once, **EXACT)
+
+
+def test_what_finds_nothing_sees_itself():
+    qk, v, _ = parts(6)
+    buckets = torch.arange(6).expand(B, H, 2, -1)
+    torch.testing.assert_close(lsh_attention(qk, v, buckets, chunk=6), v, **EXACT)
+    # A second round that finds something is all that counts.
+    buckets = torch.stack((torch.arange(6), torch.zeros(6, dtype=torch.long))).expand(B, H, -1, -1)
+    found = lsh_attention(qk, v, buckets, chunk=6)
+    torch.testing.assert_close(found, full(qk, v, causal=False), **EXACT)
+
+
+# What moves nothing
+
+
+@many
+@given(positions=st.integers(2, 24), chunk=st.integers(1, 7), rounds=st.integers(1, 3), seed=seeds)
+def test_a_causal_query_knows_nothing_of_the_future(positions, chunk, rounds, seed):
+    torch.manual_seed(seed)
+    rotations = torch.randn(H, rounds, K, 2)
+    qk, v, _ = parts(positions)
+    before = lsh_attention(qk, v, lsh_buckets(qk, rotations), chunk=chunk, causal=True)
+    for place in range(1, positions):
+        changed, others = qk.clone(), v.clone()
+        changed[:, :, place:], others[:, :, place:] = 0, 100
+        changed[:, :, place:] += torch.randn(K, dtype=F64)  # all of it into one bucket, often a low one
+        after = lsh_attention(changed, others, lsh_buckets(changed, rotations), chunk=chunk, causal=True)
+        torch.testing.assert_close(after[:, :, :place], before[:, :, :place], **EXACT)
+
+
+def test_by_the_published_chunks_it_does():
+    torch.manual_seed(0)
+    v = torch.randn(1, 1, 9, 1, dtype=F64)
+    qk = torch.randn(1, 1, 9, K, dtype=F64)
+    buckets = torch.tensor([1, 1, 1, 1, 1, 1, 1, 2, 2]).view(1, 1, 1, 9)
+    later = torch.tensor([1, 1, 1, 1, 1, 1, 1, 0, 0]).view(1, 1, 1, 9)  # two later positions go elsewhere
+    for published, knows in ((True, True), (False, False)):
+        one, other = (
+            lsh_attention(qk, v, b, chunk=3, causal=True, published=published) for b in (buckets, later)
+        )
+        assert torch.allclose(one[:, :, :7], other[:, :, :7]) != knows
+
+
+@kinds
+@many
+@given(positions=st.integers(1, 20), extra=st.integers(1, 9), chunk=st.integers(1, 7), seed=seeds)
+def test_padding_changes_nothing(kind, positions, extra, chunk, seed):
+    torch.manual_seed(seed)
+    qk, v, buckets = parts(positions + extra)
+    mask = (torch.arange(positions + extra) < positions).expand(B, -1)
+    found = lsh_attention(qk, v, buckets, chunk=chunk, mask=mask, **kind)
+    alone = lsh_attention(
+        qk[:, :, :positions], v[:, :, :positions], buckets[..., :positions], chunk=chunk, **kind
+    )
+    torch.testing.assert_close(found[:, :, :positions], alone, **EXACT)
+    assert not found[:, :, positions:].any()
+
+
+def test_only_padding_gives_zeros_and_finite_gradients():
+    qk, v, buckets = parts(7)
+    found = lsh_attention(qk.requires_grad_(), v, buckets, chunk=3, mask=torch.zeros(B, 7, dtype=torch.bool))
+    found.sum().backward()
+    assert not found.any()
+    assert not qk.grad.any()
+
+
+# Hashing
+
+
+def test_a_hash_is_the_nearest_of_the_rotated_axes():
+    x = torch.randn(B, H, 11, K)
+    rotations = torch.randn(H, 2, K, 3)
+    buckets = lsh_buckets(x, rotations)
+    assert buckets.shape == (B, H, 2, 11)
+    for h, r in ((0, 1), (2, 0)):
+        rotated = x[1, h] @ rotations[h, r]
+        assert buckets[1, h, r].tolist() == torch.cat((rotated, -rotated), -1).argmax(-1).tolist()
+    assert torch.equal(lsh_buckets(3 * x, rotations), buckets)
+    assert torch.equal(lsh_buckets(-x, rotations), (buckets + 3) % 6)  # the opposite bucket
+
+
+def test_what_is_alike_shares_a_bucket_more_often():
+    torch.manual_seed(0)
+    x = functional.normalize(torch.randn(1, 1, 400, 16), dim=-1)
+    rotations = torch.randn(1, 50, 16, 4)
+    rates = []
+    for noise in (0.1, 0.5, torch.inf):
+        near = x + noise * torch.randn_like(x) / 4 if noise < torch.inf else torch.randn_like(x)
+        rates.append((lsh_buckets(x, rotations) == lsh_buckets(near, rotations)).float().mean().item())
+    assert rates[0] > 0.8
+    assert rates[0] > rates[1] + 0.1 > rates[2] + 0.2
+    assert 1 / 8 - 0.03 < rates[2] < 0.2  # buckets are not all of one size
+
+
+# The module
+
+
+def module(**changes):
+    sizes = {"width": 6, "heads": H, "key_size": K, "value_size": V, "buckets": 4, "chunk": 3, "rounds": 2}
+    return LSHSelfAttention(**sizes | changes)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_module_gives_its_weights_and_the_same_result_without(causal, bias):
+    attention, x = module(bias=bias).double(), torch.randn(B, 10, 6, dtype=F64)
+    mask = torch.arange(10) < torch.tensor([[10], [7]])
+    out, none = attention(x, mask=mask, causal=causal)
+    same, weights = attention(x, mask=mask, causal=causal, weights=True)
+    assert none is None
+    torch.testing.assert_close(out, same, **EXACT)
+    torch.testing.assert_close(weights.sum(-1), mask[:, None].expand(-1, H, -1).double(), **EXACT)
+    assert sum(p.numel() for p in attention.parameters()) == 6 * H * (K + 2 * V) + bias * (H * (K + V) + 6)
+
+
+def test_a_batch_is_its_sequences():
+    attention, x = module(), torch.randn(3, 13, 6)
+    both = attention(x, causal=True)[0]
+    each = torch.cat([attention(row[None], causal=True)[0] for row in x])
+    torch.testing.assert_close(both, each, atol=1e-5, rtol=1e-5)
+
+
+def test_rotations_are_kept_until_they_are_drawn_anew():
+    attention, copy = module(), module()
+    copy.load_state_dict(attention.state_dict())
+    x = torch.randn(2, 30, 6)
+    assert torch.equal(attention(x)[0], copy(x)[0])
+    attention.redraw(torch.Generator().manual_seed(1))
+    assert not torch.equal(attention(x)[0], copy(x)[0])
+    copy.redraw(torch.Generator().manual_seed(1))
+    assert torch.equal(attention(x)[0], copy(x)[0])
+
+
+def test_an_odd_number_of_buckets_is_refused():
+    with pytest.raises(ValueError, match="must be even, not 5"):
+        module(buckets=5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_long_sequences_at_the_sizes_of_the_paper_are_finite(dtype):
+    attention = module(width=32, heads=2, key_size=16, value_size=16, buckets=64, chunk=29, rounds=4)
+    x = (30 * torch.randn(1, 783, 32)).to(dtype).requires_grad_()
+    out, _ = attention.to(dtype)(x, causal=True)
+    out.float().square().mean().backward()
+    assert out.isfinite().all()
+    assert x.grad.isfinite().all()
+    assert x.grad.abs().sum() > 0
+
+
+def test_autocast_reaches_in_and_does_no_harm():
+    attention, x = module(buckets=2, chunk=10, rounds=2), torch.randn(B, 10, 6)
+    # One of a pair of buckets for all, so that rounding moves nothing from one to another.
+    attention.rotations.zero_()
+    expected, _ = attention(x, causal=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, _ = attention(x, causal=True)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), expected, atol=0.05, rtol=0.05)
+
+
+def test_hashing_finds_what_full_attention_finds():
+    """Every query has one relative among many strangers."""
+    torch.manual_seed(0)
+    x = functional.normalize(torch.randn(1, 1, 64, 16), dim=-1)
+    x = torch.cat((x, x + 0.05 * torch.randn_like(x) / 4), dim=2)[:, :, torch.randperm(128)] * 30
+    buckets = lsh_buckets(x, torch.randn(1, 8, 16, 4))
+    exact = lsh_attention_weights(x, torch.zeros_like(buckets[:, :, :1]), chunk=128, scale=1.0)
+    hashed = lsh_attention_weights(x, buckets, chunk=32, scale=1.0)
+    agree = (exact.argmax(-1) == hashed.argmax(-1)).float().mean()
+    assert agree > 0.95

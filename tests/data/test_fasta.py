@@ -1,0 +1,190 @@
+"""UniProt's files: hand-made ones, the shipped card on a small one, and the real one."""
+
+import collections
+import io
+import itertools
+import random
+
+import pytest
+import yaml
+from rich.console import Console
+from test_homology import mutated, sequence
+from test_readers import check_real
+
+from shared.data.cards import load_card
+from shared.data.fetch import fetch
+from shared.data.homology import largest_similarity
+from shared.data.readers import fasta, read
+from shared.data.sources import sha256_of
+from shared.data.splits import hashed_split, read_lines
+from shared.errors import ReplicationError
+
+LANGUAGES = ["sequence", "name", "organism", "database"]
+OPTIONS = {
+    "file": "a", "jaccard": 0.02, "containment": 0.3, "valid_percent": 20, "test_percent": 20,
+    "held_out": {"families": 3, "smallest": 4, "largest": 6},
+}  # fmt: skip
+
+
+def entry(accession, text, name="Uncharacterized protein", *, database="tr", after=" PE=4 SV=1"):
+    return f">{database}|{accession}|{accession}_X {name} OS=Some thing (strain A=1){after}\n{text}\n"
+
+
+def small(path, sizes):
+    """Families of so many members, each a mutation of one ancestor."""
+    generator, text = random.Random(0), ""
+    for number, size in enumerate(sizes):
+        ancestor = sequence(generator, 120)
+        for member in range(size):
+            text += entry(f"F{number}M{member}", mutated(generator, ancestor, 0.1 * (member > 0)))
+    path.write_text(text)
+    return path
+
+
+def test_an_entry_is_its_header_and_its_lines(tmp_path):
+    (tmp_path / "a").write_text(
+        ">sp|P1|X_Y Threonine--tRNA ligase (Fragment) OS=Bacillus subtilis (strain 168) GN=thrS PE=1 SV=3\nMAC\nDEX\n"
+        ">tr|A0A1|Z_Z ATP=ADP carrier OS=Homo sapiens\nM\n"
+    )
+    assert list(fasta.proteins(tmp_path / "a")) == [
+        ("P1", "MACDEX", "Threonine--tRNA ligase (Fragment)", "Bacillus subtilis (strain 168)", "Swiss-Prot"),
+        ("A0A1", "M", "ATP=ADP carrier", "Homo sapiens", "TrEMBL"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "a is not UniProt's FASTA: '' is no header"),
+        (b"MACDE\n", "is no header"),
+        (b">gi|1|X name\nMA\n", "'>gi|1|X name' is no header"),
+        (entry("P1", "MAJ").encode(), "the sequence of P1 is not made of letters for amino acids"),
+        (entry("P1", "").encode() + entry("P2", "M").encode(), "the sequence of P1 is not made"),
+        (b"\xff", "a cannot be read .*0xff"),
+    ],
+)
+def test_what_is_no_such_file_is_refused(tmp_path, content, message):
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(ReplicationError, match=message):
+        list(fasta.proteins(tmp_path / "a"))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("DNA ligase", "dna ligase"),
+        ("Probable DNA ligase (Fragments)", "dna ligase"),
+        ("Putative uncharacterized protein", None),
+        ("Predicted protein (Fragment)", None),
+        ("Conserved hypothetical protein", None),
+        ("Protein GrpE", "protein grpe"),
+    ],
+)
+def test_a_name_tells_a_family_unless_it_says_nothing(name, expected):
+    assert fasta.plain_name(name) == expected
+
+
+def test_families_are_split_as_wholes_and_some_are_held_out(tmp_path):
+    sizes = [1, 2, 3, 4, 5, 6, 7] * 9
+    small(tmp_path / "a", sizes)
+    corpus = read("fasta", tmp_path, LANGUAGES, OPTIONS)
+    found = {split: [segment.key.split(":") for segment in segments] for split, segments in corpus.items()}
+    assert set(found) == {"train", "valid", "test", "test_families"}
+    assert sum(map(len, found.values())) == sum(sizes)
+    counted = {split: collections.Counter(name for name, _ in keys) for split, keys in found.items()}
+    for split, counts in counted.items():
+        for name, count in counts.items():
+            assert count == sizes[int(name[1:].partition("M")[0])]
+            if split != "test_families":
+                assert hashed_split(name, valid_percent=20, test_percent=20) == split
+    assert len(counted["test_families"]) == 3
+    assert set(counted["test_families"].values()) <= {4, 5, 6}
+    assert corpus["train"][0].texts[1:] == ("Uncharacterized protein", "Some thing (strain A=1)", "TrEMBL")
+
+
+def test_a_name_joins_what_has_no_word_in_common_and_copies_occur_once(tmp_path):
+    small(tmp_path / "a", [4] * 4)
+    generator = random.Random(1)
+    strangers = [sequence(generator, 100) for _ in range(2)]
+    with (tmp_path / "a").open("a") as file:
+        for number, text in enumerate([*strangers, strangers[0], "MA"]):
+            file.write(
+                entry(f"S{number}", text, ["Putative DNA ligase", "DNA ligase (Fragment)"][number % 2])
+            )
+    corpus = read("fasta", tmp_path, ["sequence"], OPTIONS | {"shortest": 3})
+    keys = [segment.key for segments in corpus.values() for segment in segments]
+    assert [key for key in keys if ":S" in key] == ["S0:S0", "S0:S1"]
+    assert len(keys) == 18
+
+
+@pytest.mark.parametrize(
+    ("languages", "options", "message"),
+    [
+        (["name"], {}, "has the language sequence and, after it"),
+        (["sequence", "taxon"], {}, "has the language sequence and, after it"),
+        (["sequence"], {"k": 9}, "k"),
+        (["sequence"], {"jacard": 1}, "did you mean 'jaccard'"),
+        (
+            ["sequence"],
+            {"held_out": {"families": 9, "smallest": 4, "largest": 6}},
+            "9 families are to be held out, but only 2 have 4 to 6 members",
+        ),
+    ],
+)
+def test_wrong_options_are_refused(tmp_path, languages, options, message):
+    small(tmp_path / "a", [4, 5, 1])
+    with pytest.raises(ReplicationError, match=message):
+        read("fasta", tmp_path, languages, OPTIONS | options)
+
+
+def shipped(pytestconfig):
+    return yaml.safe_load((pytestconfig.rootpath / "data/uniprot_sample.yaml").read_text(encoding="utf-8"))
+
+
+def test_the_shipped_card_fetches_what_no_two_splits_have_a_relative_in(pytestconfig, tmp_path):
+    card, root = shipped(pytestconfig), tmp_path / "data"
+    (tmp_path / "mirror/proteins").mkdir(parents=True)
+    root.mkdir()
+    raw = small(tmp_path / "mirror/proteins/DB.fasta", [1, 2, 20] * 40)
+    card |= {"sources": [{"kind": "mirror", "folder": "proteins"}], "files": {}}
+    card["raw"] = {"DB.fasta": {"sha256": sha256_of(raw)}}
+    (root / "uniprot_sample.yaml").write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
+    manifest = fetch(
+        "uniprot_sample", root=root, mirror=tmp_path / "mirror", console=Console(file=io.StringIO())
+    )
+    assert sum(manifest.files[f"{split}.sequence"].lines for split in card["splits"]) == 23 * 40
+    assert set(manifest.dropped.values()) == {0}
+    check_real("uniprot_sample", root)
+    nothing_leaks(root / "uniprot_sample", card)
+
+
+def nothing_leaks(folder, card):
+    """No two splits have proteins that the card's thresholds call relatives, or that have a name in common."""
+    options, splits = card["reader"]["options"], list(card["splits"])
+    columns = {
+        language: [list(read_lines(folder / f"{split}.{language}")) for split in splits]
+        for language in ("sequence", "name")
+    }
+    for number in range(len(splits) - 1):
+        texts, names = (
+            (column[number], list(itertools.chain(*column[number + 1 :]))) for column in columns.values()
+        )
+        found = largest_similarity(*texts, k=options["k"])
+        assert 0 < found.jaccard < options["jaccard"]
+        assert 0 < found.containment < options["containment"]
+        plain = [{fasta.plain_name(name) for name in side} - {None} for side in names]
+        assert not plain[0] & plain[1]
+
+
+@pytest.mark.registry
+@pytest.mark.slow
+def test_the_registry_gives_what_the_card_says_and_nothing_leaks(pytestconfig, tmp_path):
+    card = shipped(pytestconfig)
+    text = (pytestconfig.rootpath / "data/uniprot_sample.yaml").read_text(encoding="utf-8")
+    (tmp_path / "uniprot_sample.yaml").write_text(text, encoding="utf-8")
+    fetch("uniprot_sample", root=tmp_path, console=Console(file=io.StringIO()))
+    manifest, files = check_real("uniprot_sample", tmp_path), load_card("uniprot_sample", tmp_path).files
+    assert {name: record.sha256 for name, record in manifest.files.items()} == files
+    counts = {split: manifest.files[f"{split}.sequence"].lines for split in card["splits"]}
+    assert counts == {"train": 16_504, "valid": 741, "test": 857, "test_families": 590}
+    nothing_leaks(tmp_path / "uniprot_sample", card)

@@ -1,0 +1,83 @@
+import itertools
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.data.homology import AMINO_ACIDS, families, largest_similarity
+
+few = settings(max_examples=60, deadline=None)
+texts = st.lists(st.text("ACDX", max_size=12), min_size=1, max_size=8)
+
+
+def sequence(generator, length):
+    return "".join(generator.choices(AMINO_ACIDS, k=length))
+
+
+def mutated(generator, text, share):
+    return "".join(generator.choice(AMINO_ACIDS) if generator.random() < share else x for x in text)
+
+
+def words(text, k):
+    found = {text[i : i + k] for i in range(len(text) - k + 1)}
+    return {word for word in found if "X" not in word}
+
+
+def by_hand(sequences, k, jaccard, containment, kin):
+    """Families by definition: the first member of whatever links connect."""
+    sets = [words(text, k) for text in sequences]
+    home = list(range(len(sequences)))
+    for i, j in itertools.combinations(range(len(sequences)), 2):
+        common, smaller = len(sets[i] & sets[j]), min(len(sets[i]), len(sets[j]))
+        near = common and (common / len(sets[i] | sets[j]) >= jaccard or common / smaller >= containment)
+        if near or (kin[i] is not None and kin[i] == kin[j]):
+            home = [min(home[i], home[j]) if x in (home[i], home[j]) else x for x in home]
+    return home
+
+
+@few
+@given(texts, st.integers(1, 4), st.floats(0.01, 1), st.floats(0.01, 1), st.randoms(use_true_random=False))
+def test_families_are_what_links_connect(sequences, k, jaccard, containment, generator):
+    kin = [generator.choice([None, "a", "b"]) if generator.random() < 0.4 else None for _ in sequences]
+    found = families(sequences, k=k, jaccard=jaccard, containment=containment, kin=kin)
+    assert found.tolist() == by_hand(sequences, k, jaccard, containment, kin)
+
+
+@few
+@given(texts, texts, st.integers(1, 4))
+def test_the_largest_similarities_are_those_of_any_pair_across(first, second, k):
+    found = largest_similarity(first, second, k=k)
+    pairs = [(words(a, k), words(b, k)) for a, b in itertools.product(first, second)]
+    jaccard = max((len(a & b) / len(a | b) for a, b in pairs if a & b), default=0)
+    containment = max((len(a & b) / min(len(a), len(b)) for a, b in pairs if a & b), default=0)
+    assert found == pytest.approx((jaccard, containment))
+
+
+def test_more_sequences_than_are_compared_at_once(monkeypatch):
+    generator = random.Random(0)
+    sequences = [sequence(generator, 30) for _ in range(40)]
+    sequences += sequences[::-1]
+    whole = families(sequences, k=5, jaccard=0.5, containment=1.0)
+    assert whole.tolist() == [*range(40), *range(39, -1, -1)]
+    monkeypatch.setattr("shared.data.homology._ROWS", 7)
+    assert np.array_equal(families(sequences, k=5, jaccard=0.5, containment=1.0), whole)
+
+
+def test_relatives_are_found_and_strangers_are_not():
+    generator = random.Random(1)
+    ancestors = [sequence(generator, 400) for _ in range(15)]
+    relatives = [mutated(generator, text, 0.3) for text in ancestors]  # two of these share about one half
+    fragments = [text[100:150] for text in ancestors]
+    found = families(
+        [*ancestors, *relatives, *fragments, *(mutated(generator, text, 0.3) for text in ancestors)],
+        k=5, jaccard=0.02, containment=0.3,
+    )  # fmt: skip
+    assert found.tolist() == list(range(15)) * 4
+
+
+def test_nothing_in_common_is_a_family_each():
+    found = families(["", "XXXXXX", "ACD", "XXXXXX"], k=3, jaccard=0.1, containment=0.1)
+    assert found.tolist() == [0, 1, 2, 3]
+    assert largest_similarity(["ACD"], ["DCA"], k=2) == (0, 0)

