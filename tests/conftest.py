@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import shared  # noqa: F401  (before lightning or torchvision is imported anywhere)
+
+settings.register_profile("untimed", deadline=None)  # a busy machine makes no test fail
+settings.load_profile("untimed")
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -129,7 +129,7 @@ def test_optimisers_are_their_equations_with_decay_in_the_gradient(kind, rate, d
 
 
 @given(
-    st.floats(1e-5, 1), st.floats(0, 0.99), st.floats(0, 0.99), st.floats(1e-6, 1),
+    st.floats(1e-5, 1), st.floats(0, 0.99), st.floats(0, 0.99), st.floats(1e-4, 1),
     st.lists(st.floats(-3, 3), min_size=1, max_size=8),
 )  # fmt: skip
 def test_rmsprop_is_what_the_code_of_the_paper_computes(rate, decay, momentum, epsilon, gradients):
@@ -147,7 +147,8 @@ def test_rmsprop_is_what_the_code_of_the_paper_computes(rate, decay, momentum, e
         square = decay * square + (1 - decay) * gradient**2
         change = momentum * change - rate * gradient / math.sqrt(square - mean**2 + epsilon)
         value += change
-        assert weight.item() == pytest.approx(value, rel=1e-9, abs=1e-9)
+        # Of gradients alike the variance is what rounding leaves of it, beside epsilon.
+        assert weight.item() == pytest.approx(value, rel=1e-7, abs=1e-7)
     assert unused.tolist() == [1.0, 1.0]
 
 
