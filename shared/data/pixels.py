@@ -19,36 +19,23 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
-from shared.config import Strict
 from shared.data.batching import Indices
+from shared.data.corpora import CorpusConfig
 from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
 
 
-class PixelCorpusConfig(Strict):
-    """Which pictures a task models, how large and how finely graded.
+class PixelCorpusConfig(CorpusConfig):
+    """Which pictures a task models, how large and how finely graded."""
 
-    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
-    """
-
-    dataset: str
     pool: int = Field(default=1, ge=1, le=16, description="side of the squares whose mean becomes one pixel")
     levels: int = Field(default=256, ge=2, le=256, description="values of a pixel, equal parts of 0 to 255")
     images: dict[str, PositiveInt] = Field(
         default={}, description="split to how many, its first ones, are used"
     )
-    test: list[str] = Field(default=["test"], min_length=1)
-    left_out: str | None = Field(default=None, min_length=1)
-
-    @property
-    def splits(self) -> list[str]:
-        """All splits of the task."""
-        return ["train", "valid", *self.test]
 
     @model_validator(mode="after")
     def _consistent(self) -> PixelCorpusConfig:
-        if self.test[0] != "test":
-            raise ValueError("the first of 'test' must be the split 'test', which the report is of")
         if unknown := sorted({*self.images} - {*self.splits}):
             raise ValueError(
                 f"'images' limits {', '.join(unknown)}, but the splits are {', '.join(self.splits)}"

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from shared.config import Strict
 from shared.data.batching import Indices
+from shared.data.corpora import CorpusConfig
 from shared.data.homology import AMINO_ACIDS, ANOMALOUS
 from shared.data.parallel import Sequences
 from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
@@ -40,13 +40,9 @@ _CODES[list(LETTERS.encode())] = np.arange(FIRST, VOCABULARY)
 _STRINGS = np.array([*SPECIAL, "<mask>", *LETTERS])
 
 
-class ProteinCorpusConfig(Strict):
-    """Which proteins a task models.
+class ProteinCorpusConfig(CorpusConfig):
+    """Which proteins a task models."""
 
-    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
-    """
-
-    dataset: str
     length: PositiveInt = Field(default=1024, description="sequences are cut after so many letters")
     concatenated: bool = Field(
         default=False,
@@ -57,19 +53,6 @@ class ProteinCorpusConfig(Strict):
     train_sequences: PositiveInt | None = Field(
         default=None, description="use only so many, chosen at random once"
     )
-    test: list[str] = Field(default=["test"], min_length=1)
-    left_out: str | None = Field(default=None, min_length=1)
-
-    @property
-    def splits(self) -> list[str]:
-        """All splits of the task."""
-        return ["train", "valid", *self.test]
-
-    @model_validator(mode="after")
-    def _consistent(self) -> ProteinCorpusConfig:
-        if self.test[0] != "test":
-            raise ValueError("the first of 'test' must be the split 'test', which the report is of")
-        return self
 
 
 @dataclass(frozen=True)
