@@ -125,7 +125,7 @@ def run(clone: Path, command: str) -> str:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            timeout=60 * MINUTES,
+            timeout=75 * MINUTES,
         )
         output.seek(0)
         printed = output.read()

@@ -8,10 +8,11 @@ Shape letters: T positions, K width of queries and keys, C features.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 
 class Features(NamedTuple):
@@ -90,7 +91,25 @@ class EluPlusOne(ExactMap):
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, K) to (…, K)."""
-        return x.relu() + x.clamp(max=0).exp()
+        values: Tensor = _EluPlusOne.apply(x)  # type: ignore[no-untyped-call]
+        return values
+
+
+class _EluPlusOne(torch.autograd.Function):
+    """Keeps its result alone, which is a position's features and kept in any case: its gradient is min(φ(x), 1)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = x.clamp(max=0).exp_().add_(x.relu())
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        slope: Tensor = y.clamp(max=1)
+        return slope.mul_(gradient)
 
 
 class ReLU(ExactMap):

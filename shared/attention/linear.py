@@ -20,15 +20,12 @@ L positions of a chunk.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
-LOWEST = torch.finfo(torch.float32).min / 4
-"""Stands for a log_scale of -∞: the difference of two is still a number."""
+from shared.attention.linear_chunks import LOWEST, Chunkwise, divisor, with_ones
 
 
 class State(NamedTuple):
@@ -106,7 +103,7 @@ def chunkwise_linear_attention(
 ) -> tuple[Tensor, State]:  # fmt: skip
     """Causal attention in matrix products: inside a chunk by pairs, and from all chunks before it by their state.
 
-    Time and memory are in proportion to T, and no sums but those of one chunk are held, on the way back either: like
+    Time and memory are in proportion to T, and no sums but those of a few chunks are held, on the way back either: like
     algorithm 1 of the paper the gradient runs over them again, forward for queries and backward for keys and values,
     where autograd would keep them all. It cannot be differentiated twice.
 
@@ -124,7 +121,7 @@ def chunkwise_linear_attention(
     state = begin(k, v, log_scale, state)
     peaks = None if log_scale is None else running_peaks(log_scale, state)
     with torch.autocast(q.device.type, enabled=False):
-        out, sums = _Chunkwise.apply(q, k, v, state.sums, log_scale, peaks, chunk)  # type: ignore[no-untyped-call]
+        out, sums = Chunkwise.apply(q, k, v, state.sums, log_scale, peaks, chunk)  # type: ignore[no-untyped-call]
     return out, State(sums, None if peaks is None else peaks[..., -1])
 
 
@@ -158,148 +155,6 @@ def _rescaled(k: Tensor, log_scale: Tensor | None, state: State) -> tuple[State,
     return State(sums, after), k * (scales - after.unsqueeze(-1)).exp().unsqueeze(-1)
 
 
-def with_ones(v: Tensor) -> Tensor:
-    """Values (…, V) with the column (…, V + 1) that makes the normaliser."""
-    return functional.pad(v, (0, 1), value=1.0)
-
-
 def quotient(both: Tensor) -> Tensor:
     """Sums over values (…, V) divided by the column after them, (…, V + 1) in all; zero where that is zero."""
-    return both[..., :-1] / _divisor(both)
-
-
-def _divisor(both: Tensor) -> Tensor:
-    normaliser = both[..., -1:]
-    return normaliser.masked_fill(normaliser == 0, torch.inf)
-
-
-class _Factors(NamedTuple):
-    """By what products in a chunk are to be multiplied so that all are divided by a query's own peak."""
-
-    pairs: Tensor
-    """(B·H, L, L) or (L, L), of query i and key j; zero where j > i."""
-    past: Tensor | None = None
-    """(B·H, L, 1), of query i and the state before the chunk."""
-    keys: Tensor | None = None
-    """(B·H, L, 1), of key j in the state after the chunk."""
-    carry: Tensor | None = None
-    """(B·H, 1, 1), of the state before the chunk in that after it."""
-
-
-class _Chunk(NamedTuple):
-    q: Tensor
-    """(B·H, L, C)."""
-    k: Tensor
-    """(B·H, L, C)."""
-    v: Tensor
-    """(B·H, L, V + 1)."""
-    factors: _Factors
-
-
-class _Inputs(NamedTuple):
-    """Of :func:`chunkwise_linear_attention`, to be had by chunks."""
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    log_scale: Tensor | None
-    peaks: Tensor | None
-    size: int
-    dtype: torch.dtype
-
-    def starts(self) -> range:
-        """The first position of every chunk."""
-        return range(0, self.q.size(2), self.size)
-
-    def cut(self, x: Tensor, start: int) -> Tensor:
-        """(B, H, T, …) to (B·H, L, …)."""
-        return x[:, :, start : start + self.size].flatten(0, 1).to(self.dtype)
-
-    def at(self, start: int) -> _Chunk:
-        q, k, v = (self.cut(x, start) for x in (self.q, self.k, self.v))
-        return _Chunk(q, k, v, self.factors(start, q.size(1)))
-
-    def factors(self, start: int, size: int) -> _Factors:
-        if self.log_scale is None or self.peaks is None:
-            return _Factors(self.q.new_ones(size, size, dtype=self.dtype).tril_())
-        scales = self.cut(self.log_scale, start).clamp(min=LOWEST)  # (B·H, L)
-        before, peaks = self.peaks[:, :, start : start + size + 1].flatten(0, 1).split((1, size), dim=1)
-        last = peaks[:, -1:]
-        return _Factors(
-            pairs=(scales.unsqueeze(1) - peaks.unsqueeze(2)).clamp_(max=0).exp_().tril_(),
-            past=(before - peaks).exp_().unsqueeze(2),
-            keys=(scales - last).exp_().unsqueeze(2),
-            carry=(before - last).exp_().unsqueeze(2),
-        )
-
-
-def _times(x: Tensor, factor: Tensor | None) -> Tensor:
-    return x if factor is None else x * factor
-
-
-def _advance(sums: Tensor, chunk: _Chunk) -> Tensor:
-    """The sums (B·H, C, V + 1) after a chunk; those before it are lost."""
-    return _times(sums, chunk.factors.carry).baddbmm_(_times(chunk.k, chunk.factors.keys).mT, chunk.v)
-
-
-class _Chunkwise(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, before: Tensor, log_scale: Tensor | None, peaks: Tensor | None,
-        size: int,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        inputs = _Inputs(q, k, with_ones(v), log_scale, peaks, size, before.dtype)
-        sums, shape = before.flatten(0, 1).clone(), v.shape[:2]
-        out, divisors = v.new_empty(v.shape), before.new_empty(*v.shape[:3], 1)
-        for start in inputs.starts():
-            chunk, here = inputs.at(start), slice(start, start + size)
-            a = (chunk.q @ chunk.k.mT).mul_(chunk.factors.pairs)  # (B·H, L, L)
-            both = torch.bmm(_times(chunk.q, chunk.factors.past), sums).baddbmm_(a, chunk.v)
-            divisor = _divisor(both)  # (B·H, L, 1)
-            out[:, :, here] = (both[..., :-1] / divisor).unflatten(0, shape)
-            divisors[:, :, here] = divisor.unflatten(0, shape)
-            sums = _advance(sums, chunk)
-        ctx.save_for_backward(q, k, v, before, log_scale, peaks, out, divisors)
-        ctx.size = size
-        return out, sums.unflatten(0, shape)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_out: Tensor, d_sums: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, before, log_scale, peaks, out, divisors = ctx.saved_tensors
-        inputs = _Inputs(q, k, with_ones(v), log_scale, peaks, ctx.size, before.dtype)
-        d_both = before.new_empty(inputs.v.shape)  # of the sums over values and the normaliser
-        torch.div(d_out, divisors, out=d_both[..., :-1])
-        d_both[..., -1] = -(d_both[..., :-1] * out).sum(-1)
-        with torch.autocast(q.device.type, enabled=False):
-            d_q = _of_queries(inputs, before, d_both)
-            d_k, d_v, d_before = _of_keys_and_values(inputs, d_sums, d_both)
-        return d_q, d_k, d_v, d_before, None, None, None
-
-
-def _of_queries(inputs: _Inputs, before: Tensor, d_both: Tensor) -> Tensor:
-    """The gradient of φ(q): as attention itself, with features and values in each other's place (equation 13)."""
-    d_q, sums = inputs.q.new_empty(inputs.q.shape), before.flatten(0, 1).clone()
-    for start in inputs.starts():
-        chunk, d = inputs.at(start), inputs.cut(d_both, start)
-        d_a = (d @ chunk.v.mT).mul_(chunk.factors.pairs)  # (B·H, L, L)
-        here = torch.bmm(_times(d, chunk.factors.past), sums.mT).baddbmm_(d_a, chunk.k)
-        d_q[:, :, start : start + inputs.size] = here.unflatten(0, before.shape[:2])
-        sums = _advance(sums, chunk)
-    return d_q
-
-
-def _of_keys_and_values(inputs: _Inputs, d_sums: Tensor, d_both: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of φ(k), v and the first state, from the last position to the first (equations 14 and 15)."""
-    d_k, d_v = inputs.k.new_empty(inputs.k.shape), inputs.v.new_empty(inputs.v.shape)
-    # What later queries, and who has the last state, want of the sums.
-    after, shape = d_sums.flatten(0, 1).clone(), d_sums.shape[:2]
-    for start in reversed(inputs.starts()):
-        (q, k, v, factors), d = inputs.at(start), inputs.cut(d_both, start)
-        a, d_a = (q @ k.mT).mul_(factors.pairs), (d @ v.mT).mul_(factors.pairs)  # (B·H, L, L)
-        here = slice(start, start + inputs.size)
-        of_k = torch.bmm(_times(v, factors.keys), after.mT).baddbmm_(d_a.mT, q)
-        of_v = torch.bmm(_times(k, factors.keys), after).baddbmm_(a.mT, d)
-        d_k[:, :, here], d_v[:, :, here] = of_k.unflatten(0, shape), of_v.unflatten(0, shape)
-        after = _times(after, factors.carry).baddbmm_(_times(q, factors.past).mT, d)
-    return d_k, d_v[..., :-1], after.unflatten(0, shape)
+    return both[..., :-1] / divisor(both)

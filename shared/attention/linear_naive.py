@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from shared.attention.linear import (
-    LOWEST,
     State,
     begin,
     linear_attention,
@@ -20,8 +19,8 @@ from shared.attention.linear import (
     quotient,
     running_peaks,
     summarize,
-    with_ones,
 )
+from shared.attention.linear_chunks import LOWEST, with_ones
 
 
 def parallel_linear_attention(

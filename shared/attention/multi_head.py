@@ -16,7 +16,7 @@ KeysValues = tuple[Tensor, Tensor]
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1 … head_H) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
-    No projection has a bias. The heads' matrices stand side by side in one, and those of keys and values too, which
+    The heads' matrices stand side by side in one, and those of keys and values too, which
     always read the same. :meth:`project` is apart from :meth:`forward`, so that a decoder projects its source once.
 
     Args:
@@ -26,22 +26,26 @@ class MultiHeadAttention(nn.Module):
         key_size: K; D / H in the paper.
         value_size: V.
         scaled: whether scores are divided by √K.
+        bias: whether projections have one; the paper's have none.
     """
 
     def __init__(
         self, *, query_size: int, heads: int, key_size: int, value_size: int, memory_size: int | None = None,
-        scaled: bool = True,
+        scaled: bool = True, bias: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         memory_size = query_size if memory_size is None else memory_size
         self.heads, self.key_size, self.value_size = heads, key_size, value_size
         self.scale = None if scaled else 1.0
-        self.w_q = nn.Linear(query_size, heads * key_size, bias=False)
-        self.w_kv = nn.Linear(memory_size, heads * (key_size + value_size), bias=False)
-        self.w_o = nn.Linear(heads * value_size, query_size, bias=False)
+        self.w_q = nn.Linear(query_size, heads * key_size, bias=bias)
+        self.w_kv = nn.Linear(memory_size, heads * (key_size + value_size), bias=bias)
+        self.w_o = nn.Linear(heads * value_size, query_size, bias=bias)
         w_k, w_v = self.w_kv.weight.split((heads * key_size, heads * value_size))
         for w in (self.w_q.weight, w_k, w_v, self.w_o.weight):
             nn.init.xavier_uniform_(w)
+        for linear in (self.w_q, self.w_kv, self.w_o):
+            if linear.bias is not None:
+                nn.init.zeros_(linear.bias)
 
     def queries(self, x: Tensor) -> Tensor:
         """(B, Q, D) to queries (B, H, Q, K)."""

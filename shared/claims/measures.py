@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from shared.claims import language_measures
+from shared.claims import language_measures, sequence_measures
 from shared.claims.quantities import (
     Array,
     Corpus,
@@ -115,6 +115,11 @@ def _nll(example: Example) -> Sequence[float] | None:
     return (example["nll"], example["tokens"]) if "nll" in example and "units" not in example else None
 
 
+def _per_token(example: Example) -> Sequence[float] | None:
+    """The same, or of a sequence of symbols."""
+    return _nll(example) or sequence_measures.nats(example)
+
+
 def _nll_per_sentence(example: Example) -> Sequence[float] | None:
     """Of the one reference, or of all that an image has."""
     found = _nll(example)
@@ -182,8 +187,9 @@ MEASURES: dict[str, Measure] = {
     "chrf": Measure("chrF", "chrF", 2, most=100.0),
     "nll_per_token": Measure("NLL per {token}, nats", "nats", 3, _nll, ratio),
     "nll_per_sentence": Measure("NLL per sentence, nats", "nats", 2, _nll_per_sentence, ratio),
-    "perplexity": Measure("Perplexity per {token}", "", 2, _nll, perplexity),
+    "perplexity": Measure("Perplexity per {token}", "", 2, _per_token, perplexity),
     **language_measures.MEASURES,
+    **sequence_measures.MEASURES,
     **{
         f"bleu{n}": _caption_bleu(f"BLEU-{n}, no brevity penalty", orders=n, brevity_penalty=False)
         for n in range(1, 5)
@@ -257,14 +263,14 @@ MEASURES: dict[str, Measure] = {
 
 def corpus_values(examples: Sequence[Example]) -> dict[str, float]:
     """Every measure that the examples carry statistics of, those of families included."""
-    measures = MEASURES | language_measures.members(examples)
+    measures = MEASURES | language_measures.members(examples) | sequence_measures.members(examples)
     values = {name: of.of(examples) for name, of in measures.items()}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def known(name: str) -> Measure | None:
     """The measure called ``name``, of `MEASURES` or of a family; None for a number that only metrics.json holds."""
-    return MEASURES.get(name) or language_measures.member(name)
+    return MEASURES.get(name) or language_measures.member(name) or sequence_measures.member(name)
 
 
 def measure(name: str) -> Measure:

@@ -121,6 +121,10 @@ class RunResults:
         """Path of the texts that the model of one seed wrote (it may not exist)."""
         return self._place("evaluation", seed) / "samples.json"
 
+    def pictures(self, seed: int) -> Path:
+        """Path of the pictures that the model of one seed drew (it may not exist)."""
+        return self._place("evaluation", seed) / "pictures.npz"
+
     def _place(self, stage: str, seed: int) -> Path:
         return self.folder / stage / ("ensemble" if self.members else f"seed{seed}")
 

@@ -34,7 +34,8 @@ class Sample:
     Attributes:
         estimates: one per run; of a rank correlation the one over all runs.
         n: test examples used, or None where the metric is one number per run.
-        variance: what the draws cover: "examples+seeds", "examples", "seeds" or "none".
+        variance: what the draws cover: "examples+seeds", "examples", "seeds" or "none"; "families" instead of
+            "examples" where they are drawn by these.
     """
 
     estimates: list[Estimate]
@@ -48,7 +49,7 @@ def sample(comparison: schema.Comparison, runs: Sequence[RunResults], rng: np.ra
     Raises:
         ReplicationError: examples are not the same, none is selected, or the metric is missing.
     """
-    drawn, n = _drawn(comparison, runs, rng)
+    drawn, n, drawn_of = _drawn(comparison, runs, rng)
     if isinstance(comparison, schema.RankCorrelation):
         joint = []
         for both in zip(*drawn, strict=True):  # both metrics of one run at a time
@@ -59,7 +60,7 @@ def sample(comparison: schema.Comparison, runs: Sequence[RunResults], rng: np.ra
         estimates = [rank_correlation(first, [sign * estimate for estimate in second])]
     else:
         estimates = [over_seeds(value, draws, rng) for value, draws in drawn[0]]
-    covered = (*(["examples"] if n is not None else []), *(["seeds"] if _several(runs) else []))
+    covered = (*drawn_of, *(["seeds"] if _several(runs) else []))
     return Sample(estimates, n, "+".join(covered) or "none")
 
 
@@ -69,8 +70,8 @@ def _several(runs: Sequence[RunResults]) -> bool:
 
 def _drawn(
     comparison: schema.Comparison, runs: Sequence[RunResults], rng: np.random.Generator
-) -> tuple[list[list[tuple[Array, Array]]], int | None]:
-    """For each metric and run the values (K,) and draws (K, R) of its seeds; how many examples they are of.
+) -> tuple[list[list[tuple[Array, Array]]], int | None, list[str]]:
+    """For each metric and run the values (K,) and draws (K, R) of its seeds; how many examples; what is drawn of them.
 
     All metrics that examples carry are drawn on the same resamples; of the others each draw is the value.
     """
@@ -79,7 +80,8 @@ def _drawn(
     if isinstance(comparison, schema.Slope) and not known:
         raise ReplicationError(f"'{comparison.name}': a slope needs a metric that test examples carry.")
     resampled: Iterator[tuple[Array, Array]] = iter(())
-    n = None
+    n: int | None = None
+    drawn_of: list[str] = []
     if known:
         chosen = _Chosen.of(comparison, runs[0])
         of_all = [(measure(name), run) for name in known for run in runs]
@@ -87,9 +89,9 @@ def _drawn(
         values, draws = resample(functions, chosen.strata, rng)
         ends = np.cumsum([len(run.seeds) for _, run in of_all])[:-1]
         resampled = zip(np.split(values, ends), np.split(draws, ends), strict=True)
-        n = len(chosen.indices)
+        n, drawn_of = len(chosen.indices), ["examples" if chosen.families is None else "families"]
     found = [[next(resampled) if name in known else _constant(run, name) for run in runs] for name in metrics]
-    return found, n
+    return found, n, drawn_of
 
 
 def _constant(run: RunResults, metric: str) -> tuple[Array, Array]:
@@ -99,12 +101,23 @@ def _constant(run: RunResults, metric: str) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """The test examples that count: indices into every run's list, and their bins (all 0 if not binned)."""
+    """The test examples that count.
+
+    Examples of one ``family``, such as related proteins, are not independent: they are drawn together or not at all.
+
+    Attributes:
+        reference: all examples of one seed, to which those of every other run must correspond.
+        indices: (E,) into every run's list.
+        strata: bins of what is drawn, the E examples or their families; all 0 if they are not binned.
+        covariate: (E,) what bins are of.
+        families: (E,) numbers from 0; None where examples are independent.
+    """
 
     reference: list[Example]
     indices: NDArray[np.int64]
     strata: NDArray[np.int64]
     covariate: Array
+    families: NDArray[np.int64] | None
 
     @classmethod
     def of(cls, comparison: schema.Comparison, run: RunResults) -> _Chosen:
@@ -126,7 +139,14 @@ class _Chosen:
             raise ReplicationError(
                 f"'{comparison.name}': no test example of {run.folder} meets {comparison.where}."
             )
-        return cls(reference, indices, strata, covariate)
+        if "family" not in reference[indices[0]]:
+            return cls(reference, indices, strata, covariate, None)
+        if isinstance(comparison, schema.Slope):
+            raise ReplicationError(
+                f"'{comparison.name}': there are no slopes over examples that have families."
+            )
+        names, families = np.unique([reference[i]["family"] for i in indices], return_inverse=True)
+        return cls(reference, indices, np.zeros(len(names), dtype=np.int64), covariate, families)
 
     def statistic(self, comparison: schema.Comparison, of: Measure, run: RunResults, seed: int) -> Statistic:
         rows = run.examples.get(seed, [])
@@ -135,6 +155,8 @@ class _Chosen:
         assert of.corpus is not None, "a measure with statistics has a corpus function"
         if isinstance(comparison, schema.Slope):
             return slope_over_bins(statistics, of.corpus, self.covariate, self.strata)
+        if self.families is not None:
+            statistics = np.stack([np.bincount(self.families, column) for column in statistics.T], axis=1)
         return on_examples(statistics, of.corpus)
 
 

@@ -47,7 +47,7 @@ class Outcome:
         n: test examples; None for a number that is one per run.
         seeds: of the variant with the fewest.
         variance: what the interval covers: "examples+seeds", "examples" (one seed only), "seeds",
-            "points" (of a fitted line) or "none".
+            "points" (of a fitted line) or "none"; "families" instead of "examples" that are drawn by these.
         paper: the paper's effect in the same unit.
     """
 

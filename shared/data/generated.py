@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from shared.config import Strict, build
 from shared.data.buckets import Buckets
+from shared.data.generated_copy import copy
 from shared.data.generated_evidence import evidence
 from shared.data.generated_grammar import grammar
 from shared.data.generated_recall import recall
@@ -258,6 +259,7 @@ def _corpus(
 
 TASKS: dict[str, Callable[[Mapping[str, Any]], Corpus]] = {
     "adjacent_swap": adjacent_swap,
+    "copy": copy,
     "evidence": evidence,
     "exchanged_halves": exchanged_halves,
     "grammar": grammar,

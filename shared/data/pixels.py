@@ -8,26 +8,34 @@ section 4.2.2).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
-from torch import Tensor
 
 from shared.data.batching import Indices
 from shared.data.corpora import CorpusConfig
+from shared.data.sequences import SequenceBatch
 from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
 
 
 class PixelCorpusConfig(CorpusConfig):
-    """Which pictures a task models, how large and how finely graded."""
+    """Which pictures a task models, how large and how finely graded.
 
+    Attributes:
+        causal: every pixel is predicted from those before it.
+        counts_hits: no accuracy is measured, of which nobody has asked.
+    """
+
+    causal: ClassVar[bool] = True
+    counts_hits: ClassVar[bool] = False
+    of: Literal["pixels"] = "pixels"
     pool: int = Field(default=1, ge=1, le=16, description="side of the squares whose mean becomes one pixel")
     levels: int = Field(default=256, ge=2, le=256, description="values of a pixel, equal parts of 0 to 255")
     images: dict[str, PositiveInt] = Field(
@@ -41,32 +49,6 @@ class PixelCorpusConfig(CorpusConfig):
                 f"'images' limits {', '.join(unknown)}, but the splits are {', '.join(self.splits)}"
             )
         return self
-
-
-@dataclass(frozen=True)
-class PixelBatch:
-    """Pictures to be predicted pixel by pixel, the first one too: before it stands a start symbol.
-
-    Katharopoulos et al. give the first pixel and predict the others: what their figures are the mean of is
-    ``targets[:, 1:]``.
-
-    Attributes:
-        inputs: (B, T) int64: the start symbol, which is the number of levels, and every pixel but the last.
-        targets: (B, T) int64: the pixels, from 0 to one less than the number of levels.
-    """
-
-    inputs: Tensor
-    targets: Tensor
-
-    @property
-    def tokens(self) -> int:
-        """Number of pixels."""
-        return self.targets.numel()
-
-    def to(self, device: torch.device | str) -> PixelBatch:
-        """The same batch on another device."""
-        inputs, targets = (part.to(device, non_blocking=True) for part in (self.inputs, self.targets))
-        return PixelBatch(inputs, targets)
 
 
 @dataclass(frozen=True)
@@ -89,15 +71,17 @@ class PixelSplit:
         """(N,) pixels of each picture, by which batches are sorted: all have as many."""
         return (np.full(len(self), self.pixels.shape[1]),)
 
-    def batch(self, indices: Indices) -> PixelBatch:
-        """The pictures with these indices."""
+    def batch(self, indices: Indices, seed: Sequence[int] = ()) -> SequenceBatch:
+        """The pictures with these indices, each pixel to be predicted from a start symbol and those before it.
+
+        The start symbol is the number of levels. The first pixel is given, as Katharopoulos et al. give it (section
+        4.2): 783 pixels of 784 are scored. Nothing is random, so that the seed changes nothing.
+        """
         targets = torch.from_numpy(self.pixels[indices].astype(np.int64))
         start = torch.full((len(targets), 1), self.levels)
-        return PixelBatch(torch.cat((start, targets[:, :-1]), dim=1), targets)
-
-    def batches(self, order: Iterator[Indices]) -> Iterator[PixelBatch]:
-        """Batches in the given order."""
-        return (self.batch(indices) for indices in order)
+        scored = torch.ones_like(targets, dtype=torch.bool)
+        scored[:, 0] = False
+        return SequenceBatch(torch.cat((start, targets[:, :-1]), dim=1), targets, scored)
 
 
 @dataclass(frozen=True)
@@ -108,11 +92,18 @@ class PreparedPixels:
         folder: of the prepared task.
         shape: height, width and channels of every picture; T is their product.
         levels: values that a pixel can have.
+        unit: what a symbol is.
     """
 
     folder: Path
     shape: tuple[int, int, int]
     levels: int
+    unit: ClassVar[str] = "pixel"
+
+    @property
+    def symbols(self) -> int:
+        """V: the levels, and the start symbol after them."""
+        return self.levels + 1
 
     @classmethod
     def load(cls, folder: Path) -> PreparedPixels:

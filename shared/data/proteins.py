@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from shared.data.batching import Indices
 from shared.data.corpora import CorpusConfig
 from shared.data.homology import AMINO_ACIDS, ANOMALOUS
 from shared.data.parallel import Sequences
+from shared.data.sequences import SequenceBatch
 from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL
 from shared.errors import ReplicationError
@@ -41,8 +42,17 @@ _STRINGS = np.array([*SPECIAL, "<mask>", *LETTERS])
 
 
 class ProteinCorpusConfig(CorpusConfig):
-    """Which proteins a task models."""
+    """Which proteins a task models, and how.
 
+    Attributes:
+        counts_hits: how often the most probable letter is the true one is asked.
+    """
+
+    counts_hits: ClassVar[bool] = True
+    of: Literal["proteins"] = "proteins"
+    masked: bool = Field(
+        default=False, description="some letters are predicted from all others, not each from those before it"
+    )
     length: PositiveInt = Field(default=1024, description="sequences are cut after so many letters")
     concatenated: bool = Field(
         default=False,
@@ -54,77 +64,50 @@ class ProteinCorpusConfig(CorpusConfig):
         default=None, description="use only so many, chosen at random once"
     )
 
-
-@dataclass(frozen=True)
-class ProteinBatch:
-    """What is read, and what is to be predicted at each place.
-
-    Attributes:
-        inputs: (B, T) int64; PAD after the end of a sequence.
-        targets: (B, T) int64; PAD where nothing is to be scored.
-    """
-
-    inputs: Tensor
-    targets: Tensor
-
     @property
-    def mask(self) -> Tensor:
-        """(B, T) true where there is something to read."""
-        return self.inputs != PAD
-
-    @property
-    def tokens(self) -> int:
-        """Number of targets to be scored."""
-        return int((self.targets != PAD).sum())
-
-    def to(self, device: torch.device | str) -> ProteinBatch:
-        """The same batch on another device."""
-        return ProteinBatch(*(x.to(device, non_blocking=True) for x in (self.inputs, self.targets)))
+    def causal(self) -> bool:
+        """Whether each letter is predicted from those before it."""
+        return not self.masked
 
 
 @dataclass(frozen=True)
 class Proteins:
-    """One split: its sequences as symbols, without start and end symbol."""
+    """One split.
+
+    Attributes:
+        sequences: symbols, without start and end symbol.
+        masked: whether batches have some letters to be predicted from all others (BID in the paper), or each from those
+            before it (UNI).
+    """
 
     sequences: Sequences
+    masked: bool = False
 
     def __len__(self) -> int:
         return len(self.sequences)
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> tuple[NDArray[np.int64]]:
         """(number of sequences,) symbols in each, for :mod:`shared.data.batching`."""
-        return self.sequences.lengths
+        return (self.sequences.lengths,)
 
-    def causal_batch(self, indices: Indices) -> ProteinBatch:
-        """Each symbol is predicted from those before it, the first one from a start symbol (UNI in the paper)."""
-        targets = self.sequences.padded(indices)
-        before = torch.cat((torch.full_like(targets[:, :1], BOS), targets[:, :-1]), dim=1)
-        return ProteinBatch(before.masked_fill(targets == PAD, PAD), targets)
+    def batch(self, indices: Indices, seed: Sequence[int] = ()) -> SequenceBatch:
+        """The sequences with these indices.
 
-    def masked_batch(self, indices: Indices, *, seed: int | Sequence[int]) -> ProteinBatch:
-        """15 % of the letters of each sequence are predicted from all that is left (BID in the paper).
-
-        Of these 80 % are read as :data:`MASK`, 10 % as any standard amino acid and 10 % as they are (Devlin et al.
-        2019, section 3.1). Which they are is decided by the seed and the sequence's index alone: not by the batch that
-        it is in, so that models which are judged with one seed are judged on the same letters.
-
-        Args:
-            indices: of the sequences.
-            seed: for training it should have the number of the update, too.
+        In a causal batch each symbol is predicted from those before it, the first one from a start symbol. In a masked
+        one 15 % of the letters of each sequence are predicted from all that is left. Of these 80 % are read as
+        :data:`MASK`, 10 % as any standard amino acid and 10 % as they are (Devlin et al. 2019, section 3.1). Which they
+        are is decided by the seed and the sequence's index alone: not by the batch that it is in, so that models which
+        are judged with one seed are judged on the same letters.
         """
-        symbols = self.sequences.padded(indices).numpy()
-        inputs, targets = symbols.copy(), np.full_like(symbols, PAD)
-        for row, index in enumerate(indices.tolist()):
-            generator = np.random.default_rng((*np.atleast_1d(seed).tolist(), index))
-            letters = np.flatnonzero(symbols[row] >= FIRST)
-            chosen = generator.permutation(letters)[: max(1, round(_MASKED * len(letters)))]
-            targets[row, chosen] = symbols[row, chosen]
-            fate = generator.random(len(chosen))
-            any_letter = generator.integers(FIRST, FIRST + len(AMINO_ACIDS), len(chosen))
-            read = np.where(fate < _HIDDEN + _SCRAMBLED, any_letter, symbols[row, chosen])
-            inputs[row, chosen] = np.where(fate < _HIDDEN, MASK, read)
-        return ProteinBatch(torch.from_numpy(inputs), torch.from_numpy(targets))
+        symbols = self.sequences.padded(indices)
+        read = symbols != PAD
+        mask = None if read.all() else read
+        if self.masked:
+            inputs, targets = _masked(symbols.numpy(), indices, seed)
+            return SequenceBatch(inputs, targets, targets != PAD, mask)
+        before = torch.cat((torch.full_like(symbols[:, :1], BOS), symbols[:, :-1]), dim=1)
+        return SequenceBatch(before.masked_fill(~read, PAD), symbols, read, mask)
 
     def frequencies(self) -> NDArray[np.float64]:
         """(25,) share of each of :data:`LETTERS`; every one counts once more than it occurs, so that none is zero."""
@@ -136,13 +119,28 @@ class Proteins:
         save_arrays(folder, {"symbols": self.sequences.flat, "offsets": self.sequences.offsets})
 
     @classmethod
-    def load(cls, folder: Path) -> Proteins:
+    def load(cls, folder: Path, *, masked: bool = False) -> Proteins:
         """Map the arrays of :meth:`save` into memory.
 
         Raises:
             ReplicationError: a file is missing or cut short.
         """
-        return cls(Sequences(*load_arrays(folder, ("symbols", "offsets"))))
+        return cls(Sequences(*load_arrays(folder, ("symbols", "offsets"))), masked)
+
+
+def _masked(symbols: NDArray[np.int64], indices: Indices, seed: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """(B, T) symbols to what is read of them, and to the targets, PAD where nothing is to be scored."""
+    inputs, targets = symbols.copy(), np.full_like(symbols, PAD)
+    for row, index in enumerate(indices.tolist()):
+        generator = np.random.default_rng((*seed, index))
+        letters = np.flatnonzero(symbols[row] >= FIRST)
+        chosen = generator.permutation(letters)[: max(1, round(_MASKED * len(letters)))]
+        targets[row, chosen] = symbols[row, chosen]
+        fate = generator.random(len(chosen))
+        any_letter = generator.integers(FIRST, FIRST + len(AMINO_ACIDS), len(chosen))
+        read = np.where(fate < _HIDDEN + _SCRAMBLED, any_letter, symbols[row, chosen])
+        inputs[row, chosen] = np.where(fate < _HIDDEN, MASK, read)
+    return torch.from_numpy(inputs), torch.from_numpy(targets)
 
 
 class Baseline(NamedTuple):
@@ -167,20 +165,30 @@ def empirical_baseline(train: Proteins, test: Proteins) -> Baseline:
 
 @dataclass(frozen=True)
 class PreparedProteins:
-    """What the prepare stage leaves for training and evaluation: the encoded splits, and what they are of."""
+    """What the prepare stage leaves for training and evaluation: the encoded splits, and what they are of.
+
+    Attributes:
+        folder: of the prepared task.
+        masked: as in :class:`Proteins`.
+        symbols: V.
+        unit: what a symbol is.
+    """
 
     folder: Path
+    masked: bool = False
+    symbols: ClassVar[int] = VOCABULARY
+    unit: ClassVar[str] = "residue"
 
     @classmethod
-    def load(cls, folder: Path) -> PreparedProteins:
+    def load(cls, folder: Path, *, masked: bool = False) -> PreparedProteins:
         """Open a prepared task; raises `ReplicationError` where it was not prepared."""
         if not (folder / "summary.json").is_file():
             raise ReplicationError(f"{folder} is incomplete; run the prepare stage of its task.")
-        return cls(folder)
+        return cls(folder, masked)
 
     def split(self, name: str) -> Proteins:
         """An encoded split: ``train``, ``valid`` or a test split."""
-        return Proteins.load(self.folder / name)
+        return Proteins.load(self.folder / name, masked=self.masked)
 
     def keys(self, name: str) -> list[str] | None:
         """``family:accession`` of each sequence of a split; None where sequences were concatenated."""

@@ -35,7 +35,6 @@ from shared.vision.features import Grid
 
 if TYPE_CHECKING:
     from shared.training.captioning import CaptioningModule
-    from shared.training.config import TrainingConfig
 
 VALIDATED = 100
 """Images captioned together during validation."""
@@ -80,7 +79,7 @@ class Captioning(ExampleNetworks[ModelConfigT, CaptioningRun, PreparedCaptions])
     ) -> Mapping[str, float]:
         """Caption the test splits with one trained seed; there are no ensembles."""
         fetch(config.corpus.dataset)  # at once if it is there; figures keep some of its images
-        text = self._open(prepared)
+        text = self._open(config, prepared)
         (model,) = self._trained(config, text, trained)
         return evaluate_captioning(ready(model), text, config, out)
 
@@ -96,12 +95,12 @@ class Captioning(ExampleNetworks[ModelConfigT, CaptioningRun, PreparedCaptions])
         """Signatures and the token's name."""
         judging = config.evaluation
         with CaptionScorer(judging.metrics, tokenisation=judging.tokenisation) as scorer:
-            return {"signatures": scorer.signatures(), "token": self._open(prepared).tokenizer.unit}
+            return {"signatures": scorer.signatures(), "token": self._open(config, prepared).tokenizer.unit}
 
-    def _open(self, prepared: Path) -> PreparedCaptions:
+    def _open(self, config: CaptioningRun, prepared: Path) -> PreparedCaptions:
         return PreparedCaptions.load(prepared)
 
-    def _sizes(self, text: PreparedCaptions) -> tuple[int, Grid]:
+    def _sizes(self, config: CaptioningRun, text: PreparedCaptions) -> tuple[int, Grid]:
         return len(text.tokenizer), text.grid
 
     def _lengths(self, split: CaptionedSplit) -> tuple[NDArray[np.integer], ...]:
@@ -114,14 +113,14 @@ class Captioning(ExampleNetworks[ModelConfigT, CaptioningRun, PreparedCaptions])
         return _Batches(split, self._every_batch(split), text.image_batches("valid", VALIDATED))
 
     def _module(
-        self, model: nn.Module, config: TrainingConfig, text: PreparedCaptions | None
+        self, model: nn.Module, config: CaptioningRun, text: PreparedCaptions | None
     ) -> CaptioningModule:
         from shared.training.captioning import CaptioningModule
 
         if text is None:
-            return CaptioningModule(model, config, decode=lambda captions: [], longest=1)
+            return CaptioningModule(model, config.training, decode=lambda captions: [], longest=1)
         longest = int(text.split("train").lengths[0].max())
-        return CaptioningModule(model, config, text.tokenizer.decode, longest)
+        return CaptioningModule(model, config.training, text.tokenizer.decode, longest)
 
     def _full_batch(self, config: CaptioningRun) -> tuple[CaptionBatch, tuple[int, Grid]]:
         symbols, grid = config.corpus.tokenizer.size, _grid(config.corpus.encoder)

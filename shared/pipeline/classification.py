@@ -31,7 +31,6 @@ from shared.reports.sweeps import Sweep
 
 if TYPE_CHECKING:
     from shared.training.classification import ClassificationModule
-    from shared.training.config import TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Classification(ExampleNetworks[ModelConfigT, ClassificationRun, PreparedCl
         self, config: ClassificationRun, *, prepared: Path, trained: Sequence[Path], out: Path
     ) -> Mapping[str, float]:
         """Classify the test splits with one trained seed; there are no ensembles."""
-        text = self._open(prepared)
+        text = self._open(config, prepared)
         (model,) = self._trained(config, text, trained)
         return evaluate_classification(ready(model), text, config, out)
 
@@ -90,19 +89,19 @@ class Classification(ExampleNetworks[ModelConfigT, ClassificationRun, PreparedCl
         """What a cross-entropy is per."""
         return {"token": "text"}
 
-    def _open(self, prepared: Path) -> PreparedClassification:
+    def _open(self, config: ClassificationRun, prepared: Path) -> PreparedClassification:
         return PreparedClassification.load(prepared)
 
-    def _sizes(self, text: PreparedClassification) -> tuple[int, int]:
+    def _sizes(self, config: ClassificationRun, text: PreparedClassification) -> tuple[int, int]:
         return len(text.tokenizer), len(text.classes)
 
     def _lengths(self, split: ClassifiedText) -> tuple[NDArray[np.integer], ...]:
         return split.lengths
 
-    def _module(self, model: nn.Module, config: TrainingConfig, text: object) -> ClassificationModule:
+    def _module(self, model: nn.Module, config: ClassificationRun, text: object) -> ClassificationModule:
         from shared.training.classification import ClassificationModule
 
-        return ClassificationModule(model, config)
+        return ClassificationModule(model, config.training)
 
     def _full_batch(self, config: ClassificationRun) -> tuple[ClassifiedBatch, tuple[int, int]]:
         corpus = config.corpus

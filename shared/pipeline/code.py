@@ -17,18 +17,19 @@ from shared.errors import ReplicationError
 
 TRAINING = (
     "attention", "layers", "training", "data/batching.py", "data/captioned.py", "data/characters.py",
-    "data/classified.py", "data/language.py", "data/parallel.py", "data/storage.py", "data/streams.py",
-    "metrics/fast_align.py", "metrics/word_aligner.py", "pipeline/language.py", "pipeline/networks.py",
-    "vision/features.py", "vision/places.py",
+    "data/classified.py", "data/copying.py", "data/generated_copy.py", "data/language.py", "data/parallel.py",
+    "data/pixels.py", "data/proteins.py", "data/sequence_corpora.py", "data/sequences.py", "data/storage.py",
+    "data/streams.py", "metrics/fast_align.py", "metrics/word_aligner.py", "pipeline/language.py",
+    "pipeline/networks.py", "pipeline/sequences.py", "vision/features.py", "vision/places.py",
 )  # fmt: skip
 EVALUATION = (
     "decoding", "metrics", "claims/language_measures.py", "claims/measures.py", "claims/quantities.py",
-    "data/photos.py", "data/scene_captions.py", "data/scene_truth.py", "data/scenes.py", "pipeline/aligners.py",
-    "pipeline/attention_maps.py", "pipeline/captioning.py", "pipeline/captioning_evaluation.py",
-    "pipeline/classification.py", "pipeline/classification_evaluation.py", "pipeline/examples.py",
-    "pipeline/language_evaluation.py", "pipeline/priors.py", "pipeline/reuse_study.py",
-    "pipeline/samples.py", "pipeline/training_operations.py", "pipeline/translation.py",
-    "pipeline/translation_evaluation.py",
+    "claims/sequence_measures.py", "data/photos.py", "data/scene_captions.py", "data/scene_truth.py",
+    "data/scenes.py", "pipeline/aligners.py", "pipeline/attention_maps.py", "pipeline/captioning.py",
+    "pipeline/captioning_evaluation.py", "pipeline/classification.py", "pipeline/classification_evaluation.py",
+    "pipeline/examples.py", "pipeline/language_evaluation.py", "pipeline/priors.py", "pipeline/reuse_study.py",
+    "pipeline/samples.py", "pipeline/scaling_study.py", "pipeline/sequence_evaluation.py",
+    "pipeline/training_operations.py", "pipeline/translation.py", "pipeline/translation_evaluation.py",
 )  # fmt: skip
 """Parts of ``shared`` that decide what training and what evaluation compute."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from shared.config import Strict, build, load_yaml, merge
 from shared.errors import ReplicationError
@@ -26,6 +26,7 @@ KINDS = {
     "classification": "shared.pipeline.classification_run.ClassificationRun",
     "captioning": "shared.pipeline.captioning_run.CaptioningRun",
     "language": "shared.pipeline.language_run.LanguageRun",
+    "sequences": "shared.pipeline.sequence_run.SequenceRun",
 }
 """The kinds of task, with what checks the settings of their variants; by name, for a paper needs that of its own."""
 
@@ -115,8 +116,13 @@ class ScaleFile:
 
     def corpus(self, task: str) -> Any:
         """The corpus of a task, as the configuration of its kind."""
-        corpus: Any = self._settings(task).model_fields["corpus"].annotation
-        return build(corpus, self._task(task).get("corpus"), where=f"{self.path}: tasks.{task}.corpus")
+        field = self._settings(task).model_fields["corpus"]
+        kind: Any = field.annotation  # one class or several, which the field tells apart
+        section = create_model("Section", __base__=Strict, corpus=(kind, field))
+        built: Any = build(
+            section, {"corpus": self._task(task).get("corpus")}, where=f"{self.path}: tasks.{task}"
+        )
+        return built.corpus
 
     def not_run(self, variant: str) -> str | None:
         """The reason why a variant is left out at this scale, if it is: its own, or that of its task."""

@@ -59,7 +59,7 @@ class LanguageModelling(Networks[ModelConfigT, LanguageRun, PreparedLanguage]):
         self, config: LanguageRun, *, prepared: Path, trained: Sequence[Path], out: Path
     ) -> Mapping[str, float]:
         """Score every symbol of the test splits with one trained seed; there are no ensembles."""
-        text = self._open(prepared)
+        text = self._open(config, prepared)
         (model,) = self._trained(config, text, trained)
         return evaluate_language(ready(model), text, config, out)
 
@@ -79,12 +79,12 @@ class LanguageModelling(Networks[ModelConfigT, LanguageRun, PreparedLanguage]):
 
     def descriptions(self, config: LanguageRun, prepared: Path) -> Mapping[str, Any]:
         """What losses are reported per."""
-        return {"token": self._open(prepared).unit}
+        return {"token": self._open(config, prepared).unit}
 
-    def _open(self, prepared: Path) -> PreparedLanguage:
+    def _open(self, config: LanguageRun, prepared: Path) -> PreparedLanguage:
         return PreparedLanguage.load(prepared)
 
-    def _sizes(self, text: PreparedLanguage) -> tuple[int, None]:
+    def _sizes(self, config: LanguageRun, text: PreparedLanguage) -> tuple[int, None]:
         return len(text.tokenizer), None
 
     def _batches(
@@ -98,10 +98,10 @@ class LanguageModelling(Networks[ModelConfigT, LanguageRun, PreparedLanguage]):
         # As large as in training: the settings of evaluation must not decide anything that is trained.
         return list(text.split("valid").evaluation_batches(**_sizes(config.training)))
 
-    def _module(self, model: nn.Module, config: TrainingConfig, text: object) -> LanguageModule:
+    def _module(self, model: nn.Module, config: LanguageRun, text: object) -> LanguageModule:
         from shared.training.language import LanguageModule
 
-        return LanguageModule(model, config)
+        return LanguageModule(model, config.training)
 
     def _full_batch(self, config: LanguageRun) -> tuple[LanguageBatch, tuple[int, None]]:
         """Without ``reset``, so that the second batch finds the first one in the memory."""

@@ -21,7 +21,7 @@ from shared.data.batching import Indices, endless_batches, epoch_batches
 from shared.pipeline.replication import Replication, large_imports
 from shared.pipeline.run_config import RunT
 from shared.training.checkpoints import TrainingRecord, load_weights
-from shared.training.config import BatchConfig, TrainingConfig
+from shared.training.config import BatchConfig
 
 if TYPE_CHECKING:
     from shared.training.module import TrainingModule
@@ -65,7 +65,7 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         """Two real updates on random symbols, as many as a full batch has; the second is timed."""
         batch, sizes = self._full_batch(config)
         model = self.build_model(config.checked_model(self.model_config), *sizes)
-        module = self._module(model, config.training, None)
+        module = self._module(model, config, None)
         optimizer = module.configure_optimizers()["optimizer"]
         seconds = 0.0
         with warnings.catch_warnings():
@@ -82,7 +82,7 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
 
     def model(self, config: RunT, text: PreparedT) -> nn.Module:
         """The untrained model of a run."""
-        return self.build_model(config.checked_model(self.model_config), *self._sizes(text))
+        return self.build_model(config.checked_model(self.model_config), *self._sizes(config, text))
 
     def train(
         self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
@@ -91,11 +91,11 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         with large_imports():  # Lightning takes seconds to import; only training needs it
             from shared.training.run import train_run
 
-        text = self._open(prepared)
+        text = self._open(config, prepared)
         torch.manual_seed(seed)
         model = self.model(config, text)
         record = train_run(
-            self._module(model, config.training, text), config.training,
+            self._module(model, config, text), config.training,
             batches=self._batches(config, text, seed), valid=self._validation(config, text), folder=folder,
             seed=seed, fingerprint=fingerprint, label=label,
         )  # fmt: skip
@@ -109,11 +109,11 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         return models
 
     @abstractmethod
-    def _open(self, prepared: Path) -> PreparedT:
+    def _open(self, config: RunT, prepared: Path) -> PreparedT:
         """What the prepare stage left in a folder."""
 
     @abstractmethod
-    def _sizes(self, text: PreparedT) -> tuple[int, Any]:
+    def _sizes(self, config: RunT, text: PreparedT) -> tuple[int, Any]:
         """What ``build_model`` is given of the data."""
 
     @abstractmethod
@@ -125,7 +125,7 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         """The batches of the validation split."""
 
     @abstractmethod
-    def _module(self, model: nn.Module, config: TrainingConfig, text: PreparedT | None) -> TrainingModule:
+    def _module(self, model: nn.Module, config: RunT, text: PreparedT | None) -> TrainingModule:
         """What Lightning trains; without the prepared task, on which it is then not validated."""
 
     @abstractmethod

@@ -59,8 +59,9 @@ class Replication(Runner[SettingsT], Protocol[SettingsT]):
     """The paper-specific half of every stage.
 
     :class:`shared.pipeline.translation.Translation`, :class:`shared.pipeline.classification.Classification`,
-    :class:`shared.pipeline.captioning.Captioning` and :class:`shared.pipeline.language.LanguageModelling` are four, and
-    :class:`shared.pipeline.routed.Routed` is one not all of whose variants are networks of its own.
+    :class:`shared.pipeline.captioning.Captioning`, :class:`shared.pipeline.language.LanguageModelling` and
+    :class:`shared.pipeline.sequences.Sequences` are five, and :class:`shared.pipeline.routed.Routed` is one not all of
+    whose variants are networks of its own.
     """
 
     @property

@@ -6,7 +6,7 @@ import csv
 import datetime
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,16 +171,24 @@ def evaluate_stage(name: str, scale: str) -> None:
         trained = [folder / "train" / f"seed{seed}" for seed in members]
         place = out / label.replace(" ", "")
         metrics = replication.evaluate(config, prepared=prepared, trained=trained, out=place)
-        return {key: round(value, 6) for key, value in metrics.items()}
+        return {key: _rounded(value) for key, value in metrics.items()}
 
     seeds = {str(seed): judge(f"seed {seed}", seed) for seed in config.seeds}
     together = {"ensemble": judge("ensemble", *config.seeds)} if config.has_ensemble else {}
-    mean = {
-        key: round(float(np.mean([run[key] for run in seeds.values()])), 6)
-        for key in seeds[str(config.seeds[0])]
-    }
+    mean = {key: _rounded(float(np.mean(found))) for key, found in by_metric(seeds.values()).items()}
     descriptions = replication.descriptions(config, prepared)
     write_json(folder / "metrics.json", head | {"seeds": seeds, "mean": mean} | together | dict(descriptions))
+
+
+def by_metric(runs: Collection[Mapping[str, float]]) -> dict[str, list[float]]:
+    """The values of every metric that all runs have; a study may find in one seed what there is not in another."""
+    common = [key for key in next(iter(runs)) if all(key in run for run in runs)]
+    return {key: [run[key] for run in runs] for key in common}
+
+
+def _rounded(value: float) -> float:
+    """To nine significant digits: an error of 1e-9 must not become none."""
+    return float(f"{value:.9g}")
 
 
 def rehearse_stage(name: str, scale: str) -> None:

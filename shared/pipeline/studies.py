@@ -75,11 +75,19 @@ class Study(ABC):
         return {}
 
 
-def study_route(studies: Mapping[str, Study]) -> Route[Any]:
+def seed_of(trained: Sequence[Path]) -> int:
+    """The seed of a run, for studies that draw something, from its folder ``seed<k>``."""
+    return int(trained[0].name.removeprefix("seed"))
+
+
+def study_route(studies: Mapping[str, Study], network: type[Strict] | None = None) -> Route[Any]:
     """The route of variants ``model: {study: <name>}``; see :mod:`shared.pipeline.routed`.
 
     Args:
         studies: by name. A variant that names another is refused.
+        network: checks the ``model`` sections of the task's networks, over which the study's lies where the route is
+            one of the whole section. A study that builds no such network sees its own settings alone, which may have
+            the same names.
     """
 
     def route(config: RunConfig) -> tuple[Runner[RunConfig], RunConfig]:
@@ -87,7 +95,12 @@ def study_route(studies: Mapping[str, Study]) -> Route[Any]:
         name = build(StudyConfig, {"study": config.model["study"]}, where=where).study
         if name not in studies:
             raise ReplicationError(f"{where}: there is no study '{name}'{near(name, studies)}.")
-        config.checked_model(studies[name].section)
+        section = studies[name].section
+        if network is not None and section.model_config.get("extra") != "allow":
+            foreign = network.model_fields.keys() - section.model_fields
+            own = {key: value for key, value in config.model.items() if key not in foreign}
+            config = config.model_copy(update={"model": own})
+        config.checked_model(section)
         return studies[name], config
 
     return route

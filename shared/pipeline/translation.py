@@ -24,7 +24,6 @@ from shared.reports.document import Figure
 from shared.training.checkpoints import load_checkpoint
 
 if TYPE_CHECKING:
-    from shared.training.config import TrainingConfig
     from shared.training.translation import TranslationModule
 
 
@@ -62,7 +61,7 @@ class Translation(ExampleNetworks[ModelConfigT, TranslationRun, PreparedText]):
         self, config: TranslationRun, *, prepared: Path, trained: Sequence[Path], out: Path
     ) -> Mapping[str, float]:
         """Translate and score the test splits with one trained seed, or with the ensemble of several."""
-        text = self._open(prepared)
+        text = self._open(config, prepared)
         models = self._trained(config, text, trained)
         cost = self._cost(models[0], config, text, trained) if config.evaluation.operations else {}
         judged = models[0] if len(models) == 1 else Ensemble(models)
@@ -81,7 +80,7 @@ class Translation(ExampleNetworks[ModelConfigT, TranslationRun, PreparedText]):
         """Signatures and the token's name."""
         return {
             "signatures": signatures(config.evaluation),
-            "token": self._open(prepared).target.unit,
+            "token": self._open(config, prepared).target.unit,
         }
 
     def _cost(
@@ -94,10 +93,10 @@ class Translation(ExampleNetworks[ModelConfigT, TranslationRun, PreparedText]):
             model, train, order(start=0), updates=updates, accumulate=config.training.accumulate
         )
 
-    def _open(self, prepared: Path) -> PreparedText:
+    def _open(self, config: TranslationRun, prepared: Path) -> PreparedText:
         return PreparedText.load(prepared)
 
-    def _sizes(self, text: PreparedText) -> tuple[int, int]:
+    def _sizes(self, config: TranslationRun, text: PreparedText) -> tuple[int, int]:
         return len(text.source), len(text.target)
 
     def _training_split(self, config: TranslationRun, text: PreparedText) -> ParallelText:
@@ -106,10 +105,10 @@ class Translation(ExampleNetworks[ModelConfigT, TranslationRun, PreparedText]):
     def _lengths(self, split: ParallelText) -> tuple[NDArray[np.integer], ...]:
         return split.target.lengths + 1, split.source.lengths + 1  # each with its end symbol
 
-    def _module(self, model: nn.Module, config: TrainingConfig, text: object) -> TranslationModule:
+    def _module(self, model: nn.Module, config: TranslationRun, text: object) -> TranslationModule:
         from shared.training.translation import TranslationModule
 
-        return TranslationModule(model, config)
+        return TranslationModule(model, config.training)
 
     def _full_batch(self, config: TranslationRun) -> tuple[Batch, tuple[int, int]]:
         symbols = config.corpus.tokenizer.size

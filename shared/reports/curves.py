@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from shared.claims.results import RunResults
@@ -11,6 +13,8 @@ from shared.errors import ReplicationError
 
 Points = dict[float, list[float]]
 """x to the seeds' values there."""
+Apart = Sequence[tuple[dict[int, float], bool]]
+"""Of every seed update to value, and whether it ended before its time."""
 
 
 def read_curves(run: RunResults, *, metric: str, split: str) -> Points:
@@ -26,8 +30,26 @@ def read_curves(run: RunResults, *, metric: str, split: str) -> Points:
     return dict(points)
 
 
+def read_apart(run: RunResults, *, metric: str, split: str) -> Apart:
+    """The curve of every seed; none at all unless one of them made fewer updates than it was to make.
+
+    Those that end when validation no longer gets better are meant to.
+
+    Raises:
+        ReplicationError: as :func:`read_curve`.
+    """
+    seeds = []
+    for seed, record in run.runs.items():
+        if curve := read_curve(run.curve(seed), metric=metric, split=split):
+            training = record["parameters"]["training"]
+            seeds.append((curve, training["patience"] is None and record["updates"] < training["updates"]))
+    return seeds if any(ended for _, ended in seeds) else []
+
+
 def read_curve(path: Path, *, metric: str, split: str) -> dict[int, float]:
     """Update to what was recorded there in the training of one seed; empty if there is no such file.
+
+    What is not a finite number, as where a training diverged, is left out.
 
     Raises:
         ReplicationError: it has other columns than step, split, metric, value.
@@ -41,5 +63,5 @@ def read_curve(path: Path, *, metric: str, split: str) -> dict[int, float]:
         return {
             int(row["step"]): float(row["value"])
             for row in rows
-            if row["split"] == split and row["metric"] == metric
+            if row["split"] == split and row["metric"] == metric and math.isfinite(float(row["value"]))
         }

@@ -10,15 +10,16 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullFormatter
 from PIL import Image
 
 from shared.claims.measures import measure
 from shared.claims.results import RunResults
 from shared.reports.breakdown import alignment_offsets, broken_down, round_bins, score_by_bin
-from shared.reports.curves import Points, read_curves
+from shared.reports.curves import Apart, Points, read_apart, read_curves
 
 WIDTH = 7.0  # inches: 700 pixels at the 100 pixels per inch at which 10 points read as text
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito 2008
@@ -44,11 +45,12 @@ STYLE: Any = {
     "legend.handlelength": 2.6,
 }
 Runs = Sequence[RunResults]
-RECORDED = {"loss": "loss (nats per {token})", "error": "error (share of texts)", "bleu": "BLEU-4"}
+RECORDED = {"loss": "loss (nats per {token})", "error": "error (share of {token}s)", "bleu": "BLEU-4"}
 """What is recorded in training, as a label says it."""
 SPREAD = "mean over seeds, lowest to highest seed shaded."  # what curves of training show
 DENSITY, SHADED_DENSITY = 200, 130  # pixels per inch, of lines and of photographs
 COLOURS = 256  # as many as a PNG's palette has; enough for lines and bands, at a third of the bytes
+FAR_APART = 30  # how many times a loss may exceed another before both are drawn on a logarithmic axis
 NEARLY_WHITE = 247  # the palette of photographs has it no whiter, for the ground to be white
 
 
@@ -75,8 +77,7 @@ def metric_by_covariate(
             scores = score_by_bin(run, of, covariate, bins)
             x, y = [score.centre for score in scores], [score.value for score in scores]
             low, high = np.clip([score.interval for score in scores], 0.0, of.most).T
-            axes.fill_between(x, low, high, **_band(index, len(runs)))
-            axes.plot(x, y, label=run.variant, **_line(index), marker=MARKERS[index % len(MARKERS)])
+            plot_line(axes, index, len(runs), (x, y, low, high), label=run.variant, marked=True)
         if trained_to is not None and trained_to < bins[-1][1]:
             left, right = axes.get_xlim()
             axes.set_xlim(left, right)
@@ -95,8 +96,18 @@ def metric_by_covariate(
         legend_above(canvas, axes)
 
 
-def training_curves(runs: Runs, path: Path, *, metric: str = "loss", split: str = "valid") -> bool:
+def training_curves(
+    runs: Runs, path: Path, *, metric: str = "loss", split: str = "valid", diverging: bool = False
+) -> bool:
     """Draw a recorded value against updates: mean over seeds, shaded from the lowest to the highest seed.
+
+    Args:
+        runs: the variants.
+        path: of the PNG.
+        metric: what was recorded.
+        split: of what.
+        diverging: whether a training may have ended before its time: then the variant's seeds are drawn apart, a cross
+            where one ended; and a loss that is far greater somewhere than elsewhere is on a logarithmic scale.
 
     Returns:
         whether any run had recorded it; if none had, nothing is drawn.
@@ -105,7 +116,10 @@ def training_curves(runs: Runs, path: Path, *, metric: str = "loss", split: str 
     label = metric.replace("_", " ").capitalize()
     if metric in RECORDED:
         label = f"{'Validation' if split == 'valid' else 'Training'} {RECORDED[metric].format(token=runs[0].token)}"
-    return draw_curves(runs, curves, path, x="Updates", y=label)
+    apart = [read_apart(run, metric=metric, split=split) for run in runs] if diverging else ()
+    values = [value for points in curves for seeds in points.values() for value in seeds]
+    wide = diverging and metric == "loss" and 0.0 < FAR_APART * min(values, default=0.0) < max(values)
+    return draw_curves(runs, curves, path, x="Updates", y=label, log_y=wide, apart=apart)
 
 
 def draw_curves(
@@ -117,6 +131,8 @@ def draw_curves(
     y: str,
     powers: bool = False,
     marked: bool = False,
+    log_y: bool = False,
+    apart: Sequence[Apart] = (),
 ) -> bool:
     """Draw one curve per variant: mean over its seeds, shaded from the lowest to the highest seed.
 
@@ -128,6 +144,8 @@ def draw_curves(
         y: label, with the unit.
         powers: whether x is drawn on a logarithmic scale.
         marked: whether each point is marked and named on the axis, as where there are few; x may then be 0.
+        log_y: whether y is drawn on a logarithmic scale.
+        apart: of each variant, the seeds that are drawn as lines of their own instead; none where it is as above.
 
     Returns:
         whether there was any curve; if not, nothing is drawn.
@@ -136,9 +154,12 @@ def draw_curves(
         return False
     with drawing(path, height=3.7) as canvas:
         axes = canvas.subplots()
-        plot_curves(axes, runs, curves, marked=marked)
+        plot_curves(axes, runs, curves, marked=marked, apart=apart)
         axes.set(xlabel=x, ylabel=y)
         axes.margins(x=0.01)
+        if log_y:
+            axes.set_yscale("log")
+            plain_powers(axes.yaxis)
         if marked:
             place_ticks(axes, sorted({place for points in curves for place in points}), log=powers)
         elif powers:
@@ -149,24 +170,56 @@ def draw_curves(
     return True
 
 
-def plot_curves(axes: Axes, runs: Runs, curves: Sequence[Points], *, marked: bool = False) -> None:
+def plot_curves(
+    axes: Axes, runs: Runs, curves: Sequence[Points], *, marked: bool = False, apart: Sequence[Apart] = ()
+) -> None:
     """Plot what :func:`draw_curves` draws, into ``axes``; the variants keep their colours if some have no curve."""
     for index, (run, points) in enumerate(zip(runs, curves, strict=True)):
-        if not points:
+        seeds = apart[index] if apart else ()
+        for number, (curve, ended) in enumerate(seeds):
+            label = "" if number else run.variant
+            axes.plot(list(curve), list(curve.values()), label=label, linewidth=1.1, **_line(index))
+            if ended:
+                axes.plot(*[*curve.items()][-1], "X", color=PALETTE[index % len(PALETTE)], markersize=8)
+        if seeds or not points:
             continue
         places = sorted(points)
-        low, mean, high = ([float(of(points[place])) for place in places] for of in (min, np.mean, max))
-        axes.fill_between(places, low, high, **_band(index, len(runs)))
-        marker = MARKERS[index % len(MARKERS)] if marked else None
-        axes.plot(places, mean, label=run.variant, **_line(index), marker=marker)
+        mean, low, high = ([float(of(points[place])) for place in places] for of in (np.mean, min, max))
+        plot_line(axes, index, len(runs), (places, mean, low, high), label=run.variant, marked=marked)
 
 
-def place_ticks(axes: Axes, places: Sequence[float], *, log: bool) -> None:
-    """Ticks at ``places`` only; a logarithmic axis is linear from 0 to the smallest positive of them."""
+def plot_line(
+    axes: Axes, index: int, count: int, curve: Sequence[Sequence[float]], *, label: str, marked: bool
+) -> None:
+    """Plot one line of ``count``, in the colours of its ``index``: places, values, lower and upper end of its band."""
+    places, values, low, high = curve
+    axes.fill_between(places, low, high, **_band(index, count))
+    marker = MARKERS[index % len(MARKERS)] if marked else None
+    axes.plot(places, values, label=label, **_line(index), marker=marker)
+
+
+def plain_powers(axis: Axis) -> None:
+    """Ticks of a logarithmic axis that has its limits: plain numbers, but for the very large and the very small."""
+    least, most = axis.get_view_interval()
+    if most < 4 * least:
+        axis.set_major_locator(MaxNLocator(5, steps=(1, 2, 5, 10)))
+    else:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if most < 1000 * least else (1.0,)))
+    axis.set_major_formatter("{x:g}" if least > 1e-4 and most < 1e5 else LogFormatterSciNotation())
+    axis.set_minor_formatter(NullFormatter())
+
+
+def place_ticks(axes: Axes, places: Sequence[float], *, log: bool, named: int = 100) -> None:
+    """Ticks at ``places`` only; a logarithmic axis is linear from 0 to the smallest positive of them.
+
+    At most so many are ``named``, the last of them among those.
+    """
     if log:
         least = min((place for place in places if place > 0.0), default=1.0)
         axes.set_xscale("symlog", linthresh=least, linscale=0.6)
-    axes.set_xticks(places, [f"{place:g}" for place in places], minor=False)
+    step = -(-len(places) // named)
+    names = ["" if (len(places) - 1 - i) % step else f"{place:g}" for i, place in enumerate(places)]
+    axes.set_xticks(places, names, minor=False)
     axes.set_xticks([], minor=True)
     axes.margins(x=0.06)
 
@@ -216,9 +269,11 @@ def _band(index: int, count: int) -> dict[str, Any]:
     return {"color": PALETTE[index % len(PALETTE)], "alpha": min(0.16, 0.5 / count), "linewidth": 0}
 
 
-def legend_above(canvas: Canvas, axes: Axes) -> None:
-    """Put the legend above the plot, where it hides nothing and takes no width."""
-    handles, labels = axes.get_legend_handles_labels()
+def legend_above(canvas: Canvas, *panels: Axes) -> None:
+    """Put the legend above the plots, where it hides nothing and takes no width; panels may share lines."""
+    entries = [entry for axes in panels for entry in zip(*axes.get_legend_handles_labels(), strict=True)]
+    labels = list(dict.fromkeys(label for _, label in entries))
+    handles = [next(line for line, label in entries if label == name) for name in labels]
     columns = max(1, min(3, len(labels), 90 // (6 + max(len(label) for label in labels))))  # letters that fit
     canvas.set_figheight(canvas.get_figheight() + 0.2 * max(0, -(-len(labels) // columns) - 2))
     canvas.legend(handles, labels, loc="outside upper left", ncols=columns)

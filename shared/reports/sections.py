@@ -6,6 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from shared.claims import sequence_measures
 from shared.claims.measures import MEASURES, known, measure
 from shared.claims.results import RunResults
 from shared.reports.accuracy import accuracies
@@ -32,6 +33,7 @@ from shared.reports.studies import is_study, number, study
 Results = Mapping[str, RunResults]
 Tasks = Mapping[str, list[RunResults]]
 HASH_SHOWN = 16
+FURTHER = ".token_accuracy"  # after the name of a test split that is not the first one
 OPERATIONS = "training_operations"  # the metric that counts those of a run
 CONVENTION = (
     "Operations are floating-point ones: two for each multiplication with its addition, the backward pass counted "
@@ -57,39 +59,51 @@ def our_results(tasks: Tasks, results: Results) -> list[Block]:
 
 
 def _score_tables(runs: list[RunResults]) -> list[Block]:
-    """A table per theme of the measures, each with the variants and metrics that have any."""
-    return [table for names in by_theme() if (table := _score_table(runs, names)) is not None]
+    """A table per theme of the measures, each with the variants and metrics that have any.
+
+    Sequences of symbols have such tables of their further test splits, too.
+    """
+    carried = {name for run in runs for name in run.mean}
+    further = sorted(name[: -len(FURTHER)] for name in carried if name.endswith(FURTHER))
+    tables = (_score_table(runs, names, split) for split in ("", *further) for names in by_theme(carried))
+    return [table for table in tables if table is not None]
 
 
-def by_theme() -> list[list[str]]:
-    """The names of all measures, in order, those of one theme together."""
+def by_theme(carried: Iterable[str] = ()) -> list[list[str]]:
+    """The names of all measures, in order, those of one theme together.
+
+    Args:
+        carried: names of what runs have; those of a model's weights in another model follow what they are of.
+    """
     themes: dict[str, list[str]] = defaultdict(list)
+    swapped = sorted(name for name in carried if sequence_measures.member(name))
     for name, of in MEASURES.items():
-        themes[of.theme].append(name)
+        themes[of.theme] += [name, *(other for other in swapped if other.startswith(f"{name}@"))]
     return list(themes.values())
 
 
-def _score_table(runs: list[RunResults], metrics: list[str]) -> Table | None:
-    shown = [name for name in metrics if any(name in run.mean for run in runs)]
+def _score_table(runs: list[RunResults], metrics: list[str], split: str = "") -> Table | None:
+    """Of a further test split, whose metrics have its name before them, if one is given."""
+    measures = {f"{split}.{name}" if split else name: measure(name) for name in metrics}
+    shown = [name for name in measures if any(name in run.mean for run in runs)]
     rows: list[list[Text]] = [
         [
             Code(run.variant),
             plain(_mean(run, "parameter_count"), 0),
             plain(_mean(run, "updates"), 0),
-            *(_spread(run, name) for name in shown),
+            *(_spread(run, name, measures[name].digits) for name in shown),
         ]
         for run in runs
         if any(name in run.mean for name in shown)
     ]
-    titles = [MEASURES[name].title.format(token=_token(runs)) for name in shown]
-    columns = ("Variant", "Parameters", "Updates", *titles)
+    titles = [measures[name].title.format(token=_token(runs)) for name in shown]
+    columns = (f"Variant, split {split}" if split else "Variant", "Parameters", "Updates", *titles)
     return Table(columns, rows, "lrr" + "r" * len(shown)) if rows else None
 
 
-def _spread(run: RunResults, metric: str) -> str:
+def _spread(run: RunResults, metric: str, digits: int) -> str:
     """Mean over the seeds, with their standard deviation if there are several."""
     values = [metrics[metric] for metrics in run.metrics.values() if metric in metrics]
-    digits = measure(metric).digits
     if len(values) < 2:
         return plain(run.mean.get(metric), digits)
     mean, deviation = statistics.fmean(values), statistics.stdev(values)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from shared.claims.measures import known
 from shared.claims.results import RunResults
-from shared.reports.document import Block, Code, Paragraph, Table, Text, plain
+from shared.reports.document import SPACE, Block, Code, Paragraph, Table, Text, plain, typeset
 
-Size = tuple[str, int]  # "at" or, of a dimension, "n =", and its size; ("", 0) where a number has none
+Size = tuple[str, int]  # "at" or, of a dimension, "n", and its size
+Rows = dict[str, dict[Size, float]]  # of every subject
 _NAME = re.compile(r"(?P<subject>\w+)\.(?P<quantity>\w+?)(_(?P<letter>[a-z])(?P<size>\d+))?")
 _AT = re.compile(r"(?P<subject>\w+)@(?P<size>\d+)")
+_END = re.compile(r"_(low|high)$")  # of a band or an interval
+WIDEST = 8  # sizes that a table has beside each other; more stand below each other
 
 
 def is_study(run: RunResults) -> bool:
@@ -21,43 +24,95 @@ def is_study(run: RunResults) -> bool:
     return not any(known(name) for name in run.mean)
 
 
-def study(run: RunResults) -> list[Block]:
-    """A table for every quantity: a row per subject, a column per size; and one of all other numbers.
+def taken_apart(name: str) -> tuple[str, str, Size | None] | None:
+    """Subject, quantity and size of a metric; None where its name does not tell them.
 
-    Names are taken apart as ``<subject>.<quantity>_<letter><size>``: ``recurrent.path_n16`` is the path of the
-    recurrent layer where n is 16. The size may be missing. ``speedup@16`` is the speedup at 16.
+    Names are ``<subject>.<quantity>_<letter><size>``: ``recurrent.path_n16`` is the path of the recurrent layer where n
+    is 16. The size may be missing. ``speedup@16``, the speedup at 16, is a quantity ``number``.
     """
-    quantities: dict[str, dict[str, dict[Size, float]]] = defaultdict(lambda: defaultdict(dict))
-    others: list[list[Text]] = []
-    for name, value in run.mean.items():
-        found = _NAME.fullmatch(name)
-        if at := _AT.fullmatch(name):
-            quantities["number"][_spoken(at["subject"])]["at", int(at["size"])] = value
-        elif found is None:
-            others.append([_spoken(name).capitalize(), number(value)])
+    if at := _AT.fullmatch(name):
+        return at["subject"], "number", ("at", int(at["size"]))
+    if found := _NAME.fullmatch(name):
+        return found["subject"], found["quantity"], _size(found)
+    return None
+
+
+def _size(found: re.Match[str]) -> Size | None:
+    return (found["letter"], int(found["size"])) if found["letter"] else None
+
+
+def study(run: RunResults) -> list[Block]:
+    """A table for every quantity by size, with a row per subject; of what has no size, one for the same subjects.
+
+    ``<quantity>_low`` and ``<quantity>_high``, the ends of an interval, stand behind the quantity in brackets if it has
+    no size; those of quantities by size are left to figures. All other numbers come last.
+    """
+    parts = {name: found for name in run.mean if (found := taken_apart(name)) is not None}
+    quantities = {quantity for _, quantity, _ in parts.values()}
+    sized: dict[str, Rows] = defaultdict(lambda: defaultdict(dict))
+    alone: dict[str, dict[str, Text]] = defaultdict(dict)
+    for name, (subject, quantity, size) in parts.items():
+        if _END.sub("", quantity) in quantities - {quantity}:
+            continue
+        if size is None:
+            alone[quantity][subject] = _with_ends(name, run.mean)
         else:
-            size = (f"{found['letter']} =", int(found["size"])) if found["letter"] else ("", 0)
-            quantities[found["quantity"]][_spoken(found["subject"])][size] = value
+            sized[quantity][subject][size] = run.mean[name]
+    others: list[list[Text]] = [
+        [_title(name), number(value)] for name, value in run.mean.items() if name not in parts
+    ]
     blocks: list[Block] = [Paragraph((Code(run.variant), ", which trains nothing:"))]
-    blocks += [_by_size(_spoken(quantity), rows) for quantity, rows in quantities.items()]
+    blocks += [_by_size(quantity, rows) for quantity, rows in sized.items()]
+    blocks += _without_size(alone)
     return [*blocks, *([Table(("Number", "Value"), others, "lr")] if others else [])]
 
 
-def _by_size(quantity: str, rows: Mapping[str, Mapping[Size, float]]) -> Table:
+def _by_size(quantity: str, rows: Rows) -> Table:
     sizes = sorted({size for row in rows.values() for size in row})
-    titles = [f"{dimension} {size}" if dimension else "" for dimension, size in sizes]
-    body: list[list[Text]] = [
-        [subject, *(number(row.get(size)) for size in sizes)] for subject, row in rows.items()
+    titles = [f"at {size}" if letter == "at" else f"{letter} = {size}" for letter, size in sizes]
+    if len(sizes) <= WIDEST:
+        cells = {subject: [number(row.get(size)) for size in sizes] for subject, row in rows.items()}
+        return _table((_title(quantity), *titles), cells)
+    by_size = {
+        title: [number(row.get(size)) for row in rows.values()]
+        for title, size in zip(titles, sizes, strict=True)
+    }
+    return _table((_title(quantity), *map(_spoken, rows)), by_size)
+
+
+def _without_size(quantities: Mapping[str, Mapping[str, Text]]) -> list[Table]:
+    together: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for quantity, cells in quantities.items():
+        together[tuple(cells)].append(quantity)
+    return [
+        _table(("", *map(_title, names)), {s: [quantities[name][s] for name in names] for s in subjects})
+        for subjects, names in together.items()
     ]
-    return Table((quantity.capitalize(), *titles), body, "l" + "r" * len(sizes))
+
+
+def _table(columns: tuple[str, ...], rows: Mapping[str, Sequence[Text]]) -> Table:
+    body: list[list[Text]] = [[_spoken(head), *cells] for head, cells in rows.items()]
+    return Table(columns, body, "l" + "r" * (len(columns) - 1))
+
+
+def _with_ends(name: str, metrics: Mapping[str, float]) -> str:
+    ends = [number(metrics[end]) for end in (f"{name}_low", f"{name}_high") if end in metrics]
+    return f"{number(metrics[name])} [{f',{SPACE}'.join(ends)}]" if ends else number(metrics[name])
 
 
 def number(value: float | None) -> str:
     """What is no measure: counts are written out up to a thousand million, small values to three digits."""
+    if value and abs(value) < 1e-4:
+        return typeset(f"{value:.2e}")
     whole = value is not None and abs(value) < 1e9 and float(value).is_integer()
     small = 0 if whole or not value else max(0, -math.floor(math.log10(abs(value))) - 1)
     return plain(value, 0 if whole else 3 + small)
 
 
+def _title(name: str) -> str:
+    spoken = _spoken(name)
+    return f"{spoken[0].upper()}{spoken[1:]}"
+
+
 def _spoken(name: str) -> str:
-    return name.replace("_", " ")
+    return name.replace("_", " ").replace("mse", "MSE")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared.claims.measures import MEASURES
+from shared.claims.measures import measure
 from shared.claims.verdicts import VERDICTS
 from shared.errors import ReplicationError
 from shared.reports.document import (
@@ -100,7 +100,8 @@ def _variant_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
     blocks: list[Block] = []
     for report in reports:
         variants = report.metrics.get("variants", {})
-        tables = [table for names in by_theme() if (table := _score_table(variants, names)) is not None]
+        themes = by_theme({name for values in variants.values() for name in values})
+        tables = [table for names in themes if (table := _score_table(variants, names)) is not None]
         if tables:
             blocks += [Paragraph((_link(report, base), f", {report.scale} scale:")), *tables]
     return [Heading("Scores"), *blocks] if blocks else []
@@ -109,7 +110,7 @@ def _variant_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
 def _score_table(variants: Mapping[str, Mapping[str, float]], metrics: Sequence[str]) -> Table | None:
     shown = [name for name in metrics if any(name in values for values in variants.values())]
     rows: list[list[Text]] = [
-        [Code(variant), *(plain(values.get(name), MEASURES[name].digits) for name in shown)]
+        [Code(variant), *(plain(values.get(name), measure(name).digits) for name in shown)]
         for variant, values in variants.items()
         if any(name in values for name in shown)
     ]

@@ -74,6 +74,10 @@ class TrainingConfig(Strict):
     )
     accumulate: int = Field(default=1, ge=1, description="batches whose gradients, of equal weight, make one update")
     average: AverageConfig | None = None
+    may_diverge: bool = Field(
+        default=False,
+        description="a gradient that is not finite ends the run where it is; otherwise it is a mistake to be corrected",
+    )
     monitor: Literal["loss", "error", "bleu"] | None = Field(
         default=None, description="what of validation decides which weights are best; null: what the kind of task takes"
     )
@@ -97,8 +101,8 @@ class TrainingConfig(Strict):
         span = self.average.last * self.average.every
         if span > self.updates:
             raise ValueError(f"average.last times average.every ({span}) must not exceed updates ({self.updates})")
-        if self.patience is not None:
-            raise ValueError("average needs a run that makes all its updates; leave out patience")
+        if self.patience is not None or self.may_diverge:
+            raise ValueError("average needs a run that makes all its updates; leave out patience and may_diverge")
         return self
 
 

@@ -25,6 +25,7 @@ class TrainingModule(lightning.LightningModule):
         monitor: the one that decides which weights are best and when patience ends, as it is logged; of equals the
             earliest is best.
         mode: whether the least or the most of it is best.
+        diverged: whether a gradient was not finite, where ``config.may_diverge``; then training is to end.
 
     Raises:
         ReplicationError: ``config.monitor`` is none of the quantities.
@@ -44,6 +45,7 @@ class TrainingModule(lightning.LightningModule):
             )
         self.monitor = f"valid_{quantity}"
         self.mode: Literal["min", "max"] = "max" if quantity == "bleu" else "min"
+        self.diverged = False
         self._valid: list[tuple[Mapping[str, Tensor], int]] = []
 
     def collect(self, sums: Mapping[str, Tensor], count: int) -> None:
@@ -61,11 +63,18 @@ class TrainingModule(lightning.LightningModule):
     def configure_gradient_clipping(self, optimizer: Any, *_: Any, **__: Any) -> None:
         """Scale gradients so that their L2 norm is at most ``config.clip``, if set; stop where it is not finite.
 
+        No gradient that is not finite touches a weight, or what the optimiser remembers: it passes over weights that
+        have none.
+
         Raises:
-            ReplicationError: before the bad gradient has touched a weight.
+            ReplicationError: there is one, and ``config.may_diverge`` is not set.
         """
         norm = clip_gradients(self.model, self.config.clip, self.config.clip_without_embeddings)
-        if not torch.isfinite(norm):
+        if torch.isfinite(norm):
+            return
+        self.model.zero_grad(set_to_none=True)
+        self.diverged = True
+        if not self.config.may_diverge:
             raise ReplicationError(
                 f"the gradient is not finite at update {self.global_step + 1}; lower the learning rate, or use "
                 "precision 32-true (the last checkpoint is from before it)."

@@ -58,6 +58,29 @@ class _EarlyStopping(EarlyStopping):
         trainer.should_stop |= self.wait_count >= self.patience
 
 
+class _Divergence(Callback):
+    """Ends a run whose gradient was not finite, also one that was killed after its last checkpoint was written.
+
+    Lightning counts the update at which that was, although it was not made.
+    """
+
+    def __init__(self) -> None:
+        self.update = 0
+
+    def on_train_start(self, trainer: Any, module: Any) -> None:
+        trainer.should_stop |= self.update > 0
+
+    def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
+        if module.diverged:
+            self.update, trainer.should_stop = trainer.global_step, True
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"update": self.update}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.update = state_dict["update"]
+
+
 class _Labels(Callback):
     """Writes into every checkpoint what it belongs to, and the loss of the last validation if it is known."""
 
@@ -87,26 +110,26 @@ def train_run(
         label: names the run beside the progress bar.
 
     Raises:
-        ReplicationError: a checkpoint is damaged, or (from the module) a gradient is not finite.
+        ReplicationError: a checkpoint is damaged, or (from the module) a gradient is not finite that has to be.
         SystemExit: 143 after SIGTERM; the next start continues.
         KeyboardInterrupt: likewise.
     """
     last = folder / "checkpoints" / "last.ckpt"
-    averaging, throughput = Averaging(last.parent, config), Throughput()
+    averaging, throughput, divergence = Averaging(last.parent, config), Throughput(), _Divergence()
     start = _resume_point(last, fingerprint, label, averaging)
     if not start:
         shutil.rmtree(folder, ignore_errors=True)
         last.parent.mkdir(parents=True)
-    made = start * config.accumulate
+    first = start * config.accumulate
     keep_best = _checkpoint(last.parent, "best", monitor=module.monitor, mode=module.mode)
     stopping = _EarlyStopping(module.monitor, patience=config.patience or 10**9, mode=module.mode, check_finite=False)
     callbacks = [
-        _SeedEveryBatch(seed, made), throughput, CurveWriter(folder / "curve.csv", start), _Labels(fingerprint),
-        Progress(label, config.updates, throughput), averaging, stopping, keep_best,
+        _SeedEveryBatch(seed, first), throughput, CurveWriter(folder / "curve.csv", start), _Labels(fingerprint),
+        Progress(label, config.updates, throughput), averaging, stopping, divergence, keep_best,
         _checkpoint(last.parent, "last"),  # after validation, so that its outcome is in it
     ]  # fmt: skip
     trainer = _trainer(config, callbacks)
-    loader = DataLoader(_Stream(batches, made), batch_size=None)
+    loader = DataLoader(_Stream(batches, first), batch_size=None)
     try:
         trainer.fit(
             module, loader, DataLoader(valid, batch_size=None, collate_fn=_unchanged),  # type: ignore[arg-type]
@@ -119,16 +142,23 @@ def train_run(
     trainer.save_checkpoint(last, weights_only=False)
     averaging.finish()
     best = load_checkpoint(last.with_name("best.ckpt"))  # it is there: the configuration sees to a validation
-    all_made = trainer.global_step == config.updates
+    made = trainer.global_step - (divergence.update > 0)
     return TrainingRecord(
-        updates=trainer.global_step,
+        updates=made,
         precision=resolve_precision(config.precision),
-        stopped_because="all updates made" if all_made else f"no better for {config.patience} validations",
+        stopped_because=_reason(config, made, divergence.update),
         wall_seconds=throughput.seconds,
         tokens_per_second=throughput.tokens_per_second,
         best_valid_loss=best[VALID_LOSS],
-        best_update=int(best["global_step"]),
+        best_update=min(int(best["global_step"]), made),
     )
+
+
+def _reason(config: TrainingConfig, made: int, diverged: int) -> str:
+    """Why a run has ended."""
+    if diverged:
+        return f"the gradient was not finite at update {diverged}, which was not made"
+    return "all updates made" if made == config.updates else f"no better for {config.patience} validations"
 
 
 def _resume_point(last: Path, fingerprint: str, label: str, averaging: Averaging) -> int:

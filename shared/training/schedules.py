@@ -39,6 +39,20 @@ class AdamConfig(_Decaying):
     beta1: float = Field(default=0.9, ge=0, lt=1)
     beta2: float = Field(default=0.999, ge=0, lt=1)
     epsilon: float = Field(default=1e-8, gt=0)
+    decoupled: bool = Field(default=False, description="weights shrink by learning_rate · weight_decay instead")
+
+
+class RadamConfig(_Decaying):
+    """RAdam (Liu et al. 2020), which is plain momentum until the variance of Adam's step can be estimated."""
+
+    name: Literal["radam"]
+    learning_rate: float = Field(gt=0)
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    beta2: float = Field(default=0.999, ge=0, lt=1)
+    epsilon: float = Field(default=1e-8, gt=0)
+    decoupled: bool = Field(
+        default=False, description="weights shrink by learning_rate · weight_decay instead, as in their code"
+    )
 
 
 class AdagradConfig(_Decaying):
@@ -67,7 +81,8 @@ class SgdConfig(_Decaying):
 
 
 OptimizerConfig = Annotated[
-    AdadeltaConfig | AdagradConfig | AdamConfig | RmspropConfig | SgdConfig, Field(discriminator="name")
+    AdadeltaConfig | AdagradConfig | AdamConfig | RadamConfig | RmspropConfig | SgdConfig,
+    Field(discriminator="name"),
 ]
 
 
@@ -76,18 +91,24 @@ class ScheduleConfig(Strict):
 
     ``constant``: after the warm-up it stays. ``cosine``: it falls to zero at the last update. ``noam``: it falls as
     1/√u (Vaswani et al. 2017, section 5.3). ``halving``: after ``hold`` updates it is halved, and again after every
-    further ``every`` updates (Luong et al. 2015, section 4.1, with an epoch for ``every``). The warm-up is linear.
+    further ``every`` updates (Luong et al. 2015, section 4.1, with an epoch for ``every``). ``drop``: after ``hold``
+    updates it is multiplied by ``factor``, once (Katharopoulos et al. 2020, section 4.1.1). The warm-up is linear.
     """
 
-    name: Literal["constant", "cosine", "noam", "halving"] = "constant"
+    name: Literal["constant", "cosine", "noam", "halving", "drop"] = "constant"
     warmup: int = Field(default=0, ge=0)
     hold: int | None = Field(default=None, ge=0)
     every: int | None = Field(default=None, ge=1)
+    factor: float | None = Field(default=None, gt=0, lt=1)
 
     @model_validator(mode="after")
-    def _halving_knows_when(self) -> ScheduleConfig:
-        if {self.hold is not None, self.every is not None} != {self.name == "halving"}:
-            raise ValueError("halving needs hold and every, and no other schedule has them")
+    def _knows_when_and_by_how_much(self) -> ScheduleConfig:
+        needed = {"halving": {"hold", "every"}, "drop": {"hold", "factor"}}.get(self.name, set())
+        given = {name for name in ("hold", "every", "factor") if getattr(self, name) is not None}
+        if given != needed:
+            raise ValueError(
+                "halving needs hold and every, drop hold and factor, and no other schedule has them"
+            )
         return self
 
 
@@ -106,7 +127,15 @@ def build_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig)
     if isinstance(config, AdagradConfig):
         return torch.optim.Adagrad(parameters, lr=rate, eps=config.epsilon, weight_decay=decay, fused=True)
     betas = (config.beta1, config.beta2)
-    return torch.optim.Adam(parameters, lr=rate, betas=betas, eps=config.epsilon, weight_decay=decay, fused=True)
+    if isinstance(config, RadamConfig):
+        return torch.optim.RAdam(
+            parameters, lr=rate, betas=betas, eps=config.epsilon, weight_decay=decay,
+            decoupled_weight_decay=config.decoupled,
+        )  # fmt: skip
+    return torch.optim.Adam(
+        parameters, lr=rate, betas=betas, eps=config.epsilon, weight_decay=decay,
+        decoupled_weight_decay=config.decoupled, fused=True,
+    )  # fmt: skip
 
 
 def build_schedule(optimizer: Optimizer, config: ScheduleConfig, *, updates: int) -> LambdaLR:
@@ -125,8 +154,8 @@ def learning_rate_factor(config: ScheduleConfig, *, updates: int) -> Callable[[i
             return 0.5 * (1 + math.cos(math.pi * min(1.0, (u - warmup) / max(1, updates - warmup))))
         if config.name == "noam":
             return math.sqrt(warmup / u)
-        if config.name == "halving" and config.hold is not None and config.every is not None and made >= config.hold:
-            return 0.5 ** (1 + (made - config.hold) // config.every)
+        if config.hold is not None and made >= config.hold:
+            return config.factor or 0.5 ** (1 + (made - config.hold) // (config.every or 1))
         return 1.0
 
     return factor

@@ -8,7 +8,9 @@ from plain_linear import FORMS, B, C, H, V, forms, parts, scaled
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from shared.attention import linear_chunks
 from shared.attention.linear import chunkwise_linear_attention, linear_attention
+from shared.metrics.peak_memory import peak_memory
 
 many = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 10**6)
@@ -106,7 +108,8 @@ class _Sizes(TorchDispatchMode):
 
 
 @scaled
-def test_no_tensor_on_either_way_is_larger_than_features_or_values(scaled):
+def test_no_tensor_on_either_way_is_larger_than_features_or_values(scaled, monkeypatch):
+    monkeypatch.setattr(linear_chunks, "ELEMENTS", 2**13)
     positions, c, v_size = 640, 32, 24
     q, k = torch.rand(2, B, H, positions, c).requires_grad_().unbind(0)
     v = torch.randn(B, H, positions, v_size, requires_grad=True)
@@ -125,6 +128,24 @@ def test_no_tensor_on_either_way_is_larger_than_features_or_values(scaled):
     assert largest < B * H * positions * c * v_size / 16
 
 
+@scaled
+def test_another_position_takes_the_memory_of_its_results_alone(scaled, monkeypatch):
+    monkeypatch.setattr(linear_chunks, "ELEMENTS", 2**9)
+
+    def peak(positions):
+        (q, k, v), scales = parts(scaled, positions=positions, dtype=torch.float32)
+        inputs, cotangent = [x.requires_grad_() for x in (q, k, v)], torch.ones_like(v)
+        return peak_memory(
+            lambda: torch.autograd.grad(
+                chunkwise_linear_attention(*inputs, **scales)[0], inputs, cotangent, retain_graph=True
+            )
+        )
+
+    results = (C + C + V) + (V + 1)  # gradients of q, k and v, and what they are made from
+    largest_scale = int(scaled)
+    assert peak(2048) - peak(1024) == 4 * B * H * 1024 * (results + largest_scale)
+
+
 def test_work_grows_in_proportion_to_length():
     def products(_, a, b, **kwargs):
         return 2 * a[0] * a[1] * a[2] * b[2]
@@ -138,6 +159,6 @@ def test_work_grows_in_proportion_to_length():
 
     chunk, both = 64, V + 1
     of_pairs, of_sums = chunk * (C + both), 2 * C * both  # a position's, forward
-    backward = chunk * (C + 2 * both + 2 * C + both) + (2 + 3) * C * both
+    backward = chunk * (3 * C + 2 * both + V) + C * (4 * both + V)
     for positions in (64, 128, 1024):
         assert work(positions) == 2 * B * H * positions * (of_pairs + of_sums + backward)

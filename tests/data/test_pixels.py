@@ -108,7 +108,7 @@ def test_the_first_pictures_of_a_split_are_taken_if_asked(tmp_path):
     assert [len(pixels.split(name)) for name in COUNTS] == [2, 2, 3]
 
 
-def test_a_batch_predicts_every_pixel_from_those_before_it(tmp_path):
+def test_a_batch_predicts_every_pixel_but_the_first_from_those_before_it(tmp_path):
     fetched(tmp_path / "toy")
     pixels, _ = prepared(tmp_path, levels=16)
     split = pixels.split("train")
@@ -118,14 +118,24 @@ def test_a_batch_predicts_every_pixel_from_those_before_it(tmp_path):
     assert torch.equal(batch.inputs[:, 1:], batch.targets[:, :-1])
     assert batch.inputs.dtype == batch.targets.dtype == torch.int64
     assert batch.targets.max() < 16
-    assert batch.tokens == 32
+    assert batch.scored.tolist() == [[False, *[True] * 15]] * 2
+    assert batch.mask is None
+    assert batch.tokens == 30
+    assert torch.equal(split.batch(np.array([3, 0]), (1, 2)).inputs, batch.inputs)
+
+
+def test_the_start_symbol_comes_after_the_levels(tmp_path):
+    fetched(tmp_path / "toy")
+    pixels, _ = prepared(tmp_path, levels=16)
+    assert (pixels.symbols, pixels.unit) == (17, "pixel")
+    assert (PixelCorpusConfig.causal, PixelCorpusConfig.counts_hits) == (True, False)
 
 
 def test_an_epoch_has_every_picture_once(tmp_path):
     fetched(tmp_path / "toy", counts={"train": 23, "valid": 1, "test": 1})
     split = prepared(tmp_path)[0].split("train")
     order = epoch_batches(split.lengths, pool=2, seed=1, epoch=0, sentences=5)
-    batches = list(split.batches(iter(order)))
+    batches = [split.batch(indices) for indices in order]
     assert sorted(len(batch.targets) for batch in batches) == [3, 5, 5, 5, 5]
     rows = torch.cat([batch.targets for batch in batches]).tolist()
     assert sorted(rows) == sorted(split.pixels.tolist())

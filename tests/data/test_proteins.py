@@ -37,8 +37,8 @@ SPLITS = {
 }
 
 
-def proteins(sequences):
-    return Proteins(Sequences.pack([encode(text).tolist() for text in sequences], np.uint8))
+def proteins(sequences, **settings):
+    return Proteins(Sequences.pack([encode(text).tolist() for text in sequences], np.uint8), **settings)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def prepared(fetched, tmp_path, **changes):
     config = build(ProteinCorpusConfig, {"dataset": "data"} | changes, where="test")
     out = tmp_path / "prepared"
     out.mkdir(exist_ok=True)
-    return prepare_proteins(config, fetched, out), PreparedProteins.load(out)
+    return prepare_proteins(config, fetched, out), PreparedProteins.load(out, masked=config.masked)
 
 
 def written(text):
@@ -83,34 +83,47 @@ def test_special_symbols_are_written_out_and_what_is_no_letter_is_none():
 # Batches
 
 
+def check_mask(batch, sequences):
+    """There is a mask where sequences differ in length, and it is true up to their ends."""
+    lengths = [*map(len, sequences)]
+    if len({*lengths}) == 1:
+        assert batch.mask is None
+    else:
+        assert batch.mask.tolist() == [[place < n for place in range(max(lengths))] for n in lengths]
+
+
 @few
 @given(texts)
 def test_a_causal_batch_predicts_every_letter_from_those_before_it(sequences):
-    batch = proteins(sequences).causal_batch(np.arange(len(sequences)))
-    assert batch.tokens == sum(map(len, sequences)) == int(batch.mask.sum())
-    for text, inputs, targets in zip(sequences, batch.inputs.tolist(), batch.targets.tolist(), strict=True):
+    batch = proteins(sequences).batch(np.arange(len(sequences)))
+    assert batch.tokens == sum(map(len, sequences))
+    rows = (batch.inputs.tolist(), batch.targets.tolist(), batch.scored.tolist())
+    for text, inputs, targets, scored in zip(sequences, *rows, strict=True):
         assert inputs[: len(text)] == [BOS, *encode(text[:-1])]
         assert targets[: len(text)] == encode(text).tolist()
         assert {*inputs[len(text) :], *targets[len(text) :]} <= {PAD}
+        assert scored == [place < len(text) for place in range(len(inputs))]
+    check_mask(batch, sequences)
 
 
 @few
 @given(texts, st.integers(0, 99))
 def test_a_masked_batch_scores_a_share_of_each_sequence_and_changes_nothing_else(sequences, seed):
-    text = proteins(sequences)
-    batch = text.masked_batch(np.arange(len(sequences)), seed=seed)
+    text = proteins(sequences, masked=True)
+    batch = text.batch(np.arange(len(sequences)), (seed,))
     whole = text.sequences.padded(np.arange(len(sequences)))
-    scored = batch.targets != PAD
+    scored = batch.scored
     assert scored.sum(1).tolist() == [max(1, round(0.15 * len(text))) for text in sequences]
     assert torch.equal(batch.targets[scored], whole[scored])
     assert torch.equal(batch.inputs[~scored], whole[~scored])
     assert batch.tokens == int(scored.sum())
+    check_mask(batch, sequences)
 
 
 def test_of_what_is_scored_most_is_masked_some_is_changed_and_some_is_left():
-    text = proteins(["X" * 4000] * 10)
-    batch = text.masked_batch(np.arange(10), seed=(3, 4))
-    read = batch.inputs[batch.targets != PAD]
+    text = proteins(["X" * 4000] * 10, masked=True)
+    batch = text.batch(np.arange(10), (3, 4))
+    read = batch.inputs[batch.scored]
     share = [(read == symbol).float().mean().item() for symbol in (MASK, encode("X")[0])]
     assert share == pytest.approx([0.8, 0.1], abs=0.025)  # six standard errors
     others = set(read.tolist()) - {MASK, int(encode("X")[0])}
@@ -118,25 +131,21 @@ def test_of_what_is_scored_most_is_masked_some_is_changed_and_some_is_left():
 
 
 def test_what_is_masked_depends_on_the_seed_and_the_sequence_and_not_on_the_batch():
-    text = proteins(["ACDEFGHIKLMNPQRSTVWY" * 5] * 4)
-    both = text.masked_batch(np.array([1, 3]), seed=5)
-    alone = text.masked_batch(np.array([3]), seed=5)
+    text = proteins(["ACDEFGHIKLMNPQRSTVWY" * 5] * 4, masked=True)
+    both = text.batch(np.array([1, 3]), (5,))
+    alone = text.batch(np.array([3]), (5,))
     assert torch.equal(both.inputs[1:], alone.inputs)
     assert torch.equal(both.targets[1:], alone.targets)
-    assert not torch.equal(both.targets[0], both.targets[1])
-    assert not torch.equal(text.masked_batch(np.array([3]), seed=(5, 1)).targets, alone.targets)
+    assert not torch.equal(both.scored[0], both.scored[1])
+    for other in ((5, 1), ()):
+        assert not torch.equal(text.batch(np.array([3]), other).scored, alone.scored)
+    assert torch.equal(text.batch(np.array([3])).inputs, text.batch(np.array([3]), ()).inputs)
 
 
 def test_an_end_symbol_is_no_letter_and_is_never_masked():
-    batch = Proteins(Sequences.pack([[EOS], [EOS, FIRST, EOS]])).masked_batch(np.arange(2), seed=0)
+    batch = Proteins(Sequences.pack([[EOS], [EOS, FIRST, EOS]]), masked=True).batch(np.arange(2), (0,))
     assert batch.targets.tolist() == [[PAD] * 3, [PAD, FIRST, PAD]]
-
-
-def test_a_batch_goes_to_a_device_as_a_whole():
-    batch = proteins(["ACD"]).causal_batch(np.arange(1))
-    moved = batch.to("meta")
-    assert moved.inputs.device.type == moved.targets.device.type == "meta"
-    assert torch.equal(batch.to("cpu").inputs, batch.inputs)
+    assert batch.scored.tolist() == [[False] * 3, [False, True, False]]
 
 
 # The baseline
@@ -163,7 +172,8 @@ def test_a_prepared_task_has_the_sequences_cut_and_says_what_is_in_it(fetched, t
     baseline = empirical_baseline(task.split("train"), task.split("test"))
     assert summary["splits"]["test"]["baseline"] == baseline._asdict()
     assert written(task.split("train")) == ["ACDA", "MMMM", "LL", "XZ"]
-    assert task.split("train").lengths.tolist() == [4, 4, 2, 2]
+    assert [axis.tolist() for axis in task.split("train").lengths] == [[4, 4, 2, 2]]
+    assert (task.symbols, task.unit) == (VOCABULARY, "residue")
     assert task.keys("test") == ["F:test0", "F:test1"]
 
 
@@ -179,11 +189,21 @@ def test_fragments_can_be_left_out_and_training_can_be_less(fetched, tmp_path):
 def test_concatenated_proteins_are_cut_into_equal_pieces_and_nothing_is_lost(fetched, tmp_path):
     summary, task = prepared(fetched, tmp_path, length=5, concatenated=True)
     text = task.split("train")
-    assert text.lengths.tolist() == [5, 5, 5, 3]
+    assert text.lengths[0].tolist() == [5, 5, 5, 3]
     assert sorted("".join(written(text)).split("</s>")[:-1]) == sorted(SPLITS["train"])
     assert summary["splits"]["train"]["letters"] == 14
     assert summary["splits"]["train"]["proteins"] == 4
     assert task.keys("train") is None
+
+
+def test_a_task_is_causal_or_masked(fetched, tmp_path):
+    for masked in (False, True):
+        _, task = prepared(fetched, tmp_path, masked=masked)
+        assert ProteinCorpusConfig(dataset="data", masked=masked).causal is not masked
+        for name in ("train", "valid", "test"):
+            batch = task.split(name).batch(np.arange(1))
+            assert (int(batch.inputs[0, 0]) == BOS) is not masked
+            assert batch.tokens == (1 if masked else len(SPLITS[name][0]))
 
 
 def test_what_cannot_be_prepared_is_said(fetched, tmp_path):

@@ -27,6 +27,7 @@ def parameters(*shape, components, seed, log_scale=-2.0):
 def differences(state, levels):
     """The categorical distribution (N, V) of states (N, 3C) in SciPy's words, as differences of probabilities."""
     logits, means, log_scales = (part.numpy()[..., None] for part in state.chunk(3, dim=-1))
+    log_scales = log_scales.clip(-7, 7)  # as the layer holds them
     bounds = torch.linspace(-1, 1, levels, dtype=torch.float64)[:-1].numpy() + 1 / (levels - 1)
     below = stats.logistic.cdf(bounds, loc=means, scale=math.e**log_scales)  # (N, C, V - 1)
     n, components, _ = below.shape

@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
-from rich.console import Console
+from fetched_packages import fetched
 from torch import nn
 from torch.nn import functional
 from transformer_xl_case import (
@@ -27,10 +27,6 @@ from transformer_xl_case import (
     ours_with,
     shaken,
 )
-
-from shared.data.cards import PipSource
-from shared.data.sources import Workspace, obtain
-from shared.errors import ReplicationError
 
 FOLDER = "transformers/models/transfo_xl/"
 FILES = ("modeling_transfo_xl_utilities", "modeling_transfo_xl")
@@ -82,18 +78,12 @@ def stand_ins():
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
     """The module that holds their model."""
-    folders = [tmp_path_factory.mktemp(name) for name in ("raw", "scratch", "downloads")]
-    try:
-        obtain(PipSource(**PACKAGE), FILES, Workspace(*folders, None, 1_000_000, Console(stderr=True)))
-    except ReplicationError as error:
-        if not str(error).startswith("pip"):
-            raise
-        pytest.skip(f"the registry gives no transformers 4.30.2: {error}")
+    folder = fetched(PACKAGE, FILES, tmp_path_factory)
     with pytest.MonkeyPatch.context() as patch:
         for name, module in stand_ins().items():
             patch.setitem(sys.modules, name, module)
         for name in FILES:
-            source = (folders[0] / f"{name}.py").read_text(encoding="utf-8")
+            source = (folder / f"{name}.py").read_text(encoding="utf-8")
             module = ModuleType(f"old_transformers.models.transfo_xl.{name}")
             patch.setitem(sys.modules, module.__name__, module)
             module.__package__ = "old_transformers.models.transfo_xl"

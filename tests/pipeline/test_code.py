@@ -26,8 +26,12 @@ CAPTIONING = {f"shared/{name}.py" for name in (
 LANGUAGE = {f"shared/{name}.py" for name in (
     "data/language", "data/streams", "decoding/continuation", "pipeline/language_evaluation", "training/language"
 )}  # fmt: skip
+SEQUENCES = {f"shared/{name}.py" for name in (
+    "data/sequence_corpora", "data/sequences", "pipeline/sequence_evaluation", "training/sequences"
+)}  # fmt: skip
 OF_KIND = {
     "translation": TRANSLATION, "classification": CLASSIFICATION, "captioning": CAPTIONING, "language": LANGUAGE,
+    "sequences": SEQUENCES,
 }  # fmt: skip
 MODEL = '''
 """A model."""

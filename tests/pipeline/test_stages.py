@@ -11,7 +11,7 @@ from scratch import VARIANTS, change_yaml, copy_project, environment
 
 from shared.claims.results import load_results
 from shared.pipeline.__main__ import main
-from shared.pipeline.stages import write_json
+from shared.pipeline.stages import by_metric, write_json
 
 SMOKE = ["--scale", "smoke"]
 
@@ -225,3 +225,8 @@ def test_a_new_replication_runs_at_once(here, chain, capsys, monkeypatch):
         assert main([stage, f"fresh.{name}", *SMOKE]) == 0
     assert main(["report", "fresh", *SMOKE]) == 0
     assert "Fresh-C1" in (chain / "reports" / "smoke" / "fresh" / "README.md").read_text()
+
+
+def test_a_mean_is_of_what_every_seed_has():
+    found = by_metric([{"slope": 1.0, "crossover": 64.0, "tiny": 1e-13}, {"tiny": 3e-13, "slope": 2.0}])
+    assert found == {"slope": [1.0, 2.0], "tiny": [1e-13, 3e-13]}

@@ -1,20 +1,18 @@
 """Every variant of every scale is what its name says, and the paper's settings are those of the released scripts."""
 
-from functools import cache
+from functools import partial
 from pathlib import Path
 
 import pytest
-from shipped_variants import shipped
-from torch import nn
+from shipped_variants import is_not_run_by, parameters, scale_file_of, shipped
 
 from replications.transformer_xl.model import LSTMLanguageModel, TransformerXL
 from replications.transformer_xl.replication import ModelConfig, build_model
 from shared.attention.multi_head import MultiHeadAttention
 from shared.attention.relative import LearnedDistances, ProjectedDistances
 from shared.claims.schema import load_claims
-from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.config import SCALES
 from shared.pipeline.language_run import LanguageRun
-from shared.pipeline.replication import load_replication
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 ABLATIONS = ("", "-shaw", "-no-memory", "-absolute-half")
@@ -37,10 +35,8 @@ VARIANTS = {
 LARGER = {"wikitext103-base", "wikitext103-large", "enwik8-24l", "lm1b-large"}
 """Than what the other variants of their task are changes of."""
 
-@cache
-def scale_file(scale: str) -> ScaleFile:
-    """Read once, since many tests ask for it."""
-    return ScaleFile("transformer_xl", scale)
+scale_file = partial(scale_file_of, "transformer_xl")
+is_not_run = partial(is_not_run_by, "transformer_xl")
 
 
 def settings_of(scale: str, variant: str) -> tuple[LanguageRun, ModelConfig]:
@@ -49,25 +45,10 @@ def settings_of(scale: str, variant: str) -> tuple[LanguageRun, ModelConfig]:
     return run, ModelConfig.model_validate(run.model)
 
 
-def parameters(model: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
 def usual(task: str) -> str:
     """The variant of a task that the others are changes of."""
     suffix = {"wikitext103": "ablation", "enwik8": "12l", "text8": "24l", "lm1b": "base"}
     return "xl" if task == "bible" else f"{task}-{suffix.get(task, 'xl')}"
-
-
-def is_not_run(scale: str, variant: str) -> bool:
-    """With a reason; and what is run has settings that fit together."""
-    settings = scale_file(scale)
-    reason = settings.not_run(variant)
-    if reason is not None:
-        assert reason.strip()
-        return True
-    load_replication("transformer_xl").check(settings.run(variant))
-    return False
 
 
 @pytest.mark.parametrize("scale", SCALES)

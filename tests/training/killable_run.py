@@ -29,6 +29,7 @@ from shared.data.batching import endless_batches, epoch_batches
 from shared.data.captioned import CaptionedSplit
 from shared.data.classified import ClassifiedText
 from shared.data.parallel import ParallelText, Sequences
+from shared.data.proteins import Proteins
 from shared.data.streams import Stream
 from shared.errors import ReplicationError
 from shared.training.captioning import CaptioningModule
@@ -38,10 +39,12 @@ from shared.training.language import LanguageModule
 from shared.training.module import TrainingModule
 from shared.training.protocol import TrainingBatch
 from shared.training.run import train_run
+from shared.training.sequences import CountingSequenceModule
 from shared.training.translation import TranslationModule
 from tests.training.toy_captioner import LONGEST, ToyCaptioner, image_batches, random_pictures, texts
 from tests.training.toy_classifier import VOCABULARY, ToyClassifier, random_texts
 from tests.training.toy_language_model import ToyLanguageModel, random_stream
+from tests.training.toy_sequence_model import ToySequenceModel, random_proteins
 
 BATCHES_IN_AN_EPOCH = 10
 VALIDATE_EVERY = 6
@@ -55,7 +58,7 @@ def random_text(pairs: int, seed: int) -> ParallelText:
     return ParallelText(Sequences.pack(lines), Sequences.pack([line[::-1] for line in lines]), lengths)
 
 
-Split = ParallelText | ClassifiedText | CaptionedSplit
+Split = ParallelText | ClassifiedText | CaptionedSplit | Proteins
 
 
 def lengths(text: Split) -> tuple[np.ndarray, ...]:
@@ -122,6 +125,10 @@ class KillableLanguage(Killable, LanguageModule):
     """Of a model that reads running text."""
 
 
+class KillableSequences(Killable, CountingSequenceModule):
+    """Of a model of separate sequences."""
+
+
 def in_batches(split: Split) -> list[TrainingBatch]:
     """A split of validation, sorted by length."""
     order = epoch_batches(lengths(split)[:1], pool=9, seed=0, epoch=0, sentences=10)
@@ -137,6 +144,8 @@ def ordered(train: Split | Stream, config: TrainingConfig) -> Callable[[int], It
         return lambda start: train.training_batches(columns=columns, length=length, seed=5, start=start)
     batch = config.batch.model_dump(exclude={"length"}) | {"pool": 3}
     order = partial(endless_batches, lengths(train), seed=5, **batch)
+    if isinstance(train, Proteins):
+        return lambda start: (train.batch(chosen, (5, i)) for i, chosen in enumerate(order(start=start), start))
     return lambda start: train.batches(order(start=start))
 
 
@@ -169,8 +178,15 @@ def language() -> tuple[type[Killable], nn.Module, Stream, list[TrainingBatch]]:
     return KillableLanguage, ToyLanguageModel(dropout=0.3), train, batches
 
 
+def sequences() -> tuple[type[Killable], nn.Module, Split, list[TrainingBatch]]:
+    """Likewise a small model of sequences, and some of which letters are masked."""
+    train, valid = random_proteins(8 * BATCHES_IN_AN_EPOCH, seed=1), random_proteins(20, seed=2)
+    return KillableSequences, ToySequenceModel(dropout=0.3), train, in_batches(valid)
+
+
 KINDS = {
     "translation": translation, "classification": classification, "captioning": captioning, "language": language,
+    "sequences": sequences,
 }  # fmt: skip
 
 

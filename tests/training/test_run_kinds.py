@@ -24,6 +24,9 @@ CAPTIONS = {  # BLEU is highest at update 18, and two validations later the run 
 LANGUAGE = {  # a pass over the text has ten batches, and what is remembered goes on from one to the next
     "kind": "language", "updates": 18, "batch": {"sentences": 4, "length": 5}, "memory": 9,
 }  # fmt: skip
+SEQUENCES = {  # what is masked and what the model draws for itself are others at every update
+    "kind": "sequences", "updates": 18, "optimizer": {"name": "radam", "learning_rate": 0.05},
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +116,35 @@ def test_segments_whose_gradients_are_accumulated_survive_a_kill(
     train: Server, tmp_path: Path, point: str
 ) -> None:
     settings = LANGUAGE | {"updates": 12, "accumulate": 2, "loss_on": "last_half"}
+    undisturbed = train(tmp_path / "whole", **settings)
+    assert train(tmp_path / "run", kill=point, **settings).status == -signal.SIGKILL
+    assert train(tmp_path / "run", **settings).record == undisturbed.record
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def sequence_model(train: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    """A run of a model of sequences that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("runs") / "sequences"
+    return folder, train(folder, **SEQUENCES)
+
+
+@pytest.mark.parametrize("point", ["train:1", "train:9", "train:11", "valid:3", "save:3", "train:13", "end:1"])
+def test_a_killed_model_of_sequences_ends_the_same(
+    train: Server, sequence_model: tuple[Path, Outcome], tmp_path: Path, point: str
+) -> None:
+    """With the letters that are masked, and what the model draws at every update, which is a buffer."""
+    assert train(tmp_path / "run", kill=point, **SEQUENCES).status == -signal.SIGKILL
+    assert train(tmp_path / "run", **SEQUENCES).record == sequence_model[1].record
+    assert_same_run(sequence_model[0], tmp_path / "run")
+    assert validated(tmp_path / "run", "error").keys() == validated(tmp_path / "run").keys() == {6, 12, 18}
+
+
+@pytest.mark.parametrize("point", ["train:15", "train:23"])
+def test_a_model_of_sequences_whose_batches_accumulate_survives_a_kill(
+    train: Server, tmp_path: Path, point: str
+) -> None:
+    settings = SEQUENCES | {"updates": 12, "accumulate": 2}
     undisturbed = train(tmp_path / "whole", **settings)
     assert train(tmp_path / "run", kill=point, **settings).status == -signal.SIGKILL
     assert train(tmp_path / "run", **settings).record == undisturbed.record

@@ -12,6 +12,7 @@ from shared.training.schedules import (
     AdadeltaConfig,
     AdagradConfig,
     AdamConfig,
+    RadamConfig,
     RmspropConfig,
     ScheduleConfig,
     SgdConfig,
@@ -63,20 +64,49 @@ def test_halving_may_follow_a_warm_up():
     assert [factor(made) for made in range(9)] == [0.25, 0.5, 0.75, 1, 1, 1, 0.5, 0.5, 0.25]
 
 
+@given(st.integers(0, 10), st.integers(0, 60), st.floats(0.01, 0.99))
+def test_a_rate_drops_once_and_stays_there(warmup, more, by):
+    hold = warmup + more
+    factor = learning_rate_factor(ScheduleConfig(name="drop", warmup=warmup, hold=hold, factor=by), updates=1)
+    assert all(factor(made) == 1 for made in range(warmup, hold))
+    assert {factor(made) for made in range(hold, hold + 50)} == {by}
+
+
+def test_the_copies_of_the_paper_are_learned_at_its_two_rates():
+    """Katharopoulos et al. (2020), section 4.1.1: 1e-3, reduced to 1e-4 after 3,000 updates."""
+    weights = [torch.nn.Parameter(torch.ones(3))]
+    optimizer = build_optimizer(weights, RadamConfig(name="radam", learning_rate=1e-3))
+    schedule = ScheduleConfig(name="drop", hold=3000, factor=0.1)
+    factor = learning_rate_factor(schedule, updates=10_000)
+    rates = [optimizer.defaults["lr"] * factor(made) for made in range(10_000)]
+    assert rates == pytest.approx([1e-3] * 3000 + [1e-4] * 7000)
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         {"name": "halving"},
         {"name": "halving", "hold": 3},
         {"name": "halving", "every": 3},
+        {"name": "halving", "hold": 3, "every": 3, "factor": 0.5},
+        {"name": "drop", "hold": 3},
+        {"name": "drop", "factor": 0.5},
+        {"name": "drop", "hold": 3, "every": 3, "factor": 0.5},
         {"name": "cosine", "hold": 3, "every": 3},
         {"name": "constant", "hold": 3},
         {"every": 3},
+        {"factor": 0.5},
     ],
 )
-def test_only_halving_knows_when_to_halve(settings):
-    with pytest.raises(ValueError, match="halving needs hold and every, and no other schedule has them"):
+def test_a_schedule_has_what_it_needs_and_nothing_else(settings):
+    with pytest.raises(ValueError, match="halving needs hold and every, drop hold and factor, and no other"):
         ScheduleConfig(**settings)
+
+
+@pytest.mark.parametrize("factor", [0.0, 1.0, -0.1, 2.0])
+def test_a_rate_drops_to_a_part_of_what_it_was(factor):
+    with pytest.raises(ValueError, match="factor"):
+        ScheduleConfig(name="drop", hold=3, factor=factor)
 
 
 def test_gradient_descent_has_no_momentum_and_no_decay():
@@ -102,18 +132,32 @@ class Naive:
         self.second += gradient**2
         return self.config.learning_rate * gradient / (math.sqrt(self.second) + self.config.epsilon)
 
-    def adam(self, gradient):
-        """Kingma & Ba (2015), algorithm 1."""
+    def mean(self, gradient):
+        """Of the gradients without its bias towards zero; and what their squares are multiplied by against theirs."""
         (beta1, beta2), self.made = (self.config.beta1, self.config.beta2), self.made + 1
         self.first = beta1 * self.first + (1 - beta1) * gradient
         self.second = beta2 * self.second + (1 - beta2) * gradient**2
-        mean, square = self.first / (1 - beta1**self.made), self.second / (1 - beta2**self.made)
-        return self.config.learning_rate * mean / (math.sqrt(square) + self.config.epsilon)
+        return self.first / (1 - beta1**self.made), 1 / (1 - beta2**self.made)
+
+    def adam(self, gradient):
+        """Kingma & Ba (2015), algorithm 1."""
+        mean, unbiased = self.mean(gradient)
+        return self.config.learning_rate * mean / (math.sqrt(self.second * unbiased) + self.config.epsilon)
+
+    def radam(self, gradient):
+        """Liu et al. (2020), algorithm 2, but for ρ > 5 where it has 4, and ε, which are as in their code."""
+        mean, unbiased = self.mean(gradient)
+        most = 2 / (1 - self.config.beta2) - 1
+        rho = most - 2 * self.made * (unbiased - 1)
+        if rho <= 5:
+            return self.config.learning_rate * mean
+        r = math.sqrt((rho - 4) * (rho - 2) * most / ((most - 4) * (most - 2) * rho) / unbiased)
+        return self.config.learning_rate * r * mean / (math.sqrt(self.second) + self.config.epsilon)
 
 
 @given(
-    st.sampled_from([SgdConfig, AdagradConfig, AdamConfig]),
-    st.floats(1e-3, 1), st.sampled_from([0.0, 1e-4, 0.3]), st.lists(st.floats(-3, 3), min_size=1, max_size=6),
+    st.sampled_from([SgdConfig, AdagradConfig, AdamConfig, RadamConfig]),
+    st.floats(1e-3, 1), st.sampled_from([0.0, 1e-4, 0.3]), st.lists(st.floats(-3, 3), min_size=1, max_size=12),
 )  # fmt: skip
 def test_optimisers_are_their_equations_with_decay_in_the_gradient(kind, rate, decay, gradients):
     config = kind.model_validate(
@@ -125,6 +169,20 @@ def test_optimisers_are_their_equations_with_decay_in_the_gradient(kind, rate, d
         weight.grad = torch.tensor([gradient], dtype=torch.float64)
         optimizer.step()
         value -= getattr(twin, config.name)(gradient + decay * value)
+        assert weight.item() == pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", [AdamConfig, RadamConfig])
+@given(st.floats(1e-3, 1), st.floats(0, 0.5), st.lists(st.floats(-3, 3), min_size=1, max_size=12))
+def test_a_decay_that_is_decoupled_takes_its_share_of_the_weight(kind, rate, decay, gradients):
+    name = "adam" if kind is AdamConfig else "radam"
+    config = kind(name=name, learning_rate=rate, weight_decay=decay, decoupled=True)
+    weight, twin, value = torch.nn.Parameter(torch.tensor([0.7], dtype=torch.float64)), Naive(config), 0.7
+    optimizer = build_optimizer([weight], config)
+    for gradient in gradients:
+        weight.grad = torch.tensor([gradient], dtype=torch.float64)
+        optimizer.step()
+        value = value * (1 - rate * decay) - getattr(twin, name)(gradient)
         assert weight.item() == pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
@@ -186,6 +244,8 @@ def test_rmsprop_evaluates_a_closure_with_gradients():
         ({"name": "sgd", "learning_rate": -1.0}, "greater than 0"),
         ({"name": "sgd", "learning_rate": 0.1, "weight_decay": -0.1}, "greater than or equal to 0"),
         ({"name": "adam", "learning_rate": 0.1, "weight_decays": 0.1}, r"did you mean 'weight_decay'\?"),
+        ({"name": "radam"}, "'optimizer.radam.learning_rate': field required"),
+        ({"name": "radam", "learning_rate": 0.1, "rho": 0.9}, "unknown key 'optimizer.radam.rho'"),
         ({"name": "rmsprop", "momentum": 1.0}, "less than 1"),
         ({"name": "rmsprop", "rho": 0.9}, "unknown key 'optimizer.rmsprop.rho'"),
         ({"name": "adadelta", "weight_decay": 0.1}, "unknown key 'optimizer.adadelta.weight_decay'"),
@@ -205,6 +265,8 @@ def test_optimisers_get_the_settings_they_were_given():
     assert rmsprop == {"lr": 1e-4, "decay": 0.95, "momentum": 0.9, "epsilon": 1e-4}
     adam = build_optimizer(weights, AdamConfig(name="adam", learning_rate=0.1, beta2=0.98)).defaults
     assert (adam["lr"], adam["betas"], adam["eps"]) == (0.1, (0.9, 0.98), 1e-8)
+    radam = build_optimizer(weights, RadamConfig(name="radam", learning_rate=0.1, epsilon=1e-6)).defaults
+    assert (radam["lr"], radam["betas"], radam["eps"]) == (0.1, (0.9, 0.999), 1e-6)
 
 
 def test_the_schedule_drives_the_optimiser():

@@ -1,0 +1,305 @@
+"""How equal the forms of causal linear attention are, and what its gradient keeps (sections 3.3 and 3.4).
+
+All are held against equation (8) in float64, a query at a time as the paper writes it, which shares no line with
+``shared/attention/linear.py``. The paper's cumulative sums, which autograd keeps all, are here as well; algorithm 1 is
+what avoids them.
+
+Shape letters: B sequences, T symbols, D model width, H heads, C features (the width of queries and keys), M width of
+values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from pydantic import Field, PositiveInt, field_validator
+from torch import Tensor, nn
+from torch.nn import functional
+
+from replications.linear_transformer.generation import Build
+from replications.linear_transformer.model import LinearTransformer
+from shared.attention.feature_maps import EluPlusOne
+from shared.attention.linear import chunkwise_linear_attention
+from shared.attention.linear_multi_head import LinearMultiHeadAttention
+from shared.attention.linear_naive import parallel_linear_attention, recurrent_linear_attention
+from shared.pipeline.run_config import RunConfig
+from shared.pipeline.studies import Study, StudyConfig, seed_of
+
+Form = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Causal attention: φ(q) and φ(k), (B, H, T, C) each, and values (B, H, T, M), to (B, H, T, M)."""
+
+TYPES = {"float32": torch.float32, "float64": torch.float64}
+BYTES = 4
+"""Of a number in float32."""
+SEQUENCES = 2
+"""B where forms are compared."""
+
+
+class ExactnessConfig(StudyConfig, extra="allow"):
+    """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
+
+    symbols: PositiveInt = Field(default=12, description="of the vocabulary")
+    length: PositiveInt = Field(default=200, description="T where forms are compared")
+    lengths: list[PositiveInt] = Field(min_length=2, description="T where what is kept is counted")
+    draws: PositiveInt = Field(default=3, description="random networks")
+
+    @field_validator("lengths")
+    @classmethod
+    def _they_ascend(cls, lengths: list[int]) -> list[int]:
+        if any(later <= earlier for earlier, later in pairwise(lengths)):
+            raise ValueError("lengths must ascend")
+        return lengths
+
+
+class Outcome(NamedTuple):
+    """Of a form: its results, and the gradients of a sum over them."""
+
+    values: Tensor
+    gradients: tuple[Tensor, ...]
+
+
+def sum_over_keys(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Equation (8), a query at a time: a :data:`Form`."""
+    rows = []
+    for i in range(q.size(2)):
+        similarity = (q[:, :, i : i + 1] * k[:, :, : i + 1]).sum(-1, keepdim=True)  # (B, H, i + 1, 1)
+        rows.append((similarity * v[:, :, : i + 1]).sum(2) / similarity.sum(2))
+    return torch.stack(rows, dim=2)
+
+
+def cumulative_sums(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Equations (9) to (12), S_i and Z_i of all positions at once: a :data:`Form`."""
+    s = (k.unsqueeze(-1) * v.unsqueeze(-2)).cumsum(2)  # (B, H, T, C, M)
+    z = k.cumsum(2)
+    return (q.unsqueeze(-2) @ s).squeeze(-2) / (q * z).sum(-1, keepdim=True)
+
+
+FORMS: dict[str, Form] = {
+    "parallel": lambda q, k, v: parallel_linear_attention(q, k, v)[0],
+    "chunkwise": lambda q, k, v: chunkwise_linear_attention(q, k, v)[0],
+    "recurrent": lambda q, k, v: recurrent_linear_attention(q, k, v)[0],
+    "cumulative": cumulative_sums,
+}
+"""The chunkwise one, with a gradient of its own, is that of training; the recurrent one that of generation."""
+
+
+class Exactness(Study):
+    """The variant ``exactness``; its settings lie over those of the task's network, which is made linear.
+
+    Args:
+        build: makes a network of a ``model`` section.
+    """
+
+    section: ClassVar[type[StudyConfig]] = ExactnessConfig
+
+    def __init__(self, build: Build) -> None:
+        self._build = build
+
+    def check(self, config: RunConfig) -> None:
+        """Refuse wrong settings of the study or of the network."""
+        self._network(config.checked_model(ExactnessConfig))
+
+    def evaluate(
+        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """The largest differences that :func:`differences` finds among all networks, and what :func:`kept` counts."""
+        settings = config.checked_model(ExactnessConfig)
+        found: list[dict[str, float]] = []
+        for draw in range(settings.draws):
+            torch.manual_seed(1000 * seed_of(trained) + draw)
+            model = self._network(settings).eval()
+            inputs = torch.randint(settings.symbols, (SEQUENCES, settings.length + 1))
+            found.append(
+                differences("layer", *layer_outcomes(heads_of(model), settings.length))
+                | differences("model", *model_outcomes(model, inputs[:, :-1], inputs[:, 1:]))
+            )
+        numbers = torch.tensor([list(one.values()) for one in found], dtype=torch.float64)
+        largest = numbers.amax(0).tolist()  # unlike Python's maximum NaN if any is
+        return dict(zip(found[0], largest, strict=True)) | kept(heads_of(model), settings.lengths)
+
+    def _network(self, settings: ExactnessConfig) -> LinearTransformer:
+        section = {**(settings.model_extra or {}), "attention": "linear", "max_length": settings.length}
+        return self._build(section, settings.symbols, True)
+
+
+def heads_of(model: nn.Module) -> LinearMultiHeadAttention:
+    """The attention of the first layer."""
+    return next(module for module in model.modules() if isinstance(module, LinearMultiHeadAttention))
+
+
+def differences(level: str, outcomes: Mapping[tuple[str, str], Outcome], exact: Outcome) -> dict[str, float]:
+    """How far every form is from equation (8) in float64, and the recurrent one from the chunkwise one.
+
+    ``<level>_<form>.values_<type>`` and ``<level>_recurrent_to_chunkwise.values_<type>``, the largest difference of any
+    number; ``….gradients_<type>`` likewise, where the numbers of every gradient are divided by its largest.
+
+    Args:
+        level: ``layer`` or ``model``.
+        outcomes: by form and type.
+        exact: what they should be.
+    """
+    pairs = {key: (outcome, exact) for key, outcome in outcomes.items()}
+    for of in TYPES:
+        pairs["recurrent_to_chunkwise", of] = outcomes["recurrent", of], outcomes["chunkwise", of]
+    metrics = {}
+    for (which, of), (one, other) in pairs.items():
+        values, gradients = _apart(one, other)
+        metrics[f"{level}_{which}.values_{of}"] = values
+        metrics[f"{level}_{which}.gradients_{of}"] = gradients
+    return metrics
+
+
+def _apart(one: Outcome, other: Outcome) -> tuple[float, float]:
+    """The largest difference of values and, relative to the largest of each tensor, of gradients."""
+    gradients = [
+        (x.double() - y.double()).abs().max() / y.abs().max().double()
+        for x, y in zip(one.gradients, other.gradients, strict=True)
+    ]
+    values = (one.values.double() - other.values.double()).abs().max()
+    return values.item(), torch.stack(gradients).max().item()
+
+
+def layer_outcomes(
+    heads: LinearMultiHeadAttention, length: int
+) -> tuple[dict[tuple[str, str], Outcome], Outcome]:
+    """Of attention alone, on random queries, keys and values of a layer's sizes; gradients are theirs.
+
+    Returns:
+        Outcomes by form and type, and that of equation (8) in float64.
+    """
+    inputs, towards = random_inputs(heads, SEQUENCES, length)
+
+    def outcome(form: Form, dtype: torch.dtype) -> Outcome:
+        q, k, v = (x.to(dtype).requires_grad_() for x in inputs)
+        out = form(EluPlusOne()(q), EluPlusOne()(k), v)
+        return Outcome(out.detach(), torch.autograd.grad(out, (q, k, v), towards.to(dtype)))
+
+    q, k, v = (x.double().requires_grad_() for x in inputs)
+    out = sum_over_keys(functional.elu(q) + 1, functional.elu(k) + 1, v)  # equation (7)
+    exact = Outcome(out.detach(), torch.autograd.grad(out, (q, k, v), towards.double()))
+    return {(form, of): outcome(FORMS[form], TYPES[of]) for form, of in product(FORMS, TYPES)}, exact
+
+
+def random_inputs(
+    heads: LinearMultiHeadAttention, batch: int, length: int
+) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
+    """Queries and keys (B, H, T, C), values (B, H, T, M), and something (B, H, T, M) to take a gradient towards."""
+    c, m = (size // heads.heads for size in heads.sizes)
+    q, k, v, towards = (torch.randn(batch, heads.heads, length, size) for size in (c, c, m, m))
+    return (q, k, v), towards
+
+
+def model_outcomes(
+    model: LinearTransformer, inputs: Tensor, targets: Tensor
+) -> tuple[dict[tuple[str, str], Outcome], Outcome]:
+    """Of a whole network: its states (B, T, D), and the gradients of all its parameters.
+
+    Args:
+        model: in float32.
+        inputs: symbols (B, T).
+        targets: (B, T), whose negative log-likelihood is differentiated.
+
+    Returns:
+        Outcomes of the chunkwise and the recurrent form by type, and that of equation (8) in float64.
+    """
+
+    def outcome(run: Callable[[LinearTransformer, Tensor], Tensor], of: LinearTransformer) -> Outcome:
+        parameters = [p for p in of.parameters() if p.requires_grad]
+        h = run(of, inputs)
+        return Outcome(h.detach(), torch.autograd.grad(of.output(h, targets).sum(), parameters))
+
+    models = {of: deepcopy(model).to(dtype) for of, dtype in TYPES.items()}
+    runs = {"chunkwise": lambda of, inputs: of(inputs), "recurrent": step_by_step}
+    outcomes = {(form, of): outcome(runs[form], models[of]) for form, of in product(runs, TYPES)}
+    with by_equation(models["float64"]):
+        return outcomes, outcome(runs["chunkwise"], models["float64"])
+
+
+def step_by_step(model: LinearTransformer, inputs: Tensor) -> Tensor:
+    """Symbols (B, T) to states (B, T, D) as a recurrent network (equations 16 to 20)."""
+    state, states = model.initial_state(len(inputs)), []
+    for symbols in inputs.unbind(1):
+        h, state = model.step(symbols, state)
+        states.append(h)
+    return torch.stack(states, dim=1)
+
+
+@contextmanager
+def by_equation(model: nn.Module) -> Iterator[None]:
+    """Inside, the self-attention of all layers is :func:`sum_over_keys` of their own projections."""
+
+    def replaced(heads: nn.Module, arguments: tuple[Any, ...], _: Any) -> tuple[Tensor, None]:
+        assert isinstance(heads, LinearMultiHeadAttention)
+        x: Tensor = arguments[0]
+        q, k, v = (
+            y.unflatten(-1, (heads.heads, -1)).transpose(1, 2)
+            for y in (heads.w_q(x), *heads.w_kv(x).split(heads.sizes, dim=-1))
+        )
+        out = sum_over_keys(functional.elu(q) + 1, functional.elu(k) + 1, v)
+        return heads.w_o(out.transpose(1, 2).flatten(2)), None
+
+    attentions = [module for module in model.modules() if isinstance(module, LinearMultiHeadAttention)]
+    handles = [module.register_forward_hook(replaced) for module in attentions]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def kept(heads: LinearMultiHeadAttention, lengths: Sequence[int]) -> dict[str, float]:
+    """Bytes that forms keep for the way back, of one sequence and one layer, in float32.
+
+    ``<form>.kept_bytes_n<T>``; ``<form>.kept_beyond_n<T>`` without φ(q), φ(k), values and results, which must be there
+    in any case; ``<form>.kept_beyond_per_symbol``, of these, numbers per head for every symbol more, from the least T
+    to the largest; ``<form>.kept_growth``, of all bytes per symbol, between the same; ``kept_ratio@<T>`` of the bytes
+    of cumulative sums to those of the chunkwise form, and ``kept_ratio`` at the largest.
+
+    Args:
+        heads: attention whose sizes are taken.
+        lengths: T, ascending, at least two.
+    """
+    metrics: dict[str, float] = {}
+    for form, length in product(FORMS, lengths):
+        (q, k, v), _ = random_inputs(heads, 1, length)
+        everything, beyond = kept_bytes(FORMS[form], EluPlusOne()(q), EluPlusOne()(k), v)
+        metrics[f"{form}.kept_bytes_n{length}"], metrics[f"{form}.kept_beyond_n{length}"] = everything, beyond
+    least, largest = lengths[0], lengths[-1]
+    for form in FORMS:
+        more = metrics[f"{form}.kept_beyond_n{largest}"] - metrics[f"{form}.kept_beyond_n{least}"]
+        metrics[f"{form}.kept_beyond_per_symbol"] = more / BYTES / heads.heads / (largest - least)
+        growth = metrics[f"{form}.kept_bytes_n{largest}"] / metrics[f"{form}.kept_bytes_n{least}"]
+        metrics[f"{form}.kept_growth"] = growth * least / largest
+    for length in lengths:
+        metrics[f"kept_ratio@{length}"] = (
+            metrics[f"cumulative.kept_bytes_n{length}"] / metrics[f"chunkwise.kept_bytes_n{length}"]
+        )
+    return metrics | {"kept_ratio": metrics[f"kept_ratio@{largest}"]}
+
+
+def kept_bytes(form: Form, q: Tensor, k: Tensor, v: Tensor) -> tuple[int, int]:
+    """Of the memory that a form keeps for the way back: all, and what is neither its inputs' nor its result's.
+
+    Args:
+        form: what is measured.
+        q: see :data:`Form`.
+        k: likewise.
+        v: likewise.
+    """
+    inputs, saved = [x.detach().requires_grad_() for x in (q, k, v)], []
+
+    def pack(x: Tensor) -> Tensor:
+        saved.append(x)
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        out = form(*inputs)
+    sizes = {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in saved}
+    given = {x.untyped_storage().data_ptr() for x in (*inputs, out)}
+    return sum(sizes.values()), sum(size for where, size in sizes.items() if where not in given)

@@ -1,0 +1,300 @@
+"""How fast pictures are generated (section 4.2, tables 4 and 5): a symbol at a time, by every way to know the past.
+
+Networks of random weights are timed, since what they draw does not matter to the clock. Two ways to go on from n
+symbols: *recomputed*, the whole prefix goes through the network anew for every symbol; *step by step*, one symbol does,
+and the rest is remembered.
+
+Shape letters: B pictures, T symbols.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import torch
+from pydantic import Field, PositiveInt, model_validator
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+from replications.linear_transformer.model import LinearTransformer
+from shared.pipeline.networks import ready
+from shared.pipeline.run_config import RunConfig
+from shared.pipeline.studies import Study, StudyConfig
+
+Build = Callable[[dict[str, Any], int, bool], LinearTransformer]
+"""From a checked ``model`` section, the number of symbols and whether it is causal, to a network."""
+Clock = Callable[[], float]
+"""Seconds since whenever."""
+
+SUBJECTS: dict[str, tuple[dict[str, Any], bool]] = {
+    "softmax": ({"attention": "softmax"}, False),
+    "stateful_softmax": ({"attention": "softmax"}, True),
+    "lsh_1": ({"attention": "lsh", "rounds": 1}, False),
+    "lsh_4": ({"attention": "lsh", "rounds": 4}, False),
+    "linear": ({"attention": "linear"}, True),
+}
+"""Rows of tables 4 and 5: changes to the task's network, and whether it goes step by step."""
+WARM_UP = 16
+"""Symbols."""
+OTHERS = ("softmax", "stateful_softmax", "lsh_1", "lsh_4")
+"""What linear attention is compared with."""
+
+
+class GenerationConfig(StudyConfig, extra="allow"):
+    """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
+
+    length: int = Field(default=784, ge=4, description="T of a picture")
+    symbols: PositiveInt = Field(default=257, description="of the vocabulary")
+    batch: int = Field(ge=2, description="B at once; one picture is always timed as well")
+    recomputed: PositiveInt | None = Field(
+        default=None,
+        description="of B, how many go through a network together where prefixes are recomputed; else all",
+    )
+    places: int = Field(default=6, ge=2, description="equal spans of a picture that are timed apart")
+    repeats: PositiveInt = Field(default=5, description="pictures, of which there are medians")
+
+    @model_validator(mode="after")
+    def _spans_are_not_empty(self) -> GenerationConfig:
+        if self.places > self.length:
+            raise ValueError(f"{self.places} places do not fit into a length of {self.length}")
+        return self
+
+    @model_validator(mode="after")
+    def _parts_make_a_batch(self) -> GenerationConfig:
+        if self.batch % (self.recomputed or self.batch):
+            raise ValueError(f"batch ({self.batch}) must be a multiple of recomputed ({self.recomputed})")
+        return self
+
+    @property
+    def spans(self) -> list[range]:
+        """The symbols that belong to each place."""
+        ends = [self.length * number // self.places for number in range(self.places + 1)]
+        return [range(start, stop) for start, stop in pairwise(ends)]
+
+
+class Way(ABC):
+    """Goes on generating.
+
+    Args:
+        model: a causal network in evaluation mode.
+        symbols: of its vocabulary.
+        batch: B.
+        clock: tells the time.
+    """
+
+    def __init__(self, model: LinearTransformer, *, symbols: int, batch: int, clock: Clock) -> None:
+        self.model, self.symbols, self.batch, self.clock = model, symbols, batch, clock
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Before the first symbol."""
+
+    @abstractmethod
+    def seconds(self, span: range) -> float:
+        """That it takes to draw the symbols of a span, the next one of the picture."""
+
+    def _random(self, *shape: int) -> Tensor:
+        return torch.randint(self.symbols, shape, device=self.model.embedding.weight.device)
+
+
+class Stepwise(Way):
+    """Draws every symbol, each from the state after those before it."""
+
+    def begin(self) -> None:
+        """See :class:`Way`."""
+        self._state, self._last = self.model.initial_state(self.batch), self._random(self.batch)
+
+    def seconds(self, span: range) -> float:
+        """See :class:`Way`."""
+        begin = self.clock()
+        for _ in span:
+            h, self._state = self.model.step(self._last, self._state)
+            self._last = self.model.output.sample(h)
+        return self.clock() - begin
+
+
+class Recomputed(Way):
+    """Draws one symbol, in the middle of a span, from a prefix of random symbols; the span takes as often as long.
+
+    The cost of a prefix is convex in its length, so that this is a little less than what all symbols would take.
+
+    Args:
+        model: see :class:`Way`.
+        symbols: likewise.
+        batch: likewise.
+        clock: likewise.
+        together: how many of the B prefixes are read at once, and stand for the others.
+    """
+
+    def __init__(
+        self, model: LinearTransformer, *, symbols: int, batch: int, clock: Clock, together: int | None = None
+    ) -> None:
+        super().__init__(model, symbols=symbols, batch=batch, clock=clock)
+        self.together = min(batch, together or batch)
+
+    def begin(self) -> None:
+        """Nothing is remembered."""
+
+    def seconds(self, span: range) -> float:
+        """See :class:`Way`."""
+        prefix = self._random(self.together, middle(span))
+        begin = self.clock()
+        self.model.output.sample(self.model(prefix)[:, -1])
+        return (self.clock() - begin) * len(span) * (self.batch // self.together)
+
+
+class Generation(Study):
+    """The variant ``generation``; its settings lie over those of the task's network.
+
+    Args:
+        build: makes a network of a ``model`` section.
+        clock: tells the time.
+    """
+
+    section: ClassVar[type[StudyConfig]] = GenerationConfig
+
+    def __init__(self, build: Build, clock: Clock | None = None) -> None:
+        self._build, self._clock = build, clock or _now
+
+    def check(self, config: RunConfig) -> None:
+        """Refuse wrong settings of the study or of a network."""
+        settings = config.checked_model(GenerationConfig)
+        for changes, _ in SUBJECTS.values():
+            self._network(settings, changes)
+
+    @torch.inference_mode()
+    def evaluate(
+        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """Of every subject, with b = 1 and the larger batch, the following.
+
+        ``<subject>.seconds_b<b>`` until b pictures are there that are made side by side;
+        ``<subject>.pictures_per_second_b<b>``; ``<subject>.milliseconds_n<place>`` for a symbol of a single picture,
+        and ``<subject>.milliseconds_in_batch_n<place>`` for one of b pictures, a b-th of what a step takes;
+        ``<subject>.growth_b<b>``: of these from the first place to the last. ``speedup_over_<subject>@<b>``: seconds to
+        those of linear attention; ``throughput_over_<subject>``: pictures per second of linear attention to the
+        subject's, each in the better of its two batches. And what :func:`states` gives.
+        """
+        settings = config.checked_model(GenerationConfig)
+        torch.manual_seed(0)
+        models = {name: ready(self._network(settings, changes)) for name, (changes, _) in SUBJECTS.items()}
+        metrics: dict[str, float] = {}
+        for batch in (1, settings.batch):
+            ways = {name: self._way(name, model, settings, batch) for name, model in models.items()}
+            metrics |= timings(seconds_by_span(ways, settings.spans, settings.repeats), settings.spans, batch)
+        return metrics | throughputs(metrics, (1, settings.batch)) | self._states(settings)
+
+    def _way(self, subject: str, model: nn.Module, settings: GenerationConfig, batch: int) -> Way:
+        network, (_, stepwise) = cast(LinearTransformer, model), SUBJECTS[subject]
+        if stepwise:
+            return Stepwise(network, symbols=settings.symbols, batch=batch, clock=self._clock)
+        return Recomputed(
+            network, symbols=settings.symbols, batch=batch, clock=self._clock, together=settings.recomputed
+        )
+
+    def _network(
+        self, settings: GenerationConfig, changes: Mapping[str, Any], length: int | None = None
+    ) -> LinearTransformer:
+        """A network for sequences of so many symbols, those of a picture unless given."""
+        section = {**(settings.model_extra or {}), **changes, "max_length": length or settings.length}
+        return self._build(section, settings.symbols, True)
+
+    def _states(self, settings: GenerationConfig) -> dict[str, float]:
+        """Numbers remembered of one picture, counted from real tensors; see :func:`states`."""
+        lengths = [settings.length // part for part in (4, 2, 1)]
+        floats: dict[str, dict[int, int]] = {}
+        for name, (changes, stepwise) in SUBJECTS.items():
+            if stepwise:
+                floats[name] = {n: remembered(self._network(settings, changes, n), n) for n in lengths}
+        return states(floats)
+
+
+def middle(span: range) -> int:
+    """The place of a span: how many symbols, that of the start among them, its middle one is drawn from."""
+    return (span.start + span.stop + 1) // 2
+
+
+def seconds_by_span(ways: Mapping[str, Way], spans: Sequence[range], repeats: int) -> dict[str, list[float]]:
+    """Median seconds of each way for each span; they take turns at every span, since a busy machine slows all alike.
+
+    Args:
+        ways: what is timed, after some symbols each to warm up.
+        spans: of one picture.
+        repeats: how many pictures.
+    """
+    taken: dict[str, list[list[float]]] = {name: [[] for _ in spans] for name in ways}
+    for way in ways.values():
+        way.begin()
+        way.seconds(spans[0][:WARM_UP])
+    for _ in range(repeats):
+        for way in ways.values():
+            way.begin()
+        for number, span in enumerate(spans):
+            for name, way in ways.items():
+                taken[name][number].append(way.seconds(span))
+    return {name: [statistics.median(times) for times in by_span] for name, by_span in taken.items()}
+
+
+def timings(seconds: Mapping[str, Sequence[float]], spans: Sequence[range], batch: int) -> dict[str, float]:
+    """What :meth:`Generation.evaluate` says of one batch.
+
+    Args:
+        seconds: of each subject, for each span.
+        spans: of a picture.
+        batch: b.
+    """
+    metrics, where = {}, "" if batch == 1 else "_in_batch"
+    for name, times in seconds.items():
+        by_symbol = [1e3 * taken / len(span) / batch for taken, span in zip(times, spans, strict=True)]
+        metrics[f"{name}.seconds_b{batch}"] = sum(times)
+        metrics[f"{name}.pictures_per_second_b{batch}"] = batch / sum(times)
+        for span, milliseconds in zip(spans, by_symbol, strict=True):
+            metrics[f"{name}.milliseconds{where}_n{middle(span)}"] = milliseconds
+        metrics[f"{name}.growth_b{batch}"] = by_symbol[-1] / by_symbol[0]
+    linear = sum(seconds["linear"])
+    return metrics | {f"speedup_over_{name}@{batch}": sum(seconds[name]) / linear for name in OTHERS}
+
+
+def throughputs(metrics: Mapping[str, float], batches: Sequence[int]) -> dict[str, float]:
+    """``throughput_over_<subject>`` of :meth:`Generation.evaluate`, from its pictures per second."""
+    best = {name: max(metrics[f"{name}.pictures_per_second_b{b}"] for b in batches) for name in SUBJECTS}
+    return {f"throughput_over_{name}": best["linear"] / best[name] for name in OTHERS}
+
+
+def remembered(model: LinearTransformer, length: int) -> int:
+    """Numbers that a network holds beside its weights when it has gone through so many symbols, step by step."""
+    symbol = torch.zeros(1, dtype=torch.long, device=model.embedding.weight.device)
+    state = model.initial_state(1)
+    for _ in range(length):
+        _, state = model.step(symbol, state)
+    return sum(x.numel() for x in tree_leaves(state) if isinstance(x, Tensor))
+
+
+def states(floats: Mapping[str, Mapping[int, int]]) -> dict[str, float]:
+    """Sizes of what is remembered of a picture.
+
+    ``<subject>.state_floats_n<n>``, of a network that has room for n symbols; ``<subject>.state_growth`` from the least
+    n to the largest; ``state_ratio``, at the largest, of softmax to linear attention.
+
+    Args:
+        floats: by subject and n.
+    """
+    metrics = {
+        f"{name}.state_floats_n{n}": float(count) for name, by in floats.items() for n, count in by.items()
+    }
+    last = {name: by[max(by)] for name, by in floats.items()}
+    metrics |= {f"{name}.state_growth": last[name] / by[min(by)] for name, by in floats.items()}
+    return metrics | {"state_ratio": last["stateful_softmax"] / last["linear"]}
+
+
+def _now() -> float:
+    """Seconds, when all that was asked of a GPU is done."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter()

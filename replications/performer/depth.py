@@ -1,0 +1,181 @@
+"""How the error of FAVOR+ grows through a network (section 4.2, figure 14): one of l layers, for several l.
+
+Networks of random weights; nothing is trained and no data are read.
+
+Shape letters: B sequences, T symbols, D width, N draws, L depths, P projections (m in the paper).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from pydantic import Field, PositiveInt, model_validator
+from torch import Tensor, nn
+
+from replications.performer.draws import Interval, Values, mean_interval
+from shared.pipeline.run_config import RunConfig
+from shared.pipeline.studies import Study, StudyConfig, seed_of
+
+Build = Callable[[dict[str, Any], int, bool], nn.Module]
+"""A network (B, T) to (B, T, D) from its settings, the symbols of its vocabulary, and whether it is causal."""
+
+
+EXACT: Mapping[str, Any] = {"attention": "softmax"}
+
+
+class DepthConfig(StudyConfig):
+    """A variant's ``model`` section.
+
+    Attributes:
+        network: settings of the network but for its attention, layers and features, which are varied here.
+        depths: every l, ascending.
+        projections: every P, ascending.
+        draws: N, each with weights, symbols and projections of its own.
+        sequences: B.
+        length: T.
+        symbols: of the vocabulary.
+        causal: whether a position sees those up to it only.
+    """
+
+    network: dict[str, Any] = Field(default={"heads": 4, "width": 64, "hidden": 256})
+    depths: list[PositiveInt] = Field(default=[1, 2, 3, 4, 6, 8, 12], min_length=2)
+    projections: list[PositiveInt] = Field(default=[16, 64, 256], min_length=2)
+    draws: int = Field(default=10, ge=2)
+    sequences: PositiveInt = 1
+    length: PositiveInt = 256
+    symbols: PositiveInt = 24
+    causal: bool = False
+
+    @model_validator(mode="after")
+    def _ascending(self) -> DepthConfig:
+        for name in ("depths", "projections"):
+            values = getattr(self, name)
+            if values != sorted(set(values)):
+                raise ValueError(f"{name} must rise, got {values}")
+        return self
+
+
+class Stack:
+    """Networks with one kind of attention, of every depth: each is the first layers of the deepest one.
+
+    So they have its projections too, and its last normalisation: what differs between depths is depth alone.
+
+    Args:
+        build: a network of random weights from its number of layers.
+        depths: every l, ascending.
+    """
+
+    def __init__(self, build: Callable[[int], nn.Module], depths: Sequence[int]) -> None:
+        self._deepest = partial(build, depths[-1])
+        self._networks = [build(layers) for layers in depths]
+
+    def draw(self, weights: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """Draw all anew, but for the deepest network's weights if they are given; returns these."""
+        deepest = self._deepest()
+        if weights is not None:
+            hand_over(weights, deepest)
+        for network in self._networks:
+            hand_over(deepest.state_dict(), network)
+        return dict(deepest.named_parameters())
+
+    def states(self, symbols: Tensor) -> list[Tensor]:
+        """(B, T) to (B, T, D) at every depth."""
+        return [network(symbols) for network in self._networks]
+
+
+class Depth(Study):
+    """The variant ``depth``.
+
+    Two networks have the same random weights; one attends exactly, the other through positive orthogonal features. The
+    error is the norm of the difference of their states, over that of the exact one's.
+
+    Args:
+        build: the networks.
+    """
+
+    section: ClassVar[type[StudyConfig]] = DepthConfig
+
+    def __init__(self, build: Build) -> None:
+        self._build = build
+
+    def check(self, config: RunConfig) -> None:
+        """Refuse settings of the network that it cannot be built with."""
+        settings = config.checked_model(DepthConfig)
+        for attention in (EXACT, *favor(settings)):
+            self._network(settings, attention, 1)
+
+    @torch.inference_mode()
+    def evaluate(
+        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """What :func:`depth_metrics` says, of draws by the run's seed."""
+        settings = config.checked_model(DepthConfig)
+        torch.manual_seed(seed_of(trained))
+        exact, *others = (
+            Stack(partial(self._network, settings, attention), settings.depths)
+            for attention in (EXACT, *favor(settings))
+        )
+        size = (settings.sequences, settings.length)
+        errors = [
+            one_draw(exact, others, torch.randint(settings.symbols, size)) for _ in range(settings.draws)
+        ]
+        return depth_metrics(settings, np.array(errors))
+
+    def _network(self, settings: DepthConfig, attention: Mapping[str, Any], layers: int) -> nn.Module:
+        section = {**settings.network, **attention, "layers": layers}
+        return self._build(section, settings.symbols, settings.causal).eval()
+
+
+def favor(settings: DepthConfig) -> list[dict[str, Any]]:
+    """Settings of attention through random features, for every P."""
+    return [
+        {"attention": "positive", "directions": "orthogonal", "features": count}
+        for count in settings.projections
+    ]
+
+
+def one_draw(exact: Stack, others: Sequence[Stack], symbols: Tensor) -> list[list[float]]:
+    """Errors at every depth of each of the others, all with the weights of the exact one."""
+    weights = exact.draw()
+    truth = exact.states(symbols)
+    errors = []
+    for stack in others:
+        stack.draw(weights)
+        pairs = zip(stack.states(symbols), truth, strict=True)
+        errors.append([float((h - of).norm() / of.norm()) for h, of in pairs])
+    return errors
+
+
+def hand_over(tensors: Mapping[str, Tensor], network: nn.Module) -> None:
+    """Give a network the weights of one that has all of its own, and maybe more; of other tensors those it is given."""
+    missing = set(network.load_state_dict(tensors, strict=False).missing_keys)
+    kept = sorted(missing & {name for name, _ in network.named_parameters()})
+    assert not kept, f"one of the two networks has no '{kept[0]}'"
+
+
+def depth_metrics(settings: DepthConfig, errors: Values) -> dict[str, float]:
+    """Geometric means over draws with 95 % t intervals of logarithms; ratios are between errors of one draw.
+
+    Of every ``features_<P>``: ``error`` by depth; ``growth``, the deepest network's error to the shallowest's; and
+    ``least_step``, the smallest of the ratios of the error at a depth to that at the depth before, its ``_low`` and
+    ``_high`` the smallest ends of their intervals. Of ``most_over_fewest``: ``error_ratio`` by depth, of the largest P
+    to the smallest.
+
+    Args:
+        settings: of the study.
+        errors: (N, number of ``projections``, L).
+    """
+    sizes, logs, metrics = [f"_l{layers}" for layers in settings.depths], np.log(errors), dict[str, float]()
+    for count, log in zip(settings.projections, np.moveaxis(logs, 1, 0), strict=True):
+        subject = f"features_{count}"
+        metrics |= mean_interval(log).exp().named(f"{subject}.error", sizes)
+        metrics |= mean_interval(log[:, -1] - log[:, 0]).exp().named(f"{subject}.growth")
+        steps = mean_interval(np.diff(log)).exp()
+        metrics |= Interval(*(x.min() for x in steps)).named(f"{subject}.least_step")
+    ratio = mean_interval(logs[:, -1] - logs[:, 0]).exp()
+    return metrics | ratio.named("most_over_fewest.error_ratio", sizes)

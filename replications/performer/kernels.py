@@ -1,0 +1,243 @@
+"""How far FAVOR+ is from softmax attention: its kernel (lemmas 1 and 2, theorem 2) and its output (figure 4).
+
+Random features are drawn again and again; nothing is trained and no data are read. Errors are relative: those of the
+kernel to exp(xᵀy), those of attention to its exact output.
+
+Shape letters: N draws, A angles, L positions, K width of queries and keys, P projections (m in the paper).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar, get_args
+
+import numpy as np
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from torch import Tensor
+
+from replications.performer.draws import LEVEL, Values, mean_interval, ratio_interval
+from shared.attention.favor import Directions, Estimator, SoftmaxFeatures
+from shared.attention.kernel_error import kernel_mse, orthogonal_mse_bound
+from shared.attention.linear import read, summarize
+from shared.attention.scaled_dot_product import attend
+from shared.pipeline.run_config import RunConfig
+from shared.pipeline.studies import Study, StudyConfig, seed_of
+
+AT_ONCE = 2000
+"""Draws that are held in memory together."""
+COMPARED: tuple[Estimator, ...] = ("positive", "trigonometric")
+FIGURE_DIRECTIONS: tuple[Directions, ...] = ("orthogonal", "iid")
+"""Of figure 4."""
+
+Kind = tuple[Estimator, Directions]
+Draws = Mapping[Kind, Values]
+"""(N, …) of every kind of features."""
+OUTPUT_RATIOS: dict[str, tuple[Kind, Kind]] = {
+    "trigonometric_over_positive": (("trigonometric", "orthogonal"), ("positive", "orthogonal")),
+    "orthogonal_over_iid": (("positive", "orthogonal"), ("positive", "iid")),
+    "trigonometric_orthogonal_over_iid": (("trigonometric", "orthogonal"), ("trigonometric", "iid")),
+}
+"""Whose errors are compared with whose."""
+
+Angle = Annotated[int, Field(gt=0, lt=180)]
+Name = Annotated[str, Field(pattern=r"^[a-z]+$")]
+
+
+class KernelsConfig(StudyConfig):
+    """A variant's ``model`` section.
+
+    Attributes:
+        key_size: K; 16 in figure 4.
+        norm: ‖x‖ = ‖y‖ of the kernel exp(xᵀy). At 0.7 squared errors of 100,000 draws have a mean that can be trusted;
+            at 2 they are so heavy-tailed that no number of draws would do.
+        angles: between x and y, degrees. At 0 trigonometric features have no error, and at 180 positive ones.
+        kernel_projections: P of the kernel's estimates.
+        draws: N of the kernel's estimates.
+        length: L of the attention; 4,096 in figure 4.
+        projections: every P of the attention.
+        samples: N of the attention, each with queries, keys and values of its own; 15 in figure 4.
+        inputs: standard deviations of queries and keys, by a name. What the paper has, "appropriately normalized", it
+            does not say, and much depends on it.
+    """
+
+    key_size: int = Field(default=16, ge=2)
+    norm: PositiveFloat = 0.7
+    angles: list[Angle] = Field(default=[30, 60, 90, 120, 150], min_length=1)
+    kernel_projections: PositiveInt = 16
+    draws: int = Field(default=100_000, ge=2)
+    length: PositiveInt = 4096
+    projections: list[PositiveInt] = Field(default=[16, 32, 64, 128, 256], min_length=1)
+    samples: int = Field(default=15, ge=2)
+    inputs: dict[Name, PositiveFloat] = Field(default={"small": 0.5, "large": 1.0}, min_length=1)
+
+    @model_validator(mode="after")
+    def _whole_blocks(self) -> KernelsConfig:
+        if self.kernel_projections % self.key_size:
+            raise ValueError(
+                f"kernel_projections ({self.kernel_projections}) must be a multiple of key_size ({self.key_size})"
+            )
+        return self
+
+
+class Kernels(Study):
+    """The variant ``kernels``."""
+
+    section: ClassVar[type[StudyConfig]] = KernelsConfig
+
+    def check(self, config: RunConfig) -> None:
+        """Its section says all there is to refuse."""
+
+    @torch.inference_mode()
+    def evaluate(
+        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """What :func:`kernel_metrics` and :func:`output_metrics` say, of draws by the run's seed."""
+        settings = config.checked_model(KernelsConfig)
+        torch.manual_seed(seed_of(trained))
+        x, y = pairs(settings)
+        metrics = kernel_metrics(settings, x, y, kernel_estimates(settings, x, y))
+        for name, deviation in settings.inputs.items():
+            metrics |= output_metrics(settings, name, *output_errors(settings, deviation))
+        return metrics
+
+
+def pairs(settings: KernelsConfig) -> tuple[Values, Values]:
+    """x and y, (A, K) each, at every angle; their sums lie along (1, …, 1).
+
+    Errors of uniform directions depend on norms and angles alone. The orthogonal matrix that LAPACK gives is not
+    uniform: its diagonal has one sign, and the bias of all rows adds up along this direction.
+    """
+    half = np.radians(settings.angles)[:, None] / 2  # (A, 1)
+    size = settings.key_size
+    along = np.full(size, 1 / math.sqrt(size))
+    across = np.eye(size)[0] - along / math.sqrt(size)
+    across /= np.linalg.norm(across)
+    middle, apart = np.cos(half) * along, np.sin(half) * across
+    return settings.norm * (middle + apart), settings.norm * (middle - apart)
+
+
+def kernel_estimates(settings: KernelsConfig, x: Values, y: Values) -> Draws:
+    """Estimates of exp(xᵀy) by that value, (N, A), by features of all kinds.
+
+    Estimators share their projections, so that errors can be compared draw by draw.
+    """
+    points, count = (torch.from_numpy(x), torch.from_numpy(y)), settings.kernel_projections
+    found: dict[Kind, list[Tensor]] = {}
+    for first, directions in itertools.product(range(0, settings.draws, AT_ONCE), get_args(Directions)):
+        draws = min(AT_ONCE, settings.draws - first)
+        # The projections of all draws, side by side. Each has whole blocks of K, and so none in common with another.
+        features = SoftmaxFeatures(
+            key_size=settings.key_size, projections=draws * count, directions=directions, scale=1.0
+        )
+        for features.estimator in get_args(Estimator):
+            (a, log_a), (b, log_b) = (features(point) for point in points)  # (A, C) and (A,)
+            terms = (a * b).unflatten(-1, (-1, draws, count)).sum((1, 3))  # (A, draws)
+            # Features are divided by √(draws · P), and scaled.
+            estimates = terms * draws * (log_a + log_b).exp().unsqueeze(-1)
+            found.setdefault((features.estimator, directions), []).append(estimates)
+    exact = np.exp((x * y).sum(-1))
+    return {kind: torch.cat(parts, 1).mT.numpy() / exact for kind, parts in found.items()}
+
+
+def kernel_metrics(settings: KernelsConfig, x: Values, y: Values, estimates: Draws) -> dict[str, float]:
+    """Bias and squared errors, relative to exp(xᵀy), with 95 % intervals.
+
+    Of every ``<estimator>_<directions>``: ``relative_bias``, ``mse`` and in closed form ``closed_mse``, by angle;
+    ``bias_at_most``, the largest bias that there may be, and ``bias_at_least``, the largest that there must be, by
+    intervals that hold at all angles together (Bonferroni); and ``closed_mse_off_at_most``, by how much of itself the
+    closed form may at most be wrong. Of ratios of errors ``mse_ratio``: ``trigonometric_over_positive``, the r of
+    figure 2, with orthogonal projections or ``_iid`` ones; and of positive features ``orthogonal_over_iid`` and
+    ``orthogonal_over_bound``, which is that of theorem 2.
+    """
+    sizes = [f"_a{angle}" for angle in settings.angles]
+    together = 1 - (1 - LEVEL) / len(sizes)
+    exact = np.exp((x * y).sum(-1))
+    squared = {kind: (found - 1) ** 2 for kind, found in estimates.items()}
+    metrics: dict[str, float] = {}
+    for (estimator, directions), errors in squared.items():
+        subject, bias = f"{estimator}_{directions}", estimates[estimator, directions] - 1
+        metrics |= mean_interval(bias).named(f"{subject}.relative_bias", sizes)
+        _, low, high = mean_interval(bias, together)
+        metrics[f"{subject}.bias_at_most"] = float(np.maximum(-low, high).max())
+        metrics[f"{subject}.bias_at_least"] = float(np.maximum(low, -high).clip(0).max())
+        metrics |= ratio_interval(errors, np.ones((1, 1))).named(f"{subject}.mse", sizes)
+        if directions != "uncorrected":
+            closed = kernel_mse(
+                x, y, projections=settings.kernel_projections, estimator=estimator,
+                orthogonal=directions == "orthogonal",
+            ) / exact**2  # fmt: skip
+            metrics |= {
+                f"{subject}.closed_mse{size}": float(x) for size, x in zip(sizes, closed, strict=True)
+            }
+            _, low, high = ratio_interval(errors, closed[None], together)
+            metrics[f"{subject}.closed_mse_off_at_most"] = float(np.maximum(1 - low, high - 1).max())
+    bound = orthogonal_mse_bound(x, y, projections=settings.kernel_projections) / exact**2
+    orthogonal, iid = squared["positive", "orthogonal"], squared["positive", "iid"]
+    ratios = {
+        "trigonometric_over_positive": (squared["trigonometric", "orthogonal"], orthogonal),
+        "trigonometric_over_positive_iid": (squared["trigonometric", "iid"], iid),
+        "orthogonal_over_iid": (orthogonal, iid),
+        "orthogonal_over_bound": (orthogonal, bound[None]),
+    }
+    for subject, (over, under) in ratios.items():
+        metrics |= ratio_interval(over, under).named(f"{subject}.mse_ratio", sizes)
+    return metrics
+
+
+def output_errors(settings: KernelsConfig, deviation: float) -> tuple[Draws, Draws]:
+    """Of attention with queries and keys of one standard deviation, all positions seen, by the kind of features.
+
+    Returns:
+        squared errors by the mean square of the exact output, (N, number of ``settings.projections``); and the shares
+        of queries, in the same shape, whose normaliser is not positive, as only that of trigonometric features can be.
+    """
+    kinds = list(itertools.product(COMPARED, FIGURE_DIRECTIONS))
+    errors, negative = (
+        {kind: np.empty((settings.samples, len(settings.projections))) for kind in kinds} for _ in range(2)
+    )
+    for sample in range(settings.samples):
+        q, k, v = torch.randn(3, 1, 1, settings.length, settings.key_size)
+        q, k = deviation * q, deviation * k
+        exact, _ = attend(q, k, v)
+        for place, directions in itertools.product(range(len(settings.projections)), FIGURE_DIRECTIONS):
+            features = SoftmaxFeatures(
+                key_size=settings.key_size, projections=settings.projections[place], directions=directions
+            )
+            for features.estimator in COMPARED:
+                queries, (keys, scale) = features.queries(q), features.keys(k)
+                state, kind = summarize(keys, v, log_scale=scale), (features.estimator, directions)
+                error = (read(queries, state) - exact).square().mean() / exact.square().mean()
+                errors[kind][sample, place] = error
+                negative[kind][sample, place] = (queries @ state.sums[..., -1:] <= 0).float().mean()
+    return errors, negative
+
+
+def output_metrics(settings: KernelsConfig, name: str, errors: Draws, negative: Draws) -> dict[str, float]:
+    """Errors are geometric means over samples, with 95 % t intervals of logarithms, for they are far from normal.
+
+    Of every ``<estimator>_<directions>`` by P: ``output_mse_<name>`` and ``negative_normalisers_<name>``. Of
+    :data:`OUTPUT_RATIOS`, on the same inputs, by P and over all P together: ``output_ratio_<name>``.
+
+    Args:
+        settings: of the study.
+        name: of the inputs.
+        errors: see :func:`output_errors`.
+        negative: likewise.
+    """
+    sizes = [f"_m{count}" for count in settings.projections]
+    logs = {kind: np.log(found) for kind, found in errors.items()}
+    metrics: dict[str, float] = {}
+    for (estimator, directions), log in logs.items():
+        metrics |= mean_interval(log).exp().named(f"{estimator}_{directions}.output_mse_{name}", sizes)
+    for subject, (over, under) in OUTPUT_RATIOS.items():
+        ratio, quantity = logs[over] - logs[under], f"{subject}.output_ratio_{name}"
+        metrics |= mean_interval(ratio).exp().named(quantity, sizes)
+        metrics |= mean_interval(ratio.mean(1)).exp().named(quantity)
+    for (estimator, directions), shares in negative.items():
+        quantity = f"{estimator}_{directions}.negative_normalisers_{name}"
+        metrics |= {f"{quantity}{size}": float(x) for size, x in zip(sizes, shares.mean(0), strict=True)}
+    return metrics

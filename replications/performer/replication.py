@@ -1,0 +1,84 @@
+"""Binds the Performer and the Transformer that it is compared with to the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from replications.performer.depth import Depth
+from replications.performer.kernels import Kernels
+from replications.performer.model import Performer
+from replications.performer.shown import LINES, PANELS
+from shared.attention.favor import Directions, SoftmaxFeatures
+from shared.attention.feature_maps import FeatureMap, ReLU
+from shared.config import Strict, build
+from shared.pipeline.routed import Routed
+from shared.pipeline.scaling_study import ATTENTION, Scaling
+from shared.pipeline.sequences import Sequences
+from shared.pipeline.studies import study_route
+
+
+class ModelConfig(Strict):
+    """Sizes of a model.
+
+    Attributes:
+        attention: exact softmax attention; ReLU features, the paper's Performer-ReLU as its code has it by default;
+            or one of the estimators of softmax attention.
+        layers, heads, width, hidden: layers, heads, D, and d_ff.
+        dropout: of embeddings, attention and feed-forward networks.
+        features: projections m of the estimators.
+        directions: of these projections.
+        redraw_every: updates of training from one drawing of them to the next; null: drawn once.
+        swap_at: the update until which attention is exact, whatever ``attention`` says.
+    """
+
+    attention: Literal["softmax", "relu", "positive", "hyperbolic", "trigonometric"]
+    layers: PositiveInt
+    heads: PositiveInt
+    width: PositiveInt
+    hidden: PositiveInt
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    features: PositiveInt = 256
+    directions: Directions = "orthogonal"
+    redraw_every: PositiveInt | None = 1
+    swap_at: NonNegativeInt | None = None
+
+    @model_validator(mode="after")
+    def _heads_of_one_width(self) -> ModelConfig:
+        if self.width % self.heads:
+            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
+        return self
+
+
+def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Performer:
+    """The untrained model of a variant."""
+
+    def features() -> FeatureMap | None:
+        if config.attention == "softmax":
+            return None
+        if config.attention == "relu":
+            return ReLU()
+        return SoftmaxFeatures(
+            key_size=config.width // config.heads, projections=config.features, estimator=config.attention,
+            directions=config.directions,
+        )  # fmt: skip
+
+    return Performer(
+        symbols=vocabulary, width=config.width, heads=config.heads, hidden_size=config.hidden, layers=config.layers,
+        features=features, causal=causal, dropout=config.dropout, redraw_every=config.redraw_every,
+        swap_at=config.swap_at,
+    )  # fmt: skip
+
+
+NETWORKS = Sequences(model_config=ModelConfig, build_model=build_model, panels=PANELS, lines=LINES)
+
+
+def _build(section: Mapping[str, Any], vocabulary: int, causal: bool) -> Performer:
+    """The untrained model of a ``model`` section, for studies."""
+    return build_model(build(ModelConfig, section, where="the network of a study"), vocabulary, causal)
+
+
+STUDIES = {"scaling": Scaling(ATTENTION), "kernels": Kernels(), "depth": Depth(_build)}
+REPLICATION = Routed(NETWORKS, routes={"study": study_route(STUDIES, ModelConfig)}, whole=("study",))

@@ -1,0 +1,69 @@
+"""A small recurrent model of sequences, and made-up corpora of every kind, for tests of the kind "sequences"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+import yaml
+from pydantic import Field
+from torch import nn
+
+from shared.config import Strict
+from shared.data.storage import write_lines
+from shared.layers.categorical import CategoricalOutput
+
+CARD = {
+    "id": "toy", "title": "A toy", "licence": "none", "citation": "none", "needs_bytes": 1000, "languages": {},
+    "sources": [{"kind": "generated", "task": "copy", "parameters": {"seed": 1, "symbols": 6}}],
+    "splits": {}, "traps": ["none"],
+}  # fmt: skip
+
+
+class ToyConfig(Strict):
+    size: int = Field(ge=1)
+    noise: float = 0.0
+
+
+class Toy(nn.Module):
+    """Gated recurrent units, which read both ways where all may be seen; what they add to embeddings is random."""
+
+    def __init__(self, config, vocabulary, causal):
+        super().__init__()
+        both = 1 if causal else 2
+        self.embedding, self.noise, self.told = nn.Embedding(vocabulary, config.size), config.noise, []
+        self.layer = nn.GRU(config.size, config.size, batch_first=True, bidirectional=not causal)
+        self.output = CategoricalOutput(width=both * config.size, symbols=vocabulary)
+        self.register_buffer("origin", torch.randint(2**31, ()))
+        self.register_buffer("drawn", torch.randn(config.size))
+
+    def forward(self, inputs, mask=None):
+        x = self.embedding(inputs) + self.noise * self.drawn
+        return self.layer(x if mask is None else x * mask.unsqueeze(-1))[0]
+
+    def at_update(self, number):
+        self.told.append(number)
+
+
+def write_card(folder: Path) -> None:
+    """``data/toy.yaml`` in a project's folder."""
+    path = folder / "data" / "toy.yaml"
+    path.parent.mkdir()
+    path.write_text(yaml.safe_dump(CARD, sort_keys=False))
+
+
+def write_proteins(folder: Path, counts: dict[str, int]) -> None:
+    """So many random proteins of 5 to 30 letters in each split, as they are fetched."""
+    rng = np.random.default_rng(2)
+    for split, count in counts.items():
+        lines = ["".join(rng.choice(list("ACDEFG"), rng.integers(5, 31))) for _ in range(count)]
+        for name, column in (("sequence", lines), ("name", ["P"] * count), ("key", [f"F:{i}" for i in range(count)])):
+            write_lines(folder / f"{split}.{name}", column)
+
+
+def write_pictures(folder: Path, counts: dict[str, int]) -> None:
+    """So many random pictures of 4 x 4 pixels in each split, as they are fetched."""
+    rng = np.random.default_rng(3)
+    for split, count in counts.items():
+        np.save(folder / f"{split}.images.npy", rng.integers(0, 256, (count, 4, 4, 1), dtype=np.uint8))

@@ -1,0 +1,225 @@
+"""The study of exactness: that it measures what it says, finds what is wrong, and counts what is kept."""
+
+import json
+from itertools import product
+
+import pytest
+import torch
+from studied_linear_transformer import SECTION, StudiedRun, build_studied
+
+from replications.linear_transformer import exactness
+from replications.linear_transformer.exactness import (
+    FORMS,
+    TYPES,
+    Exactness,
+    Outcome,
+    by_equation,
+    cumulative_sums,
+    differences,
+    heads_of,
+    kept,
+    kept_bytes,
+    model_outcomes,
+    step_by_step,
+    sum_over_keys,
+)
+from shared.errors import ReplicationError
+
+SMALL = SECTION | {"study": "exactness", "symbols": 7, "length": 10, "lengths": [64, 192], "draws": 2}
+H, C = SECTION["heads"], SECTION["width"] // SECTION["heads"]
+F64 = torch.float64
+
+
+def network(length=9):
+    torch.manual_seed(3)
+    return build_studied(SECTION | {"attention": "linear", "max_length": length}, 7, True).double().eval()
+
+
+def evaluate(tmp_path, **changes):
+    study, run = Exactness(build_studied), StudiedRun(SMALL | changes)
+    study.check(run)
+    return study.evaluate(run, prepared=tmp_path, trained=[tmp_path / "seed1"], out=tmp_path)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The equations
+
+
+@pytest.mark.parametrize("form", [sum_over_keys, cumulative_sums])
+def test_the_equation_by_hand(form):
+    q = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])[None, None]
+    k = torch.tensor([[5.0, 1.0], [1.0, 3.0], [2.0, 2.0]])[None, None]
+    v = torch.tensor([[1.0], [9.0], [4.0]])[None, None]
+    # Weights 5; 2 and 6; 6, 4 and 4.
+    torch.testing.assert_close(form(q, k, v).flatten(), torch.tensor([1.0, 56 / 8, (6 + 36 + 16) / 14]))
+
+
+def test_cumulative_sums_are_the_sum_over_keys():
+    q, k = torch.rand(2, 2, 3, 11, 4, dtype=F64)
+    v = torch.randn(2, 3, 11, 5, dtype=F64)
+    torch.testing.assert_close(cumulative_sums(q, k, v), sum_over_keys(q, k, v), atol=1e-13, rtol=0)
+
+
+def test_a_whole_network_by_the_equation(monkeypatch):
+    model, inputs = network(), torch.randint(7, (2, 9))
+    expected = model(inputs)
+    with by_equation(model):
+        torch.testing.assert_close(model(inputs), expected, atol=1e-12, rtol=0)
+        monkeypatch.setattr(
+            heads_of(model), "features", torch.nn.Identity()
+        )  # what attention does has no part in it
+        heads_of(model).features.queries = lambda q: q
+        heads_of(model).features.keys = lambda k, mask: (k.square(), None)
+        torch.testing.assert_close(model(inputs), expected, atol=1e-12, rtol=0)
+    assert (model(inputs) - expected).abs().max() > 0.01
+
+
+def test_attention_is_its_own_again_after_an_error():
+    model = network()
+    with pytest.raises(KeyError), by_equation(model):
+        raise KeyError
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_the_recurrent_form_sees_a_symbol_at_a_time():
+    model, inputs = network(), torch.randint(7, (2, 9))
+    seen = []
+    model.embedding.register_forward_hook(lambda _, x, out: seen.append(x[0].squeeze(1).tolist()))
+    h = step_by_step(model, inputs)
+    assert seen == inputs.T.tolist()
+    torch.testing.assert_close(h, model(inputs), atol=1e-12, rtol=0)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Differences
+
+
+def outcome(values, *gradients):
+    return Outcome(torch.tensor(values, dtype=F64), tuple(torch.tensor(g, dtype=F64) for g in gradients))
+
+
+def test_differences_are_the_largest_and_those_of_gradients_relative():
+    exact = outcome([1.0, 2.0], [10.0, -40.0], [0.5, 0.1])
+    close, far = (
+        outcome([1.0, 2.5], [12.0, -40.0], [0.5, 0.1]),
+        outcome([4.0, 2.0], [10.0, -40.0], [0.5, 0.2]),
+    )
+    outcomes = dict.fromkeys(product(("chunkwise", "recurrent"), TYPES), exact)
+    found = differences(
+        "level", outcomes | {("chunkwise", "float32"): close, ("recurrent", "float64"): far}, exact
+    )
+    assert found == pytest.approx({
+        "level_chunkwise.values_float32": 0.5, "level_chunkwise.gradients_float32": 2 / 40,
+        "level_chunkwise.values_float64": 0.0, "level_chunkwise.gradients_float64": 0.0,
+        "level_recurrent.values_float32": 0.0, "level_recurrent.gradients_float32": 0.0,
+        "level_recurrent.values_float64": 3.0, "level_recurrent.gradients_float64": 0.1 / 0.5,
+        "level_recurrent_to_chunkwise.values_float32": 0.5,
+        "level_recurrent_to_chunkwise.gradients_float32": 2 / 40,
+        "level_recurrent_to_chunkwise.values_float64": 3.0,
+        "level_recurrent_to_chunkwise.gradients_float64": 0.1 / 0.5,
+    })  # fmt: skip
+
+
+def test_outcomes_of_a_network_are_its_states_and_the_gradients_of_its_parameters():
+    model, inputs, targets = network().float(), torch.randint(7, (2, 9)), torch.randint(7, (2, 9))
+    outcomes, exact = model_outcomes(model, inputs, targets)
+    model.output(model(inputs), targets).sum().backward()
+    for (_, of), (values, gradients) in [*outcomes.items(), (("exact", "float64"), exact)]:
+        assert {values.dtype, *(g.dtype for g in gradients)} == {TYPES[of]}
+        torch.testing.assert_close(values.float(), model(inputs), atol=1e-5, rtol=1e-4)
+        for gradient, parameter in zip(gradients, model.parameters(), strict=True):
+            torch.testing.assert_close(gradient.float(), parameter.grad, atol=1e-4, rtol=1e-3)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# What is kept
+
+
+def test_what_is_kept_and_what_of_it_is_new():
+    q, k, v = (torch.rand(1, 2, 5, 4) for _ in range(3))
+    assert kept_bytes(lambda q, k, v: q * k + v, q, k, v) == (2 * 4 * 40, 0)
+    assert kept_bytes(lambda q, k, v: v.exp(), q, k, v) == (4 * 40, 0)  # the result
+    assert kept_bytes(lambda q, k, v: v.exp().exp(), q, k, v) == (2 * 4 * 40, 4 * 40)
+    assert kept_bytes(lambda q, k, v: q[..., 1:] * k[..., :3], q, k, v) == (2 * 4 * 40, 0)  # parts of inputs
+
+
+def test_the_chunkwise_form_keeps_a_number_for_every_symbol_more():
+    metrics = kept(heads_of(network()), [64, 256])
+    for length in (64, 256):
+        given = 4 * 4 * H * length * C
+        assert (
+            metrics[f"chunkwise.kept_bytes_n{length}"] == given + metrics[f"chunkwise.kept_beyond_n{length}"]
+        )
+        assert metrics[f"cumulative.kept_beyond_n{length}"] >= 4 * H * length * C * C
+        assert metrics[f"parallel.kept_beyond_n{length}"] >= 4 * H * length * length
+        ratio = metrics[f"cumulative.kept_bytes_n{length}"] / metrics[f"chunkwise.kept_bytes_n{length}"]
+        assert metrics[f"kept_ratio@{length}"] == ratio
+    assert metrics["chunkwise.kept_beyond_per_symbol"] == 1
+    assert metrics["cumulative.kept_beyond_per_symbol"] > C * C
+    assert metrics["parallel.kept_beyond_per_symbol"] > 64 + 256
+    assert (
+        metrics["chunkwise.kept_growth"]
+        < 1
+        == metrics["cumulative.kept_growth"]
+        < 2
+        < metrics["parallel.kept_growth"]
+    )
+    assert metrics["kept_ratio"] == metrics["kept_ratio@256"] > 1
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The study
+
+
+def test_all_numbers_of_the_study(tmp_path):
+    metrics = evaluate(tmp_path, length=70)
+    layer = [*(f"layer_{form}" for form in FORMS), "layer_recurrent_to_chunkwise"]
+    model = ["model_chunkwise", "model_recurrent", "model_recurrent_to_chunkwise"]
+    apart = {f"{x}.{what}_{of}" for x in layer + model for what in ("values", "gradients") for of in TYPES}
+    assert metrics.keys() == apart | {
+        "kept_ratio@64", "kept_ratio@192", "kept_ratio",
+        *(f"{form}.kept_{what}_n{length}" for form in FORMS for what in ("bytes", "beyond") for length in (64, 192)),
+        *(f"{form}.kept_{what}" for form in FORMS for what in ("beyond_per_symbol", "growth")),
+    }  # fmt: skip
+    assert json.loads(json.dumps(metrics)) == metrics
+    for name in apart:
+        assert 0 <= metrics[name] < (1e-5 if name.endswith("32") else 1e-12), name
+        assert metrics[name] > 1e-9 or name.endswith("64"), name  # rounding in float32 is seen
+    assert metrics["kept_ratio"] == metrics["kept_ratio@192"]
+
+
+def test_the_largest_of_all_draws_counts(tmp_path):
+    one, both = (evaluate(tmp_path, draws=draws) for draws in (1, 2))
+    assert all(one[name] <= both[name] for name in one if "values" in name or "gradients" in name)
+    assert any(one[name] < both[name] for name in one)
+
+
+def test_a_wrong_gradient_and_one_that_is_not_a_number_are_found(tmp_path, monkeypatch):
+    right = FORMS["chunkwise"]
+    monkeypatch.setitem(
+        exactness.FORMS, "chunkwise", lambda q, k, v: right(q, 1.001 * k.detach() - 0.001 * k, v)
+    )
+    metrics = evaluate(tmp_path)
+    assert metrics["layer_chunkwise.values_float64"] < 1e-12
+    assert metrics["layer_chunkwise.gradients_float64"] > 0.9
+    assert metrics["layer_recurrent.gradients_float64"] < 1e-12
+    draws = iter([1.0, 1.0, torch.nan, torch.nan, 1.0, 1.0])  # of the second network
+    monkeypatch.setitem(exactness.FORMS, "parallel", lambda q, k, v: right(q, k, v) * next(draws, 1.0))
+    metrics = evaluate(tmp_path, draws=3)
+    assert torch.tensor(metrics["layer_parallel.values_float64"]).isnan()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lengths": [64]}, "'lengths'"),
+        ({"lengths": [64, 64]}, "lengths must ascend"),
+        ({"length": 0}, "'length'"),
+        ({"draws": 0}, "'draws'"),
+        ({"layer": 4}, r"unknown key 'layer' \(did you mean 'layers'\?\)"),
+        ({"width": 0}, "'width'"),
+    ],
+)
+def test_wrong_settings_are_refused(changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        Exactness(build_studied).check(StudiedRun(SMALL | changes))

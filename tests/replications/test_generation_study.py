@@ -1,0 +1,248 @@
+"""The study of generation: what is timed, how times become numbers, and how much a network remembers; no real time."""
+
+import json
+from itertools import chain, count, pairwise
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from studied_linear_transformer import SECTION, StudiedRun, build_studied
+
+from replications.linear_transformer.generation import (
+    OTHERS,
+    SUBJECTS,
+    Generation,
+    GenerationConfig,
+    Recomputed,
+    Stepwise,
+    Way,
+    middle,
+    remembered,
+    seconds_by_span,
+    states,
+    throughputs,
+    timings,
+)
+from shared.errors import ReplicationError
+
+SMALL = SECTION | {"study": "generation", "length": 12, "symbols": 7, "batch": 3, "places": 2, "repeats": 1}
+
+
+def settings(**changes):
+    return GenerationConfig(study="generation", batch=2, **changes)
+
+
+def network(attention, length=12, **changes):
+    section = SECTION | {"attention": attention, "max_length": length} | changes
+    return build_studied(section, 7, True).eval()
+
+
+@given(st.integers(4, 3000), st.integers(2, 40))
+def test_spans_are_a_picture_and_their_places_no_further_than_their_middles(length, places):
+    if places > length:
+        with pytest.raises(ValidationError, match=f"{places} places do not fit into a length of {length}"):
+            settings(length=length, places=places)
+        return
+    spans = settings(length=length, places=places).spans
+    assert list(chain(*spans)) == list(range(length))
+    assert len(spans) == places
+    for span in spans:  # symbol t is drawn from t + 1
+        mean = sum(t + 1 for t in span) / len(span)
+        assert mean - 0.5 <= middle(span) <= mean
+        assert middle(span) >= 1
+
+
+class Clock:
+    """Stands still but for what is added to it."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Watched:
+    """A network whose clock goes by what it reads: a step takes 1 and as much as is remembered, a prefix its square."""
+
+    def __init__(self, clock):
+        self.clock, self.seen, self.drawn = clock, [], count(100)
+        self.embedding, self.output = torch.nn.Embedding(1, 1), self
+
+    def initial_state(self, batch):
+        self.seen.append(("begin", batch))
+        return 0
+
+    def step(self, symbols, state):
+        self.seen.append((symbols.tolist(), state))
+        self.clock.now += 1 + state
+        return torch.tensor([state]), state + 1
+
+    def __call__(self, inputs):
+        self.seen.append(tuple(inputs.shape))
+        self.clock.now += inputs.size(1) ** 2
+        return inputs.unsqueeze(-1).float()
+
+    def sample(self, h):
+        return torch.tensor([next(self.drawn)] * len(h))
+
+
+def test_a_stepwise_way_draws_every_symbol_after_the_one_before():
+    clock = Clock()
+    network = Watched(clock)
+    way = Stepwise(network, symbols=1, batch=1, clock=clock)
+    way.begin()
+    assert [way.seconds(range(3)), way.seconds(range(3, 5))] == [1 + 2 + 3, 4 + 5]
+    assert network.seen == [("begin", 1), ([0], 0), ([100], 1), ([101], 2), ([102], 3), ([103], 4)]
+
+
+def test_a_recomputed_way_reads_one_prefix_for_a_span():
+    clock = Clock()
+    network = Watched(clock)
+    way = Recomputed(network, symbols=1, batch=4, clock=clock)
+    way.begin()
+    assert [way.seconds(range(3)), way.seconds(range(3, 10))] == [3 * 2**2, 7 * 7**2]
+    assert network.seen == [(4, 2), (4, 7)]
+
+
+def test_some_pictures_stand_for_a_batch():
+    clock = Clock()
+    network = Watched(clock)
+    way, single = (Recomputed(network, symbols=1, batch=batch, clock=clock, together=2) for batch in (6, 1))
+    assert [way.seconds(range(3)), single.seconds(range(3))] == [3 * 3 * 2**2, 3 * 2**2]
+    assert network.seen == [(2, 2), (1, 2)]
+
+
+def test_places_stand_for_all_symbols_and_never_for_more():
+    clock = Clock()
+    way = Recomputed(Watched(clock), symbols=1, batch=1, clock=clock)
+    whole = sum(n**2 for n in range(1, 785))
+    found = [sum(map(way.seconds, settings(places=places).spans)) for places in (2, 4, 8, 784)]
+    assert all(fewer <= more for fewer, more in pairwise(found))
+    assert found[1] >= 0.97 * whole
+    assert found[-1] == whole
+
+
+def test_medians_of_ways_that_take_turns_at_every_span():
+    order = []
+
+    class Scripted(Way):
+        def __init__(self, name, times):
+            self.name, self.times = name, iter(times)
+
+        def begin(self):
+            order.append(f"{self.name} begins")
+
+        def seconds(self, span):
+            order.append((self.name, span.start))
+            return next(self.times)
+
+    ways = {"a": Scripted("a", [99, 1, 5, 2, 6, 9, 9]), "b": Scripted("b", [99, 10, 20, 70, 30, 40, 10])}
+    assert seconds_by_span(ways, [range(4), range(4, 8)], 3) == {"a": [2, 6], "b": [40, 20]}
+    warm_up = ["a begins", ("a", 0), "b begins", ("b", 0)]
+    assert order == warm_up + ["a begins", "b begins", ("a", 0), ("b", 0), ("a", 4), ("b", 4)] * 3
+
+
+def test_what_times_become():
+    seconds = {name: [1.0, 3.0] for name in OTHERS} | {"softmax": [2.0, 10.0], "linear": [0.4, 0.4]}
+    spans = [range(4), range(4, 9)]
+    alone, together = (timings(seconds, spans, batch) for batch in (1, 2))
+    assert alone["softmax.seconds_b1"] == together["softmax.seconds_b2"] == 12
+    assert (alone["linear.pictures_per_second_b1"], together["linear.pictures_per_second_b2"]) == (1.25, 2.5)
+    assert (alone["softmax.milliseconds_n2"], alone["softmax.milliseconds_n7"]) == (500, 2000)
+    assert (together["softmax.milliseconds_in_batch_n2"], together["softmax.milliseconds_in_batch_n7"]) == (
+        250,
+        1000,
+    )
+    assert alone["softmax.growth_b1"] == together["softmax.growth_b2"] == 4
+    assert alone["speedup_over_softmax@1"] == pytest.approx(15)
+    assert together["speedup_over_stateful_softmax@2"] == pytest.approx(5)
+    better = throughputs(alone | together | {"lsh_1.pictures_per_second_b1": 5.0}, (1, 2))
+    assert better == {f"throughput_over_{name}": pytest.approx(5) for name in OTHERS} | {
+        "throughput_over_softmax": pytest.approx(15), "throughput_over_lsh_1": pytest.approx(0.5)
+    }  # fmt: skip
+
+
+def test_all_numbers_of_the_study(tmp_path):
+    clock = count()  # every look at it is a second later
+    study, run = Generation(build_studied, clock=lambda: float(next(clock))), StudiedRun(SMALL)
+    study.check(run)
+    metrics = study.evaluate(run, prepared=tmp_path, trained=[tmp_path], out=tmp_path)
+    by_batch = [
+        f"{name}_b{batch}" for name in ("seconds", "pictures_per_second", "growth") for batch in (1, 3)
+    ]
+    places = [f"milliseconds{where}_n{place}" for where in ("", "_in_batch") for place in (3, 9)]
+    sizes = ["state_growth", *(f"state_floats_n{n}" for n in (3, 6, 12))]
+    assert metrics.keys() == {
+        *(f"{subject}.{name}" for subject in SUBJECTS for name in (*by_batch, *places)),
+        *(f"{subject}.{name}" for subject in ("linear", "stateful_softmax") for name in sizes),
+        *(f"speedup_over_{subject}@{batch}" for subject in OTHERS for batch in (1, 3)),
+        *(f"throughput_over_{subject}" for subject in OTHERS),
+        "state_ratio",
+    }
+    assert json.loads(json.dumps(metrics)) == metrics
+    assert metrics["linear.seconds_b1"] == 2  # a look before and after each of two spans
+    assert metrics["speedup_over_softmax@3"] == 6  # where the one symbol that is timed stands for six
+    run = StudiedRun(SMALL | {"recomputed": 1})
+    metrics = study.evaluate(run, prepared=tmp_path, trained=[tmp_path], out=tmp_path)
+    assert metrics["speedup_over_softmax@3"] == 3 * 6
+    assert metrics["speedup_over_softmax@1"] == metrics["speedup_over_stateful_softmax@3"] * 6 == 6
+
+
+@pytest.mark.parametrize(("subject", "stepwise"), [(name, way) for name, (_, way) in SUBJECTS.items()])
+@torch.inference_mode()
+def test_every_subject_is_the_network_that_it_is_called(subject, stepwise):
+    changes, _ = SUBJECTS[subject]
+    model = network(**changes)
+    way = (Stepwise if stepwise else Recomputed)(model, symbols=7, batch=3, clock=Clock())
+    way.begin()
+    shapes = []
+    for layer in model.layers:
+        layer.attention.heads.w_o.register_forward_hook(
+            lambda _, x, out: shapes.append(tuple(out.shape[:-1]))
+        )
+    assert way.seconds(range(5)) == 0
+    assert shapes == [(3, 1)] * 10 if stepwise else [(3, 3)] * 2
+    assert getattr(model.layers[0].attention.heads, "rotations", torch.ones(1, 1)).size(1) == changes.get(
+        "rounds", 1
+    )
+
+
+@pytest.mark.parametrize("length", [1, 9, 40])
+@torch.inference_mode()
+def test_what_is_remembered_is_counted(length):
+    layers, heads, width = SECTION["layers"], SECTION["heads"], SECTION["width"]
+    head = width // heads
+    assert remembered(network("linear", length), length) == layers * heads * head * (head + 1)
+    assert remembered(network("softmax", length), length) == layers * 2 * length * width
+
+
+@torch.inference_mode()
+def test_the_paper_s_network_remembers_a_picture_of_mnist_in_a_48th_of_the_numbers():
+    paper = {"layers": 8, "heads": 8, "width": 256, "hidden": 1024, "length": 784}
+    assert remembered(network("linear", **paper), 1) == 67_584
+    assert remembered(network("softmax", **paper), 1) == 3_211_264
+    metrics = states(
+        {"linear": {196: 67_584, 784: 67_584}, "stateful_softmax": {196: 802_816, 784: 3_211_264}}
+    )
+    assert metrics["state_ratio"] == pytest.approx(47.5, abs=0.05)
+    assert (metrics["linear.state_growth"], metrics["stateful_softmax.state_growth"]) == (1, 4)
+    assert metrics["stateful_softmax.state_floats_n196"] == 802_816
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch": 1}, "'batch'"),
+        ({"recomputed": 2}, r"batch \(3\) must be a multiple of recomputed \(2\)"),
+        ({"places": 13}, "13 places do not fit into a length of 12"),
+        ({"places": 1}, "'places'"),
+        ({"repeats": 0}, "'repeats'"),
+        ({"wdith": 4}, r"unknown key 'wdith' \(did you mean 'width'\?\)"),
+        ({"chunk": 0}, "'chunk'"),
+    ],
+)
+def test_wrong_settings_are_refused(changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        Generation(build_studied).check(StudiedRun(SMALL | changes))

@@ -1,0 +1,208 @@
+"""What is said of Katharopoulos et al. (2020): its tables and sizes, its own settings, and figures in the claims."""
+
+from collections.abc import Iterator
+from functools import cache, partial
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+import torch
+from shipped_variants import REPLICATIONS, facts
+from studied_linear_transformer import SECTION, build_studied
+
+from replications.linear_transformer.exactness import Exactness
+from replications.linear_transformer.generation import Generation
+from replications.linear_transformer.model import LinearAttention, LinearTransformer
+from shared.claims.measures import known
+from shared.claims.schema import Claim, Comparison, load_claims
+from shared.config import build, load_yaml
+from shared.layers.categorical import CategoricalOutput
+from shared.layers.mixture_of_logistics import MixtureOfLogistics
+from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.scaling_study import Scaling
+
+FOLDER = REPLICATIONS / "linear_transformer"
+METHODS = ["Softmax", "Stateful-softmax", "LSH-1", "LSH-4", "Linear (ours)"]
+STUDIES = ("scaling", "exactness", "generation")
+scales = pytest.mark.parametrize("scale", SCALES)
+
+PRINTED = {
+    "t1": {"bits": [0.621, 0.621, 0.745, 0.676, 0.644], "images": [0.45, 7.56, 0.68, 0.27, 142.8]},
+    "t2": {"bits": [3.47, 3.47, 3.39, 3.51, 3.40], "images": [0.004, 0.32, 0.015, 0.005, 17.85]},
+    "t3": {"per": [10.94, 5.12, 9.33, 8.08], "seconds": [1047, 2711, 2250, 824]},
+    "t4": {"cpu": [72.6, 7.4, 46.0, 112.0, 5.5], "gpu": [10.2, 10.4, 19.2, 55.8, 7.3]},
+    "t5": {"cpu": [8651.4, 71.9, 2318.9, 5263.7, 45.1], "gpu": [300.1, 70.4, 221.6, 683.9, 61.3]},
+}
+SIZES = {"copy": (4, 11, None), "MNIST": (8, 256, 10), "CIFAR-10": (16, 256, 10)}
+"""Layers, symbols and components of the released programs."""
+ADDED = {"copy": 12, "MNIST": 257, "CIFAR-10": 257}
+"""Symbols where embeddings have the full width."""
+
+
+def columns(table: str) -> dict[str, list[float]]:
+    """The numbers of a table by column, and ``label``."""
+    rows = {each.id: each for each in facts("linear_transformer").tables}[table].rows
+    return {key: [row[key] for row in rows] for key in rows[0] if key not in ("variants", "metrics")}
+
+
+def claims(scale: str) -> tuple[Claim, ...]:
+    return load_claims(FOLDER / "claims.yaml", scale)
+
+
+def comparisons(scale: str) -> Iterator[Comparison]:
+    return (each for claim in claims(scale) for each in (*claim.deciding, *claim.also))
+
+
+@cache
+def measured(study: str) -> frozenset[str]:
+    """The names of all numbers of a study, made with small sizes."""
+    ticks = partial(next, count())
+    kind, settings = {
+        "scaling": (Scaling(clock=ticks), {"width": 8, "heads": 2, "lengths": [8, 16], "buckets": 4, "chunk": 4,
+                                           "repeats": 1, "subjects": subjects()}),
+        "exactness": (Exactness(build_studied), {**SECTION, "length": 6, "lengths": [8, 16], "draws": 1}),
+        "generation": (Generation(build_studied, clock=ticks), {**SECTION, "length": 8, "batch": 2, "places": 2}),
+    }[study]  # fmt: skip
+    section = {"study": study, **settings}
+    config = SimpleNamespace(checked_model=lambda of: build(of, section, where=study))
+    return frozenset(kind.evaluate(config, prepared=FOLDER, trained=[FOLDER / "seed1"], out=FOLDER))
+
+
+def subjects() -> list[str]:
+    return list(load_yaml(FOLDER / "bench.yaml")["variants"]["scaling"]["model"]["subjects"])
+
+
+@pytest.mark.parametrize("table", PRINTED)
+def test_tables_are_as_printed(table: str) -> None:
+    shown = columns(table)
+    assert {name: shown[name] for name in PRINTED[table]} == PRINTED[table]
+    assert shown["label"] == (["Bi-LSTM", "Softmax", "LSH-4", "Linear (ours)"] if table == "t3" else METHODS)
+
+
+@pytest.mark.parametrize(("table", "within"), [("t1", 0.05), ("t2", 0.5)])
+def test_printed_speed_ups_are_those_of_the_images_per_second(table: str, within: float) -> None:
+    shown = columns(table)
+    ratios = [images / shown["images"][0] for images in shown["images"]]
+    assert shown["speedup"] == pytest.approx(ratios, rel=2e-3, abs=within)
+
+
+def test_the_table_that_divides_is_of_the_others() -> None:
+    shown = columns("t6")
+    assert shown["label"] == METHODS[:-1]
+    for pictures, throughput, latency in (("mnist", "t1", "t4"), ("cifar", "t2", "t5")):
+        *others, linear = columns(throughput)["images"]
+        assert shown[pictures] == pytest.approx([linear / other for other in others], rel=1e-3)
+        for device in ("cpu", "gpu"):
+            *others, linear = columns(latency)[device]
+            ratios = [other / linear for other in others]
+            assert shown[f"{pictures}_{device}"] == pytest.approx(ratios, abs=5.01e-3)
+
+
+def test_the_ratio_of_the_prose_is_of_two_devices() -> None:
+    note = {each.id: each for each in facts("linear_transformer").tables}["t5"].note or ""
+    latency = columns("t5")
+    assert "(300.1 / 45.1 = 6.65)" in note
+    assert latency["gpu"][0] / latency["cpu"][-1] == pytest.approx(6.65, abs=5e-3)
+    assert "4.9 times (GPU) and 192 times (CPU)" in " ".join(note.split())
+
+
+def network(name: str, *, added: bool = False) -> LinearTransformer:
+    layers, symbols, components = SIZES[name]
+    symbols = ADDED[name] if added else symbols
+    output = (
+        CategoricalOutput(width=256, symbols=symbols)
+        if components is None
+        else MixtureOfLogistics(width=256, components=components)
+    )
+    return LinearTransformer(
+        symbols=symbols, width=256, hidden_size=1024, layers=layers, output=output, causal=True, length=784,
+        attentions=lambda: LinearAttention(width=256, heads=8), concatenated=not added,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("added", [False, True], ids=["released", "added"])
+def test_the_sizes_in_paper_yaml_are_those_of_the_modules(name: str, added: bool) -> None:
+    counts = facts("linear_transformer").parameter_counts
+    assert counts is not None
+    with torch.device("meta"):
+        model = network(name, added=added)
+    modules = (model.embedding, model.layers, model.norm, model.output)
+    found = [sum(parameter.numel() for parameter in module.parameters()) for module in modules]
+    key = f"{name}, added" if added else name
+    assert found == [part[key] for part in counts.parts]
+    assert counts.totals[key] == sum(parameter.numel() for parameter in model.parameters())
+    assert found[1] == SIZES[name][0] * 789_760
+
+
+@scales
+def test_effects_of_the_paper_in_the_claims_are_those_of_its_tables(scale: str) -> None:
+    bits, photographs, divided = columns("t1")["bits"], columns("t2")["bits"], columns("t6")
+    softmax, _, hashed, _, linear = bits
+    on_gpu = scale in ("bench", "paper_scale")
+    methods = ("softmax", "stateful_softmax", "lsh_1", "lsh_4")
+    throughput = dict(zip(methods, divided["mnist"], strict=True))
+    latency = dict(zip(methods, divided["mnist_gpu" if on_gpu else "mnist_cpu"], strict=True))
+    expected = {
+        "digits, softmax's bits over linear's": softmax / linear,
+        "digits, LSH with 1 round against linear": hashed - linear,
+        "digits, linear against softmax": linear - softmax,
+        "digits, LSH with 1 round against softmax": hashed - softmax,
+        "CIFAR-10, linear against softmax with a third of the epochs": photographs[-1] - photographs[0],
+    }
+    seen = set()
+    for comparison in comparisons(scale):
+        if comparison.name in expected:
+            assert comparison.paper == pytest.approx(expected[comparison.name], abs=5e-4)
+            seen.add(comparison.name)
+        kind, _, method = comparison.metric.removesuffix("@1").partition("_over_")
+        if method:
+            assert comparison.paper == {"throughput": throughput, "speedup": latency}[kind][method]
+    assert seen == expected.keys()
+
+
+def test_speech_is_not_tested_and_softmax_is_in_view() -> None:
+    (claim,) = (each for each in claims("quick") if each.id == "K20-C6")
+    error = columns("t3")["per"]
+    assert claim.not_tested is not None
+    assert claim.effect_in_paper.number == pytest.approx(error[3] - error[1])
+    assert "softmax 5.12" in claim.effect_in_paper.text
+
+
+@scales
+def test_claims_ask_for_what_is_measured(scale: str) -> None:
+    for comparison in comparisons(scale):
+        for variant in comparison.compared():
+            if variant in STUDIES:
+                assert comparison.metric in measured(variant), comparison.name
+            else:
+                assert known(comparison.metric), comparison.name
+
+
+def test_the_paper_s_tables_show_what_is_measured() -> None:
+    tables = facts("linear_transformer").tables
+    named = {name for table in tables for row in table.rows for name in (row.get("metrics") or {}).values()}
+    assert named <= measured("generation")
+    assert len(named) == len(METHODS) + 2 * len(METHODS[:-1])  # of Table 5, and of the one that divides
+
+
+def test_the_papers_own_settings(root, monkeypatch) -> None:
+    monkeypatch.chdir(root)
+    settings = ScaleFile("linear_transformer", "paper_scale")
+    network = {"heads": 8, "width": 256, "hidden": 1024, "positions": "concatenated"}
+    for variant, layers, length, chunk, buckets, updates, batch, rate in [
+        ("copy-linear", 4, 125, 32, 8, 10_000, 64, 1e-3),
+        ("mnist-linear", 8, 784, 29, 64, 250 * 5_500, 10, 1e-4),
+        ("cifar10-linear", 16, 3072, 37, 64, 100 * 11_250, 4, 1e-4),
+        ("cifar10-softmax", 16, 3072, 37, 64, 100 * 45_000 // 3, 1, 1e-4),
+    ]:
+        run = settings.run(variant)
+        sizes = network | {"layers": layers, "max_length": length, "chunk": chunk, "buckets": buckets}
+        assert {key: run.model[key] for key in sizes} == sizes
+        training = run.training
+        assert (training.updates, training.batch.sentences) == (updates, batch)
+        assert (training.optimizer.name, training.optimizer.learning_rate) == ("radam", rate)
+    copied = settings.run("copy-linear")
+    assert (copied.training.schedule.hold, copied.training.schedule.factor) == (3000, 0.1)
+    assert copied.model["max_length"] == 2 * copied.corpus.longest + 1 <= 128
+    assert settings.run("mnist-lsh-1").model["rounds"] == 1

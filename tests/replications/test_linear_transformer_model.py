@@ -1,0 +1,182 @@
+"""The Linear Transformer and its rivals as recurrent networks, and which settings they take."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from small_sequences import F64, SIZES, TRANSFORMERS, VOCABULARY, D, H, N, small, steps, symbols
+
+from replications.linear_transformer.model import LinearAttention, SoftmaxAttention
+from replications.linear_transformer.replication import ModelConfig
+
+RECURRENT = [name for name in TRANSFORMERS if not name.startswith("lsh")]
+LINEAR = [name for name in RECURRENT if name.startswith("linear")]
+recurrent = pytest.mark.parametrize("name", RECURRENT)
+everyone = pytest.mark.parametrize("name", TRANSFORMERS)
+many = settings(deadline=None, max_examples=8)
+seeds = st.integers(0, 2**31)
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+# Equations (16) to (20)
+
+
+@recurrent
+@many
+@given(length=st.sampled_from([1, 5, 70]), seed=seeds)
+def test_step_by_step_is_all_at_once(name, length, seed):
+    """Also past a chunk of linear attention, of 64 symbols, which are as many as there are sinusoids at first."""
+    torch.manual_seed(seed)
+    model, inputs = small(name), symbols(2, length)
+    found = torch.stack([*steps(model, inputs)], dim=1)
+    torch.testing.assert_close(found, model(inputs), atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_linear_state_is_of_one_size_and_earlier_ones_stay_as_they_are(name):
+    model, inputs = small(name), symbols(2, 6)
+    state, kept = model.initial_state(2), []
+    for read in inputs.unbind(1):
+        _, state = model.step(read, state)
+        kept.append(state)
+    key_size = D // H
+    for number, after in enumerate(kept, 1):
+        assert after.place == number
+        assert [layer.sums.shape for layer in after.layers] == [(2, H, key_size, key_size + 1)] * N
+    again, _ = model.step(inputs[:, 3], kept[2])
+    torch.testing.assert_close(again, model(inputs[:, :4])[:, -1], atol=1e-12, rtol=1e-12)
+
+
+def test_of_the_papers_size_a_state_is_as_large_as_keys_and_values_of_seventeen_pixels():
+    """8,448 numbers in a layer whatever comes, where softmax attention holds 512 for every pixel of a picture."""
+    x = torch.zeros(1, 256)
+    linear, softmax = (kind(width=256, heads=8) for kind in (LinearAttention, SoftmaxAttention))
+    _, state = linear.step(x, linear.begin(x, 784))
+    held = softmax.begin(x, 784)
+    assert state.sums.numel() == 8448
+    assert held.keys.numel() + held.values.numel() == 784 * 512
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_recurrent_network_has_the_gradients_of_the_parallel_one(name):
+    model, inputs = small(name).train(), symbols(2, 5)
+    weights = [*model.parameters()]
+    states = torch.stack([*steps(model, inputs)], dim=1)
+    nats = (model.output(h, inputs).sum() for h in (states, model(inputs)))
+    found, expected = (torch.autograd.grad(total, weights) for total in nats)
+    torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
+
+
+# Drawing
+
+
+@everyone
+@many
+@given(given=st.integers(1, 5), length=st.integers(1, 9), seed=seeds)
+def test_what_is_generated_is_what_the_whole_prefix_gives_with_the_same_draws(name, given, length, seed):
+    torch.manual_seed(seed)
+    model, prefix = small(name), symbols(3, given)
+    found = model.generate(prefix, length, seeded(seed))
+    read, generator = prefix, seeded(seed)
+    for _ in range(length):
+        read = torch.cat((read, model.output.sample(model(read)[:, -1], generator).unsqueeze(1)), dim=1)
+    assert found.dtype == torch.int64
+    assert torch.equal(found, read[:, given:])
+
+
+@everyone
+def test_generated_symbols_have_their_probabilities(name):
+    torch.manual_seed(3)
+    model, prefix = small(name), symbols(1, 4)
+    found = model.generate(prefix.expand(5000, -1), 1, seeded()).flatten()
+    probs = model.output.log_probs(model(prefix)[0, -1]).exp().detach()
+    shares = torch.bincount(found, minlength=len(probs)) / 5000
+    torch.testing.assert_close(shares.to(F64), probs, atol=0.03, rtol=0)
+
+
+@recurrent
+def test_sequences_may_be_as_long_as_the_model_is_built_for(name):
+    model = small(name, max_length=7)
+    found = model.generate(symbols(2, 3), 5, seeded())  # the last one drawn is not read
+    assert found.shape == (2, 5)
+
+
+@everyone
+def test_training_goes_on_after_a_long_sequence_was_drawn(name):
+    model = small(name)
+    model.generate(symbols(1, 2), 70, seeded())
+    inputs = symbols(1, 72)
+    model.train().output(model(inputs), inputs).sum().backward()
+    assert model.embedding.weight.grad.isfinite().all()
+
+
+def test_more_symbols_than_there_is_room_for_are_refused():
+    model = small("softmax")
+    with pytest.raises(ValueError, match=r"there is room for \d+ positions, and no more"):
+        model.generate(symbols(1, 2), model.length)
+    assert model.generate(symbols(1, 2), model.length - 1).shape == (1, model.length - 1)
+
+
+@pytest.mark.parametrize("name", ["lsh, 1 round", "lsh, 4 rounds"])
+def test_hashing_has_no_recurrent_form(name):
+    model = small(name)
+    assert not model.recurrent
+    with pytest.raises(NotImplementedError, match="no recurrent form; compute the whole prefix"):
+        model.initial_state(2)
+    with pytest.raises(NotImplementedError, match="no recurrent form"):
+        model.layers[0].attention.step(torch.zeros(2, D), None)
+
+
+@recurrent
+def test_only_causal_models_are_recurrent(name):
+    assert small(name).recurrent
+    assert not small(name, causal=False).recurrent
+
+
+# Sizes
+
+
+def test_linear_and_softmax_attention_begin_with_the_same_weights():
+    models = []
+    for attention in ("linear", "softmax"):
+        torch.manual_seed(4)
+        models.append(small(attention, std=None))
+    linear, softmax = (dict(model.named_parameters()) for model in models)
+    assert linear.keys() == softmax.keys()
+    assert all(torch.equal(weight, softmax[name]) for name, weight in linear.items())
+
+
+def test_embeddings_and_sinusoids_share_the_width_or_are_added():
+    beside, added = small("linear, positions beside"), small("linear")
+    assert beside.embedding.weight.shape == (VOCABULARY, D // 2)
+    assert added.embedding.weight.shape == (VOCABULARY, D)
+    counts = [sum(p.numel() for p in model.parameters()) for model in (added, beside)]
+    assert counts[0] - counts[1] == VOCABULARY * D // 2
+
+
+def test_a_mixture_of_logistics_has_a_level_for_every_symbol_but_the_start():
+    pixels = small("linear, pixels")
+    assert pixels.output.levels == VOCABULARY - 1
+    assert small("linear").output.projection.out_features == VOCABULARY
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"heads": 3}, r"width \(8\) must be a multiple of heads \(3\)"),
+        ({"attention": "lsh", "chunk": 4}, "needs buckets and chunk"),
+        ({"attention": "lsh", "buckets": 4}, "needs buckets and chunk"),
+        ({"buckets": 3}, "multiple of 2"),
+        ({"attention": "hashing"}, "'linear', 'softmax' or 'lsh'"),
+        ({"max_length": 0}, "greater than 0"),
+        ({"features": 4}, "features"),
+    ],
+    ids=str,
+)
+def test_settings_that_do_not_fit_are_refused(changes, message):
+    with pytest.raises(ValidationError, match=message):
+        ModelConfig.model_validate({"attention": "linear", "max_length": 9} | SIZES | changes)

@@ -1,0 +1,180 @@
+"""Every variant of every scale is what its name says, and sizes are those that can be computed by hand."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from shipped_variants import facts, is_not_run_by, parameters, scale_file_of, shipped
+
+from replications.linear_transformer.model import HashedAttention, LinearAttention, SoftmaxAttention
+from replications.linear_transformer.replication import STUDIES, ModelConfig, build_model
+from shared.claims.schema import load_claims
+from shared.config import load_yaml, merge
+from shared.layers.categorical import CategoricalOutput
+from shared.layers.mixture_of_logistics import MixtureOfLogistics
+from shared.pipeline.config import SCALES
+from shared.pipeline.sequence_run import SequenceRun
+
+pytestmark = pytest.mark.usefixtures("shapes_alone")
+scales = pytest.mark.parametrize("scale", SCALES)
+VARIANTS = {
+    "copy": {"copy-softmax", "copy-linear", "copy-lsh-1", "copy-lsh-4", "scaling", "exactness"},
+    "mnist": {"mnist-softmax", "mnist-linear", "mnist-lsh-1", "generation"},
+    "cifar10": {"cifar10-softmax", "cifar10-linear"},
+}
+ATTENTIONS = {"softmax": SoftmaxAttention, "linear": LinearAttention, "lsh": HashedAttention}
+LEVELS = 257
+"""Symbols of pixels, with the one that stands before the first."""
+
+
+scale_file = partial(scale_file_of, "linear_transformer")
+is_not_run = partial(is_not_run_by, "linear_transformer")
+
+
+def settings_of(scale: str, variant: str) -> tuple[SequenceRun, ModelConfig]:
+    run = scale_file(scale).run(variant)
+    assert isinstance(run, SequenceRun)
+    return run, ModelConfig.model_validate(run.model)
+
+
+def test_every_scale_has_every_variant_and_the_pipeline_all_of_them(root: Path) -> None:
+    listed = load_yaml(root / "params.yaml")
+    for scale in SCALES:
+        settings = scale_file(scale)
+        found: dict[str, set[str]] = {}
+        for variant in settings.variants:
+            found.setdefault(settings.task_of(variant), set()).add(variant)
+        assert found == VARIANTS
+    for task, variants in VARIANTS.items():
+        in_task = {"paper": "linear_transformer", "task": task}
+        assert listed["tasks"][f"linear_transformer.{task}"].items() >= in_task.items()
+        for variant in variants:
+            run = listed["runs"][f"linear_transformer.{variant}"]
+            assert run.items() >= (in_task | {"variant": variant}).items()
+
+
+@scales
+def test_claims_compare_variants_of_one_task(scale: str, root: Path) -> None:
+    settings = scale_file(scale)
+    claims = load_claims(root / "replications/linear_transformer/claims.yaml", scale)
+    assert [claim.id for claim in claims] == [f"K20-C{number}" for number in range(1, 8)]
+    for claim in claims:
+        for comparison in (*claim.deciding, *claim.also):
+            compared = comparison.compared()
+            assert len({settings.task_of(variant) for variant in compared}) == 1
+
+
+@shipped("linear_transformer")
+def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
+    if is_not_run(scale, variant):
+        return
+    if variant in STUDIES:
+        assert scale_file(scale).run(variant).model["study"] == variant
+        return
+    run, config = settings_of(scale, variant)
+    task, attention, *rounds = variant.split("-")
+    assert (run.task, config.attention) == (task, attention)
+    assert config.rounds == int(rounds[0]) if attention == "lsh" else not rounds
+    pixels = config.output == "logistics"
+    model = build_model(config, 11, run.corpus.causal)
+    assert run.corpus.causal
+    assert model.recurrent == (attention != "lsh")
+    assert {type(layer.attention) for layer in model.layers} == {ATTENTIONS[attention]}
+    assert isinstance(model.output, MixtureOfLogistics if pixels else CategoricalOutput)
+    assert pixels == (run.corpus.of == "pixels")
+    assert (run.evaluation.pictures is not None) <= pixels
+
+
+@shipped("linear_transformer")
+def test_variants_of_a_task_differ_in_nothing_but_attention(scale: str, variant: str) -> None:
+    if is_not_run(scale, variant) or variant in STUDIES:
+        return
+    run, config = settings_of(scale, variant)
+    other, linear = settings_of(scale, f"{run.task}-linear")
+    assert (run.corpus, run.seeds, run.evaluation) == (other.corpus, other.seeds, other.evaluation)
+    of_model = {"attention", "rounds"}
+    assert config.model_dump(exclude=of_model) == linear.model_dump(exclude=of_model)
+    if (scale, variant) == ("paper_scale", "cifar10-softmax"):  # equal time, and not equal epochs
+        pictures = [each.training.updates * each.training.batch.sentences for each in (run, other)]
+        assert pictures[1] == 3 * pictures[0]
+        but = {"updates", "batch"}
+        assert run.training.model_dump(exclude=but) == other.training.model_dump(exclude=but)
+    else:
+        assert run.training == other.training
+
+
+@shipped("linear_transformer")
+def test_models_have_room_for_the_longest_sequence(scale: str, variant: str) -> None:
+    """What step by step softmax attention reads beyond it is lost."""
+    if is_not_run(scale, variant) or variant in STUDIES:
+        return
+    run, config = settings_of(scale, variant)
+    if run.corpus.of == "copies":
+        assert config.max_length == 2 * run.corpus.longest + 1
+    else:
+        pixels = {"mnist": 28 * 28, "cifar10": 3 * 32 * 32}[run.corpus.dataset]
+        assert config.max_length == pixels // run.corpus.pool**2
+    assert config.chunk is not None
+    assert config.chunk * 2 < config.max_length  # LSH does not see all
+
+
+def layer_size(width: int, hidden: int) -> int:
+    """Four projections and two products of the feed-forward network with biases, and two norms."""
+    return 4 * width * (width + 1) + hidden * (width + 1) + width * (hidden + 1) + 4 * width
+
+
+@pytest.mark.parametrize(
+    ("variant", "symbols", "body", "released", "added"),
+    [
+        ("copy-linear", 12, 3_159_552, 3_163_787 + 128 + 257, 3_165_708),
+        ("mnist-linear", LEVELS, 6_318_592, 6_359_070 + 128, 6_392_094),
+        ("cifar10-linear", LEVELS, 12_636_672, 12_677_150 + 128, 12_710_174),
+    ],
+)
+def test_models_of_the_papers_size_have_the_parameters_that_the_formula_says(
+    variant: str, symbols: int, body: int, released: int, added: int
+) -> None:
+    """Released ones have a symbol less: 128 parameters of an embedding, and 257 of a softmax's row."""
+    _, config = settings_of("paper_scale", variant)
+    model = build_model(config, symbols, True)
+    assert parameters(model.layers, model.norm) == body
+    assert body == config.layers * layer_size(config.width, config.hidden) + 2 * config.width
+    assert parameters(model) == released
+    whole = config.model_copy(update={"positions": "added"})
+    assert parameters(build_model(whole, symbols, True)) == added
+    counts = facts("linear_transformer").parameter_counts
+    assert counts is not None
+    assert added in counts.totals.values()
+
+
+@scales
+@pytest.mark.parametrize("task", VARIANTS)
+def test_attentions_have_equally_many_parameters_but_for_shared_queries_and_keys(
+    scale: str, task: str
+) -> None:
+    names = [name for name in VARIANTS[task] if name.startswith(task) and not is_not_run(scale, name)]
+    found = {}
+    for name in names:
+        _, config = settings_of(scale, name)
+        found[name] = parameters(build_model(config, LEVELS, True))
+        if config.attention == "lsh":
+            found[name] += config.layers * config.width * (config.width + 1)
+    assert len(set(found.values())) <= 1
+    assert bool(found) == (scale == "paper_scale" or task != "cifar10")
+
+
+@scales
+@pytest.mark.parametrize("study", STUDIES)
+def test_studies_build_the_networks_that_they_are_asked_for(scale: str, study: str) -> None:
+    """Settings of the task's networks lie below a study's own."""
+    settings = scale_file(scale)
+    raw = load_yaml(Path("replications/linear_transformer") / f"{scale}.yaml")
+    task = settings.task_of(study)
+    asked = merge(raw["tasks"][task]["model"], raw["variants"][study]["model"])
+    run = settings.run(study)
+    assert run.model == asked
+    if study == "generation" and scale != "smoke":  # the paper's network for MNIST, whatever is trained
+        paper = settings_of("paper_scale", "mnist-linear")[1]
+        for name in ("layers", "heads", "width", "hidden", "buckets", "chunk"):
+            assert asked[name] == getattr(paper, name)
+        assert (asked["length"], asked["symbols"]) == (paper.max_length, LEVELS)

@@ -1,0 +1,170 @@
+"""The study of depth: pairs of networks differ in attention alone, and shallower ones are parts of deeper ones."""
+
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from replications.performer.depth import Depth, DepthConfig, Stack, depth_metrics, hand_over, one_draw
+from replications.performer.model import Performer
+from shared.attention.favor import SoftmaxFeatures
+from shared.errors import ReplicationError
+from shared.pipeline.run_config import RunConfig
+from shared.pipeline.studies import study_route
+
+SMALL = {"depths": [1, 2, 4], "projections": [4, 16], "draws": 3, "length": 12, "symbols": 5}
+
+
+class Steps(nn.Module):
+    """States are embeddings of norm 1 (T = 1); each layer with features adds a positive number over √P to them."""
+
+    def __init__(self, section, symbols, causal, spread):
+        super().__init__()
+        self.embedding = nn.Parameter(torch.randn(symbols, 3))
+        self.register_buffer("exact", torch.tensor(section["attention"] == "softmax"))
+        self.layers = nn.ModuleList(Step(section["features"], spread) for _ in range(section["layers"]))
+        self.causal = causal
+
+    def forward(self, symbols):
+        assert not self.training
+        h = nn.functional.normalize(self.embedding, dim=1)[symbols]
+        for layer in self.layers:
+            if not self.exact:
+                h = h + layer.w
+        return h
+
+
+class Step(nn.Module):
+    def __init__(self, features, spread):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3))
+        self.register_buffer(
+            "w", (spread * torch.randn(())).exp() / math.sqrt(features) * torch.tensor([1.0, 0, 0])
+        )
+
+
+def steps(spread=0.0):
+    return lambda section, symbols, causal: Steps({"features": 1} | section, symbols, causal, spread)
+
+
+def performers(section, symbols, causal):
+    def features():
+        if section["attention"] == "softmax":
+            return None
+        key_size = section["width"] // section["heads"]
+        return SoftmaxFeatures(
+            key_size=key_size, projections=section["features"], directions=section["directions"]
+        )
+
+    return Performer(
+        symbols=symbols, width=section["width"], heads=section["heads"], hidden_size=section["hidden"],
+        layers=section["layers"], features=features, causal=causal,
+    )  # fmt: skip
+
+
+def run(networks, seed=1, **changes):
+    config = RunConfig.model_construct(task="proteins", model={"study": "depth"} | SMALL | changes)
+    runner, config = study_route({"depth": Depth(networks)})(config)
+    runner.check(config)
+    where = {"prepared": Path("prepared"), "trained": [Path(f"train/seed{seed}")], "out": Path("out")}
+    return runner.evaluate(config, **where)
+
+
+def test_what_each_layer_adds_is_what_is_measured():
+    """All layers add 1/√P to a state of norm 1: errors are l/√P, once the networks have the same weights."""
+    metrics = run(steps(), length=1)
+    for count, end in ((4, ""), (16, "_low"), (4, "_high")):
+        found = [metrics[f"features_{count}.error{end}_l{layers}"] for layers in (1, 2, 4)]
+        assert found == pytest.approx([layers / math.sqrt(count) for layers in (1, 2, 4)], rel=1e-5)
+    for end in ("", "_low", "_high"):
+        assert metrics[f"features_16.growth{end}"] == pytest.approx(4, rel=1e-5)
+        assert metrics[f"features_16.least_step{end}"] == pytest.approx(2, rel=1e-5)
+        assert metrics[f"most_over_fewest.error_ratio{end}_l2"] == pytest.approx(0.5, rel=1e-5)
+
+
+def test_the_error_is_relative_to_all_states():
+    metrics = run(steps(), length=12, sequences=3)
+    assert metrics["features_4.error_l1"] == pytest.approx(0.5, rel=1e-5)
+
+
+@torch.inference_mode()
+def test_a_shallower_network_has_the_projections_of_the_deepest():
+    """What layers add spreads over orders of magnitude, so that sums of others' numbers would not rise."""
+    torch.manual_seed(1)
+    exact, features = (
+        Stack(
+            lambda layers, kind=kind: steps(5.0)({"attention": kind, "layers": layers}, 5, False).eval(),
+            (1, 2, 3, 4, 5, 6),
+        )
+        for kind in ("softmax", "positive")
+    )
+    draws = [one_draw(exact, [features], torch.zeros(1, 1, dtype=torch.long))[0] for _ in range(10)]
+    assert all(before < after * (1 + 1e-5) for errors in draws for before, after in pairwise(errors))
+    assert len({errors[0] for errors in draws}) == 10
+
+
+def test_the_seed_decides_all_draws():
+    metrics = run(steps(1.0), seed=1)
+    assert json.loads(json.dumps(metrics)) == metrics
+    assert metrics == run(steps(1.0), seed=1)
+    assert metrics["features_4.error_l4"] != run(steps(1.0), seed=2)["features_4.error_l4"]
+
+
+def test_metrics_are_of_pairs():
+    """Draws differ a hundredfold, and within each the deeper network is 3 times as far off, or 0.5 after 2 layers."""
+    settings = DepthConfig(study="depth", **SMALL)
+    draw = np.array([0.01, 0.1, 1.0])[:, None, None]
+    errors = draw * np.array([[1.0, 6.0, 3.0], [0.5, 3.0, 1.5]])
+    metrics = depth_metrics(settings, errors)
+    for end in ("", "_low", "_high"):
+        assert metrics[f"features_4.growth{end}"] == pytest.approx(3)
+        assert metrics[f"features_4.least_step{end}"] == pytest.approx(0.5)
+        assert metrics[f"most_over_fewest.error_ratio{end}_l4"] == pytest.approx(0.5)
+    assert metrics["features_4.error_l1"] == pytest.approx(0.1)
+    assert metrics["features_4.error_low_l1"] < 0.01 < 1 < metrics["features_4.error_high_l1"]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_performers_come_near_to_transformers_with_many_features(causal):
+    network = {"heads": 4, "width": 8, "hidden": 16}
+    metrics = run(performers, network=network, projections=[4, 4096], causal=causal, draws=4)
+    for layers in SMALL["depths"]:
+        assert metrics[f"features_4096.error_l{layers}"] < 0.1
+        assert metrics[f"most_over_fewest.error_ratio_high_l{layers}"] < 0.5
+    assert 0.01 < metrics["features_4.error_l1"] < 1
+
+
+def test_weights_that_a_network_has_of_its_own_are_refused():
+    deep, shallow = (steps()({"attention": "softmax", "layers": layers}, 5, False) for layers in (3, 1))
+    hand_over(deep.state_dict(), shallow)
+    assert shallow.layers[0].weight.equal(deep.layers[0].weight)
+    with pytest.raises(AssertionError, match=r"no 'layers\.1\.weight'"):
+        hand_over(shallow.state_dict(), deep)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"depths": [2, 1]}, r"depths must rise, got \[2, 1\]"),
+        ({"projections": [4, 4]}, r"projections must rise, got \[4, 4\]"),
+        ({"depths": [3]}, "depths"),
+        ({"draws": 1}, "draws"),
+    ],
+)
+def test_wrong_settings_are_refused(wrong, said):
+    with pytest.raises(ReplicationError, match=said):
+        run(steps(), **wrong)
+
+
+def test_wrong_settings_of_the_network_are_refused_before_any_long_work():
+    def refuse(section, symbols, causal):
+        raise ReplicationError("width (64) must be a multiple of heads (3).")
+
+    config = RunConfig.model_construct(task="proteins", model={"study": "depth", "network": {"heads": 3}})
+    with pytest.raises(ReplicationError, match="multiple of heads"):
+        Depth(refuse).check(config)

@@ -1,0 +1,192 @@
+"""What is said of Choromanski et al. (2021): its tables and sizes, its own settings, and figures in the claims."""
+
+from collections.abc import Iterator
+from functools import cache, partial
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from shipped_variants import REPLICATIONS, facts
+
+from replications.performer.replication import REPLICATION, ModelConfig, build_model
+from shared.attention.kernel_error import kernel_mse
+from shared.claims.measures import known
+from shared.claims.schema import Claim, Comparison, load_claims
+from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.scaling_study import Scaling
+
+scales = pytest.mark.parametrize("scale", SCALES)
+learned = pytest.mark.parametrize("scale", ["quick", "bench", "paper_scale"])
+SIZES = {
+    "regular": (8, 6, 2048, 512), "proteins": (8, 36, 1024, 512), "small": (1, 6, 64, 64),
+    "Transformer, concatenated": (8, 3, 256, 256),
+}  # fmt: skip
+"""Heads, layers, d_ff and d, as the paper has them."""
+TABLE_2 = {
+    "accuracy": [9.92, 30.80, 31.58, 9.07, 19.70, 18.44, 33.32, 36.09, 33.00, 25.07, 24.10, 23.48],
+    "perplexity": [17.80, 9.37, 9.17, 17.93, 13.20, 13.63, 9.22, 8.36, 9.24, 12.09, 12.26, 12.41],
+}
+SMALL = {
+    "kernels": {"draws": 8, "length": 16, "samples": 2},
+    "depth": {"network": {"heads": 2, "width": 8, "hidden": 8}, "draws": 2, "length": 4},
+    "scaling": {"width": 8, "heads": 2, "features": 4, "lengths": [4, 8], "longest": {}, "repeats": 1},
+}
+"""What makes the studies quick and leaves the names of what claims ask for."""
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+
+
+def columns(table: str) -> dict[str, list[float]]:
+    """The numbers of a table by column, and ``label``."""
+    rows = {each.id: each for each in facts("performer").tables}[table].rows
+    return {key: [row[key] for row in rows] for key in rows[0] if key not in ("variants", "metrics")}
+
+
+def claims(scale: str) -> tuple[Claim, ...]:
+    return load_claims(REPLICATIONS / "performer" / "claims.yaml", scale)
+
+
+def comparisons(scale: str) -> Iterator[Comparison]:
+    return (each for claim in claims(scale) for each in (*claim.deciding, *claim.also))
+
+
+@cache
+def measured(scale: str, variant: str) -> frozenset[str]:
+    """The names of all numbers of a study."""
+    run = ScaleFile("performer", scale).run(variant)
+    run = run.model_copy(update={"model": run.model | SMALL[variant]})
+    study, config = REPLICATION.routes["study"](run)
+    if variant == "scaling":
+        study = Scaling(clock=partial(next, count()))
+    return frozenset(study.evaluate(config, prepared=Path(), trained=[Path("seed1")], out=Path()))
+
+
+def test_table_2_is_as_printed() -> None:
+    shown = columns("t1")
+    assert {name: shown[name] for name in TABLE_2} == TABLE_2
+    labels = [label.split(":")[0] for label in shown["label"]]
+    assert labels == ["UNI, Test"] * 3 + ["UNI, OOD"] * 3 + ["BID, Test"] * 3 + ["BID, OOD"] * 3
+
+
+def test_the_concatenated_pieces_are_the_sequences_of_train_and_their_end_symbols() -> None:
+    shown = columns("t5")
+    symbols = shown["count"][0] * (shown["mean"][0] + 1)
+    assert shown["count"][4] * 8192 == pytest.approx(symbols, rel=2e-4)
+
+
+def test_multiplications_are_those_of_the_formulas() -> None:
+    heads, _, hidden, width = SIZES["regular"]
+    features, shown = 256, columns("t7")
+    for length, core, body in zip((512, 1024, 4096, 8192, 32768), shown["core"], shown["body"], strict=True):
+        exact = 2 * length**2 * width
+        favor = 4 * length * features * width + 2 * length * heads * features
+        rest = 4 * length * width**2 + 2 * length * width * hidden
+        assert core == pytest.approx(exact / favor, rel=6e-3)
+        assert body == pytest.approx((exact + rest) / (favor + rest), abs=5.01e-3)
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("attention", ["softmax", "relu", "positive"])
+def test_the_sizes_in_paper_yaml_are_those_of_the_modules(name: str, attention: str) -> None:
+    counts = facts("performer").parameter_counts
+    assert counts is not None
+    heads, layers, hidden, width = SIZES[name]
+    sizes = {"heads": heads, "layers": layers, "hidden": hidden, "width": width, "attention": attention}
+    with torch.device("meta"):
+        model = build_model(ModelConfig.model_validate(sizes), 30, True)
+    found = {"attention": 0, "feed_forward": 0, "norm": 0}
+    for place, parameter in model.layers.named_parameters():
+        found["norm" if "norm" in place else place.split(".")[1]] += parameter.numel()
+    assert list(found.values()) == [part[name] for part in counts.parts]
+    assert counts.totals[name] == sum(found.values())
+
+
+@scales
+def test_effects_of_the_paper_in_the_claims_are_those_of_table_2(scale: str) -> None:
+    printed = list(zip(*TABLE_2.values(), strict=True))
+    masked = ("masked-transformer", "masked-relu", "masked-positive")
+    rows = {"transformer": printed[1], "relu": printed[2], **dict(zip(masked, printed[6:9], strict=True))}
+    apart = {"transformer": printed[4], "relu": printed[5], **dict(zip(masked, printed[9:], strict=True))}
+    (claim,) = (each for each in claims(scale) if each.id == "C21-C7")
+    seen = 0
+    for comparison in (*claim.deciding, *claim.also):
+        first, second = comparison.compared()
+        if first in rows:
+            table = apart if comparison.name.startswith("large families apart") else rows
+            column = list(TABLE_2).index(comparison.metric.removeprefix("token_"))
+            assert comparison.paper == pytest.approx(table[first][column] - table[second][column], abs=1e-9)
+            seen += 1
+    assert seen == len(claim.deciding) + len(claim.also) - 1  # all but the concatenated proteins
+    assert claim.effect_in_paper.number == pytest.approx(rows["relu"][0] - rows["transformer"][0])
+
+
+@learned
+def test_effects_of_lemma_2_in_the_claims_are_its(scale: str) -> None:
+    seen = set()
+    for comparison in comparisons(scale):
+        subject, _, quantity = comparison.metric.partition(".mse_ratio_")
+        if subject == "trigonometric_over_positive_iid":
+            angle = np.radians(float(quantity.rpartition("_a")[2]))
+            x, y = 0.7 * np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
+            errors = [
+                kernel_mse(x, y, projections=16, estimator=name, orthogonal=False)
+                for name in ("trigonometric", "positive")
+            ]
+            assert comparison.paper == pytest.approx(float(errors[0] / errors[1]), rel=0.02)
+            seen.add(quantity)
+    assert seen == {"low_a120", "low_a150", "high_a60"}
+
+
+@scales
+def test_claims_ask_for_what_is_measured(scale: str) -> None:
+    assert [claim.id for claim in claims(scale)] == [f"C21-C{number}" for number in range(1, 9)]
+    for comparison in comparisons(scale):
+        for variant in comparison.compared():
+            if variant in SMALL:
+                assert comparison.metric in measured(scale, variant), comparison.name
+            else:
+                assert known(comparison.metric), comparison.name
+
+
+def test_the_papers_tables_show_what_is_measured() -> None:
+    names = [
+        (row["variants"], name)
+        for table in facts("performer").tables
+        for row in table.rows
+        for name in (row.get("metrics") or {}).values()
+    ]
+    for variants, name in names:
+        if variants == ["scaling"]:
+            assert name in measured("quick", "scaling") or name.startswith("crossover_")
+        else:
+            assert known(name.removeprefix("test_families."))
+
+
+def test_the_papers_own_settings() -> None:
+    settings = ScaleFile("performer", "paper_scale")
+    for variant in ("transformer", "relu", "masked-positive", "concatenated-relu", "imagenet64-relu"):
+        run = settings.run(variant)
+        optimizer = run.training.optimizer
+        assert (optimizer.name, optimizer.learning_rate) == ("adam", 1e-3)
+        assert (optimizer.beta1, optimizer.beta2, optimizer.epsilon) == (0.9, 0.98, 1e-9)
+        assert (run.training.clip, run.training.schedule.name, run.model["dropout"]) == (0.5, "constant", 0.1)
+        size = SIZES["regular" if run.task in ("concatenated", "imagenet64") else "proteins"]
+        assert tuple(run.model[key] for key in ("heads", "layers", "hidden", "width")) == size
+        assert run.model["features"] == 256
+    small = settings.run("concatenated-transformer").model
+    assert tuple(small[key] for key in ("heads", "layers", "hidden", "width")) == (8, 3, 256, 256)
+
+
+@learned
+def test_what_is_handed_over_is_a_trained_transformer(scale: str) -> None:
+    settings = ScaleFile("performer", scale)
+    whole, handed, scratch = (settings.run(name) for name in ("copy-transformer", "transferred", "scratch"))
+    assert handed.model["swap_at"] == whole.training.updates
+    assert handed.training.updates == whole.training.updates + scratch.training.updates
+    assert handed.training.schedule.name == "constant"  # one that falls would fall later
+    assert handed.evaluation.checkpoint == whole.evaluation.checkpoint == "last"  # the best may be before it

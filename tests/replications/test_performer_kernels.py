@@ -1,0 +1,240 @@
+"""The study of kernels: its draws are independent estimates, and what it says of them is what closed forms say.
+
+Tests of distributions have fixed seeds.
+"""
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from replications.performer import kernels
+from replications.performer.kernels import (
+    COMPARED,
+    OUTPUT_RATIOS,
+    Kernels,
+    KernelsConfig,
+    kernel_estimates,
+    kernel_metrics,
+    output_errors,
+    output_metrics,
+    pairs,
+)
+from shared.attention.favor import SoftmaxFeatures
+from shared.attention.kernel_error import kernel_mse
+from shared.config import build
+from shared.errors import ReplicationError
+from shared.pipeline.run_config import RunConfig
+from shared.pipeline.studies import study_route
+
+ESTIMATORS = ("positive", "hyperbolic", "trigonometric")
+DIRECTIONS = ("orthogonal", "iid", "uncorrected")
+UNBIASED = [f"{estimator}_{kind}" for estimator in ESTIMATORS for kind in ("orthogonal", "iid")]
+SMALL = {
+    "key_size": 4, "angles": [60, 120], "kernel_projections": 8, "draws": 50, "length": 24, "projections": [4, 10],
+    "samples": 3,
+}  # fmt: skip
+LARGE = SMALL | {"key_size": 8, "angles": [60, 90, 150], "draws": 20_000}
+
+
+def settings(**changes):
+    return KernelsConfig(study="kernels", **SMALL | changes)
+
+
+def run(seed=1, **changes):
+    config = RunConfig.model_construct(task="proteins", model={"study": "kernels"} | SMALL | changes)
+    runner, config = study_route({"kernels": Kernels()})(config)
+    runner.check(config)
+    where = {"prepared": Path("prepared"), "trained": [Path(f"train/seed{seed}")], "out": Path("out")}
+    return runner.evaluate(config, **where)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    torch.manual_seed(1)
+    large = settings(**LARGE)
+    x, y = pairs(large)
+    return kernel_metrics(large, x, y, kernel_estimates(large, x, y))
+
+
+def test_pairs_have_their_norms_and_angles():
+    x, y = pairs(settings(norm=0.6, angles=[20, 60, 150], key_size=5, kernel_projections=5))
+    for point in (x, y):
+        np.testing.assert_allclose(np.linalg.norm(point, axis=1), 0.6)
+    np.testing.assert_allclose((x * y).sum(1), 0.36 * np.cos(np.radians([20, 60, 150])))
+    np.testing.assert_allclose((x + y) - (x + y)[:, :1], 0, atol=1e-15)
+
+
+def test_each_draw_is_the_estimate_of_its_own_projections(monkeypatch):
+    monkeypatch.setattr(kernels, "AT_ONCE", 5)
+    few = settings(draws=7)
+    x, y = pairs(few)
+    torch.manual_seed(3)
+    found = kernel_estimates(few, x, y)
+    torch.manual_seed(3)
+    drawn = {kind: [] for kind in DIRECTIONS}
+    for draws, kind in itertools.product((5, 2), DIRECTIONS):
+        drawn[kind] += SoftmaxFeatures(key_size=4, projections=8 * draws, directions=kind).w.split(8)
+    assert found.keys() == set(itertools.product(ESTIMATORS, DIRECTIONS))
+    for (estimator, kind), values in found.items():
+        one = SoftmaxFeatures(key_size=4, projections=8, estimator=estimator, scale=1.0)
+        expected = []
+        for w in drawn[kind]:
+            one.w.copy_(w)
+            expected.append(one.kernel(torch.from_numpy(x), torch.from_numpy(y)).diagonal().numpy())
+        np.testing.assert_allclose(values, np.array(expected) / np.exp((x * y).sum(1)), rtol=1e-12)
+
+
+def test_estimates_are_unbiased_but_for_uncorrected_directions(measured):
+    assert [name for name in UNBIASED if measured[f"{name}.bias_at_most"] > 0.03] == []
+    assert [name for name in UNBIASED if measured[f"{name}.bias_at_least"] > 0] == []
+    assert measured["positive_uncorrected.bias_at_least"] > 0.15
+    for name in UNBIASED:
+        for angle in LARGE["angles"]:
+            low, high = (measured[f"{name}.relative_bias_{end}_a{angle}"] for end in ("low", "high"))
+            assert low < measured[f"{name}.relative_bias_a{angle}"] < high
+
+
+def test_squared_errors_are_those_of_the_closed_forms(measured):
+    for name in UNBIASED:
+        assert measured[f"{name}.closed_mse_off_at_most"] < 0.3
+        for angle in LARGE["angles"]:
+            closed = measured[f"{name}.closed_mse_a{angle}"]
+            assert measured[f"{name}.mse_a{angle}"] == pytest.approx(closed, rel=0.2)
+    assert "positive_uncorrected.closed_mse_a60" not in measured
+
+
+def test_ratios_are_those_of_lemma_2_and_theorem_2(measured):
+    sizes = [f"a{angle}" for angle in LARGE["angles"]]
+    x, y = pairs(settings(**LARGE))
+    for name, (over, under) in {
+        "trigonometric_over_positive": ("trigonometric_orthogonal", "positive_orthogonal"),
+        "trigonometric_over_positive_iid": ("trigonometric_iid", "positive_iid"),
+        "orthogonal_over_iid": ("positive_orthogonal", "positive_iid"),
+    }.items():
+        for size in sizes:
+            closed = measured[f"{over}.closed_mse_{size}"] / measured[f"{under}.closed_mse_{size}"]
+            low, high = (measured[f"{name}.mse_ratio_{end}_{size}"] for end in ("low", "high"))
+            assert low / 1.03 < closed < high * 1.03
+            assert low < measured[f"{name}.mse_ratio_{size}"] < high
+    # By hand: ½ exp(‖z‖²) SM⁻² (1 - exp(-‖Δ‖²))² of trigonometric, exp(‖z‖²) SM² (1 - exp(-‖z‖²)) of positive ones.
+    z, apart, kernel = ((x + y) ** 2).sum(1), ((x - y) ** 2).sum(1), np.exp((x * y).sum(1))
+    by_hand = kernel**-4 * (1 - np.exp(-apart)) ** 2 / (1 - np.exp(-z)) / 2
+    iid = [measured[f"trigonometric_over_positive_iid.mse_ratio_{size}"] for size in sizes]
+    np.testing.assert_allclose(iid, by_hand, rtol=0.15)
+    assert iid[0] < 1 < iid[-1]
+    assert measured["orthogonal_over_iid.mse_ratio_high_a90"] < 1
+    assert measured["orthogonal_over_bound.mse_ratio_high_a60"] < 1
+
+
+def test_bias_and_errors_of_known_draws():
+    """Estimates of 1 ± 0.2 and of 1.1 ± 0.2 times the kernel, in turns."""
+    few = settings(draws=400)
+    x, y = pairs(few)
+    swing = np.where(np.arange(400) % 2, 0.2, -0.2)[:, None] * np.ones(2)
+    fair = dict.fromkeys(itertools.product(ESTIMATORS, DIRECTIONS), 1 + swing)
+    metrics = kernel_metrics(few, x, y, fair | {("positive", "iid"): 1.1 + swing})
+    half = 0.2 / math.sqrt(399)
+    for name, bias in {"positive_orthogonal": 0.0, "positive_iid": 0.1}.items():
+        assert metrics[f"{name}.relative_bias_a60"] == pytest.approx(bias)
+        assert metrics[f"{name}.relative_bias_high_a60"] == pytest.approx(bias + 1.966 * half, rel=1e-3)
+        assert metrics[f"{name}.bias_at_most"] == pytest.approx(
+            bias + 2.250 * half, rel=1e-3
+        )  # Bonferroni for two
+        assert metrics[f"{name}.bias_at_least"] == pytest.approx(max(0, bias - 2.250 * half), rel=1e-3)
+    assert metrics["positive_orthogonal.mse_a120"] == pytest.approx(0.04)
+    assert metrics["positive_iid.mse_a120"] == pytest.approx(0.05)
+    assert metrics["orthogonal_over_iid.mse_ratio_a60"] == pytest.approx(0.8)
+    closed = kernel_mse(x, y, projections=8) / np.exp((x * y).sum(1)) ** 2
+    off = np.abs(0.04 / closed - 1).max()
+    assert metrics["positive_orthogonal.closed_mse_off_at_most"] == pytest.approx(off)
+
+
+def test_errors_of_attention_are_those_of_the_estimated_weights():
+    """By the matrices of all weights, which the study never makes."""
+    one = settings(samples=2, projections=[4, 10])
+    torch.manual_seed(5)
+    errors, negative = output_errors(one, 1.5)
+    torch.manual_seed(5)
+    for sample in range(2):
+        q, k, v = torch.randn(3, 1, 1, 24, 4)
+        q, k = 1.5 * q, 1.5 * k
+        exact = torch.softmax(q @ k.mT / 2, -1) @ v
+        for (place, count), kind in itertools.product(enumerate((4, 10)), ("orthogonal", "iid")):
+            features = SoftmaxFeatures(key_size=4, projections=count, directions=kind)
+            for features.estimator in COMPARED:
+                a = features.kernel(q.double(), k.double())
+                out = a @ v.double() / a.sum(-1, keepdim=True)
+                error = (out - exact).square().mean() / exact.square().mean()
+                found = errors[features.estimator, kind][sample, place]
+                assert found == pytest.approx(float(error), rel=1e-2)
+                share = (a.sum(-1) <= 0).double().mean()
+                assert negative[features.estimator, kind][sample, place] == pytest.approx(float(share))
+    assert max(shares.max() for (estimator, _), shares in negative.items() if estimator == "positive") == 0
+    assert max(shares.max() for (estimator, _), shares in negative.items() if estimator != "positive") > 0
+
+
+def test_attention_comes_nearer_with_more_projections():
+    torch.manual_seed(1)
+    errors, _ = output_errors(settings(projections=[8, 4096]), 0.5)
+    assert all((found[:, 1] < found[:, 0] / 10).all() for found in errors.values())
+
+
+def test_output_metrics_are_geometric_means_and_ratios_of_pairs():
+    some, rng = settings(), np.random.default_rng(1)
+    base = rng.uniform(1, 9, (3, 2))
+    factor = {"positive": np.array([2.0, 2.0]), "trigonometric": np.array([6.0, 24.0])}
+    errors = {
+        (estimator, kind): factor[estimator] * base * (1.5 if kind == "iid" else 1.0)
+        for estimator, kind in itertools.product(COMPARED, ("orthogonal", "iid"))
+    }
+    shares = np.array([[0.1, 0.0], [0.2, 0.0], [0.6, 0.3]])
+    metrics = output_metrics(some, "small", errors, dict.fromkeys(errors, shares))
+    expected = {
+        "trigonometric_over_positive": [6, 3, 12],
+        "orthogonal_over_iid": [2 / 3] * 3,
+        "trigonometric_orthogonal_over_iid": [2 / 3] * 3,
+    }
+    assert expected.keys() == OUTPUT_RATIOS.keys()
+    for (name, ratios), end in itertools.product(expected.items(), ("", "_low", "_high")):
+        found = [metrics[f"{name}.output_ratio_small{end}{size}"] for size in ("", "_m4", "_m10")]
+        np.testing.assert_allclose(found, ratios)
+    mean = metrics["positive_orthogonal.output_mse_small_m4"]
+    assert mean == pytest.approx(2 * math.exp(np.log(base[:, 0]).mean()))
+    assert metrics["positive_orthogonal.output_mse_small_low_m4"] < mean
+    assert metrics["trigonometric_iid.negative_normalisers_small_m4"] == pytest.approx(0.3)
+
+
+def test_the_study_is_decided_by_its_seed():
+    metrics = run(seed=1)
+    assert json.loads(json.dumps(metrics)) == metrics
+    assert all(math.isfinite(value) for value in metrics.values())
+    assert metrics == run(seed=1)
+    other = run(seed=2)
+    assert other.keys() == metrics.keys()
+    assert other["positive_iid.mse_a60"] != metrics["positive_iid.mse_a60"]
+    assert {name for name in metrics if "closed_mse_a" in name} == {
+        f"{name}.closed_mse_a{angle}" for name in UNBIASED for angle in SMALL["angles"]
+    }
+    for name, size in itertools.product(("small", "large"), ("_m4", "_m10")):
+        assert metrics[f"positive_orthogonal.negative_normalisers_{name}{size}"] == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"kernel_projections": 6}, r"kernel_projections \(6\) must be a multiple of key_size \(4\)"),
+        ({"angles": [0, 90]}, "angles"),
+        ({"angles": [180]}, "angles"),
+        ({"inputs": {"unit norm": 1.0}}, "inputs"),
+        ({"samples": 1}, "samples"),
+        ({"kernel_projection": 8}, "kernel_projections"),
+    ],
+)
+def test_wrong_settings_are_refused(wrong, said):
+    with pytest.raises(ReplicationError, match=said):
+        build(KernelsConfig, {"study": "kernels"} | SMALL | wrong, where="test")

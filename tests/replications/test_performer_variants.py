@@ -1,0 +1,239 @@
+"""Every variant of every scale is what its name says, and sizes are those that can be computed by hand."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from shipped_variants import facts, is_not_run_by, parameters, scale_file_of, shipped
+
+from replications.performer.replication import NETWORKS, STUDIES, ModelConfig, build_model
+from shared.attention.favor import SoftmaxFeatures
+from shared.attention.feature_maps import ReLU
+from shared.claims.schema import Claim, load_claims
+from shared.config import load_yaml, merge
+from shared.pipeline.config import SCALES
+from shared.pipeline.sequence_run import SequenceRun
+
+pytestmark = pytest.mark.usefixtures("shapes_alone")
+scales = pytest.mark.parametrize("scale", SCALES)
+VARIANTS = {
+    "proteins": {"transformer", "relu", "kernels", "depth", "scaling"},
+    "masked": {"masked-transformer", "masked-relu", "masked-positive"},
+    "copy": {
+        "copy-transformer", "copy-positive", "copy-fixed", "copy-trigonometric", "transferred", "scratch",
+    },
+    "concatenated": {"concatenated-relu", "concatenated-transformer"},
+    "imagenet64": {"imagenet64-relu"},
+    "pg19": {"pg19-positive"},
+}  # fmt: skip
+BASE = {"proteins": "transformer"}
+"""Of which the others of a task are changes; ``<task>-transformer`` where none is named."""
+ATTENTIONS = {"transformer": "softmax", "fixed": "positive", "transferred": "positive", "scratch": "positive"}
+"""By the last word of a name; where it is not here, the word itself."""
+SYMBOLS = 256
+
+
+scale_file = partial(scale_file_of, "performer")
+is_not_run = partial(is_not_run_by, "performer")
+
+
+def settings_of(scale: str, variant: str) -> tuple[SequenceRun, ModelConfig]:
+    run = scale_file(scale).run(variant)
+    assert isinstance(run, SequenceRun)
+    return run, ModelConfig.model_validate(run.model)
+
+
+def claims(root: Path, scale: str) -> tuple[Claim, ...]:
+    return load_claims(root / "replications/performer/claims.yaml", scale)
+
+
+def test_every_scale_has_every_variant_and_the_pipeline_all_of_them(root: Path) -> None:
+    listed = load_yaml(root / "params.yaml")
+    for scale in SCALES:
+        settings = scale_file(scale)
+        found: dict[str, set[str]] = {}
+        for variant in settings.variants:
+            found.setdefault(settings.task_of(variant), set()).add(variant)
+        assert found == VARIANTS
+    for task, variants in VARIANTS.items():
+        in_task = {"paper": "performer", "task": task}
+        assert listed["tasks"][f"performer.{task}"].items() >= in_task.items()
+        for variant in variants:
+            run = listed["runs"][f"performer.{variant}"]
+            assert run.items() >= (in_task | {"variant": variant}).items()
+
+
+@scales
+def test_claims_compare_variants_of_one_task(scale: str, root: Path) -> None:
+    settings = scale_file(scale)
+    found = claims(root, scale)
+    assert [claim.id for claim in found] == [f"C21-C{number}" for number in range(1, 9)]
+    for claim in found:
+        for comparison in (*claim.deciding, *claim.also):
+            compared = comparison.compared()
+            assert len({settings.task_of(variant) for variant in compared}) == 1
+
+
+@scales
+def test_weights_are_judged_swapped_where_a_claim_asks_for_it(scale: str, root: Path) -> None:
+    comparisons = [each for claim in claims(root, scale) for each in (*claim.deciding, *claim.also)]
+    asked = {
+        (name, variant)
+        for each in comparisons
+        for _, _, name in (metric.partition("@") for metric in each.metrics())
+        for variant in each.compared()
+        if name and variant not in STUDIES
+    }
+    assert asked == {("positive", "copy-transformer")}
+    for name, variant in asked:
+        assert name in settings_of(scale, variant)[0].evaluation.swapped
+
+
+@shipped("performer")
+def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
+    if is_not_run(scale, variant):
+        return
+    if variant in STUDIES:
+        assert scale_file(scale).run(variant).model["study"] == variant
+        return
+    run, config = settings_of(scale, variant)
+    kind = variant.rpartition("-")[2]
+    attention = ATTENTIONS.get(kind, kind)
+    assert config.attention == attention
+    assert run.corpus.causal == (run.task != "masked" or scale == "smoke")
+    model = build_model(config, SYMBOLS, run.corpus.causal)
+    maps = {"softmax": type(None), "relu": ReLU}
+    assert {type(each.features) for each in model.attentions} == {maps.get(attention, SoftmaxFeatures)}
+    assert (config.swap_at is not None) == (variant == "transferred")
+    assert config.directions == "orthogonal"
+    assert config.redraw_every == (None if variant == "copy-fixed" else 1)
+    assert run.training.may_diverge == (run.task == "copy" or scale == "smoke")
+    if scale != "smoke":
+        expected = {"copy": "copies", "imagenet64": "pixels"}.get(run.task, "proteins")
+        assert run.corpus.of == expected
+        if expected == "proteins":
+            assert run.corpus.concatenated == (run.task == "concatenated")
+
+
+@shipped("performer")
+def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale: str, variant: str) -> None:
+    if is_not_run(scale, variant) or variant in STUDIES or variant in ("imagenet64-relu", "pg19-positive"):
+        return
+    run, config = settings_of(scale, variant)
+    other, exact = settings_of(scale, BASE.get(run.task, f"{run.task}-transformer"))
+    assert (run.corpus, run.seeds) == (other.corpus, other.seeds)
+    assert run.evaluation.model_dump(exclude={"swapped"}) == other.evaluation.model_dump(exclude={"swapped"})
+    of_model = {"attention"}
+    of_model |= {"copy-fixed": {"redraw_every"}, "transferred": {"swap_at"}}.get(variant, set())
+    if run.task == "concatenated":  # the Transformer is as large as fits the memory
+        of_model |= {"layers", "width", "hidden"}
+    assert config.model_dump(exclude=of_model) == exact.model_dump(exclude=of_model)
+    of_training = {"updates"} if variant in ("transferred", "scratch") else set()
+    assert run.training.model_dump(exclude=of_training) == other.training.model_dump(exclude=of_training)
+
+
+@scales
+def test_what_is_transferred_is_trained_like_the_transformer_and_then_like_scratch(scale: str) -> None:
+    (exact, _), (transferred, config), (scratch, _) = (
+        settings_of(scale, name) for name in ("copy-transformer", "transferred", "scratch")
+    )
+    fine_tuning = transferred.training.updates - config.swap_at
+    assert fine_tuning > 0
+    if scale == "smoke":  # of which nothing is compared
+        return
+    assert config.swap_at == exact.training.updates
+    assert scratch.training.updates == fine_tuning < exact.training.updates / 2
+    # Whatever the schedule is, the updates before the swap have to be those of the Transformer.
+    assert transferred.training.schedule == exact.training.schedule
+    assert exact.training.schedule.name == "constant"
+
+
+@scales
+def test_swapped_weights_are_read_by_a_model_that_has_them(scale: str) -> None:
+    run, config = settings_of(scale, "copy-transformer")
+    assert set(run.evaluation.swapped) == {"positive"}
+    changed = ModelConfig.model_validate(merge(run.model, run.evaluation.swapped["positive"]))
+    assert config.model_dump(exclude={"attention"}) == changed.model_dump(exclude={"attention"})
+    assert changed.attention == "positive"
+    ours, theirs = (
+        {name: weight.shape for name, weight in build_model(each, 11, True).named_parameters()}
+        for each in (config, changed)
+    )
+    assert ours == theirs
+
+
+@scales
+def test_figures_and_tables_show_variants_that_there_are(scale: str) -> None:
+    names = set().union(*VARIANTS.values())
+    assert {line.variant for line in NETWORKS.lines} <= names
+    for panel in NETWORKS.panels.values():
+        assert set(panel) <= names
+        tasks = {"concatenated": "proteins"}
+        assert len({tasks.get(task, task) for task in map(scale_file(scale).task_of, panel)}) == 1
+    paper = facts("performer")
+    shown = {name for table in paper.tables for row in range(len(table.rows)) for name in table.variants(row)}
+    assert shown <= names
+
+
+# Sizes
+
+
+SHAPES = {
+    "regular": (6, 8, 512, 2048),
+    "proteins": (36, 8, 512, 1024),
+    "small": (6, 1, 64, 64),
+    "Transformer, concatenated": (3, 8, 256, 256),
+}
+"""Layers, heads, d and d_ff of the paper."""
+PRINTED = dict(zip(SHAPES, (18_902_016, 75_626_496, 149_760, 1_184_256), strict=True))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("attention", ["softmax", "relu", "positive", "trigonometric"])
+def test_bodies_have_the_parameters_that_the_formula_says(name: str, attention: str) -> None:
+    layers, heads, width, hidden = SHAPES[name]
+    sizes = {"layers": layers, "heads": heads, "width": width, "hidden": hidden}
+    config = ModelConfig.model_validate({"attention": attention, **sizes})
+    model = build_model(config, SYMBOLS, True)
+    parts = (4 * width**2, 2 * width * hidden + hidden + width, 4 * width)
+    assert parameters(model.layers) == layers * sum(parts) == PRINTED[name]
+    rest = SYMBOLS * width + 2 * width + SYMBOLS * (width + 1)
+    assert parameters(model) == parameters(model.layers) + rest
+    counts = facts("performer").parameter_counts
+    assert counts is not None
+    assert counts.totals[name] == PRINTED[name]
+    assert [part[name] for part in counts.parts] == [layers * part for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("scale", "variant", "size"),
+    [
+        ("paper_scale", "transformer", "proteins"),
+        ("paper_scale", "masked-relu", "proteins"),
+        ("paper_scale", "concatenated-relu", "regular"),
+        ("paper_scale", "concatenated-transformer", "Transformer, concatenated"),
+        ("paper_scale", "imagenet64-relu", "regular"),
+        ("bench", "transformer", "regular"),
+        ("bench", "masked-positive", "regular"),
+        ("bench", "concatenated-relu", "regular"),
+        ("bench", "concatenated-transformer", "Transformer, concatenated"),
+    ],
+)
+def test_the_papers_sizes_are_those_of_its_models(scale: str, variant: str, size: str) -> None:
+    settings = scale_file(scale)
+    own = load_yaml(Path("replications/performer") / f"{scale}.yaml")
+    task = settings.task_of(variant)
+    section = merge(own["tasks"][task]["model"], own["variants"][variant].get("model", {}))
+    config = ModelConfig.model_validate(section)
+    assert (config.layers, config.heads, config.width, config.hidden) == SHAPES[size]
+    assert config.features == 256
+
+
+def test_the_papers_own_settings() -> None:
+    for variant in ("transformer", "relu", "masked-relu", "concatenated-relu"):
+        run, config = settings_of("paper_scale", variant)
+        training, optimizer = run.training, run.training.optimizer
+        assert (optimizer.name, optimizer.learning_rate) == ("adam", 1e-3)
+        assert (optimizer.beta1, optimizer.beta2, optimizer.epsilon) == (0.9, 0.98, 1e-9)
+        assert (training.clip, training.schedule.name, config.dropout) == (0.5, "constant", 0.1)
+        assert run.corpus.length == (8192 if run.task == "concatenated" else 1024)

@@ -1,0 +1,212 @@
+"""What the models of Katharopoulos et al. and of Choromanski et al. must do, whatever their attention is."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_sequences import F64, HIDDEN, MODELS, PERFORMERS, VOCABULARY, D, N, drawn, padded, small, symbols
+from torch import nn
+
+models = pytest.mark.parametrize("name", MODELS)
+both_ways = pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])
+many = settings(deadline=None, max_examples=8)
+lengths = st.lists(st.integers(1, 12), min_size=1, max_size=4)
+seeds = st.integers(0, 2**31)
+CLOSE = {"atol": 1e-10, "rtol": 1e-8}
+"""Normalisers of trigonometric features may be near zero, whatever is divided by them."""
+SORTED = ("lsh, 1 round", "lsh, 4 rounds")
+"""Those whose sums are of one another's order, which later symbols change, and so the last digit."""
+
+
+@models
+@many
+@given(length=st.sampled_from([2, 9, 70]), share=st.floats(0, 0.999), seed=seeds)
+def test_nothing_of_what_comes_later_is_seen(name, length, share, seed):
+    """Bit for bit; 70 symbols are more than a chunk of linear attention has."""
+    torch.manual_seed(seed)
+    model, inputs = small(name), symbols(2, length)
+    t = 1 + int(share * (length - 1))
+    other = inputs.clone()
+    other[:, t:] = (other[:, t:] + torch.randint(1, VOCABULARY - 1, (2, length - t))) % (VOCABULARY - 1)
+    before, after = model(inputs), model(other)
+    if name in SORTED:
+        torch.testing.assert_close(after[:, :t], before[:, :t], atol=1e-12, rtol=1e-12)
+    else:
+        assert torch.equal(after[:, :t], before[:, :t])
+    assert (after[:, t] != before[:, t]).any(-1).all()
+
+
+@models
+def test_no_gradient_flows_from_a_state_to_later_symbols(name):
+    model, embedded = small(name), []
+    model.embedding.register_forward_hook(lambda *call: embedded.append(call[-1]) or call[-1].retain_grad())
+    model(symbols(2, 9))[:, 4].square().sum().backward()
+    (read,) = embedded
+    assert not read.grad[:, 5:].any()
+    assert read.grad[:, 4].any(-1).all()
+    if name not in SORTED:  # which pass over what is not like them
+        assert read.grad[:, :4].any(-1).all()
+
+
+@models
+def test_a_model_that_reads_both_ways_sees_everything(name):
+    model, inputs = small(name, causal=False), symbols(2, 9)
+    other = inputs.clone()
+    other[:, -1] = (other[:, -1] + 1) % (VOCABULARY - 1)
+    changed = (model(other) != model(inputs)).any(-1)
+    assert changed.any(0).sum() > 1 if name in SORTED else changed.all()
+
+
+@models
+@both_ways
+@many
+@given(lengths=lengths, more=st.integers(0, 3), seed=seeds)
+def test_a_batch_is_its_sequences_and_padding_changes_nothing(name, causal, lengths, more, seed):
+    torch.manual_seed(seed)
+    model = small(name, causal=causal)
+    inputs, mask = padded([*lengths, max(lengths) + more])
+    together = model(inputs, mask)
+    assert together.isfinite().all()
+    for row, length in enumerate(lengths):
+        alone = model(inputs[row : row + 1, :length])
+        torch.testing.assert_close(together[row : row + 1, :length], alone, **CLOSE)
+
+
+@models
+@both_ways
+def test_padding_gets_no_gradient_and_gives_none_that_is_not_finite(name, causal):
+    model, embedded = small(name, causal=causal), []
+    model.embedding.register_forward_hook(lambda *call: embedded.append(call[-1]) or call[-1].retain_grad())
+    inputs, mask = padded([7, 2, 5])
+    model.output(model(inputs, mask), inputs)[mask].sum().backward()
+    (read,) = embedded
+    assert not read.grad[~mask].any()
+    assert read.grad[mask].any(-1).all()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+@models
+@both_ways
+def test_every_parameter_has_a_part_in_the_loss(name, causal):
+    model, inputs = small(name, causal=causal).train(), symbols(4, 12)
+    model.output(model(inputs), symbols(4, 12)).sum().backward()
+    unused = {n for n, parameter in model.named_parameters() if not parameter.grad.abs().gt(1e-12).any()}
+    assert unused == set()
+
+
+@models
+def test_probabilities_sum_to_one_and_are_those_of_the_nats(name):
+    model, inputs = small(name), symbols(2, 5)
+    h = model(inputs)
+    log_p = model.output.log_probs(h)
+    torch.testing.assert_close(log_p.logsumexp(-1), torch.zeros(2, 5, dtype=F64), atol=1e-12, rtol=0)
+    for symbol in range(log_p.size(-1)):
+        nats = model.output(h, torch.full_like(inputs, symbol))
+        torch.testing.assert_close(nats, -log_p[..., symbol], atol=1e-12, rtol=1e-12)
+
+
+@models
+def test_dropout_is_for_training(name):
+    model, inputs = small(name, dropout=0.3), symbols(2, 9)
+    assert torch.equal(model(inputs), model(inputs))
+    without = small(name)
+    without.load_state_dict(model.state_dict())
+    assert torch.equal(model(inputs), without(inputs))
+    model.train()
+    assert not torch.isclose(model(inputs), model(inputs)).any(-1).all()
+
+
+@models
+def test_dropout_is_on_attention_and_twice_on_feed_forward_networks(name):
+    """And on the Performer's embeddings."""
+    model, dropped = small(name, dropout=0.3).train(), []
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.register_forward_hook(lambda *call: dropped.append(call[-1].size(-1)))
+    model(symbols(2, 9))
+    assert dropped == [D] * (name in PERFORMERS) + [D, HIDDEN, D] * N
+
+
+@models
+@both_ways
+def test_half_precision_stays_near_and_finite(name, causal):
+    model = small(name, causal=causal, std=None).float().train()
+    inputs, mask = padded([70, 3])
+    expected = model.output(model(inputs, mask), inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        nats = model.output(model(inputs, mask), inputs)
+    assert nats.dtype == torch.float32
+    # What is near to what, and a normaliser that may be negative, hang on a digit.
+    if name not in (*SORTED, "trigonometric"):
+        torch.testing.assert_close(nats[mask], expected[mask], atol=0.2, rtol=0.05)
+    nats[mask].mean().backward()
+    assert nats.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+@models
+def test_a_checkpoint_has_all_that_a_model_needs(name):
+    inputs = symbols(2, 9)
+    models = [small(name) for _ in range(2)]
+    first, second = models
+    assert first.origin != second.origin
+    first.at_update(4)
+    second.load_state_dict(first.state_dict())
+    assert torch.equal(second(inputs), first(inputs))
+
+
+@models
+def test_a_resumed_model_draws_the_same_and_other_updates_draw_otherwise(name):
+    first, second = small(name), small(name)
+    first.at_update(3)
+    second.load_state_dict(first.state_dict())
+    third = drawn(first)
+    torch.manual_seed(5)
+    first.at_update(4)
+    torch.manual_seed(6)
+    second.at_update(4)
+    fourth, again = drawn(first), drawn(second)
+    random = name in SORTED or name in ("positive", "hyperbolic", "trigonometric")
+    assert bool(fourth) == random
+    for key, numbers in fourth.items():
+        assert torch.equal(numbers, again[key])
+        assert not torch.isclose(numbers, third[key]).any()
+    if random:  # no two layers have the same
+        own = [numbers for _, numbers in sorted(fourth.items())]
+        assert not torch.isclose(own[0], own[1]).any()
+
+
+@models
+def test_what_updates_draw_depends_on_the_seed_of_the_model_alone(name):
+    found = []
+    for _ in range(2):
+        torch.manual_seed(9)
+        model = small(name)
+        torch.rand(3)
+        model.at_update(0)
+        found.append(model.state_dict())
+    assert all(torch.equal(numbers, found[1][key]) for key, numbers in found[0].items())
+
+
+@models
+def test_models_of_other_seeds_draw_otherwise(name):
+    first, second = small(name), small(name)
+    for model in (first, second):
+        model.at_update(0)
+    found, other = drawn(first), drawn(second)
+    assert all(not torch.isclose(numbers, other[key]).any() for key, numbers in found.items())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@models
+@both_ways
+def test_a_gpu_computes_the_same(name, causal):
+    model = small(name, causal=causal)
+    inputs, mask = padded([70, 33])
+    found = []
+    for device in ("cpu", "cuda"):
+        model.to(device)
+        found.append(model(inputs.to(device), mask.to(device)).cpu()[mask])
+    torch.testing.assert_close(found[1], found[0], atol=1e-8, rtol=1e-8)
+    model.at_update(1)
+    assert model(inputs.cuda(), mask.cuda()).isfinite().all()

@@ -1,0 +1,160 @@
+"""Numbers of studies as lines: read by size, with bands, in panels whose axes have plain ticks."""
+
+from dataclasses import replace
+
+import pytest
+from matplotlib.image import imread
+from synthetic_runs import skip, study
+from synthetic_sequences import FEATURES, kernels, scaling
+
+from shared.claims.results import load_results
+from shared.errors import ReplicationError
+from shared.reports import study_figures
+from shared.reports.figures import PALETTE
+from shared.reports.study_lines import StudyLines
+
+LAYERS = {"softmax": "softmax", "lsh": "LSH", "linear": "linear", "identity": "identity"}
+KERNELS = {"positive_orthogonal": "positive", "trigonometric_iid": "trigonometric"}
+TIME = StudyLines("One layer.", "scaling", "seconds", "Length", "Seconds", LAYERS)
+MEMORY = StudyLines("One layer.", "scaling", "mebibytes", "Length", "MiB", LAYERS)
+ERROR = StudyLines(
+    "Errors", "kernels", "error", "Features", "MSE", KERNELS, low="error_low", high="error_high"
+)
+RATIO = StudyLines("By angle", "kernels", "ratio", "Angle (degrees)", "Ratio", KERNELS, log_x=False)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    study(folder, "scaling", "copy", scaling())
+    study(folder, "kernels", "proteins", kernels())
+    skip(folder, "depth", "proteins", "for no reason")
+    return load_results(folder)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The panels of every figure, to be looked at once the pictures have been written."""
+    figures, legend = [], study_figures.legend_above
+    monkeypatch.setattr(
+        study_figures,
+        "legend_above",
+        lambda canvas, *panels: (figures.append(panels), legend(canvas, *panels)),
+    )
+    return figures
+
+
+def changed(run, *seeds):
+    """The run with the metrics of seeds 1, 2, … in place of its own."""
+    return replace(run, metrics=dict(enumerate(seeds, start=1)))
+
+
+def names(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def test_a_line_has_the_numbers_of_a_subject_by_size(results):
+    curves = TIME.curves(results)
+    assert list(curves) == ["softmax", "linear", "identity"]
+    sizes, values, low, high = curves["softmax"]
+    assert sizes == [512, 1024, 2048, 4096]
+    assert values == low == high == [scaling()[f"softmax.seconds_n{size}"] for size in sizes]
+
+
+def test_what_was_not_run_has_no_lines(results):
+    assert replace(TIME, variant="depth").curves(results) == {}
+    assert replace(TIME, variant="unheard of").curves(results) == {}
+    assert replace(TIME, quantity="unheard_of").curves(results) == {}
+
+
+def test_bands_end_where_their_own_quantities_are(results):
+    sizes, values, low, high = ERROR.curves(results)["positive"]
+    assert sizes == list(FEATURES)
+    assert low == pytest.approx([value / 1.5 for value in values])
+    assert high == pytest.approx([value * 1.5 for value in values])
+
+
+def test_bands_without_quantities_are_of_the_seeds(results):
+    seeds = [{"linear.seconds_n8": value} for value in (1.0, 2.0, 6.0)]
+    results = {"scaling": changed(results["scaling"], *seeds)}
+    assert TIME.curves(results) == {"linear": ([8], [3.0], [1.0], [6.0])}
+
+
+def test_ends_of_bands_are_means_over_seeds(results):
+    seeds = [
+        {"positive_orthogonal.error_m8": 2.0, "positive_orthogonal.error_low_m8": low} for low in (0.5, 1.5)
+    ]
+    assert ERROR.curves({"kernels": changed(results["kernels"], *seeds)}) == {
+        "positive": ([8], [2.0], [1.0], [2.0])
+    }
+
+
+def test_sizes_of_two_dimensions_are_no_line(results):
+    run = changed(results["scaling"], {"linear.seconds_n8": 1.0, "linear.seconds_d8": 1.0})
+    with pytest.raises(ReplicationError, match=r"linear\.seconds by several dimensions \(d, n\)"):
+        TIME.curves({"scaling": run})
+
+
+def test_lines_of_one_title_are_panels_of_one_figure(results, tmp_path, drawn):
+    depth = replace(ERROR, title="Depth", variant="depth")
+    figures = study_figures.study_figures(results, tmp_path, [TIME, ERROR, MEMORY, depth, RATIO])
+    assert [(figure.path.name, figure.caption) for figure in figures] == [
+        ("study_1.png", "One layer."), ("study_2.png", "Errors."), ("study_4.png", "By angle.")
+    ]  # fmt: skip
+    assert sorted(tmp_path.iterdir()) == [figure.path for figure in figures]
+    assert {imread(figure.path).shape[1] for figure in figures} == {1400}
+    assert [[axes.get_ylabel() for axes in panels] for panels in drawn] == [
+        ["Seconds", "MiB"],
+        ["MSE"],
+        ["Ratio"],
+    ]
+
+
+def test_a_label_has_one_colour_in_all_panels(results, tmp_path, drawn):
+    other = replace(MEMORY, subjects={"linear": "linear", "softmax": "softmax"})
+    figures = study_figures.study_figures(results, tmp_path, [TIME, other])
+    (panels,) = drawn
+    colours = {line.get_label(): line.get_color() for line in panels[0].get_lines()}
+    assert colours == {"softmax": PALETTE[0], "linear": PALETTE[2], "identity": PALETTE[3]}
+    assert {line.get_label(): line.get_color() for line in panels[1].get_lines()}.items() < colours.items()
+    (legend,) = panels[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["softmax", "linear", "identity"]
+    assert len(figures) == 1
+
+
+def test_ticks_are_the_sizes_in_plain_numbers(results, tmp_path, drawn):
+    study_figures.study_figures(results, tmp_path, [TIME, MEMORY, RATIO])
+    (time, memory), (ratio,) = drawn
+    assert names(time.xaxis) == ["", "1024", "", "4096", "", "16384", "", "65536"]
+    assert {"0.01", "0.02", "0.05", "0.1"} < {*names(time.yaxis)}
+    assert {"1", "2", "5", "10", "100"} < {*names(memory.yaxis)}
+    assert names(ratio.xaxis)[:3] == ["0", "", "20"]
+    assert ratio.get_xscale() == "linear"
+    assert ratio.get_yscale() == "log"
+
+
+TENS = r"$\mathdefault{10^{-6}}$"
+
+
+@pytest.mark.parametrize(("values", "expected"), [((2.0, 2.3), "2.1"), ((1e-9, 1e2), TENS)])
+def test_a_logarithmic_axis_of_any_span_has_ticks(results, tmp_path, drawn, values, expected):
+    run = changed(results["scaling"], {f"linear.seconds_n{2**i}": value for i, value in enumerate(values)})
+    study_figures.study_figures({"scaling": run}, tmp_path, [TIME])
+    assert expected in names(drawn[0][0].yaxis)
+
+
+@pytest.mark.parametrize(("value", "scale"), [(2.0, "log"), (0.0, "linear")])
+def test_what_is_not_positive_does_not_break_a_logarithmic_axis(results, tmp_path, drawn, value, scale):
+    numbers = {"error": value, "error_low": -1.0, "error_high": 4.0}
+    scores = {f"positive_orthogonal.{name}_m{m}": of for name, of in numbers.items() for m in FEATURES}
+    (figure,) = study_figures.study_figures(
+        {"kernels": changed(results["kernels"], scores)}, tmp_path, [ERROR]
+    )
+    assert figure.path.exists()
+    assert drawn[0][0].get_yscale() == scale
+
+
+def test_more_lines_than_colours_are_refused(results, tmp_path):
+    many = replace(TIME, subjects={f"s{i}": f"label {i}" for i in range(8)})
+    with pytest.raises(ReplicationError, match=r"'One layer\.' has more than 7 lines"):
+        study_figures.study_figures(results, tmp_path, [many])
