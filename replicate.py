@@ -26,6 +26,7 @@ VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SUPPORTED = ("3.11", "3.12")
 REPORT = ["repro", "report@bahdanau"]
 CHECKS = (["ruff", "check", "."], ["mypy"])
+TWO_PROCESSES = ("--numprocesses=2", "--dist=worksteal")
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 GIGABYTE = 10**9
 CPU_SIZE, CUDA_SIZE = 3 * GIGABYTE, 8 * GIGABYTE
@@ -68,7 +69,7 @@ def run(venv: Path, arguments: "list[str]") -> None:
             status = subprocess.call([python, "-m", *check], env=environment)
             if status:
                 sys.exit(status)
-        command = ["pytest", *arguments[1:]]
+        command = ["pytest", *TWO_PROCESSES, *arguments[1:]]
     else:
         let_dvc_work_without_git()
         command = ["dvc", *arguments]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,22 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)) > 1:
+    # Threads that wait in a loop keep those of the other process from their core; torch reads this when it is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 import shared  # noqa: F401  (before lightning or torchvision is imported anywhere)
 
 settings.register_profile("untimed", deadline=None)  # a busy machine makes no test fail
 settings.load_profile("untimed")
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest where processes share the tests: the others do the rest meanwhile."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.path.name != "test_readme.py")
 
 
 @pytest.fixture(scope="session")

@@ -114,7 +114,7 @@ def test_other_arguments_go_to_dvc_and_its_status_comes_back(project: Project) -
 
 def test_the_test_command_runs_the_quick_checks_first(project: Project) -> None:
     ran = project.ran("test", "-k", "beam and greedy")
-    assert ran == ["ruff.py check .", "mypy.py", "pytest.py -k beam and greedy"]
+    assert ran == ["ruff.py check .", "mypy.py", "pytest.py --numprocesses=2 --dist=worksteal -k beam and greedy"]
 
 
 @pytest.mark.parametrize(("failing", "reached"), [("ruff.py", 1), ("mypy.py", 2), ("pytest.py", 3)])
