@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from shared.errors import ReplicationError
 
@@ -18,6 +19,14 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+def _ascending(values: list[int]) -> list[int]:
+    if any(later <= earlier for earlier, later in pairwise(values)):
+        raise ValueError("each must be greater than the one before")
+    return values
+
+
+Ascending = Annotated[list[PositiveInt], Field(min_length=2), AfterValidator(_ascending)]
+"""Two sizes or more, each greater than the one before."""
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
 
 

@@ -103,12 +103,12 @@ def write_run(folder, model, ends, rng):
     """What ends early without patience diverges: its loss rises, and the last is no number."""
     folder.mkdir(parents=True)
     training = {"updates": UPDATES, "patience": model.patience, "may_diverge": True}
+    diverges = ends < UPDATES and model.patience is None
     record = {
         "updates": ends, "parameter_count": 1_000, "parameters": {"training": training}, "wall_seconds": 3.0,
-        "stopped_because": "made up", "device": "cpu",
+        "stopped_because": "the gradient was not finite" if diverges else "made up", "device": "cpu",
     }  # fmt: skip
     (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
-    diverges = ends < UPDATES and model.patience is None
     rows = []
     for step in range(25, ends + 1, 25):
         loss = model.nats + 2.4 * math.exp(-step / model.soon) * rng.uniform(0.95, 1.05)

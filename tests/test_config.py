@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError
 
-from shared.config import Strict, build, load_yaml, merge
+from shared.config import Ascending, Strict, build, load_yaml, merge
 from shared.errors import ReplicationError
 
 
@@ -23,6 +23,10 @@ class Training(Strict):
     optimiser: Optimiser
     updates: int = Field(default=100, ge=1)
     schedules: dict[str, list[Optimiser]] = Field(default={})
+
+
+class Sizes(Strict):
+    sizes: Ascending
 
 
 GOOD = {"optimiser": {"learning_rate": 0.1}, "updates": 7}
@@ -117,6 +121,23 @@ def test_what_is_not_plain_yaml_is_refused_with_its_place(
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ReplicationError, match=r"absent.yaml does not exist; check the path"):
         load_yaml(tmp_path / "absent.yaml")
+
+
+@given(st.lists(st.integers(-1, 6), max_size=4))
+def test_sizes_ascend_or_are_refused(sizes: list[int]) -> None:
+    if len(sizes) >= 2 and sizes == sorted({*sizes}) and sizes[0] > 0:
+        assert build(Sizes, {"sizes": sizes}, where="here").sizes == sizes
+        return
+    with pytest.raises(ReplicationError, match=r"here: 'sizes"):
+        build(Sizes, {"sizes": sizes}, where="here")
+
+
+@pytest.mark.parametrize("sizes", [[1, 2, 2, 3], [1, 3, 2]])
+def test_sizes_that_do_not_ascend_are_shown(sizes: list[int]) -> None:
+    with pytest.raises(ReplicationError) as refused:
+        build(Sizes, {"sizes": sizes}, where="here")
+    assert "'sizes': " in str(refused.value)
+    assert f"each must be greater than the one before, got {sizes}" in str(refused.value)
 
 
 @given(MAPPINGS)

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import torch
-from pydantic import Field, PositiveInt, field_validator
+from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -28,6 +28,7 @@ from shared.attention.feature_maps import EluPlusOne
 from shared.attention.linear import chunkwise_linear_attention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.linear_naive import parallel_linear_attention, recurrent_linear_attention
+from shared.config import Ascending
 from shared.pipeline.run_config import RunConfig
 from shared.pipeline.studies import Study, StudyConfig, seed_of
 
@@ -46,15 +47,8 @@ class ExactnessConfig(StudyConfig, extra="allow"):
 
     symbols: PositiveInt = Field(default=12, description="of the vocabulary")
     length: PositiveInt = Field(default=200, description="T where forms are compared")
-    lengths: list[PositiveInt] = Field(min_length=2, description="T where what is kept is counted")
+    lengths: Ascending = Field(description="T where what is kept is counted")
     draws: PositiveInt = Field(default=3, description="random networks")
-
-    @field_validator("lengths")
-    @classmethod
-    def _they_ascend(cls, lengths: list[int]) -> list[int]:
-        if any(later <= earlier for earlier, later in pairwise(lengths)):
-            raise ValueError("lengths must ascend")
-        return lengths
 
 
 class Outcome(NamedTuple):

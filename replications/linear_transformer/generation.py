@@ -9,10 +9,9 @@ Shape letters: B pictures, T symbols.
 
 from __future__ import annotations
 
-import statistics
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -23,14 +22,13 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from replications.linear_transformer.model import LinearTransformer
+from shared.metrics.turns import Clock, medians_of_turns, now
 from shared.pipeline.networks import ready
 from shared.pipeline.run_config import RunConfig
 from shared.pipeline.studies import Study, StudyConfig
 
 Build = Callable[[dict[str, Any], int, bool], LinearTransformer]
 """From a checked ``model`` section, the number of symbols and whether it is causal, to a network."""
-Clock = Callable[[], float]
-"""Seconds since whenever."""
 
 SUBJECTS: dict[str, tuple[dict[str, Any], bool]] = {
     "softmax": ({"attention": "softmax"}, False),
@@ -159,8 +157,8 @@ class Generation(Study):
 
     section: ClassVar[type[StudyConfig]] = GenerationConfig
 
-    def __init__(self, build: Build, clock: Clock | None = None) -> None:
-        self._build, self._clock = build, clock or _now
+    def __init__(self, build: Build, clock: Clock = now) -> None:
+        self._build, self._clock = build, clock
 
     def check(self, config: RunConfig) -> None:
         """Refuse wrong settings of the study or of a network."""
@@ -221,24 +219,26 @@ def middle(span: range) -> int:
 
 
 def seconds_by_span(ways: Mapping[str, Way], spans: Sequence[range], repeats: int) -> dict[str, list[float]]:
-    """Median seconds of each way for each span; they take turns at every span, since a busy machine slows all alike.
+    """Median seconds of each way for each span; they take turns at every span.
 
     Args:
         ways: what is timed, after some symbols each to warm up.
         spans: of one picture.
         repeats: how many pictures.
     """
-    taken: dict[str, list[list[float]]] = {name: [[] for _ in spans] for name in ways}
     for way in ways.values():
         way.begin()
         way.seconds(spans[0][:WARM_UP])
-    for _ in range(repeats):
-        for way in ways.values():
-            way.begin()
-        for number, span in enumerate(spans):
-            for name, way in ways.items():
-                taken[name][number].append(way.seconds(span))
-    return {name: [statistics.median(times) for times in by_span] for name, by_span in taken.items()}
+
+    def pictures() -> Iterator[None]:
+        for _ in range(repeats):
+            for way in ways.values():
+                way.begin()
+            yield
+
+    contenders = {(name, span): partial(way.seconds, span) for span in spans for name, way in ways.items()}
+    medians = medians_of_turns(contenders, pictures())
+    return {name: [medians[name, span] for span in spans] for name in ways}
 
 
 def timings(seconds: Mapping[str, Sequence[float]], spans: Sequence[range], batch: int) -> dict[str, float]:
@@ -291,10 +291,3 @@ def states(floats: Mapping[str, Mapping[int, int]]) -> dict[str, float]:
     last = {name: by[max(by)] for name, by in floats.items()}
     metrics |= {f"{name}.state_growth": last[name] / by[min(by)] for name, by in floats.items()}
     return metrics | {"state_ratio": last["stateful_softmax"] / last["linear"]}
-
-
-def _now() -> float:
-    """Seconds, when all that was asked of a GPU is done."""
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter()

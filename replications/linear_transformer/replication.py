@@ -19,11 +19,14 @@ from replications.linear_transformer.model import (
 )
 from replications.linear_transformer.shown import LINES, PANELS, PICTURES
 from shared.config import Strict, build
+from shared.data.pixels import PixelCorpusConfig
+from shared.errors import ReplicationError
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
 from shared.pipeline.routed import Routed
 from shared.pipeline.scaling_study import ATTENTION, Scaling
-from shared.pipeline.sequences import Sequences
+from shared.pipeline.sequence_run import SequenceRun
+from shared.pipeline.sequences import Sequences, sizes_of
 from shared.pipeline.studies import study_route
 
 
@@ -60,6 +63,12 @@ class ModelConfig(Strict):
             raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
         if self.attention == "lsh" and (self.buckets is None or self.chunk is None):
             raise ValueError("attention by hashing needs buckets and chunk")
+        pairs = 2 if self.positions == "added" else 4
+        if self.width % pairs:
+            raise ValueError(
+                f"width ({self.width}) must be a multiple of {pairs}: sinusoids come in pairs, where positions are "
+                f"{self.positions}"
+            )
         return self
 
 
@@ -85,8 +94,24 @@ def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> LinearTra
     )  # fmt: skip
 
 
+def suits(section: ModelConfig, run: SequenceRun) -> None:
+    """Refuse what cannot be trained, or cannot draw, on the data of a variant.
+
+    Raises:
+        ReplicationError: names the setting.
+    """
+    where, (_, longest) = f"the model section of task '{run.task}'", sizes_of(run.corpus)
+    if section.max_length < longest:
+        raise ReplicationError(
+            f"{where}: max_length {section.max_length} is less than the {longest} symbols of the longest sequence; "
+            "raise it."
+        )
+    if section.output == "logistics" and not isinstance(run.corpus, PixelCorpusConfig):
+        raise ReplicationError(f"{where}: output: logistics is for levels of pixels only; leave it out.")
+
+
 NETWORKS = Sequences(
-    model_config=ModelConfig, build_model=build_model, panels=PANELS, pictures=PICTURES, lines=LINES
+    model_config=ModelConfig, build_model=build_model, panels=PANELS, pictures=PICTURES, lines=LINES, suits=suits
 )
 
 

@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from replications.performer.draws import Interval, Values, mean_interval
+from shared.config import Ascending
 from shared.pipeline.run_config import RunConfig
 from shared.pipeline.studies import Study, StudyConfig, seed_of
 
@@ -43,21 +44,13 @@ class DepthConfig(StudyConfig):
     """
 
     network: dict[str, Any] = Field(default={"heads": 4, "width": 64, "hidden": 256})
-    depths: list[PositiveInt] = Field(default=[1, 2, 3, 4, 6, 8, 12], min_length=2)
-    projections: list[PositiveInt] = Field(default=[16, 64, 256], min_length=2)
+    depths: Ascending = Field(default=[1, 2, 3, 4, 6, 8, 12])
+    projections: Ascending = Field(default=[16, 64, 256])
     draws: int = Field(default=10, ge=2)
     sequences: PositiveInt = 1
     length: PositiveInt = 256
     symbols: PositiveInt = 24
     causal: bool = False
-
-    @model_validator(mode="after")
-    def _ascending(self) -> DepthConfig:
-        for name in ("depths", "projections"):
-            values = getattr(self, name)
-            if values != sorted(set(values)):
-                raise ValueError(f"{name} must rise, got {values}")
-        return self
 
 
 class Stack:

@@ -149,7 +149,7 @@ class Performer(nn.Module):
 
         Resumed training draws the same ones again: all that is random follows from the model's origin and the number.
         """
-        if number == self.swap_at:
+        if self.swap_at is not None and number >= self.swap_at:
             for attention in self.attentions:
                 attention.exact.fill_(attention.features is None)
         if self.redraw_every is not None and number % self.redraw_every == 0:

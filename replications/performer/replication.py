@@ -14,8 +14,10 @@ from replications.performer.shown import LINES, PANELS
 from shared.attention.favor import Directions, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
 from shared.config import Strict, build
+from shared.errors import ReplicationError
 from shared.pipeline.routed import Routed
 from shared.pipeline.scaling_study import ATTENTION, Scaling
+from shared.pipeline.sequence_run import SequenceRun
 from shared.pipeline.sequences import Sequences
 from shared.pipeline.studies import study_route
 
@@ -49,6 +51,8 @@ class ModelConfig(Strict):
     def _heads_of_one_width(self) -> ModelConfig:
         if self.width % self.heads:
             raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
+        if self.width % 2:
+            raise ValueError(f"width ({self.width}) must be even: sinusoids come in pairs")
         return self
 
 
@@ -72,7 +76,22 @@ def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Performer
     )  # fmt: skip
 
 
-NETWORKS = Sequences(model_config=ModelConfig, build_model=build_model, panels=PANELS, lines=LINES)
+def suits(section: ModelConfig, run: SequenceRun) -> None:
+    """Refuse a Transformer that never becomes a Performer.
+
+    Raises:
+        ReplicationError: attention is swapped when training is over.
+    """
+    if section.swap_at is not None and section.swap_at >= run.training.updates:
+        raise ReplicationError(
+            f"the model section of task '{run.task}': swap_at {section.swap_at} is not before the last of "
+            f"{run.training.updates} updates; lower it, or leave it out."
+        )
+
+
+NETWORKS = Sequences(
+    model_config=ModelConfig, build_model=build_model, panels=PANELS, lines=LINES, suits=suits
+)
 
 
 def _build(section: Mapping[str, Any], vocabulary: int, causal: bool) -> Performer:

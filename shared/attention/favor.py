@@ -203,7 +203,7 @@ class GeneralizedFeatures(RandomFeatures, ExactMap):
     """φ(x) = f(ωᵀx) + ε, generalized attention (section 2.2), up to the factor 1/√P, which cancels.
 
     With f = ReLU it is the paper's Performer-ReLU. What the released code has by default has no projections, and is
-    :class:`shared.attention.feature_maps.Relu`.
+    :class:`shared.attention.feature_maps.ReLU`.
 
     Args:
         key_size: K.

@@ -14,8 +14,9 @@ from shared.attention.multi_head import KeysValues, MultiHeadAttention
 class IdentityAttention(MultiHeadAttention):
     """Every position gets its own value and nothing else: the paper's "X (OPT)", the most that speed can be gained.
 
-    All four projections are made, those of queries and keys too, which nothing then looks at. Their gradients are zero,
-    so that autograd does not compute them.
+    All four projections are made, those of queries and keys too, which nothing then looks at. Autograd computes no
+    gradient of the queries' matrix. Keys and values have one matrix, whose gradient it computes as a whole, with zeros
+    where the keys' are: so this optimum pays for the keys' backward pass, and not for the queries'.
     """
 
     def forward(

@@ -40,7 +40,8 @@ class Outcome:
     """What one comparison came to.
 
     Attributes:
-        effect: in ``unit``; positive means the first variant's value is the larger one.
+        effect: in ``unit``; positive means the first variant's value is the larger one. Of a number that is to be
+            exact it is the number itself, of the seed that is furthest from the value.
         interval: 95 % interval, or None where nothing varies or nothing is known of how it varies.
         p_value: two-sided, against the border of what is claimed.
         p_holm: the same, corrected over all deciding comparisons of the paper.
@@ -213,9 +214,9 @@ def _weakest(steps: Sequence[Outcome]) -> Outcome:
 
 
 def _exact(comparison: schema.Exact, run: RunResults, outcome: Outcome) -> Outcome:
-    deviation = scalars(run, comparison.metric) - comparison.value
-    worst = float(deviation[np.abs(deviation).argmax()])
-    equal = abs(worst) <= comparison.tolerance
+    numbers = scalars(run, comparison.metric)
+    worst = float(numbers[np.abs(numbers - comparison.value).argmax()])
+    equal = abs(worst - comparison.value) <= comparison.tolerance
     return replace(outcome, verdict="reproduced" if equal else "contradicted", effect=worst)
 
 

@@ -26,4 +26,6 @@ class CorpusConfig(Strict):
     def _the_report_is_of_the_first(self) -> CorpusConfig:
         if self.test[0] != "test":
             raise ValueError("the first of 'test' must be the split 'test', which the report is of")
+        if len(set(self.splits)) < len(self.splits):
+            raise ValueError("'test' must name every split once, and neither 'train' nor 'valid'")
         return self

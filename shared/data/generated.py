@@ -16,6 +16,8 @@ from shared.data.buckets import Buckets
 from shared.data.generated_copy import copy
 from shared.data.generated_evidence import evidence
 from shared.data.generated_grammar import grammar
+from shared.data.generated_pictures import pictures
+from shared.data.generated_proteins import proteins
 from shared.data.generated_recall import recall
 from shared.data.splits import Corpus, Segment
 from shared.errors import ReplicationError
@@ -264,6 +266,8 @@ TASKS: dict[str, Callable[[Mapping[str, Any]], Corpus]] = {
     "exchanged_halves": exchanged_halves,
     "grammar": grammar,
     "noisy_swap": noisy_swap,
+    "pictures": pictures,
+    "proteins": proteins,
     "recall": recall,
 }
 """Generated tasks by name; each checks its own parameters."""

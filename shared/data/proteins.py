@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -109,11 +109,6 @@ class Proteins:
         before = torch.cat((torch.full_like(symbols[:, :1], BOS), symbols[:, :-1]), dim=1)
         return SequenceBatch(before.masked_fill(~read, PAD), symbols, read, mask)
 
-    def frequencies(self) -> NDArray[np.float64]:
-        """(25,) share of each of :data:`LETTERS`; every one counts once more than it occurs, so that none is zero."""
-        counts = np.bincount(self.sequences.flat, minlength=VOCABULARY)[FIRST:] + 1
-        return np.asarray(counts / counts.sum(), dtype=np.float64)
-
     def save(self, folder: Path) -> None:
         """Write two ``.npy`` arrays into ``folder``."""
         save_arrays(folder, {"symbols": self.sequences.flat, "offsets": self.sequences.offsets})
@@ -141,26 +136,6 @@ def _masked(symbols: NDArray[np.int64], indices: Indices, seed: Sequence[int]) -
         read = np.where(fate < _HIDDEN + _SCRAMBLED, any_letter, symbols[row, chosen])
         inputs[row, chosen] = np.where(fate < _HIDDEN, MASK, read)
     return torch.from_numpy(inputs), torch.from_numpy(targets)
-
-
-class Baseline(NamedTuple):
-    """How well the letters' frequencies predict.
-
-    Attributes:
-        accuracy: share of letters that are the most frequent one.
-        nats: mean of minus the logarithms of the letters' probabilities; the perplexity is ``exp`` of it.
-    """
-
-    accuracy: float
-    nats: float
-
-
-def empirical_baseline(train: Proteins, test: Proteins) -> Baseline:
-    """Predict every letter of ``test`` by the frequencies of ``train`` (Choromanski et al. 2021, table 2)."""
-    frequencies = train.frequencies()
-    counts = np.bincount(test.sequences.flat, minlength=VOCABULARY)[FIRST:]
-    shares = counts / counts.sum()
-    return Baseline(float(shares[frequencies.argmax()]), float(-shares @ np.log(frequencies)))
 
 
 @dataclass(frozen=True)
@@ -216,14 +191,13 @@ def prepare_proteins(config: ProteinCorpusConfig, dataset: Path, out: Path) -> d
 
     Returns:
         A summary: size of the vocabulary; of each split the numbers of proteins, of sequences, which are pieces where
-        they are concatenated, and of letters, and the empirical baseline.
+        they are concatenated, and of letters.
 
     Raises:
         ReplicationError: a file is missing or does not fit the others, a split has no sequence, or a letter stands for
             no amino acid.
     """
     splits: dict[str, dict[str, object]] = {}
-    train: Proteins | None = None
     for split in config.splits:
         columns = _chosen(config, dataset, split)
         symbols = [encode(sequence) for sequence in columns["sequence"]]
@@ -238,11 +212,8 @@ def prepare_proteins(config: ProteinCorpusConfig, dataset: Path, out: Path) -> d
         text.save(out / split)
         if not config.concatenated:
             write_lines(out / split / "key.txt", columns["key"])
-        train = train or text
-        baseline = empirical_baseline(train, text)
         splits[split] = {
             "proteins": len(symbols), "sequences": len(text), "letters": int((text.sequences.flat >= FIRST).sum()),
-            "baseline": baseline._asdict(),
         }  # fmt: skip
     summary = {"dataset": config.dataset, "vocabulary": VOCABULARY, "splits": splits}
     (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")

@@ -38,10 +38,10 @@ class Accompanied(dict[str, Iterable[Segment]]):
     """A corpus with something beside its splits, such as the pictures that scenes are made of.
 
     Attributes:
-        files: file name to text, or to the file that is copied.
+        files: file name to text, to bytes, or to the file that is copied.
     """
 
-    def __init__(self, splits: Corpus, files: Mapping[str, str | Path]) -> None:
+    def __init__(self, splits: Corpus, files: Mapping[str, str | bytes | Path]) -> None:
         super().__init__(splits)
         self.files = files
 
@@ -102,6 +102,8 @@ def write_corpus(
         for name, content in corpus.files.items():
             if isinstance(content, Path):
                 shutil.copyfile(content, folder / name)
+            elif isinstance(content, bytes):
+                (folder / name).write_bytes(content)
             else:
                 (folder / name).write_text(content, encoding="utf-8", newline="\n")
     return {split: dropped[split] for split in corpus}

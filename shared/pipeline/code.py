@@ -29,7 +29,8 @@ EVALUATION = (
     "pipeline/captioning_evaluation.py", "pipeline/classification.py", "pipeline/classification_evaluation.py",
     "pipeline/examples.py", "pipeline/language_evaluation.py", "pipeline/priors.py", "pipeline/reuse_study.py",
     "pipeline/samples.py", "pipeline/scaling_study.py", "pipeline/sequence_evaluation.py",
-    "pipeline/training_operations.py", "pipeline/translation.py", "pipeline/translation_evaluation.py",
+    "pipeline/sequence_run.py", "pipeline/studies.py", "pipeline/training_operations.py", "pipeline/translation.py",
+    "pipeline/translation_evaluation.py",
 )  # fmt: skip
 """Parts of ``shared`` that decide what training and what evaluation compute."""
 
@@ -50,9 +51,16 @@ def training_code(*papers: str) -> dict[str, str]:
 
 
 def evaluation_code(*papers: str) -> dict[str, str]:
-    """Source file to hash of its code: all that evaluation uses beyond what training depends on."""
+    """Source file to hash of its code: all that evaluation uses beyond what training depends on.
+
+    A paper's ``shown.py`` is of its report alone.
+    """
     files = _imported(papers)
-    found = {path for path in files if path.startswith("replications/") or _is_part(path, EVALUATION)}
+    found = {
+        path
+        for path in files
+        if _is_part(path, EVALUATION) or (path.startswith("replications/") and not path.endswith("/shown.py"))
+    }
     return {path: files[path].digest for path in sorted(found - {*_training(files, papers)})}
 
 

@@ -47,7 +47,8 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
     Attributes:
         model_config: checks a variant's ``model`` section.
         build_model: from that section and what the data decide, a vocabulary's size and, by the kind of task, another
-            vocabulary's, the number of classes, the grid of the images or nothing, to an untrained model.
+            vocabulary's, the number of classes, the grid of the images, whether places see only those before them, or
+            nothing, to an untrained model.
     """
 
     model_config: type[ModelConfigT]
@@ -137,7 +138,7 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
 class ExampleNetworks(Networks[ModelConfigT, RunT, PreparedT]):
     """Networks that learn from separate examples, in batches of those of similar length.
 
-    Splits of the prepared task have ``batch(indices)`` and ``batches(order)``.
+    Splits of the prepared task have ``batches(order)``, unless a kind of task makes its batches itself.
     """
 
     def _batches(self, config: RunT, text: PreparedT, seed: int) -> Callable[[int], Iterator[Any]]:

@@ -5,11 +5,9 @@ Shape letters: A attention length, how many symbols a prediction is made from.
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -22,6 +20,7 @@ from shared.data.language import PreparedLanguage
 from shared.data.streams import LanguageBatch, Stream
 from shared.decoding.language_model import LanguageModel
 from shared.errors import ReplicationError
+from shared.metrics.turns import Clock, medians_of_turns, now, timed
 from shared.pipeline.language import LanguageModelling
 from shared.pipeline.language_run import LanguageEvaluation, LanguageRun
 from shared.pipeline.networks import ready
@@ -117,10 +116,10 @@ class EvaluationSpeed(Study):
         with torch.inference_mode():
             for length in settings.lengths:
                 ways = passes(keeping, vanilla, stream, length, config.evaluation)
-                seconds = seconds_in_turns([*ways.values()], settings.seconds)
-                for (way, one), taken in zip(ways.items(), seconds, strict=True):
+                seconds = seconds_in_turns(ways, settings.seconds)
+                for way, one in ways.items():
                     metrics[f"tokens_{way}@{length}"] = one.tokens
-                    metrics[f"microseconds_{way}@{length}"] = 1e6 * taken / one.scored
+                    metrics[f"microseconds_{way}@{length}"] = 1e6 * seconds[way] / one.scored
                 for ratio, quantity in (("token_ratio", "tokens"), ("speedup", "microseconds")):
                     sliding, reuse = (metrics[f"{quantity}_{way}@{length}"] for way in ("sliding", "reuse"))
                     metrics[f"{ratio}@{length}"] = sliding / reuse
@@ -173,30 +172,29 @@ def passes(
     return {way: Pass([batch.to(device) for batch in batches], reads[way]) for way, batches in chosen.items()}
 
 
-def seconds_in_turns(functions: Sequence[Callable[[], None]], budget: float) -> list[float]:
-    """Median seconds of each; they take turns, since a busy machine slows all alike, until the budget is used up.
+def seconds_in_turns(
+    functions: Mapping[str, Callable[[], None]], budget: float, clock: Clock = now
+) -> dict[str, float]:
+    """Median seconds of each; they take turns until the budget is used up.
 
     Args:
         functions: what is timed, after one call to warm up.
         budget: seconds; :data:`TURNS` turns are made in any case.
+        clock: tells the time.
     """
-    times: list[list[float]] = [[] for _ in functions]
-    for function in functions:
+    for function in functions.values():
         function()
-    begin = _now()
-    while len(times[0]) < TURNS or _now() - begin < budget:
-        for function, taken in zip(functions, times, strict=True):
-            before = _now()
-            function()
-            taken.append(_now() - before)
-    return [statistics.median(taken) for taken in times]
+    contenders = {name: timed(function, clock) for name, function in functions.items()}
+    return medians_of_turns(contenders, _turns(budget, clock))
 
 
-def _now() -> float:
-    """Seconds, when all that was asked of a GPU is done."""
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter()
+def _turns(budget: float, clock: Clock) -> Iterator[int]:
+    """Turns that begin before so many seconds are over, and the first ones in any case."""
+    begin = clock()
+    for turn in count():
+        if turn >= TURNS and clock() - begin >= budget:
+            return
+        yield turn
 
 
 def _parts(config: LanguageRun) -> tuple[SpeedConfig, LanguageRun]:

@@ -18,14 +18,12 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
-from pydantic import AfterValidator, Field, PositiveInt
+from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
@@ -34,8 +32,11 @@ from shared.attention.identity import IdentityAttention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.lsh import LSHSelfAttention
 from shared.attention.multi_head import MultiHeadAttention
+from shared.config import Ascending
 from shared.errors import ReplicationError
+from shared.layers.feed_forward import FeedForward
 from shared.metrics.peak_memory import MEBIBYTE, peak_memory
+from shared.metrics.turns import Clock, medians_of_turns, now, timed
 from shared.pipeline.config import near
 from shared.pipeline.run_config import RunConfig
 from shared.pipeline.studies import Study, StudyConfig
@@ -46,26 +47,21 @@ OPTIMUM = "identity"
 """The one that others can come near to at best."""
 
 
-def _ascending(lengths: list[int]) -> list[int]:
-    if not all(shorter < longer for shorter, longer in pairwise(lengths)):
-        raise ValueError("lengths must grow from one to the next")
-    return lengths
-
-
 class ScalingConfig(StudyConfig):
     """A variant's ``model`` section."""
 
     subjects: list[str] = Field(min_length=1, description="which of the builders are measured")
-    lengths: Annotated[list[PositiveInt], Field(min_length=2), AfterValidator(_ascending)] = Field(
-        description="T, symbols"
-    )
+    lengths: Ascending = Field(description="T, symbols")
     longest: dict[str, PositiveInt] = Field(
         default={}, description="subjects that are not measured at all lengths"
     )
     width: PositiveInt = Field(description="D")
     heads: PositiveInt = Field(description="H")
     features: PositiveInt = Field(default=64, description="M, of the maps that draw them")
-    buckets: PositiveInt = Field(default=64, description="of attention by hashing")
+    feed_forward: PositiveInt | None = Field(
+        default=None, description="hidden units of the network after attention; null: attention alone"
+    )
+    buckets: PositiveInt = Field(default=64, multiple_of=2, description="of attention by hashing")
     chunk: PositiveInt = Field(default=32, description="positions of a chunk of attention by hashing")
     repeats: PositiveInt = Field(default=5, description="of which times are medians")
 
@@ -148,13 +144,6 @@ ATTENTION: Mapping[str, Builder] = {
 elu(x) + 1, with ReLU features and with FAVOR+; Reformer's with so many rounds; and none at all, which nothing beats."""
 
 
-def _now() -> float:
-    """Seconds, when all that was asked of a GPU is done."""
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter()
-
-
 class Scaling(Study):
     """Measures a layer forward and backward, to its input and all parameters, at growing lengths.
 
@@ -165,9 +154,7 @@ class Scaling(Study):
 
     section: ClassVar[type[StudyConfig]] = ScalingConfig
 
-    def __init__(
-        self, builders: Mapping[str, Builder] = ATTENTION, clock: Callable[[], float] = _now
-    ) -> None:
+    def __init__(self, builders: Mapping[str, Builder] = ATTENTION, clock: Clock = now) -> None:
         self._builders, self._clock = builders, clock
 
     def check(self, config: RunConfig) -> None:
@@ -206,7 +193,7 @@ class Scaling(Study):
         settings = config.checked_model(ScalingConfig)
         torch.manual_seed(0)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        layers = {subject: self._builders[subject](settings).to(device) for subject in settings.subjects}
+        layers = {subject: self._layer(subject, settings).to(device) for subject in settings.subjects}
         seconds: dict[str, dict[int, float]] = {subject: {} for subject in layers}
         mebibytes: dict[str, dict[int, float]] = {subject: {} for subject in layers}
         for length in settings.lengths:
@@ -218,7 +205,8 @@ class Scaling(Study):
             for subject, run in passes.items():
                 run()
                 mebibytes[subject][length] = peak_memory(run, device) / MEBIBYTE
-            for subject, taken in self._medians(passes, settings.repeats).items():
+            contenders = {subject: timed(run, self._clock) for subject, run in passes.items()}
+            for subject, taken in medians_of_turns(contenders, range(settings.repeats)).items():
                 seconds[subject][length] = taken
         return {
             **_by_length(seconds, "seconds"),
@@ -229,15 +217,11 @@ class Scaling(Study):
             **_over_optimum(seconds),
         }
 
-    def _medians(self, passes: Mapping[str, Callable[[], None]], repeats: int) -> dict[str, float]:
-        """Seconds of each; they take turns, since a busy machine slows all alike."""
-        times: dict[str, list[float]] = {subject: [] for subject in passes}
-        for _ in range(repeats):
-            for subject, run in passes.items():
-                before = self._clock()
-                run()
-                times[subject].append(self._clock() - before)
-        return {subject: statistics.median(taken) for subject, taken in times.items()}
+    def _layer(self, subject: str, settings: ScalingConfig) -> nn.Module:
+        attention = self._builders[subject](settings)
+        if settings.feed_forward is None:
+            return attention
+        return nn.Sequential(attention, FeedForward(width=settings.width, hidden_size=settings.feed_forward))
 
 
 def training_pass(layer: nn.Module, length: int, width: int, device: torch.device) -> Callable[[], None]:

@@ -123,16 +123,16 @@ def _judge_split(
         if config.training.may_diverge:
             example["undefined"] = int(own.undefined[i])
         if found:
-            example["swapped"] = {name: _pair(scores, i, counts_hits) for name, scores in found.items()}
+            example["swapped"] = {name: _pair(scores, i) for name, scores in found.items()}
         if baseline is not None:
-            example["baseline"] = _pair(baseline, i, counts_hits)
+            example["baseline"] = _pair(baseline, i)
         examples.append(example)
     return examples
 
 
-def _pair(scores: _Scores, i: int, counts_hits: bool) -> list[float]:
-    """Nats, and hits where they are counted."""
-    return [float(scores.nats[i]), *([int(scores.hits[i])] if counts_hits else ())]
+def _pair(scores: _Scores, i: int) -> list[float]:
+    """Nats and hits."""
+    return [float(scores.nats[i]), int(scores.hits[i])]
 
 
 def _check_defined(found: Mapping[str, _Scores], split: str) -> None:
@@ -198,7 +198,8 @@ def _by_frequencies(frequencies: Tensor) -> Predictor:
 def _frequencies(prepared: PreparedSequences, size: int) -> Tensor:
     """(V,) float64 shares of symbols among the targets of train that count.
 
-    As in :func:`shared.data.proteins.empirical_baseline`, each counts once more than it occurs, so that none is zero.
+    They are the empirical baseline of Choromanski et al. (2021, table 2). Each counts once more than it occurs, so that
+    none is zero.
     """
     counts = torch.ones(prepared.symbols, dtype=torch.float64)
     for _, batch in _batches(prepared.split("train"), "train", size):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -26,7 +26,7 @@ class SequenceEvaluation(JudgingConfig):
     """How a trained model is judged: by all symbols of the test splits that count."""
 
     tokens: PositiveInt = Field(default=4000, description="symbols that are read together, padding included")
-    swapped: dict[str, dict[str, Any]] = Field(
+    swapped: dict[Annotated[str, Field(pattern=r"^\w[\w-]*$")], dict[str, Any]] = Field(
         default={},
         description="by name, changes of the model section: the weights are judged again in a model that is built so",
     )
@@ -53,6 +53,8 @@ class SequenceRun(RunConfig):
     def _evaluation_suits_the_corpus(self) -> SequenceRun:
         if self.evaluation.pictures is not None and not isinstance(self.corpus, PixelCorpusConfig):
             raise ValueError("only models of pixels draw pictures; leave out evaluation.pictures")
+        if self.evaluation.swapped and not self.corpus.counts_hits:
+            raise ValueError("no claim is on pixels in a swapped model; leave out evaluation.swapped")
         if self.evaluation.baseline and not isinstance(self.corpus, ProteinCorpusConfig):
             raise ValueError("only proteins have letters with frequencies; leave out evaluation.baseline")
         return self

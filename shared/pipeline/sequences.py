@@ -30,10 +30,15 @@ if TYPE_CHECKING:
     from shared.reports.study_lines import StudyLines
     from shared.training.sequences import SequenceModule
 
-PIXELS = {"cifar10": 3 * 32 * 32, "imagenet64": 3 * 64 * 64}
-"""Pixels of the pictures of a data set; of one that is not named, as of MNIST, they are 28 x 28."""
+PIXELS = {
+    "cifar10": 3 * 32 * 32, "fashion_mnist": 28 * 28, "generated_pictures": 28 * 28, "imagenet64": 3 * 64 * 64,
+    "mnist": 28 * 28,
+}  # fmt: skip
+"""Values of a picture of each data set, before any are pooled."""
 COPIED = 11
-"""Symbols of the copy task of Katharopoulos et al. (2020, section 4.1)."""
+"""Symbols of the copy task of Katharopoulos et al. (2020, section 4.1), with the one that separates."""
+MASKED_IN = 7
+"""About one in so many letters is predicted where letters are masked (15 %)."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +53,21 @@ class Sequences(ExampleNetworks[ModelConfigT, SequenceRun, PreparedSequences]):
             that none is of is shown whole.
         pictures: variants whose pictures the report shows.
         lines: figures of what studies have measured.
+        suits: raises :class:`shared.errors.ReplicationError` if the rest of a variant does not suit its model section.
     """
 
     kind: ClassVar[str] = "sequences"
     panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pictures: Sequence[str] = ()
     lines: Sequence[StudyLines] = ()
+    suits: Callable[[Any, SequenceRun], None] = lambda section, run: None
 
     def check(self, config: SequenceRun) -> None:
-        """Refuse a model section that does not fit ``model_config``, or does not with the changes of a swapped one."""
-        super().check(config)
-        for changes in config.evaluation.swapped.values():
-            _changed(config, changes).checked_model(self.model_config)
+        """Refuse a model section, as it is or as swapped ones change it, that fits not ``model_config`` or the rest."""
+        for changes in ({}, *config.evaluation.swapped.values()):
+            changed = _changed(config, changes)
+            super().check(changed)
+            self.suits(changed.checked_model(self.model_config), changed)
 
     def prepare(self, corpus: SequenceCorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Encode."""
@@ -103,6 +111,7 @@ class Sequences(ExampleNetworks[ModelConfigT, SequenceRun, PreparedSequences]):
                 "changes them."
             )
         model.load_state_dict(dict(trained.named_parameters()), strict=False)
+        cast(SequenceModel, model).at_update(config.training.updates)  # it is as far as the trained one
         return model
 
     def _open(self, config: SequenceRun, prepared: Path) -> PreparedSequences:
@@ -130,20 +139,29 @@ class Sequences(ExampleNetworks[ModelConfigT, SequenceRun, PreparedSequences]):
         return kind(model, config.training)
 
     def _full_batch(self, config: SequenceRun) -> tuple[SequenceBatch, tuple[int, bool]]:
-        symbols, length = _sizes(config.corpus)
-        count, every = full_batch_size(config.training.batch, length), 1 if config.corpus.causal else 7
+        symbols, length = sizes_of(config.corpus)
+        count, every = full_batch_size(config.training.batch, length), 1 if config.corpus.causal else MASKED_IN
         read = torch.randint(symbols - 1, (count, length + 1))  # the last symbol may be one that only starts
         scored = (torch.arange(length) % every == 0).expand(count, -1)
         return SequenceBatch(read[:, :-1], read[:, 1:], scored), (symbols, config.corpus.causal)
 
 
-def _sizes(corpus: SequenceCorpusConfig) -> tuple[int, int]:
-    """Symbols of the vocabulary and of the longest sequence, as far as they can be known without the data."""
+def sizes_of(corpus: SequenceCorpusConfig) -> tuple[int, int]:
+    """Symbols of the vocabulary and of the longest sequence, as far as they can be known without the data.
+
+    Raises:
+        ReplicationError: nobody has said how large the pictures of the data set are.
+    """
     match corpus:
         case CopyCorpusConfig():
             return COPIED, 2 * corpus.longest + 1
         case PixelCorpusConfig():
-            return corpus.levels + 1, PIXELS.get(corpus.dataset, 28 * 28) // corpus.pool**2
+            if corpus.dataset not in PIXELS:
+                raise ReplicationError(
+                    f"how many values a picture of '{corpus.dataset}' has is not known; add it to PIXELS in "
+                    "shared/pipeline/sequences.py."
+                )
+            return corpus.levels + 1, PIXELS[corpus.dataset] // corpus.pool**2
         case _:
             return VOCABULARY, corpus.length
 

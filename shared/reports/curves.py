@@ -15,6 +15,8 @@ Points = dict[float, list[float]]
 """x to the seeds' values there."""
 Apart = Sequence[tuple[dict[int, float], bool]]
 """Of every seed update to value, and whether it ended before its time."""
+DIVERGED = "the gradient was not finite"
+"""What the reason of a run that ended so begins with, in the record of its training."""
 
 
 def read_curves(run: RunResults, *, metric: str, split: str) -> Points:
@@ -33,7 +35,7 @@ def read_curves(run: RunResults, *, metric: str, split: str) -> Points:
 def read_apart(run: RunResults, *, metric: str, split: str) -> Apart:
     """The curve of every seed; none at all unless one of them made fewer updates than it was to make.
 
-    Those that end when validation no longer gets better are meant to.
+    Those that end when validation no longer gets better are meant to; those whose gradient was not finite are not.
 
     Raises:
         ReplicationError: as :func:`read_curve`.
@@ -41,8 +43,7 @@ def read_apart(run: RunResults, *, metric: str, split: str) -> Apart:
     seeds = []
     for seed, record in run.runs.items():
         if curve := read_curve(run.curve(seed), metric=metric, split=split):
-            training = record["parameters"]["training"]
-            seeds.append((curve, training["patience"] is None and record["updates"] < training["updates"]))
+            seeds.append((curve, record["stopped_because"].startswith(DIVERGED)))
     return seeds if any(ended for _, ended in seeds) else []
 
 

@@ -46,7 +46,9 @@ def our_results(tasks: Tasks, results: Results) -> list[Block]:
     blocks: list[Block] = [Heading("Results of every variant")]
     for task, runs in tasks.items():
         blocks += [Heading(("Task ", Code(task)), level=3), *_score_tables(runs)]
-        blocks += [block for run in runs if is_study(run) for block in study(run)]
+        blocks += [
+            block for run in runs if is_study(run) for block in (*study(run), *_over_seeds([run], "Mean"))
+        ]
         blocks += _signatures(runs)
         blocks += [*accuracies(runs), *by_kind_of_image(runs), *likelihood_and_bleu(runs)]
         blocks += [*_by_length(runs), *_offsets(runs)]
@@ -59,14 +61,14 @@ def our_results(tasks: Tasks, results: Results) -> list[Block]:
 
 
 def _score_tables(runs: list[RunResults]) -> list[Block]:
-    """A table per theme of the measures, each with the variants and metrics that have any.
+    """A table per theme of the measures, each with the variants and metrics that have any, and below it their seeds.
 
     Sequences of symbols have such tables of their further test splits, too.
     """
     carried = {name for run in runs for name in run.mean}
     further = sorted(name[: -len(FURTHER)] for name in carried if name.endswith(FURTHER))
     tables = (_score_table(runs, names, split) for split in ("", *further) for names in by_theme(carried))
-    return [table for table in tables if table is not None]
+    return [block for table in tables for block in table]
 
 
 def by_theme(carried: Iterable[str] = ()) -> list[list[str]]:
@@ -82,10 +84,13 @@ def by_theme(carried: Iterable[str] = ()) -> list[list[str]]:
     return list(themes.values())
 
 
-def _score_table(runs: list[RunResults], metrics: list[str], split: str = "") -> Table | None:
+def _score_table(runs: list[RunResults], metrics: list[str], split: str = "") -> list[Block]:
     """Of a further test split, whose metrics have its name before them, if one is given."""
     measures = {f"{split}.{name}" if split else name: measure(name) for name in metrics}
     shown = [name for name in measures if any(name in run.mean for run in runs)]
+    scored = [run for run in runs if any(name in run.mean for name in shown)]
+    if not scored:
+        return []
     rows: list[list[Text]] = [
         [
             Code(run.variant),
@@ -93,12 +98,27 @@ def _score_table(runs: list[RunResults], metrics: list[str], split: str = "") ->
             plain(_mean(run, "updates"), 0),
             *(_spread(run, name, measures[name].digits) for name in shown),
         ]
-        for run in runs
-        if any(name in run.mean for name in shown)
+        for run in scored
     ]
     titles = [measures[name].title.format(token=_token(runs)) for name in shown]
     columns = (f"Variant, split {split}" if split else "Variant", "Parameters", "Updates", *titles)
-    return Table(columns, rows, "lrr" + "r" * len(shown)) if rows else None
+    table = Table(columns, rows, "lrr" + "r" * len(shown))
+    return [table, *_over_seeds(scored, "Mean ± standard deviation")]
+
+
+def _over_seeds(runs: Sequence[RunResults], what: str) -> list[Block]:
+    """Which seeds the numbers of a table are ``what`` of; variants are named where they do not all have the same."""
+    sharing: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for run in runs:
+        if len(run.seeds) > 1:
+            sharing[tuple(run.seeds)].append(run.variant)
+    said: list[Code | str] = []
+    for seeds, variants in sorted(sharing.items()):
+        said += ["; " if said else f"{what} over seeds ", ", ".join(map(str, seeds))]
+        if len(sharing) > 1:
+            named = [part for variant in variants for part in (", ", Code(variant))]
+            said += [" (", *named[1:], ")"]
+    return [Paragraph((*said, "."))] if said else []
 
 
 def _spread(run: RunResults, metric: str, digits: int) -> str:
@@ -122,8 +142,6 @@ def _per_token(run: RunResults) -> bool:
 def _signatures(runs: list[RunResults]) -> list[Block]:
     """What the numbers of a table are of."""
     said = []
-    if max(len(run.seeds) for run in runs) > 1:
-        said.append(f"Mean ± standard deviation over seeds {_listed(_seeds(runs))}.")
     if any(run.members for run in runs):
         said.append("An ensemble is the models of all seeds, judged once as one.")
     if any(_per_token(run) for run in runs):

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from shared.claims.measures import measure
-from shared.claims.schema import Claim, Comparison
+from shared.claims.schema import Claim, Comparison, Exact
 from shared.claims.verdicts import VERDICTS, Decision, Outcome
 from shared.reports.document import (
     SPACE,
@@ -25,7 +25,10 @@ from shared.reports.document import (
     signed,
     typeset,
 )
+from shared.reports.studies import number
 
+UNSIGNED = frozenset({"above", "below", "ratio_at_least", "exponent", "rank_correlation", "exact"})
+"""Kinds of comparisons whose effects are values or ratios, and no differences."""
 RULE = (
     "An effect comes with its 95 % interval over test examples and seeds (paired bootstrap over examples, "
     "Student's t over seeds). A comparison is reproduced if the interval lies wholly on the claimed side, "
@@ -121,7 +124,7 @@ def _outcome_row(comparison: Comparison, outcome: Outcome) -> list[Text]:
         Badge(outcome.verdict),
         tuple(variants[1:]),
         ", ".join(metric_title(metric) for metric in comparison.metrics()),
-        _claimed_text(comparison.claimed()),
+        _claimed_text(comparison),
         *_figures(asdict(outcome)),
         paper or "–",
         p_text(outcome.p_value, outcome.p_holm),
@@ -153,21 +156,21 @@ def _digits(kind: str, metric: str) -> int:
 
 
 def _number(kind: str, value: float, digits: int) -> str:
-    """Differences and slopes carry their sign; values and ratios do not."""
-    return (
-        plain(value, digits)
-        if kind in ("above", "below", "ratio_at_least", "exponent", "rank_correlation")
-        else signed(value, digits)
-    )
+    """Differences and slopes carry their sign; values and ratios do not. What is exact may be tiny, or a count."""
+    if kind == "exact":
+        return number(value)
+    return plain(value, digits) if kind in UNSIGNED else signed(value, digits)
 
 
 def _paper_effect(claim: Claim) -> str:
-    effect = claim.effect_in_paper
-    return (
-        effect.text
-        if effect.number is None
-        else f"{signed(effect.number, 2)}{SPACE}{effect.unit or ''}".strip()
-    )
+    """Written as the effect beside it, where it is the same value or ratio."""
+    effect, first = claim.effect_in_paper, next(iter(claim.deciding), None)
+    if effect.number is None:
+        return effect.text
+    shown = signed(effect.number, 2)
+    if first is not None and first.kind in UNSIGNED and first.paper == effect.number:
+        shown = _number(first.kind, effect.number, _digits(first.kind, first.metric))
+    return f"{shown}{SPACE}{effect.unit or ''}".strip()
 
 
 def p_text(p: float | None, corrected: float | None = None) -> str:
@@ -178,7 +181,11 @@ def p_text(p: float | None, corrected: float | None = None) -> str:
     return "–" if not shown else shown[0] if len(shown) == 1 else f"{shown[0]} ({shown[1]})"
 
 
-def _claimed_text(region: tuple[float, float]) -> str:
+def _claimed_text(comparison: Comparison) -> str:
+    if isinstance(comparison, Exact):
+        margin = f"{SPACE}±{SPACE}{typeset(f'{comparison.tolerance:g}')}" if comparison.tolerance else ""
+        return f"{number(comparison.value)}{margin}"
+    region = comparison.claimed()
     low, high = (typeset(f"{end + 0.0:g}") for end in region)  # + 0.0 turns -0.0 into 0
     if math.isinf(region[1]):
         return f">{SPACE}{low}"

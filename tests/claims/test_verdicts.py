@@ -225,6 +225,15 @@ def test_values_of_the_record_are_compared_exactly_and_by_exponent(tmp_path):
     assert verdict(growth | {"at_most": 1.3}, runs=runs).verdict == "contradicted"
 
 
+@pytest.mark.parametrize(("found", "expected"), [((4.0, 4.0), "reproduced"), ((4.0, 3.5), "contradicted")])
+def test_an_exact_effect_is_the_number_itself_as_is_the_paper_s(tmp_path, found, expected):
+    (tmp_path / "kept").mkdir()
+    write_metrics(tmp_path / "kept", "kept", "count", {seed: {"growth": x} for seed, x in enumerate(found)})
+    comparison = {"kind": "exact", "variant": "kept", "metric": "growth", "value": 4.0, "paper": 4.0}
+    (outcome,) = verdict(comparison | {"tolerance": 0.25}, runs=load_results(tmp_path)).outcomes
+    assert (outcome.verdict, outcome.effect, outcome.interval) == (expected, found[1], None)
+
+
 def test_examples_of_different_test_sets_are_not_compared():
     other = dict(results())
     high = other["high"]

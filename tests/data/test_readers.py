@@ -292,6 +292,7 @@ REAL = {
     "generated_grammar": 20_000,
     "generated_halves": 60_000,
     "generated_noisy": 4_000,
+    "generated_proteins": 48,
     "generated_translation": 60_000,
     "libreoffice_help": 30_000,
     "multi30k": 28_000,

@@ -130,10 +130,12 @@ def test_read_lines_splits_at_newlines_only(tmp_path: Path):
 
 
 def test_what_a_corpus_has_beside_its_splits_is_written_too(tmp_path: Path):
-    corpus = Accompanied({"test": [Segment(("a", "b"))]}, {"pictures": "first\nsecond\u2028\n"})
+    files = {"pictures": "first\nsecond\u2028\n", "numbers": b"\r\n\xff\x00"}
+    corpus = Accompanied({"test": [Segment(("a", "b"))]}, files)
     assert write_corpus(corpus, LANGUAGES, tmp_path) == {"test": 0}
-    assert {path.name for path in tmp_path.iterdir()} == {"test.en", "test.fr", "pictures"}
+    assert {path.name for path in tmp_path.iterdir()} == {"test.en", "test.fr", "pictures", "numbers"}
     assert (tmp_path / "pictures").read_bytes() == "first\nsecond\u2028\n".encode()
+    assert (tmp_path / "numbers").read_bytes() == b"\r\n\xff\x00"
 
 
 def test_files_beside_the_splits_are_copied_byte_by_byte(tmp_path: Path):

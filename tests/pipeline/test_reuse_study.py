@@ -13,7 +13,6 @@ from shared.data.language import PreparedLanguage, prepare_language
 from shared.data.streams import Stream
 from shared.data.tokenizers import EOS
 from shared.errors import ReplicationError
-from shared.pipeline import reuse_study
 from shared.pipeline.language import LanguageModelling
 from shared.pipeline.language_run import LanguageRun
 from shared.pipeline.reuse_study import EvaluationSpeed, passes, seconds_in_turns
@@ -136,9 +135,8 @@ def test_segments_are_read_on_from_where_the_memory_ends(case):
     torch.testing.assert_close(nats, expected[:, 12:])
 
 
-def test_medians_of_turns(monkeypatch):
+def test_medians_of_turns():
     clock, order = [0.0], []
-    monkeypatch.setattr(reuse_study, "_now", lambda: clock[0])
 
     def taking(name, seconds):
         def run():
@@ -148,9 +146,11 @@ def test_medians_of_turns(monkeypatch):
         return run
 
     slow, fast = iter([50, 4, 90, 5, 6, 7]), iter([50, 1, 2, 3, 1, 1])
-    assert seconds_in_turns([taking("slow", slow), taking("fast", fast)], budget=108) == [5.5, 1.5]
+    both = {"slow": taking("slow", slow), "fast": taking("fast", fast)}
+    assert seconds_in_turns(both, 108, clock=lambda: clock[0]) == {"slow": 5.5, "fast": 1.5}
     assert order == ["slow", "fast"] * 5
-    assert seconds_in_turns([taking("other", iter([9, 9, 2, 1]))], budget=0.0) == [2]
+    other = {"other": taking("other", iter([9, 9, 2, 1]))}
+    assert seconds_in_turns(other, 0.0, clock=lambda: clock[0]) == {"other": 2}
 
 
 @pytest.mark.parametrize(("symbols", "length"), [(SYMBOLS, SYMBOLS), (SYMBOLS, 120), (100, 30)])

@@ -188,9 +188,10 @@ def test_memory_is_what_the_papers_say_it_is():
         ({"longest": {"sofmax": 8}}, r"'longest' names 'sofmax', which is no subject.*'softmax'"),
         ({"longest": {"softmax": 7}}, "'softmax' has fewer than two lengths"),
         ({"lengths": [8]}, "'lengths'"),
-        ({"lengths": [8, 8]}, "lengths must grow"),
+        ({"lengths": [8, 8]}, "'lengths': .*each must be greater than the one before"),
         ({"lengths": [0, 8]}, "'lengths.0'"),
         ({"repeats": 0}, "'repeats'"),
+        ({"buckets": 5}, "'buckets': .*multiple of 2"),
         ({"bucket": 8}, r"unknown key 'bucket' \(did you mean 'buckets'\?\)"),
     ],
 )

@@ -213,7 +213,7 @@ def test_a_wrong_gradient_and_one_that_is_not_a_number_are_found(tmp_path, monke
     ("changes", "message"),
     [
         ({"lengths": [64]}, "'lengths'"),
-        ({"lengths": [64, 64]}, "lengths must ascend"),
+        ({"lengths": [64, 64]}, "'lengths': .*each must be greater than the one before"),
         ({"length": 0}, "'length'"),
         ({"draws": 0}, "'draws'"),
         ({"layer": 4}, r"unknown key 'layer' \(did you mean 'layers'\?\)"),

@@ -13,6 +13,7 @@ from studied_linear_transformer import SECTION, build_studied
 from replications.linear_transformer.exactness import Exactness
 from replications.linear_transformer.generation import Generation
 from replications.linear_transformer.model import LinearAttention, LinearTransformer
+from shared.attention.lsh import lsh_attention_weights, lsh_buckets
 from shared.claims.measures import known
 from shared.claims.schema import Claim, Comparison, load_claims
 from shared.config import build, load_yaml
@@ -161,6 +162,56 @@ def test_effects_of_the_paper_in_the_claims_are_those_of_its_tables(scale: str) 
     assert seen == expected.keys()
 
 
+@scales
+def test_effects_of_the_paper_are_in_the_unit_of_what_decides_first(scale: str) -> None:
+    for claim in claims(scale):
+        if claim.deciding and claim.effect_in_paper.number is not None:
+            assert claim.effect_in_paper.number == claim.deciding[0].paper
+
+
+@scales
+def test_hashing_which_was_not_tuned_decides_nothing_that_is_learned(scale: str) -> None:
+    shown = set()
+    for claim in claims(scale):
+        assert not [name for each in claim.deciding for name in each.compared() if "lsh" in name]
+        shown |= {(each.metric, *each.compared()) for each in claim.also}
+    assert shown >= {
+        ("bits", "copy-linear", "copy-lsh-1"),
+        ("bits", "copy-linear", "copy-lsh-4"),
+        ("bits", "mnist-lsh-1", "mnist-linear"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("scale", "variant", "theirs", "share"),
+    [
+        ("quick", "copy-lsh-1", 4, 0.5),
+        ("quick", "copy-lsh-4", 4, 0.7),
+        ("quick", "mnist-lsh-1", 8, 0.7),
+        ("bench", "copy-lsh-1", 64, 0.3),
+        ("bench", "copy-lsh-4", 64, 0.45),
+        ("bench", "mnist-lsh-1", 64, 0.3),
+    ],
+)
+def test_a_query_of_lsh_sees_fewer_keys_than_in_the_authors_library(
+    scale: str, variant: str, theirs: int, share: float, root, monkeypatch
+) -> None:
+    """Which shows it all before it that is in its own chunk, or in the one before that, in any round."""
+    monkeypatch.chdir(root)
+    model = ScaleFile("linear_transformer", scale).run(variant).model
+    torch.manual_seed(0)
+    qk = torch.randn(8, 2, model["max_length"], model["width"] // model["heads"])
+
+    def hashed(buckets: int) -> torch.Tensor:
+        return lsh_buckets(qk, torch.randn(2, model["rounds"], qk.size(-1), buckets // 2))
+
+    ours = lsh_attention_weights(qk, hashed(model["buckets"]), chunk=model["chunk"], causal=True) > 0
+    chunks = hashed(theirs).argsort(dim=-1, stable=True).argsort(dim=-1) // model["chunk"]
+    apart = chunks.unsqueeze(-1) - chunks.unsqueeze(-2)
+    library = ((apart == 0) | (apart == 1)).any(2).tril(-1)
+    assert ours.sum() / library.sum() == pytest.approx(share, abs=0.04)
+
+
 def test_speech_is_not_tested_and_softmax_is_in_view() -> None:
     (claim,) = (each for each in claims("quick") if each.id == "K20-C6")
     error = columns("t3")["per"]
@@ -206,3 +257,14 @@ def test_the_papers_own_settings(root, monkeypatch) -> None:
     assert (copied.training.schedule.hold, copied.training.schedule.factor) == (3000, 0.1)
     assert copied.model["max_length"] == 2 * copied.corpus.longest + 1 <= 128
     assert settings.run("mnist-lsh-1").model["rounds"] == 1
+
+
+def test_deviations_of_the_quick_scale_are_those_of_its_settings(root, monkeypatch) -> None:
+    monkeypatch.chdir(root)
+    settings = ScaleFile("linear_transformer", "quick")
+    copied, drawn = (settings.run(variant).training for variant in ("copy-linear", "mnist-linear"))
+    assert round(100 * copied.schedule.hold / copied.updates) == 79
+    assert (copied.optimizer.weight_decay, drawn.optimizer.weight_decay) == (0, 0)
+    assert (copied.optimizer.learning_rate, drawn.optimizer.learning_rate) == (0.002, 0.003)
+    scaling = settings.run("scaling")
+    assert (scaling.seeds, scaling.model["repeats"]) == ([11, 12, 13, 14, 15], 5)

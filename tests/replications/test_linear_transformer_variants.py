@@ -81,8 +81,9 @@ def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: st
     assert model.recurrent == (attention != "lsh")
     assert {type(layer.attention) for layer in model.layers} == {ATTENTIONS[attention]}
     assert isinstance(model.output, MixtureOfLogistics if pixels else CategoricalOutput)
+    assert run.corpus.of == ("copies" if task == "copy" else "pixels")
     assert pixels == (run.corpus.of == "pixels")
-    assert (run.evaluation.pictures is not None) <= pixels
+    assert (run.evaluation.pictures is not None) == pixels
 
 
 @shipped("linear_transformer")
@@ -112,7 +113,7 @@ def test_models_have_room_for_the_longest_sequence(scale: str, variant: str) -> 
     if run.corpus.of == "copies":
         assert config.max_length == 2 * run.corpus.longest + 1
     else:
-        pixels = {"mnist": 28 * 28, "cifar10": 3 * 32 * 32}[run.corpus.dataset]
+        pixels = {"mnist": 28 * 28, "generated_pictures": 28 * 28, "cifar10": 3 * 32 * 32}[run.corpus.dataset]
         assert config.max_length == pixels // run.corpus.pool**2
     assert config.chunk is not None
     assert config.chunk * 2 < config.max_length  # LSH does not see all

@@ -150,8 +150,8 @@ def test_weights_that_a_network_has_of_its_own_are_refused():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"depths": [2, 1]}, r"depths must rise, got \[2, 1\]"),
-        ({"projections": [4, 4]}, r"projections must rise, got \[4, 4\]"),
+        ({"depths": [2, 1]}, r"'depths': .*each must be greater than the one before, got \[2, 1\]"),
+        ({"projections": [4, 4]}, r"'projections': .*each must be greater than the one before, got \[4, 4\]"),
         ({"depths": [3]}, "depths"),
         ({"draws": 1}, "draws"),
     ],

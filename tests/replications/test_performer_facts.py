@@ -1,5 +1,6 @@
 """What is said of Choromanski et al. (2021): its tables and sizes, its own settings, and figures in the claims."""
 
+import re
 from collections.abc import Iterator
 from functools import cache, partial
 from itertools import count
@@ -31,8 +32,10 @@ TABLE_2 = {
 SMALL = {
     "kernels": {"draws": 8, "length": 16, "samples": 2},
     "depth": {"network": {"heads": 2, "width": 8, "hidden": 8}, "draws": 2, "length": 4},
-    "scaling": {"width": 8, "heads": 2, "features": 4, "lengths": [4, 8], "longest": {}, "repeats": 1},
-}
+    "scaling": {
+        "width": 8, "heads": 2, "features": 4, "feed_forward": 8, "lengths": [4, 8], "longest": {}, "repeats": 1,
+    },
+}  # fmt: skip
 """What makes the studies quick and leaves the names of what claims ask for."""
 
 
@@ -77,6 +80,8 @@ def test_the_concatenated_pieces_are_the_sequences_of_train_and_their_end_symbol
     shown = columns("t5")
     symbols = shown["count"][0] * (shown["mean"][0] + 1)
     assert shown["count"][4] * 8192 == pytest.approx(symbols, rel=2e-4)
+    for key, value in {"least": 8192, "most": 8192, "mean": 8192, "deviation": 0, "median": 8192}.items():
+        assert shown[key][4:] == [value, value]  # the cells span both rows
 
 
 def test_multiplications_are_those_of_the_formulas() -> None:
@@ -140,6 +145,37 @@ def test_effects_of_lemma_2_in_the_claims_are_its(scale: str) -> None:
             assert comparison.paper == pytest.approx(float(errors[0] / errors[1]), rel=0.02)
             seen.add(quantity)
     assert seen == {"low_a120", "low_a150", "high_a60"}
+
+
+@learned
+def test_values_of_the_kernel_in_the_claims_are_its(scale: str) -> None:
+    norm, seen = 0.7, 0
+    for comparison in comparisons(scale):
+        if found := re.search(r"at (\d+)°, where it is ([\d.]+),", comparison.name):
+            assert comparison.metric.endswith(f"_a{found[1]}")
+            kernel = np.exp(norm**2 * np.cos(np.radians(float(found[1]))))
+            assert float(found[2]) == pytest.approx(kernel, abs=5e-3)
+            seen += 1
+    assert seen == 5
+
+
+@scales
+def test_names_say_where_the_end_of_an_interval_is_compared(scale: str) -> None:
+    for comparison in comparisons(scale):
+        ends = {"low": "lower", "high": "upper"}
+        said = [
+            end
+            for end, word in ends.items()
+            if comparison.name.endswith(f", {word} end of each seed's interval")
+        ]
+        assert said == [end for end in ends if re.search(rf"_{end}(_|$)", comparison.metric)], comparison.name
+
+
+@learned
+def test_the_layer_whose_cost_is_measured_has_a_network_of_four_times_its_width(scale: str) -> None:
+    run = ScaleFile("performer", scale).run("scaling")
+    assert run.model["feed_forward"] == 4 * run.model["width"]
+    assert len(run.seeds) == run.model["repeats"] == 5
 
 
 @scales

@@ -100,19 +100,19 @@ def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: st
     kind = variant.rpartition("-")[2]
     attention = ATTENTIONS.get(kind, kind)
     assert config.attention == attention
-    assert run.corpus.causal == (run.task != "masked" or scale == "smoke")
+    assert run.corpus.causal == (run.task != "masked")
     model = build_model(config, SYMBOLS, run.corpus.causal)
     maps = {"softmax": type(None), "relu": ReLU}
     assert {type(each.features) for each in model.attentions} == {maps.get(attention, SoftmaxFeatures)}
     assert (config.swap_at is not None) == (variant == "transferred")
     assert config.directions == "orthogonal"
     assert config.redraw_every == (None if variant == "copy-fixed" else 1)
-    assert run.training.may_diverge == (run.task == "copy" or scale == "smoke")
-    if scale != "smoke":
-        expected = {"copy": "copies", "imagenet64": "pixels"}.get(run.task, "proteins")
-        assert run.corpus.of == expected
-        if expected == "proteins":
-            assert run.corpus.concatenated == (run.task == "concatenated")
+    assert run.training.may_diverge == (run.task == "copy")
+    expected = {"copy": "copies", "imagenet64": "pixels"}.get(run.task, "proteins")
+    assert run.corpus.of == expected
+    assert run.evaluation.baseline == (expected == "proteins")
+    if expected == "proteins":
+        assert run.corpus.concatenated == (run.task == "concatenated")
 
 
 @shipped("performer")

@@ -5,7 +5,7 @@ import json
 import shutil
 
 import pytest
-from synthetic_runs import Variant, build, study
+from synthetic_runs import Variant, build, study, write_metrics
 
 from shared.claims.results import load_results
 from shared.claims.schema import Claim
@@ -15,7 +15,7 @@ from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.sections import beside_the_paper, cost, our_results, provenance
 from shared.reports.translation import translation_figures
-from shared.reports.verdicts import details
+from shared.reports.verdicts import details, overview
 
 VARIANTS = {
     "attentive": Variant("generated", 0.95, 0.01, attention=0.9),
@@ -87,6 +87,28 @@ def test_an_ensemble_is_explained_and_costs_nothing_of_its_own(results, tmp_path
     assert "over seeds 1, 2." in page
     assert first_cells(tables(cost(tasks))[0]) == ["aligner", "attentive", "plain", "poor"]
     assert "| Seeds | 1, 2 |" in text(provenance(tasks), tmp_path)
+
+
+def test_every_table_names_the_seeds_of_its_own_variants(tmp_path):
+    folder = build(
+        tmp_path / "runs", {name: Variant("generated", 0.9) for name in ("one", "two")}, examples=10
+    )
+    build(folder, {"other": Variant("generated", 0.9, attention=0.8)}, seeds=(4, 5), examples=10)
+    build(folder, {"single": Variant("generated", 0.9)}, seeds=(6,), examples=10)
+    for name, seeds in (("complexity", (11, 12)), ("counts", (1,))):
+        (folder / name).mkdir()
+        write_metrics(folder / name, name, "generated", {seed: {"self.path_n16": seed} for seed in seeds})
+    found = load_results(folder)
+    said = [
+        line
+        for line in text(our_results(by_task(found), found), tmp_path).splitlines()
+        if "over seeds" in line
+    ]
+    assert said == [
+        "Mean ± standard deviation over seeds 1, 2, 3 (`one`, `two`); 4, 5 (`other`).",
+        "Mean ± standard deviation over seeds 4, 5.",  # of its attention, which the others do not have
+        "Mean over seeds 11, 12.",
+    ]
 
 
 def paper(*rows):
@@ -189,6 +211,41 @@ def test_counts_stand_beside_formulas(tmp_path):
     (table,) = tables(beside_the_paper(facts, by_task(load_results(folder))))
     assert table.columns[-1] == "BLEU, ours on generated"
     assert table.rows[0][-1] == "16"
+
+
+def decided(runs, *deciding, **effect):
+    content = {"id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1", **effect}}
+    rows = [{"name": f"c{i}", "variant": "counts"} | row for i, row in enumerate(deciding)]
+    return decide([Claim.model_validate(content | {"deciding": rows})], runs, "quick")
+
+
+def test_what_is_exact_is_one_quantity_in_all_columns(tmp_path):
+    scores = {"growth": 4.0, "difference": 6.25e-7, "operations": 100_663_296}
+    study(tmp_path, "counts", "generated", scores)
+    exact = {"kind": "exact", "value": 0.0}
+    decisions = decided(
+        load_results(tmp_path), exact | {"metric": "growth", "value": 4.0, "paper": 4.0},
+        exact | {"metric": "difference", "tolerance": 1e-5, "paper": 0.0},
+        exact | {"metric": "operations", "value": 100_663_295}, number=4.0, unit="times",
+    )  # fmt: skip
+    (table,) = tables(details(decisions))
+    columns = [table.columns.index(name) for name in ("Claimed", "Effect", "95 % interval", "In the paper")]
+    shown = [[row[column].replace("\N{NO-BREAK SPACE}", " ") for column in columns] for row in table.rows]
+    assert shown == [
+        ["4", "4", "–", "4"],
+        ["0 ± 1×10⁻⁵", "6.25×10⁻⁷", "–", "0"],
+        ["100,663,295", "100,663,296", "–", "–"],
+    ]
+    (row,) = tables(overview(decisions))[0].rows
+    assert [row[3], row[5].replace("\N{NO-BREAK SPACE}", " ")] == ["4", "4 times"]
+
+
+@pytest.mark.parametrize(("number", "shown"), [(1.0, "1.000 exponent"), (2.0, "+2.00 exponent")])
+def test_the_paper_s_effect_is_written_as_ours_if_it_is_the_same_quantity(tmp_path, number, shown):
+    study(tmp_path, "counts", "generated", {"slope": 1.06})
+    below = {"kind": "below", "metric": "slope", "bound": 1.15, "paper": 1.0}
+    (row,) = tables(overview(decided(load_results(tmp_path), below, number=number, unit="exponent")))[0].rows
+    assert row[5].replace("\N{NO-BREAK SPACE}", " ") == shown
 
 
 def test_a_rank_correlation_names_both_metrics(results, tmp_path):
