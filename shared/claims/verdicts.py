@@ -28,7 +28,7 @@ Results = Mapping[str, RunResults]
 Interval = tuple[float, float]
 HEAD = (
     *("kind", "metric", "variants", "effect", "unit", "interval"),
-    *("p_value", "p_holm", "seeds", "n", "variance"),
+    *("p_value", "p_holm", "seeds", "n", "variance", "token"),
 )
 """What a claim's entry in claims.json repeats of its leading comparison."""
 COUNTED = frozenset({"training_operations"})
@@ -50,6 +50,7 @@ class Outcome:
         variance: what the interval covers: "examples+seeds", "examples" (one seed only), "seeds",
             "points" (of a fitted line) or "none"; "families" instead of "examples" that are drawn by these.
         paper: the paper's effect in the same unit.
+        token: what the runs call that which likelihoods are per.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Outcome:
     variance: str = "none"
     resamples: int = 0
     paper: float | None = None
+    token: str = "token"
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def _compare(claim_id: str, comparison: schema.Comparison, results: Results, *, 
         if results[variant].not_run is not None:
             return replace(outcome, reason=f"{variant}: {results[variant].not_run}")
     runs = [results[variant] for variant in variants]
-    outcome = replace(outcome, seeds=min(len(run.seeds) for run in runs))
+    outcome = replace(outcome, seeds=min(len(run.seeds) for run in runs), token=runs[0].token)
     if isinstance(comparison, schema.Exact):
         return _exact(comparison, runs[0], outcome)
     rng = generator(claim_id, comparison.name)

@@ -17,6 +17,7 @@ from shared.reports.accuracy import paired_tests
 from shared.reports.document import Block, Code, CodeBlock, Heading, Paragraph, write_page
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
+from shared.reports.paper_tables import beside_the_paper
 from shared.reports.verdicts import details, overview
 
 Complete = Callable[[Mapping[str, RunResults]], Mapping[str, RunResults]]
@@ -91,7 +92,7 @@ def _page(
         *sections.our_results(tasks, results),
         *paired_tests(decisions, results),
         *sections.cost(tasks),
-        *sections.beside_the_paper(paper, tasks),
+        *beside_the_paper(paper, tasks),
         *sections.settings(paper, scale, deviations),
         *sections.provenance(tasks),
     ]

@@ -76,7 +76,7 @@ def claim_row(entry: Mapping[str, Any], in_paper: Text | None = None) -> list[Te
         *([] if in_paper is None else [in_paper]),
         plain(entry["seeds"], 0),
         plain(entry["n"], 0),
-        metric_title(entry["metric"]) if tested else "–",
+        metric_title(entry["metric"], entry.get("token", "token")) if tested else "–",
     ]
 
 
@@ -123,7 +123,7 @@ def _outcome_row(comparison: Comparison, outcome: Outcome) -> list[Text]:
         name,
         Badge(outcome.verdict),
         tuple(variants[1:]),
-        ", ".join(metric_title(metric) for metric in comparison.metrics()),
+        ", ".join(metric_title(metric, outcome.token) for metric in comparison.metrics()),
         _claimed_text(comparison),
         *_figures(asdict(outcome)),
         paper or "–",
@@ -133,9 +133,9 @@ def _outcome_row(comparison: Comparison, outcome: Outcome) -> list[Text]:
     ]
 
 
-def metric_title(metric: str) -> str:
-    """A measure's heading where the token is not to be named."""
-    return measure(metric).title.format(token="token")
+def metric_title(metric: str, token: str = "token") -> str:
+    """A measure's heading; what runs call their token need not be known where there are runs of several kinds."""
+    return measure(metric).title.format(token=token)
 
 
 def _figures(outcome: Mapping[str, Any]) -> tuple[str, str]:

@@ -201,6 +201,15 @@ def test_wrong_settings_are_refused(model, message):
     assert "the model section of task 'toy'" in str(error.value)
 
 
+def test_a_feed_forward_network_follows_attention_if_it_is_asked_for():
+    alone, whole = (Scaling()._layer("linear", config(feed_forward=n).checked_model(ScalingConfig)) for n in (None, 24))
+    counts = [sum(parameter.numel() for parameter in layer.parameters()) for layer in (alone, whole)]
+    assert counts[1] - counts[0] == 2 * WIDTH * 24 + 24 + WIDTH
+    x = torch.randn(1, 5, WIDTH)
+    torch.testing.assert_close(whole(x), whole[1](whole[0](x)))
+    assert whole(x).shape == x.shape
+
+
 def test_it_measures_by_the_real_clock_too():
     metrics = Scaling().evaluate(config(lengths=[16, 64], repeats=1), prepared=Path(), trained=[], out=Path())
     assert metrics["linear.seconds_n16"] > 0

@@ -13,7 +13,8 @@ from shared.claims.verdicts import decide
 from shared.reports.document import Block, Table, render
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
-from shared.reports.sections import beside_the_paper, cost, our_results, provenance
+from shared.reports.paper_tables import beside_the_paper
+from shared.reports.sections import cost, our_results, provenance
 from shared.reports.translation import translation_figures
 from shared.reports.verdicts import details, overview
 
@@ -258,5 +259,5 @@ def test_a_rank_correlation_names_both_metrics(results, tmp_path):
     (decision,) = decide([claim], results, "quick")
     assert decision.outcomes[0].seeds == 1  # an ensemble has been judged but once
     page = text(details([decision]), tmp_path)
-    assert "Perplexity per token, BLEU" in page
+    assert "Perplexity per word, BLEU" in page
     assert "> 0.5" in page.replace("\N{NO-BREAK SPACE}", " ")
