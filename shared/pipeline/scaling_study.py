@@ -185,29 +185,30 @@ class Scaling(Study):
     ) -> Mapping[str, float]:
         """Of each subject at each of its lengths ``<subject>.seconds_n<T>`` and ``<subject>.mebibytes_n<T>``.
 
-        Times are medians of passes in which the subjects take turns, memory is the peak of what a pass adds to the
-        layer and its input (:mod:`shared.metrics.peak_memory`). ``<subject>.time_slope`` and ``<subject>.memory_slope``
-        are the exponents of T that fit the upper half of the lengths best; ``crossover_<subject>``, if there is one, is
-        the length from which on it is quicker than exact attention by the fused kernel.
+        Times are medians over turns in which every subject passes once at every length, so that a minute in which the
+        machine is slow bends no line. Memory is the peak of what a pass adds to the layer and its input
+        (:mod:`shared.metrics.peak_memory`). ``<subject>.time_slope`` and ``<subject>.memory_slope`` are the exponents
+        of T that fit the upper half of the lengths best; ``crossover_<subject>``, if there is one, is the length from
+        which on it is quicker than exact attention by the fused kernel.
         """
         settings = config.checked_model(ScalingConfig)
         torch.manual_seed(0)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         layers = {subject: self._layer(subject, settings).to(device) for subject in settings.subjects}
+        passes = {
+            (subject, length): training_pass(layer, length, settings.width, device)
+            for length in settings.lengths
+            for subject, layer in layers.items()
+            if length in settings.of(subject)
+        }
         seconds: dict[str, dict[int, float]] = {subject: {} for subject in layers}
         mebibytes: dict[str, dict[int, float]] = {subject: {} for subject in layers}
-        for length in settings.lengths:
-            passes = {
-                subject: training_pass(layer, length, settings.width, device)
-                for subject, layer in layers.items()
-                if length in settings.of(subject)
-            }
-            for subject, run in passes.items():
-                run()
-                mebibytes[subject][length] = peak_memory(run, device) / MEBIBYTE
-            contenders = {subject: timed(run, self._clock) for subject, run in passes.items()}
-            for subject, taken in medians_of_turns(contenders, range(settings.repeats)).items():
-                seconds[subject][length] = taken
+        for (subject, length), run in passes.items():
+            run()
+            mebibytes[subject][length] = peak_memory(run, device) / MEBIBYTE
+        contenders = {key: timed(run, self._clock) for key, run in passes.items()}
+        for (subject, length), taken in medians_of_turns(contenders, range(settings.repeats)).items():
+            seconds[subject][length] = taken
         return {
             **_by_length(seconds, "seconds"),
             **_by_length(mebibytes, "mebibytes"),

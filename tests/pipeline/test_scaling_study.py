@@ -79,15 +79,21 @@ def test_memory_by_length():
     assert metrics["linear.memory_slope"] == pytest.approx(1, abs=0.01)
 
 
-def test_subjects_take_turns_after_a_warm_up():
-    measured(lengths=[4, 8], longest={"linear": 8})
-    warm_up = [(name, 4) for name in ("softmax", "linear") for _ in range(2)]
-    assert Clocked.order[:10] == [*warm_up, *[("softmax", 4), ("linear", 4)] * 3]
-    assert {length for _, length in Clocked.order[10:]} == {8}
+def test_subjects_and_lengths_take_turns_after_a_warm_up():
+    measured(lengths=[4, 8, 16], longest={"linear": 8})
+    turn = [("softmax", 4), ("linear", 4), ("softmax", 8), ("linear", 8), ("softmax", 16)]
+    assert Clocked.order == [key for key in turn for _ in range(2)] + 3 * turn
+
+
+def test_a_slow_minute_bends_no_line():
+    steps = count()
+    slow = {"linear": lambda config: Clocked("x", lambda n: n * (9.0 if next(steps) in range(8, 12) else 1.0))}
+    metrics = measured(slow, subjects=["linear"], lengths=[2, 4, 8, 16], repeats=3)
+    assert metrics["linear.time_slope"] == pytest.approx(1)
 
 
 def test_a_time_is_a_median():
-    seconds = iter([0.0, 0.0, 5.0, 1.0, 90.0, 0.0, 0.0, 2.0, 2.0, 2.0])
+    seconds = iter([0.0, 0.0, 0.0, 0.0, 5.0, 2.0, 1.0, 2.0, 90.0, 2.0])
     builder = {"linear": lambda config: Clocked("x", lambda _: next(seconds))}
     metrics = measured(builder, subjects=["linear"], lengths=[2, 4])
     assert (metrics["linear.seconds_n2"], metrics["linear.seconds_n4"]) == (5, 2)
