@@ -23,7 +23,7 @@ _DEPTHS = {f"features_{count}": f"{count} features" for count in (4, 8, 16, 64, 
 _ANGLE, _FEATURES = "Angle between x and y, degrees", "Random features m"
 _KERNEL = "Estimates of the softmax kernel, with 95 % intervals over draws"
 _OUTPUT = "Error of attention's output, with 95 % intervals over samples"
-_LAYER = "One layer, forward and backward"
+_LAYER = "One layer with its feed-forward network, forward and backward"
 LINES = [
     StudyLines(
         _KERNEL, "kernels", "mse", _ANGLE, "Squared error / kernel²", _ESTIMATORS, log_x=False,
