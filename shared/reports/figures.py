@@ -293,7 +293,8 @@ def drawing(path: Path, *, height: float, shaded: bool = False) -> Iterator[Canv
         canvas.draw_without_rendering()  # the layout needs a second pass: words beside heatmaps shrink these
         painter.draw()
         picture = Image.fromarray(np.asarray(painter.buffer_rgba())[..., :3])
-        few = picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
+        # Without the means of what is near them the lightest shades, those of bands, would take each other's colours.
+        few = picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1)
         if shaded:
             colours = np.array(few.getpalette(), dtype=np.uint8).reshape(-1, 3)
             colours[colours.min(axis=1) > NEARLY_WHITE] = 255

@@ -12,7 +12,15 @@ from synthetic_runs import Variant, build
 from shared.claims.results import RunResults, load_results
 from shared.errors import ReplicationError
 from shared.reports.curves import read_curve, read_curves
-from shared.reports.figures import PALETTE, metric_by_covariate, offset_histogram, training_curves
+from shared.reports.figures import (
+    PALETTE,
+    drawing,
+    legend_above,
+    metric_by_covariate,
+    offset_histogram,
+    plot_line,
+    training_curves,
+)
 from shared.reports.heatmaps import alignment_heatmaps, compare_alignments
 from shared.reports.panels import LINES, by_task, panels
 
@@ -79,6 +87,21 @@ def test_few_colours_are_enough(tmp_path):
     assert len(np.unique(pixels, axis=0)) <= 256
     for colour in PALETTE:
         assert (abs(pixels - to_rgb(colour)).max(axis=-1) < 0.03).sum() > 100
+
+
+def test_bands_keep_their_colours(tmp_path):
+    """Each with the light shade that its line's colour makes on white, however many shades text and lines have."""
+    path, places = tmp_path / "figure.png", np.arange(60)
+    with drawing(path, height=3.0) as canvas:
+        axes = canvas.subplots()
+        for index in range(LINES):
+            values = 10.0 * index + np.sin(places) + places / 9
+            plot_line(axes, index, LINES, (places, values, values - 3, values + 3), label=f"line {index}", marked=True)
+        legend_above(canvas, axes)
+    pixels = np.rint(255 * drawn(path)[..., :3].reshape(-1, 3))
+    for colour in PALETTE[:LINES]:
+        shade = np.rint(255 * (1 - 0.5 / LINES * (1 - np.array(to_rgb(colour)))))
+        assert (abs(pixels - shade).max(axis=-1) <= 1).sum() > 2_000
 
 
 def test_learning_rates_are_drawn_as_recorded(runs, tmp_path):
