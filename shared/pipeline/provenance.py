@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("torch", "lightning", "numpy", "sacrebleu", "sentencepiece")
+WRITTEN = ("runs", "reports", "dvc.lock", "*README.md")
+"""What stages write, and git keeps, so that a change there is no change of what made a result."""
 
 
 def sha256_of(paths: Iterable[Path]) -> str:
@@ -39,7 +41,9 @@ def environment() -> dict[str, Any]:
 
     return {
         "git_commit": _git("rev-parse", "HEAD"),
-        "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "git_dirty": bool(
+            _git("status", "--porcelain", "--untracked-files=no", "--", ".", *(f":(exclude){path}" for path in WRITTEN))
+        ),
         "dvc_lock_sha256": sha256_of([Path("dvc.lock")]) if Path("dvc.lock").exists() else None,
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,23 @@ def test_the_environment_is_described_without_git(tmp_path, monkeypatch):
     assert found["versions"]["torch"]
     assert found["threads"] >= 1
     assert provenance.peak_memory_mib() > 10
+
+
+@pytest.mark.parametrize(
+    ("path", "dirty"),
+    [
+        ("shared/model.py", True), ("params.yaml", True), ("runs/quick/curve.csv", False),
+        ("replications/a/README.md", False),
+    ],
+)  # fmt: skip
+def test_what_stages_write_themselves_is_no_change_of_what_made_a_result(path, dirty, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("before")
+    author = ["-c", "user.name=reader", "-c", "user.email=reader@example.org"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "the project"]):
+        subprocess.run(["git", *author, *command], check=True)
+    assert provenance.environment()["git_dirty"] is False
+    file.write_text("after")
+    assert provenance.environment()["git_dirty"] is dirty
