@@ -9,10 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.decoding.naive import naive_beam_search
+from shared.metrics.turns import medians_of_turns, timed
 from shared.training.loss import smoothed_loss
 
 Step = Callable[[], object]
@@ -32,14 +31,9 @@ Step = Callable[[], object]
 
 def seconds_in_turns(functions: Mapping[str, Step], turns: int) -> dict[str, float]:
     """Median seconds of each function, called in turns after two calls to warm up."""
-    times: dict[str, list[float]] = {name: [] for name in functions}
-    for turn in range(turns + 2):
-        for name, function in functions.items():
-            begin = time.perf_counter()
-            function()
-            if turn >= 2:
-                times[name].append(time.perf_counter() - begin)
-    return {name: statistics.median(values) for name, values in times.items()}
+    contenders = {name: timed(function) for name, function in functions.items()}
+    medians_of_turns(contenders, range(2))
+    return medians_of_turns(contenders, range(turns))
 
 
 def gemm_rate() -> float:

@@ -1,5 +1,6 @@
 """What a paper comes with: all variants of all scales, and its facts."""
 
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +33,29 @@ def facts(paper: str) -> Paper:
 def scale_file_of(paper: str, scale: str) -> ScaleFile:
     """Read once, since many tests ask for it."""
     return ScaleFile(paper, scale)
+
+
+def variants_by_task(paper: str, scale: str) -> dict[str, set[str]]:
+    """Of every task of a scale file."""
+    settings, found = scale_file_of(paper, scale), defaultdict(set)
+    for variant in settings.variants:
+        found[settings.task_of(variant)].add(variant)
+    return dict(found)
+
+
+def listed_variants(paper: str) -> dict[str, set[str]]:
+    """Of every task that params.yaml has the pipeline run, each under its own name."""
+    listed = load_yaml(REPLICATIONS.parent / "params.yaml")
+    found: dict[str, set[str]] = {}
+    for key, entry in listed["tasks"].items():
+        if entry["paper"] == paper:
+            assert key == f"{paper}.{entry['task']}"
+            found[entry["task"]] = set()
+    for key, entry in listed["runs"].items():
+        if entry["paper"] == paper:
+            assert key == f"{paper}.{entry['variant']}"
+            found[entry["task"]].add(entry["variant"])
+    return found
 
 
 def is_not_run_by(paper: str, scale: str, variant: str) -> bool:

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from shipped_variants import is_not_run_by, parameters, scale_file_of, shipped
+from shipped_variants import is_not_run_by, parameters, scale_file_of, shipped, variants_by_task
 
 from replications.transformer_xl.model import LSTMLanguageModel, TransformerXL
 from replications.transformer_xl.replication import ModelConfig, build_model
@@ -54,10 +54,7 @@ def usual(task: str) -> str:
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_scale_has_every_variant_and_claims_compare_what_there_is(scale: str, root: Path) -> None:
     settings = scale_file(scale)
-    found: dict[str, set[str]] = {}
-    for variant in settings.variants:
-        found.setdefault(settings.task_of(variant), set()).add(variant)
-    assert found == VARIANTS
+    assert variants_by_task("transformer_xl", scale) == VARIANTS
     claims = load_claims(root / "replications/transformer_xl/claims.yaml", scale)
     assert [claim.id for claim in claims] == [f"D19-C{number}" for number in range(1, 8)]
     for claim in claims:

@@ -13,6 +13,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from shared.errors import ReplicationError
+from shared.reports.curves import DIVERGED
 from shared.training.checkpoints import load_checkpoint
 from shared.training.config import TrainingConfig
 from shared.training.module import TrainingModule
@@ -50,6 +51,7 @@ def test_what_was_learnt_before_is_kept(
 def test_the_record_says_when_and_validation_is_of_the_end(diverged: tuple[Path, Outcome]) -> None:
     record, losses = diverged[1].record, validated(diverged[0])
     assert record["stopped_because"] == "the gradient was not finite at update 9, which was not made"
+    assert record["stopped_because"].startswith(DIVERGED)  # by which figures know such a run
     assert record["updates"] == 8
     assert losses.keys() == {6, 9}  # of the weights after as many batches
     assert record["best_valid_loss"] == pytest.approx(min(losses.values()), rel=1e-5)
