@@ -169,9 +169,7 @@ def check_machine(venv: Path, size: int) -> None:
         Missing: names what is missing and how to get it.
     """
     if not output_of(sys.executable, "import ensurepip, venv; print('there')"):
-        raise Missing(
-            f"this Python has no venv module; Debian, Ubuntu: apt-get install python{VERSION}-venv."
-        )
+        raise Missing(f"this Python has no venv module; Debian, Ubuntu: apt-get install python{VERSION}-venv.")
     made_by_venv = {"pyvenv.cfg", "bin", "include", "lib", "lib64"}
     inside = {path.name for path in venv.iterdir()} if venv.is_dir() else set()
     if venv.is_file() or ("pyvenv.cfg" not in inside and inside - made_by_venv):
@@ -195,9 +193,7 @@ def answers(address: str) -> bool:
     program = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=3)"
     try:
         # A child process: urlopen's own time limit does not cover a name server that stays silent.
-        status = subprocess.call(
-            [sys.executable, "-c", program, address], stderr=subprocess.DEVNULL, timeout=3
-        )
+        status = subprocess.call([sys.executable, "-c", program, address], stderr=subprocess.DEVNULL, timeout=3)
     except subprocess.TimeoutExpired:
         return False
     return status == 0

@@ -39,9 +39,7 @@ def load_yaml(path: Path) -> Any:
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ReplicationError(
-            f"{path} does not exist; check the path, or run from the project's root."
-        ) from None
+        raise ReplicationError(f"{path} does not exist; check the path, or run from the project's root.") from None
     except UnicodeDecodeError as error:
         raise ReplicationError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from None
     except yaml.YAMLError as error:

@@ -106,9 +106,7 @@ def example(index, split, source, target, variant, shift, rng):
     if variant.task == "corpus":
         row |= {"hypothesis_known": row["hypothesis"], "bleu_known": statistics}
     if variant.attention is not None:
-        offsets = [
-            0 if rng.random() < variant.attention else rng.choice((-2, -1, -1, 1, 1, 3)) for _ in target
-        ]
+        offsets = [0 if rng.random() < variant.attention else rng.choice((-2, -1, -1, 1, 1, 3)) for _ in target]
         hits = offsets.count(0)
         counts = {str(offset): offsets.count(offset) for offset in sorted(set(offsets))}
         row["alignment"] = {
@@ -123,9 +121,7 @@ def example(index, split, source, target, variant, shift, rng):
 def summary(rows):
     """Corpus metrics by other means than the project's: sacreBLEU itself, and plain sums."""
     rows = [row for row in rows if row["split"] == "test"]
-    bleu = SCORER._compute_score_from_stats(
-        [sum(c) for c in zip(*(row["bleu"] for row in rows), strict=True)]
-    )
+    bleu = SCORER._compute_score_from_stats([sum(c) for c in zip(*(row["bleu"] for row in rows), strict=True)])
     mean = sum(row["nll"] for row in rows) / sum(row["tokens"] for row in rows)
     found = {
         "bleu": bleu.score, "chrf": min(100.0, 20.0 + 0.8 * bleu.score), "nll_per_token": mean,
@@ -140,9 +136,7 @@ def summary(rows):
 
 
 def write_metrics(folder, name, task, scores):
-    mean = {
-        key: sum(score[key] for score in scores.values()) / len(scores) for key in next(iter(scores.values()))
-    }
+    mean = {key: sum(score[key] for score in scores.values()) / len(scores) for key in next(iter(scores.values()))}
     content = {
         "variant": name, "task": task, "seeds": {str(k): score for k, score in scores.items()}, "mean": mean,
         "token": "word" if task == "generated" else "BPE piece",
@@ -187,9 +181,7 @@ def write_attention(path, sources, rng):
         order = list(range(length))
         for j in range(0, length - 1, 3):
             order[j], order[j + 1] = order[j + 1], order[j]
-        scores = np.array(
-            [[-abs(j - order[i]) * rng.uniform(1.0, 2.5) for j in range(length)] for i in range(length)]
-        )
+        scores = np.array([[-abs(j - order[i]) * rng.uniform(1.0, 2.5) for j in range(length)] for i in range(length)])
         weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
         arrays |= {
             f"weights_{index}": weights.astype(np.float32), f"source_{index}": np.array(source),

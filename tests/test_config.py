@@ -109,9 +109,7 @@ def test_yaml_is_read_as_utf8(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_not_plain_yaml_is_refused_with_its_place(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_what_is_not_plain_yaml_is_refused_with_its_place(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "broken.yaml"
     path.write_bytes(content)
     with pytest.raises(ReplicationError, match=f"broken.yaml {message}"):

@@ -69,9 +69,7 @@ def imported(path: Path) -> set[str]:
 def package_of(module: str) -> str:
     """Return ``attention`` for ``shared.attention.additive``; nothing for what is in no package of shared."""
     parts = module.split(".")
-    return (
-        parts[1] if len(parts) > 1 and parts[0] == "shared" and (ROOT / "shared" / parts[1]).is_dir() else ""
-    )
+    return parts[1] if len(parts) > 1 and parts[0] == "shared" and (ROOT / "shared" / parts[1]).is_dir() else ""
 
 
 @files
@@ -149,9 +147,7 @@ def test_every_test_asserts_something(path: Path) -> None:
     asserting: set[str] = set()
     defined = {node.name: node for node in functions(path)}
     for _ in defined:  # as often as helpers may call helpers
-        asserting |= {
-            name for name, node in defined.items() if any(asserts(n, asserting) for n in ast.walk(node))
-        }
+        asserting |= {name for name, node in defined.items() if any(asserts(n, asserting) for n in ast.walk(node))}
     tests = {name for name in defined if name.startswith("test_")}
     assert tests - asserting == set()
     assert tests
@@ -176,11 +172,7 @@ def test_no_text_names_a_place_of_one_machine() -> None:
 
 def texts() -> list[Path]:
     """List the project's own text files: not what was fetched, made by a run, or hidden (which .ci is)."""
-    inside = [
-        path
-        for folder in ("shared", "replications", "tests", "reports")
-        for path in (ROOT / folder).rglob("*")
-    ]
+    inside = [path for folder in ("shared", "replications", "tests", "reports") for path in (ROOT / folder).rglob("*")]
     candidates = [*ROOT.iterdir(), *(ROOT / "data").glob("*.yaml"), *inside]
     return [path for path in candidates if path.is_file() and path.suffix in TEXT]
 

@@ -108,9 +108,7 @@ def make_environment(folder: Path) -> None:
 
 def run(clone: Path, command: str) -> str:
     """Run one command of the README in the copy and return what it printed."""
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "PYTEST_"))
-    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "PYTEST_"))}
     environment.pop("REPLICATE_VENV", None)
     environment["PATH"] = f"{clone / '.venv' / 'bin'}{os.pathsep}{environment['PATH']}"
     if command == "python3.11 replicate.py test":

@@ -70,9 +70,7 @@ class Project:
 
     def start(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run the script as a newcomer would: no virtual environment, no network, from another folder."""
-        inherited = {
-            name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "OMP_"))
-        }
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "OMP_"))}
         environment = inherited | {
             "PATH": "/nowhere",
             "PIP_NO_INDEX": "1",
@@ -154,9 +152,7 @@ def test_a_killed_installation_is_made_anew(project: Project, tmp_path: Path) ->
         "replicate.main(['setup'])"
     )
     environment = {**os.environ, "REPLICATE_VENV": str(venv), "https_proxy": "http://127.0.0.1:9"}
-    assert (
-        subprocess.run([sys.executable, "-c", killed], env=environment, capture_output=True).returncode == -9
-    )
+    assert subprocess.run([sys.executable, "-c", killed], env=environment, capture_output=True).returncode == -9
     done = project.start("status", REPLICATE_VENV=str(venv))
     assert f"rebuilding {venv}" in done.stdout
     assert "ran dvc.py status\n" in done.stdout
@@ -259,9 +255,7 @@ def test_old_pythons_can_parse_and_define_the_script() -> None:
 def test_too_small_a_disk_is_named_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**10, 8 * 10**9, 2 * 10**9))
-    with pytest.raises(
-        replicate.Missing, match=rf"about 3 GB are needed and {tmp_path} has 2.0 GB left; free"
-    ):
+    with pytest.raises(replicate.Missing, match=rf"about 3 GB are needed and {tmp_path} has 2.0 GB left; free"):
         replicate.check_machine(tmp_path / "deep" / "venv", replicate.CPU_SIZE)
     with pytest.raises(replicate.Missing, match="about 8 GB are needed"):
         replicate.check_machine(tmp_path, replicate.CUDA_SIZE)
@@ -269,9 +263,7 @@ def test_too_small_a_disk_is_named_before_any_work(tmp_path: Path, monkeypatch: 
 
 def test_a_python_without_venv_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replicate, "output_of", lambda python, program: "")
-    with pytest.raises(
-        replicate.Missing, match=r"no venv module; Debian, Ubuntu: apt-get install python3.\d+-venv"
-    ):
+    with pytest.raises(replicate.Missing, match=r"no venv module; Debian, Ubuntu: apt-get install python3.\d+-venv"):
         replicate.check_machine(tmp_path / "venv", 0)
 
 

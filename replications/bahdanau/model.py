@@ -187,8 +187,7 @@ class EncoderDecoder(nn.Module, ABC):
         if sources is None:
             return replace(state, s=s)
         annotations, keys, values, mask = (
-            select_sources(tensor, sources)
-            for tensor in (state.annotations, state.keys, state.values, state.mask)
+            select_sources(tensor, sources) for tensor in (state.annotations, state.keys, state.values, state.mask)
         )
         return DecoderState(annotations, keys, values, mask, s)
 
@@ -202,9 +201,7 @@ class RNNsearch(EncoderDecoder):
         sizes: those of :class:`EncoderDecoder`.
     """
 
-    def __init__(
-        self, *, alignment_size: int, hidden_size: int, init_std: float = 0.01, **sizes: Any
-    ) -> None:
+    def __init__(self, *, alignment_size: int, hidden_size: int, init_std: float = 0.01, **sizes: Any) -> None:
         super().__init__(hidden_size=hidden_size, bidirectional=True, **sizes)
         self.attention = AdditiveAttention(
             query_size=hidden_size, key_size=2 * hidden_size, alignment_size=alignment_size

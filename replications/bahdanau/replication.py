@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from replications.bahdanau.model import EncoderDecoder, RNNencdec, RNNsearch
 from shared.config import Strict
-from shared.pipeline.translation import Translation
+from shared.tasks.translation.task import Translation
 
 
 class ModelConfig(Strict):

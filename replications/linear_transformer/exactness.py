@@ -29,8 +29,8 @@ from shared.attention.linear import chunkwise_linear_attention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.linear_naive import parallel_linear_attention, recurrent_linear_attention
 from shared.config import Ascending
-from shared.pipeline.run_config import RunConfig
-from shared.pipeline.studies import Study, StudyConfig, seed_of
+from shared.tasks.settings import RunConfig
+from shared.tasks.studies import Study, StudyConfig, seed_of
 
 Form = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Causal attention: φ(q) and φ(k), (B, H, T, C) each, and values (B, H, T, M), to (B, H, T, M)."""
@@ -99,9 +99,7 @@ class Exactness(Study):
         """Refuse wrong settings of the study or of the network."""
         self._network(config.checked_model(ExactnessConfig))
 
-    def evaluate(
-        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
-    ) -> Mapping[str, float]:
+    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """The largest differences that :func:`differences` finds among all networks, and what :func:`kept` counts."""
         settings = config.checked_model(ExactnessConfig)
         found: list[dict[str, float]] = []
@@ -159,9 +157,7 @@ def _apart(one: Outcome, other: Outcome) -> tuple[float, float]:
     return values.item(), torch.stack(gradients).max().item()
 
 
-def layer_outcomes(
-    heads: LinearMultiHeadAttention, length: int
-) -> tuple[dict[tuple[str, str], Outcome], Outcome]:
+def layer_outcomes(heads: LinearMultiHeadAttention, length: int) -> tuple[dict[tuple[str, str], Outcome], Outcome]:
     """Of attention alone, on random queries, keys and values of a layer's sizes; gradients are theirs.
 
     Returns:

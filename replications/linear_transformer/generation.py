@@ -23,9 +23,9 @@ from torch.utils._pytree import tree_leaves
 
 from replications.linear_transformer.model import LinearTransformer
 from shared.metrics.turns import Clock, medians_of_turns, now
-from shared.pipeline.networks import ready
-from shared.pipeline.run_config import RunConfig
-from shared.pipeline.studies import Study, StudyConfig
+from shared.tasks.networks import ready
+from shared.tasks.settings import RunConfig
+from shared.tasks.studies import Study, StudyConfig
 
 Build = Callable[[dict[str, Any], int, bool], LinearTransformer]
 """From a checked ``model`` section, the number of symbols and whether it is causal, to a network."""
@@ -167,9 +167,7 @@ class Generation(Study):
             self._network(settings, changes)
 
     @torch.inference_mode()
-    def evaluate(
-        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
-    ) -> Mapping[str, float]:
+    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Of every subject, with b = 1 and the larger batch, the following.
 
         ``<subject>.seconds_b<b>`` until b pictures are there that are made side by side;
@@ -285,9 +283,7 @@ def states(floats: Mapping[str, Mapping[int, int]]) -> dict[str, float]:
     Args:
         floats: by subject and n.
     """
-    metrics = {
-        f"{name}.state_floats_n{n}": float(count) for name, by in floats.items() for n, count in by.items()
-    }
+    metrics = {f"{name}.state_floats_n{n}": float(count) for name, by in floats.items() for n, count in by.items()}
     last = {name: by[max(by)] for name, by in floats.items()}
     metrics |= {f"{name}.state_growth": last[name] / by[min(by)] for name, by in floats.items()}
     return metrics | {"state_ratio": last["stateful_softmax"] / last["linear"]}

@@ -19,15 +19,15 @@ from replications.linear_transformer.model import (
 )
 from replications.linear_transformer.shown import LINES, PANELS, PICTURES
 from shared.config import Strict, build
-from shared.data.pixels import PixelCorpusConfig
 from shared.errors import ReplicationError
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
-from shared.pipeline.routed import Routed
-from shared.pipeline.scaling_study import ATTENTION, Scaling
-from shared.pipeline.sequence_run import SequenceRun
-from shared.pipeline.sequences import Sequences, sizes_of
-from shared.pipeline.studies import study_route
+from shared.tasks.routed import Routed
+from shared.tasks.sequences.pixels import PixelCorpusConfig
+from shared.tasks.sequences.scaling_study import ATTENTION, Scaling
+from shared.tasks.sequences.settings import SequenceRun
+from shared.tasks.sequences.task import Sequences, sizes_of
+from shared.tasks.studies import study_route
 
 
 class ModelConfig(Strict):

@@ -42,9 +42,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.reverse = reverse
         self.embedding = nn.Embedding(vocabulary, embedding_size)
-        self.lstm = StackedLSTM(
-            input_size=embedding_size, hidden_size=hidden_size, layers=layers, dropout=dropout
-        )
+        self.lstm = StackedLSTM(input_size=embedding_size, hidden_size=hidden_size, layers=layers, dropout=dropout)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, State]:

@@ -10,9 +10,9 @@ from replications.luong.model import EncoderDecoder
 from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
 from shared.attention.scores import Score, build_score
 from shared.config import Strict
-from shared.pipeline.aligners import aligner_route
-from shared.pipeline.routed import Routed
-from shared.pipeline.translation import Translation
+from shared.tasks.routed import Routed
+from shared.tasks.translation.aligners import aligner_route
+from shared.tasks.translation.task import Translation
 
 
 class AttentionConfig(Strict):

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from replications.performer.draws import Interval, Values, mean_interval
 from shared.config import Ascending
-from shared.pipeline.run_config import RunConfig
-from shared.pipeline.studies import Study, StudyConfig, seed_of
+from shared.tasks.settings import RunConfig
+from shared.tasks.studies import Study, StudyConfig, seed_of
 
 Build = Callable[[dict[str, Any], int, bool], nn.Module]
 """A network (B, T) to (B, T, D) from its settings, the symbols of its vocabulary, and whether it is causal."""
@@ -103,9 +103,7 @@ class Depth(Study):
             self._network(settings, attention, 1)
 
     @torch.inference_mode()
-    def evaluate(
-        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
-    ) -> Mapping[str, float]:
+    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """What :func:`depth_metrics` says, of draws by the run's seed."""
         settings = config.checked_model(DepthConfig)
         torch.manual_seed(seed_of(trained))
@@ -114,9 +112,7 @@ class Depth(Study):
             for attention in (EXACT, *favor(settings))
         )
         size = (settings.sequences, settings.length)
-        errors = [
-            one_draw(exact, others, torch.randint(settings.symbols, size)) for _ in range(settings.draws)
-        ]
+        errors = [one_draw(exact, others, torch.randint(settings.symbols, size)) for _ in range(settings.draws)]
         return depth_metrics(settings, np.array(errors))
 
     def _network(self, settings: DepthConfig, attention: Mapping[str, Any], layers: int) -> nn.Module:
@@ -126,10 +122,7 @@ class Depth(Study):
 
 def favor(settings: DepthConfig) -> list[dict[str, Any]]:
     """Settings of attention through random features, for every P."""
-    return [
-        {"attention": "positive", "directions": "orthogonal", "features": count}
-        for count in settings.projections
-    ]
+    return [{"attention": "positive", "directions": "orthogonal", "features": count} for count in settings.projections]
 
 
 def one_draw(exact: Stack, others: Sequence[Stack], symbols: Tensor) -> list[list[float]]:

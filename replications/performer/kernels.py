@@ -24,8 +24,8 @@ from shared.attention.favor import Directions, Estimator, SoftmaxFeatures
 from shared.attention.kernel_error import kernel_mse, orthogonal_mse_bound
 from shared.attention.linear import read, summarize
 from shared.attention.scaled_dot_product import attend
-from shared.pipeline.run_config import RunConfig
-from shared.pipeline.studies import Study, StudyConfig, seed_of
+from shared.tasks.settings import RunConfig
+from shared.tasks.studies import Study, StudyConfig, seed_of
 
 AT_ONCE = 2000
 """Draws that are held in memory together."""
@@ -92,9 +92,7 @@ class Kernels(Study):
         """Its section says all there is to refuse."""
 
     @torch.inference_mode()
-    def evaluate(
-        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
-    ) -> Mapping[str, float]:
+    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """What :func:`kernel_metrics` and :func:`output_metrics` say, of draws by the run's seed."""
         settings = config.checked_model(KernelsConfig)
         torch.manual_seed(seed_of(trained))
@@ -170,9 +168,7 @@ def kernel_metrics(settings: KernelsConfig, x: Values, y: Values, estimates: Dra
                 x, y, projections=settings.kernel_projections, estimator=estimator,
                 orthogonal=directions == "orthogonal",
             ) / exact**2  # fmt: skip
-            metrics |= {
-                f"{subject}.closed_mse{size}": float(x) for size, x in zip(sizes, closed, strict=True)
-            }
+            metrics |= {f"{subject}.closed_mse{size}": float(x) for size, x in zip(sizes, closed, strict=True)}
             _, low, high = ratio_interval(errors, closed[None], together)
             metrics[f"{subject}.closed_mse_off_at_most"] = float(np.maximum(1 - low, high - 1).max())
     bound = orthogonal_mse_bound(x, y, projections=settings.kernel_projections) / exact**2

@@ -15,11 +15,11 @@ from shared.attention.favor import Directions, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
 from shared.config import Strict, build
 from shared.errors import ReplicationError
-from shared.pipeline.routed import Routed
-from shared.pipeline.scaling_study import ATTENTION, Scaling
-from shared.pipeline.sequence_run import SequenceRun
-from shared.pipeline.sequences import Sequences
-from shared.pipeline.studies import study_route
+from shared.tasks.routed import Routed
+from shared.tasks.sequences.scaling_study import ATTENTION, Scaling
+from shared.tasks.sequences.settings import SequenceRun
+from shared.tasks.sequences.task import Sequences
+from shared.tasks.studies import study_route
 
 
 class ModelConfig(Strict):
@@ -89,9 +89,7 @@ def suits(section: ModelConfig, run: SequenceRun) -> None:
         )
 
 
-NETWORKS = Sequences(
-    model_config=ModelConfig, build_model=build_model, panels=PANELS, lines=LINES, suits=suits
-)
+NETWORKS = Sequences(model_config=ModelConfig, build_model=build_model, panels=PANELS, lines=LINES, suits=suits)
 
 
 def _build(section: Mapping[str, Any], vocabulary: int, causal: bool) -> Performer:

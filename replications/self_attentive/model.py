@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from shared.attention.structured import StructuredSelfAttention, redundancy_penalty
 from shared.errors import ReplicationError
 from shared.layers.bidirectional_lstm import BidirectionalLSTM
-from shared.training.protocol import Classified
+from shared.tasks.classification.protocol import Classified
 
 Embedded = tuple[Tensor, Tensor | None]
 """The embedding M (B, r, D) of a text, and what its words weigh in it, A (B, r, n), if that can be said."""
@@ -211,9 +211,7 @@ class TextClassifier(nn.Module):
             raise ReplicationError(
                 "a model of two texts needs 'relation' in its model section, and a model of one text must not have it."
             )
-        embedded = [
-            self.encoder(self.embedding(text), mask) for text, mask in zip(texts, masks, strict=True)
-        ]
+        embedded = [self.encoder(self.embedding(text), mask) for text, mask in zip(texts, masks, strict=True)]
         m = [m for m, _ in embedded]
         a = tuple(a for _, a in embedded if a is not None)
         logits = self.mlp(m[0] if self.relation is None else self.relation(*m))

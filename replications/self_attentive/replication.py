@@ -19,9 +19,9 @@ from replications.self_attentive.model import (
 )
 from replications.self_attentive.shown import HEAT, PANELS, ROWS, SWEEPS
 from shared.config import Strict
-from shared.pipeline.classification import Classification
-from shared.pipeline.priors import prior_route
-from shared.pipeline.routed import Routed
+from shared.tasks.classification.priors import prior_route
+from shared.tasks.classification.task import Classification
+from shared.tasks.routed import Routed
 
 
 class AttentionConfig(Strict):

@@ -60,9 +60,7 @@ class Reinforce(nn.Module):
 
     b: Tensor
 
-    def __init__(
-        self, *, reward: float, entropy: float, sampling: float, coin: Literal["image", "batch"]
-    ) -> None:
+    def __init__(self, *, reward: float, entropy: float, sampling: float, coin: Literal["image", "batch"]) -> None:
         super().__init__()
         self.reward, self.entropy, self.sampling, self.coin = reward, entropy, sampling, coin
         self.register_buffer("b", torch.zeros(()))

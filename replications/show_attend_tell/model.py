@@ -23,7 +23,7 @@ from shared.data.tokenizers import BOS, PAD
 from shared.decoding.protocol import select_beams, select_sources
 from shared.layers.deferred import DeferredWeight
 from shared.layers.stacked_lstm import lstm_cell
-from shared.training.protocol import Captioned
+from shared.tasks.captioning.protocol import Captioned
 
 
 class InitialState(nn.Module):
@@ -142,8 +142,7 @@ class Steps:
         """One step: the projected word (B, k, 4n), the state before and which pictures are ``drawn`` of."""
         shape = x.shape[:2]
         query, recurrent, *gate = (
-            part.unflatten(0, shape)
-            for part in self._from_h.product(state.h.flatten(0, 1)).split(self._widths, dim=-1)
+            part.unflatten(0, shape) for part in self._from_h.product(state.h.flatten(0, 1)).split(self._widths, dim=-1)
         )
         look = self._glimpse(query, state.image, drawn)
         z_hat, beta = look.z_hat, None

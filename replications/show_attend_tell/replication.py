@@ -17,7 +17,7 @@ from replications.show_attend_tell.learning import Reinforce
 from replications.show_attend_tell.model import CaptionGenerator
 from replications.show_attend_tell.shown import OVERLAYS, PANELS, STOPPING
 from shared.config import Strict
-from shared.pipeline.captioning import Captioning
+from shared.tasks.captioning.task import Captioning
 from shared.vision.features import Grid
 
 
@@ -76,9 +76,7 @@ def build_model(config: ModelConfig, vocabulary: int, grid: Grid) -> CaptionGene
     reinforce = None
     if config.attention == "hard" and config.hard is not None:
         hard = config.hard
-        reinforce = Reinforce(
-            reward=hard.reinforce, entropy=hard.entropy, sampling=hard.sampling, coin=hard.coin
-        )
+        reinforce = Reinforce(reward=hard.reinforce, entropy=hard.entropy, sampling=hard.sampling, coin=hard.coin)
     return CaptionGenerator(
         vocabulary=vocabulary, embedding_size=config.m, hidden_size=config.n, annotation_size=grid.size,
         glimpse=_glimpse(config, grid.size), gate=config.gate, initial_layers=config.initial_layers,

@@ -28,8 +28,8 @@ from shared.metrics.operations import (
     longest_chain,
     shapes_only,
 )
-from shared.pipeline.run_config import RunConfig
-from shared.pipeline.studies import Study
+from shared.tasks.settings import RunConfig
+from shared.tasks.studies import Study
 
 SIZES = (64, 128, 256, 512)
 """Of n where d is fixed, and of d where n is."""
@@ -235,9 +235,7 @@ class ComplexityStudy(Study):
     def check(self, config: RunConfig) -> None:
         """It has no settings."""
 
-    def evaluate(
-        self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path
-    ) -> Mapping[str, float]:
+    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Table 1 as ``<layer>.<quantity>``, and of both models ``cost_rule_<model>`` and ``operations_<model>``."""
         rows = {f"{layer}.{name}": value for layer in LAYERS for name, value in layer_metrics(layer).items()}
         rules = {f"cost_rule_{model}": cost_rule(model) for model in MODELS}

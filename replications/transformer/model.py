@@ -63,9 +63,7 @@ class DecoderLayer(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.self_attention, self.cross_attention = (
-            MultiHeadAttention(
-                query_size=width, heads=heads, key_size=key_size, value_size=value_size, scaled=scaled
-            )
+            MultiHeadAttention(query_size=width, heads=heads, key_size=key_size, value_size=value_size, scaled=scaled)
             for _ in range(2)
         )
         self.feed_forward = FeedForward(width=width, hidden_size=hidden_size)

@@ -12,10 +12,10 @@ from replications.transformer.model import Transformer
 from shared.config import Strict
 from shared.errors import ReplicationError
 from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
-from shared.pipeline.borrowed import borrowed_route
-from shared.pipeline.routed import Routed
-from shared.pipeline.studies import study_route
-from shared.pipeline.translation import Translation
+from shared.tasks.routed import Routed
+from shared.tasks.studies import study_route
+from shared.tasks.translation.borrowed import borrowed_route
+from shared.tasks.translation.task import Translation
 
 
 class PositionsConfig(Strict):

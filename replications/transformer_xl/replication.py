@@ -17,10 +17,10 @@ from replications.transformer_xl.shown import (
 )
 from shared.config import Strict
 from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
-from shared.pipeline.language import LanguageModelling
-from shared.pipeline.reuse_study import EvaluationSpeed
-from shared.pipeline.routed import Routed
-from shared.pipeline.studies import study_route
+from shared.tasks.language.reuse_study import EvaluationSpeed
+from shared.tasks.language.task import LanguageModelling
+from shared.tasks.routed import Routed
+from shared.tasks.studies import study_route
 
 
 class ModelConfig(Strict):

@@ -43,9 +43,7 @@ class AdditiveAttention(nn.Module):
 
         tanh(a) = 2 σ(2a) - 1, and on a CPU PyTorch's σ is several times faster than its tanh.
         """
-        return torch.sigmoid((2 * (queries @ self.w_a)).unsqueeze(2) + (2 * keys).unsqueeze(1)) @ (
-            2 * self.v_a
-        )
+        return torch.sigmoid((2 * (queries @ self.w_a)).unsqueeze(2) + (2 * keys).unsqueeze(1)) @ (2 * self.v_a)
 
     def forward(self, queries: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
         """Weights α: (B, Q, N), (B, S, A) and the mask (B, S), true at words, to (B, Q, S)."""

@@ -153,9 +153,7 @@ class SoftmaxFeatures(RandomFeatures):
         self, *, key_size: int, projections: int, estimator: Estimator = "positive",
         directions: Directions = "orthogonal", norms: Norms = "chi", scale: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(
-            key_size=key_size, projections=projections, directions=directions, norms=norms, scale=scale
-        )
+        super().__init__(key_size=key_size, projections=projections, directions=directions, norms=norms, scale=scale)
         self.estimator = estimator
 
     def size(self, key_size: int) -> int:
@@ -219,9 +217,7 @@ class GeneralizedFeatures(RandomFeatures, ExactMap):
         self, *, key_size: int, projections: int, f: Callable[[Tensor], Tensor] = nn.functional.relu,
         epsilon: float = 1e-3, directions: Directions = "orthogonal", norms: Norms = "chi", scale: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(
-            key_size=key_size, projections=projections, directions=directions, norms=norms, scale=scale
-        )
+        super().__init__(key_size=key_size, projections=projections, directions=directions, norms=norms, scale=scale)
         self.f, self.epsilon = f, epsilon
 
     def forward(self, x: Tensor) -> Tensor:

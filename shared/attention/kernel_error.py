@@ -25,9 +25,7 @@ from shared.attention.favor import Estimator, Norms
 Values = NDArray[np.float64]
 
 
-def expected_kernel(
-    x: Values, y: Values, *, estimator: Estimator = "positive", norms: Norms = "chi"
-) -> Values:
+def expected_kernel(x: Values, y: Values, *, estimator: Estimator = "positive", norms: Norms = "chi") -> Values:
     """The mean of the estimates; exp(xᵀy) itself where norms are χ_K (lemma 1).
 
     Args:

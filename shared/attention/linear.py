@@ -131,9 +131,7 @@ def begin(k: Tensor, v: Tensor, log_scale: Tensor | None, state: State | None) -
         dtype = torch.promote_types(torch.promote_types(k.dtype, v.dtype), torch.float32)
         sums = k.new_zeros(*k.shape[:2], k.size(-1), v.size(-1) + 1, dtype=dtype)
         state = State(sums, None if log_scale is None else sums.new_full(k.shape[:2], LOWEST))
-    assert (state.peak is None) == (log_scale is None), (
-        "a state of keys with a log_scale goes on with such keys only"
-    )
+    assert (state.peak is None) == (log_scale is None), "a state of keys with a log_scale goes on with such keys only"
     return state
 
 

@@ -225,9 +225,7 @@ def _of_keys_and_values(inputs: _Inputs, d_sums: Tensor, wanted: _Wanted) -> tup
     return d_k, d_v, after.view_as(d_sums)
 
 
-def _keys_and_values_of(
-    inputs: _Inputs, span: _Span, after: Tensor, d: Tensor, d_k: Tensor, d_v: Tensor
-) -> Tensor:
+def _keys_and_values_of(inputs: _Inputs, span: _Span, after: Tensor, d: Tensor, d_k: Tensor, d_v: Tensor) -> Tensor:
     """Writes the gradients (N, B, H, L, …) of a span; returns that of the sums before it."""
     q, k, v = inputs.cut(inputs.q, span), inputs.cut(inputs.k, span), inputs.values(span)
     factors = inputs.factors(span)

@@ -90,9 +90,7 @@ class LinearMultiHeadAttention(nn.Module):
             heads = linear_attention(q, k, v, log_scale=log_scale)
         return self._joined(heads), None
 
-    def segment(
-        self, x: Tensor, state: State | None = None, mask: Tensor | None = None
-    ) -> tuple[Tensor, State]:
+    def segment(self, x: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         """Causal attention among the positions of a segment and to all before it, of which the state is left.
 
         Args:

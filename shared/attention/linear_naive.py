@@ -54,9 +54,7 @@ def recurrent_linear_attention(
     return torch.stack(out, dim=2), state
 
 
-def linear_attention_weights(
-    q: Tensor, k: Tensor, *, log_scale: Tensor | None = None, causal: bool = False
-) -> Tensor:
+def linear_attention_weights(q: Tensor, k: Tensor, *, log_scale: Tensor | None = None, causal: bool = False) -> Tensor:
     """φ(q_i)ᵀ φ(k_j) / Σ_j φ(q_i)ᵀ φ(k_j): (B, H, N, C) and (B, H, S, C) to (B, H, N, S).
 
     Args:

@@ -166,14 +166,10 @@ class LSHSelfAttention(nn.Module):
         buckets = lsh_buckets(qk, self.rotations)
         a: Tensor | None = None
         if weights:
-            a = lsh_attention_weights(
-                qk, buckets, chunk=self.chunk, causal=causal, mask=mask, published=self.published
-            )
+            a = lsh_attention_weights(qk, buckets, chunk=self.chunk, causal=causal, mask=mask, published=self.published)
             heads = a @ v
         else:
-            heads = lsh_attention(
-                qk, v, buckets, chunk=self.chunk, causal=causal, mask=mask, published=self.published
-            )
+            heads = lsh_attention(qk, v, buckets, chunk=self.chunk, causal=causal, mask=mask, published=self.published)
         return self.w_o(heads.transpose(1, 2).flatten(2)), a
 
 

@@ -67,9 +67,7 @@ class ScoredAlignment(nn.Module):
 
     def forward(self, queries: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Contexts (B, Q, M) and weights (B, Q, S), as :meth:`Alignment.forward` has them."""
-        contexts, weights = self.alignment(
-            self.score, queries, self.score.keys(annotations), annotations, mask
-        )
+        contexts, weights = self.alignment(self.score, queries, self.score.keys(annotations), annotations, mask)
         return contexts, weights
 
 
@@ -83,9 +81,7 @@ def _naive_additive(module: nn.Module, queries: Tensor, annotations: Tensor, mas
     """e_ij = v_aᵀ tanh(W_a s_i + U_a h_j), as Bahdanau et al. (2015) print it in appendix A.1.2."""
     assert isinstance(module, AdditiveAttention)
     rows = [
-        torch.stack(
-            [torch.tanh(s @ module.w_a + h @ module.u_a) @ module.v_a for h in annotations.unbind(1)], -1
-        )
+        torch.stack([torch.tanh(s @ module.w_a + h @ module.u_a) @ module.v_a for h in annotations.unbind(1)], -1)
         for s in queries.unbind(1)
     ]
     return masked_softmax(torch.stack(rows, dim=1), mask.unsqueeze(1))
@@ -122,9 +118,7 @@ def _naive_score(score: nn.Module, h: Tensor, annotation: Tensor, s: int) -> Ten
     return h @ score.w_a[:, s - 1] if s <= score.w_a.size(1) else h.new_tensor(-torch.inf)
 
 
-def _naive_window(
-    alignment: nn.Module, h: Tensor, t: int, words: int
-) -> tuple[list[int], Callable[[int], Tensor]]:
+def _naive_window(alignment: nn.Module, h: Tensor, t: int, words: int) -> tuple[list[int], Callable[[int], Tensor]]:
     """The source positions that h_t at t sees, and the factor that multiplies a position's weight."""
     p, one = h.new_tensor(min(t, words)), h.new_ones(())
     if not isinstance(alignment, LocalAlignment):
@@ -176,9 +170,7 @@ def _multi_head(*, causal: bool) -> Attention:
 def _relative(positions: Callable[[int], nn.Module], *, biases: bool) -> Attention:
     """The registry's entry of attention by distance, without a memory: the mean of its heads' weights."""
 
-    def parts(
-        module: nn.Module, annotations: Tensor
-    ) -> tuple[RelativeMultiHeadAttention, KeysValues, Tensor]:
+    def parts(module: nn.Module, annotations: Tensor) -> tuple[RelativeMultiHeadAttention, KeysValues, Tensor]:
         assert isinstance(module, RelativeMultiHeadAttention)
         encodings = torch.eye(annotations.size(2), dtype=annotations.dtype)  # any will do
         return module, module.project(annotations), module.positions(encodings, annotations.size(1))

@@ -49,9 +49,7 @@ def by_distance(table: Tensor, keys: int) -> Tensor:
     return table.index_select(-2, distances.clamp(max=table.size(-2) - 1))
 
 
-def memory_mask(
-    queries: int, keys: int, *, window: int | None = None, device: torch.device | None = None
-) -> Tensor:
+def memory_mask(queries: int, keys: int, *, window: int | None = None, device: torch.device | None = None) -> Tensor:
     """(Q, S) bool, true where a query may see a key: at a distance from 0 to before ``window``.
 
     With the memory's full length for ``window`` it is Transformer-XL's ``same_length``: every query then sees that many

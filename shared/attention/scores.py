@@ -115,9 +115,7 @@ class LocationScore(Score):
 
 def _location(size: int, positions: int | None) -> Score:
     if positions is None:
-        raise ValueError(
-            "The location score needs `positions`: how many source positions it has weights for."
-        )
+        raise ValueError("The location score needs `positions`: how many source positions it has weights for.")
     return LocationScore(query_size=size, positions=positions)
 
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from shared.claims.quantities import Example
 from shared.errors import ReplicationError
+from shared.metrics.quantities import Example
 
 
 @dataclass(frozen=True)

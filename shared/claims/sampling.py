@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.claims import schema
-from shared.claims.measures import measure
-from shared.claims.quantities import Array, Example, Measure
 from shared.claims.results import RunResults, check_paired
 from shared.claims.statistics import (
     RESAMPLES,
@@ -25,6 +23,8 @@ from shared.claims.statistics import (
     slope_over_bins,
 )
 from shared.errors import ReplicationError
+from shared.metrics.measures import measure
+from shared.metrics.quantities import Array, Example, Measure
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,7 @@ class _Chosen:
     @classmethod
     def of(cls, comparison: schema.Comparison, run: RunResults) -> _Chosen:
         reference = next(iter(run.examples.values()), [])
-        indices = np.array(
-            [i for i, example in enumerate(reference) if selected(example, comparison.where)], int
-        )
+        indices = np.array([i for i, example in enumerate(reference) if selected(example, comparison.where)], int)
         covariate, strata = np.zeros(len(indices)), np.zeros(len(indices), dtype=np.int64)
         if isinstance(comparison, schema.Slope) and len(indices):
             covariate = np.array([reference[i][comparison.covariate] for i in indices], dtype=np.float64)
@@ -136,15 +134,11 @@ class _Chosen:
                     f"{comparison.covariate}; choose other 'bins'."
                 )
         if not len(indices):
-            raise ReplicationError(
-                f"'{comparison.name}': no test example of {run.folder} meets {comparison.where}."
-            )
+            raise ReplicationError(f"'{comparison.name}': no test example of {run.folder} meets {comparison.where}.")
         if "family" not in reference[indices[0]]:
             return cls(reference, indices, strata, covariate, None)
         if isinstance(comparison, schema.Slope):
-            raise ReplicationError(
-                f"'{comparison.name}': there are no slopes over examples that have families."
-            )
+            raise ReplicationError(f"'{comparison.name}': there are no slopes over examples that have families.")
         names, families = np.unique([reference[i]["family"] for i in indices], return_inverse=True)
         return cls(reference, indices, np.zeros(len(names), dtype=np.int64), covariate, families)
 

@@ -32,7 +32,7 @@ class _Comparison(Strict):
 
     Attributes:
         name: what is compared, shown in the report.
-        metric: a measure (`shared.claims.measures.known`), or any number in the runs' metrics.json.
+        metric: a measure (`shared.metrics.measures.known`), or any number in the runs' metrics.json.
         where: which test examples count: field to a value, or to an inclusive range ``[low, high]``.
         paper: the same effect in the paper, in the same unit, where it gives one.
     """
@@ -200,9 +200,7 @@ class Slope(_Comparison):
         if (self.bins if isinstance(self.bins, int) else len(self.bins)) < 2:
             raise ValueError("a slope needs at least two bins")
         if (self.against is not None) != (self.share > 0.0):
-            raise ValueError(
-                "'against' and 'share' go together: at most this share of that variant's decline"
-            )
+            raise ValueError("'against' and 'share' go together: at most this share of that variant's decline")
         return self
 
     def claimed(self) -> tuple[float, float]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from shared.claims.quantities import Array
+from shared.metrics.quantities import Array
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -182,9 +182,7 @@ def on_examples(statistics: Array, corpus: Callable[[Array], Array]) -> Statisti
     return lambda counts: corpus(counts @ statistics)
 
 
-def slope_over_bins(
-    statistics: Array, corpus: Callable[[Array], Array], covariate: Array, bins: Labels
-) -> Statistic:
+def slope_over_bins(statistics: Array, corpus: Callable[[Array], Array], covariate: Array, bins: Labels) -> Statistic:
     """Least-squares slope of a corpus measure per bin over the bin's mean covariate, as a function of counts.
 
     Args:

@@ -16,11 +16,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from shared.claims import schema
-from shared.claims.measures import measure
 from shared.claims.results import RunResults
 from shared.claims.sampling import sample, scalars
 from shared.claims.statistics import RESAMPLES, Estimate, generator, holm, power_law
 from shared.errors import ReplicationError
+from shared.metrics.measures import measure
 
 Verdict = Literal["reproduced", "contradicted", "inconclusive", "not tested"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -117,10 +117,7 @@ def decide(claims: Sequence[schema.Claim], results: Results, scale: str) -> list
     for index, p in zip(tested, corrected, strict=True):
         outcomes[index] = replace(outcomes[index], p_holm=p)
     remaining = iter(outcomes)
-    return [
-        _conclude(claim, scale, tuple(next(remaining) for _ in (*claim.deciding, *claim.also)))
-        for claim in claims
-    ]
+    return [_conclude(claim, scale, tuple(next(remaining) for _ in (*claim.deciding, *claim.also))) for claim in claims]
 
 
 def _conclude(claim: schema.Claim, scale: str, outcomes: tuple[Outcome, ...]) -> Decision:

@@ -39,16 +39,12 @@ def epoch_batches(
     generator = np.random.default_rng((seed, epoch))
     first = lengths[0]
     order = generator.permutation(len(first))
-    per_batch = (
-        sentences if sentences is not None else max(1, int((tokens or 0) / max(1.0, float(first.mean()))))
-    )
+    per_batch = sentences if sentences is not None else max(1, int((tokens or 0) / max(1.0, float(first.mean()))))
     pooled, width = (len(order), 1) if equal_lengths else (pool * per_batch, _WIDTH)
     batches: list[Indices] = []
     for begin in range(0, len(order), pooled):
         members = order[begin : begin + pooled]
-        members = members[
-            np.lexsort([*(axis[members] for axis in reversed(lengths[1:])), first[members] // width])
-        ]
+        members = members[np.lexsort([*(axis[members] for axis in reversed(lengths[1:])), first[members] // width])]
         cut = np.split(members, _begins(first[members], tokens, per_batch, equal_lengths)[1:])
         batches.extend(cut[i] for i in generator.permutation(len(cut)))
     return batches

@@ -145,7 +145,7 @@ class WebSource(Obtained):
 
 
 class GeneratedSource(Strict):
-    """A corpus made by a function of `shared.data.generated`; it needs no raw files and no reader."""
+    """A corpus made by a function of `shared.data.generated.translation`; it needs no raw files and no reader."""
 
     kind: Literal["generated"]
     task: str

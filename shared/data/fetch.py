@@ -15,7 +15,7 @@ from rich.console import Console
 
 from shared.config import Strict, build
 from shared.data.cards import Card, GeneratedSource, MirrorSource, Raw, Sha256, Source, load_card
-from shared.data.generated import generate
+from shared.data.generated.translation import generate
 from shared.data.readers import read
 from shared.data.sources import Workspace, obtain, sha256_of
 from shared.data.splits import Corpus, assert_disjoint, write_corpus
@@ -94,16 +94,12 @@ def verify(dataset: str, *, root: Path = Path("data")) -> Manifest:
         raise ReplicationError(f"{folder} does not hold what the card describes; fetch '{dataset}' first.")
     for name, record in manifest.files.items():
         if not (folder / name).is_file() or sha256_of(folder / name) != record.sha256:
-            raise ReplicationError(
-                f"{folder / name} is missing or has changed; delete {folder} and fetch it anew."
-            )
+            raise ReplicationError(f"{folder / name} is missing or has changed; delete {folder} and fetch it anew.")
     assert_disjoint(folder, card.distinct, card.splits)
     return manifest
 
 
-def _fetch_anew(
-    card: Card, root: Path, mirror: Path | None, known: Manifest | None, console: Console
-) -> Manifest:
+def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | None, console: Console) -> Manifest:
     final, partial = root / card.id, root / f"{card.id}.partial-{os.getpid()}"
     for leftover in root.glob(f"{card.id}.partial-*"):
         shutil.rmtree(leftover)  # we hold the lock, so whoever made it is dead
@@ -143,9 +139,7 @@ def _check_disk(card: Card, root: Path) -> None:
         )
 
 
-def _obtain_corpus(
-    card: Card, space: Workspace, known: Manifest | None
-) -> tuple[str, dict[str, str], Corpus]:
+def _obtain_corpus(card: Card, space: Workspace, known: Manifest | None) -> tuple[str, dict[str, str], Corpus]:
     """Go through the sources until one provides the right data: its name, the raw hashes, the corpus."""
     failures = []
     for source in card.sources:
@@ -169,9 +163,7 @@ def _obtain_corpus(
         advice = f"It cannot be fetched from elsewhere (licence: {card.licence}): {mirror}"
     else:
         advice = f"Try again with a network connection, install the missing client, or {mirror}"
-    raise ReplicationError(
-        "\n".join([f"no source could provide the data set '{card.id}':", *failures, advice])
-    )
+    raise ReplicationError("\n".join([f"no source could provide the data set '{card.id}':", *failures, advice]))
 
 
 def _describe(source: Source) -> str:

@@ -80,9 +80,7 @@ def largest_similarity(first: Sequence[str], second: Sequence[str], *, k: int) -
     for i, j, found in _similar(_words([*first, *second], k)):
         across = (i < len(first)) & (j >= len(first))
         if across.any():
-            largest = Similarity(
-                *(max(old, float(new[across].max())) for old, new in zip(largest, found, strict=True))
-            )
+            largest = Similarity(*(max(old, float(new[across].max())) for old, new in zip(largest, found, strict=True)))
     return largest
 
 

@@ -23,8 +23,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from shared.data.scene_captions import Box, Caption
-from shared.data.scenes import SIDE, Image
+from shared.data.generated.scene_captions import Box, Caption
+from shared.data.generated.scenes import SIDE, Image
 from shared.data.storage import read_columns
 from shared.errors import ReplicationError
 
@@ -125,9 +125,7 @@ def _readable(what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
-        raise ReplicationError(
-            f"{what} cannot be read ({type(error).__name__}: {error}); fetch it anew."
-        ) from None
+        raise ReplicationError(f"{what} cannot be read ({type(error).__name__}: {error}); fetch it anew.") from None
 
 
 def _in_zip(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:

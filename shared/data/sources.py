@@ -95,9 +95,7 @@ def obtain(source: ObtainedSource, names: Sequence[str], space: Workspace) -> No
 def sha256_of(path: Path) -> str:
     """Hash a file, or a folder by the sorted listing of its files' paths and hashes, as hex."""
     if path.is_dir():
-        files = sorted(
-            (file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file()
-        )
+        files = sorted((file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file())
         listing = "".join(f"{sha256_of(file)}  {name}\n" for name, file in files)
         return hashlib.sha256(listing.encode()).hexdigest()
     with path.open("rb") as file:
@@ -184,9 +182,7 @@ def _run(command: list[str], space: Workspace) -> None:
     except subprocess.TimeoutExpired:
         raise ReplicationError(f"{shown} did not finish within {_CLIENT_SECONDS // 60} minutes") from None
     if done.returncode:
-        lines = done.stdout.decode(errors="replace").strip().splitlines() or [
-            f"exit status {done.returncode}"
-        ]
+        lines = done.stdout.decode(errors="replace").strip().splitlines() or [f"exit status {done.returncode}"]
         raise ReplicationError(f"{shown} failed: {lines[-1].strip()[:200]}")
 
 

@@ -123,9 +123,7 @@ def assert_disjoint(folder: Path, languages: Sequence[str], splits: Iterable[str
             for line in read_lines(folder / name):
                 text = normalise(line)
                 if text in home:
-                    raise ReplicationError(
-                        f"{folder / name} shares {line!r} with {home[text]}; fetch it anew."
-                    )
+                    raise ReplicationError(f"{folder / name} shares {line!r} with {home[text]}; fetch it anew.")
                 # What train holds need not be remembered: nothing is compared with it afterwards.
                 if text and not name.startswith("train."):
                     found[text] = name
@@ -184,7 +182,5 @@ def _write_split(
                 file.write(f"{segment.key if suffix == 'key' else segment.links}\n")
             written += 1
     if not written:
-        raise ReplicationError(
-            f"the split '{split}' came out empty; check the card's reader and its options."
-        )
+        raise ReplicationError(f"the split '{split}' came out empty; check the card's reader and its options.")
     return dropped

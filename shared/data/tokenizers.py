@@ -226,9 +226,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     except FileNotFoundError:
         raise ReplicationError(f"{path} does not exist; run the prepare stage of its task first.") from None
     except (ValueError, KeyError, RuntimeError) as error:
-        raise ReplicationError(
-            f"{path} is damaged ({error}); delete it and run the prepare stage again."
-        ) from None
+        raise ReplicationError(f"{path} is damaged ({error}); delete it and run the prepare stage again.") from None
 
 
 def _splitter(name: str) -> Callable[[str], list[str]]:

@@ -55,8 +55,6 @@ def continue_text(
     read = prompts
     for end in range(width + 1, width + length + 1):
         log_probs = model.next_log_probs(read, memory).float().index_fill(1, never, -torch.inf)
-        text[:, end - 1 : end] = draw(
-            log_probs, generator=generator, temperature=temperature, top_k=top_k, top_p=top_p
-        )
+        text[:, end - 1 : end] = draw(log_probs, generator=generator, temperature=temperature, top_k=top_k, top_p=top_p)
         read = text[:, end - (width if memory is None else 1) : end]
     return text[:, width:]

@@ -32,9 +32,7 @@ def greedy_search(
         ReplicationError: the model predicts NaN.
         ValueError: ``attention`` is asked of a model that has none.
     """
-    return follow(
-        decoder, state, constraints, lambda log_probs: best_first(log_probs, 1)[1], attention=attention
-    )
+    return follow(decoder, state, constraints, lambda log_probs: best_first(log_probs, 1)[1], attention=attention)
 
 
 @torch.no_grad()

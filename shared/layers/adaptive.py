@@ -53,9 +53,7 @@ class AdaptiveEmbedding(nn.Module):
         self.tables = nn.ParameterList(
             _normal(stop - start, d, std) for (start, stop), d in zip(pairwise(bounds), widths, strict=True)
         )
-        self.projections = nn.ParameterList(
-            _normal(width, d, projection_std) for d in (widths if div_val > 1 else ())
-        )
+        self.projections = nn.ParameterList(_normal(width, d, projection_std) for d in (widths if div_val > 1 else ()))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Word numbers (…) to their embeddings (…, D)."""

@@ -16,9 +16,7 @@ import torch
 from torch import Tensor, nn
 
 
-def naive_gated_recurrence(
-    x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor
-) -> Tensor:
+def naive_gated_recurrence(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor) -> Tensor:
     """The equations, step by step: the twin that :func:`gated_recurrence` is tested against.
 
     Arguments, result and errors are those of :func:`gated_recurrence`.
@@ -33,9 +31,7 @@ def naive_gated_recurrence(
     return torch.stack(states)
 
 
-def gated_recurrence(
-    x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor
-) -> Tensor:
+def gated_recurrence(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor) -> Tensor:
     """Run the unit over every step of D independent sequences at once, with a hand-written backward pass.
 
     Autograd over a step loop makes two weight-sized gradients a step and adds them up; here every step only stores
@@ -177,9 +173,7 @@ class GatedUnit(nn.Module):
         self.b.zero_()
         for u_gates, u_candidate in zip(self.u_gates, self.u_candidate, strict=True):
             for matrix in (*u_gates.chunk(2, dim=-1), u_candidate):
-                matrix.copy_(
-                    nn.init.orthogonal_(torch.empty_like(matrix, memory_format=torch.contiguous_format))
-                )
+                matrix.copy_(nn.init.orthogonal_(torch.empty_like(matrix, memory_format=torch.contiguous_format)))
 
     def project(self, inputs: Tensor) -> Tensor:
         """Inputs (D, L, M) to their projections (D, L, 3N), biases added; L is any flattened extent."""

@@ -33,9 +33,7 @@ class StackedLSTM(nn.LSTM):
     """
 
     def __init__(self, *, input_size: int, hidden_size: int, layers: int, dropout: float = 0.0) -> None:
-        super().__init__(
-            input_size, hidden_size, layers, bias=False, dropout=dropout if layers > 1 else 0.0
-        )
+        super().__init__(input_size, hidden_size, layers, bias=False, dropout=dropout if layers > 1 else 0.0)
 
     def unrolled(self, x: Tensor) -> UnrolledLSTM:
         """A loop over steps whose inputs are known only in their first part: (T, B, I - what is fed in)."""
@@ -55,9 +53,7 @@ class UnrolledLSTM:
         self._from_known = (x @ first[:, :known].t()).unbind(0)  # T of (B, 4N)
         inputs = [first[:, known:], *others]
         states = [getattr(lstm, f"weight_hh_l{layer}") for layer in range(lstm.num_layers)]
-        self._weights = [
-            DeferredWeight(torch.cat(pair, dim=1).t()) for pair in zip(inputs, states, strict=True)
-        ]
+        self._weights = [DeferredWeight(torch.cat(pair, dim=1).t()) for pair in zip(inputs, states, strict=True)]
         self._dropout = nn.Dropout(lstm.dropout).train(lstm.training)
 
     def step(self, t: int, fed: Tensor, state: list[State]) -> list[State]:

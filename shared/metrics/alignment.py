@@ -34,9 +34,7 @@ class GoldAlignment:
     possible: Links  # the sure links included
 
     @classmethod
-    def of(
-        cls, sure: Iterable[tuple[int, int]], only_possible: Iterable[tuple[int, int]] = ()
-    ) -> GoldAlignment:
+    def of(cls, sure: Iterable[tuple[int, int]], only_possible: Iterable[tuple[int, int]] = ()) -> GoldAlignment:
         """From pairs in any order; a link that is given as both is sure."""
         sure = set(sure)
         return cls(as_links(sure), as_links(sure.union(only_possible)))
@@ -70,9 +68,7 @@ def parse_pharaoh(line: str, *, first: int = 0) -> GoldAlignment:
     for field in line.split():
         match = _PHARAOH.fullmatch(field)
         if match is None or min(int(match[1]), int(match[3])) < first:
-            raise ReplicationError(
-                f"'{field}' is not an alignment link 's-t' or 's?t', counted from {first}."
-            )
+            raise ReplicationError(f"'{field}' is not an alignment link 's-t' or 's?t', counted from {first}.")
         links[match[2]].append((int(match[1]) - first, int(match[3]) - first))
     return GoldAlignment.of(links["-"], links["?"] + links["p"])
 
@@ -297,9 +293,7 @@ def _read_naacl(lines: Iterable[str], first: int) -> dict[str, GoldAlignment]:
 
 def _membership(words: ArrayLike) -> NDArray[np.float64]:
     words = np.asarray(words, dtype=np.int64)
-    one_hot: NDArray[np.float64] = np.equal.outer(words, np.arange(words.max(initial=-1) + 1)).astype(
-        np.float64
-    )
+    one_hot: NDArray[np.float64] = np.equal.outer(words, np.arange(words.max(initial=-1) + 1)).astype(np.float64)
     return one_hot  # (pieces, words)
 
 

@@ -34,9 +34,7 @@ class Meteor(AbstractContextManager["Meteor"]):
         arguments = command("1G", "-jar", program, "-", "-", "-stdio", "-l", "en", "-norm")
         # A pipe that nobody reads could fill up.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (at the exit it is)
-        self._process = subprocess.Popen(
-            arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log
-        )
+        self._process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log)
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()  # it keeps nothing

@@ -44,10 +44,7 @@ def moses_tokenised(lines: Sequence[str], language: str) -> list[str]:
     from sacremoses import MosesTokenizer
 
     tokenizer, protected = MosesTokenizer(language), ["<unk>"]
-    return [
-        tokenizer.tokenize(line, return_str=True, escape=False, protected_patterns=protected)
-        for line in lines
-    ]
+    return [tokenizer.tokenize(line, return_str=True, escape=False, protected_patterns=protected) for line in lines]
 
 
 def compounds_split(lines: Sequence[str], language: str) -> list[str]:
@@ -92,9 +89,7 @@ def bleu_statistics(
     Returns:
         (N, 10): hypothesis length, reference length, matches of 1- to 4-grams, hypothesis 1- to 4-grams.
     """
-    metric = _bleu_metric(
-        tokenise, effective_order=True
-    )  # silences a warning about sentence scores, unused here
+    metric = _bleu_metric(tokenise, effective_order=True)  # silences a warning about sentence scores, unused here
     scores = (metric.sentence_score(h, [r]) for h, r in zip(hypotheses, references, strict=True))
     rows = [[s.sys_len, s.ref_len, *s.counts, *s.totals] for s in scores]
     return np.array(rows, dtype=np.int64).reshape(-1, 10)

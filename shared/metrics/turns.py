@@ -32,9 +32,7 @@ def timed(function: Callable[[], object], clock: Clock = now) -> Callable[[], fl
     return seconds
 
 
-def medians_of_turns(
-    contenders: Mapping[Key, Callable[[], float]], turns: Iterable[object]
-) -> dict[Key, float]:
+def medians_of_turns(contenders: Mapping[Key, Callable[[], float]], turns: Iterable[object]) -> dict[Key, float]:
     """The median of what each contender returns, over turns in which each is called once, in their order.
 
     Args:

@@ -143,9 +143,7 @@ class _Block:
     widths: Ints  # (target words,) its number of cells
 
     @classmethod
-    def of(
-        cls, pairs: Sequence[tuple[Words, Words]], source: Mapping[str, int], target: Mapping[str, int]
-    ) -> _Block:
+    def of(cls, pairs: Sequence[tuple[Words, Words]], source: Mapping[str, int], target: Mapping[str, int]) -> _Block:
         padded = ((NULL, *map(source.__getitem__, line)) for line, _ in pairs)
         columns = np.fromiter((i for line in padded for i in line), np.int64)
         rows = np.fromiter((target[word] for _, line in pairs for word in line), np.int64)

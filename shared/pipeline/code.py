@@ -145,9 +145,7 @@ def _written(part: Any) -> str:
 
 
 def _is_text(line: ast.stmt) -> bool:
-    return (
-        isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
-    )
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
 
 
 def _is_part(path: str, parts: tuple[str, ...]) -> bool:

@@ -17,16 +17,16 @@ from shared.config import Strict, build, load_yaml, merge
 from shared.errors import ReplicationError
 
 if TYPE_CHECKING:
-    from shared.pipeline.run_config import RunConfig
+    from shared.tasks.settings import RunConfig
 
 Scale = Literal["smoke", "quick", "bench", "paper_scale"]
 SCALES: tuple[str, ...] = get_args(Scale)
 KINDS = {
-    "translation": "shared.pipeline.translation_run.TranslationRun",
-    "classification": "shared.pipeline.classification_run.ClassificationRun",
-    "captioning": "shared.pipeline.captioning_run.CaptioningRun",
-    "language": "shared.pipeline.language_run.LanguageRun",
-    "sequences": "shared.pipeline.sequence_run.SequenceRun",
+    "translation": "shared.tasks.translation.settings.TranslationRun",
+    "classification": "shared.tasks.classification.settings.ClassificationRun",
+    "captioning": "shared.tasks.captioning.settings.CaptioningRun",
+    "language": "shared.tasks.language.settings.LanguageRun",
+    "sequences": "shared.tasks.sequences.settings.SequenceRun",
 }
 """The kinds of task, with what checks the settings of their variants; by name, for a paper needs that of its own."""
 
@@ -119,9 +119,7 @@ class ScaleFile:
         field = self._settings(task).model_fields["corpus"]
         kind: Any = field.annotation  # one class or several, which the field tells apart
         section = create_model("Section", __base__=Strict, corpus=(kind, field))
-        built: Any = build(
-            section, {"corpus": self._task(task).get("corpus")}, where=f"{self.path}: tasks.{task}"
-        )
+        built: Any = build(section, {"corpus": self._task(task).get("corpus")}, where=f"{self.path}: tasks.{task}")
         return built.corpus
 
     def not_run(self, variant: str) -> str | None:
@@ -138,7 +136,7 @@ class ScaleFile:
         return build(self._settings(task), value, where=f"{self.path}: variants.{variant}")
 
     def lenders(self, variants: Iterable[str]) -> set[str]:
-        """The papers whose models variants borrow (:mod:`shared.pipeline.borrowed`); nothing of those not run."""
+        """The papers whose models variants borrow (``shared.tasks.translation.borrowed``), of those that run."""
         run = [self._variant(variant) for variant in variants if self.not_run(variant) is None]
         sections = [merge(self._task(own.get("task", "")).get("model"), own.get("model", {})) for own in run]
         return {section["paper"] for section in sections if isinstance(section, dict) and "paper" in section}

@@ -16,11 +16,11 @@ import numpy as np
 from shared.errors import ReplicationError
 from shared.pipeline.code import evaluation_code, training_code
 from shared.pipeline.config import ScaleFile, load_params
-from shared.pipeline.replication import large_imports, load_replication
+from shared.tasks.protocol import large_imports, load_replication
 
 if TYPE_CHECKING:
-    from shared.pipeline.replication import Replication
-    from shared.pipeline.run_config import RunConfig
+    from shared.tasks.protocol import Replication
+    from shared.tasks.settings import RunConfig
 
 
 def run_folder(paper: str, scale: str) -> Path:
@@ -59,7 +59,7 @@ def features_stage(name: str, scale: str) -> None:
     with large_imports():
         import torch
 
-        from shared.data.caption_preparation import encode_images
+        from shared.tasks.captioning.preparation import encode_images
 
     corpus = settings.corpus(task)
     dataset = _fetched(corpus.dataset)
@@ -84,10 +84,7 @@ def prepare_stage(name: str, scale: str) -> None:
     dataset = _fetched(corpus.dataset)
     with _made_anew(final) as partial:
         summary = replication.prepare(corpus, dataset, partial)
-    print(
-        f"{name}: "
-        + ", ".join(f"{key} {value}" for key, value in summary.items() if not isinstance(value, dict))
-    )
+    print(f"{name}: " + ", ".join(f"{key} {value}" for key, value in summary.items() if not isinstance(value, dict)))
 
 
 def code_stage(paper: str, scale: str) -> None:
@@ -259,9 +256,7 @@ def write_curve(folder: Path) -> None:
             for row in csv.DictReader(file):
                 if row["split"] == "valid" and row["metric"] == "loss":
                     losses.setdefault(int(row["step"]), []).append(float(row["value"]))
-    rows: Sequence[tuple[Any, ...]] = [
-        (step, f"{np.mean(values):.6g}") for step, values in sorted(losses.items())
-    ]
+    rows: Sequence[tuple[Any, ...]] = [(step, f"{np.mean(values):.6g}") for step, values in sorted(losses.items())]
     with (folder.parent / "curve.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("update", "valid_loss"), *rows])
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from shared.claims.mcnemar import McNemar, mcnemar
-from shared.claims.measures import MEASURES
-from shared.claims.quantities import Example
 from shared.claims.results import RunResults, check_paired
 from shared.claims.sampling import sample, selected
 from shared.claims.schema import Comparison, Condition, Difference, Equal, Ladder, Ratio
 from shared.claims.statistics import generator
 from shared.claims.verdicts import Decision, Outcome
+from shared.metrics.measures import MEASURES
+from shared.metrics.quantities import Example
 from shared.reports.breakdown import estimate, having
 from shared.reports.document import SPACE, Block, Code, Heading, Paragraph, Table, Text, plain, signed
 from shared.reports.verdicts import p_text
@@ -120,9 +120,7 @@ def paired_tests(decisions: Sequence[Decision], results: Mapping[str, RunResults
     return [Heading("Paired tests"), Table(COLUMNS, rows, "lllrrlll"), Paragraph(EXPLAINED)] if rows else []
 
 
-def _each_once(
-    decisions: Sequence[Decision], results: Mapping[str, RunResults]
-) -> Iterator[tuple[str, _Pair]]:
+def _each_once(decisions: Sequence[Decision], results: Mapping[str, RunResults]) -> Iterator[tuple[str, _Pair]]:
     """Every pair, with the claim that compares it first."""
     seen = set()
     for decision in decisions:
@@ -137,9 +135,7 @@ def _each_once(
                     yield decision.claim.id, pair
 
 
-def _pairs(
-    claim: str, comparison: Comparison, outcome: Outcome, results: Mapping[str, RunResults]
-) -> list[_Pair]:
+def _pairs(claim: str, comparison: Comparison, outcome: Outcome, results: Mapping[str, RunResults]) -> list[_Pair]:
     """The neighbours in a comparison of several variants; a ratio's or a ladder's differences are drawn here."""
     if isinstance(comparison, Difference | Equal):
         return [_Pair(comparison.variants, comparison.where, outcome.effect, outcome.interval)]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shared.claims.measures import measure
-from shared.claims.quantities import Example, Measure
 from shared.claims.results import RunResults
 from shared.claims.sampling import per_example, scalars
 from shared.claims.statistics import Estimate, generator, on_examples, over_seeds, resample
+from shared.metrics.measures import measure
+from shared.metrics.quantities import Example, Measure
 
 RESAMPLES = 2_000
 SPLITS = ("test", "test_long")
@@ -88,9 +88,7 @@ def score_by_bin(run: RunResults, of: Measure, covariate: str, bins: Sequence[Bi
     return scores
 
 
-def estimated(
-    of: Measure, examples: Sequence[Sequence[Example]], rng: np.random.Generator, where: str
-) -> Estimate:
+def estimated(of: Measure, examples: Sequence[Sequence[Example]], rng: np.random.Generator, where: str) -> Estimate:
     """A measure of examples as mean over the seeds, with draws over examples and seeds.
 
     Args:

@@ -160,9 +160,7 @@ def render(blocks: Sequence[Block], form: Literal["md", "html"], *, title: str, 
         title: of the browser window.
         folder: where the page will lie; Markdown links figures relative to it, HTML carries them inside.
     """
-    text = (
-        _environment(form).get_template(f"page.{form}.j2").render(blocks=blocks, title=title, folder=folder)
-    )
+    text = _environment(form).get_template(f"page.{form}.j2").render(blocks=blocks, title=title, folder=folder)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 

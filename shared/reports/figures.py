@@ -16,8 +16,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullFormatter
 from PIL import Image
 
-from shared.claims.measures import measure
 from shared.claims.results import RunResults
+from shared.metrics.measures import measure
 from shared.reports.breakdown import alignment_offsets, broken_down, round_bins, score_by_bin
 from shared.reports.curves import Apart, Points, read_apart, read_curves
 
@@ -247,14 +247,10 @@ def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
             for offset, share in offsets.items():
                 shares[min(max(offset, -reach), reach) + reach] += share
             left = positions + (place - (len(found) - 1) / 2) * width
-            axes.bar(
-                left, shares, width * 0.92, color=PALETTE[index % len(PALETTE)], label=runs[index].variant
-            )
+            axes.bar(left, shares, width * 0.92, color=PALETTE[index % len(PALETTE)], label=runs[index].variant)
         inner = [f"{position:+d}".replace("-", "−") if position else "0" for position in positions[1:-1]]
         axes.set_xticks(positions, [f"≤ −{reach}", *inner, f"≥ +{reach}"])
-        axes.set(
-            xlabel="Attended source position minus gold position", ylabel="Share of target words", ylim=(0, 1)
-        )
+        axes.set(xlabel="Attended source position minus gold position", ylabel="Share of target words", ylim=(0, 1))
         axes.grid(axis="x", visible=False)
         legend_above(canvas, axes)
     return True

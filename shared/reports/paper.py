@@ -45,9 +45,7 @@ class PaperTable(Strict):
         wanted = {"label"} | {column.key for column in self.columns}
         for row in self.rows:
             if row.keys() - {"variants", "metrics"} != wanted:
-                raise ValueError(
-                    f"row '{row.get('label')}' of table {self.id} must have exactly {sorted(wanted)}"
-                )
+                raise ValueError(f"row '{row.get('label')}' of table {self.id} must have exactly {sorted(wanted)}")
             for value in row.values():
                 if isinstance(value, str) and _POWER.fullmatch(value):
                     raise ValueError(f"YAML takes {value} for text; write it with a sign, as in 3.3e+18")

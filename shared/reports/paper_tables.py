@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shared.claims.measures import known
 from shared.claims.results import RunResults
+from shared.metrics.measures import known
 from shared.reports.document import SPACE, Block, Heading, Paragraph, Table, Text, plain, signed, typeset
 from shared.reports.paper import Column, Paper, PaperTable
 from shared.reports.studies import number

@@ -58,14 +58,10 @@ def write_report(
     figures = draw(results, folder) if draw else ()
     blocks = _page(paper, paper_dir.name, results, decisions, figures, scale, deviations)
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale")
-    _write_json(
-        out_dir / "claims.json", [decision.to_json() | {"paper": paper.short} for decision in decisions]
-    )
+    _write_json(out_dir / "claims.json", [decision.to_json() | {"paper": paper.short} for decision in decisions])
     counts = Counter(decision.verdict for decision in decisions)
     means = {name: dict(result.mean) for name, result in sorted(results.items()) if result.mean}
-    _write_json(
-        out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means}
-    )
+    _write_json(out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means})
     return decisions
 
 
@@ -82,9 +78,7 @@ def _page(
     return [
         Heading(f"{paper.short}, replicated at {scale} scale", level=1),
         sections.citation(paper),
-        Paragraph(
-            ("Everything below was made by this command, with ", Code(f"scale: {scale}"), " in params.yaml:")
-        ),
+        Paragraph(("Everything below was made by this command, with ", Code(f"scale: {scale}"), " in params.yaml:")),
         CodeBlock(f"dvc repro report@{name}"),
         *overview(decisions),
         *details(decisions),

@@ -6,12 +6,10 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from shared.claims import sequence_measures
-from shared.claims.measures import MEASURES, measure
 from shared.claims.results import RunResults
+from shared.metrics.measures import MEASURES, measure
 from shared.reports.accuracy import accuracies
 from shared.reports.breakdown import alignment_offsets, broken_down, having, round_bins, score_by_bin
-from shared.reports.captions import by_kind_of_image
 from shared.reports.document import (
     SPACE,
     Block,
@@ -27,8 +25,10 @@ from shared.reports.document import (
 )
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import written
-from shared.reports.stopping import likelihood_and_bleu
 from shared.reports.studies import is_study, number, study
+from shared.tasks.captioning.captions import by_kind_of_image
+from shared.tasks.captioning.stopping import likelihood_and_bleu
+from shared.tasks.sequences import measures as sequence_measures
 
 Results = Mapping[str, RunResults]
 Tasks = Mapping[str, list[RunResults]]
@@ -46,15 +46,11 @@ def our_results(tasks: Tasks, results: Results) -> list[Block]:
     blocks: list[Block] = [Heading("Results of every variant")]
     for task, runs in tasks.items():
         blocks += [Heading(("Task ", Code(task)), level=3), *_score_tables(runs)]
-        blocks += [
-            block for run in runs if is_study(run) for block in (*study(run), *_over_seeds([run], "Mean"))
-        ]
+        blocks += [block for run in runs if is_study(run) for block in (*study(run), *_over_seeds([run], "Mean"))]
         blocks += _signatures(runs)
         blocks += [*accuracies(runs), *by_kind_of_image(runs), *likelihood_and_bleu(runs)]
         blocks += [*_by_length(runs), *_offsets(runs)]
-    skipped: list[Text] = [
-        (Code(r.variant), f": {r.not_run}") for r in results.values() if r.not_run is not None
-    ]
+    skipped: list[Text] = [(Code(r.variant), f": {r.not_run}") for r in results.values() if r.not_run is not None]
     if skipped:
         blocks += [Paragraph("Not run at this scale:"), Bullets(skipped)]
     return blocks
@@ -162,9 +158,7 @@ def _by_length(runs: list[RunResults]) -> list[Block]:
         "BLEU by source length",
         *(f"{low}–{high} (n = {s.n})" for s in counts for low, high in [s.bin]),
     ]
-    body: list[list[Text]] = [
-        [Code(name), *(plain(s.value, 1) for s in scores)] for name, scores in scored.items()
-    ]
+    body: list[list[Text]] = [[Code(name), *(plain(s.value, 1) for s in scores)] for name, scores in scored.items()]
     return [Table(columns, body, "l" + "r" * len(counts))]
 
 
@@ -218,18 +212,14 @@ def cost(tasks: Tasks) -> list[Block]:
 def settings(paper: Paper, scale: str, deviations: Sequence[str]) -> list[Block]:
     """What deviates from the paper, the paper's settings and its sizes."""
     blocks: list[Block] = [Heading("Deviations from the paper at this scale")]
-    blocks.append(
-        Bullets(deviations) if deviations else Paragraph(f"None are recorded for the {scale} scale.")
-    )
+    blocks.append(Bullets(deviations) if deviations else Paragraph(f"None are recorded for the {scale} scale."))
     if paper.hyperparameters:
         rows: list[list[Text]] = [[s.item, written(s.value), s.provenance] for s in paper.hyperparameters]
         blocks += [Heading("The paper's settings"), Table(("Setting", "Value", "Source"), rows, "lll")]
     counts = paper.parameter_counts
     if counts:
         models = list(counts.totals)
-        rows = [
-            [str(part["part"]), *(plain(int(part[model]), 0) for model in models)] for part in counts.parts
-        ]
+        rows = [[str(part["part"]), *(plain(int(part[model]), 0) for model in models)] for part in counts.parts]
         rows.append(["total", *(plain(counts.totals[model], 0) for model in models)])
         blocks += [
             Heading("The paper's model sizes"),
@@ -259,12 +249,8 @@ def provenance(tasks: Tasks) -> list[Block]:
         ("Seeds", [str(seed) for seed in seeds]),
         ("Last run finished", [max((str(record.get("finished", "")) for record in records), default="–")]),
     ]
-    versions = {
-        (name, str(version)) for record in records for name, version in record.get("versions", {}).items()
-    }
-    facts += [
-        (name, {v for n, v in versions if n == name}) for name in sorted({name for name, _ in versions})
-    ]
+    versions = {(name, str(version)) for record in records for name, version in record.get("versions", {}).items()}
+    facts += [(name, {v for n, v in versions if n == name}) for name in sorted({name for name, _ in versions})]
     data = {(str(k), str(v)) for record in records for k, v in record.get("data_sha256", {}).items()}
     rows: list[list[Text]] = [[fact, _listed(values)] for fact, values in facts]
     rows += [[f"Data: {name}", (Code(digest[:HASH_SHOWN]), "…")] for name, digest in sorted(data)]
@@ -273,11 +259,7 @@ def provenance(tasks: Tasks) -> list[Block]:
 
 def citation(paper: Paper) -> Paragraph:
     """Authors, linked title, venue and year."""
-    names = (
-        f"{', '.join(paper.authors[:-1])} and {paper.authors[-1]}"
-        if len(paper.authors) > 1
-        else paper.authors[0]
-    )
+    names = f"{', '.join(paper.authors[:-1])} and {paper.authors[-1]}" if len(paper.authors) > 1 else paper.authors[0]
     return Paragraph((f"{names}: ", Link(paper.title, paper.url), f". {paper.venue} {paper.year}."))
 
 
@@ -292,9 +274,7 @@ def _mean(run: RunResults, key: str) -> float | None:
 
 
 def _minutes(run: RunResults) -> float | None:
-    seconds = [
-        record["wall_seconds"] for record in run.runs.values() if record.get("wall_seconds") is not None
-    ]
+    seconds = [record["wall_seconds"] for record in run.runs.values() if record.get("wall_seconds") is not None]
     return sum(seconds) / 60.0 if seconds else None
 
 

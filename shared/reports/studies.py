@@ -7,8 +7,8 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from shared.claims.measures import known
 from shared.claims.results import RunResults
+from shared.metrics.measures import known
 from shared.reports.document import SPACE, Block, Code, Paragraph, Table, Text, plain, typeset
 
 Size = tuple[str, int]  # "at" or, of a dimension, "n", and its size
@@ -58,9 +58,7 @@ def study(run: RunResults) -> list[Block]:
             alone[quantity][subject] = _with_ends(name, run.mean)
         else:
             sized[quantity][subject][size] = run.mean[name]
-    others: list[list[Text]] = [
-        [_title(name), number(value)] for name, value in run.mean.items() if name not in parts
-    ]
+    others: list[list[Text]] = [[_title(name), number(value)] for name, value in run.mean.items() if name not in parts]
     blocks: list[Block] = [Paragraph((Code(run.variant), ", which trains nothing:"))]
     blocks += [_by_size(quantity, rows) for quantity, rows in sized.items()]
     blocks += _without_size(alone)
@@ -74,8 +72,7 @@ def _by_size(quantity: str, rows: Rows) -> Table:
         cells = {subject: [number(row.get(size)) for size in sizes] for subject, row in rows.items()}
         return _table((_title(quantity), *titles), cells)
     by_size = {
-        title: [number(row.get(size)) for row in rows.values()]
-        for title, size in zip(titles, sizes, strict=True)
+        title: [number(row.get(size)) for row in rows.values()] for title, size in zip(titles, sizes, strict=True)
     }
     return _table((_title(quantity), *map(_spoken, rows)), by_size)
 

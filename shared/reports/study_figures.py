@@ -20,9 +20,7 @@ COLUMNS = 2  # panels in a line
 NAMED = 6  # ticks of a panel whose sizes have room beside each other; of one alone twice as many
 
 
-def study_figures(
-    results: Mapping[str, RunResults], folder: Path, lines: Sequence[StudyLines]
-) -> list[Figure]:
+def study_figures(results: Mapping[str, RunResults], folder: Path, lines: Sequence[StudyLines]) -> list[Figure]:
     """Draw ``study_<number>.png`` into ``folder`` for every title, a panel for each of its lines that was measured.
 
     Raises:

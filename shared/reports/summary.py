@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared.claims.measures import measure
 from shared.claims.verdicts import VERDICTS
 from shared.errors import ReplicationError
+from shared.metrics.measures import measure
 from shared.reports.document import (
     Block,
     Code,
@@ -126,9 +126,7 @@ def _load(reports_dir: Path) -> list[Report]:
             claims = json.loads(path.read_text(encoding="utf-8"))
             metrics = json.loads((path.parent / "metrics.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise ReplicationError(
-                f"{path.parent} is no whole report ({error}); run its report stage."
-            ) from None
+            raise ReplicationError(f"{path.parent} is no whole report ({error}); run its report stage.") from None
         reports.append(Report(path.parent, path.parent.parent.name, path.parent.name, claims, metrics))
     rank = {scale: index for index, scale in enumerate(SCALES)}
     return sorted(reports, key=lambda report: (rank.get(report.scale, len(rank)), report.paper))

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from shared.claims.measures import measure
 from shared.claims.results import RunResults
 from shared.claims.sampling import scalars
+from shared.metrics.measures import measure
 from shared.reports.breakdown import estimate
 from shared.reports.figures import INK, MARKERS, PALETTE, drawing, place_ticks
 from shared.reports.sweeps import Sweep

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from shared.claims.measures import measure
 from shared.claims.schema import Claim, Comparison, Exact
 from shared.claims.verdicts import VERDICTS, Decision, Outcome
+from shared.metrics.measures import measure
 from shared.reports.document import (
     SPACE,
     Badge,
@@ -115,9 +115,7 @@ def _outcome_row(comparison: Comparison, outcome: Outcome) -> list[Text]:
     for variant in outcome.variants:
         variants += [", ", Code(variant)]
     paper = (
-        None
-        if outcome.paper is None
-        else _number(outcome.kind, outcome.paper, _digits(outcome.kind, outcome.metric))
+        None if outcome.paper is None else _number(outcome.kind, outcome.paper, _digits(outcome.kind, outcome.metric))
     )
     return [
         name,
@@ -175,9 +173,7 @@ def _paper_effect(claim: Claim) -> str:
 
 def p_text(p: float | None, corrected: float | None = None) -> str:
     """A p-value, with the corrected one in brackets."""
-    shown = [
-        f"<{SPACE}0.001" if value < 0.001 else f"{value:.3f}" for value in (p, corrected) if value is not None
-    ]
+    shown = [f"<{SPACE}0.001" if value < 0.001 else f"{value:.3f}" for value in (p, corrected) if value is not None]
     return "–" if not shown else shown[0] if len(shown) == 1 else f"{shown[0]} ({shown[1]})"
 
 

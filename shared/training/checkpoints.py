@@ -37,9 +37,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise ReplicationError(f"{path} does not exist; run the train stage first.") from None
     except (RuntimeError, OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
-        raise ReplicationError(
-            f"{path} is damaged ({type(error).__name__}); delete it and train again."
-        ) from None
+        raise ReplicationError(f"{path} is damaged ({type(error).__name__}); delete it and train again.") from None
     return checkpoint
 
 

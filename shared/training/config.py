@@ -19,9 +19,7 @@ class BatchConfig(Strict):
     tokens: int | None = Field(default=None, ge=1)
     sentences: int | None = Field(default=None, ge=1)
     length: int | None = Field(default=None, ge=1, description="symbols of a segment of running text")
-    pool: int = Field(
-        default=400, ge=1, description="batches' worth of examples that are sorted by length together"
-    )
+    pool: int = Field(default=400, ge=1, description="batches' worth of examples that are sorted by length together")
     equal_lengths: bool = Field(
         default=False, description="all examples of a batch are of exactly one length; the pool is the epoch"
     )
@@ -69,9 +67,7 @@ class TrainingConfig(Strict):
     )
     max_words: int | None = Field(default=None, ge=1, description="longer training pairs are left out")
     validate_every: int = Field(ge=1, description="updates")
-    patience: int | None = Field(
-        default=None, ge=1, description="validations without improvement before stopping"
-    )
+    patience: int | None = Field(default=None, ge=1, description="validations without improvement before stopping")
     accumulate: int = Field(default=1, ge=1, description="batches whose gradients, of equal weight, make one update")
     average: AverageConfig | None = None
     may_diverge: bool = Field(

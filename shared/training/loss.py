@@ -18,9 +18,7 @@ NO_LABEL = -1  # what no label is
 
 def token_nll(logits: Tensor, labels: Tensor) -> Tensor:
     """Negative log-likelihood of every label: (B, T, V) and (B, T) to (B, T) nats, zero at padding."""
-    flat = functional.cross_entropy(
-        logits.flatten(0, 1).float(), labels.flatten(), ignore_index=PAD, reduction="none"
-    )
+    flat = functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=PAD, reduction="none")
     return flat.view_as(labels)
 
 

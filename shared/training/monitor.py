@@ -60,9 +60,7 @@ class CurveWriter(Callback):
         kept: list[list[str]] = []
         if self._start and self._path.exists():
             with self._path.open(newline="") as file:
-                kept = [
-                    row for row in list(csv.reader(file))[1:] if len(row) == 4 and int(row[0]) <= self._start
-                ]
+                kept = [row for row in list(csv.reader(file))[1:] if len(row) == 4 and int(row[0]) <= self._start]
         partial = self._path.with_suffix(".partial")
         with partial.open("w", newline="") as file:
             csv.writer(file).writerows([self.HEADER, *kept])

@@ -27,9 +27,7 @@ class CenteredRmsprop(Optimizer):
     def __init__(
         self, parameters: Iterable[nn.Parameter], lr: float, *, decay: float, momentum: float, epsilon: float
     ) -> None:
-        super().__init__(
-            parameters, {"lr": lr, "decay": decay, "momentum": momentum, "epsilon": epsilon}
-        )
+        super().__init__(parameters, {"lr": lr, "decay": decay, "momentum": momentum, "epsilon": epsilon})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]

@@ -106,9 +106,7 @@ class ScheduleConfig(Strict):
         needed = {"halving": {"hold", "every"}, "drop": {"hold", "factor"}}.get(self.name, set())
         given = {name for name in ("hold", "every", "factor") if getattr(self, name) is not None}
         if given != needed:
-            raise ValueError(
-                "halving needs hold and every, drop hold and factor, and no other schedule has them"
-            )
+            raise ValueError("halving needs hold and every, drop hold and factor, and no other schedule has them")
         return self
 
 
@@ -118,9 +116,7 @@ def build_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig)
     if isinstance(config, AdadeltaConfig):
         return torch.optim.Adadelta(parameters, lr=rate, rho=config.rho, eps=config.epsilon)
     if isinstance(config, RmspropConfig):
-        return CenteredRmsprop(
-            parameters, rate, decay=config.decay, momentum=config.momentum, epsilon=config.epsilon
-        )
+        return CenteredRmsprop(parameters, rate, decay=config.decay, momentum=config.momentum, epsilon=config.epsilon)
     decay = config.weight_decay
     if isinstance(config, SgdConfig):
         return torch.optim.SGD(parameters, lr=rate, weight_decay=decay, fused=True)

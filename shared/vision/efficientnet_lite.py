@@ -59,9 +59,7 @@ _STAGES = (
 )
 
 BLOCKS: tuple[BlockShape, ...] = tuple(
-    shape if number == 0 else shape._replace(stride=1)
-    for repeats, shape in _STAGES
-    for number in range(repeats)
+    shape if number == 0 else shape._replace(stride=1) for repeats, shape in _STAGES for number in range(repeats)
 )
 """The 16 blocks (Tan & Le 2019, table 1); only the first of a stage strides."""
 
@@ -115,12 +113,8 @@ class InvertedBottleneck(nn.Module):
     def __init__(self, channels: int, shape: BlockShape) -> None:
         super().__init__()
         inner = channels * shape.expansion
-        self.expand = (
-            _unit(SameConvolution(channels, inner, kernel=1)) if shape.expansion > 1 else nn.Identity()
-        )
-        self.depthwise = _unit(
-            SameConvolution(inner, inner, kernel=shape.kernel, stride=shape.stride, groups=inner)
-        )
+        self.expand = _unit(SameConvolution(channels, inner, kernel=1)) if shape.expansion > 1 else nn.Identity()
+        self.depthwise = _unit(SameConvolution(inner, inner, kernel=shape.kernel, stride=shape.stride, groups=inner))
         self.project = _unit(SameConvolution(inner, shape.width, kernel=1), activated=False)
         self.residual = shape.stride == 1 and shape.width == channels
 

@@ -202,8 +202,6 @@ def _from_torchvision(name: str, layer: str) -> tuple[nn.Module, list[float], li
 def until(network: nn.Module, layer: str) -> nn.Sequential:
     """The first part of a torchvision network, up to and with a layer of `LAYERS`."""
     if layer == "conv5_4":
-        return nn.Sequential(
-            *list(network.get_submodule("features").children())[:-1]
-        )  # without the last max-pooling
+        return nn.Sequential(*list(network.get_submodule("features").children())[:-1])  # without the last max-pooling
     children = dict(network.named_children())
     return nn.Sequential(*list(children.values())[: list(children).index(layer) + 1])

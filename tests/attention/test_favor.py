@@ -10,7 +10,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_favor import ESTIMATORS, F64, B, H, K, P, T, inputs, plain_features, softmax_map
 from scipy import stats
 from torch.nn import functional
 
@@ -22,6 +21,7 @@ from shared.attention.favor import (
     random_projections,
 )
 from shared.attention.kernel_error import expected_kernel, kernel_mse
+from tests.attention.plain_favor import ESTIMATORS, F64, B, H, K, P, T, inputs, plain_features, softmax_map
 
 estimators = pytest.mark.parametrize("estimator", ESTIMATORS)
 directions = pytest.mark.parametrize("directions", ["orthogonal", "iid"])
@@ -91,9 +91,7 @@ def test_features_are_the_papers(estimator):
     features, (x, y, _) = softmax_map(estimator), inputs()
     values, log_scale = features(x)
     assert values.shape[-1] == features.size(K)
-    torch.testing.assert_close(
-        values * log_scale.exp().unsqueeze(-1), plain_features(features, x), atol=0, rtol=1e-10
-    )
+    torch.testing.assert_close(values * log_scale.exp().unsqueeze(-1), plain_features(features, x), atol=0, rtol=1e-10)
     expected = plain_features(features, x) @ plain_features(features, y).mT
     torch.testing.assert_close(features.kernel(x, y), expected, atol=1e-10, rtol=1e-10)
 
@@ -174,9 +172,7 @@ def test_projections_are_not_rounded_under_autocast_nor_of_narrow_inputs(estimat
     assert torch.equal(values, features(x).values)
     assert torch.equal(log_scale, features(x).log_scale)
     narrow = x.bfloat16()
-    torch.testing.assert_close(
-        features(narrow).values.float(), features(narrow.float()).values, atol=0.005, rtol=0
-    )
+    torch.testing.assert_close(features(narrow).values.float(), features(narrow.float()).values, atol=0.005, rtol=0)
 
 
 @estimators
@@ -225,9 +221,7 @@ def test_products_of_relu_features_are_the_arc_cosine_kernel_on_average(directio
     """|x| |y| (sin θ + (π - θ) cos θ) / 2π (Cho and Saul 2009)."""
     draws = 160_000
     x, y = torch.randn(2, K, dtype=F64)
-    features = GeneralizedFeatures(
-        key_size=K, projections=draws, epsilon=0, directions=directions, scale=1.0
-    ).double()
+    features = GeneralizedFeatures(key_size=K, projections=draws, epsilon=0, directions=directions, scale=1.0).double()
     theta = math.acos(functional.cosine_similarity(x, y, dim=0))
     expected = x.norm() * y.norm() * (math.sin(theta) + (math.pi - theta) * math.cos(theta)) / (2 * math.pi)
     products = (features.queries(x) * features.keys(y).values).view(-1, K).mean(1)  # one of each block

@@ -4,12 +4,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_favor import ESTIMATORS, F64, B, K, T, inputs, plain_features, softmax_map
 
 from shared.attention.linear import chunkwise_linear_attention, linear_attention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.linear_naive import parallel_linear_attention, recurrent_linear_attention
 from shared.attention.scaled_dot_product import attend
+from tests.attention.plain_favor import ESTIMATORS, F64, B, K, T, inputs, plain_features, softmax_map
 
 CAUSAL = {
     "chunkwise": lambda *inputs, **others: chunkwise_linear_attention(*inputs, chunk=16, **others)[0],
@@ -41,9 +41,7 @@ def test_causal_attention_is_the_plain_features(estimator, form):
 def test_attention_is_the_softmax_in_the_limit(estimator):
     q, k, v = inputs(0.4)
     expected, _ = attend(q, k, v)
-    few, enough = (
-        attention(linear_attention, softmax_map(estimator, projections=p), q, k, v) for p in (32, 32_000)
-    )
+    few, enough = (attention(linear_attention, softmax_map(estimator, projections=p), q, k, v) for p in (32, 32_000))
     error = (enough - expected).square().mean()
     assert error < (few - expected).square().mean() / 50
     assert error < 1e-3 * expected.square().mean()

@@ -6,7 +6,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_linear import EXACT, F64, FORMS, B, C, H, T, V, by_hand, earlier, forms, parts, scaled
 
 from shared.attention.feature_maps import Features
 from shared.attention.linear import (
@@ -18,6 +17,7 @@ from shared.attention.linear import (
     summarize,
 )
 from shared.attention.linear_naive import linear_attention_weights, parallel_linear_attention
+from tests.attention.plain_linear import EXACT, F64, FORMS, B, C, H, T, V, by_hand, earlier, forms, parts, scaled
 
 many = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 10**6)
@@ -60,9 +60,7 @@ def test_it_is_the_equation_where_all_is_seen(scaled):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(F64, 1e-10), (torch.float32, 2e-4)])
 @many
 @given(positions=st.integers(1, 9), chunk=st.integers(1, 10), goes_on=st.booleans(), seed=seeds)
-def test_forms_agree_in_values_states_and_gradients(
-    scaled, dtype, tolerance, positions, chunk, goes_on, seed
-):
+def test_forms_agree_in_values_states_and_gradients(scaled, dtype, tolerance, positions, chunk, goes_on, seed):
     torch.manual_seed(seed)
     (q, k, v), scales = parts(scaled, positions=positions, dtype=dtype)
     k, log_scale = Features(k, scales.get("log_scale")).masked(torch.rand(B, 1, positions) < 0.8)
@@ -197,9 +195,7 @@ def test_padding_counts_nothing_wherever_it_stands(form, scaled, words, seed):
     torch.testing.assert_close(found[:, :, real], expected, **EXACT)
     torch.testing.assert_close(tuple(state)[: 1 + scaled], tuple(same)[: 1 + scaled], **EXACT)
     everywhere = linear_attention(q, masked, v, log_scale=log_scale)
-    torch.testing.assert_close(
-        everywhere, linear_attention(q, k[:, :, real], v[:, :, real], **short), **EXACT
-    )
+    torch.testing.assert_close(everywhere, linear_attention(q, k[:, :, real], v[:, :, real], **short), **EXACT)
 
 
 @forms
@@ -282,9 +278,7 @@ def test_a_state_of_other_keys_is_refused(form):
 def test_weights_are_those_of_the_result(scaled, causal):
     (q, k, v), scales = parts(scaled)
     a = linear_attention_weights(q, k, **scales, causal=causal)
-    expected = (
-        (chunkwise_linear_attention(q, k, v, **scales)[0]) if causal else linear_attention(q, k, v, **scales)
-    )
+    expected = (chunkwise_linear_attention(q, k, v, **scales)[0]) if causal else linear_attention(q, k, v, **scales)
     assert a.shape == (B, H, T, T)
     torch.testing.assert_close(a @ v, expected, **EXACT)
     torch.testing.assert_close(a.sum(-1), torch.ones(B, H, T, dtype=F64), **EXACT)

@@ -4,13 +4,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_linear import FORMS, B, C, H, V, forms, parts, scaled
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from shared.attention import linear_chunks
 from shared.attention.linear import chunkwise_linear_attention, linear_attention
 from shared.metrics.peak_memory import peak_memory
+from tests.attention.plain_linear import FORMS, B, C, H, V, forms, parts, scaled
 
 many = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 10**6)
@@ -57,9 +57,7 @@ def test_sums_are_kept_in_float32(form, dtype):
     assert state.sums.dtype == torch.float32
     assert out.dtype == dtype
     assert torch.equal(out, exact.to(dtype))
-    assert torch.equal(
-        linear_attention(q, k, v), linear_attention(*(x.double() for x in (q, k, v))).to(dtype)
-    )
+    assert torch.equal(linear_attention(q, k, v), linear_attention(*(x.double() for x in (q, k, v))).to(dtype))
 
 
 @pytest.mark.parametrize("form", [*FORMS, linear_attention])

@@ -120,9 +120,7 @@ def test_nothing_of_the_future_is_seen():
 def test_the_gradient_is_right_and_reaches_every_parameter(causal):
     module, x = attention(bias=True), torch.randn(1, T, D, dtype=F64, requires_grad=True)
     inputs = (x, *module.parameters())  # which are changed in place
-    assert torch.autograd.gradcheck(
-        lambda *_: module(x, module.project(x), causal=causal)[0], inputs, fast_mode=True
-    )
+    assert torch.autograd.gradcheck(lambda *_: module(x, module.project(x), causal=causal)[0], inputs, fast_mode=True)
     gradients = torch.autograd.grad(module(x, module.project(x), causal=causal)[0].square().sum(), inputs)
     assert all(gradient.any() for gradient in gradients)
 

@@ -67,9 +67,7 @@ def test_it_is_the_definition(kind, positions, chunk, rounds, seed):
 @kinds
 @many
 @given(positions=st.integers(1, 30), chunk=st.integers(1, 9), rounds=st.integers(1, 4), seed=seeds)
-def test_its_twin_has_the_same_values_and_gradients_with_and_without_padding(
-    kind, positions, chunk, rounds, seed
-):
+def test_its_twin_has_the_same_values_and_gradients_with_and_without_padding(kind, positions, chunk, rounds, seed):
     torch.manual_seed(seed)
     qk, v, buckets = parts(positions, rounds=rounds)
     mask = torch.rand(B, positions) < 0.7
@@ -135,9 +133,7 @@ def test_by_the_published_chunks_it_does():
     buckets = torch.tensor([1, 1, 1, 1, 1, 1, 1, 2, 2]).view(1, 1, 1, 9)
     later = torch.tensor([1, 1, 1, 1, 1, 1, 1, 0, 0]).view(1, 1, 1, 9)  # two later positions go elsewhere
     for published, knows in ((True, True), (False, False)):
-        one, other = (
-            lsh_attention(qk, v, b, chunk=3, causal=True, published=published) for b in (buckets, later)
-        )
+        one, other = (lsh_attention(qk, v, b, chunk=3, causal=True, published=published) for b in (buckets, later))
         assert torch.allclose(one[:, :, :7], other[:, :, :7]) != knows
 
 
@@ -149,9 +145,7 @@ def test_padding_changes_nothing(kind, positions, extra, chunk, seed):
     qk, v, buckets = parts(positions + extra)
     mask = (torch.arange(positions + extra) < positions).expand(B, -1)
     found = lsh_attention(qk, v, buckets, chunk=chunk, mask=mask, **kind)
-    alone = lsh_attention(
-        qk[:, :, :positions], v[:, :, :positions], buckets[..., :positions], chunk=chunk, **kind
-    )
+    alone = lsh_attention(qk[:, :, :positions], v[:, :, :positions], buckets[..., :positions], chunk=chunk, **kind)
     torch.testing.assert_close(found[:, :, :positions], alone, **EXACT)
     assert not found[:, :, positions:].any()
 

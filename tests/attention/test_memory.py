@@ -24,10 +24,7 @@ def memory(kind, length, *, layers=N, columns=B, width=K, dtype=torch.float64):
 def projections(dtype=torch.float64):
     """A layer's keys and values (B, H, S, K) of its inputs (B, S, D), for each of N layers."""
     weights = torch.randn(N, D, 2 * H * K, dtype=dtype)
-    return [
-        lambda x, w=w: tuple((x @ w).unflatten(-1, (2, H, K)).permute(2, 0, 3, 1, 4))
-        for w in weights.unbind()
-    ]
+    return [lambda x, w=w: tuple((x @ w).unflatten(-1, (2, H, K)).permute(2, 0, 3, 1, 4)) for w in weights.unbind()]
 
 
 def read(held, project, segment):
@@ -119,9 +116,7 @@ def test_what_is_held_can_be_saved_and_goes_on_elsewhere(kind, read_before):
 def test_what_another_model_held_is_refused(kind, changes):
     held, other = memory(kind, 4), memory(kind, **{"length": 4} | changes)
     *outer, _, width = other.state_dict()["held"].shape
-    with pytest.raises(
-        ReplicationError, match=r"does not fit the model's .* delete the checkpoint and train"
-    ):
+    with pytest.raises(ReplicationError, match=r"does not fit the model's .* delete the checkpoint and train"):
         held.load_state_dict({"held": torch.zeros(*outer, other.reach.memory, width)})
 
 

@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_relative import plain_relative
 
 from shared.attention.relative import (
     GlobalBiases,
@@ -17,6 +16,7 @@ from shared.attention.relative import (
     naive_attend_by_distance,
     shift,
 )
+from tests.attention.plain_relative import plain_relative
 
 B, Q, M, D, H, K, LARGEST = 2, 3, 4, 6, 2, 3, 3
 S = Q + M
@@ -138,9 +138,7 @@ def test_values_and_gradients_are_those_of_the_twin(dtype, tolerance, queries, m
     for ours in (found, fused):
         torch.testing.assert_close(ours, expected, atol=tolerance, rtol=tolerance)
     cotangent = torch.randn_like(expected)
-    gradients = [
-        torch.autograd.grad(y, tensors, cotangent, materialize_grads=True) for y in (found, expected)
-    ]
+    gradients = [torch.autograd.grad(y, tensors, cotangent, materialize_grads=True) for y in (found, expected)]
     for ours, theirs in zip(*gradients, strict=True):
         torch.testing.assert_close(ours, theirs, atol=10 * tolerance, rtol=10 * tolerance)
 

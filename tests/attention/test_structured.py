@@ -37,8 +37,7 @@ def by_equation_6(module, words):
     """A of one text as lists: annotations (n, D) to r rows of n weights."""
     w_s1, w_s2 = module.w_s1.weight.tolist(), module.w_s2.weight.tolist()
     hidden = [
-        [math.tanh(sum(w * h for w, h in zip(row, word, strict=True))) for row in w_s1]
-        for word in words.tolist()
+        [math.tanh(sum(w * h for w, h in zip(row, word, strict=True))) for row in w_s1] for word in words.tolist()
     ]
     rows = []
     for weights in w_s2:

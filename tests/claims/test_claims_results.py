@@ -5,10 +5,10 @@ import json
 import shutil
 
 import pytest
-from synthetic_runs import Variant, build, skip
 
 from shared.claims.results import RunResults, load_results
 from shared.errors import ReplicationError
+from tests.synthetic_runs import Variant, build, skip
 
 TWO = {"a": Variant("generated", 0.9, attention=0.9), "b": Variant("generated", 0.6)}
 
@@ -56,9 +56,7 @@ def test_no_runs_at_all(tmp_path):
 
 def test_seeds_with_other_examples_are_refused(runs):
     rewrite(runs / "a/evaluation/seed2/examples.jsonl.gz", lambda rows: rows[:5] + rows[6:])
-    with pytest.raises(
-        ReplicationError, match=r"a, seed 2 cannot be paired: example 5 is 'test-6', not 'test-5'"
-    ):
+    with pytest.raises(ReplicationError, match=r"a, seed 2 cannot be paired: example 5 is 'test-6', not 'test-5'"):
         _ = RunResults.load(runs / "a").examples
 
 

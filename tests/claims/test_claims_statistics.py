@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from shared.claims.measures import ratio
 from shared.claims.statistics import (
     Estimate,
     bin_labels,
@@ -21,6 +20,7 @@ from shared.claims.statistics import (
     resample,
     slope_over_bins,
 )
+from shared.metrics.measures import ratio
 from shared.metrics.translation import corpus_bleu
 
 TRIALS, CONFIDENCE = 300, 1e-5
@@ -43,14 +43,12 @@ def covered(make, rng):
         first, second = make()
         drawn = np.random.default_rng(rng.integers(2**32))
         functions = [
-            on_examples(np.stack((row, np.ones_like(row)), axis=1), ratio)
-            for row in np.concatenate((first, second))
+            on_examples(np.stack((row, np.ones_like(row)), axis=1), ratio) for row in np.concatenate((first, second))
         ]
         values, draws = resample(functions, one_stratum(first.shape[1]), drawn, 800)
         seeds = len(first)
         low, high = (
-            over_seeds(values[:seeds], draws[:seeds], drawn)
-            - over_seeds(values[seeds:], draws[seeds:], drawn)
+            over_seeds(values[:seeds], draws[:seeds], drawn) - over_seeds(values[seeds:], draws[seeds:], drawn)
         ).interval()
         count += low <= 0.0 <= high
     return count
@@ -239,9 +237,7 @@ def correlation_of(truths, rng, *, seeds=3, examples=60, spread=0.1):
     shift = np.stack(correlated(rng, count, seeds, correlation=0.8))  # (2, V, K)
     noise = np.stack(correlated(rng, count, seeds, examples, correlation=0.8)) + rng.normal(size=examples)
     scores = truths[:, :, None, None] + spread * shift[..., None] + 0.5 * noise  # (2, V, K, E)
-    functions = [
-        on_examples(np.stack((row, np.ones_like(row)), axis=1), ratio) for row in scores.reshape(-1, examples)
-    ]
+    functions = [on_examples(np.stack((row, np.ones_like(row)), axis=1), ratio) for row in scores.reshape(-1, examples)]
     values, draws = resample(functions, one_stratum(examples), rng, 400)
     values, draws = values.reshape(2, count, seeds), draws.reshape(2, count, seeds, -1)
     both = [jointly_over_seeds(values[:, v], draws[:, v], rng) for v in range(count)]

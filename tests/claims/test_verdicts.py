@@ -8,12 +8,12 @@ from tempfile import mkdtemp
 
 import pytest
 from scipy.stats import spearmanr
-from synthetic_runs import Variant, build, skip, study, write_metrics
 
 from shared.claims.results import load_results
 from shared.claims.schema import Claim
 from shared.claims.verdicts import decide
 from shared.errors import ReplicationError
+from tests.synthetic_runs import Variant, build, skip, study, write_metrics
 
 VARIANTS = {
     "low": Variant("generated", 0.5),
@@ -117,9 +117,7 @@ def test_a_weak_step_of_a_ladder_is_the_one_shown():
 def test_a_rank_correlation_is_that_of_the_means():
     comparison = correlation(bound=0.5)
     (outcome,) = verdict(comparison).outcomes
-    means = [
-        [results()[name].mean[metric] for name in comparison["variants"]] for metric in ("bleu", "perplexity")
-    ]
+    means = [[results()[name].mean[metric] for name in comparison["variants"]] for metric in ("bleu", "perplexity")]
     assert outcome.effect == pytest.approx(-spearmanr(*means).statistic)
     assert (outcome.n, outcome.seeds, outcome.variance, outcome.unit) == (200, 3, "examples+seeds", "")
     assert outcome.variants == tuple(comparison["variants"])
@@ -147,9 +145,7 @@ def test_a_rank_correlation_with_a_constant_is_none():
 
 
 def test_a_claim_needs_all_its_deciding_comparisons():
-    shown, open_, wrong = (
-        pair("greater", *names) for names in (("high", "low"), ("high", "twin"), ("low", "high"))
-    )
+    shown, open_, wrong = (pair("greater", *names) for names in (("high", "low"), ("high", "twin"), ("low", "high")))
     assert verdict(shown, open_).verdict == "inconclusive"
     assert verdict(shown, open_, wrong).verdict == "contradicted"
     assert verdict(shown, also=[wrong]).verdict == "reproduced"
@@ -237,9 +233,7 @@ def test_an_exact_effect_is_the_number_itself_as_is_the_paper_s(tmp_path, found,
 def test_examples_of_different_test_sets_are_not_compared():
     other = dict(results())
     high = other["high"]
-    rows = {
-        seed: [row | {"id": f"other-{row['id']}"} for row in rows] for seed, rows in high.examples.items()
-    }
+    rows = {seed: [row | {"id": f"other-{row['id']}"} for row in rows] for seed, rows in high.examples.items()}
     changed = replace(high)
     vars(changed)["examples"] = rows
     other["high"] = changed

@@ -51,9 +51,7 @@ def into(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_wanted_members_and_trees_arrive_and_nothing_else(tmp_path, into, kind):
     packed = gzip.compress(b"packed text")
-    archive = make(
-        kind, tmp_path, {"d/a": b"1", "d/t/x": b"2", "d/t/u/y": b"3", "d/z.gz": packed, "other": b"4"}
-    )
+    archive = make(kind, tmp_path, {"d/a": b"1", "d/t/x": b"2", "d/t/u/y": b"3", "d/z.gz": packed, "other": b"4"})
     extract(archive, {"d/a": "first", "d/t/": "tree/", "d/z.gz": "z"}, into, limit=1000)
     found = {p.relative_to(into).as_posix(): p.read_bytes() for p in into.rglob("*") if p.is_file()}
     assert found == {"first": b"1", "tree/x": b"2", "tree/u/y": b"3", "z": b"packed text"}

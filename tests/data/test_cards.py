@@ -6,7 +6,7 @@ import yaml
 
 from shared.config import build
 from shared.data.cards import Card, load_card
-from shared.data.generated import TASKS
+from shared.data.generated.translation import TASKS
 from shared.data.readers import READERS
 from shared.errors import ReplicationError
 

@@ -108,9 +108,7 @@ def test_a_name_joins_what_has_no_word_in_common_and_copies_occur_once(tmp_path)
     strangers = [sequence(generator, 100) for _ in range(2)]
     with (tmp_path / "a").open("a") as file:
         for number, text in enumerate([*strangers, strangers[0], "MA"]):
-            file.write(
-                entry(f"S{number}", text, ["Putative DNA ligase", "DNA ligase (Fragment)"][number % 2])
-            )
+            file.write(entry(f"S{number}", text, ["Putative DNA ligase", "DNA ligase (Fragment)"][number % 2]))
     corpus = read("fasta", tmp_path, ["sequence"], OPTIONS | {"shortest": 3})
     keys = [segment.key for segments in corpus.values() for segment in segments]
     assert [key for key in keys if ":S" in key] == ["S0:S0", "S0:S1"]
@@ -149,9 +147,7 @@ def test_the_shipped_card_fetches_what_no_two_splits_have_a_relative_in(pytestco
     card |= {"sources": [{"kind": "mirror", "folder": "proteins"}], "files": {}}
     card["raw"] = {"DB.fasta": {"sha256": sha256_of(raw)}}
     (root / "uniprot_sample.yaml").write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
-    manifest = fetch(
-        "uniprot_sample", root=root, mirror=tmp_path / "mirror", console=Console(file=io.StringIO())
-    )
+    manifest = fetch("uniprot_sample", root=root, mirror=tmp_path / "mirror", console=Console(file=io.StringIO()))
     assert sum(manifest.files[f"{split}.sequence"].lines for split in card["splits"]) == 23 * 40
     assert set(manifest.dropped.values()) == {0}
     check_real("uniprot_sample", root)
@@ -166,9 +162,7 @@ def nothing_leaks(folder, card):
         for language in ("sequence", "name")
     }
     for number in range(len(splits) - 1):
-        texts, names = (
-            (column[number], list(itertools.chain(*column[number + 1 :]))) for column in columns.values()
-        )
+        texts, names = ((column[number], list(itertools.chain(*column[number + 1 :]))) for column in columns.values())
         found = largest_similarity(*texts, k=options["k"])
         assert 0 < found.jaccard < options["jaccard"]
         assert 0 < found.containment < options["containment"]

@@ -268,9 +268,7 @@ def test_a_download_that_broke_off_is_continued_by_the_next_fetch(root, web):
     web.files["train.en"] = b"a long line " * 27_000 + web.files["train.en"]
     raw = {name: {"sha256": hashlib.sha256(content).hexdigest()} for name, content in web.files.items()}
     downloads = [{"url": web.url(name)} for name in sorted(RAW, reverse=True)]
-    write_card(
-        root, raw=raw, sources=[{"kind": "web", "downloads": downloads}], needs_bytes=1_000_000, files={}
-    )
+    write_card(root, raw=raw, sources=[{"kind": "web", "downloads": downloads}], needs_bytes=1_000_000, files={})
     # Three short files arrive whole; then every attempt at the long one breaks off.
     web.cuts, web.cut_after = 6, 1 << 16
     with pytest.raises(ReplicationError, match=r"train\.en: the transfer broke off"):

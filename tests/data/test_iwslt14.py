@@ -71,9 +71,7 @@ def test_train_and_valid_are_the_talks_and_test_the_five_sets(fetched):
     assert first == [f"en {name} one & two" for name in SETS]
 
 
-@pytest.mark.parametrize(
-    "parts", [{"valid": [{"en": "a"}]}, {"train": [{"en": "a"}], "valid": [{"en": "b"}]}]
-)
+@pytest.mark.parametrize("parts", [{"valid": [{"en": "a"}]}, {"train": [{"en": "a"}], "valid": [{"en": "b"}]}])
 def test_a_second_valid_and_no_train_to_take_it_from_are_refused(tmp_path, parts):
     with pytest.raises(ReplicationError, match="'valid_every' needs parts of 'train' and none of 'valid'"):
         parallel.read(tmp_path, ["en"], {"parts": parts, "valid_every": 23})
@@ -83,7 +81,5 @@ def test_an_unequal_number_of_sentences_between_the_notes_is_noticed(tmp_path):
     (tmp_path / "train.tags.de").write_text(talk("de", 1))
     (tmp_path / "train.tags.en").write_text(talk("en", 1) + "one more\n")
     options = {"parts": {"train": [{"de": "train.tags.de", "en": "train.tags.en"}]}}
-    with pytest.raises(
-        ReplicationError, match=r"train\.tags\.de and train\.tags\.en do not have equally many"
-    ):
+    with pytest.raises(ReplicationError, match=r"train\.tags\.de and train\.tags\.en do not have equally many"):
         list(parallel.read(tmp_path, ["de", "en"], options)["train"])

@@ -96,12 +96,8 @@ def test_a_sample_has_the_sizes_asked_for_and_nothing_twice(tmp_path):
 
 def test_copies_in_a_sample_stay_together(tmp_path):
     (tmp_path / "a").write_text("".join(f"x Text, {i % 10}\nx text {i % 10}!\n" for i in range(20)))
-    corpus = read(
-        "labelled", tmp_path, LANGUAGES, {"parts": {"train": ["a"]}, "sample": {"test": 5, "train": 4}}
-    )
-    found = {
-        split: [normalise(segment.texts[0]) for segment in segments] for split, segments in corpus.items()
-    }
+    corpus = read("labelled", tmp_path, LANGUAGES, {"parts": {"train": ["a"]}, "sample": {"test": 5, "train": 4}})
+    found = {split: [normalise(segment.texts[0]) for segment in segments] for split, segments in corpus.items()}
     assert {split: len(texts) for split, texts in found.items()} == {"test": 8, "train": 4}
     assert len(set(found["test"])) == 2
     assert not set(found["test"]) & set(found["train"])
@@ -160,9 +156,7 @@ def fetched(card, root, mirror=None):
 
 def reviews(split):
     """Sixty reviews: (label, number, stars, text); one of train is also in test, written otherwise."""
-    made = [
-        (label, i, 2 + 7 * label, f"{split}<br />film {i} {label}") for label in (0, 1) for i in range(30)
-    ]
+    made = [(label, i, 2 + 7 * label, f"{split}<br />film {i} {label}") for label in (0, 1) for i in range(30)]
     return [*made, (1, 30, 9, "Test film, 3 0!")] if split == "train" else made
 
 
@@ -281,8 +275,7 @@ def fetch_real(pytestconfig, tmp_path, dataset):
     manifest, files = check_real(dataset, tmp_path), load_card(dataset, tmp_path).files
     assert {name: record.sha256 for name, record in manifest.files.items()} == files
     labels = {
-        split: collections.Counter(read_lines(tmp_path / dataset / f"{split}.label"))
-        for split in manifest.dropped
+        split: collections.Counter(read_lines(tmp_path / dataset / f"{split}.label")) for split in manifest.dropped
     }
     wanted = CLASSES[dataset]
     for counted in labels.values():

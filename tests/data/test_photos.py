@@ -14,9 +14,9 @@ from test_archives import make_tar, make_zip
 from shared.config import load_yaml
 from shared.data.cards import load_card
 from shared.data.fetch import fetch
+from shared.data.generated.scenes import SIDE
 from shared.data.photos import LANGUAGES, PhotoSplit, decode, photos_in
 from shared.data.readers import read
-from shared.data.scenes import SIDE
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
 
@@ -53,9 +53,7 @@ def raw(tmp_path):
 
 @pytest.fixture
 def table(raw):
-    rows = [
-        f'{name},"{text.replace(chr(34), chr(34) * 2)}"\n' for name, texts in TEXTS.items() for text in texts
-    ]
+    rows = [f'{name},"{text.replace(chr(34), chr(34) * 2)}"\n' for name, texts in TEXTS.items() for text in texts]
     (raw / "captions.txt").write_text("image,caption\n" + "".join(rows), encoding="utf-8")
     for split in {*HOME.values()}:
         names = [name for name, home in HOME.items() if home == split]
@@ -170,9 +168,7 @@ def test_every_file_of_an_archive_is_read_whole(tmp_path):
     make_tar(tmp_path / "a.tar", {f"t{name}": content for name, content in contents.items()})
     make_zip(tmp_path / "b.zip", {f"z{name}": content for name, content in contents.items()})
     files = photos_in([tmp_path / "a.tar", tmp_path / "b.zip"])
-    expected = {
-        f"{kind}{name}".rpartition("/")[2]: content for kind in "tz" for name, content in contents.items()
-    }
+    expected = {f"{kind}{name}".rpartition("/")[2]: content for kind in "tz" for name, content in contents.items()}
     assert {name: open_file() for name, open_file in files.items()} == expected
 
 
@@ -249,9 +245,7 @@ def test_flickr8k_is_what_its_card_says(pytestconfig, tmp_path):
     path = pytestconfig.rootpath / "data/flickr8k.yaml"
     (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
     manifest = fetch("flickr8k", root=tmp_path)
-    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card(
-        "flickr8k", tmp_path
-    ).files
+    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card("flickr8k", tmp_path).files
     splits = {name: PhotoSplit.load(tmp_path / "flickr8k", name) for name in ("train", "valid", "test")}
     assert {name: len(split) for name, split in splits.items()} == {
         "train": 6000,

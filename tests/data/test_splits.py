@@ -104,9 +104,7 @@ def test_an_empty_split_is_an_error(tmp_path):
     ("held", "other"), [("test.fr", "train.en"), ("valid.en", "train.fr"), ("test.en", "valid.fr")]
 )
 def test_assert_disjoint_finds_a_leak(tmp_path, held, other):
-    write_corpus(
-        {s: [Segment((f"{s} a", f"{s} b"))] for s in ("train", "valid", "test")}, LANGUAGES, tmp_path
-    )
+    write_corpus({s: [Segment((f"{s} a", f"{s} b"))] for s in ("train", "valid", "test")}, LANGUAGES, tmp_path)
     leak = (tmp_path / held).read_text().upper()
     with (tmp_path / other).open("a") as file:
         file.write(leak)

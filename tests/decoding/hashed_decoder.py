@@ -65,9 +65,7 @@ def limits(minimum: list[int], maximum: list[int], forbidden: tuple[int, ...] = 
 
 def finished_sequences(state: State, source: int, constraints: Constraints) -> dict[tuple[int, ...], float]:
     """Every finished hypothesis of one source and its log-probability, by enumeration."""
-    words = [
-        w for w in range(state.log_probs.size(2)) if w not in {BEGIN, PADDING, END, *constraints.forbidden}
-    ]
+    words = [w for w in range(state.log_probs.size(2)) if w not in {BEGIN, PADDING, END, *constraints.forbidden}]
     found = {}
     for length in range(int(constraints.minimum[source]), int(constraints.maximum[source])):
         for prefix in itertools.product(words, repeat=length):

@@ -2,7 +2,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hashed_decoder import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.decoding.beam import beam_search
+from shared.decoding.constraints import Constraints, length_divisor
+from shared.decoding.greedy import greedy_search
+from shared.decoding.naive import naive_beam_search
+from shared.decoding.protocol import Hypotheses
+from shared.errors import ReplicationError
+from tests.decoding.hashed_decoder import (
     BEGIN,
     END,
     PADDING,
@@ -16,15 +25,6 @@ from hashed_decoder import (
     pick,
     start,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from shared.decoding.beam import beam_search
-from shared.decoding.constraints import Constraints, length_divisor
-from shared.decoding.greedy import greedy_search
-from shared.decoding.naive import naive_beam_search
-from shared.decoding.protocol import Hypotheses
-from shared.errors import ReplicationError
 
 rankings = st.sampled_from([("none", 0.6), ("mean", 0.6), ("gnmt", 0.6), ("gnmt", 0.0), ("gnmt", 1.0)])
 
@@ -67,9 +67,7 @@ def test_a_wide_enough_beam_is_exhaustive(seed: int, ranking: tuple, minimum: in
         assert found.scores[source].tolist() == pytest.approx([scores[t] for t in expected], rel=1e-5)
         assert found.finished[source].all()
         for rank, tokens in enumerate(expected):
-            assert found.attention[source, rank, : len(tokens)].tolist() == attention_of(
-                state, source, tokens
-            )
+            assert found.attention[source, rank, : len(tokens)].tolist() == attention_of(state, source, tokens)
             assert not found.attention[source, rank, len(tokens) :].any()
 
 
@@ -103,9 +101,7 @@ def test_batched_equals_one_source_at_a_time(
         expected = naive_beam_search(HashedDecoder(), pick(state, [source]), alone, **options)
         count = len(expected)
         assert sequences(found, source) == [h.tokens for h in expected]
-        assert found.log_probs[source, :count].tolist() == pytest.approx(
-            [h.log_prob for h in expected], rel=1e-5
-        )
+        assert found.log_probs[source, :count].tolist() == pytest.approx([h.log_prob for h in expected], rel=1e-5)
         assert (found.log_probs[source, count:] == -torch.inf).all()
         assert found.finished[source, :count].tolist() == [h.tokens[-1] == END for h in expected]
         for rank, hypothesis in enumerate(expected):
@@ -147,9 +143,7 @@ def test_stopping_early_changes_nothing(seed: int, ranking: tuple, n_best: int) 
     """Asking for more hypotheses than there can be disables early stopping."""
     options = {"beam": 4, "normalisation": ranking[0], "alpha": ranking[1]}
     early, late = HashedDecoder(), HashedDecoder()
-    found = beam_search(
-        early, start(3, 7, seed, end_bias=1.0), limits([0] * 3, [12] * 3), n_best=n_best, **options
-    )
+    found = beam_search(early, start(3, 7, seed, end_bias=1.0), limits([0] * 3, [12] * 3), n_best=n_best, **options)
     full = beam_search(late, start(3, 7, seed, end_bias=1.0), limits([0] * 3, [12] * 3), n_best=60, **options)
     assert torch.equal(found.scores, full.scores[:, :n_best])
     for source in range(3):
@@ -181,9 +175,7 @@ def test_the_search_is_over_once_no_prefix_can_win() -> None:
 
 def test_ended_sources_and_prefixes_leave_the_batch() -> None:
     decoder = HashedDecoder()
-    beam_search(
-        decoder, start(8, 7, seed=1, end_bias=2.0), limits([0] * 8, [3 * n for n in range(1, 9)]), beam=5
-    )
+    beam_search(decoder, start(8, 7, seed=1, end_bias=2.0), limits([0] * 8, [3 * n for n in range(1, 9)]), beam=5)
     rows = [rows for rows, _ in decoder.shapes]
     assert decoder.shapes[0] == (8, 1)
     assert rows == sorted(rows, reverse=True)
@@ -240,9 +232,7 @@ def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         beam_search(HashedDecoder(), start(1, 5, 0), limits([0], [3]), beam=0)
     with pytest.raises(ValueError, match="attention"):
-        beam_search(
-            HashedDecoder(with_attention=False), start(1, 5, 0), limits([0], [3]), beam=2, attention=True
-        )
+        beam_search(HashedDecoder(with_attention=False), start(1, 5, 0), limits([0], [3]), beam=2, attention=True)
     state = start(1, 5, 0)
     state.log_probs.fill_(torch.nan)
     with pytest.raises(ReplicationError, match="NaN"):

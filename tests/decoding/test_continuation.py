@@ -109,9 +109,7 @@ def test_the_only_special_symbol_is_the_line_end():
 
 def test_a_text_depends_on_the_generator_and_its_own_prompt():
     first = continue_text(HashedModel(), prompts(), Reach(1), length=20, generator=generator())
-    assert torch.equal(
-        first, continue_text(HashedModel(), prompts(), Reach(1), length=20, generator=generator())
-    )
+    assert torch.equal(first, continue_text(HashedModel(), prompts(), Reach(1), length=20, generator=generator()))
     other = continue_text(HashedModel(), prompts(), Reach(1), length=20, generator=generator(4))
     assert not torch.equal(first, other)
     changed = prompts()

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from hashed_decoder import HashedDecoder, limits, pick, start
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -10,6 +9,7 @@ from torch import nn
 from shared.decoding.beam import beam_search
 from shared.decoding.ensemble import Ensemble
 from shared.decoding.naive import naive_beam_search
+from tests.decoding.hashed_decoder import HashedDecoder, limits, pick, start
 
 seeds = st.lists(st.integers(0, 9999), min_size=1, max_size=4, unique=True)
 
@@ -136,8 +136,6 @@ def test_searched_in_a_batch_and_one_source_at_a_time(seeds: list[int], beam: in
 def test_a_search_over_copies_finds_what_the_model_finds(seed: int, copies: int) -> None:
     constraints = limits([0, 1], [8, 8])
     one = beam_search(Table(), start(2, 7, seed), constraints, beam=3)
-    many = beam_search(
-        Ensemble([Table() for _ in range(copies)]), (start(2, 7, seed),) * copies, constraints, beam=3
-    )
+    many = beam_search(Ensemble([Table() for _ in range(copies)]), (start(2, 7, seed),) * copies, constraints, beam=3)
     assert one.best() == many.best()
     torch.testing.assert_close(one.log_probs, many.log_probs)

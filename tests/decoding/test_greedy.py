@@ -1,6 +1,10 @@
 import pytest
 import torch
-from hashed_decoder import (
+
+from shared.decoding.constraints import Constraints
+from shared.decoding.greedy import greedy_search
+from shared.errors import ReplicationError
+from tests.decoding.hashed_decoder import (
     BEGIN,
     END,
     PADDING,
@@ -11,10 +15,6 @@ from hashed_decoder import (
     log_probability,
     start,
 )
-
-from shared.decoding.constraints import Constraints
-from shared.decoding.greedy import greedy_search
-from shared.errors import ReplicationError
 
 
 def test_follows_the_most_probable_symbol() -> None:
@@ -27,9 +27,7 @@ def test_follows_the_most_probable_symbol() -> None:
             scores = {s: log_probability(state, source, (*tokens[:step], s)) for s in range(7)}
             allowed = {s: score for s, score in scores.items() if s not in (BEGIN, PADDING)}
             assert symbol == max(allowed, key=allowed.__getitem__)
-        assert float(found.log_probs[source, 0]) == pytest.approx(
-            log_probability(state, source, tokens), rel=1e-5
-        )
+        assert float(found.log_probs[source, 0]) == pytest.approx(log_probability(state, source, tokens), rel=1e-5)
         assert found.attention[source, 0, :length].tolist() == attention_of(state, source, tokens)
         assert not found.attention[source, 0, length:].any()
         assert (found.tokens[source, 0, length:] == PADDING).all()
@@ -39,17 +37,13 @@ def test_sources_that_ended_leave_the_batch() -> None:
     decoder = HashedDecoder()
     found = greedy_search(decoder, start(6, 6, seed=3, end_bias=1.0), limits([0] * 6, [9] * 6))
     lengths = found.lengths[:, 0]
-    assert [rows for rows, _ in decoder.shapes] == [
-        int((lengths > t).sum()) for t in range(int(lengths.max()))
-    ]
+    assert [rows for rows, _ in decoder.shapes] == [int((lengths > t).sum()) for t in range(int(lengths.max()))]
     assert len(set(lengths.tolist())) > 1
 
 
 def test_minimum_maximum_and_forbidden_symbols_hold() -> None:
     state = start(5, 6, seed=4, end_bias=4.0)
-    found = greedy_search(
-        HashedDecoder(), state, limits([3, 0, 9, 2, 1], [8, 8, 6, 2, 0], forbidden=(UNKNOWN,))
-    )
+    found = greedy_search(HashedDecoder(), state, limits([3, 0, 9, 2, 1], [8, 8, 6, 2, 0], forbidden=(UNKNOWN,)))
     lengths = found.lengths[:, 0].tolist()
     assert lengths[0] >= 4
     assert lengths[2:] == [6, 2, 1]

@@ -24,9 +24,7 @@ class Twin:
     def write(self, keys, values):
         """(N, B, H, k, K) and (N, B, H, k, V)."""
         for b, beams in enumerate(self.beams):
-            self.beams[b] = [
-                [*seen, (keys[:, b, :, j], values[:, b, :, j])] for j, seen in enumerate(beams)
-            ]
+            self.beams[b] = [[*seen, (keys[:, b, :, j], values[:, b, :, j])] for j, seen in enumerate(beams)]
 
     def reorder(self, sources, beams):
         kept = self.beams if sources is None else [self.beams[b] for b in sources]

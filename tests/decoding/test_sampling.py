@@ -2,7 +2,14 @@ import math
 
 import pytest
 import torch
-from hashed_decoder import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from shared.decoding.greedy import greedy_search
+from shared.decoding.sampling import most_probable, sample
+from shared.errors import ReplicationError
+from tests.decoding.hashed_decoder import (
     BEGIN,
     CELLS,
     END,
@@ -15,13 +22,6 @@ from hashed_decoder import (
     pick,
     start,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.stats import chisquare
-
-from shared.decoding.greedy import greedy_search
-from shared.decoding.sampling import most_probable, sample
-from shared.errors import ReplicationError
 
 DRAWS = 3000
 SELECTIONS = [
@@ -36,9 +36,7 @@ def draws(state: State, seed: int, **selection) -> list[tuple[int, ...]]:
         HashedDecoder(), pick(state, [0] * DRAWS), limits([0] * DRAWS, [2] * DRAWS),
         generator=torch.Generator().manual_seed(seed), **selection,
     )  # fmt: skip
-    return [
-        tuple(row[:n]) for row, n in zip(found.tokens[:, 0].tolist(), found.lengths[:, 0].tolist(), strict=True)
-    ]
+    return [tuple(row[:n]) for row, n in zip(found.tokens[:, 0].tolist(), found.lengths[:, 0].tolist(), strict=True)]
 
 
 def next_symbol(

@@ -78,9 +78,7 @@ def test_values_and_gradients_are_those_of_the_equations(size):
     torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
     cotangents = [torch.randn_like(output) for output in ours]
     wanted = [h, *softmax.parameters()]
-    gradients = [
-        torch.autograd.grad(outputs, wanted, cotangents, materialize_grads=True) for outputs in (ours, theirs)
-    ]
+    gradients = [torch.autograd.grad(outputs, wanted, cotangents, materialize_grads=True) for outputs in (ours, theirs)]
     torch.testing.assert_close(*gradients, atol=1e-11, rtol=1e-11)
 
 
@@ -99,9 +97,7 @@ def test_gradcheck():
 def torchs_own(softmax, *, cutoffs, div_val):
     """``torch.nn.AdaptiveLogSoftmaxWithLoss`` with our weights: it has no projection in the head, and no biases in
     tails, so that one is multiplied in and these are added to its layers."""
-    theirs = torch.nn.AdaptiveLogSoftmaxWithLoss(
-        D, V, list(cutoffs), div_value=div_val, head_bias=True, dtype=F64
-    )
+    theirs = torch.nn.AdaptiveLogSoftmaxWithLoss(D, V, list(cutoffs), div_value=div_val, head_bias=True, dtype=F64)
     head = torch.cat((softmax.embedding.tables[0], softmax.cluster_weight))
     with torch.no_grad():
         theirs.head.weight.copy_(head @ projection(softmax, 0).t())

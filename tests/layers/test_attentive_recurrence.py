@@ -66,9 +66,7 @@ def test_either_result_may_be_left_unused(used):
     fast = attentive_recurrence(**tensors, mask=mask)[used]
     naive = naive_attentive_recurrence(**tensors, mask=mask)[used]
     cotangent = torch.randn_like(fast)
-    for ours, theirs in zip(
-        gradients(fast, tensors, cotangent), gradients(naive, tensors, cotangent), strict=True
-    ):
+    for ours, theirs in zip(gradients(fast, tensors, cotangent), gradients(naive, tensors, cotangent), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
 
 

@@ -59,8 +59,7 @@ def test_the_hand_written_backward_pass_passes_gradcheck():
 def test_the_loss_may_use_only_the_hidden_or_only_the_cell_state(used):
     gates, c = (torch.randn(3, n, dtype=F64, requires_grad=True) for n in (8, 2))
     ours, theirs = (
-        torch.autograd.grad(cell(gates, c)[used].square().sum(), (gates, c))
-        for cell in (lstm_cell, naive_lstm_cell)
+        torch.autograd.grad(cell(gates, c)[used].square().sum(), (gates, c)) for cell in (lstm_cell, naive_lstm_cell)
     )
     torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
 

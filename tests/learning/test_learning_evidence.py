@@ -7,9 +7,9 @@ import torch
 from torch.nn import functional
 
 from replications.self_attentive.replication import ModelConfig, build_model
-from shared.data.classified import ClassifiedText
-from shared.data.generated_evidence import evidence
-from shared.data.parallel import Sequences
+from shared.data.generated.evidence import evidence
+from shared.data.ragged import RaggedArray
+from shared.tasks.classification.corpus import ClassifiedText
 
 UPDATES, BATCH, UNSEEN = 300, 32, 300
 TASK = {
@@ -34,7 +34,7 @@ def generated(seed):
 
     def encoded(texts, labels, _):
         lines = [[symbols[word] for word in text.split()] for text in texts]
-        return ClassifiedText((Sequences.pack(lines),), np.array([classes.index(label) for label in labels]))
+        return ClassifiedText((RaggedArray.pack(lines),), np.array([classes.index(label) for label in labels]))
 
     places = [[int(position) for position in line.split()] for line in test[2]]
     return encoded(*train), encoded(*test), places, 4 + len(symbols)

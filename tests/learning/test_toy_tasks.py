@@ -9,11 +9,12 @@ import torch
 from replications.bahdanau.model import RNNsearch
 from replications.luong.replication import ModelConfig, build_model
 from replications.transformer.model import Transformer
-from shared.data.parallel import ParallelText, Sequences
+from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.constraints import Constraints
 from shared.decoding.greedy import greedy_search
 from shared.layers.positions import SinusoidalPositions
+from shared.tasks.translation.corpus import ParallelText
 from shared.training.loss import smoothed_loss
 
 VOCABULARY, UPDATES = 14, 500
@@ -25,7 +26,7 @@ def text_of(pairs, task, generator):
     lines = [generator.integers(4, VOCABULARY, generator.integers(2, 8)).tolist() for _ in range(pairs)]
     targets = [line if task == "copy" else line[::-1] for line in lines]
     lengths = np.array([len(line) for line in lines])
-    return ParallelText(Sequences.pack(lines), Sequences.pack(targets), lengths)
+    return ParallelText(RaggedArray.pack(lines), RaggedArray.pack(targets), lengths)
 
 
 def rnnsearch():

@@ -80,9 +80,7 @@ def test_naacl_positions_from_nought():
 
 def test_possible_links_in_a_file_of_their_own_need_not_include_the_sure_ones():
     sure = ["0-0 1-1 1-2", "0-1 1-0", "2-2"]
-    assert figures(alignment_error_rate(FOUND, sure, possible=["2-2 2-1", "", "0-0"])) == pytest.approx(
-        FIGURES
-    )
+    assert figures(alignment_error_rate(FOUND, sure, possible=["2-2 2-1", "", "0-0"])) == pytest.approx(FIGURES)
     both = ["2-2 2-1 0-0 1-1 1-2", "0-1 1-0", "0-0 2-2"]
     assert figures(alignment_error_rate(FOUND, sure, possible=both)) == pytest.approx(FIGURES)
 

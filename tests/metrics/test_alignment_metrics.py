@@ -86,9 +86,7 @@ def test_malformed_pharaoh_is_refused(line: str, first: int) -> None:
 
 
 def test_naacl_lines() -> None:
-    gold = parse_naacl(
-        ["0018 1 1", "0018 2 3 P", "0018 2 2 S 0.75", "18 4 4 0.5", "0018 0 3", "7 0 1 P", "0018 1 1 P"]
-    )
+    gold = parse_naacl(["0018 1 1", "0018 2 3 P", "0018 2 2 S 0.75", "18 4 4 0.5", "0018 0 3", "7 0 1 P", "0018 1 1 P"])
     assert list(gold) == ["0018", "18", "7"]
     assert pairs(gold["0018"].sure) == {(0, 0), (1, 1)}
     assert pairs(gold["0018"].possible) == {(0, 0), (1, 1), (1, 2)}

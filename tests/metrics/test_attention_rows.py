@@ -23,9 +23,7 @@ def attention(seed, texts=3, rows=4, words=7, padding=2):
 
 
 def cosine(x, y):
-    return sum(a * b for a, b in zip(x, y, strict=True)) / math.sqrt(
-        sum(a * a for a in x) * sum(b * b for b in y)
-    )
+    return sum(a * b for a, b in zip(x, y, strict=True)) / math.sqrt(sum(a * a for a in x) * sum(b * b for b in y))
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5))
@@ -95,9 +93,7 @@ def test_ranks_and_evidence_equal_those_of_each_text_alone(data):
     lengths = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5))
     size = sum(lengths)
     owners = data.draw(st.permutations([i for i, n in enumerate(lengths) for _ in range(n)]).map(np.array))
-    scores = np.array(
-        data.draw(st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.7]), min_size=size, max_size=size))
-    )
+    scores = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.7]), min_size=size, max_size=size)))
     gold = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)))
     placed, found = ranks(scores, owners), evidence(scores, owners, gold)
     for text, length in enumerate(lengths):

@@ -248,9 +248,7 @@ json.dump(rows[::-1], open(out, "w"))
 
 def test_a_tokeniser_that_fails_says_why(fake_java):
     fake_java('print("java.lang.OutOfMemoryError: no heap", file=sys.stderr); sys.exit(1)')
-    with pytest.raises(
-        ReplicationError, match=r"has failed \(java.lang.OutOfMemoryError: no heap\); see that Java"
-    ):
+    with pytest.raises(ReplicationError, match=r"has failed \(java.lang.OutOfMemoryError: no heap\); see that Java"):
         tokenised(["a"])
 
 

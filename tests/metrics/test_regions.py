@@ -76,9 +76,7 @@ def test_what_is_named_is_compared_with_the_other_things():
     found = contrast_statistics(weights, [0, 1], HALVES, 2, 2)
     assert found == pytest.approx({"named": 0.6 + 0.6, "others": 0.2 + 0.2, "compared": 2})
     three = contrast_statistics(weights, [0, 1], [*HALVES, (0.5, 0.5, 1.0, 1.0)], 2, 2)
-    assert three == pytest.approx(
-        {"named": 0.6 + 0.6, "others": (0.2 + 0.2) / 2 + (0.2 + 0.2) / 2, "compared": 2}
-    )
+    assert three == pytest.approx({"named": 0.6 + 0.6, "others": (0.2 + 0.2) / 2 + (0.2 + 0.2) / 2, "compared": 2})
 
 
 def test_to_look_at_any_thing_is_not_to_look_at_the_one_named():

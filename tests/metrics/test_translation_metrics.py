@@ -116,9 +116,7 @@ def test_bleu_by_length_scores_each_bin_by_itself() -> None:
     scores, counts = bleu_by_length(statistics, lengths, [0, 4, 10, 20, 30])
     assert counts.tolist() == [1, 2, 1, 0]
     assert scores[0] == pytest.approx(bleu(HYPOTHESES[:1], REFERENCES[:1]).value)
-    assert scores[1] == pytest.approx(
-        bleu([HYPOTHESES[1], HYPOTHESES[3]], [REFERENCES[1], REFERENCES[3]]).value
-    )
+    assert scores[1] == pytest.approx(bleu([HYPOTHESES[1], HYPOTHESES[3]], [REFERENCES[1], REFERENCES[3]]).value)
     assert scores[2] == 0
     assert math.isnan(scores[3])
 

@@ -12,9 +12,7 @@ from shared.metrics import turns
 from shared.metrics.turns import medians_of_turns, now, timed
 
 ROUNDS = st.integers(1, 7).flatmap(
-    lambda rounds: st.lists(
-        st.lists(st.floats(0, 100), min_size=rounds, max_size=rounds), min_size=1, max_size=4
-    )
+    lambda rounds: st.lists(st.lists(st.floats(0, 100), min_size=rounds, max_size=rounds), min_size=1, max_size=4)
 )
 """Of each contender, what it returns at each turn."""
 

@@ -11,9 +11,7 @@ from shared.metrics import word_aligner
 from shared.metrics.word_aligner import WordAligner
 
 words = st.lists(st.sampled_from("abcde"), max_size=4)
-corpora = st.lists(
-    st.tuples(words, words.map(lambda line: [w.upper() for w in line])), min_size=1, max_size=5
-)
+corpora = st.lists(st.tuples(words, words.map(lambda line: [w.upper() for w in line])), min_size=1, max_size=5)
 
 TOY = [(["das", "Haus"], ["the", "house"]), (["das", "Buch"], ["the", "book"]),
        (["ein", "Buch"], ["a", "book"])]  # fmt: skip
@@ -47,9 +45,7 @@ def test_probabilities_are_those_of_the_equations(pairs, iterations):
     aligner = WordAligner.train(pairs, iterations=iterations)
     for source, target in pairs:
         by_hand = [[expected[s, t] for s in (None, *source)] for t in target]
-        assert aligner.table(source, target) == pytest.approx(
-            np.reshape(by_hand, (len(target), len(source) + 1))
-        )
+        assert aligner.table(source, target) == pytest.approx(np.reshape(by_hand, (len(target), len(source) + 1)))
 
 
 @given(pairs=corpora.filter(lambda pairs: any(target for _, target in pairs)))

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 import torch
-from fetched_packages import fetched
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from tests.parity.fetched_packages import fetched
 from tests.replications.small_sequences import F64, HIDDEN, D, H, N, padded, small, steps
 
 NAME = "fast_transformers"

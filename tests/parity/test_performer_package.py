@@ -11,13 +11,13 @@ from types import ModuleType
 
 import pytest
 import torch
-from fetched_packages import fetched
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from replications.performer.model import Performer
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
+from tests.parity.fetched_packages import fetched
 
 F64 = torch.float64
 D, H, K, P, LAYERS, MULTIPLE = 12, 3, 4, 10, 2, 2
@@ -140,9 +140,7 @@ def without_what_is_added(package, monkeypatch):
 @pytest.mark.registry
 @pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_values_and_gradients_are_those_of_performer_pytorch(
-    without_what_is_added, monkeypatch, kind, causal
-):
+def test_values_and_gradients_are_those_of_performer_pytorch(without_what_is_added, monkeypatch, kind, causal):
     package = without_what_is_added
     if kind == "relu":  # the official code's default, without projections and without scale
 

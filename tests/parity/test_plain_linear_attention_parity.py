@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from benchmarks.plain_linear_attention import summed_outer_products
 from shared.attention.linear import chunkwise_linear_attention
-from tests.benchmarks.plain_linear_attention import summed_outer_products
 
 F64 = torch.float64
 

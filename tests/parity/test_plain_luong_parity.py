@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
+from benchmarks.plain_luong import PlainLuong
 from replications.luong.model import EncoderDecoder
 from shared.attention.alignments import GlobalAlignment
 from shared.attention.scores import DotScore, GeneralScore
-from tests.benchmarks.plain_luong import PlainLuong
 
 F64 = torch.float64
 N = 6

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
+from benchmarks.plain_rnnsearch import PlainRNNsearch
 from replications.bahdanau.model import RNNsearch
 from shared.layers.gated_recurrence import GatedUnit
-from tests.benchmarks.plain_rnnsearch import PlainRNNsearch
 
 F64 = torch.float64
 M, N, A = 4, 6, 5

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from plain_sequence_models import Reader, linear_transformer, performer, pixel_nats, sinusoid, symbol_nats
 
+from tests.parity.plain_sequence_models import Reader, linear_transformer, performer, pixel_nats, sinusoid, symbol_nats
 from tests.replications.small_sequences import (
     F64,
     MODELS,

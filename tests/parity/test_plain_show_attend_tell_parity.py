@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from benchmarks.plain_show_attend_tell import PlainCaptioner
 from replications.show_attend_tell.replication import ModelConfig, build_model
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.vision.features import Grid
-from tests.benchmarks.plain_show_attend_tell import PlainCaptioner
 
 F64 = torch.float64
 REWARD, ENTROPY, BASELINE = 0.7, 0.3, -4.0
@@ -67,9 +67,7 @@ def pair(variant, *, vocabulary, d, places, dtype=F64, **chosen):
         nn.init.normal_(decoder.from_z)
         cell.weight_ih.copy_(torch.cat((decoder.from_y.weight, decoder.from_z), dim=1))
         cell.bias_hh.zero_()
-    assert len(pairs) + 2 == len(
-        [*plain.parameters()]
-    )  # weight_ih has two parts in ours, and bias_hh is none of it
+    assert len(pairs) + 2 == len([*plain.parameters()])  # weight_ih has two parts in ours, and bias_hh is none of it
     return ours, plain, pairs
 
 
@@ -107,9 +105,7 @@ def coin(config, count, seed):
     torch.manual_seed(seed)
     if config.attention != "hard":
         return None
-    return (torch.rand(count if config.hard.coin == "image" else 1, 1) < config.hard.sampling).expand(
-        count, 1
-    )[:, 0]
+    return (torch.rand(count if config.hard.coin == "image" else 1, 1) < config.hard.sampling).expand(count, 1)[:, 0]
 
 
 def assert_alike(variant, lengths, seed, tolerance, dtype=F64, **size):
@@ -142,9 +138,7 @@ def assert_alike(variant, lengths, seed, tolerance, dtype=F64, **size):
 
 def assert_gradients(ours, plain, pairs, tolerance):
     of_z = ours.decoder.from_z
-    of_x = torch.cat(
-        (ours.decoder.from_y.weight.grad, torch.zeros_like(of_z) if of_z.grad is None else of_z.grad), 1
-    )
+    of_x = torch.cat((ours.decoder.from_y.weight.grad, torch.zeros_like(of_z) if of_z.grad is None else of_z.grad), 1)
     torch.testing.assert_close(of_x, plain.cell.weight_ih.grad, atol=tolerance, rtol=tolerance)
     for mine, theirs in pairs:
         gradients = [torch.zeros_like(mine) if p.grad is None else p.grad for p in (mine, theirs)]

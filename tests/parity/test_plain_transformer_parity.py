@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from transformer_case import F64, TOLERANCES, VOCABULARY, WIDTH, batch, limits, transformer
 
+from benchmarks.plain_transformer import PlainTransformer
 from shared.decoding.beam import beam_search
 from shared.decoding.greedy import greedy_search
 from shared.decoding.sampling import sample
 from shared.layers.positions import LearnedPositions, NoPositions
-from tests.benchmarks.plain_transformer import PlainTransformer
+from tests.parity.transformer_case import F64, TOLERANCES, VOCABULARY, WIDTH, batch, limits, transformer
 
 VARIANTS = {
     "base": {},

@@ -4,7 +4,11 @@ from functools import partial
 
 import pytest
 import torch
-from transformer_xl_case import (
+
+from benchmarks import transformer_xl as benchmark
+from benchmarks.plain_transformer_xl import PlainTransformerXL
+from shared.attention.memory import Reach
+from tests.parity.transformer_xl_case import (
     COLUMNS,
     NETWORKS,
     REACHES,
@@ -16,10 +20,6 @@ from transformer_xl_case import (
     ours_with,
     shaken,
 )
-
-from shared.attention.memory import Reach
-from tests.benchmarks import transformer_xl as benchmark
-from tests.benchmarks.plain_transformer_xl import PlainTransformerXL
 
 
 def twin(config):

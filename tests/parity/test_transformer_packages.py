@@ -5,15 +5,15 @@ The optional group ``parity`` installs them; without it these tests are skipped.
 
 import pytest
 import torch
-from transformer_case import TOLERANCES, VOCABULARY, batch, limits, transformer
 
+from benchmarks import copied_transformer
 from replications.transformer.model import Transformer
 from shared.data.tokenizers import BOS, EOS
 from shared.decoding.beam import beam_search
 from shared.decoding.greedy import greedy_search
 from shared.layers.positions import SinusoidalPositions
 from shared.training.loss import smoothed_loss
-from tests.benchmarks import copied_transformer
+from tests.parity.transformer_case import TOLERANCES, VOCABULARY, batch, limits, transformer
 
 WHY = "the optional group parity is not installed: pip install -e '.[parity]'"
 MAXIMUM = 12
@@ -59,9 +59,7 @@ def test_logits_are_those_of_hugging_faces_marian(dtype, tolerance, layers):
     pytest.importorskip("transformers", reason=WHY)
     ours = transformer(layers=layers).to(dtype).eval()
     source, mask, target = batch()
-    theirs = copied_transformer.marian(ours)(
-        input_ids=source, attention_mask=mask.long(), decoder_input_ids=target
-    )
+    theirs = copied_transformer.marian(ours)(input_ids=source, attention_mask=mask.long(), decoder_input_ids=target)
     torch.testing.assert_close(ours(source, mask, target)[0], theirs.logits, atol=tolerance, rtol=tolerance)
 
 

@@ -6,9 +6,9 @@ Torch's attention has biases where the paper has none; they are zero.
 import pytest
 import torch
 from torch import nn
-from transformer_case import TOLERANCES, WIDTH, batch, shaken, transformer
 
 from replications.transformer.model import DecoderLayer, EncoderLayer
+from tests.parity.transformer_case import TOLERANCES, WIDTH, batch, shaken, transformer
 
 HEADS, HIDDEN = 2, 12
 SIZES = {

@@ -12,10 +12,11 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
-from fetched_packages import fetched
 from torch import nn
 from torch.nn import functional
-from transformer_xl_case import (
+
+from tests.parity.fetched_packages import fetched
+from tests.parity.transformer_xl_case import (
     COLUMNS,
     F64,
     NETWORKS,

@@ -9,11 +9,11 @@ from pydantic import Field
 from torch import nn
 
 from shared.config import Strict
-from shared.data.scene_captions import Named, captions
-from shared.data.scenes import PICTURES, SIDE
+from shared.data.generated.scene_captions import Named, captions
+from shared.data.generated.scenes import PICTURES, SIDE
 from shared.data.tokenizers import BOS, PAD
 from shared.decoding.protocol import select_sources
-from shared.training.protocol import Captioned
+from shared.tasks.captioning.protocol import Captioned
 
 SPLITS = {"train": 30, "valid": 7, "test": 8, "pairs": 5}
 CAPTIONS = 3  # of each image

@@ -9,8 +9,8 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.pipeline.code import evaluation_code, imported, training_code
-from shared.pipeline.replication import load_replication
 from shared.pipeline.stages import code_stage
+from shared.tasks.protocol import load_replication
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPERS = sorted(path.parent.name for path in (ROOT / "replications").glob("*/replication.py"))

@@ -9,7 +9,8 @@ import time
 
 import pytest
 import yaml
-from scratch import VARIANTS, change_yaml, commit, copy_project, dvc, environment, stages_run
+
+from tests.pipeline.scratch import VARIANTS, change_yaml, commit, copy_project, dvc, environment, stages_run
 
 pytestmark = pytest.mark.slow
 CODE = "code@bahdanau"

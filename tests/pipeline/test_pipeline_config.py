@@ -8,7 +8,7 @@ import yaml
 from shared.config import load_yaml
 from shared.errors import ReplicationError
 from shared.pipeline.config import SCALES, ScaleFile, load_params
-from shared.pipeline.replication import load_replication
+from shared.tasks.protocol import load_replication
 from shared.training.config import resolve_precision
 
 PAPERS = sorted(path.parent.name for path in Path("replications").glob("*/paper.yaml"))

@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from scratch import VARIANTS, change_yaml, copy_project, environment
 
 from shared.claims.results import load_results
 from shared.pipeline.__main__ import main
 from shared.pipeline.stages import by_metric, write_json
+from tests.pipeline.scratch import VARIANTS, change_yaml, copy_project, environment
 
 SMOKE = ["--scale", "smoke"]
 

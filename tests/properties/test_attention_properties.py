@@ -54,9 +54,7 @@ def test_rows_sum_to_one_or_less_over_the_words(entry, lengths, seed):
 def test_padding_changes_nothing(entry, lengths, seed, more):
     module, queries, annotations, mask = case(entry, lengths, seed)
     garbage = torch.randn_like(annotations) * 100
-    longer = torch.cat(
-        (torch.where(mask.unsqueeze(2), annotations, garbage), garbage[:, :1].repeat(1, more, 1)), 1
-    )
+    longer = torch.cat((torch.where(mask.unsqueeze(2), annotations, garbage), garbage[:, :1].repeat(1, more, 1)), 1)
     longer_mask = torch.nn.functional.pad(mask, (0, more))
     asked = longer if entry.causal else queries
     weights = entry.weights(module, queries, annotations, mask)
@@ -139,9 +137,7 @@ def test_the_fast_form_is_the_naive_one_in_values_and_gradients(entry, dtype, to
 def test_the_gradient_is_right(entry):
     module, queries, annotations, mask = case(entry, [3, 2], seed=1, queries=2)
     if entry.causal:
-        assert torch.autograd.gradcheck(
-            lambda h: entry.weights(module, h, h, mask), annotations.requires_grad_()
-        )
+        assert torch.autograd.gradcheck(lambda h: entry.weights(module, h, h, mask), annotations.requires_grad_())
     else:
         inputs = (queries.requires_grad_(), annotations.requires_grad_())
         assert torch.autograd.gradcheck(lambda s, h: entry.weights(module, s, h, mask), inputs)

@@ -9,8 +9,8 @@ from torch import nn
 
 from shared.config import load_yaml
 from shared.pipeline.config import SCALES, ScaleFile
-from shared.pipeline.replication import load_replication
 from shared.reports.paper import Paper
+from shared.tasks.protocol import load_replication
 
 REPLICATIONS = Path(__file__).resolve().parents[2] / "replications"
 

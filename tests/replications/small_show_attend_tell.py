@@ -25,8 +25,7 @@ VARIANTS = {
     "hard": HARD,
     "hard, no gate": HARD | {"gate": False},
     "hard, sampled": HARD | {"hard": {"reinforce": 0.7, "entropy": 0.3, "sampling": 1.0}},
-    "hard, score function": HARD
-    | {"hard": {"reinforce": 0.7, "entropy": 0.3, "pathwise": False, "coin": "batch"}},
+    "hard, score function": HARD | {"hard": {"reinforce": 0.7, "entropy": 0.3, "pathwise": False, "coin": "batch"}},
     "mean": {"attention": "mean", "penalty": 0.0},
     "initial": {"attention": "initial", "penalty": 0.0, "gate": False},
 }

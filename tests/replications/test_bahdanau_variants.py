@@ -1,12 +1,12 @@
 """Every variant of every scale can be built, and the sizes in paper.yaml are those of the code, part by part."""
 
 import pytest
-from shipped_variants import facts, shipped
 from torch import nn
 
 from replications.bahdanau.model import EncoderDecoder, RNNencdec, RNNsearch
 from replications.bahdanau.replication import ModelConfig, build_model
 from shared.pipeline.config import ScaleFile
+from tests.replications.shipped_variants import facts, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 

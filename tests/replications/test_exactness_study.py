@@ -5,7 +5,6 @@ from itertools import product
 
 import pytest
 import torch
-from studied_linear_transformer import SECTION, StudiedRun, build_studied
 
 from replications.linear_transformer import exactness
 from replications.linear_transformer.exactness import (
@@ -24,6 +23,7 @@ from replications.linear_transformer.exactness import (
     sum_over_keys,
 )
 from shared.errors import ReplicationError
+from tests.replications.studied_linear_transformer import SECTION, StudiedRun, build_studied
 
 SMALL = SECTION | {"study": "exactness", "symbols": 7, "length": 10, "lengths": [64, 192], "draws": 2}
 H, C = SECTION["heads"], SECTION["width"] // SECTION["heads"]
@@ -65,9 +65,7 @@ def test_a_whole_network_by_the_equation(monkeypatch):
     expected = model(inputs)
     with by_equation(model):
         torch.testing.assert_close(model(inputs), expected, atol=1e-12, rtol=0)
-        monkeypatch.setattr(
-            heads_of(model), "features", torch.nn.Identity()
-        )  # what attention does has no part in it
+        monkeypatch.setattr(heads_of(model), "features", torch.nn.Identity())  # what attention does has no part in it
         heads_of(model).features.queries = lambda q: q
         heads_of(model).features.keys = lambda k, mask: (k.square(), None)
         torch.testing.assert_close(model(inputs), expected, atol=1e-12, rtol=0)
@@ -105,9 +103,7 @@ def test_differences_are_the_largest_and_those_of_gradients_relative():
         outcome([4.0, 2.0], [10.0, -40.0], [0.5, 0.2]),
     )
     outcomes = dict.fromkeys(product(("chunkwise", "recurrent"), TYPES), exact)
-    found = differences(
-        "level", outcomes | {("chunkwise", "float32"): close, ("recurrent", "float64"): far}, exact
-    )
+    found = differences("level", outcomes | {("chunkwise", "float32"): close, ("recurrent", "float64"): far}, exact)
     assert found == pytest.approx({
         "level_chunkwise.values_float32": 0.5, "level_chunkwise.gradients_float32": 2 / 40,
         "level_chunkwise.values_float64": 0.0, "level_chunkwise.gradients_float64": 0.0,
@@ -147,9 +143,7 @@ def test_the_chunkwise_form_keeps_a_number_for_every_symbol_more():
     metrics = kept(heads_of(network()), [64, 256])
     for length in (64, 256):
         given = 4 * 4 * H * length * C
-        assert (
-            metrics[f"chunkwise.kept_bytes_n{length}"] == given + metrics[f"chunkwise.kept_beyond_n{length}"]
-        )
+        assert metrics[f"chunkwise.kept_bytes_n{length}"] == given + metrics[f"chunkwise.kept_beyond_n{length}"]
         assert metrics[f"cumulative.kept_beyond_n{length}"] >= 4 * H * length * C * C
         assert metrics[f"parallel.kept_beyond_n{length}"] >= 4 * H * length * length
         ratio = metrics[f"cumulative.kept_bytes_n{length}"] / metrics[f"chunkwise.kept_bytes_n{length}"]
@@ -158,11 +152,7 @@ def test_the_chunkwise_form_keeps_a_number_for_every_symbol_more():
     assert metrics["cumulative.kept_beyond_per_symbol"] > C * C
     assert metrics["parallel.kept_beyond_per_symbol"] > 64 + 256
     assert (
-        metrics["chunkwise.kept_growth"]
-        < 1
-        == metrics["cumulative.kept_growth"]
-        < 2
-        < metrics["parallel.kept_growth"]
+        metrics["chunkwise.kept_growth"] < 1 == metrics["cumulative.kept_growth"] < 2 < metrics["parallel.kept_growth"]
     )
     assert metrics["kept_ratio"] == metrics["kept_ratio@256"] > 1
 
@@ -196,9 +186,7 @@ def test_the_largest_of_all_draws_counts(tmp_path):
 
 def test_a_wrong_gradient_and_one_that_is_not_a_number_are_found(tmp_path, monkeypatch):
     right = FORMS["chunkwise"]
-    monkeypatch.setitem(
-        exactness.FORMS, "chunkwise", lambda q, k, v: right(q, 1.001 * k.detach() - 0.001 * k, v)
-    )
+    monkeypatch.setitem(exactness.FORMS, "chunkwise", lambda q, k, v: right(q, 1.001 * k.detach() - 0.001 * k, v))
     metrics = evaluate(tmp_path)
     assert metrics["layer_chunkwise.values_float64"] < 1e-12
     assert metrics["layer_chunkwise.gradients_float64"] > 0.9

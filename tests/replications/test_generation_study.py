@@ -8,7 +8,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from studied_linear_transformer import SECTION, StudiedRun, build_studied
 
 from replications.linear_transformer.generation import (
     OTHERS,
@@ -26,6 +25,7 @@ from replications.linear_transformer.generation import (
     timings,
 )
 from shared.errors import ReplicationError
+from tests.replications.studied_linear_transformer import SECTION, StudiedRun, build_studied
 
 SMALL = SECTION | {"study": "generation", "length": 12, "symbols": 7, "batch": 3, "places": 2, "repeats": 1}
 
@@ -169,9 +169,7 @@ def test_all_numbers_of_the_study(tmp_path):
     study, run = Generation(build_studied, clock=lambda: float(next(clock))), StudiedRun(SMALL)
     study.check(run)
     metrics = study.evaluate(run, prepared=tmp_path, trained=[tmp_path], out=tmp_path)
-    by_batch = [
-        f"{name}_b{batch}" for name in ("seconds", "pictures_per_second", "growth") for batch in (1, 3)
-    ]
+    by_batch = [f"{name}_b{batch}" for name in ("seconds", "pictures_per_second", "growth") for batch in (1, 3)]
     places = [f"milliseconds{where}_n{place}" for where in ("", "_in_batch") for place in (3, 9)]
     sizes = ["state_growth", *(f"state_floats_n{n}" for n in (3, 6, 12))]
     assert metrics.keys() == {
@@ -199,14 +197,10 @@ def test_every_subject_is_the_network_that_it_is_called(subject, stepwise):
     way.begin()
     shapes = []
     for layer in model.layers:
-        layer.attention.heads.w_o.register_forward_hook(
-            lambda _, x, out: shapes.append(tuple(out.shape[:-1]))
-        )
+        layer.attention.heads.w_o.register_forward_hook(lambda _, x, out: shapes.append(tuple(out.shape[:-1])))
     assert way.seconds(range(5)) == 0
     assert shapes == [(3, 1)] * 10 if stepwise else [(3, 3)] * 2
-    assert getattr(model.layers[0].attention.heads, "rotations", torch.ones(1, 1)).size(1) == changes.get(
-        "rounds", 1
-    )
+    assert getattr(model.layers[0].attention.heads, "rotations", torch.ones(1, 1)).size(1) == changes.get("rounds", 1)
 
 
 @pytest.mark.parametrize("length", [1, 9, 40])
@@ -223,9 +217,7 @@ def test_the_paper_s_network_remembers_a_picture_of_mnist_in_a_48th_of_the_numbe
     paper = {"layers": 8, "heads": 8, "width": 256, "hidden": 1024, "length": 784}
     assert remembered(network("linear", **paper), 1) == 67_584
     assert remembered(network("softmax", **paper), 1) == 3_211_264
-    metrics = states(
-        {"linear": {196: 67_584, 784: 67_584}, "stateful_softmax": {196: 802_816, 784: 3_211_264}}
-    )
+    metrics = states({"linear": {196: 67_584, 784: 67_584}, "stateful_softmax": {196: 802_816, 784: 3_211_264}})
     assert metrics["state_ratio"] == pytest.approx(47.5, abs=0.05)
     assert (metrics["linear.state_growth"], metrics["stateful_softmax.state_growth"]) == (1, 4)
     assert metrics["stateful_softmax.state_floats_n196"] == 802_816

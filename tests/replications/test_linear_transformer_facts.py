@@ -7,20 +7,20 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from shipped_variants import REPLICATIONS, facts
-from studied_linear_transformer import SECTION, build_studied
 
 from replications.linear_transformer.exactness import Exactness
 from replications.linear_transformer.generation import Generation
 from replications.linear_transformer.model import LinearAttention, LinearTransformer
 from shared.attention.lsh import lsh_attention_weights, lsh_buckets
-from shared.claims.measures import known
 from shared.claims.schema import Claim, Comparison, load_claims
 from shared.config import build, load_yaml
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
+from shared.metrics.measures import known
 from shared.pipeline.config import SCALES, ScaleFile
-from shared.pipeline.scaling_study import Scaling
+from shared.tasks.sequences.scaling_study import Scaling
+from tests.replications.shipped_variants import REPLICATIONS, facts
+from tests.replications.studied_linear_transformer import SECTION, build_studied
 
 FOLDER = REPLICATIONS / "linear_transformer"
 METHODS = ["Softmax", "Stateful-softmax", "LSH-1", "LSH-4", "Linear (ours)"]

@@ -5,10 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from small_sequences import F64, SIZES, TRANSFORMERS, VOCABULARY, D, H, N, small, steps, symbols
 
 from replications.linear_transformer.model import LinearAttention, SoftmaxAttention
 from replications.linear_transformer.replication import ModelConfig
+from tests.replications.small_sequences import F64, SIZES, TRANSFORMERS, VOCABULARY, D, H, N, small, steps, symbols
 
 RECURRENT = [name for name in TRANSFORMERS if not name.startswith("lsh")]
 LINEAR = [name for name in RECURRENT if name.startswith("linear")]

@@ -4,15 +4,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from shipped_variants import (
-    facts,
-    is_not_run_by,
-    listed_variants,
-    parameters,
-    scale_file_of,
-    shipped,
-    variants_by_task,
-)
 
 from replications.linear_transformer.model import HashedAttention, LinearAttention, SoftmaxAttention
 from replications.linear_transformer.replication import STUDIES, ModelConfig, build_model
@@ -21,7 +12,16 @@ from shared.config import load_yaml, merge
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
 from shared.pipeline.config import SCALES
-from shared.pipeline.sequence_run import SequenceRun
+from shared.tasks.sequences.settings import SequenceRun
+from tests.replications.shipped_variants import (
+    facts,
+    is_not_run_by,
+    listed_variants,
+    parameters,
+    scale_file_of,
+    shipped,
+    variants_by_task,
+)
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 scales = pytest.mark.parametrize("scale", SCALES)
@@ -148,9 +148,7 @@ def test_models_of_the_papers_size_have_the_parameters_that_the_formula_says(
 
 @scales
 @pytest.mark.parametrize("task", VARIANTS)
-def test_attentions_have_equally_many_parameters_but_for_shared_queries_and_keys(
-    scale: str, task: str
-) -> None:
+def test_attentions_have_equally_many_parameters_but_for_shared_queries_and_keys(scale: str, task: str) -> None:
     names = [name for name in VARIANTS[task] if name.startswith(task) and not is_not_run(scale, name)]
     found = {}
     for name in names:

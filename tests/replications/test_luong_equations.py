@@ -7,10 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_luong import F64, KINDS, S_MAX, D, L, N, attention, config, kinds, sentences, small
 
 from replications.luong.replication import build_model
 from shared.reports.paper import Paper
+from tests.replications.small_luong import F64, KINDS, S_MAX, D, L, N, attention, config, kinds, sentences, small
 
 
 def formula(score, alignment, feed, *, k_x, k_y, m, n, layers, positions=0):

@@ -2,12 +2,25 @@
 
 import pytest
 import torch
-from small_luong import ATTENTIONS, F64, K_X, K_Y, L, M, N, attention, directions, kinds, sentences, small
 
 from replications.luong.model import Encoder, EncoderDecoder
 from replications.luong.replication import ModelConfig
 from shared.config import build
 from shared.errors import ReplicationError
+from tests.replications.small_luong import (
+    ATTENTIONS,
+    F64,
+    K_X,
+    K_Y,
+    L,
+    M,
+    N,
+    attention,
+    directions,
+    kinds,
+    sentences,
+    small,
+)
 
 
 @directions

@@ -1,15 +1,15 @@
 """Every variant of every scale is what its name says, and the sizes in paper.yaml are those of the code."""
 
 import pytest
-from shipped_variants import facts, shipped
 from torch import nn
 
 from replications.luong.model import EncoderDecoder
 from replications.luong.replication import TRANSLATION, ModelConfig, build_model
 from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
 from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
-from shared.pipeline.aligners import AlignerConfig
 from shared.pipeline.config import SCALES, ScaleFile
+from shared.tasks.translation.aligners import AlignerConfig
+from tests.replications.shipped_variants import facts, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 SCORES: dict[str, type[Score]] = {

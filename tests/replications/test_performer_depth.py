@@ -14,8 +14,8 @@ from replications.performer.depth import Depth, DepthConfig, Stack, depth_metric
 from replications.performer.model import Performer
 from shared.attention.favor import SoftmaxFeatures
 from shared.errors import ReplicationError
-from shared.pipeline.run_config import RunConfig
-from shared.pipeline.studies import study_route
+from shared.tasks.settings import RunConfig
+from shared.tasks.studies import study_route
 
 SMALL = {"depths": [1, 2, 4], "projections": [4, 16], "draws": 3, "length": 12, "symbols": 5}
 
@@ -43,9 +43,7 @@ class Step(nn.Module):
     def __init__(self, features, spread):
         super().__init__()
         self.weight = nn.Parameter(torch.randn(3))
-        self.register_buffer(
-            "w", (spread * torch.randn(())).exp() / math.sqrt(features) * torch.tensor([1.0, 0, 0])
-        )
+        self.register_buffer("w", (spread * torch.randn(())).exp() / math.sqrt(features) * torch.tensor([1.0, 0, 0]))
 
 
 def steps(spread=0.0):
@@ -57,9 +55,7 @@ def performers(section, symbols, causal):
         if section["attention"] == "softmax":
             return None
         key_size = section["width"] // section["heads"]
-        return SoftmaxFeatures(
-            key_size=key_size, projections=section["features"], directions=section["directions"]
-        )
+        return SoftmaxFeatures(key_size=key_size, projections=section["features"], directions=section["directions"])
 
     return Performer(
         symbols=symbols, width=section["width"], heads=section["heads"], hidden_size=section["hidden"],

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from shipped_variants import REPLICATIONS, facts
 
 from replications.performer.replication import REPLICATION, ModelConfig, build_model
 from shared.attention.kernel_error import kernel_mse
-from shared.claims.measures import known
 from shared.claims.schema import Claim, Comparison, load_claims
+from shared.metrics.measures import known
 from shared.pipeline.config import SCALES, ScaleFile
-from shared.pipeline.scaling_study import Scaling
+from shared.tasks.sequences.scaling_study import Scaling
+from tests.replications.shipped_variants import REPLICATIONS, facts
 
 scales = pytest.mark.parametrize("scale", SCALES)
 learned = pytest.mark.parametrize("scale", ["quick", "bench", "paper_scale"])
@@ -163,11 +163,7 @@ def test_values_of_the_kernel_in_the_claims_are_its(scale: str) -> None:
 def test_names_say_where_the_end_of_an_interval_is_compared(scale: str) -> None:
     for comparison in comparisons(scale):
         ends = {"low": "lower", "high": "upper"}
-        said = [
-            end
-            for end, word in ends.items()
-            if comparison.name.endswith(f", {word} end of each seed's interval")
-        ]
+        said = [end for end, word in ends.items() if comparison.name.endswith(f", {word} end of each seed's interval")]
         assert said == [end for end in ends if re.search(rf"_{end}(_|$)", comparison.metric)], comparison.name
 
 

@@ -28,8 +28,8 @@ from shared.attention.favor import SoftmaxFeatures
 from shared.attention.kernel_error import kernel_mse
 from shared.config import build
 from shared.errors import ReplicationError
-from shared.pipeline.run_config import RunConfig
-from shared.pipeline.studies import study_route
+from shared.tasks.settings import RunConfig
+from shared.tasks.studies import study_route
 
 ESTIMATORS = ("positive", "hyperbolic", "trigonometric")
 DIRECTIONS = ("orthogonal", "iid", "uncorrected")
@@ -142,9 +142,7 @@ def test_bias_and_errors_of_known_draws():
     for name, bias in {"positive_orthogonal": 0.0, "positive_iid": 0.1}.items():
         assert metrics[f"{name}.relative_bias_a60"] == pytest.approx(bias)
         assert metrics[f"{name}.relative_bias_high_a60"] == pytest.approx(bias + 1.966 * half, rel=1e-3)
-        assert metrics[f"{name}.bias_at_most"] == pytest.approx(
-            bias + 2.250 * half, rel=1e-3
-        )  # Bonferroni for two
+        assert metrics[f"{name}.bias_at_most"] == pytest.approx(bias + 2.250 * half, rel=1e-3)  # Bonferroni for two
         assert metrics[f"{name}.bias_at_least"] == pytest.approx(max(0, bias - 2.250 * half), rel=1e-3)
     assert metrics["positive_orthogonal.mse_a120"] == pytest.approx(0.04)
     assert metrics["positive_iid.mse_a120"] == pytest.approx(0.05)

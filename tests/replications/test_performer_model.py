@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
-from small_sequences import F64, PERFORMERS, SIZES, D, N, drawn, padded, small, symbols
 
 from replications.performer.replication import ModelConfig
+from tests.replications.small_sequences import F64, PERFORMERS, SIZES, D, N, drawn, padded, small, symbols
 
 ESTIMATORS = ("positive", "hyperbolic", "trigonometric")
 estimators = pytest.mark.parametrize("name", ESTIMATORS)
@@ -54,10 +54,7 @@ def test_with_many_features_it_is_the_transformer(name, causal):
     expected = softmax(inputs, mask)[mask]
     errors = []
     for features in (16, 128, 1024):
-        found = [
-            with_weights_of(softmax, name, causal=causal, features=features)(inputs, mask)[mask]
-            for _ in range(6)
-        ]
+        found = [with_weights_of(softmax, name, causal=causal, features=features)(inputs, mask)[mask] for _ in range(6)]
         errors.append(math.sqrt(sum((h - expected).square().mean().item() for h in found) / len(found)))
     few, more, many = errors
     assert many < 0.08

@@ -4,7 +4,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from shipped_variants import (
+
+from replications.performer.replication import NETWORKS, STUDIES, ModelConfig, build_model
+from shared.attention.favor import SoftmaxFeatures
+from shared.attention.feature_maps import ReLU
+from shared.claims.schema import Claim, load_claims
+from shared.config import load_yaml, merge
+from shared.pipeline.config import SCALES
+from shared.tasks.sequences.settings import SequenceRun
+from tests.replications.shipped_variants import (
     facts,
     is_not_run_by,
     listed_variants,
@@ -13,14 +21,6 @@ from shipped_variants import (
     shipped,
     variants_by_task,
 )
-
-from replications.performer.replication import NETWORKS, STUDIES, ModelConfig, build_model
-from shared.attention.favor import SoftmaxFeatures
-from shared.attention.feature_maps import ReLU
-from shared.claims.schema import Claim, load_claims
-from shared.config import load_yaml, merge
-from shared.pipeline.config import SCALES
-from shared.pipeline.sequence_run import SequenceRun
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 scales = pytest.mark.parametrize("scale", SCALES)

@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_self_attentive import CLASSES, SIZES, VARIANTS, VOCABULARY, one_text, small, texts_of
 from torch import nn
 from torch.nn import functional
 
@@ -14,6 +13,7 @@ from shared.attention.structured import redundancy_penalty
 from shared.config import build
 from shared.data.tokenizers import PAD
 from shared.errors import ReplicationError
+from tests.replications.small_self_attentive import CLASSES, SIZES, VARIANTS, VOCABULARY, one_text, small, texts_of
 
 EXACT = {"atol": 1e-12, "rtol": 0}
 ATTEND = [name for name in VARIANTS if "mean" not in name]

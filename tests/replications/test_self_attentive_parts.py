@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_self_attentive import F64, one_text
 from torch import nn
 
 from replications.self_attentive.model import (
@@ -15,6 +14,7 @@ from replications.self_attentive.model import (
     PrunedLayer,
     max_pooled,
 )
+from tests.replications.small_self_attentive import F64, one_text
 
 EXACT = {"atol": 1e-12, "rtol": 0}
 D_WORD, U, FEATURES = 4, 3, 5

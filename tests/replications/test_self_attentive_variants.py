@@ -5,7 +5,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from shipped_variants import REPLICATIONS, facts, shipped
 from torch import nn
 
 from replications.self_attentive.model import MaxPooledCNN, MeanPooledLSTM, PrunedLayer, TextClassifier
@@ -13,8 +12,9 @@ from replications.self_attentive.replication import ModelConfig, build_model
 from shared.claims.schema import load_claims
 from shared.data.cards import GeneratedSource, load_card
 from shared.pipeline.config import SCALES, ScaleFile
-from shared.pipeline.replication import load_replication
-from shared.pipeline.run_config import RunConfig
+from shared.tasks.protocol import load_replication
+from shared.tasks.settings import RunConfig
+from tests.replications.shipped_variants import REPLICATIONS, facts, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 COMPARED = ("attention", "penalty-0", "max", "cnn")
@@ -82,9 +82,7 @@ def network(run: RunConfig, vocabulary: int) -> TextClassifier:
 
 
 def parameters(*modules: nn.Module | None) -> int:
-    return sum(
-        parameter.numel() for module in modules if module is not None for parameter in module.parameters()
-    )
+    return sum(parameter.numel() for module in modules if module is not None for parameter in module.parameters())
 
 
 def parts(model: TextClassifier) -> list[int]:
@@ -257,9 +255,7 @@ def test_the_bound_on_attention_is_more_than_chance() -> None:
     words = 2 * source.parameters["keys"]
     mean = sum(words / length for length in range(shortest, longest + 1)) / (longest + 1 - shortest)
     (claim,) = (
-        claim
-        for claim in load_claims(REPLICATIONS / "self_attentive/claims.yaml", "quick")
-        if claim.id == "L17-C4"
+        claim for claim in load_claims(REPLICATIONS / "self_attentive/claims.yaml", "quick") if claim.id == "L17-C4"
     )
     bounds = {c.bound for c in claim.also if c.kind == "above" and c.metric == "evidence_mass"}
     assert bounds == {0.2}

@@ -4,8 +4,21 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_sequences import F64, HIDDEN, MODELS, PERFORMERS, VOCABULARY, D, N, drawn, padded, small, symbols
 from torch import nn
+
+from tests.replications.small_sequences import (
+    F64,
+    HIDDEN,
+    MODELS,
+    PERFORMERS,
+    VOCABULARY,
+    D,
+    N,
+    drawn,
+    padded,
+    small,
+    symbols,
+)
 
 models = pytest.mark.parametrize("name", MODELS)
 both_ways = pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])

@@ -3,13 +3,13 @@
 import pytest
 import torch
 from pydantic import ValidationError
-from small_sequences import SIZES, VOCABULARY, small, symbols
 
 from replications.linear_transformer import replication as linear_transformer
 from replications.performer import replication as performer
 from shared.config import build
 from shared.errors import ReplicationError
-from shared.pipeline.sequence_run import SequenceRun
+from shared.tasks.sequences.settings import SequenceRun
+from tests.replications.small_sequences import SIZES, VOCABULARY, small, symbols
 
 COPIES = {
     "of": "copies", "dataset": "generated_copy", "shortest": 2, "longest": 4,

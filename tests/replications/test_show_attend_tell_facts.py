@@ -5,16 +5,16 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from shipped_variants import REPLICATIONS, facts
 from torch import nn
 
 from replications.show_attend_tell.attention import SoftAttention
 from replications.show_attend_tell.model import CaptionGenerator
-from shared.claims.measures import MEASURES
 from shared.claims.schema import Claim, load_claims
 from shared.config import load_yaml
 from shared.data.cards import load_card
+from shared.metrics.measures import MEASURES
 from shared.pipeline.config import SCALES, ScaleFile
+from tests.replications.shipped_variants import REPLICATIONS, facts
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 FOLDER = REPLICATIONS / "show_attend_tell"
@@ -81,9 +81,7 @@ def parts(model: CaptionGenerator) -> list[int]:
 @pytest.mark.parametrize(
     ("column", "n", "layers", "total"), [("COCO", 1800, 2, 35_333_450), ("one layer", 1000, 1, 20_927_338)]
 )
-def test_the_parts_in_paper_yaml_are_those_of_the_modules(
-    column: str, n: int, layers: int, total: int
-) -> None:
+def test_the_parts_in_paper_yaml_are_those_of_the_modules(column: str, n: int, layers: int, total: int) -> None:
     counts = facts("show_attend_tell").parameter_counts
     assert counts is not None
     model = CaptionGenerator(

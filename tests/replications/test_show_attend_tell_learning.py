@@ -7,7 +7,6 @@ import torch
 from hypothesis import given as drawn_from
 from hypothesis import settings
 from hypothesis import strategies as st
-from small_show_attend_tell import F64, VOCABULARY, given, small
 from torch import nn
 
 from replications.show_attend_tell.attention import HardAttention, Image
@@ -17,6 +16,7 @@ from replications.show_attend_tell.learning import (
     doubly_stochastic_penalty,
 )
 from shared.data.tokenizers import EOS
+from tests.replications.small_show_attend_tell import F64, VOCABULARY, given, small
 
 EXACT = {"atol": 1e-11, "rtol": 0}
 many = settings(deadline=None, max_examples=30)
@@ -46,9 +46,7 @@ def everywhere(count, value=True):
 
 @many
 @drawn_from(**sizes)
-def test_the_penalty_is_the_sum_over_places_of_how_far_their_attention_is_from_one_words(
-    lengths, places, seed
-):
+def test_the_penalty_is_the_sum_over_places_of_how_far_their_attention_is_from_one_words(lengths, places, seed):
     _, log_alpha, mask = case(lengths, places, seed)
     found = doubly_stochastic_penalty(log_alpha.exp(), mask)
     for caption, length in enumerate(lengths):
@@ -69,16 +67,12 @@ def test_the_penalty_is_least_where_attention_is_even(lengths, places, seed):
 
 @many
 @drawn_from(**sizes)
-def test_supervision_is_the_cross_entropy_at_named_words_and_least_where_attention_is_as_told(
-    lengths, places, seed
-):
+def test_supervision_is_the_cross_entropy_at_named_words_and_least_where_attention_is_as_told(lengths, places, seed):
     _, log_alpha, mask = case(lengths, places, seed)
     regions = torch.rand_like(log_alpha).softmax(-1) * (mask & (torch.rand(mask.shape) < 0.5)).unsqueeze(2)
     found = attention_supervision(log_alpha, regions)
     for caption in range(len(lengths)):
-        terms = [
-            -r * a for r, a in zip(regions[caption].flatten(), log_alpha[caption].flatten(), strict=True)
-        ]
+        terms = [-r * a for r, a in zip(regions[caption].flatten(), log_alpha[caption].flatten(), strict=True)]
         torch.testing.assert_close(found[caption], sum(terms), **EXACT)
     told = torch.where(regions.any(2, keepdim=True), regions, 1).log()
     assert (attention_supervision(told, regions) <= found + 1e-12).all()
@@ -110,9 +104,7 @@ def expectation(log_likelihood, e, b):
     (exact,) = torch.autograd.grad((e.softmax(0) * log_likelihood).sum(), e)
     captions = e.log_softmax(0).expand(places, 1, places)
     mask = torch.ones(places, 1, dtype=torch.bool)
-    term = rule(reward=1.0, b=b)(
-        log_likelihood, captions, torch.arange(places).unsqueeze(1), everywhere(places), mask
-    )
+    term = rule(reward=1.0, b=b)(log_likelihood, captions, torch.arange(places).unsqueeze(1), everywhere(places), mask)
     single = torch.stack([torch.autograd.grad(-each, e, retain_graph=True)[0] for each in term])
     average = (alpha.unsqueeze(1) * single).sum(0)
     variance = (alpha.unsqueeze(1) * (single - average).square()).sum()
@@ -144,9 +136,7 @@ def test_the_moving_average_takes_variance_away_and_changes_nothing_else(places,
 
 @pytest.mark.parametrize("variant", ["hard", "hard, no gate"])
 @pytest.mark.parametrize("words", [1, 2])
-def test_the_whole_models_estimate_is_on_average_the_exact_gradient_of_all_its_weights(
-    variant, words, monkeypatch
-):
+def test_the_whole_models_estimate_is_on_average_the_exact_gradient_of_all_its_weights(variant, words, monkeypatch):
     """Every sequence of places is drawn once, and counts as much as it is likely to be drawn."""
     model = small(variant, hard={"reinforce": 1.0, "entropy": 0.0, "sampling": 1.0}).train()
     weights = [p for name, p in model.named_parameters() if name != "decoder.glimpse.u.bias"]
@@ -207,9 +197,7 @@ def test_the_reward_is_compared_with_the_average_before_it():
 
 def test_less_of_the_term_is_more_entropy():
     e, log_alpha, mask = case([3], 4, 1)
-    term = rule(entropy=0.5)(
-        torch.zeros(1), log_alpha, torch.zeros(1, 3, dtype=torch.long), everywhere(1), mask
-    )
+    term = rule(entropy=0.5)(torch.zeros(1), log_alpha, torch.zeros(1, 3, dtype=torch.long), everywhere(1), mask)
     (gradient,) = torch.autograd.grad(term.sum(), e)
 
     def entropy(energies):

@@ -5,7 +5,6 @@ import torch
 from hypothesis import given as drawn_from
 from hypothesis import settings
 from hypothesis import strategies as st
-from small_show_attend_tell import ATTEND, GRID, SIZES, VARIANTS, VOCABULARY, given, small
 from torch import nn
 
 from replications.show_attend_tell.replication import ModelConfig, build_model
@@ -15,6 +14,7 @@ from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.decoding.naive import naive_beam_search
 from shared.errors import ReplicationError
+from tests.replications.small_show_attend_tell import ATTEND, GRID, SIZES, VARIANTS, VOCABULARY, given, small
 
 EXACT = {"atol": 1e-10, "rtol": 0}
 DETERMINISTIC = [name for name in VARIANTS if "hard" not in name]
@@ -48,9 +48,7 @@ def assert_same(found, expected):
 @variants
 @many
 @drawn_from(lengths=some_lengths, seed=seeds)
-def test_step_by_step_a_caption_is_as_likely_and_attention_is_where_teacher_forcing_has_it(
-    variant, lengths, seed
-):
+def test_step_by_step_a_caption_is_as_likely_and_attention_is_where_teacher_forcing_has_it(variant, lengths, seed):
     torch.manual_seed(seed)
     model, (features, captions, _) = small(variant), given(lengths)
     out = model(features, captions)
@@ -145,9 +143,7 @@ def test_the_loss_reaches_every_parameter(variant):
     model, batch = small(variant), given((6, 6, 5, 4))
     out = in_training(model, batch)
     total(out).backward()
-    unmoved = {
-        name for name, p in model.named_parameters() if p.numel() and (p.grad is None or not p.grad.any())
-    }
+    unmoved = {name for name, p in model.named_parameters() if p.numel() and (p.grad is None or not p.grad.any())}
     assert unmoved == ({"decoder.glimpse.u.bias"} if variant in ATTEND else set())  # which no softmax sees
 
 
@@ -243,9 +239,7 @@ def test_the_seed_decides_everything(variant):
     assert not torch.equal(made[0][1], made[0][2])  # dropout and places are drawn anew
 
 
-@pytest.mark.parametrize(
-    ("init_std", "variant"), [(0.01, "soft"), (None, "soft"), (None, "initial"), (0.01, "hard")]
-)
+@pytest.mark.parametrize(("init_std", "variant"), [(0.01, "soft"), (None, "soft"), (None, "initial"), (0.01, "hard")])
 def test_initial_weights_are_those_of_the_authors_code(init_std, variant):
     sizes = {"m": 50, "n": 60, "a": 70, "init_std": init_std, "word_std": 0.3}
     model = build_model(ModelConfig.model_validate(SIZES | VARIANTS[variant] | sizes), 400, GRID)
@@ -258,9 +252,7 @@ def test_initial_weights_are_those_of_the_authors_code(init_std, variant):
         elif weight.size(0) == weight.size(1):
             torch.testing.assert_close(weight @ weight.t(), torch.eye(len(weight)), atol=1e-5, rtol=0)
         elif weight.numel() > 300:
-            std = {"embedding.weight": 0.3}.get(
-                name, weight.size(1) ** -0.5 if init_std is None else init_std
-            )
+            std = {"embedding.weight": 0.3}.get(name, weight.size(1) ** -0.5 if init_std is None else init_std)
             assert weight.std().item() == pytest.approx(std, rel=0.15), name
     assert not model.embedding.weight[BOS].any()
 

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from small_show_attend_tell import F64, GRID, VARIANTS, given, small
 from torch import nn
 
 from replications.show_attend_tell.attention import HardAttention, Image, SoftAttention
 from replications.show_attend_tell.model import DeepOutput, InitialState
+from tests.replications.small_show_attend_tell import F64, GRID, VARIANTS, given, small
 
 EXACT = {"atol": 1e-11, "rtol": 0}
 HARD = [name for name in VARIANTS if "hard" in name]
@@ -31,9 +31,7 @@ def costs(model, batch):
 
 def of_attention(model):
     """Names of what decides where it looks."""
-    return [
-        name for name, _ in model.named_parameters() if "w_c" in name or name.endswith(("u.weight", "w_d"))
-    ]
+    return [name for name, _ in model.named_parameters() if "w_c" in name or name.endswith(("u.weight", "w_d"))]
 
 
 def test_an_open_gate_is_none():
@@ -126,9 +124,7 @@ def test_hard_attention_that_never_draws_is_soft_attention_without_the_penalty(v
     (out.nats.sum() + out.auxiliary.sum()).backward()
     expected.nats.sum().backward()
     learned = {
-        name: (hard.get_parameter(name).grad, p.grad)
-        for name, p in soft.named_parameters()
-        if p.grad is not None
+        name: (hard.get_parameter(name).grad, p.grad) for name, p in soft.named_parameters() if p.grad is not None
     }
     if variant == "hard":
         for ours, theirs in learned.values():
@@ -177,8 +173,6 @@ def test_the_deep_output_is_equation_7_with_or_without_the_tanh_of_the_code(tanh
     sizes = {"vocabulary": 7, "embedding_size": 4, "hidden_size": 3, "annotation_size": 5}
     output = DeepOutput(**sizes, dropout=0.0, tanh=tanh).to(F64)
     e_y, h, z_hat = (torch.randn(2, 3, width, dtype=F64) for width in (4, 3, 5))
-    summed = (
-        e_y + h @ output.l_h.weight.t() + output.l_h.bias + z_hat @ output.l_z.weight.t() + output.l_z.bias
-    )
+    summed = e_y + h @ output.l_h.weight.t() + output.l_h.bias + z_hat @ output.l_z.weight.t() + output.l_z.bias
     expected = output.l_o(torch.tanh(summed) if tanh else summed)
     torch.testing.assert_close(output(e_y, h, z_hat), expected, **EXACT)

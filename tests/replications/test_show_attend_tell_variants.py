@@ -4,15 +4,15 @@ from functools import cache
 from typing import Any
 
 import pytest
-from shipped_variants import shipped
 
 from replications.show_attend_tell.attention import HardAttention, MeanVector, NoGlimpse, SoftAttention
 from replications.show_attend_tell.replication import ModelConfig, build_model
-from shared.pipeline.captioning_run import CaptioningRun
 from shared.pipeline.config import SCALES, ScaleFile
-from shared.pipeline.replication import load_replication
+from shared.tasks.captioning.settings import CaptioningRun
+from shared.tasks.protocol import load_replication
 from shared.vision.encoders import LAYERS
 from shared.vision.features import Grid
+from tests.replications.shipped_variants import shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 VARIANTS = {
@@ -75,9 +75,7 @@ def closed_formula(config: ModelConfig, vocabulary: int, d: int) -> int:
     lstm = 4 * n * (m + n + seen + 1)
     attention = (d * a + a) + (config.attention_layers - 1) * (a * a + a) + n * a + a + 1
     output = n * m + m + (seen * m + m if seen else 0) + m * vocabulary + vocabulary
-    return (
-        vocabulary * m + initial + lstm + attends * attention + (config.gate and seen > 0) * (n + 1) + output
-    )
+    return vocabulary * m + initial + lstm + attends * attention + (config.gate and seen > 0) * (n + 1) + output
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from small_transformer import POSITIONS, sentences, small
 
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
+from tests.replications.small_transformer import POSITIONS, sentences, small
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from small_transformer import F64, POSITIONS, VOCABULARY, D, H, N, sentences, small
 from torch import nn
 from torch.nn import functional
 
@@ -17,6 +16,7 @@ from shared.decoding.constraints import Constraints
 from shared.decoding.naive import naive_beam_search
 from shared.errors import ReplicationError
 from shared.layers.positions import SinusoidalPositions
+from tests.replications.small_transformer import F64, POSITIONS, VOCABULARY, D, H, N, sentences, small
 
 EXACT = {"atol": 1e-12, "rtol": 0}
 all_positions = pytest.mark.parametrize("positions", POSITIONS)

@@ -5,20 +5,21 @@ import math
 import numpy as np
 import pytest
 import torch
-from shipped_variants import facts, shipped
 from torch import nn
 
 from replications.transformer.model import Transformer
 from replications.transformer.replication import REPLICATION, ModelConfig, build_model
 from shared.data.batching import endless_batches
 from shared.data.cards import GeneratedSource, load_card
-from shared.data.generated import generate
-from shared.data.parallel import ParallelText, Sequences
+from shared.data.generated.translation import generate
+from shared.data.ragged import RaggedArray
 from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
-from shared.pipeline.borrowed import borrowed_route
 from shared.pipeline.config import SCALES, ScaleFile
-from shared.pipeline.run_config import RunConfig
-from shared.pipeline.training_operations import training_operations
+from shared.tasks.settings import RunConfig
+from shared.tasks.translation.borrowed import borrowed_route
+from shared.tasks.translation.corpus import ParallelText
+from shared.tasks.translation.training_operations import training_operations
+from tests.replications.shipped_variants import facts, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 V = 37_000
@@ -179,7 +180,7 @@ def pairs_of(settings: ScaleFile, task: str) -> ParallelText:
     if isinstance(source, GeneratedSource):
         segments = generate(source.task, source.parameters)["train"]
         lengths = [[len(text.split()) for text in segment.texts] for segment in segments]
-    sides = [Sequences.pack([[4] * pair[side] for pair in lengths]) for side in range(2)]
+    sides = [RaggedArray.pack([[4] * pair[side] for pair in lengths]) for side in range(2)]
     return ParallelText(*sides, sides[0].lengths)
 
 

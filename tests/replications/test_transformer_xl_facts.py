@@ -5,16 +5,16 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from shipped_variants import REPLICATIONS, facts
 from torch import nn
 
 from replications.transformer_xl.model import LSTMLanguageModel, TransformerXL
 from shared.attention.relative import GlobalBiases
-from shared.claims.language_measures import MEASURES, member
 from shared.claims.schema import Claim, Difference, Ratio, Threshold, load_claims
 from shared.config import load_yaml
 from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from shared.pipeline.config import SCALES, ScaleFile
+from shared.tasks.language.measures import MEASURES, member
+from tests.replications.shipped_variants import REPLICATIONS, facts
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 FOLDER = REPLICATIONS / "transformer_xl"
@@ -156,9 +156,7 @@ def test_every_scale_has_the_same_tasks_and_variants() -> None:
     files = [load_yaml(FOLDER / f"{scale}.yaml") for scale in SCALES]
     for part in ("tasks", "variants"):
         assert len({frozenset(file[part]) for file in files}) == 1
-    assert (
-        len({frozenset((name, of["task"]) for name, of in file["variants"].items()) for file in files}) == 1
-    )
+    assert len({frozenset((name, of["task"]) for name, of in file["variants"].items()) for file in files}) == 1
 
 
 @scales
@@ -312,9 +310,7 @@ def test_the_rivals_of_the_bench_scale_have_as_many_parameters(task: str) -> Non
         softmax=softmax(vocabulary, ours.model["d_model"]), layers=ours.model["n_layer"],
         heads=ours.model["n_head"], key_size=ours.model["d_head"], hidden_size=ours.model["d_inner"],
     )  # fmt: skip
-    rival = LSTMLanguageModel(
-        softmax=softmax(vocabulary, lstm.model["d_model"]), layers=lstm.model["n_layer"]
-    )
+    rival = LSTMLanguageModel(softmax=softmax(vocabulary, lstm.model["d_model"]), layers=lstm.model["n_layer"])
     assert parameters(rival) == pytest.approx(parameters(model), rel=0.04)
     assert round(parameters(model) / 1e6) == {"ptb": 23, "wikitext2": 33}[task]
     for name in ("updates", "batch", "memory"):

@@ -5,7 +5,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_transformer_xl import (
+
+from shared.attention.memory import KeyValueMemory, Reach, StateMemory
+from shared.tasks.language.streams import Stream
+from tests.replications.small_transformer_xl import (
     BY_DISTANCE,
     F64,
     KINDS,
@@ -17,9 +20,6 @@ from small_transformer_xl import (
     in_segments,
     small,
 )
-
-from shared.attention.memory import KeyValueMemory, Reach, StateMemory
-from shared.data.streams import Stream
 
 EXACT = {"atol": 1e-10, "rtol": 0}
 SYMBOLS = 12
@@ -46,9 +46,7 @@ def close(found, expected):
     length=lengths, memory=st.integers(0, SYMBOLS), same_length=st.booleans(),
     clamp=st.none() | st.integers(1, 8), seed=seeds,
 )  # fmt: skip
-def test_segments_are_one_pass_that_sees_what_is_in_memory(
-    kind, training, length, memory, same_length, clamp, seed
-):
+def test_segments_are_one_pass_that_sees_what_is_in_memory(kind, training, length, memory, same_length, clamp, seed):
     """The twin has no memory: it knows from the places alone what a query may see, and at which distances."""
     torch.manual_seed(seed)
     model, text = small(kind).train(training), a_text(SYMBOLS)
@@ -139,9 +137,7 @@ def test_nothing_of_what_comes_later_is_seen(kind, place, length, seed):
 
 def test_distances_from_clamp_on_are_one():
     model, text = small(), a_text(SYMBOLS)
-    found = {
-        clamp: in_segments(model, *text, 4, Reach(8, clamp=clamp)) for clamp in (None, 1, 6, SYMBOLS - 1, 100)
-    }
+    found = {clamp: in_segments(model, *text, 4, Reach(8, clamp=clamp)) for clamp in (None, 1, 6, SYMBOLS - 1, 100)}
     close(found[100], found[None])
     close(found[SYMBOLS - 1], found[None])
     assert (found[6] == found[None]).all(0).tolist() == [True] * 7 + [False] * 5
@@ -187,9 +183,7 @@ def test_columns_are_read_each_for_itself(kind):
 def test_no_gradient_flows_into_memory_but_through_all_of_the_segment(kind):
     model, (inputs, targets) = small(kind).train(), a_text(8)
     embedded = []
-    model.softmax.embedding.register_forward_hook(
-        lambda *call: embedded.append(call[-1]) or call[-1].retain_grad()
-    )
+    model.softmax.embedding.register_forward_hook(lambda *call: embedded.append(call[-1]) or call[-1].retain_grad())
     memory = model.memory(2, Reach(8))
     for part in (slice(0, 4), slice(4, 8)):
         nats = model(inputs[:, part], targets[:, part], memory)

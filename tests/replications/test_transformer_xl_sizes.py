@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from small_transformer_xl import TRANSFORMERS, VOCABULARY, D, H, K, N, small
 
 from replications.transformer_xl.model import TransformerXL
 from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from tests.replications.small_transformer_xl import TRANSFORMERS, VOCABULARY, D, H, K, N, small
 
 
 @pytest.mark.parametrize("kind", TRANSFORMERS)

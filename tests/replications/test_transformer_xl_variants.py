@@ -4,7 +4,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from shipped_variants import is_not_run_by, parameters, scale_file_of, shipped, variants_by_task
 
 from replications.transformer_xl.model import LSTMLanguageModel, TransformerXL
 from replications.transformer_xl.replication import ModelConfig, build_model
@@ -12,7 +11,8 @@ from shared.attention.multi_head import MultiHeadAttention
 from shared.attention.relative import LearnedDistances, ProjectedDistances
 from shared.claims.schema import load_claims
 from shared.pipeline.config import SCALES
-from shared.pipeline.language_run import LanguageRun
+from shared.tasks.language.settings import LanguageRun
+from tests.replications.shipped_variants import is_not_run_by, parameters, scale_file_of, shipped, variants_by_task
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 ABLATIONS = ("", "-shaw", "-no-memory", "-absolute-half")
@@ -114,9 +114,7 @@ def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale:
     ("scale", "variant"),
     [("quick", "lstm"), ("quick", "recall-lstm"), ("bench", "ptb-lstm"), ("bench", "wikitext2-lstm")],
 )
-def test_an_lstm_has_at_least_as_many_parameters_as_what_it_is_compared_with(
-    scale: str, variant: str
-) -> None:
+def test_an_lstm_has_at_least_as_many_parameters_as_what_it_is_compared_with(scale: str, variant: str) -> None:
     run, config = settings_of(scale, variant)
     vocabulary = getattr(run.corpus.tokenizer, "size", 66)  # so many characters there are in the Bible
     _, rival = settings_of(scale, usual(run.task))

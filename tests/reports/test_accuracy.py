@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 from scipy.stats import binomtest
-from synthetic_classification import CLASSIFIERS, Classifier, build
 
 from shared.claims.results import load_results
 from shared.claims.schema import Claim
@@ -16,6 +15,7 @@ from shared.reports.accuracy import accuracies, paired_tests
 from shared.reports.document import Table, render
 from shared.reports.panels import by_task
 from shared.reports.sections import our_results
+from tests.tasks.classification.synthetic_classification import CLASSIFIERS, Classifier, build
 
 SPACE = "\N{NO-BREAK SPACE}"
 

@@ -5,18 +5,16 @@ import json
 
 import numpy as np
 import pytest
-from synthetic_runs import SCORER, Variant, build
 
-from shared.claims.measures import MEASURES
 from shared.claims.results import RunResults
+from shared.metrics.measures import MEASURES
 from shared.reports.breakdown import alignment_offsets, having, round_bins, score_by_bin
+from tests.synthetic_runs import SCORER, Variant, build
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = build(
-        tmp_path_factory.mktemp("runs"), {"a": Variant("generated", 0.9, attention=0.9)}, examples=120
-    )
+    folder = build(tmp_path_factory.mktemp("runs"), {"a": Variant("generated", 0.9, attention=0.9)}, examples=120)
     return RunResults.load(folder / "a")
 
 

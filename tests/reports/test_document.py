@@ -35,9 +35,7 @@ def blocks(tmp_path):
     figure.write_bytes(PIXEL)
     return [
         Heading("Title", level=1),
-        Paragraph(
-            ("See ", Link("this", "https://example.org"), ", ", Code("a|b"), " and ", Strong("that"), ".")
-        ),
+        Paragraph(("See ", Link("this", "https://example.org"), ", ", Code("a|b"), " and ", Strong("that"), ".")),
         Bullets(["one", ("two ", Code("three"))]),
         Table(("Name", "Value"), [["x", "1"], [Badge("contradicted"), "a | b"]], "lr"),
         CodeBlock("dvc repro"),

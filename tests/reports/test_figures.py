@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
-from synthetic_runs import Variant, build
 
 from shared.claims.results import RunResults, load_results
 from shared.errors import ReplicationError
@@ -21,8 +20,9 @@ from shared.reports.figures import (
     plot_line,
     training_curves,
 )
-from shared.reports.heatmaps import alignment_heatmaps, compare_alignments
 from shared.reports.panels import LINES, by_task, panels
+from shared.tasks.translation.heatmaps import alignment_heatmaps, compare_alignments
+from tests.synthetic_runs import Variant, build
 
 VARIANTS = {
     "rnnsearch-50": Variant("generated", 0.95, attention=0.9),

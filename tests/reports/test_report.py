@@ -7,17 +7,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from synthetic_runs import TRANSLATORS, Variant, build, skip
 
 from shared.errors import ReplicationError
 from shared.reports.report import write_report
 from shared.reports.summary import BEGIN, END, summarize
-from shared.reports.translation import translation_figures
+from shared.tasks.translation.report import translation_figures
+from tests.synthetic_runs import TRANSLATORS, Variant, build, skip
 
 PAPER = Path(__file__).parents[2] / "replications" / "bahdanau"
-FIGURES = partial(
-    translation_figures, heatmaps={"rnnsearch-50": "Attention weights."}, trained_to={"generated": 15}
-)
+FIGURES = partial(translation_figures, heatmaps={"rnnsearch-50": "Attention weights."}, trained_to={"generated": 15})
 QUICK = {"scale": "quick", "deviations": ["Adam in place of Adadelta."], "draw": FIGURES}
 
 
@@ -101,11 +99,7 @@ def test_the_page_says(folder, expected):
 
 def test_deltas_stand_beside_the_papers_numbers(folder):
     ours = json.loads((folder / "metrics.json").read_text())["variants"]["rnnsearch-50"]["bleu"]
-    row = next(
-        line
-        for line in (folder / "README.md").read_text().splitlines()
-        if line.startswith("| RNNsearch-50 |")
-    )
+    row = next(line for line in (folder / "README.md").read_text().splitlines() if line.startswith("| RNNsearch-50 |"))
     assert f"{ours:.2f}\N{NO-BREAK SPACE}(+{ours - 26.75:.2f})" in row
 
 

@@ -5,7 +5,6 @@ import json
 import shutil
 
 import pytest
-from synthetic_runs import Variant, build, study, write_metrics
 
 from shared.claims.results import load_results
 from shared.claims.schema import Claim
@@ -15,8 +14,9 @@ from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import beside_the_paper
 from shared.reports.sections import cost, our_results, provenance
-from shared.reports.translation import translation_figures
 from shared.reports.verdicts import details, overview
+from shared.tasks.translation.report import translation_figures
+from tests.synthetic_runs import Variant, build, study, write_metrics
 
 VARIANTS = {
     "attentive": Variant("generated", 0.95, 0.01, attention=0.9),
@@ -91,20 +91,14 @@ def test_an_ensemble_is_explained_and_costs_nothing_of_its_own(results, tmp_path
 
 
 def test_every_table_names_the_seeds_of_its_own_variants(tmp_path):
-    folder = build(
-        tmp_path / "runs", {name: Variant("generated", 0.9) for name in ("one", "two")}, examples=10
-    )
+    folder = build(tmp_path / "runs", {name: Variant("generated", 0.9) for name in ("one", "two")}, examples=10)
     build(folder, {"other": Variant("generated", 0.9, attention=0.8)}, seeds=(4, 5), examples=10)
     build(folder, {"single": Variant("generated", 0.9)}, seeds=(6,), examples=10)
     for name, seeds in (("complexity", (11, 12)), ("counts", (1,))):
         (folder / name).mkdir()
         write_metrics(folder / name, name, "generated", {seed: {"self.path_n16": seed} for seed in seeds})
     found = load_results(folder)
-    said = [
-        line
-        for line in text(our_results(by_task(found), found), tmp_path).splitlines()
-        if "over seeds" in line
-    ]
+    said = [line for line in text(our_results(by_task(found), found), tmp_path).splitlines() if "over seeds" in line]
     assert said == [
         "Mean ± standard deviation over seeds 1, 2, 3 (`one`, `two`); 4, 5 (`other`).",
         "Mean ± standard deviation over seeds 4, 5.",  # of its attention, which the others do not have
@@ -171,15 +165,11 @@ def test_further_figures_are_drawn_where_asked_for(tmp_path):
     )  # fmt: skip
     captions = {figure.path.name: figure.caption for figure in figures if figure.path.exists()}
     kinds = ("encoder", "decoder", "cross")
-    assert [name for name in captions if name.startswith("heads")] == [
-        f"heads_base_{kind}.png" for kind in kinds
-    ]
+    assert [name for name in captions if name.startswith("heads")] == [f"heads_base_{kind}.png" for kind in kinds]
     assert captions["heads_base_cross.png"].startswith("Base. Attention of the decoder")
     assert captions["loss_by_operations_generated.png"].startswith("Task generated, sizes. Loss")
     assert "two for each multiplication" in captions["loss_by_operations_generated.png"]
-    assert (
-        captions["learning_rate_generated.png"] == "Task generated, warm-up. Learning rate against updates."
-    )
+    assert captions["learning_rate_generated.png"] == "Task generated, warm-up. Learning rate against updates."
 
 
 def test_operations_stand_with_the_cost_where_they_were_counted(results, tmp_path):
@@ -194,9 +184,7 @@ def test_operations_stand_with_the_cost_where_they_were_counted(results, tmp_pat
 
 
 def test_powers_of_ten_stand_beside_ours(tmp_path):
-    found = load_results(
-        build(tmp_path / "runs", {"base": Variant("generated", 0.9, operations=3.1e15)}, examples=10)
-    )
+    found = load_results(build(tmp_path / "runs", {"base": Variant("generated", 0.9, operations=3.1e15)}, examples=10))
     facts = paper({"label": "base", "variants": ["base"], "metrics": {"bleu": "training_operations"}, "ppl": 1e-9,
                    "bleu": 3.3e18}, {"label": "big", "ppl": None, "bleu": 2.3e19})  # fmt: skip
     (table,) = tables(beside_the_paper(facts, by_task(found)))

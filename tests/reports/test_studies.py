@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from synthetic_runs import Variant, build, study
 
 from shared.claims.results import load_results
 from shared.reports import studies
@@ -11,6 +10,7 @@ from shared.reports.document import Table
 from shared.reports.panels import by_task
 from shared.reports.sections import cost, our_results
 from shared.reports.summary import summarize
+from tests.synthetic_runs import Variant, build, study
 
 SCORES = {
     "self_attention.operations_n256": 2.0**25, "self_attention.operations_n64": 2.0**21,
@@ -36,9 +36,7 @@ def cells(table):
 
 
 def test_a_quantity_has_a_table_with_a_row_per_subject(results):
-    operations, path, share, others = (
-        b for b in studies.study(results["complexity"]) if isinstance(b, Table)
-    )
+    operations, path, share, others = (b for b in studies.study(results["complexity"]) if isinstance(b, Table))
     assert cells(operations) == [
         ("Operations", "d = 64", "n = 64", "n = 256"),
         ["self attention", "–", "2,097,152", "33,554,432"],
@@ -85,9 +83,7 @@ def test_many_sizes_stand_below_each_other(tmp_path):
 def test_a_study_is_no_row_among_translations_nor_of_the_cost(results):
     tasks = by_task(results)
     tables = [block for block in (*our_results(tasks, results), *cost(tasks)) if isinstance(block, Table)]
-    naming = [
-        table for table in tables if any(getattr(row[0], "text", "") == "complexity" for row in table.rows)
-    ]
+    naming = [table for table in tables if any(getattr(row[0], "text", "") == "complexity" for row in table.rows)]
     assert naming == []
     assert "Operations" in [table.columns[0] for table in tables]
 

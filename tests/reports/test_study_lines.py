@@ -4,22 +4,20 @@ from dataclasses import replace
 
 import pytest
 from matplotlib.image import imread
-from synthetic_runs import skip, study
-from synthetic_sequences import FEATURES, kernels, scaling
 
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports import study_figures
 from shared.reports.figures import PALETTE
 from shared.reports.study_lines import StudyLines
+from tests.synthetic_runs import skip, study
+from tests.tasks.sequences.synthetic_sequences import FEATURES, kernels, scaling
 
 LAYERS = {"softmax": "softmax", "lsh": "LSH", "linear": "linear", "identity": "identity"}
 KERNELS = {"positive_orthogonal": "positive", "trigonometric_iid": "trigonometric"}
 TIME = StudyLines("One layer.", "scaling", "seconds", "Length", "Seconds", LAYERS)
 MEMORY = StudyLines("One layer.", "scaling", "mebibytes", "Length", "MiB", LAYERS)
-ERROR = StudyLines(
-    "Errors", "kernels", "error", "Features", "MSE", KERNELS, low="error_low", high="error_high"
-)
+ERROR = StudyLines("Errors", "kernels", "error", "Features", "MSE", KERNELS, low="error_low", high="error_high")
 RATIO = StudyLines("By angle", "kernels", "ratio", "Angle (degrees)", "Ratio", KERNELS, log_x=False)
 
 
@@ -81,12 +79,8 @@ def test_bands_without_quantities_are_of_the_seeds(results):
 
 
 def test_ends_of_bands_are_means_over_seeds(results):
-    seeds = [
-        {"positive_orthogonal.error_m8": 2.0, "positive_orthogonal.error_low_m8": low} for low in (0.5, 1.5)
-    ]
-    assert ERROR.curves({"kernels": changed(results["kernels"], *seeds)}) == {
-        "positive": ([8], [2.0], [1.0], [2.0])
-    }
+    seeds = [{"positive_orthogonal.error_m8": 2.0, "positive_orthogonal.error_low_m8": low} for low in (0.5, 1.5)]
+    assert ERROR.curves({"kernels": changed(results["kernels"], *seeds)}) == {"positive": ([8], [2.0], [1.0], [2.0])}
 
 
 def test_sizes_of_two_dimensions_are_no_line(results):
@@ -147,9 +141,7 @@ def test_a_logarithmic_axis_of_any_span_has_ticks(results, tmp_path, drawn, valu
 def test_what_is_not_positive_does_not_break_a_logarithmic_axis(results, tmp_path, drawn, value, scale):
     numbers = {"error": value, "error_low": -1.0, "error_high": 4.0}
     scores = {f"positive_orthogonal.{name}_m{m}": of for name, of in numbers.items() for m in FEATURES}
-    (figure,) = study_figures.study_figures(
-        {"kernels": changed(results["kernels"], scores)}, tmp_path, [ERROR]
-    )
+    (figure,) = study_figures.study_figures({"kernels": changed(results["kernels"], scores)}, tmp_path, [ERROR])
     assert figure.path.exists()
     assert drawn[0][0].get_yscale() == scale
 

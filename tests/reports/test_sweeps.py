@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 from scipy import stats
-from synthetic_classification import CLASSIFIERS, Classifier, build
 
 from shared.claims.results import load_results
 from shared.reports import sweep_figures
 from shared.reports.breakdown import estimate
-from shared.reports.classification import classification_figures
 from shared.reports.figures import training_curves
 from shared.reports.sweep_figures import draw_sweep
 from shared.reports.sweeps import Sweep
+from shared.tasks.classification.report import classification_figures
+from tests.tasks.classification.synthetic_classification import CLASSIFIERS, Classifier, build
 
 PENALTY = Sweep("The penalty", "Coefficient", {0.0: "penalty-0", 1.0: "attention", 3.0: "never-run"},
                 ["accuracy", "redundancy"], log=True)  # fmt: skip
@@ -73,9 +73,7 @@ def test_a_sweep_is_drawn_the_same_twice(sweep, results, tmp_path):
 def test_zero_has_its_place_on_a_logarithmic_axis(results, tmp_path, monkeypatch):
     """The axes are looked at once the picture has been written."""
     drawn, ticks = [], sweep_figures.place_ticks
-    monkeypatch.setattr(
-        sweep_figures, "place_ticks", lambda axes, *a, **k: (drawn.append(axes), ticks(axes, *a, **k))
-    )
+    monkeypatch.setattr(sweep_figures, "place_ticks", lambda axes, *a, **k: (drawn.append(axes), ticks(axes, *a, **k)))
     assert draw_sweep(PENALTY, results, tmp_path / "a.png")
     assert [axes.get_xscale() for axes in drawn] == ["symlog", "symlog"]
     assert [[label.get_text() for label in axes.get_xticklabels()] for axes in drawn] == [["0", "1"]] * 2
@@ -100,9 +98,7 @@ def test_all_figures_of_a_paper(results, tmp_path):
     ]  # fmt: skip
     assert {figure.path for figure in figures} == set(tmp_path.iterdir())
     assert figures[0].caption.startswith("The penalty. Mean over seeds; bars: 95 % intervals")
-    assert figures[-1].caption.startswith(
-        "Task opinions, all. Share of the validation split classified wrongly"
-    )
+    assert figures[-1].caption.startswith("Task opinions, all. Share of the validation split classified wrongly")
 
 
 def test_nothing_is_drawn_of_runs_that_left_nothing(tmp_path):
@@ -117,8 +113,6 @@ def test_nothing_is_drawn_of_runs_that_left_nothing(tmp_path):
 )
 def test_curves_of_classifiers_are_per_text(results, tmp_path, monkeypatch, metric, label):
     said = []
-    monkeypatch.setattr(
-        "shared.reports.figures.draw_curves", lambda *_, y, **__: bool(said.append(y)) or True
-    )
+    monkeypatch.setattr("shared.reports.figures.draw_curves", lambda *_, y, **__: bool(said.append(y)) or True)
     assert training_curves(list(results.values()), tmp_path / "a.png", metric=metric)
     assert said == [label]

@@ -26,25 +26,26 @@ from torch import nn
 
 from replications.bahdanau.model import RNNsearch
 from shared.data.batching import endless_batches, epoch_batches
-from shared.data.captioned import CaptionedSplit
-from shared.data.classified import ClassifiedText
-from shared.data.parallel import ParallelText, Sequences
-from shared.data.proteins import Proteins
-from shared.data.streams import Stream
+from shared.data.ragged import RaggedArray
 from shared.errors import ReplicationError
-from shared.training.captioning import CaptioningModule
-from shared.training.classification import ClassificationModule
+from shared.tasks.captioning.corpus import CaptionedSplit
+from shared.tasks.captioning.module import CaptioningModule
+from shared.tasks.classification.corpus import ClassifiedText
+from shared.tasks.classification.module import ClassificationModule
+from shared.tasks.language.module import LanguageModule
+from shared.tasks.language.streams import Stream
+from shared.tasks.sequences.module import CountingSequenceModule
+from shared.tasks.sequences.proteins import Proteins
+from shared.tasks.translation.corpus import ParallelText
+from shared.tasks.translation.module import TranslationModule
 from shared.training.config import TrainingConfig
-from shared.training.language import LanguageModule
 from shared.training.module import TrainingModule
 from shared.training.protocol import TrainingBatch
 from shared.training.run import train_run
-from shared.training.sequences import CountingSequenceModule
-from shared.training.translation import TranslationModule
-from tests.training.toy_captioner import LONGEST, ToyCaptioner, image_batches, random_pictures, texts
-from tests.training.toy_classifier import VOCABULARY, ToyClassifier, random_texts
-from tests.training.toy_language_model import ToyLanguageModel, random_stream
-from tests.training.toy_sequence_model import ToySequenceModel, random_proteins
+from tests.tasks.captioning.toy_captioner import LONGEST, ToyCaptioner, image_batches, random_pictures, texts
+from tests.tasks.classification.toy_classifier import VOCABULARY, ToyClassifier, random_texts
+from tests.tasks.language.toy_language_model import ToyLanguageModel, random_stream
+from tests.tasks.sequences.toy_sequence_model import ToySequenceModel, random_proteins
 
 BATCHES_IN_AN_EPOCH = 10
 VALIDATE_EVERY = 6
@@ -55,7 +56,7 @@ def random_text(pairs: int, seed: int) -> ParallelText:
     generator = np.random.default_rng(seed)
     lengths = generator.integers(2, 7, pairs)
     lines = [generator.integers(4, VOCABULARY, length).tolist() for length in lengths]
-    return ParallelText(Sequences.pack(lines), Sequences.pack([line[::-1] for line in lines]), lengths)
+    return ParallelText(RaggedArray.pack(lines), RaggedArray.pack([line[::-1] for line in lines]), lengths)
 
 
 Split = ParallelText | ClassifiedText | CaptionedSplit | Proteins

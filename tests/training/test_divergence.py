@@ -38,9 +38,7 @@ def config(**changes):
     return TrainingConfig.model_validate(settings | changes)
 
 
-def test_what_was_learnt_before_is_kept(
-    train: Server, diverged: tuple[Path, Outcome], tmp_path: Path
-) -> None:
+def test_what_was_learnt_before_is_kept(train: Server, diverged: tuple[Path, Outcome], tmp_path: Path) -> None:
     """Weights and what the optimiser remembers are those of a run that ends one update earlier."""
     train(tmp_path / "shorter", updates=8, schedule={"name": "constant"})
     ends = [load_checkpoint(run / "checkpoints" / "last.ckpt") for run in (diverged[0], tmp_path / "shorter")]

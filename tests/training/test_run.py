@@ -36,9 +36,7 @@ def whole(train: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
 
 
 @pytest.mark.parametrize("point", POINTS.values(), ids=POINTS)
-def test_a_killed_run_ends_the_same(
-    train: Server, whole: tuple[Path, Outcome], tmp_path: Path, point: str
-) -> None:
+def test_a_killed_run_ends_the_same(train: Server, whole: tuple[Path, Outcome], tmp_path: Path, point: str) -> None:
     assert train(tmp_path / "run", updates=18, kill=point).status == -signal.SIGKILL
     resumed = train(tmp_path / "run", updates=18)
     assert resumed.record == whole[1].record
@@ -68,9 +66,7 @@ def test_a_run_that_stops_early_does_so_at_the_same_update_after_a_kill(
     assert_same_run(tmp_path / "whole", tmp_path / "run")
 
 
-def test_patience_ends_a_run_and_the_best_checkpoint_is_of_the_least_loss(
-    train: Server, tmp_path: Path
-) -> None:
+def test_patience_ends_a_run_and_the_best_checkpoint_is_of_the_least_loss(train: Server, tmp_path: Path) -> None:
     record = train(tmp_path / "run", **STOPS_EARLY).record
     losses = validated(tmp_path / "run")
     best = min(losses, key=lambda update: losses[update])
@@ -81,9 +77,7 @@ def test_patience_ends_a_run_and_the_best_checkpoint_is_of_the_least_loss(
     assert load_checkpoint(tmp_path / "run" / "checkpoints" / "best.ckpt")["global_step"] == best
 
 
-def test_the_last_checkpoint_is_of_the_last_update_even_if_no_validation_is_due(
-    train: Server, tmp_path: Path
-) -> None:
+def test_the_last_checkpoint_is_of_the_last_update_even_if_no_validation_is_due(train: Server, tmp_path: Path) -> None:
     record = train(tmp_path / "run", updates=8).record
     assert (record["updates"], record["best_update"]) == (8, 6)
     assert load_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")["global_step"] == 8
@@ -91,9 +85,7 @@ def test_the_last_checkpoint_is_of_the_last_update_even_if_no_validation_is_due(
 
 
 @pytest.mark.parametrize("point", ["train:15", "trained:20", "train:43"])
-def test_accumulated_batches_make_one_update_and_survive_a_kill(
-    train: Server, tmp_path: Path, point: str
-) -> None:
+def test_accumulated_batches_make_one_update_and_survive_a_kill(train: Server, tmp_path: Path, point: str) -> None:
     undisturbed = train(tmp_path / "whole", updates=24, accumulate=2)
     assert list(validated(tmp_path / "whole")) == [6, 12, 18, 24]
     assert train(tmp_path / "run", updates=24, accumulate=2, kill=point).status in (0, -signal.SIGKILL)

@@ -112,9 +112,7 @@ def test_what_is_remembered_decides_how_a_language_model_is_trained(
 
 
 @pytest.mark.parametrize("point", ["train:15", "train:23"])
-def test_segments_whose_gradients_are_accumulated_survive_a_kill(
-    train: Server, tmp_path: Path, point: str
-) -> None:
+def test_segments_whose_gradients_are_accumulated_survive_a_kill(train: Server, tmp_path: Path, point: str) -> None:
     settings = LANGUAGE | {"updates": 12, "accumulate": 2, "loss_on": "last_half"}
     undisturbed = train(tmp_path / "whole", **settings)
     assert train(tmp_path / "run", kill=point, **settings).status == -signal.SIGKILL

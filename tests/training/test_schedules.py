@@ -191,9 +191,7 @@ def test_a_decay_that_is_decoupled_takes_its_share_of_the_weight(kind, rate, dec
     st.lists(st.floats(-3, 3), min_size=1, max_size=8),
 )  # fmt: skip
 def test_rmsprop_is_what_the_code_of_the_paper_computes(rate, decay, momentum, epsilon, gradients):
-    config = RmspropConfig(
-        name="rmsprop", learning_rate=rate, decay=decay, momentum=momentum, epsilon=epsilon
-    )
+    config = RmspropConfig(name="rmsprop", learning_rate=rate, decay=decay, momentum=momentum, epsilon=epsilon)
     weight = torch.nn.Parameter(torch.tensor([0.7], dtype=torch.float64))
     unused = torch.nn.Parameter(torch.ones(2))
     optimizer = build_optimizer([weight, unused], config)

@@ -6,7 +6,6 @@ import matplotlib.cbook
 import numpy as np
 import pytest
 import torch
-from efficientnet_weights import random_state
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -27,6 +26,7 @@ from shared.vision.efficientnet_lite import (
     fold_norms,
     strides,
 )
+from tests.vision.efficientnet_weights import random_state
 
 STRIDES = [1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
 MILITARY_UNIFORM = 652  # of ImageNet's classes

@@ -4,7 +4,6 @@ from urllib.error import URLError
 
 import pytest
 import torch
-from efficientnet_weights import random_state
 from torch import nn
 from torchvision.models import ResNet101_Weights, _api, get_model
 from torchvision.models.feature_extraction import create_feature_extractor
@@ -14,6 +13,7 @@ from shared.config import build
 from shared.errors import ReplicationError
 from shared.vision.efficientnet_lite import EfficientNetLite0
 from shared.vision.encoders import LAYERS, EncoderConfig, ImageEncoder, Layer, build_encoder, until
+from tests.vision.efficientnet_weights import random_state
 
 IDENTITY = {"mean": [0.0] * 3, "deviation": [1.0] * 3}
 
@@ -48,9 +48,7 @@ def test_what_no_encoder_can_be_is_refused(settings, message):
         build(EncoderConfig, {"name": "efficientnet-lite0", "layer": "block10"} | settings, where="here")
 
 
-@pytest.mark.parametrize(
-    ("layer", "size", "places"), [("block10", 112, 14), ("block15", 320, 7), ("block4", 40, 28)]
-)
+@pytest.mark.parametrize(("layer", "size", "places"), [("block10", 112, 14), ("block15", 320, 7), ("block4", 40, 28)])
 def test_the_maps_of_an_image_of_224_pixels(data, layer, size, places):
     encoder = build_encoder(EncoderConfig(name="efficientnet-lite0", layer=layer), data=data)
     assert (encoder.size, encoder.rows, encoder.columns) == (size, places, places)
@@ -59,9 +57,7 @@ def test_the_maps_of_an_image_of_224_pixels(data, layer, size, places):
 
 @pytest.mark.parametrize(("layer", "pool"), [("block0", 1), ("block10", 1), ("block10", 2), ("block15", 1)])
 def test_vectors_are_the_maps_of_the_whole_network_row_by_row(data, layer, pool):
-    encoder = build_encoder(
-        EncoderConfig(name="efficientnet-lite0", layer=layer, side=64, pool=pool), data=data
-    )
+    encoder = build_encoder(EncoderConfig(name="efficientnet-lite0", layer=layer, side=64, pool=pool), data=data)
     images = random_images(2, 64, 64)
     found = encoder(images)
     network = EfficientNetLite0.load(data / "efficientnet_lite0" / "efficientnet-lite0.pth")
@@ -98,9 +94,7 @@ def test_colours_are_normalised_one_by_one():
     encoder = ImageEncoder(
         nn.Identity(), layer=Layer(3, 1), side=2, pool=1, mean=[1.0, 2.0, 3.0], deviation=[1.0, 10.0, 100.0]
     )
-    assert encoder(torch.full((1, 2, 2, 3), 203, dtype=torch.uint8))[0, 0].tolist() == pytest.approx(
-        [202, 20.1, 2]
-    )
+    assert encoder(torch.full((1, 2, 2, 3), 203, dtype=torch.uint8))[0, 0].tolist() == pytest.approx([202, 20.1, 2])
 
 
 @pytest.mark.parametrize(
@@ -141,9 +135,7 @@ def test_without_a_network_it_is_said_what_to_do(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(_api, "load_state_dict_from_url", fail)
-    with pytest.raises(
-        ReplicationError, match=r"weights of vgg19 .* or put the file of https://\S+ into \S+"
-    ):
+    with pytest.raises(ReplicationError, match=r"weights of vgg19 .* or put the file of https://\S+ into \S+"):
         build_encoder(EncoderConfig(name="vgg19", layer="conv5_4"))
 
 
@@ -151,9 +143,7 @@ def test_standardised_values_have_mean_zero_and_deviation_one() -> None:
     network = nn.Conv2d(3, 5, kernel_size=16, stride=16)
     with torch.no_grad():
         network.weight[4], network.bias[4] = 0.0, 3.0  # the same everywhere
-    encoder = ImageEncoder(
-        network, layer=Layer(5, 16), side=64, pool=2, mean=[100.0] * 3, deviation=[50.0] * 3
-    )
+    encoder = ImageEncoder(network, layer=Layer(5, 16), side=64, pool=2, mean=[100.0] * 3, deviation=[50.0] * 3)
     images = torch.randint(0, 256, (12, 64, 64, 3), dtype=torch.uint8)
     plain = encoder(images)
     encoder.standardise(images.split(5))

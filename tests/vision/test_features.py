@@ -18,9 +18,7 @@ PIXELS = np.random.default_rng(1).integers(0, 256, (7, 4, 4, 3), dtype=np.uint8)
 
 def toy_encoder(scale=1.0):
     """Mean colours of the four quarters, divided by ``scale``."""
-    return ImageEncoder(
-        nn.Identity(), layer=Layer(3, 1), side=4, pool=2, mean=[0.0] * 3, deviation=[scale] * 3
-    )
+    return ImageEncoder(nn.Identity(), layer=Layer(3, 1), side=4, pool=2, mean=[0.0] * 3, deviation=[scale] * 3)
 
 
 def images(indices):
@@ -73,9 +71,7 @@ def test_a_failure_leaves_what_was_there(tmp_path):
 
 
 def test_a_full_disk_is_noticed_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        features.shutil, "disk_usage", lambda _: features.shutil._ntuple_diskusage(200, 33, 167)
-    )
+    monkeypatch.setattr(features.shutil, "disk_usage", lambda _: features.shutil._ntuple_diskusage(200, 33, 167))
     with pytest.raises(ReplicationError, match=r"there are 0\.0 GB of free disk; make room"):
         compute_features(toy_encoder(), images, 7, tmp_path / "some.npy", label="toy")  # of 168 bytes
 
@@ -120,8 +116,6 @@ def test_the_encoder_runs_without_keeping_a_graph(tmp_path):
             seen.append(torch.is_inference_mode_enabled())
             return x
 
-    encoder = ImageEncoder(
-        Recording(), layer=Layer(3, 1), side=4, pool=1, mean=[0.0] * 3, deviation=[1.0] * 3
-    )
+    encoder = ImageEncoder(Recording(), layer=Layer(3, 1), side=4, pool=1, mean=[0.0] * 3, deviation=[1.0] * 3)
     compute_features(encoder, images, 7, tmp_path / "some.npy", label="toy")
     assert seen == [True, True]

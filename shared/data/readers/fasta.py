@@ -137,9 +137,7 @@ def plain_name(name: str) -> str | None:
 def _protein(header: str, sequence: str, path: Path) -> Protein:
     match = _HEADER.match(header)
     if match is None:
-        raise ReplicationError(
-            f"{path.name} is not UniProt's FASTA: '{header[:60]}' is no header; correct the card."
-        )
+        raise ReplicationError(f"{path.name} is not UniProt's FASTA: '{header[:60]}' is no header; correct the card.")
     if not _LETTERS.fullmatch(sequence):
         raise ReplicationError(
             f"{path.name}: the sequence of {match[2]} is not made of letters for amino acids; fetch it anew."

@@ -39,9 +39,7 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
         raise ReplicationError(f"the reader 'html_help' needs the original language '{original}'.")
     for language in languages:
         if not (raw / language).is_dir():
-            raise ReplicationError(
-                f"the help pages of the language '{language}' are missing; fetch them anew."
-            )
+            raise ReplicationError(f"the help pages of the language '{language}' are missing; fetch them anew.")
     return by_document(_paragraphs(raw, languages, languages.index(original)))
 
 
@@ -54,9 +52,7 @@ def _paragraphs(raw: Path, languages: Sequence[str], original: int) -> Iterator[
         for key, text in pages[original].items():
             source = normalise(text)
             texts = [page.get(key, "") for page in pages]
-            kept = tuple(
-                other if i == original or normalise(other) != source else "" for i, other in enumerate(texts)
-            )
+            kept = tuple(other if i == original or normalise(other) != source else "" for i, other in enumerate(texts))
             if any(c.isalpha() for c in source) and sum(map(bool, kept)) > 1 and kept not in seen:
                 seen.add(kept)
                 yield name, Segment(kept, key=f"{name}#{key}")

@@ -57,9 +57,7 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
         raise ReplicationError("the reader 'labelled' needs the language 'label' and one of text.")
     if chosen.sample:
         if set(chosen.parts) != {"train"} or chosen.valid_percent:
-            raise ReplicationError(
-                "'sample' needs parts of 'train', and neither other parts nor 'valid_percent'."
-            )
+            raise ReplicationError("'sample' needs parts of 'train', and neither other parts nor 'valid_percent'.")
         return _sample(raw, languages, chosen, chosen.sample)
     corpus = {split: _segments(raw, split, languages, chosen) for split in chosen.parts}
     if chosen.valid_percent:

@@ -54,9 +54,7 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
         for part in parts:
             if set(part) != set(languages):
                 wanted = ", ".join(languages)
-                raise ReplicationError(
-                    f"the reader 'parallel': a part of '{split}' does not have just {wanted}."
-                )
+                raise ReplicationError(f"the reader 'parallel': a part of '{split}' does not have just {wanted}.")
 
     def segments(split: str) -> Iterator[Segment]:
         parts = [[part[language] for language in languages] for part in chosen.parts[split]]

@@ -60,9 +60,7 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
             or in no archive.
     """
     if tuple(languages) != LANGUAGES:
-        raise ReplicationError(
-            f"the reader 'photos' has the languages {' and '.join(LANGUAGES)}, in this order."
-        )
+        raise ReplicationError(f"the reader 'photos' has the languages {' and '.join(LANGUAGES)}, in this order.")
     chosen = build(PhotosOptions, options, where="options of the reader 'photos'")
     path = next((raw / name for name in chosen.captions if (raw / name).is_file()), None)
     if path is None:
@@ -77,9 +75,7 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
     packed = archives(raw)
     missing = {segment.texts[1] for split in corpus.values() for segment in split} - photos_in(packed).keys()
     if missing:
-        raise ReplicationError(
-            f"{len(missing)} photos are in no archive, among them {min(missing)}; fetch them anew."
-        )
+        raise ReplicationError(f"{len(missing)} photos are in no archive, among them {min(missing)}; fetch them anew.")
     return Accompanied(corpus, {archive.name: archive for archive in packed})
 
 
@@ -90,8 +86,7 @@ def _listed(path: Path, raw: Path, splits: Mapping[str, str]) -> dict[str, _Desc
         for row in csv.DictReader(file):
             captions.setdefault(row["image"], []).append(row["caption"])
     return {
-        split: {photo: captions[photo] for photo in read_lines(raw / name) if photo}
-        for split, name in splits.items()
+        split: {photo: captions[photo] for photo in read_lines(raw / name) if photo} for split, name in splits.items()
     }
 
 

@@ -57,9 +57,7 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Acc
         ReplicationError: the card has languages, wrong options, or a file is missing or too short.
     """
     if languages:
-        raise ReplicationError(
-            "the reader 'running_text' has no languages; leave languages and splits empty."
-        )
+        raise ReplicationError("the reader 'running_text' has no languages; leave languages and splits empty.")
     chosen = build(RunningTextOptions, options, where="options of the reader 'running_text'")
     folder = raw / "splits"
     folder.mkdir()
@@ -93,6 +91,4 @@ def _copy(file: Path, target: BinaryIO, part: Part) -> None:
             target.write(chunk)
             left -= len(chunk)
         if left:
-            raise ReplicationError(
-                f"{file.name} is {left:,} bytes shorter than the card says; fetch it anew."
-            )
+            raise ReplicationError(f"{file.name} is {left:,} bytes shorter than the card says; fetch it anew.")

@@ -14,8 +14,8 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, model_validator
 
 from shared.config import Strict, build
-from shared.data.scene_captions import DIRECTIONS, TEMPLATES, Box, Caption, Named, captions, holds
-from shared.data.scenes import LANGUAGES, PICTURES, SIDE, Picture, Placed, Scene, box_of, extent
+from shared.data.generated.scene_captions import DIRECTIONS, TEMPLATES, Box, Caption, Named, captions, holds
+from shared.data.generated.scenes import LANGUAGES, PICTURES, SIDE, Picture, Placed, Scene, box_of, extent
 from shared.data.splits import Accompanied, Corpus, Segment
 from shared.errors import ReplicationError
 
@@ -94,9 +94,7 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
         ReplicationError: other languages, wrong options, or raw files that are not what is meant.
     """
     if tuple(languages) != LANGUAGES:
-        raise ReplicationError(
-            f"the reader 'scenes' has the languages {', '.join(LANGUAGES)}, in this order."
-        )
+        raise ReplicationError(f"the reader 'scenes' has the languages {', '.join(LANGUAGES)}, in this order.")
     chosen = build(ScenesOptions, options, where="options of the reader 'scenes'")
     try:
         drawings = [_Drawing(picture, extent(picture.svg)) for picture in choose_pictures(raw, chosen)]
@@ -104,10 +102,7 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
         raise ReplicationError(
             f"the raw files of the scenes cannot be read ({type(error).__name__}: {error}); fetch them anew."
         ) from None
-    splits = {
-        split: [_segment(drawn, rng, chosen) for drawn in sets]
-        for split, rng, sets in _sets(drawings, chosen)
-    }
+    splits = {split: [_segment(drawn, rng, chosen) for drawn in sets] for split, rng, sets in _sets(drawings, chosen)}
     lines = (json.dumps(drawing.picture._asdict(), ensure_ascii=False) + "\n" for drawing in drawings)
     return Accompanied(splits, {PICTURES: "".join(lines)})
 
@@ -138,9 +133,7 @@ def choose_pictures(raw: Path, options: ScenesOptions) -> list[Picture]:
             found[code] = name, kind
     held_out = _held_out(found.values(), options)
     return [
-        Picture(
-            code, name, kind, name not in held_out, (raw / "svg" / f"{code}.svg").read_text(encoding="utf-8")
-        )
+        Picture(code, name, kind, name not in held_out, (raw / "svg" / f"{code}.svg").read_text(encoding="utf-8"))
         for code, name, kind in candidates
         if code in found
     ]
@@ -214,9 +207,7 @@ def _apart(drawings: _Set, number: int, together: set[frozenset[str]], rng: rand
         drawn = rng.sample(drawings, number)
         if together.isdisjoint(_pairs(drawn)):
             return drawn
-    raise ReplicationError(
-        "nearly all pairs of pictures are in training scenes; ask for fewer 'combinations'."
-    )
+    raise ReplicationError("nearly all pairs of pictures are in training scenes; ask for fewer 'combinations'.")
 
 
 def _segment(drawn: _Set, rng: random.Random, options: ScenesOptions) -> Segment:
@@ -228,18 +219,13 @@ def _segment(drawn: _Set, rng: random.Random, options: ScenesOptions) -> Segment
     scene = Scene((colours[0], colours[1]), rng.random() < 0.5, placed)
     said = _captions([drawing.picture for drawing in drawn], boxes, rng, options.captions)
     texts, mentions = [caption.text for caption in said], [caption.mentions for caption in said]
-    return Segment(
-        tuple(json.dumps(value, separators=(",", ":")) for value in (texts, mentions, boxes, scene))
-    )
+    return Segment(tuple(json.dumps(value, separators=(",", ":")) for value in (texts, mentions, boxes, scene)))
 
 
-def _captions(
-    pictures: Sequence[Picture], boxes: Sequence[Box], rng: random.Random, count: int
-) -> list[Caption]:
+def _captions(pictures: Sequence[Picture], boxes: Sequence[Box], rng: random.Random, count: int) -> list[Caption]:
     """Captions of names, the last with a kind among them; in all of them if there is a picture never seen."""
     named = [
-        Named(picture.name if picture.seen else picture.kind, box)
-        for picture, box in zip(pictures, boxes, strict=True)
+        Named(picture.name if picture.seen else picture.kind, box) for picture, box in zip(pictures, boxes, strict=True)
     ]
     if not all(picture.seen for picture in pictures):
         return captions(named, count, rng)
@@ -255,13 +241,8 @@ def _layout(drawn: _Set, rng: random.Random, options: ScenesOptions) -> tuple[tu
         placed = []
         for drawing in drawn:
             size = rng.choice(options.sizes)
-            placed.append(
-                Placed(drawing.picture.code, rng.randint(0, SIDE - size), rng.randint(0, SIDE - size), size)
-            )
+            placed.append(Placed(drawing.picture.code, rng.randint(0, SIDE - size), rng.randint(0, SIDE - size), size))
         boxes = [box_of(place, drawing.extent) for place, drawing in zip(placed, drawn, strict=True)]
-        if all(
-            any(holds(direction, a, b) for direction in DIRECTIONS)
-            for a, b in itertools.combinations(boxes, 2)
-        ):
+        if all(any(holds(direction, a, b) for direction in DIRECTIONS) for a, b in itertools.combinations(boxes, 2)):
             return tuple(placed), boxes
     raise ReplicationError("the pictures do not fit beside each other; ask for smaller 'sizes'.")

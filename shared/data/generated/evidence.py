@@ -1,0 +1,214 @@
+"""The generated task `evidence`: texts whose class a few of their words decide, and the context says which.
+
+What a text says is "key word … value word"; the values of the relevant keys make its class. The same values follow
+other keys and stand alone, so that neither which words a text has nor how often tells the class. A key or a value is
+a meaning that has several word forms, some frequent, some rare.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import AfterValidator, Field, model_validator
+
+from shared.config import Strict, build
+from shared.data.generated.buckets import Buckets
+from shared.data.splits import Corpus, Segment
+from shared.errors import ReplicationError
+
+_TRIES = 100  # draws for a text that has not been drawn before
+_STEMS = [
+    "".join(letters)
+    for pattern in (("bdfghklmnprstvwz", "aeiou", "lmnrstv"), ("bdfk", "aeiou", "lmn", "aeiou", "rst"))
+    for letters in itertools.product(*pattern)
+]
+
+Meaning = tuple[str, ...]
+"""The word forms of a key or of a value, the most frequent first."""
+
+
+def _range(numbers: tuple[int, int]) -> tuple[int, int]:
+    if not 0 <= numbers[0] <= numbers[1]:
+        raise ValueError(f"{list(numbers)} is not a range of numbers")
+    return numbers
+
+
+_Numbers = Annotated[tuple[int, int], AfterValidator(_range)]
+
+
+class Evidence(Strict):
+    """Parameters of `evidence`.
+
+    Attributes:
+        seed: of the words and of every split (each split draws from a generator of its own).
+        keys: relevant keys, each once in every text.
+        decoys: keys that do not matter.
+        values: what a key can have; with k keys there are ``values ** k`` classes.
+        key_forms: word types of each key, relevant or not.
+        value_forms: word types of each value.
+        fillers: word types that say nothing.
+        gap: how many fillers can come between a key and its value.
+        distractors: least and greatest number of decoys with a value in a text; a decoy can come again.
+        bare: least and greatest number of values in a text that belong to no key.
+        splits: split name to its texts. Splits named earlier do not depend on later ones.
+    """
+
+    seed: int = Field(ge=0)
+    keys: int = Field(gt=0)
+    decoys: int = Field(ge=0)
+    values: int = Field(gt=1)
+    key_forms: int = Field(gt=0)
+    value_forms: int = Field(gt=0)
+    fillers: int = Field(gt=0)
+    gap: int = Field(ge=0)
+    distractors: _Numbers
+    bare: _Numbers
+    splits: dict[str, Buckets] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _possible(self) -> Evidence:
+        types = (self.keys + self.decoys) * self.key_forms + self.values * self.value_forms + self.fillers
+        if types > len(_STEMS):
+            raise ValueError(f"at most {len(_STEMS)} words can be named, not {types}")
+        if self.values**self.keys > 1000:
+            raise ValueError(f"{self.keys} keys with {self.values} values make more than 1000 classes")
+        if self.distractors[1] and not self.decoys:
+            raise ValueError("'distractors' need decoys, and there are none")
+        room = 2 * (self.keys + self.distractors[1]) + self.bare[1] * (1 + self.gap)
+        shortest = min(low for split in self.splits.values() for low, _ in split.buckets)
+        if shortest < room:
+            raise ValueError(f"keys and values can take {room} words, but the shortest text has {shortest}")
+        return self
+
+
+class Words(NamedTuple):
+    """The vocabulary of `evidence`, by the part that a word plays."""
+
+    keys: list[Meaning]
+    decoys: list[Meaning]
+    values: list[Meaning]
+    fillers: list[str]
+
+
+def vocabulary(parameters: Evidence) -> Words:
+    """Made-up words; the last letter shows the part, for the eye of the reader only.
+
+    Relevant keys end in ``-o``, decoys in ``-a``, fillers in ``-u``, values in a consonant.
+    """
+    stems = list(_STEMS)
+    random.Random(f"evidence lexicon {parameters.seed}").shuffle(stems)
+    names = iter(stems)
+
+    def draw(count: int, ending: str) -> Meaning:
+        return tuple(stem + ending for stem in itertools.islice(names, count))
+
+    return Words(
+        keys=[draw(parameters.key_forms, "o") for _ in range(parameters.keys)],
+        decoys=[draw(parameters.key_forms, "a") for _ in range(parameters.decoys)],
+        values=[draw(parameters.value_forms, "") for _ in range(parameters.values)],
+        fillers=list(draw(parameters.fillers, "u")),
+    )
+
+
+def evidence(values: Mapping[str, Any]) -> Corpus:
+    """Texts, the class of each, and the positions of the words that decide it.
+
+    The three languages are the text, its label (the values of the relevant keys, in the order of the keys, each
+    by its most frequent form, joined with ``+``) and its evidence (ascending 0-based positions of the relevant
+    keys and of their values). At every mention of a key or value its form is drawn anew, with a probability
+    proportional to 1/rank (Zipf's law) and nothing else, so forms do not tell the class.
+
+    Lengths are uniform inside a bucket. In a split no class has two texts more than another. No text occurs
+    twice, within a split or in two. A value belongs to the key at most ``gap + 1`` words before it, with only
+    fillers between; bare values have no key so near.
+
+    Raises:
+        ReplicationError: ``values`` are not valid parameters (`Evidence`), or make too few distinct texts.
+    """
+    parameters = build(Evidence, values, where="parameters of the generated task 'evidence'")
+    words = vocabulary(parameters)
+    seen: set[str] = set()
+
+    def texts(split: str) -> Iterator[Segment]:
+        rng = random.Random(f"evidence {split} {parameters.seed}")
+        classes = _balanced(list(itertools.product(words.values, repeat=parameters.keys)), rng)
+        for low, high in parameters.splits[split].buckets:
+            for label in itertools.islice(classes, parameters.splits[split].per_bucket):
+                for _ in range(_TRIES):
+                    drawn, positions = _draw(label, rng.randint(low, high), words, parameters, rng)
+                    if (text := " ".join(drawn)) not in seen:
+                        break
+                else:
+                    raise ReplicationError(
+                        f"the parameters make too few distinct texts of {low} to {high} words for the split "
+                        f"'{split}' of the generated task 'evidence'; ask for fewer or add 'fillers'."
+                    )
+                seen.add(text)
+                name = "+".join(value[0] for value in label)
+                yield Segment((text, name, " ".join(map(str, positions))))
+
+    # Lists, because which text is a repetition depends on the order in which the splits are drawn.
+    return {split: list(texts(split)) for split in parameters.splits}
+
+
+def _balanced(classes: list[tuple[Meaning, ...]], rng: random.Random) -> Iterator[tuple[Meaning, ...]]:
+    """All classes in random order, and all again in another, without end."""
+    while True:
+        rng.shuffle(classes)
+        yield from classes
+
+
+def _draw(
+    label: Sequence[Meaning], length: int, words: Words, parameters: Evidence, rng: random.Random
+) -> tuple[list[str], list[int]]:
+    """A text of ``length`` words with that label, and the positions of its evidence."""
+    blocks = _blocks(label, length, words, parameters, rng)
+    slots = len(blocks) + length - sum(map(len, blocks))  # a block or a filler each
+    places = set(rng.sample(range(slots), len(blocks)))
+    remaining = iter(blocks)
+    relevant = set(itertools.chain(*words.keys))
+    text: list[str] = []
+    positions: list[int] = []
+    for slot in range(slots):
+        block = next(remaining) if slot in places else [""]
+        if block[0] in relevant:
+            positions += len(text), len(text) + len(block) - 1
+        text += block
+    return [word or rng.choice(words.fillers) for word in text], positions
+
+
+def _blocks(
+    label: Sequence[Meaning], length: int, words: Words, parameters: Evidence, rng: random.Random
+) -> list[list[str]]:
+    """Keys with their values, and bare values, in the order of the text; "" stands for a filler.
+
+    The fillers that keep a bare value away from the key before it belong to its block.
+    """
+    gap = parameters.gap
+    decoys = [rng.choice(words.decoys) for _ in range(rng.randint(*parameters.distractors))]
+    facts = list(zip(words.keys, label, strict=True)) + [(key, rng.choice(words.values)) for key in decoys]
+    bare = [((), rng.choice(words.values)) for _ in range(rng.randint(*parameters.bare))]
+    spare = length - 2 * len(facts) - (1 + gap) * len(bare)
+    items = [*facts, *bare]
+    rng.shuffle(items)
+    blocks = []
+    near = 0  # how many words after the last block its key would claim a value
+    for key, value in items:
+        if key:
+            between = rng.randint(0, min(gap, spare))
+            spare -= between
+            near = gap - between
+            blocks.append([_form(key, rng), *[""] * between, _form(value, rng)])
+        else:
+            spare += gap - near
+            blocks.append([*[""] * near, _form(value, rng)])
+            near = 0
+    return blocks
+
+
+def _form(meaning: Meaning, rng: random.Random) -> str:
+    """One of the word forms, after Zipf's law."""
+    return rng.choices(meaning, [1 / rank for rank in range(1, len(meaning) + 1)])[0]

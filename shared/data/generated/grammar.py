@@ -1,0 +1,164 @@
+"""The generated task `grammar`: sentences of made-up words and their constituency trees, one symbol a bracket.
+
+Trees are written as Vinyals et al. (2015, "Grammar as a Foreign Language") write them for a sequence model: brackets
+labelled at both ends, words and their tags replaced by ``XX``, as in ``(S (NP XX XX )NP (VP XX )VP )S``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints, model_validator
+
+from shared.config import Strict, build
+from shared.data.generated.buckets import Buckets
+from shared.data.splits import Corpus, Segment
+from shared.errors import ReplicationError
+
+_TRIES = 2_000  # draws for each sentence wanted, after which a bucket counts as out of reach
+_STEMS = [a + b + c for a, b, c in itertools.product("bdfklmnprst", "aeiou", "lmnrstv")]
+
+Symbol = Annotated[str, StringConstraints(pattern="^[A-Z]+(-[a-z]+)?$")]
+"""A label and, after a hyphen, what it tells apart that the tree does not show, such as a class of nouns."""
+_Rules = dict[Symbol, dict[str, Annotated[float, Field(gt=0, le=1)]]]
+
+
+class Grammar(Strict):
+    """Parameters of `grammar`: a probabilistic context-free grammar and how much is drawn from it.
+
+    Attributes:
+        seed: of the words and of every split (each split draws from a generator of its own).
+        start: the symbol of a sentence.
+        rules: symbol to its expansions, symbols separated by spaces, each with its probability.
+        words: symbol that stands for one word to the number of words it chooses from, uniformly.
+        splits: split name to its sentences. Splits named earlier do not depend on later ones.
+    """
+
+    seed: int = Field(ge=0)
+    start: Symbol
+    rules: _Rules
+    words: dict[Symbol, Annotated[int, Field(gt=0)]]
+    splits: dict[str, Buckets] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _well_formed(self) -> Grammar:
+        if sum(self.words.values()) > len(_STEMS):
+            raise ValueError(f"at most {len(_STEMS)} words can be named, not {sum(self.words.values())}")
+        if both := self.rules.keys() & self.words.keys():
+            raise ValueError(f"{min(both)} has both rules and words")
+        for symbol, expansions in self.rules.items():
+            if not math.isclose(math.fsum(expansions.values()), 1, abs_tol=1e-9):
+                raise ValueError(f"the probabilities of {symbol} do not sum to 1")
+            if not all(map(str.split, expansions)):
+                raise ValueError(f"{symbol} has an empty expansion")
+        known = self.rules.keys() | self.words.keys()
+        reached, productive = self._reached(), self._productive()
+        if unknown := reached - known:
+            raise ValueError(f"{min(unknown)} has neither rules nor words")
+        if endless := reached - productive:
+            raise ValueError(f"{min(endless)} never comes down to words")
+        if idle := known - reached:
+            raise ValueError(f"{min(idle)} cannot be derived from {self.start}")
+        return self
+
+    def _reached(self) -> set[str]:
+        reached, agenda = {self.start}, [self.start]
+        while agenda:
+            found = {part for right in self.rules.get(agenda.pop(), ()) for part in right.split()} - reached
+            reached |= found
+            agenda += found
+        return reached
+
+    def _productive(self) -> set[str]:
+        productive, before = set(self.words), -1
+        while len(productive) != before:
+            before = len(productive)
+            productive |= {
+                symbol
+                for symbol, expansions in self.rules.items()
+                if any(productive.issuperset(right.split()) for right in expansions)
+            }
+        return productive
+
+
+def vocabulary(parameters: Grammar) -> dict[str, list[str]]:
+    """Made-up words for every symbol that stands for one; no two symbols share a word."""
+    stems = list(_STEMS)
+    random.Random(f"grammar lexicon {parameters.seed}").shuffle(stems)
+    names = iter(stems)
+    return {symbol: list(itertools.islice(names, count)) for symbol, count in parameters.words.items()}
+
+
+def grammar(values: Mapping[str, Any]) -> Corpus:
+    """Sentences of a probabilistic context-free grammar and their linearised trees.
+
+    Sentences are expanded from the start symbol downwards and taken if their length falls into the bucket, so
+    that lengths inside a bucket are distributed as the grammar has them. No sentence occurs twice, within a
+    split or in two; trees do.
+
+    Raises:
+        ReplicationError: ``values`` are not valid parameters (`Grammar`), or the grammar hardly ever makes
+            another sentence of a bucket.
+    """
+    parameters = build(Grammar, values, where="parameters of the generated task 'grammar'")
+    words = vocabulary(parameters)
+    rules = {
+        symbol: ([right.split() for right in expansions], list(expansions.values()))
+        for symbol, expansions in parameters.rules.items()
+    }
+    seen: set[str] = set()
+
+    def sentences(split: str) -> Iterator[Segment]:
+        rng = random.Random(f"grammar {split} {parameters.seed}")
+        for low, high in parameters.splits[split].buckets:
+            todo = parameters.splits[split].per_bucket
+            tries = _TRIES * todo
+            while todo:
+                if not tries:
+                    raise ReplicationError(
+                        f"the grammar hardly makes {parameters.splits[split].per_bucket} distinct sentences of "
+                        f"{low} to {high} words for the split '{split}'; ask for fewer or a wider bucket."
+                    )
+                tries -= 1
+                sentence, tree = _derive(parameters.start, rules, words, rng, high)
+                if len(sentence) >= low and (text := " ".join(sentence)) not in seen:
+                    seen.add(text)
+                    todo -= 1
+                    yield Segment((text, " ".join(tree)))
+
+    # Lists, because which sentence is a repetition depends on the order in which the splits are drawn.
+    return {split: list(sentences(split)) for split in parameters.splits}
+
+
+def _derive(
+    start: str,
+    rules: Mapping[str, tuple[list[list[str]], list[float]]],
+    words: Mapping[str, list[str]],
+    rng: random.Random,
+    longest: int,
+) -> tuple[list[str], list[str]]:
+    """Expand ``start``, leftmost symbol first: the words and the tree; no words if there are more than ``longest``."""
+    sentence: list[str] = []
+    tree: list[str] = []
+    agenda, due = [start], 1  # what is still to be written, and how many words that is at least
+    while agenda:
+        symbol = agenda.pop()
+        if symbol.startswith(")"):
+            tree.append(symbol)
+        elif symbol in words:
+            sentence.append(rng.choice(words[symbol]))
+            tree.append("XX")
+        else:
+            expansions, probabilities = rules[symbol]
+            (right,) = rng.choices(expansions, probabilities)
+            due += len(right) - 1
+            if due > longest:
+                return [], []
+            label = symbol.partition("-")[0]
+            tree.append(f"({label}")
+            agenda += [f"){label}", *reversed(right)]
+    return sentence, tree

@@ -1,0 +1,308 @@
+"""Images with captions as arrays: features of an encoder and tokenised captions, kept on disk; and their batches.
+
+They are made by :mod:`shared.tasks.captioning.preparation`, and only read here.
+
+Shape letters: B batch, L places of the features' grid (row by row), D annotation width, T caption length in symbols,
+end symbol included; N images, C captions and O objects with boxes of a split.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt, model_validator
+from torch import Tensor
+
+from shared.config import Strict
+from shared.data.batching import Indices
+from shared.data.generated.scene_captions import Box, Caption, Mention
+from shared.data.generated.scenes import PICTURES, SceneSplit
+from shared.data.photos import PhotoSplit
+from shared.data.ragged import RaggedArray
+from shared.data.storage import load_arrays, read_lines, save_arrays
+from shared.data.tokenizers import PAD, Tokenizer, TokenizerConfig, load_tokenizer
+from shared.errors import ReplicationError
+from shared.vision.encoders import EncoderConfig
+from shared.vision.features import Grid, load_features
+from shared.vision.places import box_shares
+
+
+class CaptionCorpusConfig(Strict):
+    """Which images a task describes, as which features, and in which symbols.
+
+    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
+    """
+
+    dataset: str
+    encoder: EncoderConfig
+    tokenizer: TokenizerConfig
+    max_words: int | None = Field(default=None, ge=1, description="longer training captions are left out")
+    images: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
+    test: list[str] = Field(default=["test"], min_length=1)
+    left_out: str | None = Field(default=None, min_length=1)
+
+    @property
+    def splits(self) -> list[str]:
+        """All splits of the task."""
+        return ["train", "valid", *self.test]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> CaptionCorpusConfig:
+        if self.test[0] != "test":
+            raise ValueError("the first of 'test' must be the split 'test', which the report is of")
+        if self.tokenizer.joint:
+            raise ValueError("captions are of one language; leave out tokenizer.joint")
+        if unknown := sorted({*self.images} - {*self.splits}):
+            raise ValueError(f"'images' limits {', '.join(unknown)}, but the splits are {', '.join(self.splits)}")
+        return self
+
+
+class CaptionedImages(Protocol):
+    """A split of a fetched data set."""
+
+    def __len__(self) -> int: ...
+    @property
+    def captions(self) -> Sequence[Sequence[Caption]]:
+        """All captions of each image; their mentions are empty where it is not known what their words name."""
+        ...
+
+    @property
+    def boxes(self) -> Sequence[Sequence[Box]]:
+        """The boxes of each image's objects in pixels of a side of SIDE; empty where they are not known."""
+        ...
+
+    def images(self, indices: Iterable[int]) -> NDArray[np.uint8]:
+        """(B, SIDE, SIDE, 3) RGB of these images."""
+        ...
+
+
+def open_images(dataset: Path, split: str) -> CaptionedImages:
+    """A split of a fetched folder, of composed scenes or of photos.
+
+    Raises:
+        ReplicationError: a file is missing, or they differ in length.
+    """
+    if (dataset / PICTURES).exists():
+        return SceneSplit.load(dataset, split)
+    return PhotoSplit.load(dataset, split)
+
+
+@dataclass(frozen=True)
+class CaptionBatch:
+    """Captions with the features of their images."""
+
+    features: Tensor  # (B, L, D) float32
+    captions: Tensor  # (B, T) int64: words, end symbol, padding
+    regions: Tensor | None = None
+    """(B, T, L) float32: at words that name an object with a box, the share of the box's area that falls on each
+    place, which sums to one; zero elsewhere. None where no boxes are known."""
+
+    @property
+    def mask(self) -> Tensor:
+        """(B, T), false at padding."""
+        return self.captions != PAD
+
+    @property
+    def tokens(self) -> int:
+        """Number of symbols that are not padding."""
+        return int(self.mask.sum())
+
+    def to(self, device: torch.device | str) -> CaptionBatch:
+        """The same batch on another device."""
+        features, captions = (part.to(device, non_blocking=True) for part in (self.features, self.captions))
+        regions = None if self.regions is None else self.regions.to(device, non_blocking=True)
+        return CaptionBatch(features, captions, regions)
+
+
+@dataclass(frozen=True)
+class ImageBatch:
+    """Images to be described, with the captions that people gave them."""
+
+    features: Tensor  # (B, L, D) float32
+    references: tuple[tuple[str, ...], ...]  # per image its captions as they stand
+
+    @property
+    def tokens(self) -> int:
+        """Number of images."""
+        return len(self.references)
+
+    def to(self, device: torch.device | str) -> ImageBatch:
+        """The same batch on another device."""
+        return ImageBatch(self.features.to(device, non_blocking=True), self.references)
+
+
+@dataclass(frozen=True)
+class CaptionedSplit:
+    """One split: features of its images, and all their captions, image after image.
+
+    Attributes:
+        features: (N, L, D) float16, mapped into memory.
+        captions: C of them, each ending with an end symbol.
+        image: (C,) the image of each caption.
+        links: one per symbol of ``captions.flat``: the row of ``boxes`` of what it names, or -1.
+        boxes: (O, 4) left, top, right and bottom of each object as shares of its image's width and height.
+        grid: of the features.
+    """
+
+    features: NDArray[np.float16]
+    captions: RaggedArray
+    image: NDArray[np.int64]
+    links: NDArray[np.int32]
+    boxes: NDArray[np.float64]
+    grid: Grid
+
+    def __post_init__(self) -> None:
+        fits = (
+            self.features.shape[1:] == (self.grid.rows * self.grid.columns, self.grid.size)
+            and len(self.captions) == len(self.image)
+            and len(self.captions.flat) == len(self.links)
+            and self.image.max(initial=-1) < len(self.features)
+            and self.links.max(initial=-1) < len(self.boxes)
+        )
+        if not fits:
+            raise ReplicationError("features and captions do not fit; run the features and prepare stages again.")
+
+    def __len__(self) -> int:
+        return len(self.captions)
+
+    @property
+    def lengths(self) -> tuple[NDArray[np.int64]]:
+        """(C,) symbols of each caption, by which batches are sorted."""
+        return (self.captions.lengths,)
+
+    def batch(self, indices: Indices) -> CaptionBatch:
+        """The captions with these indices."""
+        return CaptionBatch(
+            self.image_features(self.image[indices]), self.captions.padded(indices), self._regions(indices)
+        )
+
+    def batches(self, order: Iterator[Indices]) -> Iterator[CaptionBatch]:
+        """Batches in the given order."""
+        return (self.batch(indices) for indices in order)
+
+    def image_features(self, indices: Indices) -> Tensor:
+        """(B, L, D) float32 of the images with these indices."""
+        return torch.from_numpy(np.asarray(self.features)[indices]).float()
+
+    def save(self, folder: Path) -> None:
+        """Write five ``.npy`` arrays into ``folder``: all but the features."""
+        save_arrays(folder, {
+            "symbols": self.captions.flat, "offsets": self.captions.offsets, "image": self.image, "links": self.links,
+            "boxes": self.boxes,
+        })  # fmt: skip
+
+    @classmethod
+    def load(cls, folder: Path, features: NDArray[np.float16], grid: Grid) -> CaptionedSplit:
+        """Map the arrays of :meth:`save` into memory.
+
+        Raises:
+            ReplicationError: a file is missing or cut short, or the features are not of these images.
+        """
+        names = ("symbols", "offsets", "image", "links", "boxes")
+        symbols, offsets, image, links, boxes = load_arrays(folder, names)
+        return cls(features, RaggedArray(symbols, offsets), image, links, boxes, grid)
+
+    def _regions(self, indices: Indices) -> Tensor | None:
+        if not len(self.boxes):
+            return None
+        table, rows = self._table
+        return table[rows.padded(indices)]
+
+    @cached_property
+    def _table(self) -> tuple[Tensor, RaggedArray]:
+        """(O + 1, L) the regions of no object and of each, and which row each symbol has; 0, so that padding has it."""
+        shares = box_shares(self.boxes, self.grid.rows, self.grid.columns)
+        table = torch.from_numpy(np.vstack([np.zeros_like(shares[:1]), shares])).float()
+        return table, RaggedArray(self.links + 1, self.captions.offsets)
+
+
+@dataclass(frozen=True)
+class PreparedCaptions:
+    """What the prepare stage leaves for training and evaluation: tokeniser, encoded splits, and the captions' text.
+
+    Attributes:
+        folder: of the prepared task; `features_folder` is found from it.
+        tokenizer: of the captions.
+        grid: of the features.
+    """
+
+    folder: Path
+    tokenizer: Tokenizer
+    grid: Grid
+
+    @classmethod
+    def load(cls, folder: Path) -> PreparedCaptions:
+        """Open a prepared task; raises `ReplicationError` where it was not prepared."""
+        record = read_record(folder / "features.json")
+        return cls(folder, load_tokenizer(folder / "text.tokenizer"), grid_of(record))
+
+    def split(self, name: str) -> CaptionedSplit:
+        """An encoded split: ``train``, ``valid`` or a test split."""
+        return CaptionedSplit.load(self.folder / name, features_of(self.folder, name), self.grid)
+
+    def captions(self, name: str) -> list[list[Caption]]:
+        """Per image of ``valid`` or a test split its captions as they stand, and what their words name."""
+        lines = map(json.loads, read_lines(self.folder / name / "captions.jsonl"))
+        return [
+            [Caption(text, tuple(Mention(*mention) for mention in mentions)) for text, mentions in line]
+            for line in lines
+        ]
+
+    def references(self, name: str) -> list[list[str]]:
+        """Per image of ``valid`` or a test split the texts of its captions as they stand."""
+        return [[caption.text for caption in own] for own in self.captions(name)]
+
+    def image_batches(self, name: str, size: int) -> list[ImageBatch]:
+        """The images of ``valid`` or a test split in their order, so many together."""
+        split, references = self.split(name), self.references(name)
+        groups = np.split(np.arange(len(references)), range(size, len(references), size))
+        return [
+            ImageBatch(split.image_features(group), tuple(tuple(references[image]) for image in group))
+            for group in groups
+        ]
+
+    def images(self, name: str) -> CaptionedImages:
+        """The split as it was fetched, of which this task's images are all or the first ones; for figures."""
+        dataset = str(read_record(self.folder / "features.json")["dataset"])
+        return open_images(Path("data") / dataset, name)
+
+
+def features_folder(prepared: Path) -> Path:
+    """Where the features lie of a task with this prepared folder, be it complete or still partial."""
+    return prepared.parent.parent / "features" / prepared.name.removesuffix(".partial")
+
+
+def features_of(prepared: Path, split: str) -> NDArray[np.float16]:
+    """(N, L, D) features of a split of a task with this prepared folder, mapped into memory.
+
+    Raises:
+        ReplicationError: they are missing or cut short.
+    """
+    return load_features(features_folder(prepared) / f"{split}.npy")
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """What the features stage recorded, or the prepare stage kept of that.
+
+    Raises:
+        ReplicationError: there is no such file.
+    """
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise ReplicationError(
+            f"{path} does not exist; run the features and prepare stages of its task first."
+        ) from None
+
+
+def grid_of(record: Mapping[str, Any]) -> Grid:
+    """The grid of recorded features."""
+    return Grid(rows=record["rows"], columns=record["columns"], size=record["size"])

@@ -1,0 +1,94 @@
+"""The Lightning module of models that describe images: their loss and validation, and nothing of the model itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from shared.data.tokenizers import BOS, EOS, PAD
+from shared.decoding.constraints import Constraints
+from shared.decoding.greedy import greedy_search
+from shared.errors import ReplicationError
+from shared.metrics.caption_scores import corpus_bleu
+from shared.metrics.captioning import bleu_statistics
+from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch
+from shared.training.config import TrainingConfig
+from shared.training.module import TrainingModule
+
+
+class CaptioningModule(TrainingModule):
+    """Teacher-forced training of ``model(features, captions, regions) ->`` :class:`.protocol.Captioned`.
+
+    Logs ``train_loss`` and ``valid_loss`` (nats per symbol of the captions; both without the auxiliary term),
+    ``train_auxiliary`` (that term, per symbol, where there is one) and ``valid_bleu`` (corpus BLEU-4 of greedy
+    captions, 0 to 100, words as they stand), which decides: Xu et al. (2015, section 4.3) stop on BLEU, since late in
+    training likelihood no longer goes with it.
+
+    Args:
+        model: also an :class:`shared.decoding.protocol.IncrementalDecoder` whose ``start`` takes features (B, L, D).
+        config: of the run.
+        decode: from the symbols of captions, without the end symbol, to their texts.
+        longest: symbols, the end symbol included, after which a greedy caption is cut.
+
+    Raises:
+        ReplicationError: the configuration asks for label smoothing.
+    """
+
+    quantities: ClassVar[tuple[str, ...]] = ("bleu", "loss")
+
+    def __init__(
+        self,
+        model: nn.Module,
+        config: TrainingConfig,
+        decode: Callable[[list[list[int]]], list[str]],
+        longest: int,
+    ) -> None:
+        super().__init__(model, config)
+        if config.label_smoothing:
+            raise ReplicationError(
+                "training.label_smoothing must be 0 here: a captioning model says how probable the caption's words "
+                "are, not all others."
+            )
+        self._decode, self._longest = decode, longest
+        self._statistics: list[Any] = []  # of BLEU, summed over each batch of validation images
+
+    def training_step(self, batch: CaptionBatch, batch_idx: int) -> Tensor:
+        """Loss of one batch, the scalar that is optimised: per symbol, or the mean of the captions, as configured."""
+        out = self.model(batch.features, batch.captions, batch.regions)
+        loss: Tensor = out.nats.float().sum()
+        captions = len(batch.captions)
+        self.log("train_loss", loss.detach() / batch.tokens, batch_size=captions)
+        if out.auxiliary is not None:
+            auxiliary = out.auxiliary.float().sum()
+            self.log("train_auxiliary", auxiliary.detach() / batch.tokens, batch_size=captions)
+            loss = loss + auxiliary
+        return loss / (batch.tokens if self.config.loss_per == "label" else captions)
+
+    def validation_step(self, batch: CaptionBatch | ImageBatch, batch_idx: int) -> None:
+        """Collect the summed loss of a batch of captions, or how well the captions made of a batch of images do."""
+        if isinstance(batch, ImageBatch):
+            texts = self._decode(self._greedy(batch.features))
+            self._statistics.append(bleu_statistics(texts, batch.references).sum(0))
+            return
+        nats = self.model(batch.features, batch.captions, batch.regions).nats
+        self.collect({"loss": nats.double().sum()}, batch.tokens)
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the mean loss of the split and the BLEU of all its images."""
+        super().on_validation_epoch_end()
+        self.log("valid_bleu", float(corpus_bleu(np.sum(self._statistics, axis=0))))
+        self._statistics.clear()
+
+    @torch.no_grad()
+    def _greedy(self, features: Tensor) -> list[list[int]]:
+        """The most probable symbols of every image, (B, L, D) of them."""
+        model: Any = self.model
+        least = torch.zeros(len(features), dtype=torch.long, device=features.device)
+        constraints = Constraints(
+            begin=BOS, end=EOS, padding=PAD, minimum=least, maximum=torch.full_like(least, self._longest)
+        )
+        return greedy_search(model, model.start(features), constraints).best()

@@ -1,0 +1,313 @@
+"""Texts with a class each as arrays: tokenised once, kept on disk, read back without parsing; and their batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from shared.config import Strict
+from shared.data.batching import Indices
+from shared.data.ragged import RaggedArray
+from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
+from shared.data.tokenizers import PAD, UNK, Tokenizer, TokenizerConfig, load_tokenizer
+from shared.errors import ReplicationError
+
+Columns = dict[str, list[str]]
+"""Language to the lines of a split."""
+
+
+class ClassifiedCorpusConfig(Strict):
+    """Which texts a task classifies, as which symbols and into which classes.
+
+    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
+    """
+
+    dataset: str
+    texts: list[str] = Field(
+        default=["text"], min_length=1, max_length=2, description="one language, or the two of a pair"
+    )
+    label: str = "label"
+    evidence: str | None = Field(
+        default=None, description="language of positions (from 0) of the words that decide the class"
+    )
+    classes: list[str] | None = Field(
+        default=None, min_length=2, description="in this order; default: those of the training texts, sorted"
+    )
+    tokenizer: TokenizerConfig
+    lower: bool = Field(default=False, description="lower-case before the tokeniser")
+    max_tokens: int | None = Field(default=None, ge=1, description="texts are cut after so many symbols")
+    train_texts: int | None = Field(default=None, ge=1, description="use only so many, chosen at random once")
+    test: list[str] = Field(default=["test"], min_length=1)
+    left_out: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ClassifiedCorpusConfig:
+        if self.classes is not None and len(set(self.classes)) < len(self.classes):
+            raise ValueError("a class is listed twice")
+        if self.test[0] != "test":
+            raise ValueError("the first of 'test' must be the split 'test', which the report is of")
+        if self.tokenizer.joint:
+            raise ValueError("one tokeniser serves all texts anyway; leave out tokenizer.joint")
+        words = self.tokenizer.kind == "words" and self.tokenizer.split == "space"
+        if self.evidence is not None and not (words and len(self.texts) == 1):
+            raise ValueError(
+                "evidence counts the words between the spaces of one text; "
+                "use a tokenizer of kind words with split: space, and one text"
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class ClassifiedBatch:
+    """Right-padded symbols of one text, or of the two of a pair, and the number of the class."""
+
+    texts: tuple[Tensor, ...]  # per text (B, S) int64; S is its own
+    labels: Tensor  # (B,) int64
+
+    @property
+    def masks(self) -> tuple[Tensor, ...]:
+        """Per text (B, S), false at padding."""
+        return tuple(text != PAD for text in self.texts)
+
+    @property
+    def tokens(self) -> int:
+        """Number of symbols that are not padding, of all texts."""
+        return sum(int(mask.sum()) for mask in self.masks)
+
+    def to(self, device: torch.device | str) -> ClassifiedBatch:
+        """The same batch on another device."""
+        labels, *texts = (tensor.to(device, non_blocking=True) for tensor in (self.labels, *self.texts))
+        return ClassifiedBatch(tuple(texts), labels)
+
+
+@dataclass(frozen=True)
+class ClassifiedText:
+    """One split: its texts as symbols, without start and end symbol and never empty, and their classes."""
+
+    texts: tuple[RaggedArray, ...]
+    labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if any(len(text) != len(self.labels) for text in self.texts):
+            raise ReplicationError("texts and classes differ in number; run the prepare stage again.")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def lengths(self) -> tuple[NDArray[np.int64], ...]:
+        """Per text (number of texts,) symbols in each; batches are sorted by the first."""
+        return tuple(text.lengths for text in self.texts)
+
+    def batch(self, indices: Indices) -> ClassifiedBatch:
+        """The texts with these indices."""
+        return ClassifiedBatch(
+            tuple(text.padded(indices) for text in self.texts), torch.from_numpy(self.labels[indices])
+        )
+
+    def batches(self, order: Iterator[Indices]) -> Iterator[ClassifiedBatch]:
+        """Batches in the given order."""
+        return (self.batch(indices) for indices in order)
+
+    def select(self, keep: NDArray[np.bool_]) -> ClassifiedText:
+        """The texts where ``keep``, one bool per text, is true."""
+        return ClassifiedText(tuple(text.select(keep) for text in self.texts), self.labels[keep])
+
+    def save(self, folder: Path) -> None:
+        """Write three ``.npy`` arrays into ``folder``."""
+        save_arrays(folder, {
+            "symbols": np.concatenate([text.flat for text in self.texts]),
+            "offsets": np.stack([text.offsets for text in self.texts]), "labels": self.labels,
+        })  # fmt: skip
+
+    @classmethod
+    def load(cls, folder: Path) -> ClassifiedText:
+        """Map the arrays of :meth:`save` into memory.
+
+        Raises:
+            ReplicationError: a file is missing or cut short.
+        """
+        symbols, offsets, labels = load_arrays(folder, ("symbols", "offsets", "labels"))
+        flats = np.split(symbols, np.cumsum(offsets[:-1, -1]))
+        return cls(tuple(map(RaggedArray, flats, offsets)), labels)
+
+
+@dataclass(frozen=True)
+class PreparedClassification:
+    """What the prepare stage leaves for training and evaluation: tokeniser, classes, encoded splits, their text."""
+
+    folder: Path
+    tokenizer: Tokenizer
+    classes: tuple[str, ...]
+
+    @classmethod
+    def load(cls, folder: Path) -> PreparedClassification:
+        """Open a prepared task; raises `ReplicationError` where it was not prepared."""
+        tokenizer = load_tokenizer(folder / "text.tokenizer")
+        return cls(folder, tokenizer, tuple(read_lines(folder / "classes.txt")))
+
+    def split(self, name: str) -> ClassifiedText:
+        """An encoded split: ``train``, ``valid`` or a test split."""
+        return ClassifiedText.load(self.folder / name)
+
+    def lines(self, name: str) -> tuple[list[str], ...]:
+        """Per text the lines of ``valid`` or a test split, in the case that the tokeniser was given, not cut."""
+        first, *second = _text_files(self.folder / name)
+        return read_lines(first), *(read_lines(path) for path in second if path.exists())
+
+    def keys(self, name: str) -> list[str] | None:
+        """Where each text of any split comes from, such as ``set/document``, if that is known."""
+        path = self.folder / name / "key.txt"
+        return read_lines(path) if path.exists() else None
+
+    def evidence(self, name: str) -> list[list[int]] | None:
+        """Per text of ``valid`` or a test split the ascending positions of the words that decide its class, if known.
+
+        They are positions of symbols too. Those beyond ``max_tokens`` are left out.
+        """
+        path = self.folder / name / "evidence.txt"
+        return [[int(i) for i in line.split()] for line in read_lines(path)] if path.exists() else None
+
+
+def prepare_classified(config: ClassifiedCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+    """Train the tokeniser on the training texts and encode every split into ``out``.
+
+    Args:
+        config: the task's corpus.
+        dataset: the fetched folder with ``<split>.<language>`` files.
+        out: the folder to write; only whole when this returns.
+
+    Returns:
+        A summary: sizes of vocabulary and classes; of each split the number of texts (pairs count once) and symbols,
+        the shares of unknown symbols and of texts that were cut, and the number of texts of each class.
+
+    Raises:
+        ReplicationError: a file is missing or does not fit the others, a split has no text, a class is not known from
+            training, or evidence is not a position of its text.
+    """
+    splits = {split: _read(dataset, split, config) for split in ("train", "valid", *config.test)}
+    classes = _classes(splits["train"][config.label], config)
+    # Judged before any is left out, so that a class of few texts is known, and an unknown one is found, in any case.
+    labels = {
+        split: _labels(columns[config.label], classes, where=f"{dataset / split}.{config.label}")
+        for split, columns in splits.items()
+    }
+    if config.train_texts is not None:
+        order = np.random.default_rng(0).permutation(len(labels["train"]))
+        chosen = np.sort(order[: config.train_texts])
+        labels["train"] = labels["train"][chosen]
+        splits["train"] = {name: [column[i] for i in chosen] for name, column in splits["train"].items()}
+    tokenizer = config.tokenizer.train(line for name in config.texts for line in splits["train"][name])
+    tokenizer.save(out / "text.tokenizer")
+    write_lines(out / "classes.txt", classes)
+    summary: dict[str, object] = {
+        "dataset": config.dataset, "unit": tokenizer.unit, "vocabulary": len(tokenizer), "classes": len(classes),
+    }  # fmt: skip
+    for split, columns in splits.items():
+        encoded = [tokenizer.encode(columns[name]) for name in config.texts]
+        text = _pack(encoded, labels[split], config)
+        text.save(out / split)
+        summary[split] = _summary(text, encoded, classes)
+        if "key" in columns:
+            write_lines(out / split / "key.txt", columns["key"])
+        if split != "train":
+            _keep_lines(columns, encoded[0], config, out / split)
+    (out / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False), encoding="utf-8")
+    return summary
+
+
+def _read(dataset: Path, split: str, config: ClassifiedCorpusConfig) -> Columns:
+    evidence = [config.evidence] if config.evidence else []
+    columns = read_columns(dataset, split, [*config.texts, config.label, *evidence], optional=("key",))
+    if not columns[config.label]:
+        raise ReplicationError(
+            f"no texts are left in split '{split}' of {dataset}; check the card, and fetch {dataset.name} again."
+        )
+    if config.lower:
+        columns |= {name: [line.lower() for line in columns[name]] for name in config.texts}
+    return columns
+
+
+def _classes(column: Sequence[str], config: ClassifiedCorpusConfig) -> list[str]:
+    """The classes in the order of their numbers; a text without one has an empty line for it."""
+    classes = config.classes or sorted({*column} - {""})
+    if len(classes) < 2:
+        raise ReplicationError(
+            f"the training texts of {config.dataset} do not have two classes to choose from; "
+            f"check that '{config.label}' is the language of the classes."
+        )
+    return classes
+
+
+def _labels(column: Sequence[str], classes: Sequence[str], *, where: str) -> NDArray[np.int64]:
+    """(number of texts,) the number of each one's class."""
+    numbers = {name: number for number, name in enumerate(classes)}
+    for line, name in enumerate(column, start=1):
+        if name not in numbers:
+            raise ReplicationError(
+                f"{where}, line {line}: the class '{name}' is none of {', '.join(classes)}; "
+                "correct the data, or list all classes under 'classes'."
+            )
+    return np.array([numbers[name] for name in column], dtype=np.int64)
+
+
+def _pack(
+    encoded: Sequence[Sequence[Sequence[int]]], labels: NDArray[np.int64], config: ClassifiedCorpusConfig
+) -> ClassifiedText:
+    """Cut what is too long; a text of no symbol becomes a single unknown one, since a model must read something."""
+    texts = ([symbols[: config.max_tokens] or [UNK] for symbols in lines] for lines in encoded)
+    return ClassifiedText(tuple(map(RaggedArray.pack, texts)), labels)
+
+
+def _summary(
+    text: ClassifiedText, encoded: Sequence[Sequence[Sequence[int]]], classes: Sequence[str]
+) -> dict[str, object]:
+    symbols = np.concatenate([side.flat for side in text.texts])
+    whole = np.array([[len(line) for line in lines] for lines in encoded])
+    counts = np.bincount(text.labels, minlength=len(classes)).tolist()
+    return {
+        "texts": len(text),
+        "symbols": len(symbols),
+        "unknown_share": float(np.mean(symbols == UNK)),
+        "cut_share": float(np.mean((whole > np.stack(text.lengths)).any(axis=0))),
+        "classes": dict(zip(classes, counts, strict=True)),
+    }
+
+
+def _keep_lines(
+    columns: Columns, encoded: Sequence[Sequence[int]], config: ClassifiedCorpusConfig, folder: Path
+) -> None:
+    """Write what evaluation needs beside the symbols: the texts, and the evidence if there is any."""
+    for path, language in zip(_text_files(folder), config.texts, strict=False):
+        write_lines(path, columns[language])
+    if config.evidence is not None:
+        limit, where = config.max_tokens or float("inf"), f"{config.dataset}/{folder.name}.{config.evidence}"
+        lines = zip(columns[config.evidence], encoded, strict=True)
+        found = [
+            _positions(line, len(symbols), where=f"{where}, line {number}")
+            for number, (line, symbols) in enumerate(lines, start=1)
+        ]
+        write_lines(folder / "evidence.txt", (" ".join(str(i) for i in line if i < limit) for line in found))
+
+
+def _positions(line: str, length: int, *, where: str) -> list[int]:
+    """The positions in a line of evidence on a text of ``length`` words, ascending and each once."""
+    positions = sorted({int(word) if word.isdecimal() else -1 for word in line.split()})
+    if positions and not 0 <= positions[0] <= positions[-1] < length:
+        raise ReplicationError(
+            f"{where}: '{line}' must be positions, numbers from 0, in a text of {length} words; correct the data."
+        )
+    return positions
+
+
+def _text_files(folder: Path) -> tuple[Path, Path]:
+    """Where the lines of the first and, if there is one, the second text of a split are kept."""
+    return folder / "first.txt", folder / "second.txt"

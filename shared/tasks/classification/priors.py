@@ -1,0 +1,84 @@
+"""Answering without reading: how often each class is right in training, the least that a classifier must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.config import Strict
+from shared.errors import ReplicationError
+from shared.tasks.classification.corpus import PreparedClassification
+from shared.tasks.classification.evaluation import classification_examples
+from shared.tasks.classification.settings import ClassificationRun
+from shared.tasks.examples import judged, write_examples
+from shared.tasks.studies import Study
+
+
+class PriorConfig(Strict):
+    """The ``model`` section of a variant that does not read.
+
+    Attributes:
+        prior: whose classes are counted: of all training texts (``overall``), or of those of the same set (``set``),
+            which is what stands before the ``/`` in a text's key.
+    """
+
+    prior: Literal["overall", "set"]
+
+
+def prior_route(config: ClassificationRun) -> tuple[Prior, ClassificationRun]:
+    """The route of variants ``model: {prior: overall | set}``; see :mod:`shared.tasks.routed`."""
+    return Prior(config.checked_model(PriorConfig)), config
+
+
+class Prior(Study):
+    """Gives every class its share of the training texts, with one more text of each, and answers the largest."""
+
+    def __init__(self, settings: PriorConfig) -> None:
+        self.settings = settings
+
+    def check(self, config: ClassificationRun) -> None:
+        """The settings are checked."""
+
+    def evaluate(
+        self, config: ClassificationRun, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """Judge the answers to all test splits. A set that no training text is of has the shares of all texts.
+
+        Raises:
+            ReplicationError: sets are asked for, and the data set has no keys to tell them by.
+        """
+        text = PreparedClassification.load(prepared)
+        labels, sets = text.split("train").labels, self._sets(text, "train")
+        log_probs = {name: _log_shares(labels[sets == name], len(text.classes)) for name in np.unique(sets)}
+        overall = _log_shares(labels, len(text.classes))
+        examples = {
+            split: classification_examples(
+                text, split, np.stack([log_probs.get(name, overall) for name in self._sets(text, split)])
+            )
+            for split in config.corpus.test
+        }
+        out.mkdir(parents=True, exist_ok=True)
+        write_examples(out, [example for records in examples.values() for example in records])
+        return judged(examples)
+
+    def _sets(self, text: PreparedClassification, split: str) -> NDArray[np.str_]:
+        """(number of texts,) the set that each counts as one of; without sets, the same for all."""
+        if self.settings.prior == "overall":
+            return np.full(len(text.split(split)), "")
+        keys = text.keys(split)
+        if keys is None:
+            raise ReplicationError(
+                f"the {split} texts in {text.folder} have no keys to tell their sets by; use 'prior: overall'."
+            )
+        return np.array([key.partition("/")[0] for key in keys])
+
+
+def _log_shares(labels: NDArray[np.int64], classes: int) -> NDArray[np.float64]:
+    """(C,) nats."""
+    counts = np.bincount(labels, minlength=classes) + 1
+    log_shares: NDArray[np.float64] = np.log(counts / counts.sum())
+    return log_shares

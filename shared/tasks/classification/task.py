@@ -1,0 +1,113 @@
+"""Binds a classifier of texts to the pipeline: prepare, train, evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from shared.claims.results import RunResults
+from shared.data.ragged import RaggedArray
+from shared.data.tokenizers import EOS
+from shared.errors import ReplicationError
+from shared.reports.document import Figure
+from shared.reports.sweeps import Sweep
+from shared.tasks.classification.corpus import (
+    ClassifiedBatch,
+    ClassifiedCorpusConfig,
+    ClassifiedText,
+    PreparedClassification,
+    prepare_classified,
+)
+from shared.tasks.classification.evaluation import evaluate_classification
+from shared.tasks.classification.settings import ClassificationRun
+from shared.tasks.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
+
+if TYPE_CHECKING:
+    from shared.tasks.classification.module import ClassificationModule
+
+
+@dataclass(frozen=True)
+class Classification(ExampleNetworks[ModelConfigT, ClassificationRun, PreparedClassification]):
+    """A replication whose model gives texts, or pairs of texts, one of several classes.
+
+    Attributes:
+        model_config: checks a variant's ``model`` section.
+        build_model: from that section and the sizes of the vocabulary and of the set of classes to a model that can be
+            called as ``model(texts, masks)`` and returns a :class:`shared.tasks.classification.protocol.Classified`.
+        pairs: whether a checked ``model`` section is of a model that reads two texts at once.
+        heat: variants whose texts the report colours by their attention, with the captions.
+        rows: captions, with the variants whose rows of attention on one test text are drawn one by one.
+        sweeps: hyper-parameters that the report draws metrics against.
+        panels: titles, with the variants of one task, at most seven, that share a figure of lines; a task that
+            none is of is shown whole.
+    """
+
+    kind: ClassVar[str] = "classification"
+    pairs: Callable[[ModelConfigT], bool] = lambda config: False
+    heat: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sweeps: Sequence[Sweep] = ()
+    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def check(self, config: ClassificationRun) -> None:
+        """Refuse a model section that does not fit ``model_config`` or the number of texts."""
+        pairs = self.pairs(config.checked_model(self.model_config))
+        if pairs != (len(config.corpus.texts) == 2):
+            raise ReplicationError(
+                f"the model of task '{config.task}' reads {'two texts' if pairs else 'one text'} at once, but its "
+                f"corpus has {len(config.corpus.texts)}; change the model section or corpus.texts."
+            )
+
+    def prepare(self, corpus: ClassifiedCorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
+        """Tokenise and encode."""
+        return prepare_classified(corpus, dataset, out)
+
+    def evaluate(
+        self, config: ClassificationRun, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """Classify the test splits with one trained seed; there are no ensembles."""
+        text = self._open(config, prepared)
+        (model,) = self._trained(config, text, trained)
+        return evaluate_classification(ready(model), text, config, out)
+
+    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
+        """Learning curves, and what the fields above ask for."""
+        from shared.tasks.classification.report import classification_figures  # matplotlib
+
+        return classification_figures(
+            results, folder, heat=self.heat, rows=self.rows, sweeps=self.sweeps, chosen=self.panels
+        )
+
+    def descriptions(self, config: ClassificationRun, prepared: Path) -> Mapping[str, Any]:
+        """What a cross-entropy is per."""
+        return {"token": "text"}
+
+    def _open(self, config: ClassificationRun, prepared: Path) -> PreparedClassification:
+        return PreparedClassification.load(prepared)
+
+    def _sizes(self, config: ClassificationRun, text: PreparedClassification) -> tuple[int, int]:
+        return len(text.tokenizer), len(text.classes)
+
+    def _lengths(self, split: ClassifiedText) -> tuple[NDArray[np.integer], ...]:
+        return split.lengths
+
+    def _module(self, model: nn.Module, config: ClassificationRun, text: object) -> ClassificationModule:
+        from shared.tasks.classification.module import ClassificationModule
+
+        return ClassificationModule(model, config.training)
+
+    def _full_batch(self, config: ClassificationRun) -> tuple[ClassifiedBatch, tuple[int, int]]:
+        corpus = config.corpus
+        symbols, classes = corpus.tokenizer.size, len(corpus.classes or "ab")  # only the data knows others
+        length = corpus.max_tokens or 50
+        count = full_batch_size(config.training.batch, length)
+        lines = RaggedArray.pack(torch.randint(EOS + 1, symbols, (count, length)).tolist())
+        text = ClassifiedText(tuple(lines for _ in corpus.texts), np.arange(count) % classes)
+        return text.batch(np.arange(count)), (symbols, classes)

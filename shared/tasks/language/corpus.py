@@ -1,0 +1,271 @@
+"""Running text for language models: one stream of symbols a split, tokenised once, kept on disk, mapped into memory."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt, model_validator
+
+from shared.config import Strict
+from shared.data.storage import read_lines, save_arrays
+from shared.data.tokenizers import (
+    EOS,
+    UNK,
+    SentencePieceConfig,
+    Tokenizer,
+    WordVocabularyConfig,
+    load_tokenizer,
+)
+from shared.errors import ReplicationError
+from shared.tasks.language.characters import CharactersConfig, CharacterVocabulary
+from shared.tasks.language.streams import Stream
+
+Unit = Literal["word", "character", "byte"]
+_CHUNK = 1 << 20  # characters that are encoded together
+_OWN_UNIT: dict[str, Unit] = {"words": "word", "characters": "character", "bytes": "byte"}
+
+
+class LanguageCorpusConfig(Strict):
+    """Which running text a task models, and as which symbols.
+
+    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
+    """
+
+    dataset: str
+    language: str = Field(default="text", description="the text is in <split>.<language>")
+    unit: Unit = Field(default="word", description="what losses are reported per; symbols may be others")
+    tokenizer: Annotated[WordVocabularyConfig | SentencePieceConfig | CharactersConfig, Field(discriminator="kind")]
+    end_of_line: bool = Field(
+        default=True,
+        description="an end symbol for each line end, which counts as a unit; else it is nothing",
+    )
+    recalls: str | None = Field(
+        default=None,
+        description="language of the words that repeat an earlier one of their line, and of which",
+    )
+    lines: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
+    shuffled: bool = Field(
+        default=False,
+        description="lines stand in a random order, which no seed changes, and empty ones are left out",
+    )
+    test: list[str] = Field(default=["test"], min_length=1)
+    left_out: str | None = Field(default=None, min_length=1)
+
+    @property
+    def splits(self) -> list[str]:
+        """All splits of the task."""
+        return ["train", "valid", *self.test]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> LanguageCorpusConfig:
+        kind = self.tokenizer.kind
+        if self.test[0] != "test":
+            raise ValueError("the first of 'test' must be the split 'test', which the report is of")
+        if not isinstance(self.tokenizer, CharactersConfig) and self.tokenizer.joint:
+            raise ValueError("the text is of one language; leave out tokenizer.joint")
+        if self.unit != _OWN_UNIT.get(kind, self.unit):
+            raise ValueError(f"a tokenizer of kind {kind} has the unit {_OWN_UNIT[kind]}, not {self.unit}")
+        if unknown := sorted({*self.lines} - {*self.splits}):
+            raise ValueError(f"'lines' limits {', '.join(unknown)}, but the splits are {', '.join(self.splits)}")
+        split_at_spaces = isinstance(self.tokenizer, WordVocabularyConfig) and self.tokenizer.split == "space"
+        if self.recalls is not None and not split_at_spaces:
+            raise ValueError("recalls count the words between spaces; use a tokenizer of words, split: space")
+        if self.recalls is not None and self.shuffled:
+            raise ValueError("recalls are of the lines in the order of the text; leave out 'shuffled'")
+        return self
+
+
+@dataclass(frozen=True)
+class PreparedLanguage:
+    """What the prepare stage leaves for training and evaluation: tokeniser and encoded splits.
+
+    Attributes:
+        folder: of the prepared task.
+        tokenizer: of all splits.
+        unit: what losses are reported per.
+        units: split to how many of them it has, line ends included if they are symbols; words are those that the
+            tokeniser tells apart. A stream's nats divided by these are nats per unit, whatever the symbols:
+            perplexity is ``exp`` of it, bits per unit are ``/ log(2)``.
+    """
+
+    folder: Path
+    tokenizer: Tokenizer
+    unit: str
+    units: Mapping[str, int]
+
+    @classmethod
+    def load(cls, folder: Path) -> PreparedLanguage:
+        """Open a prepared task; raises `ReplicationError` where it was not prepared."""
+        try:
+            summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            raise ReplicationError(f"{folder} is incomplete; run the prepare stage of its task.") from None
+        load = CharacterVocabulary.load if summary["symbol"] in ("character", "byte") else load_tokenizer
+        units = {name: split["units"] for name, split in summary["splits"].items()}
+        return cls(folder, load(folder / "text.tokenizer"), summary["unit"], units)
+
+    def split(self, name: str) -> Stream:
+        """An encoded split: ``train``, ``valid`` or a test split."""
+        return Stream.load(self.folder / name)
+
+
+def prepare_language(config: LanguageCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+    """Train the tokeniser on the training text and encode every split into ``out``.
+
+    Its lines stand in the order of the text, unless they are to be shuffled: a text whose lines have nothing to do with
+    each other, as One Billion Word's.
+
+    Args:
+        config: the task's corpus.
+        dataset: the fetched folder with ``<split>.<language>`` files.
+        out: the folder to write; only whole when this returns.
+
+    Returns:
+        A summary: unit and symbol, size of the vocabulary; of each split the numbers of lines, symbols and units, the
+        share of unknown symbols, and the number of recalls if they are known.
+
+    Raises:
+        ReplicationError: a file is missing, empty or not UTF-8, or recalls do not fit the text.
+    """
+    tokenizer = config.tokenizer.train(text for text, _ in _pieces(config, dataset, "train"))
+    tokenizer.save(out / "text.tokenizer")
+    splits = {split: _encode_split(config, dataset, out, split, tokenizer) for split in config.splits}
+    summary: dict[str, object] = {
+        "dataset": config.dataset, "unit": config.unit, "symbol": tokenizer.unit, "vocabulary": len(tokenizer),
+        "splits": splits,
+    }  # fmt: skip
+    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
+    return summary
+
+
+class _Piece(NamedTuple):
+    """A line or, of characters and bytes, a part of a long one; ``ends`` where a line end follows."""
+
+    text: str
+    ends: bool
+
+
+def _pieces(config: LanguageCorpusConfig, dataset: Path, split: str) -> Iterable[_Piece]:
+    pieces = _in_order(config, dataset, split)
+    if not config.shuffled:
+        return pieces
+    lines = [_Piece(piece.text, ends=True) for piece in pieces if piece.text.strip()]
+    random.Random(f"{split} {len(lines)}").shuffle(lines)
+    return lines
+
+
+def _in_order(config: LanguageCorpusConfig, dataset: Path, split: str) -> Iterator[_Piece]:
+    path = dataset / f"{split}.{config.language}"
+    limit = config.lines.get(split)
+    # Bytes of a character that a cut tore apart are bytes nevertheless.
+    errors = "surrogateescape" if config.tokenizer.kind == "bytes" else "strict"
+    in_parts = isinstance(config.tokenizer, CharactersConfig) and not config.shuffled
+    size = _CHUNK if in_parts else -1
+    lines = 0
+    try:
+        with path.open(encoding="utf-8", errors=errors, newline="\n") as file:
+            while (limit is None or lines < limit) and (text := file.readline(size)):
+                ends = text.endswith("\n")
+                lines += ends
+                yield _Piece(text.removesuffix("\n"), ends)
+    except FileNotFoundError:
+        raise ReplicationError(
+            f"{path} does not exist; run the fetch stage, and check split and language names."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ReplicationError(f"{path} is not UTF-8 text ({error.reason}); use a tokenizer of kind bytes.") from None
+
+
+def _encode_split(
+    config: LanguageCorpusConfig, dataset: Path, out: Path, split: str, tokenizer: Tokenizer
+) -> dict[str, object]:
+    counts = {"lines": 0, "units": 0}
+
+    def counted() -> Iterator[_Piece]:
+        for piece in _pieces(config, dataset, split):
+            counts["lines"] += piece.ends
+            units = _units(piece.text, config.unit, tokenizer)
+            counts["units"] += units + (piece.ends and config.end_of_line)
+            yield piece
+
+    folder = out / split
+    folder.mkdir(parents=True, exist_ok=True)
+    dtype = np.min_scalar_type(len(tokenizer) - 1)
+    # Only at the end is known how long the array is, and it may exceed the memory.
+    raw = folder / "symbols.raw"
+    with raw.open("wb") as file:
+        for chunk in _chunks(counted()):
+            file.write(_encode(chunk, tokenizer, config.end_of_line).astype(dtype).tobytes())
+    if not raw.stat().st_size:
+        raise ReplicationError(
+            f"split '{split}' of {dataset} has no text; check the card, and fetch {dataset.name} again."
+        )
+    symbols = np.memmap(raw, dtype, mode="r")
+    save_arrays(folder, {"symbols": symbols})
+    share = float(np.mean(symbols == UNK))
+    summary: dict[str, object] = {**counts, "symbols": len(symbols), "unknown_share": share}
+    if config.recalls is not None:
+        distances = _distances(config, dataset, split, len(symbols))
+        save_arrays(folder, {"distances": distances})
+        summary["recalls"] = int(np.count_nonzero(distances))
+    raw.unlink()
+    return summary
+
+
+def _units(text: str, unit: Unit, tokenizer: Tokenizer) -> int:
+    if unit == "word":
+        return len(tokenizer.split(text))
+    return len(text) if unit == "character" else len(text.encode("utf-8", "surrogateescape"))
+
+
+def _chunks(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
+    chunk: list[_Piece] = []
+    size = 0
+    for piece in pieces:
+        chunk.append(piece)
+        size += len(piece.text) + 1
+        if size >= _CHUNK:
+            yield chunk
+            chunk, size = [], 0
+    yield chunk
+
+
+def _encode(pieces: list[_Piece], tokenizer: Tokenizer, end_of_line: bool) -> NDArray[np.int64]:
+    encoded = tokenizer.encode([piece.text for piece in pieces])
+    ends = ([EOS] if piece.ends and end_of_line else [] for piece in pieces)
+    parts = itertools.chain.from_iterable(zip(encoded, ends, strict=True))
+    return np.fromiter(itertools.chain.from_iterable(parts), dtype=np.int64)
+
+
+def _distances(config: LanguageCorpusConfig, dataset: Path, split: str, symbols: int) -> NDArray[np.int32]:
+    """(N,) how many symbols ago what a word repeats stood, 0 for all others.
+
+    A line of recalls has ``place-earlier`` for each, positions of words from 0, with spaces between.
+    """
+    path = dataset / f"{split}.{config.recalls}"
+    lines = read_lines(path)
+    distances = np.zeros(symbols, dtype=np.int32)
+    start = count = 0
+    for count, piece in enumerate(_pieces(config, dataset, split), start=1):
+        words = len(piece.text.split())
+        for link in lines[count - 1].split() if count <= len(lines) else ():
+            place, _, earlier = link.partition("-")
+            numbers = place.isdecimal() and earlier.isdecimal()
+            if not (numbers and int(earlier) < int(place) < words):
+                raise ReplicationError(
+                    f"{path}, line {count}: '{link}' must be the place of a word and of an earlier one, from 0, "
+                    f"in a line of {words} words; correct the data."
+                )
+            distances[start + int(place)] = int(place) - int(earlier)
+        start += words + (piece.ends and config.end_of_line)
+    if len(lines) != count and not (split in config.lines and len(lines) > count):
+        raise ReplicationError(f"{path} has {len(lines)} lines, and the text has {count}; fetch {dataset.name} again.")
+    return distances

@@ -1,0 +1,86 @@
+"""The Lightning module of language models: their loss and what they remember, and nothing of the model itself."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from torch import Tensor, nn
+
+from shared.attention.memory import Reach
+from shared.decoding.language_model import LanguageModel, Memory
+from shared.tasks.language.streams import LanguageBatch
+from shared.training.config import TrainingConfig
+from shared.training.module import TrainingModule
+
+State = dict[str, Tensor]
+
+MEMORY = "memory"  # in a checkpoint
+
+
+class LanguageModule(TrainingModule):
+    """Training of a :class:`shared.decoding.language_model.LanguageModel` on a text, one segment after the other.
+
+    A batch continues the one before it unless it has ``reset``, so that what the model remembers is part of the state
+    of training: checkpoints hold it. Validation, with a memory of its own, reads its batches as one text likewise.
+
+    Logs ``train_loss`` (nats per symbol of those trained on) and ``valid_loss`` (nats per symbol).
+
+    Args:
+        model: see above.
+        config: of the run.
+        reach: how far back the model sees in validation; None: as far as in training.
+    """
+
+    def __init__(self, model: nn.Module, config: TrainingConfig, reach: Reach | None = None) -> None:
+        super().__init__(model, config)
+        self._reach = Reach(config.memory)
+        self._valid_reach = self._reach if reach is None else reach
+        self._memory: Memory | None = None
+        self._valid_memory: Memory | None = None
+        self._restored: State | None = None  # for the first batch after a checkpoint
+
+    def training_step(self, batch: LanguageBatch, batch_idx: int) -> Tensor:
+        """Mean loss of one segment of every column, over all its symbols or its last half, as configured."""
+        self._memory = self._remembering(self._memory, batch, self._reach, self._restored)
+        mask = batch.mask
+        if self.config.loss_on == "last_half":
+            mask[:, : mask.size(1) // 2] = False
+        loss = self._nats(batch, mask, self._memory).sum() / mask.sum()
+        self.log("train_loss", loss.detach(), batch_size=len(batch.inputs))
+        return loss
+
+    def validation_step(self, batch: LanguageBatch, batch_idx: int) -> None:
+        """Collect the segment's summed loss."""
+        self._valid_memory = self._remembering(self._valid_memory, batch, self._valid_reach)
+        nats = self._nats(batch, batch.mask, self._valid_memory)
+        self.collect({"loss": nats.double().sum()}, batch.tokens)
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the mean loss of the split, and forget the text."""
+        super().on_validation_epoch_end()
+        self._valid_memory = None
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Add what is remembered of the training text; what was restored, where nothing has been read since."""
+        checkpoint[MEMORY] = self._restored if self._memory is None else self._memory.state_dict()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep it for the first batch, which tells the number of columns."""
+        self._restored = checkpoint[MEMORY]
+
+    def _remembering(
+        self, memory: Memory | None, batch: LanguageBatch, reach: Reach, state: State | None = None
+    ) -> Memory:
+        """What is remembered when the batch is read; where there is nothing yet, it begins with ``state``, if any."""
+        if memory is None:
+            memory = cast(LanguageModel, self.model).memory(len(batch.inputs), reach)
+            if state is not None:
+                memory.load_state_dict({name: part.to(batch.inputs.device) for name, part in state.items()})
+        if batch.reset:
+            memory.clear()
+        return memory
+
+    def _nats(self, batch: LanguageBatch, mask: Tensor, memory: Memory) -> Tensor:
+        """(B, T) float32 nats of the targets, zero outside of the mask."""
+        nats: Tensor = self.model(batch.inputs, batch.targets, memory)
+        return nats.float().masked_fill(~mask, 0.0)

@@ -1,0 +1,208 @@
+"""How much faster a text is scored with the states of earlier segments than in sliding windows (Dai et al., table 9).
+
+Shape letters: A attention length, how many symbols a prediction is made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from shared.attention.memory import Reach
+from shared.decoding.language_model import LanguageModel
+from shared.errors import ReplicationError
+from shared.metrics.turns import Clock, medians_of_turns, now, timed
+from shared.tasks.language.corpus import PreparedLanguage
+from shared.tasks.language.settings import LanguageEvaluation, LanguageRun
+from shared.tasks.language.streams import LanguageBatch, Stream
+from shared.tasks.language.task import LanguageModelling
+from shared.tasks.networks import ready
+from shared.tasks.studies import Study, StudyConfig
+
+TURNS = 3
+"""Of which there are medians, at least."""
+
+
+class SpeedConfig(StudyConfig, extra="allow"):
+    """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
+
+    lengths: list[PositiveInt] = Field(min_length=1, description="A, symbols")
+    sliding: dict[str, Any] = Field(
+        default={}, description="settings of the network that reads sliding windows, over those of the other"
+    )
+    seconds: PositiveFloat = Field(default=6.0, description="how long the two ways are timed at each length")
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass over some of the text, that can be repeated.
+
+    Attributes:
+        batches: that go through the network, on its device.
+        read: what is done with one: it returns nats of the symbols that the batch scores.
+    """
+
+    batches: Sequence[LanguageBatch]
+    read: Callable[[LanguageBatch], Tensor]
+
+    @property
+    def scored(self) -> int:
+        """Symbols."""
+        return sum(batch.tokens for batch in self.batches)
+
+    @property
+    def tokens(self) -> float:
+        """How many symbols go through the network for each that is scored."""
+        return sum(batch.inputs.numel() for batch in self.batches) / self.scored
+
+    def __call__(self) -> None:
+        """Do it once."""
+        for batch in self.batches:
+            self.read(batch)
+
+
+class EvaluationSpeed(Study):
+    """Times two networks of random weights, each in its way of evaluation, on symbols of the first test split.
+
+    *States kept*: ``evaluation.columns`` parts of the text side by side, in segments of ``evaluation.length`` symbols,
+    each prediction made from exactly A symbols (``same_length``). *Sliding*: a window of A symbols for each prediction,
+    of which only the last one goes through the softmax; so many windows at once that about as many symbols go through
+    the network together as with segments.
+
+    The one that reads windows may differ, as the vanilla network of table 9 does from the one that keeps states. The
+    settings lie over those of the task's network, so that the route of studies has to be in
+    :attr:`shared.tasks.routed.Routed.whole`.
+
+    Args:
+        networks: whose models are measured.
+    """
+
+    section: ClassVar[type[StudyConfig]] = SpeedConfig
+
+    def __init__(self, networks: LanguageModelling[Any]) -> None:
+        self._networks = networks
+
+    def check(self, config: LanguageRun) -> None:
+        """Refuse wrong settings of the study or of the network."""
+        settings, config = _parts(config)
+        self._networks.check(config)
+        self._networks.check(_sliding(settings, config))
+
+    def evaluate(
+        self, config: LanguageRun, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """Of every length A the following, where ``way`` is ``reuse`` or ``sliding``.
+
+        ``tokens_<way>@<A>``: symbols that go through the network for each that is scored, counted from the batches;
+        ``token_ratio@<A>``: those of sliding windows to those of kept states; ``microseconds_<way>@<A>``: time for each
+        that is scored, the median of passes that take turns; ``speedup@<A>``: the ratio of the times.
+
+        Raises:
+            ReplicationError: the text is too short.
+        """
+        settings, config = _parts(config)
+        text = PreparedLanguage.load(prepared)
+        torch.manual_seed(0)
+        keeping, vanilla = (ready(self._networks.model(of, text)) for of in (config, _sliding(settings, config)))
+        stream = text.split(config.corpus.test[0])
+        metrics: dict[str, float] = {}
+        with torch.inference_mode():
+            for length in settings.lengths:
+                ways = passes(keeping, vanilla, stream, length, config.evaluation)
+                seconds = seconds_in_turns(ways, settings.seconds)
+                for way, one in ways.items():
+                    metrics[f"tokens_{way}@{length}"] = one.tokens
+                    metrics[f"microseconds_{way}@{length}"] = 1e6 * seconds[way] / one.scored
+                for ratio, quantity in (("token_ratio", "tokens"), ("speedup", "microseconds")):
+                    sliding, reuse = (metrics[f"{quantity}_{way}@{length}"] for way in ("sliding", "reuse"))
+                    metrics[f"{ratio}@{length}"] = sliding / reuse
+        return metrics
+
+
+def passes(
+    keeping: nn.Module, vanilla: nn.Module, stream: Stream, length: int, evaluation: LanguageEvaluation
+) -> dict[str, Pass]:
+    """One in each way, ``reuse`` and ``sliding``, with an attention length of A symbols.
+
+    That of ``reuse`` begins with a full memory, and has at least A symbols of each column, so that what is done to the
+    memory only once in a while is done in it.
+
+    Args:
+        keeping: a :class:`LanguageModel` in evaluation mode, which keeps states.
+        vanilla: another, which reads windows.
+        stream: what is scored.
+        length: A.
+        evaluation: its columns, segments and clamp.
+
+    Raises:
+        ReplicationError: the stream is too short.
+    """
+    keeper, reader = cast(LanguageModel, keeping), cast(LanguageModel, vanilla)
+    device = next(keeping.parameters()).device
+    columns, segment = evaluation.columns, evaluation.length
+    memory = keeper.memory(columns, Reach(length, same_length=True, clamp=evaluation.reach.clamp))
+
+    def reuse(batch: LanguageBatch) -> Tensor:
+        return keeper(batch.inputs, batch.targets, memory)
+
+    def sliding(batch: LanguageBatch) -> Tensor:
+        return -reader.next_log_probs(batch.inputs).gather(1, batch.targets[:, -1:])
+
+    enough = -(-length // segment)
+    segments = stream.evaluation_batches(columns=columns, length=segment, warm_up=enough * segment)
+    for batch in islice(segments, enough):
+        reuse(batch.to(device))
+    windows = stream.windows(context=length, stride=1, size=max(1, columns * segment // length))
+    next(windows)  # the first window scores all that it has
+    chosen = {"reuse": [*islice(segments, enough)], "sliding": [*islice(windows, 1)]}
+    whole = [bool(batch.mask[:, -1].all()) for batches in chosen.values() for batch in batches]
+    if len(whole) <= enough or not all(whole):
+        raise ReplicationError(
+            f"the test text has {len(stream):,} symbols, too few for an attention length of {length} in {columns} "
+            "columns; make model.lengths or evaluation.columns smaller."
+        )
+    reads = {"reuse": reuse, "sliding": sliding}
+    return {way: Pass([batch.to(device) for batch in batches], reads[way]) for way, batches in chosen.items()}
+
+
+def seconds_in_turns(
+    functions: Mapping[str, Callable[[], None]], budget: float, clock: Clock = now
+) -> dict[str, float]:
+    """Median seconds of each; they take turns until the budget is used up.
+
+    Args:
+        functions: what is timed, after one call to warm up.
+        budget: seconds; :data:`TURNS` turns are made in any case.
+        clock: tells the time.
+    """
+    for function in functions.values():
+        function()
+    contenders = {name: timed(function, clock) for name, function in functions.items()}
+    return medians_of_turns(contenders, _turns(budget, clock))
+
+
+def _turns(budget: float, clock: Clock) -> Iterator[int]:
+    """Turns that begin before so many seconds are over, and the first ones in any case."""
+    begin = clock()
+    for turn in count():
+        if turn >= TURNS and clock() - begin >= budget:
+            return
+        yield turn
+
+
+def _parts(config: LanguageRun) -> tuple[SpeedConfig, LanguageRun]:
+    """The settings of the study, and the variant with those of the network alone."""
+    settings = config.checked_model(SpeedConfig)
+    return settings, config.model_copy(update={"model": settings.model_extra})
+
+
+def _sliding(settings: SpeedConfig, config: LanguageRun) -> LanguageRun:
+    """The variant with the settings of the network that reads windows."""
+    return config.model_copy(update={"model": {**config.model, **settings.sliding}})

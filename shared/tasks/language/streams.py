@@ -1,0 +1,200 @@
+"""A text as one stream of symbols in its order, and the batches in which language models read it.
+
+Shape letters: N symbols of the stream, B columns of a batch, T symbols of a segment.
+
+Every symbol is a target, the first one too: before it comes an end symbol, as if another line had ended there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from shared.data.batching import Indices
+from shared.data.storage import load_arrays, save_arrays
+from shared.data.tokenizers import EOS, PAD
+from shared.errors import ReplicationError
+
+
+@dataclass(frozen=True)
+class LanguageBatch:
+    """A segment of each of B columns: each target is the symbol that follows the input at its place.
+
+    Attributes:
+        inputs: (B, T) int64; PAD where a column has come to its end.
+        targets: (B, T) int64; PAD where nothing is to be scored.
+        places: (B, T) int64: which symbol of the stream each target is, -1 where nothing is to be scored.
+        reset: the columns begin anew: nothing that was read before must be remembered.
+        distances: (B, T) int64: for targets that repeat an earlier symbol, how many symbols ago it stood, else 0;
+            None where no such places are known.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    places: Tensor
+    reset: bool
+    distances: Tensor | None = None
+
+    @property
+    def mask(self) -> Tensor:
+        """(B, T) true where the target is to be scored."""
+        return self.places >= 0
+
+    @property
+    def tokens(self) -> int:
+        """Number of targets to be scored."""
+        return int(self.mask.sum())
+
+    def to(self, device: torch.device | str) -> LanguageBatch:
+        """The same batch on another device."""
+        parts = (self.inputs, self.targets, self.places)
+        inputs, targets, places = (part.to(device, non_blocking=True) for part in parts)
+        distances = None if self.distances is None else self.distances.to(device, non_blocking=True)
+        return LanguageBatch(inputs, targets, places, self.reset, distances)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One split: all its symbols, in the order of the text.
+
+    Attributes:
+        symbols: (N,) mapped into memory.
+        distances: (N,) as in `LanguageBatch`, if known.
+    """
+
+    symbols: NDArray[np.integer]
+    distances: NDArray[np.integer] | None = None
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def evaluation_batches(self, *, columns: int, length: int, warm_up: int = 0) -> Iterator[LanguageBatch]:
+        """The whole stream, each symbol scored exactly once, in segments of ``length``; the last may be shorter.
+
+        The columns are consecutive parts of the stream, all of one width, a multiple of ``length``: segments are cut at
+        the same places in however many columns. Where the stream does not fill the last ones, they are padded. All but
+        the first read the ``warm_up`` symbols before their part first, without scoring them. So no symbol is scored
+        with fewer than ``warm_up`` symbols read before it, unless the stream has fewer: with as many as reach a model's
+        output, results do not depend on the number of columns.
+
+        Only the first batch has ``reset``.
+        """
+        _check(1, columns=columns, length=length)
+        _check(0, warm_up=warm_up)
+        warm_up = min(warm_up, len(self) - 1)
+        part = -(-(len(self) - warm_up) // (columns * length)) * length
+        starts = part * np.arange(columns)[:, None]
+        end = min(warm_up + part, len(self))
+        for begin in range(0, end, length):
+            inside = np.arange(begin, min(begin + length, end))
+            scored = (inside >= warm_up) | (starts == 0)
+            yield self._batch(starts + inside, scored, reset=begin == 0)
+
+    def windows(self, *, context: int, stride: int, size: int) -> Iterator[LanguageBatch]:
+        """The whole stream, each symbol scored exactly once, in overlapping windows that are read independently.
+
+        A window is ``context`` inputs wide (or as wide as the stream, if that is less) and ``stride`` symbols after
+        the one before it; only what is new in it is scored. So after the first window, in which all is new, each
+        symbol is scored with ``context - stride + 1`` to ``context`` inputs read: with a stride of one always with
+        ``context``, as Al-Rfou et al. (2019) evaluate. All batches, of ``size`` windows at most, have ``reset``.
+        """
+        _check(1, context=context, stride=stride, size=size)
+        if stride > context:
+            raise ReplicationError(f"a stride of {stride} skips symbols; use at most the context, {context}.")
+        width = min(context, len(self))
+        ends = np.unique(np.arange(width, len(self) + stride, stride).clip(max=len(self)))
+        new = np.concatenate(([0], ends[:-1]))
+        for first in range(0, len(ends), size):
+            group = slice(first, first + size)
+            places = ends[group, None] - width + np.arange(width)
+            yield self._batch(places, places >= new[group, None], reset=True)
+
+    def epoch_batches(self, *, columns: int, length: int) -> int:
+        """How many training batches one pass over the stream has.
+
+        Raises:
+            ReplicationError: the stream is too short for a single one.
+        """
+        _check(1, columns=columns, length=length)
+        count = len(self) // columns // length
+        if not count:
+            raise ReplicationError(
+                f"{columns} columns of segments of {length} symbols need {columns * length:,} symbols, but the "
+                f"training text has {len(self):,}; use fewer columns or shorter segments."
+            )
+        return count
+
+    def training_batch(self, number: int, *, columns: int, length: int, seed: int) -> LanguageBatch:
+        """Batch ``number``, from 0, of a training that goes on over the stream; decided by the arguments alone.
+
+        A pass begins at a random symbol and goes round to the symbol before it, so that segments are cut elsewhere in
+        each. Its columns are consecutive parts, each batch continues the one before it, and the first has ``reset``.
+        Only here a remainder is left out: fewer symbols than ``columns`` times ``length``, others in each pass.
+
+        Raises:
+            ReplicationError: the stream is too short.
+        """
+        epoch, segment = divmod(number, self.epoch_batches(columns=columns, length=length))
+        begin = int(np.random.default_rng((seed, epoch)).integers(len(self)))
+        starts = begin + segment * length + len(self) // columns * np.arange(columns)[:, None]
+        places = (starts + np.arange(length)) % len(self)
+        return self._batch(places, np.ones_like(places, dtype=bool), reset=segment == 0)
+
+    def training_batches(self, *, columns: int, length: int, seed: int, start: int = 0) -> Iterator[LanguageBatch]:
+        """Batch number ``start`` and all that follow, without end; see :meth:`training_batch`.
+
+        A run that resumes inside of a pass needs the memory of its model as well: the batch has no ``reset``.
+        """
+        number = start
+        while True:
+            yield self.training_batch(number, columns=columns, length=length, seed=seed)
+            number += 1
+
+    def save(self, folder: Path) -> None:
+        """Write one or two ``.npy`` arrays into ``folder``."""
+        distances = {} if self.distances is None else {"distances": self.distances}
+        save_arrays(folder, {"symbols": self.symbols, **distances})
+
+    @classmethod
+    def load(cls, folder: Path) -> Stream:
+        """Map the arrays of :meth:`save` into memory.
+
+        Raises:
+            ReplicationError: a file is missing or cut short.
+        """
+        (symbols,) = load_arrays(folder, ("symbols",))
+        known = (folder / "distances.npy").exists()
+        return cls(symbols, load_arrays(folder, ("distances",))[0] if known else None)
+
+    def _batch(self, places: Indices, scored: NDArray[np.bool_], *, reset: bool) -> LanguageBatch:
+        """The symbols at these (B, T) places as targets; places beyond the end are padding."""
+        inside = places < len(self)
+        scored = scored & inside
+        inputs = np.where(places == 0, EOS, self.symbols[np.where(inside, places - 1, 0)])
+        parts = {
+            "inputs": np.where(inside, inputs, PAD),
+            "targets": self._at(self.symbols, places, scored),
+            "places": np.where(scored, places, -1),
+        }
+        if self.distances is not None:
+            parts["distances"] = self._at(self.distances, places, scored)
+        return LanguageBatch(
+            **{name: torch.from_numpy(part.astype(np.int64)) for name, part in parts.items()}, reset=reset
+        )
+
+    @staticmethod
+    def _at(values: NDArray[np.integer], places: Indices, scored: NDArray[np.bool_]) -> NDArray[np.integer]:
+        """The values at the scored places, elsewhere 0, which is PAD and no distance."""
+        return np.where(scored, values[np.where(scored, places, 0)], PAD)
+
+
+def _check(least: int, **numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < least:
+            raise ReplicationError(f"'{name}' must be at least {least}, not {number}.")

@@ -1,0 +1,111 @@
+"""What a paper's ``replication.py`` gives the pipeline, under the name ``REPLICATION``."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from shared.errors import ReplicationError
+
+if TYPE_CHECKING:
+    from shared.claims.results import RunResults
+    from shared.reports.document import Block
+    from shared.tasks.settings import RunConfig
+    from shared.training.checkpoints import TrainingRecord
+
+SettingsT = TypeVar("SettingsT", bound="RunConfig", contravariant=True)
+
+
+class Runner(Protocol[SettingsT]):
+    """What trains and judges variants of one kind, each by its settings."""
+
+    def check(self, config: SettingsT) -> None:
+        """Refuse a ``model`` section that is wrong, before any long work."""
+        ...
+
+    def cannot_run(self, config: SettingsT) -> str | None:
+        """Why this machine cannot run the variant, as where a package does not exist for it; None if it can."""
+        ...
+
+    def rehearse(self, config: SettingsT) -> tuple[int, float]:
+        """Build the model and make real updates on random data: its parameters, and seconds per update here."""
+        ...
+
+    def train(
+        self, config: SettingsT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
+    ) -> tuple[TrainingRecord, int]:
+        """Train one seed in ``folder``; returns what training measured and the number of parameters."""
+        ...
+
+    def evaluate(self, config: SettingsT, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
+        """Judge one trained seed, or several together as an ensemble, by their folders.
+
+        Writes ``examples.jsonl.gz`` and ``attention.npz`` into ``out``; returns metrics.
+        """
+        ...
+
+    def descriptions(self, config: SettingsT, prepared: Path) -> Mapping[str, Any]:
+        """``signatures`` of the metrics and what one ``token`` is, for the reader of ``metrics.json``."""
+        ...
+
+
+class Replication(Runner[SettingsT], Protocol[SettingsT]):
+    """The paper-specific half of every stage.
+
+    :class:`shared.tasks.translation.task.Translation`, :class:`shared.tasks.classification.task.Classification`,
+    :class:`shared.tasks.captioning.task.Captioning`, :class:`shared.tasks.language.task.LanguageModelling` and
+    :class:`shared.tasks.sequences.task.Sequences` are five, and :class:`shared.tasks.routed.Routed` is one not all of
+    whose variants are networks of its own.
+    """
+
+    @property
+    def kind(self) -> str:
+        """The kind of its tasks, one of :data:`shared.pipeline.config.KINDS`."""
+        ...
+
+    def prepare(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
+        """Turn a fetched data set into what training reads; returns a summary. ``corpus`` is that of the kind."""
+        ...
+
+    def completed(self, results: Mapping[str, RunResults]) -> Mapping[str, RunResults]:
+        """The results of all variants, with metrics that follow from several of them together; by default no more."""
+        return results
+
+    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Block]:
+        """Draw the figures of the report into ``folder``; returns them, with what stands between them."""
+        ...
+
+
+@contextmanager
+def large_imports() -> Iterator[None]:
+    """Look for no garbage while torch or Lightning is imported: of their many objects none is, and it takes a fifth."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def load_replication(paper: str) -> Replication[Any]:
+    """Import ``replications.<paper>.replication``.
+
+    Raises:
+        ReplicationError: there is no such module, or it has no ``REPLICATION``.
+    """
+    name = f"replications.{paper}.replication"
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
+        raise ReplicationError(f"there is no {name.replace('.', '/')}.py; see 'Add a paper' in README.md.") from None
+    replication: Replication[Any] | None = getattr(module, "REPLICATION", None)
+    if replication is None:
+        raise ReplicationError(f"{name.replace('.', '/')}.py does not define REPLICATION.")
+    return replication

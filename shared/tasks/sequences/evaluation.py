@@ -1,0 +1,253 @@
+"""One trained model of separate sequences on its test splits: how well every symbol that counts is predicted.
+
+Shape letters: N sequences of a split, B of a batch, T symbols, n targets of a batch that count, V symbols of the
+vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from shared.data.batching import Indices, epoch_batches
+from shared.decoding.sequence_model import GenerativeModel, SequenceModel
+from shared.errors import ReplicationError
+from shared.tasks.examples import Example, judged, write_examples
+from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch, SequenceSplit
+from shared.tasks.sequences.pixels import PreparedPixels
+from shared.tasks.sequences.proteins import PreparedProteins
+from shared.tasks.sequences.settings import PicturesConfig, SequenceRun
+
+Floats = NDArray[np.float64]
+Predictor = Callable[[SequenceBatch], tuple[Tensor, Tensor]]
+"""From a batch to the nats (n,) of the targets that count, and whether each is the most probable symbol (n,)."""
+
+LEAST = float(torch.finfo(torch.float32).tiny)
+"""The probability that one which is no number counts as."""
+
+
+def evaluate_sequences(
+    model: nn.Module, prepared: PreparedSequences, config: SequenceRun, out: Path, swapped: Mapping[str, nn.Module]
+) -> dict[str, float]:  # fmt: skip
+    """Judge ``model``, in evaluation mode, on every test split of its task.
+
+    Writes ``examples.jsonl.gz`` (all test splits) into ``out`` and, if asked for, ``pictures.npz``, see
+    :func:`draw_pictures`. What is masked depends on the split alone, so that all models are judged on the same letters.
+
+    Args:
+        model: a :class:`SequenceModel`; where pictures are asked for, a :class:`GenerativeModel`.
+        prepared: the task.
+        config: the variant's settings.
+        out: folder of the seed.
+        swapped: by name, models with the same weights that are built otherwise; the first test split judges them, too.
+
+    Returns:
+        Metrics of the first test split, and of the others with the split's name before them.
+
+    Raises:
+        ReplicationError: a probability is no number, and the settings do not allow training to diverge.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    first, size = config.corpus.test[0], config.evaluation.tokens
+    with torch.inference_mode():
+        frequencies = _frequencies(prepared, size) if config.evaluation.baseline else None
+        splits = {
+            split: _judge_split(
+                {"": model, **(swapped if split == first else {})}, prepared, split, config, frequencies
+            )
+            for split in config.corpus.test
+        }
+        if config.evaluation.pictures is not None:
+            pixels, wanted = cast(PreparedPixels, prepared), config.evaluation.pictures
+            np.savez_compressed(out / "pictures.npz", **draw_pictures(model, pixels, first, wanted))
+    write_examples(out, [example for examples in splits.values() for example in examples])
+    return judged(splits)
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """What a predictor makes of the N sequences of a split; each is (N,).
+
+    Attributes:
+        tokens: targets that count.
+        nats: of them; one whose probability is no number has those of :data:`LEAST`.
+        hits: those that are the most probable symbol.
+        undefined: those whose probability is no number.
+    """
+
+    tokens: Floats
+    nats: Floats
+    hits: Floats
+    undefined: Floats
+
+
+def _judge_split(
+    models: Mapping[str, nn.Module], prepared: PreparedSequences, split: str, config: SequenceRun,
+    frequencies: Tensor | None,
+) -> list[Example]:  # fmt: skip
+    """Of swapped models by their names, and of the trained one, whose name is empty.
+
+    Proteins have the name of their family, by which intervals are drawn: relatives are not independent.
+    """
+    sequences, counts_hits, size = prepared.split(split), config.corpus.counts_hits, config.evaluation.tokens
+    found = {
+        name: _score(_by_model(model, counts_hits), sequences, split, size, _device(model))
+        for name, model in models.items()
+    }
+    if not config.training.may_diverge:
+        _check_defined(found, split)
+    baseline = None
+    if frequencies is not None:
+        baseline = _score(_by_frequencies(frequencies), sequences, split, size)
+    own, (lengths,), examples = found.pop(""), sequences.lengths, []
+    keys = prepared.keys(split) if isinstance(prepared, PreparedProteins) else None
+    for i in range(len(sequences)):
+        tokens = int(own.tokens[i])
+        example: Example = {
+            "id": f"{split}-{i}", "split": split, "nll": float(own.nats[i]), "tokens": tokens,
+            "unit": prepared.unit, "units": tokens, "length": int(lengths[i]),
+        }  # fmt: skip
+        if keys is not None:
+            example["family"] = keys[i].partition(":")[0]
+        if counts_hits:
+            example["hits"] = int(own.hits[i])
+        if config.training.may_diverge:
+            example["undefined"] = int(own.undefined[i])
+        if found:
+            example["swapped"] = {name: _pair(scores, i) for name, scores in found.items()}
+        if baseline is not None:
+            example["baseline"] = _pair(baseline, i)
+        examples.append(example)
+    return examples
+
+
+def _pair(scores: _Scores, i: int) -> list[float]:
+    """Nats and hits."""
+    return [float(scores.nats[i]), int(scores.hits[i])]
+
+
+def _check_defined(found: Mapping[str, _Scores], split: str) -> None:
+    for name, scores in found.items():
+        if scores.undefined.any():
+            whose = f"the swapped model '{name}'" if name else "the model"
+            raise ReplicationError(
+                f"{whose} gives {scores.undefined.sum():,.0f} symbols of split '{split}' a probability that is no "
+                "number; train with a smaller learning rate, or set training.may_diverge to judge it as it is."
+            )
+
+
+def _score(
+    predict: Predictor, sequences: SequenceSplit, split: str, size: int, device: torch.device | str = "cpu"
+) -> _Scores:
+    """Every sequence, those of similar length together; what a sequence comes to does not depend on the others."""
+    totals = np.zeros((4, len(sequences)))
+    for indices, whole in _batches(sequences, split, size):
+        batch = whole.to(device)
+        nats, hits = predict(batch)
+        defined = nats.isfinite()
+        nats = nats.double().where(defined, -math.log(LEAST))
+        columns = (torch.ones_like(nats), nats, hits & defined, ~defined)
+        totals[:, indices] = np.stack([_summed(column, batch.scored) for column in columns])
+    return _Scores(*totals)
+
+
+def _batches(sequences: SequenceSplit, split: str, size: int) -> Iterator[tuple[Indices, SequenceBatch]]:
+    seed = (zlib.crc32(split.encode()),)
+    for indices in epoch_batches(sequences.lengths, pool=10**6, seed=0, epoch=0, tokens=size):
+        yield indices, sequences.batch(indices, seed)
+
+
+def _summed(values: Tensor, scored: Tensor) -> Floats:
+    """The sum for each sequence (B,) of what the targets that count have (n,)."""
+    table = torch.zeros(scored.shape, dtype=torch.float64, device=scored.device)
+    table[scored] = values.double()
+    return np.asarray(table.sum(1).cpu().numpy())
+
+
+def _by_model(model: nn.Module, counts_hits: bool) -> Predictor:
+    reader = cast(SequenceModel, model)
+
+    def predict(batch: SequenceBatch) -> tuple[Tensor, Tensor]:
+        h, targets = reader(batch.inputs, batch.mask)[batch.scored], batch.targets[batch.scored]
+        best = reader.output.log_probs(h).argmax(-1) if counts_hits else torch.full_like(targets, -1)
+        return reader.output(h, targets), best == targets
+
+    return predict
+
+
+def _by_frequencies(frequencies: Tensor) -> Predictor:
+    """From shares (V,) of symbols."""
+    nats, best = -frequencies.log(), frequencies.argmax()
+
+    def predict(batch: SequenceBatch) -> tuple[Tensor, Tensor]:
+        targets = batch.targets[batch.scored]
+        return nats[targets], targets == best
+
+    return predict
+
+
+def _frequencies(prepared: PreparedSequences, size: int) -> Tensor:
+    """(V,) float64 shares of symbols among the targets of train that count.
+
+    They are the empirical baseline of Choromanski et al. (2021, table 2). Each counts once more than it occurs, so that
+    none is zero.
+    """
+    counts = torch.ones(prepared.symbols, dtype=torch.float64)
+    for _, batch in _batches(prepared.split("train"), "train", size):
+        counts += batch.targets[batch.scored].bincount(minlength=prepared.symbols)
+    return counts / counts.sum()
+
+
+def draw_pictures(model: nn.Module, prepared: PreparedPixels, split: str, config: PicturesConfig) -> dict[str, Any]:
+    """Pictures that the model draws, and test pictures that it completes, always with the same noise.
+
+    The first pixel of what it draws is that of a test picture: no model learns to predict it.
+
+    Args:
+        model: a :class:`GenerativeModel` in evaluation mode.
+        prepared: the task.
+        split: whose pictures these are; they are evenly spread over it.
+        config: how many, and which part is given.
+
+    Returns:
+        ``samples`` (n, height, width, channels) uint8; ``true``, ``occluded``, which has black where nothing is given,
+        and ``completed`` (m, height, width, channels) uint8; ``given``, the number of given pixels, channels counted.
+    """
+    height, width, channels = prepared.shape
+    given = channels * min(max(1, round(config.given * height * width)), height * width - 1)
+    sequences = prepared.split(split)
+    begun = _continued(model, _spread(sequences, config.samples), 1)
+    whole = _spread(sequences, config.completions)
+    completed = _continued(model, whole, given)
+    occluded = np.where(np.arange(height * width * channels) < given, whole.numpy()[:, 1:], 0)
+    pixels = {"samples": begun, "true": whole.numpy()[:, 1:], "occluded": occluded, "completed": completed}
+    return {name: prepared.pictures(values) for name, values in pixels.items()} | {"given": np.array(given)}
+
+
+def _spread(sequences: SequenceSplit, count: int) -> Tensor:
+    """Some whole pictures, the start symbol before them: (count, 1 + T)."""
+    indices = np.linspace(0, len(sequences) - 1, count).round().astype(np.int64)
+    batch = sequences.batch(indices)
+    return torch.cat((batch.inputs, batch.targets[:, -1:]), dim=1)
+
+
+def _continued(model: nn.Module, whole: Tensor, given: int) -> NDArray[np.int64]:
+    """Pixels (count, T), of which the first ones are given and the model draws the others."""
+    device = _device(model)
+    prefix = whole[:, : 1 + given].to(device)
+    noise = torch.Generator(device).manual_seed(0)
+    drawn = cast(GenerativeModel, model).generate(prefix, whole.size(1) - prefix.size(1), noise)
+    return np.asarray(torch.cat((prefix[:, 1:], drawn), dim=1).cpu().numpy())
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device

@@ -1,0 +1,278 @@
+"""Time and memory of attention against the length of the sequence (Katharopoulos et al. 2020, figure 1; Choromanski
+et al. 2021, figure 3).
+
+As in section 4.1.2 of the former, one layer is computed and its gradients, for a made-up input, and what counts is a
+single sequence. Here the batch is B = 1 at every length, where the paper divides what a batch of about as many symbols
+took by its size. Lengths and sizes are the variant's; the papers' lengths are the powers of two from 512 to 65,536
+(figure 1) and up to 32,768 (figure 3), each way of attention up to the longest that fits into memory, which is what
+``longest`` is for.
+
+Nothing but the length T changes from one length to the next. That goes for attention by hashing, too, whose chunks keep
+their size and whose buckets their number, as the former paper's do from 784 pixels to 3,072: only the number of chunks
+grows. As many buckets as chunks would make hashing itself quadratic.
+
+Shape letters: B batch, T length, D model width, H heads, M random features.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor, nn
+
+from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
+from shared.attention.feature_maps import EluPlusOne, FeatureMap
+from shared.attention.identity import IdentityAttention
+from shared.attention.linear_multi_head import LinearMultiHeadAttention
+from shared.attention.lsh import LSHSelfAttention
+from shared.attention.multi_head import MultiHeadAttention
+from shared.config import Ascending
+from shared.errors import ReplicationError
+from shared.layers.feed_forward import FeedForward
+from shared.metrics.peak_memory import MEBIBYTE, peak_memory
+from shared.metrics.turns import Clock, medians_of_turns, now, timed
+from shared.pipeline.config import near
+from shared.tasks.settings import RunConfig
+from shared.tasks.studies import Study, StudyConfig
+
+RIVAL = "softmax"
+"""The subject that others are compared with."""
+OPTIMUM = "identity"
+"""The one that others can come near to at best."""
+
+
+class ScalingConfig(StudyConfig):
+    """A variant's ``model`` section."""
+
+    subjects: list[str] = Field(min_length=1, description="which of the builders are measured")
+    lengths: Ascending = Field(description="T, symbols")
+    longest: dict[str, PositiveInt] = Field(default={}, description="subjects that are not measured at all lengths")
+    width: PositiveInt = Field(description="D")
+    heads: PositiveInt = Field(description="H")
+    features: PositiveInt = Field(default=64, description="M, of the maps that draw them")
+    feed_forward: PositiveInt | None = Field(
+        default=None, description="hidden units of the network after attention; null: attention alone"
+    )
+    buckets: PositiveInt = Field(default=64, multiple_of=2, description="of attention by hashing")
+    chunk: PositiveInt = Field(default=32, description="positions of a chunk of attention by hashing")
+    repeats: PositiveInt = Field(default=5, description="of which times are medians")
+
+    @property
+    def key_size(self) -> int:
+        """Of each head's queries, keys and values."""
+        return self.width // self.heads
+
+    def of(self, subject: str) -> list[int]:
+        """The lengths at which a subject is measured."""
+        return [length for length in self.lengths if length <= self.longest.get(subject, length)]
+
+
+Builder = Callable[[ScalingConfig], nn.Module]
+"""Makes a module that maps (B, T, D) to (B, T, D), no position looking at later ones."""
+
+
+class CausalAttention(nn.Module):
+    """A layer of one of the ways of attention to itself, with its projections.
+
+    Args:
+        heads: what attends.
+        weights: whether the weights of all pairs are made, as they were before there were fused kernels.
+    """
+
+    def __init__(
+        self,
+        heads: MultiHeadAttention | LinearMultiHeadAttention | LSHSelfAttention,
+        *,
+        weights: bool = False,
+    ) -> None:
+        super().__init__()
+        self.heads, self.weights = heads, weights
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        memory = () if isinstance(self.heads, LSHSelfAttention) else (self.heads.project(x),)
+        out: Tensor = self.heads(x, *memory, causal=True, weights=self.weights)[0]
+        return out
+
+
+def _sizes(config: ScalingConfig) -> dict[str, Any]:
+    return {"heads": config.heads, "key_size": config.key_size, "value_size": config.key_size}
+
+
+def _softmax(of: type[MultiHeadAttention] = MultiHeadAttention, *, weights: bool = False) -> Builder:
+    return lambda config: CausalAttention(of(query_size=config.width, **_sizes(config)), weights=weights)
+
+
+def _linear(features: Callable[[ScalingConfig], FeatureMap]) -> Builder:
+    return lambda config: CausalAttention(
+        LinearMultiHeadAttention(query_size=config.width, features=features(config), **_sizes(config))
+    )
+
+
+def _lsh(rounds: int) -> Builder:
+    return lambda config: CausalAttention(
+        LSHSelfAttention(
+            width=config.width, buckets=config.buckets, chunk=config.chunk, rounds=rounds, **_sizes(config)
+        )
+    )
+
+
+ATTENTION: Mapping[str, Builder] = {
+    RIVAL: _softmax(),
+    "softmax_plain": _softmax(weights=True),
+    "linear": _linear(lambda config: EluPlusOne()),
+    "relu": _linear(lambda config: GeneralizedFeatures(key_size=config.key_size, projections=config.features)),
+    "positive": _linear(lambda config: SoftmaxFeatures(key_size=config.key_size, projections=config.features)),
+    "lsh_1": _lsh(1),
+    "lsh_4": _lsh(4),
+    "lsh_8": _lsh(8),
+    OPTIMUM: _softmax(IdentityAttention),
+}
+"""Layers of both papers: exact attention, by PyTorch's fused kernel and with all its weights; linear attention with
+elu(x) + 1, with ReLU features and with FAVOR+; Reformer's with so many rounds; and none at all, which nothing beats."""
+
+
+class Scaling(Study):
+    """Measures a layer forward and backward, to its input and all parameters, at growing lengths.
+
+    Args:
+        builders: what can be measured, by the names that ``subjects`` has.
+        clock: gives seconds.
+    """
+
+    section: ClassVar[type[StudyConfig]] = ScalingConfig
+
+    def __init__(self, builders: Mapping[str, Builder] = ATTENTION, clock: Clock = now) -> None:
+        self._builders, self._clock = builders, clock
+
+    def check(self, config: RunConfig) -> None:
+        """Refuse sizes that do not fit, and subjects that are unknown or measured at fewer than two lengths."""
+        settings = config.checked_model(ScalingConfig)
+        where = f"the model section of task '{config.task}'"
+        if settings.width % settings.heads:
+            raise ReplicationError(
+                f"{where}: width {settings.width} is not a multiple of {settings.heads} heads; change one."
+            )
+        for subject in settings.subjects:
+            if subject not in self._builders:
+                raise ReplicationError(
+                    f"{where}: 'subjects' names '{subject}', which is unknown{near(subject, self._builders)}."
+                )
+            if len(settings.of(subject)) < 2:
+                raise ReplicationError(
+                    f"{where}: '{subject}' has fewer than two lengths up to its longest; add some or raise 'longest'."
+                )
+        for subject in settings.longest:
+            if subject not in settings.subjects:
+                raise ReplicationError(
+                    f"{where}: 'longest' names '{subject}', which is no subject{near(subject, settings.subjects)}."
+                )
+
+    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
+        """Of each subject at each of its lengths ``<subject>.seconds_n<T>`` and ``<subject>.mebibytes_n<T>``.
+
+        Times are medians over turns in which every subject passes once at every length, so that a minute in which the
+        machine is slow bends no line. Memory is the peak of what a pass adds to the layer and its input
+        (:mod:`shared.metrics.peak_memory`). ``<subject>.time_slope`` and ``<subject>.memory_slope`` are the exponents
+        of T that fit the upper half of the lengths best; ``crossover_<subject>``, if there is one, is the length from
+        which on it is quicker than exact attention by the fused kernel.
+        """
+        settings = config.checked_model(ScalingConfig)
+        torch.manual_seed(0)
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        layers = {subject: self._layer(subject, settings).to(device) for subject in settings.subjects}
+        passes = {
+            (subject, length): training_pass(layer, length, settings.width, device)
+            for length in settings.lengths
+            for subject, layer in layers.items()
+            if length in settings.of(subject)
+        }
+        seconds: dict[str, dict[int, float]] = {subject: {} for subject in layers}
+        mebibytes: dict[str, dict[int, float]] = {subject: {} for subject in layers}
+        for (subject, length), run in passes.items():
+            run()
+            mebibytes[subject][length] = peak_memory(run, device) / MEBIBYTE
+        contenders = {key: timed(run, self._clock) for key, run in passes.items()}
+        for (subject, length), taken in medians_of_turns(contenders, range(settings.repeats)).items():
+            seconds[subject][length] = taken
+        return {
+            **_by_length(seconds, "seconds"),
+            **_by_length(mebibytes, "mebibytes"),
+            **{f"{subject}.time_slope": slope(points) for subject, points in seconds.items()},
+            **{f"{subject}.memory_slope": slope(points) for subject, points in mebibytes.items()},
+            **_crossovers(seconds),
+            **_over_optimum(seconds),
+        }
+
+    def _layer(self, subject: str, settings: ScalingConfig) -> nn.Module:
+        attention = self._builders[subject](settings)
+        if settings.feed_forward is None:
+            return attention
+        return nn.Sequential(attention, FeedForward(width=settings.width, hidden_size=settings.feed_forward))
+
+
+def training_pass(layer: nn.Module, length: int, width: int, device: torch.device) -> Callable[[], None]:
+    """What computes a layer and the gradients of its input (1, T, D) and of its parameters, and keeps nothing."""
+    x = torch.randn(1, length, width, device=device, requires_grad=True)
+    cotangent, of = torch.randn_like(x), (x, *layer.parameters())
+
+    def run() -> None:
+        torch.autograd.grad(layer(x), of, cotangent, allow_unused=True)
+
+    return run
+
+
+def slope(points: Mapping[int, float]) -> float:
+    """b of the power law a · T^b that fits best, on logarithmic scales, what was found at the upper half of lengths.
+
+    Args:
+        points: by length, two at least; of an odd number the one in the middle belongs to the upper half.
+    """
+    upper = sorted(points)[-max(2, math.ceil(len(points) / 2)) :]
+    x, y = ([math.log(value) for value in values] for values in (upper, (points[length] for length in upper)))
+    return statistics.linear_regression(x, y).slope
+
+
+def crossover(seconds: Mapping[int, float], rival: Mapping[int, float]) -> float | None:
+    """The least length from which on ``seconds`` are fewer, as far as both are known.
+
+    Between two lengths both are taken for power laws. It is the shortest of all if they are fewer there already, and
+    None if they are not even at the longest.
+    """
+    lengths = sorted(seconds.keys() & rival.keys())
+    gains = [math.log(rival[length] / seconds[length]) for length in lengths]
+    if not gains or gains[-1] <= 0:
+        return None
+    behind = [place for place, gain in enumerate(gains) if gain <= 0]
+    if not behind:
+        return float(lengths[0])
+    last = behind[-1]
+    part = gains[last] / (gains[last] - gains[last + 1])
+    return float(lengths[last] * (lengths[last + 1] / lengths[last]) ** part)
+
+
+def _by_length(found: Mapping[str, Mapping[int, float]], quantity: str) -> dict[str, float]:
+    return {f"{subject}.{quantity}_n{n}": value for subject, of in found.items() for n, value in of.items()}
+
+
+def _crossovers(seconds: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
+    rival = seconds.get(RIVAL, {})
+    found = {subject: crossover(points, rival) for subject, points in seconds.items() if subject != RIVAL}
+    return {f"crossover_{subject}": length for subject, length in found.items() if length is not None}
+
+
+def _over_optimum(seconds: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
+    """Of each subject its time over the optimum's, where that was measured, at the longest length that both have."""
+    optimum = seconds.get(OPTIMUM, {})
+    longest = {subject: max(points.keys() & optimum.keys(), default=None) for subject, points in seconds.items()}
+    return {
+        f"{subject}.over_{OPTIMUM}": seconds[subject][length] / optimum[length]
+        for subject, length in longest.items()
+        if length is not None and subject != OPTIMUM
+    }

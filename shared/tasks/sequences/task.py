@@ -1,0 +1,171 @@
+"""Binds a model of separate sequences to the pipeline: prepare, train, evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from shared.claims.results import RunResults
+from shared.config import merge
+from shared.decoding.sequence_model import SequenceModel
+from shared.errors import ReplicationError
+from shared.reports.document import Block
+from shared.tasks.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
+from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch, SequenceSplit
+from shared.tasks.sequences.copying import CopyCorpusConfig
+from shared.tasks.sequences.corpus import SequenceCorpusConfig, load_prepared, prepare_sequences
+from shared.tasks.sequences.evaluation import evaluate_sequences
+from shared.tasks.sequences.pixels import PixelCorpusConfig
+from shared.tasks.sequences.proteins import VOCABULARY
+from shared.tasks.sequences.settings import SequenceRun
+
+if TYPE_CHECKING:
+    from shared.reports.study_lines import StudyLines
+    from shared.tasks.sequences.module import SequenceModule
+
+PIXELS = {
+    "cifar10": 3 * 32 * 32, "fashion_mnist": 28 * 28, "generated_pictures": 28 * 28, "imagenet64": 3 * 64 * 64,
+    "mnist": 28 * 28,
+}  # fmt: skip
+"""Values of a picture of each data set, before any are pooled."""
+COPIED = 11
+"""Symbols of the copy task of Katharopoulos et al. (2020, section 4.1), with the one that separates."""
+MASKED_IN = 7
+"""About one in so many letters is predicted where letters are masked (15 %)."""
+
+
+@dataclass(frozen=True)
+class Sequences(ExampleNetworks[ModelConfigT, SequenceRun, PreparedSequences]):
+    """A replication whose model predicts symbols of separate sequences from those before them, or from all others.
+
+    Attributes:
+        model_config: checks a variant's ``model`` section.
+        build_model: from that section, the size of the vocabulary and whether places see only those up to their own, to
+            a model that is a :class:`shared.decoding.sequence_model.SequenceModel`.
+        panels: titles, with the variants of one task, at most seven, that share a figure of learning curves; a task
+            that none is of is shown whole.
+        pictures: variants whose pictures the report shows.
+        lines: figures of what studies have measured.
+        suits: raises :class:`shared.errors.ReplicationError` if the rest of a variant does not suit its model section.
+    """
+
+    kind: ClassVar[str] = "sequences"
+    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    pictures: Sequence[str] = ()
+    lines: Sequence[StudyLines] = ()
+    suits: Callable[[Any, SequenceRun], None] = lambda section, run: None
+
+    def check(self, config: SequenceRun) -> None:
+        """Refuse a model section, as it is or as swapped ones change it, that fits not ``model_config`` or the rest."""
+        for changes in ({}, *config.evaluation.swapped.values()):
+            changed = _changed(config, changes)
+            super().check(changed)
+            self.suits(changed.checked_model(self.model_config), changed)
+
+    def prepare(self, corpus: SequenceCorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
+        """Encode."""
+        return prepare_sequences(corpus, dataset, out)
+
+    def evaluate(
+        self, config: SequenceRun, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """Score the test splits with one trained seed, and with its weights in other models; there are no ensembles."""
+        text = self._open(config, prepared)
+        (model,) = self._trained(config, text, trained)
+        swapped = {name: ready(self._swapped(config, text, model, name)) for name in config.evaluation.swapped}
+        return evaluate_sequences(ready(model), text, config, out, swapped)
+
+    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Block]:
+        """Learning curves, and what the fields above ask for."""
+        from shared.tasks.sequences.report import sequence_figures  # matplotlib
+
+        return sequence_figures(results, folder, panels=self.panels, pictures=self.pictures, lines=self.lines)
+
+    def descriptions(self, config: SequenceRun, prepared: Path) -> Mapping[str, Any]:
+        """What losses are reported per."""
+        return {"token": self._open(config, prepared).unit}
+
+    def _swapped(self, config: SequenceRun, text: PreparedSequences, trained: nn.Module, name: str) -> nn.Module:
+        """Another model with the trained weights; what it draws for itself is the same whenever this seed is judged.
+
+        Raises:
+            ReplicationError: its weights are not of the same names and shapes.
+        """
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(int(cast(SequenceModel, trained).origin))
+            model = self.model(_changed(config, config.evaluation.swapped[name]), text)
+        if _shapes(model) != _shapes(trained):
+            raise ReplicationError(
+                f"evaluation.swapped.{name} makes a model whose weights are others than those trained; leave out what "
+                "changes them."
+            )
+        model.load_state_dict(dict(trained.named_parameters()), strict=False)
+        cast(SequenceModel, model).at_update(config.training.updates)  # it is as far as the trained one
+        return model
+
+    def _open(self, config: SequenceRun, prepared: Path) -> PreparedSequences:
+        return load_prepared(config.corpus, prepared)
+
+    def _sizes(self, config: SequenceRun, text: PreparedSequences) -> tuple[int, bool]:
+        return text.symbols, config.corpus.causal
+
+    def _lengths(self, split: SequenceSplit) -> tuple[NDArray[np.integer]]:
+        return split.lengths
+
+    def _batches(
+        self, config: SequenceRun, text: PreparedSequences, seed: int
+    ) -> Callable[[int], Iterator[SequenceBatch]]:
+        """What is masked changes from batch to batch, and is the same for a run that is continued."""
+        train, order = self._training_order(config, text, seed)
+        return lambda start: (
+            train.batch(indices, (seed, number)) for number, indices in enumerate(order(start=start), start)
+        )
+
+    def _module(self, model: nn.Module, config: SequenceRun, text: object) -> SequenceModule:
+        from shared.tasks.sequences.module import CountingSequenceModule, SequenceModule
+
+        kind = CountingSequenceModule if config.corpus.counts_hits else SequenceModule
+        return kind(model, config.training)
+
+    def _full_batch(self, config: SequenceRun) -> tuple[SequenceBatch, tuple[int, bool]]:
+        symbols, length = sizes_of(config.corpus)
+        count, every = full_batch_size(config.training.batch, length), 1 if config.corpus.causal else MASKED_IN
+        read = torch.randint(symbols - 1, (count, length + 1))  # the last symbol may be one that only starts
+        scored = (torch.arange(length) % every == 0).expand(count, -1)
+        return SequenceBatch(read[:, :-1], read[:, 1:], scored), (symbols, config.corpus.causal)
+
+
+def sizes_of(corpus: SequenceCorpusConfig) -> tuple[int, int]:
+    """Symbols of the vocabulary and of the longest sequence, as far as they can be known without the data.
+
+    Raises:
+        ReplicationError: nobody has said how large the pictures of the data set are.
+    """
+    match corpus:
+        case CopyCorpusConfig():
+            return COPIED, 2 * corpus.longest + 1
+        case PixelCorpusConfig():
+            if corpus.dataset not in PIXELS:
+                raise ReplicationError(
+                    f"how many values a picture of '{corpus.dataset}' has is not known; add it to PIXELS in "
+                    "shared/tasks/sequences/task.py."
+                )
+            return corpus.levels + 1, PIXELS[corpus.dataset] // corpus.pool**2
+        case _:
+            return VOCABULARY, corpus.length
+
+
+def _shapes(model: nn.Module) -> dict[str, torch.Size]:
+    return {name: parameter.shape for name, parameter in model.named_parameters()}
+
+
+def _changed(config: SequenceRun, changes: Mapping[str, Any]) -> SequenceRun:
+    """The same run with a model section that changes are laid over."""
+    return config.model_copy(update={"model": merge(config.model, changes)})

@@ -1,0 +1,261 @@
+"""Parallel text as arrays: tokenised once, kept on disk, read back without parsing; and its batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from shared.config import Strict
+from shared.data.batching import Indices
+from shared.data.ragged import RaggedArray
+from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
+from shared.data.tokenizers import (
+    BOS,
+    EOS,
+    PAD,
+    UNK,
+    Tokenizer,
+    TokenizerConfig,
+    load_tokenizer,
+    train_tokenizers,
+)
+from shared.errors import ReplicationError
+from shared.metrics.word_aligner import WordAligner
+
+
+class CorpusConfig(Strict):
+    """Which parallel text a task uses, and as which symbols.
+
+    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
+    """
+
+    dataset: str
+    source: str
+    target: str
+    tokenizer: TokenizerConfig
+    test: list[str] = Field(default=["test"], min_length=1)
+    max_words: int = Field(default=10_000, ge=1, description="longer training pairs are dropped, either side")
+    max_ratio: float = Field(default=9.0, gt=1, description="training pairs of more unequal length are dropped")
+    train_pairs: int | None = Field(default=None, ge=1, description="use only so many training pairs")
+    dictionary: bool = Field(default=False, description="learn one, to replace unknown words by")
+    left_out: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _words_to_look_up(self) -> CorpusConfig:
+        if self.dictionary and self.tokenizer.kind != "words":
+            raise ValueError("a dictionary is of words, and this tokenizer's are pieces; leave it out")
+        return self
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Right-padded symbols. ``target`` begins with a start symbol, ``source`` and ``labels`` end with an end symbol."""
+
+    source: Tensor  # (B, S)
+    target: Tensor  # (B, T) y_0 … y_{T-1}
+    labels: Tensor  # (B, T) y_1 … y_T
+
+    @property
+    def source_mask(self) -> Tensor:
+        """(B, S) true at words and at the end symbol."""
+        return self.source != PAD
+
+    @property
+    def tokens(self) -> int:
+        """Number of labels that are not padding."""
+        return int((self.labels != PAD).sum())
+
+    def to(self, device: torch.device | str) -> Batch:
+        """The same batch on another device."""
+        return Batch(*(tensor.to(device, non_blocking=True) for tensor in (self.source, self.target, self.labels)))
+
+
+@dataclass(frozen=True)
+class ParallelText:
+    """One split: both sides as symbols, without start and end symbol, and the number of words of each."""
+
+    source: RaggedArray
+    target: RaggedArray
+    words: NDArray[np.integer]  # (pairs,) words of the longer side
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __post_init__(self) -> None:
+        if not len(self.source) == len(self.target) == len(self.words):
+            raise ReplicationError("the two sides of a parallel text differ in length; run the prepare stage again.")
+
+    def batch(self, indices: Indices) -> Batch:
+        """The pairs with these indices."""
+        target = self.target.padded(indices)
+        return Batch(
+            source=_with_end(self.source.padded(indices), self.source.lengths[indices]),
+            target=torch.nn.functional.pad(target, (1, 0), value=BOS),
+            labels=_with_end(target, self.target.lengths[indices]),
+        )
+
+    def batches(self, order: Iterator[Indices]) -> Iterator[Batch]:
+        """Batches in the given order."""
+        return (self.batch(indices) for indices in order)
+
+    def up_to(self, max_words: int) -> ParallelText:
+        """The pairs with at most ``max_words`` words on either side (the -30 and -50 of the paper's models)."""
+        keep = self.words <= max_words
+        if not keep.any():
+            raise ReplicationError(f"no training pair has at most {max_words} words; raise max_words.")
+        return ParallelText(self.source.select(keep), self.target.select(keep), self.words[keep])
+
+    def save(self, folder: Path) -> None:
+        """Write five ``.npy`` arrays into ``folder``."""
+        save_arrays(folder, {
+            "source": self.source.flat, "source_offsets": self.source.offsets,
+            "target": self.target.flat, "target_offsets": self.target.offsets, "words": self.words,
+        })  # fmt: skip
+
+    @classmethod
+    def load(cls, folder: Path) -> ParallelText:
+        """Map the arrays of :meth:`save` into memory.
+
+        Raises:
+            ReplicationError: a file is missing or cut short.
+        """
+        names = ("source", "source_offsets", "target", "target_offsets", "words")
+        flat = load_arrays(folder, names)
+        return cls(RaggedArray(flat[0], flat[1]), RaggedArray(flat[2], flat[3]), flat[4])
+
+
+@dataclass(frozen=True)
+class PreparedText:
+    """What the prepare stage leaves for training and evaluation: tokenisers, encoded splits, the test text itself."""
+
+    folder: Path
+    source: Tokenizer
+    target: Tokenizer
+
+    @classmethod
+    def load(cls, folder: Path) -> PreparedText:
+        """Open a prepared task."""
+        return cls(folder, load_tokenizer(folder / "source.tokenizer"), load_tokenizer(folder / "target.tokenizer"))
+
+    def split(self, name: str) -> ParallelText:
+        """An encoded split: ``train``, ``valid`` or a test split."""
+        return ParallelText.load(self.folder / name)
+
+    def lines(self, name: str) -> tuple[list[str], list[str]]:
+        """The source and target text of a test split."""
+        return read_lines(self.folder / name / "source.txt"), read_lines(self.folder / name / "target.txt")
+
+    def dictionary(self) -> dict[str, str]:
+        """Translations of single source words, in the vocabulary or not; none if the corpus does not ask for them."""
+        path = self.folder / "dictionary.json"
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+    def alignments(self, name: str) -> list[str] | None:
+        """Gold word alignments of a test split, one ``s-t …`` line per pair, or None if there are none."""
+        path = self.folder / name / "align.txt"
+        return read_lines(path) if path.exists() else None
+
+
+def prepare_parallel(config: CorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+    """Train the tokenisers on the training text and encode every split into ``out``.
+
+    Args:
+        config: the task's corpus.
+        dataset: the fetched folder with ``<split>.<language>`` files.
+        out: the folder to write; only whole when this returns.
+
+    Returns:
+        A summary: pairs, symbols and unknown words per split, vocabulary sizes.
+
+    Raises:
+        ReplicationError: a language or split is missing, or no pair is left after filtering.
+    """
+    pairs = {split: _read_pairs(dataset, split, config) for split in ("train", "valid", *config.test)}
+    pairs["train"] = _filter(pairs["train"], config)
+    tokenizers = train_tokenizers(*zip_lines(pairs["train"]), config.tokenizer)
+    summary: dict[str, object] = {"dataset": config.dataset, "unit": tokenizers[1].unit}
+    for side, tokenizer in zip(("source", "target"), tokenizers, strict=True):
+        tokenizer.save(out / f"{side}.tokenizer")
+        summary[f"{side}_vocabulary"] = len(tokenizer)
+    for split, lines in pairs.items():
+        text = _encode(lines, tokenizers)
+        text.save(out / split)
+        summary[split] = {
+            "pairs": len(text),
+            "source_symbols": int(text.source.offsets[-1]),
+            "target_symbols": int(text.target.offsets[-1]),
+            "unknown_share": float(np.mean(text.target.flat == UNK)) if len(text.target.flat) else 0.0,
+        }
+        if split != "train":
+            for side, column in zip(("source", "target"), zip_lines(lines), strict=True):
+                write_lines(out / split / f"{side}.txt", column)
+            if (dataset / f"{split}.align").exists():
+                write_lines(out / split / "align.txt", [line.alignment for line in lines])
+    if config.dictionary:
+        words = _dictionary(pairs["train"], tokenizers)
+        summary["dictionary"] = len(words)
+        (out / "dictionary.json").write_text(json.dumps(words, ensure_ascii=False), encoding="utf-8")
+    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
+    return summary
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One aligned pair of lines and, if known, its word alignment."""
+
+    source: str
+    target: str
+    alignment: str = ""
+
+
+def zip_lines(pairs: Sequence[Pair]) -> tuple[list[str], list[str]]:
+    """The two columns."""
+    return [pair.source for pair in pairs], [pair.target for pair in pairs]
+
+
+def _read_pairs(dataset: Path, split: str, config: CorpusConfig) -> list[Pair]:
+    columns = read_columns(dataset, split, (config.source, config.target), optional=("align",))
+    source, target = columns[config.source], columns[config.target]
+    alignments = columns.get("align", [""] * len(source))
+    pairs = map(Pair, source, target, alignments)
+    return [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
+
+
+def _filter(pairs: Sequence[Pair], config: CorpusConfig) -> list[Pair]:
+    kept = []
+    for pair in pairs:
+        lengths = sorted((len(pair.source.split()), len(pair.target.split())))
+        if lengths[1] <= config.max_words and lengths[1] <= config.max_ratio * lengths[0]:
+            kept.append(pair)
+    if not kept:
+        raise ReplicationError(f"no training pair of {config.dataset} is left; raise max_words or max_ratio.")
+    return kept[: config.train_pairs]
+
+
+def _dictionary(pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer]) -> dict[str, str]:
+    """Each source word's translation by IBM Model 1, where the training text shows a clear one."""
+    source, target = tokenizers
+    aligner = WordAligner.train([(source.split(pair.source), target.split(pair.target)) for pair in pairs])
+    return aligner.translations(threshold=0.1, count=2)
+
+
+def _encode(pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer]) -> ParallelText:
+    columns = zip_lines(pairs)
+    encoded = [tokenizer.encode(column) for tokenizer, column in zip(tokenizers, columns, strict=True)]
+    words = [[len(line.split()) for line in column] for column in columns]
+    longer = np.maximum(*(np.asarray(column, dtype=np.int32) for column in words))
+    return ParallelText(RaggedArray.pack(encoded[0]), RaggedArray.pack(encoded[1]), longer)
+
+
+def _with_end(symbols: Tensor, lengths: NDArray[np.int64]) -> Tensor:
+    """(B, L) right-padded symbols to (B, L+1) with the end symbol after each sequence."""
+    extended = torch.nn.functional.pad(symbols, (0, 1), value=PAD)
+    return extended.scatter_(1, torch.from_numpy(lengths).unsqueeze(1), EOS)

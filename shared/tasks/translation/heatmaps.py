@@ -1,0 +1,151 @@
+"""Attention weights as pictures: of several sentences by one variant, of one sentence by several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from shared.errors import ReplicationError
+from shared.reports.figures import PALETTE, WIDTH, drawing
+
+Pair = Mapping[str, Any]
+KEPT = ("weights", "source", "target", "gold")  # of each pair in attention.npz
+UNSEEN = "#3b5b8c"  # a weight that is exactly zero
+
+
+def alignment_heatmaps(source: Path, path: Path, *, most: int = 4) -> bool:
+    """Draw attention weights of sentence pairs, source on top, target on the side.
+
+    As Figure 3 of Bahdanau et al. (2015): white is 1, black is 0; a gold link, where known, is framed.
+
+    Args:
+        source: attention.npz with ``weights_<i>`` (T, S), ``source_<i>`` (S,), ``target_<i>`` (T,) and
+            perhaps ``gold_<i>`` (links, 2) as (source, target) positions.
+        path: of the PNG.
+        most: sentence pairs drawn.
+
+    Returns:
+        whether the file was there; if not, nothing is drawn.
+    """
+    pairs = read_pairs(source, KEPT)[:most]
+    if not pairs:
+        return False
+    columns = 2 if _longest(pairs) <= 20 and len(pairs) > 1 else 1
+    _grid(path, pairs, [f"({letter})" for letter in "abcdefghijklmnop"[: len(pairs)]], columns)
+    return True
+
+
+def compare_alignments(sources: Mapping[str, Path], path: Path, *, symbols: int = 14) -> bool:
+    """Draw the attention of several variants on the same test sentence side by side.
+
+    Colours as in :func:`alignment_heatmaps`, except that a weight of exactly zero is blue: so local attention
+    shows its window.
+
+    Args:
+        sources: variant to its attention.npz, all of the same sentences in the same order.
+        path: of the PNG.
+        symbols: the sentence drawn is the longest kept with at most so many on either side; if all have more,
+            the shortest.
+
+    Returns:
+        whether at least two of the files were there; if not, nothing is drawn.
+
+    Raises:
+        ReplicationError: the files are of different sentences.
+    """
+    kept = {variant: pairs for variant, source in sources.items() if (pairs := read_pairs(source, KEPT))}
+    if len(kept) < 2:
+        return False
+    first = next(iter(kept.values()))
+    chosen = fitting(longer_sides(first), symbols)
+    shown = []
+    for variant, pairs in kept.items():
+        if not _same(first, pairs):
+            raise ReplicationError(
+                f"the attention kept of {variant} is not of the same sentences as that of {next(iter(kept))}; "
+                "evaluate both again."
+            )
+        shown.append({**pairs[chosen], "weights": np.ma.masked_equal(pairs[chosen]["weights"], 0.0)})
+    _grid(path, shown, list(kept), 2 if _longest(shown) <= 20 else 1)
+    return True
+
+
+def read_pairs(source: Path, keys: Sequence[str]) -> list[Pair]:
+    """The arrays ``<key>_<i>`` of each sentence pair i, by key; nothing if there is no such file."""
+    if not source.exists():
+        return []
+    with np.load(source, allow_pickle=False) as arrays:
+        numbers = sorted(int(name.removeprefix("source_")) for name in arrays if name.startswith("source_"))
+        return [{key: arrays[f"{key}_{i}"] for key in keys if f"{key}_{i}" in arrays} for i in numbers]
+
+
+def _longest(pairs: Sequence[Pair]) -> int:
+    return max(max(len(pair["source"]), len(pair["target"])) for pair in pairs)
+
+
+def longer_sides(pairs: Sequence[Pair]) -> list[int]:
+    """Symbols of each pair's source or target, whichever has more."""
+    return [_longest([pair]) for pair in pairs]
+
+
+def fitting(sizes: Sequence[int], symbols: int) -> int:
+    """Which is the longest of at most so many symbols; if all have more, the shortest."""
+    shortest = min(range(len(sizes)), key=sizes.__getitem__)
+    return max((i for i, size in enumerate(sizes) if size <= symbols), key=sizes.__getitem__, default=shortest)
+
+
+def _same(first: Sequence[Pair], other: Sequence[Pair]) -> bool:
+    both = zip(first, other, strict=False)
+    return len(first) == len(other) and all(
+        np.array_equal(a[side], b[side]) for a, b in both for side in ("source", "target")
+    )
+
+
+def _grid(path: Path, pairs: Sequence[Pair], labels: Sequence[str], columns: int) -> None:
+    rows = -(-len(pairs) // columns)
+    with drawing(path, height=_panel_height(pairs, columns) * rows) as canvas:
+        panels = canvas.subplots(rows, columns, squeeze=False).ravel()
+        for axes, pair, label in zip(panels, pairs, labels, strict=False):
+            _heatmap(axes, pair, size=7.5 if _longest(pairs) > 12 else 8.5)
+            axes.set_xlabel(label)
+        for axes in panels[len(pairs) :]:
+            axes.set_visible(False)
+
+
+def _panel_height(pairs: Sequence[Pair], columns: int) -> float:
+    """Inches: square cells at the panel's width, plus room for the source words."""
+    tallest = max(pair["weights"].shape[0] / pair["weights"].shape[1] for pair in pairs)
+    words = max(len(str(word)) for pair in pairs for word in pair["source"])
+    return float(min(WIDTH, (WIDTH / columns - 0.9) * min(tallest, 1.6)) + 0.075 * words + 0.45)
+
+
+def _heatmap(axes: Axes, pair: Pair, *, size: float) -> None:
+    draw_weights(axes, pair["weights"], columns=pair["source"], rows=pair["target"], size=size)
+    for s, t in pair.get("gold", ()):
+        axes.add_patch(
+            Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, edgecolor=PALETTE[4], linewidth=1.2, clip_on=False)
+        )
+
+
+def draw_weights(
+    axes: Axes, weights: NDArray[Any], *, columns: Sequence[str], rows: Sequence[str], size: float
+) -> None:
+    """White is 1, black is 0, blue is masked: weights (rows, columns), with words in ``size`` points where given.
+
+    Either side's words may be left out by giving none.
+    """
+    axes.grid(visible=False)
+    colours = mpl.colormaps["gray"].with_extremes(bad=UNSEEN)
+    axes.imshow(weights, cmap=colours, vmin=0.0, vmax=1.0, interpolation="nearest")
+    axes.xaxis.tick_top()
+    axes.set_xticks(range(len(columns)), [str(word) for word in columns], rotation=90, fontsize=size)
+    axes.set_yticks(range(len(rows)), [str(word) for word in rows], fontsize=size)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)

@@ -1,0 +1,77 @@
+"""The settings of a variant that translates: tasks of kind ``translation``, as those are that do not say theirs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from shared.config import Strict
+from shared.decoding.constraints import Normalisation
+from shared.tasks.settings import JudgingConfig, RunConfig
+from shared.tasks.translation.corpus import CorpusConfig
+
+
+class DecodingConfig(Strict):
+    """How translations are searched for."""
+
+    beam: int = Field(ge=1)
+    normalisation: Normalisation = "none"
+    alpha: float = Field(default=0.6, ge=0)
+    minimum_ratio: float = Field(default=0.5, ge=0, description="least symbols per source symbol, rounded down")
+    maximum_ratio: float = Field(default=3.0, gt=0, description="most symbols per source symbol")
+    maximum_extra: int = Field(
+        default=0, ge=0, description="symbols more than that; source and translation both count their end symbol"
+    )
+    batch: int = Field(default=64, ge=1, description="sources searched together")
+    no_unknown: bool = Field(default=False, description="also translate with UNK forbidden, for the no-UNK column")
+    replace_unknown: bool = Field(
+        default=False, description="also put translations of the words most attended to in the place of UNK"
+    )
+
+
+class EvaluationConfig(JudgingConfig):
+    """How a trained model's translations are judged."""
+
+    bleu: Literal["13a", "none"] = Field(default="13a", description="sacreBLEU's tokenisation")
+    moses: str | None = Field(
+        default=None, pattern="^[a-z]{2}$", description="also BLEU of Moses' words, of this target language"
+    )
+    compounds: bool = Field(
+        default=False, description="also that BLEU with compounds split at hyphens, as tensor2tensor has it"
+    )
+    brackets: bool = Field(default=False, description="targets are trees; also score their labelled brackets")
+    operations: bool = Field(default=False, description="also count the operations of the whole training")
+    ensemble: bool = Field(default=False, description="also judge the models of all seeds together as one")
+
+    @model_validator(mode="after")
+    def _compounds_of_words(self) -> EvaluationConfig:
+        if self.compounds and self.moses is None:
+            raise ValueError("compounds needs moses, the language whose words are split")
+        return self
+
+
+class TranslationRun(RunConfig):
+    """A variant's settings."""
+
+    kind: Literal["translation"] = "translation"
+    corpus: CorpusConfig
+    decoding: DecodingConfig
+    evaluation: EvaluationConfig = EvaluationConfig()
+
+    @property
+    def has_ensemble(self) -> bool:
+        """If the evaluation asks for it."""
+        return self.evaluation.ensemble
+
+    @model_validator(mode="after")
+    def _several_for_an_ensemble(self) -> TranslationRun:
+        if self.evaluation.ensemble and len(self.seeds) < 2:
+            raise ValueError("evaluation.ensemble needs at least two seeds")
+        return self
+
+    @model_validator(mode="after")
+    def _unknown_words_to_replace(self) -> TranslationRun:
+        if self.decoding.replace_unknown and self.corpus.tokenizer.kind != "words":
+            raise ValueError("decoding.replace_unknown needs a tokenizer of kind 'words'; pieces know every word")
+        return self

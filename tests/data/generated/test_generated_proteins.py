@@ -1,0 +1,139 @@
+"""The generated proteins, and that they are read as fetched ones are."""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from shared.config import load_yaml
+from shared.data.fetch import fetch
+from shared.data.generated.translation import generate
+from shared.errors import ReplicationError
+from shared.tasks.sequences.corpus import load_prepared
+from shared.tasks.sequences.proteins import LETTERS, PreparedProteins, ProteinCorpusConfig, prepare_proteins
+
+SPLITS = {
+    "test": {"families": 2, "members": 3},
+    "valid": {"families": 3, "members": 1},
+    "train": {"families": 40, "members": 20},
+}
+
+
+def values(**changes):
+    return {"seed": 1, "lengths": [10, 30], "changed": 0.25, "splits": SPLITS} | changes
+
+
+def families(segments):
+    found = {}
+    for segment in segments:
+        name, _, accession = segment.key.partition(":")
+        found.setdefault(name, {})[accession] = segment.texts[0]
+    return found
+
+
+@pytest.fixture(scope="module")
+def shipped(pytestconfig, tmp_path_factory):
+    """The folder that the shipped card makes; fetching compares the hashes."""
+    root = tmp_path_factory.mktemp("data")
+    card = (pytestconfig.rootpath / "data/generated_proteins.yaml").read_text(encoding="utf-8")
+    (root / "generated_proteins.yaml").write_text(card, encoding="utf-8")
+    fetch("generated_proteins", root=root)
+    return root / "generated_proteins"
+
+
+def test_families_are_in_one_split_and_no_sequence_is_there_twice(pytestconfig):
+    parameters = load_yaml(pytestconfig.rootpath / "data/generated_proteins.yaml")["sources"][0]["parameters"]
+    corpus = generate("proteins", parameters)
+    assert {*corpus} == {"train", "valid", "test", "test_families"}
+    homes = {split: families(segments) for split, segments in corpus.items()}
+    for split, own in homes.items():
+        wanted = parameters["splits"][split]
+        assert [len(members) for members in own.values()] == [wanted["members"]] * wanted["families"]
+    names = [name for own in homes.values() for name in own]
+    assert len({*names}) == len(names)
+    sequences = [segment.texts[0] for segments in corpus.values() for segment in segments]
+    assert len({*sequences}) == len(sequences) == 78
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_they_are_prepared_as_proteins_are(shipped, tmp_path, masked):
+    tests = ["test", "test_families"]
+    config = ProteinCorpusConfig(dataset="generated_proteins", test=tests, length=16, masked=masked)
+    summary = prepare_proteins(config, shipped, tmp_path)
+    counts = {"train": 48, "valid": 6, "test": 12, "test_families": 12}
+    assert {split: own["proteins"] for split, own in summary["splits"].items()} == counts
+    prepared = load_prepared(config, tmp_path)
+    assert isinstance(prepared, PreparedProteins)
+    for name, count in counts.items():
+        split = prepared.split(name)
+        (lengths,) = split.lengths
+        assert len({key.partition(":")[0] for key in prepared.keys(name)}) < count
+        assert lengths.max() <= 16
+        batch = split.batch(np.arange(count), (1,))
+        assert (batch.mask is not None) == (lengths.min() < lengths.max())
+        scored = sum(max(1, round(0.15 * n)) for n in lengths) if masked else lengths.sum()
+        assert batch.tokens == scored
+    lengths = prepared.split("train").lengths[0]
+    assert lengths.min() < 16 == lengths.max()  # some are filled up, and some are cut
+
+
+def test_members_of_a_family_are_alike_and_of_different_families_are_not():
+    found = families(generate("proteins", values())["train"])
+    lengths = [{len(sequence) for sequence in members.values()} for members in found.values()]
+    assert all(len(own) == 1 for own in lengths)
+    assert len(set.union(*lengths)) > 10
+    assert set.union(*lengths) <= set(range(10, 31))
+    # Two members share the letters that neither changed, and others by chance; of two families' only those.
+    by_chance = sum(share**2 for share in LETTER_SHARES.values())
+    kept = 0.75**2
+    within = [alike(*pair) for members in found.values() for pair in itertools.combinations(members.values(), 2)]
+    assert np.mean(within) == pytest.approx(kept + (1 - kept) * by_chance, abs=0.03)
+    firsts = [next(iter(members.values())) for members in found.values()]
+    between = [alike(*pair) for pair in itertools.combinations(firsts, 2)]
+    assert np.mean(between) == pytest.approx(by_chance, abs=0.03)
+
+
+LETTER_SHARES = {
+    letter: (5 * (20 - i) if i < 20 else 1) / (5 * math.comb(21, 2) + 5) for i, letter in enumerate(LETTERS)
+}
+
+
+def alike(first, second):
+    return np.mean([a == b for a, b in zip(first, second, strict=False)])
+
+
+def test_letters_have_their_shares():
+    many = {"train": {"families": 1000, "members": 1}}
+    made = generate("proteins", values(splits=many))["train"]
+    counts = Counter("".join(segment.texts[0] for segment in made))
+    total = counts.total()
+    assert total > 15_000
+    # Five standard errors of the most frequent one are 0.012.
+    assert {letter: counts[letter] / total for letter in LETTERS} == pytest.approx(LETTER_SHARES, abs=0.012)
+    assert counts.keys() == {*LETTERS}
+
+
+def test_the_seed_alone_decides_and_later_splits_change_nothing_before_them():
+    base = generate("proteins", values())
+    assert generate("proteins", values()) == base
+    assert generate("proteins", values(seed=2))["test"] != base["test"]
+    larger = generate("proteins", values(splits=SPLITS | {"train": {"families": 41, "members": 20}}))
+    assert larger | {"train": larger["train"][:800]} == base
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"length": [10, 30]}, "did you mean 'lengths'"),
+        ({"lengths": [7, 30]}, r"\[7, 30\] is not a range of lengths, which are at least 8"),
+        ({"lengths": [12, 11]}, r"\[12, 11\] is not a range of lengths"),
+        ({"changed": 0.0}, "'changed'.*greater than or equal to 0.05"),
+        ({"splits": {"train": {"families": 0, "members": 1}}}, "'splits.train.families'.*greater than 0"),
+        ({"splits": {"train": {"families": 1, "members": 101}}}, "less than or equal to 100"),
+    ],
+)
+def test_wrong_parameters_are_refused(changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        generate("proteins", values(**changes))

@@ -1,0 +1,267 @@
+"""The generated recalls, read by a reader that shares nothing with the generator."""
+
+import itertools
+import math
+import re
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.config import build, load_yaml
+from shared.data.generated.recall import Recall, vocabulary
+from shared.data.generated.translation import generate
+from shared.data.splits import write_corpus
+from shared.errors import ReplicationError
+from shared.tasks.language.corpus import LanguageCorpusConfig, PreparedLanguage, prepare_language
+
+
+def values(**changes):
+    small = {
+        "seed": 1,
+        "keys": 4,
+        "values": 3,
+        "fillers": 6,
+        "distances": [3, 20],
+        "filler_share": 0.3,
+        "splits": {
+            "test": {"buckets": [[48, 52], [60, 70]], "per_bucket": 10},
+            "valid": {"buckets": [[48, 70]], "per_bucket": 10},
+            "train": {"buckets": [[48, 70]], "per_bucket": 20},
+        },
+    }
+    return small | changes
+
+
+def only(low, high, count):
+    return {"splits": {"train": {"buckets": [[low, high]], "per_bucket": count}}}
+
+
+@pytest.fixture(scope="module")
+def shipped(pytestconfig):
+    """The card's parameters, and what is generated from them."""
+    parameters = load_yaml(pytestconfig.rootpath / "data/generated_recall.yaml")["sources"][0]["parameters"]
+    return build(Recall, parameters, where="card"), generate("recall", parameters)
+
+
+class Reading(NamedTuple):
+    """What a text says."""
+
+    recalls: list[tuple[int, int]]  # their places, and of what they repeat
+    facts: list[tuple[str, str]]  # key and value of each that is set
+    could: int  # places where a key could have been set
+    did_not: int  # those of them with a filler
+    waiting: dict[str, int]  # key to the place of the fact that was not asked for
+
+
+def read(text, keys):
+    """From left to right: each of the keys is set, then asked for and repeated, then free to be set."""
+    words = text.split()
+    known, recalls, facts, could, did_not = {}, [], [], 0, 0
+    for i, word in enumerate(words):
+        key, mark, value = re.fullmatch(r"([a-z]+)([:?]?)([a-z]*)", word).groups()
+        if mark == "?":
+            earlier = known.pop(key)
+            assert words[i + 1] == words[earlier]
+            recalls.append((i + 1, earlier))
+        elif not recalls or recalls[-1][0] != i:
+            could += len(known) < keys
+            did_not += len(known) < keys and not mark
+            if mark:
+                assert key not in known
+                known[key] = i
+                facts.append((key, value))
+    return Reading(recalls, facts, could, did_not, known)
+
+
+def check(parameters, corpus):
+    """Every text against the rule; returns the sums of all readings."""
+    shortest, longest = parameters.distances
+    late = 2 * (parameters.keys - 1)
+    readings = []
+    for segment in itertools.chain(*corpus.values()):
+        text, recalls = segment.texts
+        reading = read(text, parameters.keys)
+        assert recalls == " ".join(f"{place}-{earlier}" for place, earlier in reading.recalls)
+        assert all(shortest <= place - earlier <= longest + late for place, earlier in reading.recalls)
+        # What was not asked for had no room.
+        room = len(text.split()) - longest - late
+        assert all(place >= room for place in reading.waiting.values())
+        readings.append(reading)
+    return readings
+
+
+def distances(readings):
+    return [place - earlier for reading in readings for place, earlier in reading.recalls]
+
+
+def test_the_shipped_recalls_follow_from_the_texts(shipped):
+    assert len(check(*shipped)) == 490
+
+
+@given(
+    seed=st.integers(0, 1000),
+    keys=st.integers(1, 12),
+    shortest=st.integers(3, 9),
+    more=st.integers(0, 20),
+    filler_share=st.floats(0, 0.9),
+)
+@settings(deadline=None, max_examples=30)
+def test_recalls_follow_from_the_texts_for_any_parameters(seed, keys, shortest, more, filler_share):
+    changed = values(seed=seed, keys=keys, distances=[shortest, shortest + more], filler_share=filler_share) | only(
+        40, 60, 10
+    )
+    assert len(check(build(Recall, changed, where="test"), generate("recall", changed))) == 10
+
+
+def test_facts_and_fillers_are_as_frequent_as_the_card_says(shipped):
+    parameters, corpus = shipped
+    readings = check(parameters, {"train": corpus["train"]})
+    facts = Counter(fact for reading in readings for fact in reading.facts)
+    number = facts.total()
+    assert number > 50_000
+    # Five standard deviations of shares of 1/12, 1/4 and 1/48 are 0.006, 0.0093 and 0.0031 at most.
+    of_values, of_keys = Counter(), Counter()
+    for (key, value), count in facts.items():
+        of_keys[key] += count / number
+        of_values[value] += count / number
+    words = vocabulary(parameters)
+    assert of_keys == pytest.approx(dict.fromkeys(words.keys, 1 / 12), abs=0.006)
+    assert of_values == pytest.approx(dict.fromkeys(words.values, 1 / 4), abs=0.0093)
+    assert [count / number for count in facts.values()] == pytest.approx([1 / 48] * 48, abs=0.0031)
+    could = sum(reading.could for reading in readings)
+    # Five standard deviations of 0.2 in 70,000 are 0.0076.
+    assert sum(reading.did_not for reading in readings) / could == pytest.approx(0.2, abs=0.0076)
+    fillers = Counter(word for segment in corpus["train"] for word in segment.texts[0].split() if word in words.fillers)
+    shares = {word: count / fillers.total() for word, count in fillers.items()}
+    assert shares == pytest.approx(dict.fromkeys(words.fillers, 1 / 8), abs=0.0055)
+
+
+def test_any_free_key_can_be_set():
+    texts = [segment.texts[0] for segment in generate("recall", values() | only(48, 70, 2000))["train"]]
+    first = Counter(re.search(r"(\w+):", text)[1] for text in texts)
+    keys = vocabulary(build(Recall, values(), where="test")).keys
+    # Five standard deviations of a share of 1/4 are 0.048.
+    shares = {key: count / 2000 for key, count in first.items()}
+    assert shares == pytest.approx(dict.fromkeys(keys, 1 / 4), abs=0.048)
+
+
+def test_recalls_are_as_frequent_as_the_card_says(shipped):
+    parameters, corpus = shipped
+    found = distances(check(parameters, {"train": corpus["train"]}))
+    words = sum(len(segment.texts[0].split()) for segment in corpus["train"])
+    assert len(found) / words == pytest.approx(0.24, abs=0.005)
+    ends = Counter(max(8, 2 ** math.ceil(math.log2(distance))) for distance in found)
+    shares = {end: count / len(found) for end, count in ends.items()}
+    assert shares == pytest.approx({8: 0.235, 16: 0.185, 32: 0.18, 64: 0.17, 128: 0.165, 256: 0.065}, abs=0.01)
+    assert max(found) <= 170 + 2 * 11
+
+
+def test_distances_are_log_uniform_where_no_question_waits_for_another():
+    # Of a single key every distance is as drawn; in texts this long next to none would fall beyond the end.
+    changed = values(keys=1, distances=[3, 40]) | only(20_000, 20_000, 10)
+    found = np.sort(distances(check(build(Recall, changed, where="test"), generate("recall", changed))))
+    assert len(found) > 8000
+    assert (found[0], found[-1]) == (3, 40)
+    upper = np.arange(3, 41)
+    below = np.searchsorted(found, upper, side="right") / len(found)
+    expected = np.minimum(np.log((upper + 0.5) / 3) / np.log(40 / 3), 1)
+    # Kolmogorov's statistic; beyond 2.2 / sqrt(8000) in one of 8,000 cases.
+    assert np.abs(below - expected).max() < 0.025
+
+
+def test_the_later_of_two_questions_that_fall_due_together_waits():
+    # Both keys are set at once, with the same distance: the second question is due in place of the first repetition.
+    changed = values(keys=2, distances=[3, 3], filler_share=0) | only(12, 12, 1)
+    text = generate("recall", changed)["train"][0].texts[0]
+    a, b = (word.partition(":")[0] for word in text.split()[:2])
+    forms = [re.sub(":.*", ":", word) for word in text.split()]
+    assert forms[:6] == [f"{a}:", f"{b}:", f"{a}?", f"{a}:", f"{b}?", f"{b}:"]
+    assert generate("recall", changed)["train"][0].texts[1].split()[:2] == ["3-0", "5-1"]
+
+
+def test_the_marked_symbols_of_a_stream_repeat_the_ones_at_their_distance(tmp_path):
+    corpus = generate("recall", values())
+    (tmp_path / "made").mkdir()
+    write_corpus(corpus, ["text", "recall"], tmp_path / "made", compared=["text"])
+    config = {"dataset": "made", "recalls": "recall", "tokenizer": {"kind": "words", "size": 100}}
+    out = tmp_path / "out"
+    out.mkdir()
+    summary = prepare_language(build(LanguageCorpusConfig, config, where="test"), tmp_path / "made", out)
+    assert summary["vocabulary"] == 4 + 4 * 3 + 4 + 6  # special symbols, facts, questions, fillers
+    text = PreparedLanguage.load(out)
+    stream = text.split("test")
+    symbols = np.array(text.tokenizer.pieces(stream.symbols.tolist()))
+    marked = np.flatnonzero(stream.distances)
+    assert (symbols[marked] == symbols[marked - stream.distances[marked]]).all()
+    questions = np.flatnonzero([symbol.endswith("?") for symbol in symbols])
+    assert (marked == questions + 1).all()
+    expected = distances(read(segment.texts[0], 4) for segment in corpus["test"])
+    assert stream.distances[marked].tolist() == expected
+
+
+def test_buckets_have_their_count_and_lengths_and_no_text_comes_twice():
+    corpus = generate("recall", values())
+    lengths = [len(segment.texts[0].split()) for segment in corpus["test"]]
+    assert [48 <= length <= 52 for length in lengths] == [True] * 10 + [False] * 10
+    assert all(60 <= length <= 70 for length in lengths[10:])
+    everything = [segment.texts[0] for segments in corpus.values() for segment in segments]
+    assert len(set(everything)) == len(everything) == 50
+
+
+def test_a_text_that_was_drawn_before_is_drawn_again():
+    few = values(keys=1, values=2, fillers=1, distances=[3, 3], filler_share=0)
+    # The value at the beginning, that after the first repetition, and that after the second.
+    texts = {segment.texts[0] for segment in generate("recall", few | only(12, 12, 8))["train"]}
+    assert len(texts) == 8
+
+
+def test_the_seed_alone_decides_and_later_splits_change_nothing_before_them():
+    base = generate("recall", values())
+    assert generate("recall", values()) == base
+    assert generate("recall", values(seed=2)) != base
+    splits = values()["splits"] | {"train": {"buckets": [[48, 70]], "per_bucket": 25}}
+    larger = generate("recall", values(splits=splits))
+    assert larger | {"train": larger["train"][:20]} == base
+
+
+def test_each_split_has_a_generator_of_its_own():
+    split = {"buckets": [[48, 70]], "per_bucket": 10}
+    one, other = (generate("recall", values(splits={name: split}))[name] for name in ("one", "other"))
+    assert not {segment.texts[0] for segment in one} & {segment.texts[0] for segment in other}
+
+
+def test_names_show_the_part_they_play_and_mean_only_one_thing():
+    words = vocabulary(build(Recall, values(), where="test"))
+    assert [len(part) for part in words] == [4, 3, 6]
+    assert len({*itertools.chain(*words)}) == 13
+    stem = "[^aeiou][aeiou][^aeiou]"
+    assert [{re.sub(stem, "", word) for word in part} for part in words] == [{"o"}, {"a"}, {"u"}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"filler": 1}, "did you mean 'fillers'"),
+        ({"keys": 0}, "'keys'"),
+        ({"values": 1}, "greater than 1"),
+        ({"fillers": 0}, "'fillers'"),
+        ({"filler_share": 1.0}, "'filler_share'.*less than 1"),
+        ({"filler_share": -0.1}, "'filler_share'"),
+        ({"fillers": 394}, "at most 400 keys, values and fillers can be named, not 401"),
+        ({"distances": [2, 5]}, r"\[2, 5\] is not a range of distances, which are at least 3"),
+        ({"distances": [5, 4]}, r"\[5, 4\] is not a range of distances"),
+        ({"distances": [3, 48]}, "texts of 49 words are needed, but the shortest has 48"),
+        (only(60, 50, 1), "is not a range of lengths"),
+        (
+            {"keys": 1, "values": 2, "fillers": 1, "distances": [3, 3], "filler_share": 0} | only(12, 12, 9),
+            "no new text of 12 to 12 words for the split 'train'; make 'per_bucket' smaller, or texts longer",
+        ),
+    ],
+)
+def test_wrong_parameters_are_refused(changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        generate("recall", values(**changes))

@@ -1,0 +1,312 @@
+"""Scenes of hand-made pictures, and the real ones as the registries give them."""
+
+import itertools
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from shared.config import load_yaml
+from shared.data.cards import load_card
+from shared.data.fetch import fetch
+from shared.data.generated.scene_captions import DIRECTIONS, TEMPLATES
+from shared.data.generated.scenes import (
+    LANGUAGES,
+    SIDE,
+    Artwork,
+    Picture,
+    Placed,
+    Scene,
+    SceneSplit,
+    extent,
+    rasterise,
+)
+from shared.data.generated import scenes
+from shared.data.readers import read
+from shared.data.splits import write_corpus
+from shared.errors import ReplicationError
+
+SPLITS = ("train", "valid", "test", "test_combinations", "test_pictures")
+# Unicode's group to names in its order; "green apple" and "house cat" share a word with one chosen before.
+GROUPS = {
+    "mammal": ["cat", "house cat", "grapes", "polar bear", "ox", "walrus", "elk", "lynx", "yak", "emu"],
+    "hand": ["hammer", "grass", "saw", "two word name", "T-Rex", "tool box", "awl", "pick"],
+    "fruit": ["red apple", "green apple", "pear", "peach", "fig", "lime", "oil"],
+    "flag": ["flag"],
+}
+CHOSEN = {
+    "animal": ["cat", "polar bear", "ox", "walrus", "elk", "lynx", "yak", "emu"],
+    "tool": ["hammer", "grass", "saw", "awl", "pick"],
+    "fruit": ["red apple", "pear", "peach", "fig", "lime"],
+}
+OPTIONS = {
+    "seed": 3,
+    "kinds": {"animal": ["mammal"], "tool": ["hand"], "fruit": ["fruit"]},
+    "left_out": ["oil"],
+    "held_out_percent": 20,
+    "numbers": [2, 4, 4],
+    "combinations": 12,
+    "sizes": [48, 64, 96],
+    "captions": 5,
+    "scenes": {"train": 30, "valid": 10, "test": 12, "test_combinations": 15, "test_pictures": 20},
+}
+
+
+def drawing(number):
+    """An ellipse with a half transparent bar, of another form and colour for each number."""
+    x, y, colour = 36 + number % 7, 30 + number % 5, 30 + 8 * number
+    return (
+        '<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg">'
+        f'<ellipse cx="{x}" cy="{y}" rx="{12 + number % 9}" ry="{8 + number % 11}" fill="rgb({colour},9,200)"/>'
+        f'<rect x="20.3" y="50" width="30" height="5.5" fill="black" opacity="0.5"/></svg>'
+    )
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("raw")
+    (folder / "svg").mkdir()
+    names, groups = {}, []
+    numbered = enumerate((group, name) for group, own in GROUPS.items() for name in own)
+    for number, (group, name) in numbered:
+        code = f"{0x1F400 + number:04X}"
+        unified = f"{code}-FE0F" if number % 2 else code  # the form for which OpenMoji has no separate file
+        character = "".join(chr(int(point, 16)) for point in unified.split("-"))
+        names[character] = {"en": f":{name.replace(' ', '_')}:"}
+        groups.append({"unified": unified, "subcategory": group, "sort_order": number})
+        (folder / "svg" / f"{code}.svg").write_text(drawing(number), encoding="utf-8")
+    # A sequence of two is no picture of its own name's word alone.
+    groups.append({"unified": "1F400-200D-1F401", "subcategory": "mammal", "sort_order": -1})
+    (folder / "names.json").write_text(json.dumps(names), encoding="utf-8")
+    (folder / "groups.json").write_text(json.dumps(groups[::-1]), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(raw, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    write_corpus(read("scenes", raw, LANGUAGES, OPTIONS), LANGUAGES, folder, compared=["scene"])
+    return folder
+
+
+def codes(split):
+    return [{placed.code for placed in scene.objects} for scene in split.scenes]
+
+
+def pairs(sets):
+    return {frozenset(pair) for drawn in sets for pair in itertools.combinations(drawn, 2)}
+
+
+def check(folder, options):
+    """What holds of every corpus of the reader."""
+    splits = {name: SceneSplit.load(folder, name) for name in SPLITS}
+    pictures = splits["train"].artwork.pictures
+    held_out = {code for code, picture in pictures.items() if not picture.seen}
+    assert {name: len(split) for name, split in splits.items()} == options["scenes"]
+    sets = {name: codes(split) for name, split in splits.items()}
+    known = {frozenset(drawn) for drawn in sets["train"]}
+    assert len(known) <= options["combinations"]
+    assert {frozenset(drawn) for drawn in sets["valid"] + sets["test"]} <= known
+    assert set().union(*known) == pictures.keys() - held_out
+    assert pairs(sets["test_combinations"]).isdisjoint(pairs(known))
+    assert {len(drawn) for drawn in sets["test_combinations"]} == {2, 3}
+    assert set().union(*sets["test_combinations"]) <= pictures.keys() - held_out
+    assert {len(drawn & held_out) for drawn in sets["test_pictures"]} == {1}
+    assert set().union(*sets["test_pictures"]) >= held_out
+    assert all(
+        len(drawn) == len(scene.objects)
+        for name, split in splits.items()
+        for drawn, scene in zip(sets[name], split.scenes, strict=True)
+    )
+    for split in splits.values():
+        check_mentions(split, options["captions"])
+        for boxes in split.boxes:
+            for a, b in itertools.combinations(boxes, 2):
+                assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+    return splits
+
+
+def check_mentions(split, count):
+    """Names stand where mentions say; a kind stands in the last caption, or where the picture was never seen."""
+    for scene, made in zip(split.scenes, split.captions, strict=True):
+        pictures = [split.artwork.pictures[placed.code] for placed in scene.objects]
+        assert len({caption.text for caption in made}) == len(made) == count
+        all_seen = all(picture.seen for picture in pictures)
+        for number, caption in enumerate(made):
+            words, by_kind = caption.text.split(), set()
+            for start, end, thing in caption.mentions:
+                said, picture = " ".join(words[start:end]), pictures[thing]
+                assert said == picture.kind or (picture.seen and said == picture.name)
+                by_kind |= {thing} if said == picture.kind else set()
+            unseen = {thing for thing, picture in enumerate(pictures) if not picture.seen}
+            assert len(by_kind) == (number == count - 1) if all_seen else by_kind == unseen
+
+
+def test_scenes_are_split_by_combination_and_picture_and_mentions_point_at_nouns(made):
+    assert check(made, OPTIONS)["train"].artwork.pictures
+
+
+def test_pictures_are_chosen_by_their_names_and_some_of_each_kind_are_held_out(made):
+    pictures = SceneSplit.load(made, "train").artwork.pictures.values()
+    assert {kind: [p.name for p in pictures if p.kind == kind] for kind in CHOSEN} == CHOSEN
+    assert Counter(p.kind for p in pictures if not p.seen) == {"animal": 2, "tool": 1, "fruit": 1}
+    assert all(p.svg == drawing(int(p.code, 16) - 0x1F400) for p in pictures)
+
+
+def test_nothing_is_drawn_outside_the_boxes_and_they_are_tight(made):
+    split = SceneSplit.load(made, "train")
+    for scene, boxes in zip(split.scenes, split.boxes, strict=True):
+        plain = split.artwork.draw(scene._replace(objects=()))
+        for placed, (left, top, right, bottom) in zip(scene.objects, boxes, strict=True):
+            alone = split.artwork.draw(scene._replace(objects=(placed,)))
+            drawn = (alone != plain).any(axis=2)
+            rows, columns = np.flatnonzero(drawn.any(axis=1)), np.flatnonzero(drawn.any(axis=0))
+            gaps = [columns[0] - left, rows[0] - top, right - 1 - columns[-1], bottom - 1 - rows[-1]]
+            # A unit of the artwork has at most 96 / 72 pixels, and both ends were rounded outwards.
+            assert 0 <= min(gaps) <= max(gaps) <= 3
+
+
+def test_images_are_what_pillow_composes(made):
+    split = SceneSplit.load(made, "test")
+    images = split.images([0, 3, 5])
+    assert images.shape == (3, SIDE, SIDE, 3)
+    assert images.dtype == np.uint8
+    for image, scene in zip(images, (split.scenes[i] for i in (0, 3, 5)), strict=True):
+        canvas = Image.fromarray(split.artwork.draw(scene._replace(objects=()))).convert("RGBA")
+        for code, left, top, size in scene.objects:
+            sprite = Image.fromarray(rasterise(split.artwork.pictures[code].svg, size))
+            canvas.alpha_composite(sprite, (left, top))
+        assert np.abs(np.asarray(canvas)[..., :3].astype(int) - image).max() <= 1
+
+
+def test_backgrounds_change_linearly_from_one_colour_to_the_other():
+    artwork = Artwork([])
+    down = artwork.draw(Scene(([0, 100, 200], [223, 100, 0]), vertical=True, objects=()))
+    across = artwork.draw(Scene(([0, 100, 200], [223, 100, 0]), vertical=False, objects=()))
+    assert (down == across.transpose(1, 0, 2)).all()
+    assert (down == down[:, :1]).all()
+    assert (down[:, 0, 0] == np.arange(SIDE)).all()
+    assert (down[:, 0, 1] == 100).all()
+    assert down[[0, -1], 0, 2].tolist() == [200, 0]
+
+
+def test_a_picture_is_rasterised_once_for_each_size(made, monkeypatch):
+    asked = Counter()
+    monkeypatch.setattr(scenes, "rasterise", lambda svg, size: asked.update([(svg, size)]) or rasterise(svg, size))
+    split = SceneSplit.load(made, "train")
+    first, second = split.images(range(len(split))), split.images(range(len(split)))
+    assert (first == second).all()
+    assert set(asked.values()) == {1}
+    assert len(asked) == len({(placed.code, placed.size) for scene in split.scenes for placed in scene.objects})
+
+
+def test_the_seed_alone_decides(raw):
+    base = read("scenes", raw, LANGUAGES, OPTIONS)
+    again, other = (read("scenes", raw, LANGUAGES, OPTIONS | {"seed": seed}) for seed in (3, 4))
+    assert again == base
+    assert again.files == base.files
+    assert all(other[split] != base[split] for split in SPLITS)
+
+
+def test_names_are_written_beside_the_splits_in_unicodes_order(made):
+    lines = (made / "pictures.jsonl").read_text(encoding="utf-8").splitlines()
+    pictures = [Picture(**json.loads(line)) for line in lines]
+    assert [picture.name for picture in pictures] == [name for own in CHOSEN.values() for name in own]
+    assert sorted(picture.code for picture in pictures) == [picture.code for picture in pictures]
+
+
+def test_a_box_is_measured_outwards_and_something_must_be_drawn():
+    svg = '<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg">{}</svg>'
+    rectangle = '<rect x="10.5" y="20" width="30" height="7.2" fill="red"/>'
+    assert extent(svg.format(rectangle)) == (10, 20, 41, 28)
+    placed = Placed("1F400", left=100, top=50, size=36)
+    assert scenes.box_of(placed, (10, 21, 41, 28)) == (105, 60, 121, 64)
+    with pytest.raises(ReplicationError, match="draws nothing"):
+        extent(svg.format(""))
+
+
+def test_a_picture_that_is_not_there_is_named():
+    scene = Scene(([0, 0, 0], [0, 0, 0]), vertical=False, objects=(Placed("1F999", 0, 0, 48),))
+    with pytest.raises(ReplicationError, match=r"the picture 1F999, which is not in pictures\.jsonl; fetch"):
+        Artwork([]).draw(scene)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"size": [48]}, "did you mean 'sizes'"),
+        ({"sizes": [113]}, "less than or equal to 112"),
+        ({"captions": 7}, "less than or equal to 6"),
+        ({"numbers": [2, 4, 5]}, "three numbers from 0 that add up to 10"),
+        ({"numbers": [10, 0, 0]}, "that add up to 10, the first not alone"),
+        ({"combinations": 11}, "valid and test cannot have more scenes than there are 'combinations'"),
+        ({"combinations": 31}, "train must have as many scenes as there are 'combinations'"),
+        (
+            {"scenes": {"train": 30, "valid": 1, "test": 1}},
+            "must be of the splits train, valid, test, test_comb",
+        ),
+        ({"kinds": {"animal": ["mamal"]}, "left_out": []}, "'kinds' names 'mamal', which there is not"),
+        ({"left_out": ["oyl"]}, "'left_out' names 'oyl', which there is not"),
+        (
+            {"combinations": 600, "scenes": OPTIONS["scenes"] | {"train": 600}},
+            "nearly all pairs of pictures are in training scenes; ask for fewer 'combinations'",
+        ),
+    ],
+)
+def test_wrong_options_are_refused(raw, changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        read("scenes", raw, LANGUAGES, OPTIONS | changes)
+
+
+def test_other_languages_and_damaged_raw_files_are_refused(raw, tmp_path):
+    with pytest.raises(ReplicationError, match="has the languages captions, mentions, boxes, scene, in this order"):
+        read("scenes", raw, ["scene", "captions"], OPTIONS)
+    with pytest.raises(ReplicationError, match=r"cannot be read .*names\.json.* fetch them anew"):
+        read("scenes", tmp_path, LANGUAGES, OPTIONS)
+    for name in ("names.json", "groups.json"):
+        (tmp_path / name).write_bytes((raw / name).read_bytes())
+    with pytest.raises(ReplicationError, match=r"cannot be read .*\.svg.* fetch them anew"):
+        read("scenes", tmp_path, LANGUAGES, OPTIONS)
+    (tmp_path / "names.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ReplicationError, match=r"cannot be read .KeyError.* fetch them anew"):
+        read("scenes", tmp_path, LANGUAGES, OPTIONS)
+
+
+def test_pictures_that_do_not_fit_are_refused(raw, tmp_path):
+    for name in ("names.json", "groups.json"):
+        (tmp_path / name).write_bytes((raw / name).read_bytes())
+    (tmp_path / "svg").mkdir()
+    full = '<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg"><rect width="72" height="72"/></svg>'
+    for path in (raw / "svg").iterdir():
+        (tmp_path / "svg" / path.name).write_text(full, encoding="utf-8")
+    with pytest.raises(ReplicationError, match="do not fit beside each other; ask for smaller 'sizes'"):
+        read("scenes", tmp_path, LANGUAGES, OPTIONS | {"sizes": [112], "numbers": [0, 0, 10]})
+
+
+@pytest.mark.registry
+def test_the_registries_give_the_scenes_that_the_card_describes(pytestconfig, tmp_path):
+    path = pytestconfig.rootpath / "data/emoji_scenes.yaml"
+    (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    manifest = fetch("emoji_scenes", root=tmp_path)
+    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card("emoji_scenes", tmp_path).files
+    assert set(manifest.dropped.values()) == {0}
+    splits = check(tmp_path / "emoji_scenes", load_yaml(path)["reader"]["options"])
+    pictures = splits["train"].artwork.pictures.values()
+    assert len(pictures) == 247
+    shown = Counter(placed.code for scene in splits["train"].scenes for placed in scene.objects)
+    assert (len(shown), min(shown.values()), max(shown.values())) == (218, 54, 63)
+    words = Counter(word for picture in pictures for word in picture.name.split())
+    assert set(words.values()) == {1}
+    said = {word for templates in TEMPLATES.values() for template in templates for word in template.split()}
+    said |= {word for phrase in DIRECTIONS.values() for word in phrase.split()}
+    assert words.keys().isdisjoint(said | {picture.kind for picture in pictures})
+    areas = [(b[2] - b[0]) * (b[3] - b[1]) / SIDE**2 for split in splits.values() for own in split.boxes for b in own]
+    assert np.mean(areas) == pytest.approx(0.061, abs=0.0005)
+    for picture in pictures:
+        # Were the rasteriser's opacity 16 of 255 less somewhere, no box would be another.
+        opaque = rasterise(picture.svg, 288)[..., 3] > 16
+        rows, columns = np.flatnonzero(opaque.any(axis=1)), np.flatnonzero(opaque.any(axis=0))
+        edges = (columns[0] // 4, rows[0] // 4, columns[-1] // 4 + 1, rows[-1] // 4 + 1)
+        assert edges == extent(picture.svg)

@@ -1,0 +1,232 @@
+"""Corpus measures from summed statistics, against sacreBLEU itself and by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU
+
+from shared.metrics.measures import MEASURES, corpus_values, measure, perplexity, ratio
+
+SCORER = BLEU(tokenize="none")
+bleu = MEASURES["bleu"].corpus
+sentence = st.lists(st.sampled_from("abcde"), max_size=9).map(" ".join)
+corpus = st.lists(st.tuples(sentence, sentence), min_size=1, max_size=6)
+
+
+def statistics(pairs):
+    hypotheses, references = zip(*pairs, strict=True)
+    return np.array(SCORER._extract_corpus_statistics(list(hypotheses), [list(references)]), dtype=float)
+
+
+@given(corpus)
+def test_bleu_equals_sacrebleu_on_any_corpus(pairs):
+    hypotheses, references = zip(*pairs, strict=True)
+    expected = SCORER.corpus_score(list(hypotheses), [list(references)]).score
+    assert bleu(statistics(pairs).sum(axis=0)) == pytest.approx(expected, abs=1e-9)
+
+
+@given(corpus)
+def test_bleu_of_a_stack_equals_each_alone(pairs):
+    rows = statistics(pairs)
+    assert bleu(rows) == pytest.approx([float(bleu(row)) for row in rows])
+
+
+def test_bleu_smooths_missing_orders_as_sacrebleu_does():
+    pairs = [("a b c d", "a b x d"), ("e f g h i", "h e g f i")]
+    hypotheses, references = zip(*pairs, strict=True)
+    expected = SCORER.corpus_score(list(hypotheses), [list(references)]).score
+    assert 0.0 < expected < 20.0
+    assert bleu(statistics(pairs).sum(axis=0)) == pytest.approx(expected)
+
+
+def test_alignment_agreement_of_a_worked_example():
+    # A = 4 links, S = 3, of A two are sure and three possible: an error rate of 1 - (2 + 3) / (4 + 3)
+    example = {"alignment": {"aer": [2, 3, 4, 3]}}
+    for name, value in {"alignment_precision": 3 / 4, "alignment_recall": 2 / 3, "aer": 2 / 7}.items():
+        of = MEASURES[name]
+        sums = np.array(of.statistics(example), dtype=float)
+        assert of.corpus(sums) == pytest.approx(value)
+        assert of.corpus(np.stack([sums, 2 * sums])) == pytest.approx([value, value])
+        assert of.of([example, {}, example]) == pytest.approx(value)
+
+
+def test_brackets_are_scored_by_their_sums_per_cent():
+    examples = [{"brackets": [3, 4, 4]}, {"brackets": [0, 0, 2]}]
+    values = corpus_values(examples)
+    assert values["bracket_precision"] == pytest.approx(100 * 3 / 4)
+    assert values["bracket_recall"] == pytest.approx(100 * 3 / 6)
+    assert values["bracket_f1"] == pytest.approx(100 * 6 / 10)
+    assert values.keys() == {"bracket_precision", "bracket_recall", "bracket_f1"}
+    assert MEASURES["bracket_precision"].of(examples[1:]) == 0.0
+    assert np.isnan(MEASURES["bracket_precision"].of([{"brackets": [0, 0, 0]}]))
+
+
+def test_what_no_example_carries_has_no_value():
+    assert MEASURES["bleu"].of([{"id": "test-1"}]) is None
+    assert MEASURES["chrf"].of([{"id": "test-1"}]) is None
+    assert corpus_values([{"exact": 1}, {"exact": 0}]) == {"exact_match": 0.5}
+
+
+def test_bleu_without_unk_is_of_sentences_that_have_none():
+    known, other = ({"bleu_known": [9, 9, 9, 8, 7, 6, 9, 8, 7, 6], "unknown": unknown} for unknown in (False, True))
+    assert MEASURES["bleu_known"].of([known]) == pytest.approx(100)
+    assert MEASURES["bleu_known"].of([known, other | {"bleu_known": [0] * 10}]) == pytest.approx(100)
+    assert MEASURES["bleu_known"].of([other]) is None
+
+
+def test_moses_bleu_is_not_smoothed():
+    sums = np.array([4.0, 4, 3, 2, 1, 0, 4, 3, 2, 1])
+    for name in ("bleu_tokenized", "bleu_tokenized_replaced", "bleu_compounds", "bleu_compounds_replaced"):
+        assert MEASURES[name].corpus(sums) == 0
+    assert MEASURES["bleu_replaced"].corpus(sums) > 0
+    assert MEASURES["bleu_tokenized"].statistics({"bleu_tokenized": [1]}) == [1]
+
+
+def test_perplexity_and_ratio():
+    assert perplexity(np.array([4 * np.log(3.0), 4.0])) == pytest.approx(3.0)
+    assert np.isnan(ratio(np.array([0.0, 0.0])))
+
+
+def test_an_example_without_alignment_has_no_statistics():
+    of = MEASURES["alignment_accuracy"].statistics
+    assert of is not None
+    assert of({"id": "test-1"}) is None
+    assert of({"alignment": {"hits": 3, "words": 4}}) == [3, 4]
+
+
+def test_an_unknown_name_is_a_number_of_the_run():
+    assert measure("tokens_per_second").statistics is None
+    assert measure("tokens_per_second").title == "tokens per second"
+
+
+CLASSIFIED = [
+    {"correct": 1, "cross_entropy": 0.25, "rows": {"redundancy": 0.5, "focus": 0.25, "penalty": 2.0},
+     "evidence": {"mass": 0.5, "found": 2, "words": 4, "length": 40}, "deletion": {"top": 0, "random": 1.0}},
+    {"correct": 0, "cross_entropy": 1.75, "rows": {"focus": 0.75, "penalty": 1.0},
+     "evidence": {"mass": 0.9, "found": 1, "words": 1, "length": 5}, "deletion": {"top": 1, "random": 0.5}},
+    {"correct": 1, "cross_entropy": 1.0},
+]  # fmt: skip
+
+
+def test_texts_classified_are_counted_alike():
+    assert corpus_values(CLASSIFIED) == pytest.approx(
+        {
+            "accuracy": 200 / 3,
+            "cross_entropy": 1.0,
+            "redundancy": 0.5,
+            "focus": 0.5,
+            "penalty": 1.5,
+            "evidence_mass": 0.7,
+            "evidence_found": (2 / 4 + 1) / 2,
+            "evidence_chance": (4 / 40 + 1 / 5) / 2,
+            "accuracy_top_deleted": 50,
+            "accuracy_random_deleted": 75,
+            "deletion_effect": 25,
+        }
+    )
+
+
+CAPTIONED = [
+    {"caption": {"bleu": [4, 8, 4, 3, 2, 1, 4, 3, 2, 1], "meteor": [2, 2, 1, 1, 1, 1, 1, 1, *[0] * 13, 2, 2],
+                 "rouge_l": 0.25, "cider": 0.5, "spice": 0.1},
+     "regions": {"mass": 1.5, "area": 0.75, "hits": 2.0, "centres": 0.5, "words": 3},
+     "generated_regions": {"mass": 0.5, "area": 0.25, "hits": 1.0, "centres": 0.5, "words": 1},
+     "gate": {"content": [1.5, 3], "function": [0.5, 2], "end": [0.2, 2]},
+     "truth": {"objects": 3, "named": 1, "mentioned": 2, "right": 1, "relations": 1, "true": 1, "grammatical": 1,
+               "all_true": 0}},
+    {"caption": {"bleu": [4, 4, 2, 0, 0, 0, 4, 3, 2, 1], "meteor": [2, 2, 1, 1, *[0] * 19],
+                 "rouge_l": 0.75, "cider": 1.5, "spice": 0.2},
+     "regions": {"mass": 0.5, "area": 0.25, "hits": 0.0, "centres": 0.25, "words": 1},
+     "generated_regions": {"mass": 1.0, "area": 0.5, "hits": 1.0, "centres": 0.5, "words": 2},
+     "gate": {"content": [0.9, 1], "function": [0.0, 0], "end": [0.3, 1]},
+     "truth": {"objects": 1, "named": 1, "mentioned": 1, "right": 1, "relations": 2, "true": 1, "grammatical": 1,
+               "all_true": 1}},
+    {"regions": {"mass": 0.0, "area": 0.0, "hits": 0.0, "centres": 0.0, "words": 0},
+     "generated_regions": {"mass": 0.0, "area": 0.0, "hits": 0.0, "centres": 0.0, "words": 0},
+     "truth": {"objects": 2, "named": 0, "mentioned": 0, "right": 0, "relations": 0, "true": 0, "grammatical": 0,
+               "all_true": 0}},
+]  # fmt: skip
+
+
+def test_captions_are_scored_by_sums_over_images_and_words():
+    precisions = [6 / 8, 3 / 6, 2 / 4, 1 / 2]
+    means = {f"bleu{n}": 100 * math.prod(precisions[:n]) ** (1 / n) for n in range(1, 5)}
+    assert corpus_values(CAPTIONED) == pytest.approx(
+        means
+        | {
+            "bleu4_penalised": means["bleu4"] * math.exp(1 - 12 / 8),
+            # Half of the words match in precision as in recall; a hypothesis that is its reference has no chunk.
+            "meteor": 50.0,
+            "rouge_l": 50.0,
+            "cider": 100.0,
+            "spice": 15.0,
+            "object_recall": 2 / 6,
+            "object_precision": 2 / 3,
+            "relation_accuracy": 2 / 3,
+            "truth": 100 / 3,
+            "attention_correctness": 2.0 / 4,
+            "attention_correctness_chance": 1.0 / 4,
+            "attention_gain": 1.0 / 4,
+            "pointing_accuracy": 2.0 / 4,
+            "pointing_accuracy_chance": 0.75 / 4,
+            "pointing_gain": 1.25 / 4,
+            "generated_correctness": 1.5 / 3,
+            "gate_content": (0.5 + 0.9) / 2,
+            "gate_function": 0.25,
+            "gate_end": (0.1 + 0.3) / 2,
+            "gate_difference": 0.25,
+        }
+    )
+
+
+def test_captions_that_say_nothing_are_right_about_nothing():
+    silent = corpus_values(CAPTIONED[2:])
+    said = ("object_precision", "relation_accuracy", "generated_correctness")
+    assert {name: silent[name] for name in said} == dict.fromkeys(said, 0.0)
+    assert silent["object_recall"] == 0
+    assert np.isnan(silent["attention_correctness"])
+
+
+def test_likelihoods_of_an_image_are_of_all_its_captions():
+    examples = [{"nll": 6.0, "tokens": 4, "references": ["a", "b c"]}, {"nll": 3.0, "tokens": 5}]
+    assert MEASURES["nll_per_sentence"].of(examples) == pytest.approx(9 / 3)
+    assert MEASURES["nll_per_token"].of(examples) == pytest.approx(1.0)
+
+
+def test_gains_may_be_losses():
+    regions = {"mass": 0.25, "area": 0.5, "hits": 0.0, "centres": 0.5, "words": 1}
+    values = corpus_values([{"regions": regions, "gate": {"content": [0.0, 1], "function": [1.0, 1], "end": [1.0, 1]}}])
+    assert (values["attention_gain"], values["pointing_gain"], values["gate_difference"]) == (
+        -0.25,
+        -0.5,
+        -1.0,
+    )
+
+
+def test_attention_on_what_is_named_is_compared_in_images_of_several_things():
+    one = {"regions": {"named": 0.0, "others": 0.0, "compared": 0}}
+    several = {"regions": {"named": 0.75, "others": 1.5, "compared": 3}}
+    contrast = MEASURES["attention_contrast"]
+    assert contrast.of([one, several]) == pytest.approx(-0.25)
+    assert contrast.of([one]) == 0
+    assert contrast.of([{}]) is None
+
+
+def test_deletion_may_help():
+    of = MEASURES["deletion_effect"]
+    assert of.of([{"deletion": {"top": 1, "random": 0.0}}]) == -100
+    assert of.statistics({"correct": 1}) is None
+
+
+def test_measures_know_what_they_judge():
+    themes = {theme: [name for name, of in MEASURES.items() if of.theme == theme] for theme in ("score", "attention")}
+    assert {"bleu", "exact_match", "accuracy", "cross_entropy"} <= {*themes["score"]}
+    assert [*corpus_values(CLASSIFIED)][2:] == [
+        name for name in themes["attention"] if not name.startswith(("attention_", "pointing_", "generated_", "gate_"))
+    ]
+    others = MEASURES.keys() - {*themes["score"], *themes["attention"]}
+    assert others == {"alignment_accuracy", "alignment_precision", "alignment_recall", "aer"}
+    assert {MEASURES[name].theme for name in others} == {"alignment"}

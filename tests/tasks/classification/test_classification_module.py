@@ -1,0 +1,202 @@
+"""The Lightning module of classifiers: what it optimises, what it reports, and which weights it calls best."""
+
+import csv
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from shared.data.batching import endless_batches
+from shared.errors import ReplicationError
+from shared.tasks.classification.corpus import ClassifiedBatch
+from shared.tasks.classification.module import ClassificationModule
+from shared.tasks.classification.protocol import Classified
+from shared.training.checkpoints import load_checkpoint
+from shared.training.config import TrainingConfig
+from shared.training.run import train_run
+from tests.tasks.classification.toy_classifier import CLASSES, ToyClassifier, random_texts
+
+TEXTS = random_texts(12, seed=3)
+
+
+def config(**changes):
+    settings = {
+        "updates": 3, "batch": {"sentences": 2}, "optimizer": {"name": "sgd", "learning_rate": 0.1},
+        "validate_every": 1, "clip": None,
+    }  # fmt: skip
+    return TrainingConfig.model_validate(settings | changes)
+
+
+def batch(*indices):
+    return TEXTS.batch(np.array(indices))
+
+
+def logged(module, monkeypatch):
+    values = {}
+    monkeypatch.setattr(module, "log", lambda name, value, **_: values.update({name: float(value)}))
+    return values
+
+
+def train(module, folder, batches, valid):
+    return train_run(
+        module, module.config, batches=batches, valid=valid, folder=folder, seed=1, fingerprint="", label="a run"
+    )
+
+
+def curve(folder):
+    with (folder / "curve.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+class Plain(nn.Module):
+    """A bag of words, which attends to nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.EmbeddingBag(12, CLASSES, mode="sum", padding_idx=0)
+
+    def forward(self, texts, masks):
+        return Classified(sum(self.table(text) for text in texts))
+
+
+def test_training_optimises_smoothed_cross_entropy_plus_the_mean_auxiliary_and_logs_both(monkeypatch):
+    module, examples = ClassificationModule(ToyClassifier(), config(label_smoothing=0.2)), batch(0, 4, 7)
+    values, out = logged(module, monkeypatch), module.model(examples.texts, examples.masks)
+    loss = module.training_step(examples, 0)
+    by_hand = functional.cross_entropy(out.logits, examples.labels, label_smoothing=0.2) + out.auxiliary.mean()
+    torch.testing.assert_close(loss, by_hand)
+    weights = [*module.model.parameters()]
+    for ours, theirs in zip(*(torch.autograd.grad(each, weights) for each in (loss, by_hand)), strict=True):
+        torch.testing.assert_close(ours, theirs)
+    assert values == {
+        "train_loss": pytest.approx(float(loss.detach())),
+        "train_auxiliary": pytest.approx(float(out.auxiliary.detach().mean())),
+    }
+
+
+def test_without_an_auxiliary_none_is_logged(monkeypatch):
+    module, examples = ClassificationModule(Plain(), config()), batch(0, 4, 7)
+    values = logged(module, monkeypatch)
+    loss = module.training_step(examples, 0)
+    torch.testing.assert_close(loss, functional.cross_entropy(module.model.table(examples.texts[0]), examples.labels))
+    assert values == {"train_loss": pytest.approx(float(loss.detach()))}
+
+
+def test_a_pair_of_texts_is_given_whole(monkeypatch):
+    module, (one, other) = ClassificationModule(Plain(), config()), (batch(0, 4), batch(7, 2))
+    logged(module, monkeypatch)
+    pair = ClassifiedBatch((one.texts[0], other.texts[0]), one.labels)
+    logits = module.model.table(one.texts[0]) + module.model.table(other.texts[0])
+    torch.testing.assert_close(module.training_step(pair, 0), functional.cross_entropy(logits, one.labels))
+
+
+def test_smoothing_over_the_other_classes_leaves_the_label_what_is_not_given_away():
+    module, examples = ClassificationModule(Plain(), config(label_smoothing=0.3, smoothing_over="others")), batch(0, 4)
+    log_p = module.model.table(examples.texts[0]).log_softmax(-1)
+    target = torch.full_like(log_p, 0.3 / (CLASSES - 1)).scatter(1, examples.labels.unsqueeze(1), 0.7)
+    torch.testing.assert_close(module.loss(examples)[0], -(target * log_p).sum(1).mean())
+
+
+def test_losses_are_made_in_float32_whatever_the_model_gives():
+    module = ClassificationModule(ToyClassifier().bfloat16(), config())
+    assert {value.dtype for value in module.loss(batch(0, 1))} == {torch.float32}
+
+
+def test_validation_is_a_mean_over_texts_and_knows_no_auxiliary_or_smoothing(monkeypatch):
+    module = ClassificationModule(ToyClassifier(), config(label_smoothing=0.4))
+    values, batches = logged(module, monkeypatch), [batch(0, 1, 2, 3, 4), batch(5), batch(6, 7)]
+    with torch.no_grad():
+        for _ in range(2):  # the second epoch begins with nothing of the first
+            for number, examples in enumerate(batches):
+                module.validation_step(examples, number)
+            module.on_validation_epoch_end()
+            logits = torch.cat([module.model(each.texts, each.masks).logits for each in batches])
+            labels = torch.cat([each.labels for each in batches])
+            wrong = (logits.argmax(1) != labels).double().mean()
+            assert values == {
+                "valid_loss": pytest.approx(float(functional.cross_entropy(logits, labels)), rel=1e-5),
+                "valid_error": pytest.approx(float(wrong), rel=1e-6),
+            }
+            module.model.classifier.weight.mul_(-3)
+
+
+class Scripted(ClassificationModule):
+    """Its validations come out as written: (loss, errors of 4 texts)."""
+
+    def __init__(self, outcomes, **changes):
+        super().__init__(ToyClassifier(), config(updates=len(outcomes), **changes))
+        self.outcomes = iter(outcomes)
+
+    def validation_step(self, batch, batch_idx):
+        loss, errors = next(self.outcomes)
+        self.collect({"loss": torch.tensor(4 * loss), "error": torch.tensor(errors)}, 4)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "patience", "best", "updates"),
+    [
+        ([(0.9, 3), (0.8, 1), (0.5, 1), (0.2, 2), (0.1, 1)], None, 2, 5),  # of equal errors the earliest
+        ([(0.1, 3), (0.8, 2), (0.9, 1)], None, 3, 3),  # whatever the loss
+        ([(0.9, 3), (0.8, 1), (0.5, 1), (0.2, 2), (0.1, 0)], 2, 2, 4),  # an equal error is no better
+    ],
+)
+def test_the_least_error_decides_what_is_best_and_when_to_stop(tmp_path, outcomes, patience, best, updates):
+    module = Scripted(outcomes, patience=patience)
+    record = train(module, tmp_path / "run", lambda start: iter([batch(0, 1)] * 9), [batch(2)])
+    assert (record.best_update, record.updates) == (best, updates)
+    assert record.best_valid_loss == pytest.approx(outcomes[best - 1][0])
+    assert load_checkpoint(tmp_path / "run" / "checkpoints" / "best.ckpt")["global_step"] == best
+    errors = [float(row["value"]) for row in curve(tmp_path / "run") if row["metric"] == "error"]
+    assert errors == [errors_ / 4 for _, errors_ in outcomes[:updates]]
+
+
+def test_a_small_model_learns_a_rule(tmp_path, capsys):
+    """Of three classes: which marker is in the text, wherever it stands."""
+    text, valid = random_texts(240, seed=1), random_texts(60, seed=2)
+    settings = config(
+        updates=120, batch={"sentences": 16}, optimizer={"name": "adagrad", "learning_rate": 0.2}, validate_every=40
+    )
+    record = train(
+        ClassificationModule(ToyClassifier(), settings), tmp_path / "run",
+        lambda start: text.batches(endless_batches(text.lengths, pool=4, seed=1, start=start, sentences=16)),
+        [valid.batch(np.arange(i, i + 20)) for i in (0, 20, 40)],
+    )  # fmt: skip
+    rows = curve(tmp_path / "run")
+    errors = {int(row["step"]): float(row["value"]) for row in rows if row["metric"] == "error"}
+    assert min(errors.values()) < 0.05
+    assert errors[record.best_update] == min(errors.values())
+    assert [row["metric"] for row in rows if row["step"] == "80"] == [
+        "loss", "auxiliary", "learning_rate", "loss", "error",
+    ]  # fmt: skip
+    loss, error = (float(row["value"]) for row in rows[-2:])
+    assert capsys.readouterr().out.strip().endswith(f", valid loss {loss:.3f}, valid error {error:.1%}")
+
+
+def test_accumulated_batches_make_the_update_of_one_large_batch(tmp_path):
+    start, weights = ToyClassifier().state_dict(), []
+    for accumulate, batches in ((1, [batch(0, 1, 2, 3)]), (2, [batch(0, 1), batch(2, 3)])):
+        model = ToyClassifier()
+        model.load_state_dict(start)
+        module = ClassificationModule(model, config(updates=1, accumulate=accumulate))
+        train(module, tmp_path / str(accumulate), lambda start, batches=batches: iter(batches), [batch(4)])
+        weights.append(model.state_dict())
+    for name, value in weights[0].items():
+        torch.testing.assert_close(weights[1][name], value)
+        assert not torch.equal(value, start[name])
+
+
+class Poisoned(Plain):
+    """Its loss is finite and its gradient is not."""
+
+    def forward(self, texts, masks):
+        return Classified(super().forward(texts, masks).logits, (), torch.sqrt(self.table.weight.sum() * 0).expand(1))
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run_before_it_touches_a_weight(tmp_path):
+    module = ClassificationModule(Poisoned(), config())
+    before = module.model.table.weight.detach().clone()
+    with pytest.raises(ReplicationError, match="not finite at update 1; lower the learning rate"):
+        train(module, tmp_path / "run", lambda start: iter([batch(0, 1)] * 3), [batch(2)])
+    assert torch.equal(module.model.table.weight, before)

@@ -1,0 +1,277 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.config import build
+from shared.data.ragged import RaggedArray
+from shared.data.tokenizers import PAD, UNK
+from shared.errors import ReplicationError
+from shared.tasks.classification.corpus import (
+    ClassifiedCorpusConfig,
+    ClassifiedText,
+    PreparedClassification,
+    prepare_classified,
+)
+
+symbols = st.lists(st.integers(4, 90), min_size=1, max_size=6)
+
+
+@st.composite
+def rows(draw):
+    """Texts of one language or pairs of two, each with a class."""
+    sides = draw(st.integers(1, 2))
+    return draw(st.lists(st.tuples(st.tuples(*[symbols] * sides), st.integers(0, 4)), min_size=1, max_size=8))
+
+
+def text_of(rows):
+    sides = zip(*(texts for texts, _ in rows), strict=True)
+    return ClassifiedText(tuple(map(RaggedArray.pack, sides)), np.array([label for _, label in rows]))
+
+
+def rows_of(text):
+    return [(tuple(side[i].tolist() for side in text.texts), label) for i, label in enumerate(text.labels.tolist())]
+
+
+@given(rows(), st.randoms())
+@settings(deadline=None)
+def test_a_batch_is_what_padding_row_by_row_gives(rows, random):
+    order = random.sample(range(len(rows)), random.randint(1, len(rows)))
+    text = text_of(rows)
+    (batch,) = text.batches(iter([np.array(order)]))
+    for side, (padded, mask) in enumerate(zip(batch.texts, batch.masks, strict=True)):
+        chosen = [rows[i][0][side] for i in order]
+        width = max(map(len, chosen))
+        assert padded.tolist() == [line + [PAD] * (width - len(line)) for line in chosen]
+        assert [row[kept].tolist() for row, kept in zip(padded, mask, strict=True)] == chosen
+        assert [text.lengths[side][i] for i in order] == [len(line) for line in chosen]
+    assert padded.dtype == batch.labels.dtype == torch.int64
+    assert batch.labels.tolist() == [rows[i][1] for i in order]
+    assert batch.tokens == sum(len(line) for i in order for line in rows[i][0])
+
+
+@given(rows(), st.data())
+@settings(deadline=None)
+def test_selecting_keeps_texts_with_their_classes_in_order(rows, data):
+    keep = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
+    selected = text_of(rows).select(np.array(keep))
+    assert rows_of(selected) == [row for row, kept in zip(rows, keep, strict=True) if kept]
+    assert len(selected) == sum(keep)
+
+
+@given(rows())
+@settings(deadline=None)
+def test_arrays_on_disk_are_the_same_and_mapped_into_memory(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("split")
+    text_of(rows).save(folder)
+    loaded = ClassifiedText.load(folder)
+    assert rows_of(loaded) == rows
+    assert all(isinstance(side.flat, np.memmap) for side in loaded.texts)
+    labels = loaded.batch(np.arange(len(rows))).labels
+    labels += 1  # they are a copy: the file is read-only
+    assert rows_of(loaded) == rows
+
+
+def test_a_cut_file_is_noticed_and_so_are_classes_of_other_texts(tmp_path):
+    text = text_of([(([5, 6],), 0), (([7],), 1)])
+    text.save(tmp_path)
+    path = tmp_path / "symbols.npy"
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(ReplicationError, match=r"is incomplete .* run the prepare stage again"):
+        ClassifiedText.load(tmp_path)
+    with pytest.raises(ReplicationError, match="texts and classes differ in number; run the prepare stage"):
+        ClassifiedText(text.texts, text.labels[:1])
+
+
+def test_a_batch_moves_as_a_whole():
+    batch = text_of([(([5, 6], [7]), 1), (([8], [9, 9]), 0)]).batch(np.array([0, 1]))
+    moved = batch.to("meta")
+    assert {tensor.device.type for tensor in (*moved.texts, moved.labels)} == {"meta"}
+    assert [text.shape for text in moved.texts] == [text.shape for text in batch.texts]
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    folder = tmp_path / "made"
+    folder.mkdir()
+    write(folder, "train", text=[f"w{i % 7} w{i % 5} the" for i in range(30)], label=["b", "a", "c"] * 10)
+    write(folder, "valid", text=["w1 w2", "w3"], label=["a", "c"])
+    write(folder, "test", text=["The new w1", "", "w2 w3 w4 w5"], label=["a", "b", "a"])
+    return folder
+
+
+def write(folder, split, **columns):
+    for name, lines in columns.items():
+        (folder / f"{split}.{name}").write_text("".join(f"{line}\n" for line in lines))
+
+
+def prepare(dataset, **changes):
+    values = {"dataset": "made", "tokenizer": {"kind": "words", "size": 50}} | changes
+    out = dataset.with_name("out")
+    out.mkdir(exist_ok=True)
+    summary = prepare_classified(build(ClassifiedCorpusConfig, values, where="test"), dataset, out)
+    return summary, PreparedClassification.load(out)
+
+
+def test_preparing_learns_from_training_texts_alone_and_keeps_the_others(dataset):
+    summary, prepared = prepare(dataset)
+    assert prepared.classes == ("a", "b", "c")
+    assert prepared.split("train").labels.tolist() == [1, 0, 2] * 10
+    assert prepared.split("test").labels.tolist() == [0, 1, 0]
+    assert prepared.lines("test") == (["The new w1", "", "w2 w3 w4 w5"],)
+    assert prepared.lines("valid") == (["w1 w2", "w3"],)
+    assert prepared.keys("test") is prepared.evidence("test") is None
+    first, empty, last = (prepared.split("test").texts[0][i].tolist() for i in range(3))
+    assert first == [UNK, UNK, prepared.tokenizer.encode(["w1"])[0][0]]
+    assert empty == [UNK]
+    assert prepared.tokenizer.decode([last]) == ["w2 w3 w4 w5"]
+    assert summary["test"] == {
+        "texts": 3, "symbols": 8, "unknown_share": 3 / 8, "cut_share": 0.0, "classes": {"a": 2, "b": 1, "c": 0},
+    }  # fmt: skip
+    assert json.loads(dataset.with_name("out").joinpath("summary.json").read_text()) == summary
+
+
+def test_texts_can_be_lower_cased_and_cut_in_every_split(dataset):
+    summary, prepared = prepare(dataset, lower=True, max_tokens=2)
+    assert {prepared.split(name).texts[0].lengths.max() for name in ("train", "valid", "test")} == {2}
+    assert prepared.lines("test")[0][0] == "the new w1"
+    assert prepared.split("test").texts[0][0].tolist() == [*prepared.tokenizer.encode(["the"])[0], UNK]
+    assert (summary["train"]["cut_share"], summary["valid"]["cut_share"]) == (1.0, 0.0)
+    assert summary["test"]["cut_share"] == pytest.approx(2 / 3)
+
+
+def test_classes_can_be_ordered(dataset):
+    summary, prepared = prepare(dataset, classes=["c", "a", "b"])
+    assert prepared.classes == ("c", "a", "b")
+    assert prepared.split("valid").labels.tolist() == [1, 0]
+    assert list(summary["train"]["classes"]) == ["c", "a", "b"]
+
+
+def test_fewer_training_texts_are_a_fixed_choice_in_their_order_with_their_keys(dataset):
+    write(dataset, "train", text=[f"only{i}" for i in range(30)], key=[f"set/{i}" for i in range(30)])
+    _, prepared = prepare(dataset, train_texts=12)
+    chosen = [int(key.removeprefix("set/")) for key in prepared.keys("train")]
+    assert chosen == sorted({*chosen}) != list(range(12))
+    train = prepared.split("train")
+    assert prepared.tokenizer.decode([train.texts[0].flat]) == [" ".join(f"only{i}" for i in chosen)]
+    assert train.labels.tolist() == [(1, 0, 2)[i % 3] for i in chosen]
+    assert len(prepared.tokenizer) == 4 + 12
+    assert prepare(dataset, train_texts=12)[1].keys("train") == prepared.keys("train")
+    assert len(prepare(dataset, train_texts=99)[1].split("train")) == 30
+
+
+def test_a_class_that_the_choice_of_training_texts_misses_is_still_a_class(dataset):
+    summary, prepared = prepare(dataset, train_texts=1)
+    assert prepared.classes == ("a", "b", "c")
+    assert sorted(summary["train"]["classes"].values()) == [0, 0, 1]
+
+
+def test_the_two_texts_of_a_pair_share_a_tokenizer(dataset):
+    write(dataset, "train", hypothesis=[f"v{i % 3}" for i in range(30)])
+    write(dataset, "valid", hypothesis=["v1", "w1 v2"])
+    write(dataset, "test", hypothesis=["v0", "w6", ""])
+    summary, prepared = prepare(dataset, texts=["text", "hypothesis"], max_tokens=3)
+    assert prepared.lines("valid") == (["w1 w2", "w3"], ["v1", "w1 v2"])
+    first, second = prepared.split("valid").texts
+    assert second[1].tolist() == prepared.tokenizer.encode(["w1 v2"])[0]
+    assert first[0][0] == second[1][0]
+    assert summary["test"]["symbols"] == 3 + 1 + 3 + 1 + 1 + 1
+    assert summary["test"]["cut_share"] == pytest.approx(1 / 3)
+    assert summary["vocabulary"] == 4 + 7 + 1 + 3
+
+
+def test_pieces_serve_as_well_as_words(dataset):
+    _, prepared = prepare(dataset, tokenizer={"kind": "sentencepiece", "size": 20})
+    test = prepared.split("test").texts[0]
+    assert prepared.tokenizer.decode([test[2].tolist()]) == ["w2 w3 w4 w5"]
+    assert test[1].tolist() == [UNK]
+
+
+def add_evidence(dataset, *test):
+    write(dataset, "train", why=["0"] * 30)
+    write(dataset, "valid", why=["1 0", "0"])
+    write(dataset, "test", why=test)
+
+
+def test_evidence_beyond_the_cut_is_dropped(dataset):
+    add_evidence(dataset, "2", "", "3 1 1 0")
+    assert prepare(dataset, evidence="why")[1].evidence("test") == [[2], [], [0, 1, 3]]
+    _, prepared = prepare(dataset, evidence="why", max_tokens=2)
+    assert prepared.evidence("test") == [[], [], [0, 1]]
+    assert prepared.evidence("valid") == [[0, 1], [0]]
+
+
+@pytest.mark.parametrize("wrong", ["3", "-1", "1.0", "w1", "0 7"])
+def test_evidence_must_be_positions_in_the_text(dataset, wrong):
+    add_evidence(dataset, wrong, "", "0")
+    with pytest.raises(ReplicationError, match=rf"test\.why, line 1: '{wrong}' must be .* of 3 words"):
+        prepare(dataset, evidence="why")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"evidence": "a", "tokenizer": {"kind": "sentencepiece", "size": 20}}, "evidence counts the words"),
+        ({"evidence": "a", "tokenizer": {"kind": "words", "size": 9, "split": "13a"}}, "with split: space"),
+        ({"evidence": "a", "texts": ["text", "text"]}, "evidence counts the words .* of one text"),
+        ({"texts": ["a", "b", "c"]}, "'texts': list should have at most 2 items"),
+        ({"texts": []}, "'texts': list should have at least 1 item"),
+        ({"classes": ["a"]}, "'classes': list should have at least 2 items"),
+        ({"classes": ["a", "b", "a"]}, "a class is listed twice"),
+        ({"max_tokens": 0}, "'max_tokens': input should be greater than or equal to 1"),
+        ({"max_token": 5}, "did you mean 'max_tokens'"),
+    ],
+)
+def test_a_corpus_that_cannot_be_is_refused(dataset, changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        prepare(dataset, **changes)
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_a_class_that_training_does_not_have_is_named(dataset, split):
+    write(dataset, split, text=["w1", "w2"], label=["a", "d"])
+    with pytest.raises(ReplicationError, match=rf"{split}\.label, line 2: the class 'd' is none of a, b, c"):
+        prepare(dataset)
+
+
+def test_a_class_that_is_not_listed_and_a_text_without_one_are_named(dataset):
+    with pytest.raises(ReplicationError, match=r"train\.label, line 3: the class 'c' is none of a, b"):
+        prepare(dataset, classes=["a", "b"])
+    write(dataset, "train", label=["a", "", "b"] * 10)
+    with pytest.raises(ReplicationError, match=r"train\.label, line 2: the class '' is none of a, b"):
+        prepare(dataset)
+
+
+def test_one_class_is_no_choice(dataset):
+    write(dataset, "train", label=["a"] * 30)
+    with pytest.raises(ReplicationError, match="do not have two classes to choose from; check that 'label'"):
+        prepare(dataset)
+
+
+def test_missing_empty_or_unequal_files_are_named(dataset):
+    with pytest.raises(ReplicationError, match=r"train\.stars does not exist; run the fetch stage"):
+        prepare(dataset, label="stars")
+    with pytest.raises(ReplicationError, match=r"test_long\.text does not exist"):
+        prepare(dataset, test=["test", "test_long"])
+    write(dataset, "valid", label=["a"])
+    with pytest.raises(ReplicationError, match=r"split 'valid' in .* differ in length; fetch made again"):
+        prepare(dataset)
+    write(dataset, "valid", text=[], label=[])
+    with pytest.raises(ReplicationError, match="no texts are left in split 'valid'"):
+        prepare(dataset)
+
+
+def test_keys_that_do_not_fit_are_noticed(dataset):
+    write(dataset, "test", key=["a/1", "a/2", "b/1"])
+    assert prepare(dataset)[1].keys("test") == ["a/1", "a/2", "b/1"]
+    write(dataset, "test", key=["a/1"])
+    with pytest.raises(ReplicationError, match=r"split 'test' in .* differ in length"):
+        prepare(dataset)
+
+
+def test_what_was_not_prepared_cannot_be_opened(tmp_path):
+    with pytest.raises(ReplicationError, match="run the prepare stage"):
+        PreparedClassification.load(tmp_path)

@@ -1,0 +1,255 @@
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from shared.config import build
+from shared.data.fetch import fetch
+from shared.data.tokenizers import EOS, UNK
+from shared.errors import ReplicationError
+from shared.tasks.language.corpus import LanguageCorpusConfig, PreparedLanguage, prepare_language
+
+texts = st.text(st.sampled_from("ab é\n"), min_size=1, max_size=40)
+WORDS = {"kind": "words", "size": 50}
+
+
+def write(folder, **columns):
+    for name, text in columns.items():
+        split, _, language = name.rpartition("_")
+        data = text if isinstance(text, bytes) else text.encode()
+        (folder / f"{split}.{language}").write_bytes(data)
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    folder = tmp_path / "made"
+    folder.mkdir()
+    write(folder, train_text="a b b\n\nc a\n", valid_text="b new\n", test_text="c\na a")
+    return folder
+
+
+def prepare(dataset, **changes):
+    values = {"dataset": "made", "tokenizer": WORDS} | changes
+    out = dataset.with_name("out")
+    out.mkdir(exist_ok=True)
+    summary = prepare_language(build(LanguageCorpusConfig, values, where="test"), dataset, out)
+    return summary, PreparedLanguage.load(out)
+
+
+def read(prepared, split):
+    """The stream in strings, with ⏎ for its line ends."""
+    symbols = prepared.split(split).symbols.tolist()
+    return [
+        "⏎" if symbol == EOS else piece
+        for symbol, piece in zip(symbols, prepared.tokenizer.pieces(symbols), strict=True)
+    ]
+
+
+def test_a_split_is_one_stream_in_the_order_of_its_text_and_training_alone_is_learned_from(dataset):
+    summary, prepared = prepare(dataset)
+    assert read(prepared, "train") == ["a", "b", "b", "⏎", "⏎", "c", "a", "⏎"]
+    assert read(prepared, "valid") == ["b", "<unk>", "⏎"]
+    assert read(prepared, "test") == ["c", "⏎", "a", "a"]
+    assert isinstance(prepared.split("train").symbols, np.memmap)
+    assert prepared.split("train").distances is None
+    assert (prepared.unit, dict(prepared.units)) == ("word", {"train": 8, "valid": 3, "test": 4})
+    assert summary["splits"]["valid"] == {"lines": 1, "units": 3, "symbols": 3, "unknown_share": 1 / 3}
+    assert (summary["vocabulary"], summary["symbol"]) == (4 + 3, "word")
+    out = dataset.with_name("out")
+    assert json.loads((out / "summary.json").read_text()) == summary
+    assert {path.name for path in (out / "train").iterdir()} == {"symbols.npy"}
+
+
+@pytest.mark.parametrize("kind", ["characters", "bytes"])
+@given(text=texts, line_ends=st.booleans(), chunk=st.integers(1, 9))
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_stream_of_characters_or_bytes_is_the_text_itself(
+    tmp_path_factory, monkeypatch, kind, text, line_ends, chunk
+):
+    if not (text if line_ends else text.replace("\n", "")):
+        return
+    # What is read and encoded at once must not show.
+    monkeypatch.setattr("shared.tasks.language.corpus._CHUNK", chunk)
+    dataset = tmp_path_factory.mktemp("corpus") / "made"
+    dataset.mkdir()
+    write(dataset, train_text=text, valid_text=text, test_text=text)
+    unit = kind.removesuffix("s")
+    summary, prepared = prepare(dataset, tokenizer={"kind": kind}, unit=unit, end_of_line=line_ends)
+    kept = text if line_ends else text.replace("\n", "")
+    symbols = prepared.split("test").symbols.tolist()
+    assert prepared.tokenizer.decode([symbols]) == [kept.replace("\n", "</s>")]
+    assert prepared.units["test"] == len(symbols) == len(kept if kind == "characters" else kept.encode())
+    assert (prepared.unit, summary["symbol"]) == (unit, unit)
+    assert summary["splits"]["test"]["unknown_share"] == 0
+
+
+@given(texts, st.booleans(), st.integers(1, 5))
+@settings(deadline=None, max_examples=30)
+def test_a_stream_of_words_is_the_lines_one_after_the_other(tmp_path_factory, text, line_ends, limit):
+    dataset = tmp_path_factory.mktemp("corpus") / "made"
+    dataset.mkdir()
+    write(dataset, train_text="a ab é\n", valid_text="a\n", test_text="a\n" + text)
+    _, prepared = prepare(dataset, end_of_line=line_ends, lines={"test": limit})
+    lines = [line + "\n" for line in ("a\n" + text).split("\n")]
+    lines[-1] = lines[-1].removesuffix("\n")
+    expected = [word for line in lines[:limit] for word in line.replace("\n", " ⏎" if line_ends else "").split()]
+    known = {"a", "ab", "é", "⏎"}
+    assert read(prepared, "test") == [word if word in known else "<unk>" for word in expected]
+    assert prepared.units["test"] == len(expected)
+
+
+def test_pieces_are_counted_per_word_character_or_byte(dataset):
+    write(dataset, train_text="the thé thaw\nthen that\n" * 4, test_text="the thé\nthaw")
+    pieces = {"kind": "sentencepiece", "size": 24}
+    for unit, count in (("word", 3 + 1), ("character", 7 + 1 + 4), ("byte", 8 + 1 + 4)):
+        summary, prepared = prepare(dataset, tokenizer=pieces, unit=unit)
+        assert (prepared.unit, prepared.units["test"]) == (unit, count)
+        assert summary["symbol"] == "piece"
+        symbols = prepared.split("test").symbols.tolist()
+        assert symbols.count(EOS) == 1
+        assert prepared.tokenizer.decode([symbols[: symbols.index(EOS)]]) == ["the thé"]
+
+
+def test_bytes_of_a_character_that_a_cut_tore_apart_are_kept(dataset):
+    write(dataset, train_text="aé".encode()[:-1], test_text=b"\xc3\na")
+    _, prepared = prepare(dataset, tokenizer={"kind": "bytes"}, unit="byte")
+    assert read(prepared, "train") == ["a", "<c3>"]
+    assert read(prepared, "test") == ["<c3>", "⏎", "a"]
+    with pytest.raises(ReplicationError, match=r"train\.text is not UTF-8 text .* kind bytes"):
+        prepare(dataset)
+
+
+def test_the_type_of_the_symbols_is_as_small_as_it_can_be(dataset):
+    assert prepare(dataset)[1].split("train").symbols.dtype == np.uint8
+    write(dataset, train_text=" ".join(f"w{i}" for i in range(300)))
+    _, prepared = prepare(dataset, tokenizer={"kind": "words", "size": 1000})
+    assert prepared.split("train").symbols.dtype == np.uint16
+    assert len(set(prepared.split("train").symbols.tolist())) == 300
+
+
+def test_the_language_can_have_any_name(dataset):
+    write(dataset, train_en="x\n", valid_en="x\n", test_en="x\n", test_long_en="x x\n")
+    _, prepared = prepare(dataset, language="en", test=["test", "test_long"])
+    assert read(prepared, "test_long") == ["x", "x", "⏎"]
+
+
+def test_words_are_counted_as_the_tokeniser_tells_them_apart(dataset):
+    write(dataset, test_text="a, b.\nc")
+    for split, count in (("space", 3 + 1), ("13a", 5 + 1)):
+        _, prepared = prepare(dataset, tokenizer=WORDS | {"split": split})
+        assert prepared.units["test"] == len(prepared.split("test")) == count
+
+
+@pytest.mark.parametrize("changes", [{}, {"tokenizer": {"kind": "characters"}, "unit": "character"}])
+def test_shuffled_lines_stay_whole_and_empty_ones_are_no_lines(dataset, monkeypatch, changes):
+    monkeypatch.setattr("shared.tasks.language.corpus._CHUNK", 2)  # what is read at once must not show
+    lines = [f"{i} a {i}" for i in range(20)]
+    text = "\n \n".join(lines)  # the last one has no end
+    write(dataset, train_text=text, test_text=text + "\n\n")
+    summary, prepared = prepare(dataset, shuffled=True, **changes)
+    orders = {}
+    for split in ("train", "test"):
+        symbols = read(prepared, split)
+        assert symbols[-1] == "⏎"
+        joined = ("" if changes else " ").join(symbols)
+        orders[split] = [line.strip() for line in joined.split("⏎")[:-1]]
+        assert orders[split] != lines
+        assert sorted(orders[split]) == sorted(lines)
+        assert summary["splits"][split]["lines"] == 20
+        assert prepared.units[split] == len(symbols)
+    assert orders["train"] != orders["test"]
+    assert read(prepare(dataset, shuffled=True, **changes)[1], "train") == read(prepared, "train")
+
+
+def test_of_shuffled_lines_too_the_first_are_used(dataset):
+    write(dataset, train_text="a\nb\nc\nd\ne\n")
+    _, prepared = prepare(dataset, shuffled=True, lines={"train": 3})
+    assert {*read(prepared, "train")} == {"a", "b", "c", "⏎"}
+
+
+def test_recalls_mark_the_symbols_that_repeat_others(dataset):
+    write(dataset, train_why="2-1\n\n1-0\n", valid_why="\n", test_why="\n1-0\n")
+    summary, prepared = prepare(dataset, recalls="why")
+    assert prepared.split("train").distances.tolist() == [0, 0, 1, 0, 0, 0, 1, 0]
+    assert prepared.split("test").distances.tolist() == [0, 0, 0, 1]
+    assert [summary["splits"][split]["recalls"] for split in ("train", "valid", "test")] == [2, 0, 1]
+    _, prepared = prepare(dataset, recalls="why", end_of_line=False)
+    assert prepared.split("train").distances.tolist() == [0, 0, 1, 0, 1]
+    _, prepared = prepare(dataset, recalls="why", lines={"train": 2})
+    assert prepared.split("train").distances.tolist() == [0, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("wrong", ["1", "1-1", "0-1", "3-0", "x-0", "1-", "-1-0"])
+def test_recalls_must_be_places_of_words(dataset, wrong):
+    write(dataset, train_why=f"{wrong}\n\n\n", valid_why="\n", test_why="\n\n")
+    with pytest.raises(ReplicationError, match=rf"train\.why, line 1: '{wrong}' must be .* of 3 words"):
+        prepare(dataset, recalls="why")
+
+
+@pytest.mark.parametrize(("lines", "found"), [("2-1\n\n", 2), ("2-1\n\n\n\n", 4)])
+def test_recalls_of_another_text_are_noticed(dataset, lines, found):
+    write(dataset, train_why=lines, valid_why="\n", test_why="\n\n")
+    with pytest.raises(ReplicationError, match=rf"train\.why has {found} lines, and the text has 3; fetch"):
+        prepare(dataset, recalls="why")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"test": ["test_long"]}, "must be the split 'test'"),
+        ({"tokenizer": WORDS | {"joint": True}}, "leave out tokenizer.joint"),
+        ({"unit": "byte"}, "kind words has the unit word, not byte"),
+        ({"tokenizer": {"kind": "bytes"}}, "kind bytes has the unit byte, not word"),
+        ({"tokenizer": {"kind": "characters"}, "unit": "byte"}, "has the unit character, not byte"),
+        ({"lines": {"dev": 3}}, "'lines' limits dev, but the splits are train, valid, test"),
+        ({"lines": {"train": 0}}, "greater than 0"),
+        ({"recalls": "why", "tokenizer": {"kind": "sentencepiece", "size": 20}}, "recalls count the words"),
+        ({"recalls": "why", "tokenizer": WORDS | {"split": "13a"}}, "recalls count the words"),
+        ({"recalls": "why", "shuffled": True}, "leave out 'shuffled'"),
+        ({"tokenizer": {"kind": "letters"}}, "kind"),
+        ({"line": {}}, "did you mean 'lines'"),
+    ],
+)
+def test_a_corpus_that_cannot_be_is_refused(dataset, changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        prepare(dataset, **changes)
+
+
+def test_missing_and_empty_files_are_named(dataset, tmp_path):
+    with pytest.raises(ReplicationError, match=r"train\.en does not exist; run the fetch stage"):
+        prepare(dataset, language="en")
+    write(dataset, valid_text="")
+    with pytest.raises(ReplicationError, match=r"split 'valid' of .* has no text; check the card"):
+        prepare(dataset)
+    with pytest.raises(ReplicationError, match="is incomplete; run the prepare stage"):
+        PreparedLanguage.load(tmp_path)
+
+
+def test_an_unknown_word_is_unknown_even_if_it_is_called_so(dataset):
+    write(dataset, train_text="a <unk>\n", test_text="</s> <unk>\n")
+    _, prepared = prepare(dataset)
+    assert prepared.split("test").symbols.tolist() == [UNK, UNK, EOS]
+    assert len(prepared.tokenizer) == 4 + 1
+
+
+@pytest.mark.skipif(not os.environ.get("REPLICATIONS_MIRROR"), reason="REPLICATIONS_MIRROR is not set")
+@pytest.mark.parametrize(
+    ("dataset", "types", "tokens"),
+    [
+        ("penn_treebank", 10_000, {"train": 929_589, "valid": 73_760, "test": 82_430}),
+        ("wikitext2", 33_278, {"train": 2_088_628, "valid": 217_646, "test": 245_569}),
+    ],
+)
+def test_benchmarks_have_the_tokens_of_the_literature(tmp_path, pytestconfig, dataset, types, tokens):
+    shutil.copy(pytestconfig.rootpath / f"data/{dataset}.yaml", tmp_path)
+    fetch(dataset, root=tmp_path)
+    tokenizer = {"kind": "words", "size": 50_000}
+    summary, prepared = prepare(tmp_path / dataset, tokenizer=tokenizer)
+    assert dict(prepared.units) == tokens
+    assert {name: len(prepared.split(name)) for name in tokens} == tokens
+    # Padding and the start symbol never occur; <unk> and the end symbol do.
+    assert summary["vocabulary"] == types + 2

@@ -1,0 +1,269 @@
+"""What the evaluation of a language model writes down, against the same text read symbol by symbol."""
+
+import gzip
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from shared.config import build
+from shared.data.tokenizers import EOS, WordVocabulary
+from shared.errors import ReplicationError
+from shared.tasks.language.corpus import PreparedLanguage
+from shared.tasks.language.evaluation import evaluate_language
+from shared.tasks.language.settings import LanguageRun
+from shared.tasks.language.streams import Stream
+
+VOCABULARY = 12
+SIZE = 331  # of the test text; no multiple of any segment, block or number of columns
+BIT = math.log(2)
+
+
+class Seen:
+    """The last symbols read, as many as the memory holds."""
+
+    def __init__(self, columns, reach):
+        self.reach, self.held = reach, torch.empty(columns, 0, dtype=torch.int64)
+
+    def clear(self):
+        self.held = self.held[:, :0]
+
+
+class FiniteReach(nn.Module):
+    """What comes next depends on which of the last ``window`` symbols stood how far back, and on nothing else."""
+
+    def __init__(self, window):
+        super().__init__()
+        generator = torch.Generator().manual_seed(3)
+        self.tables = nn.Parameter(torch.randn(window, VOCABULARY, VOCABULARY, generator=generator))
+        self.read = 0
+
+    def memory(self, columns, reach):
+        return Seen(columns, reach)
+
+    def all_log_probs(self, inputs, memory):
+        """(B, T, V)."""
+        held = memory.held if memory is not None else inputs[:, :0]
+        symbols = torch.cat((held, inputs), dim=1)
+        logits = torch.zeros(*symbols.shape, VOCABULARY)
+        for back, table in enumerate(self.tables[: symbols.size(1)]):
+            logits[:, back:] += table[symbols[:, : symbols.size(1) - back]]
+        if memory is not None:
+            memory.held = symbols[:, max(0, symbols.size(1) - memory.reach.memory) :]
+        self.read += inputs.numel()
+        return logits[:, held.size(1) :].log_softmax(-1)
+
+    def forward(self, inputs, targets, memory=None):
+        return -self.all_log_probs(inputs, memory).gather(2, targets.unsqueeze(2)).squeeze(2)
+
+    def next_log_probs(self, inputs, memory=None):
+        return self.all_log_probs(inputs, memory)[:, -1]
+
+
+def alone(model, symbols, place, context=None):
+    """The loss of one symbol after as many before it as are asked for, or all and the end symbol before them."""
+    before = [EOS, *symbols[:place].tolist()]
+    inputs = torch.tensor([before if context is None else before[len(before) - context :]])
+    with torch.no_grad():
+        return -model.next_log_probs(inputs)[0, int(symbols[place])].item()
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Random text in two test splits; some symbols count as recalls."""
+    folder, rng = tmp_path_factory.mktemp("text"), np.random.default_rng(5)
+    for split, size in (("test", SIZE), ("other", 45)):
+        (folder / split).mkdir()
+        distances = np.where(rng.random(size) < 0.2, rng.integers(1, 70, size), 0)
+        Stream(rng.integers(EOS, VOCABULARY, size), distances.astype(np.int32)).save(folder / split)
+    words = WordVocabulary([f"w{i}" for i in range(VOCABULARY - 4)])
+    return PreparedLanguage(folder, words, "word", {"test": SIZE // 2, "other": 45})
+
+
+def judge(text, out, *, window=5, test=("test",), **evaluation):
+    """Metrics, examples and the model that was judged."""
+    sections = {
+        "task": "toy", "model": {}, "seeds": [1], "kind": "language",
+        "corpus": {"dataset": "toy", "test": list(test), "recalls": "recall",
+                   "tokenizer": {"kind": "words", "size": 12}},
+        "training": {"updates": 1, "batch": {"sentences": 2, "length": 4}, "validate_every": 1,
+                     "optimizer": {"name": "adam", "learning_rate": 0.1}, "schedule": {"name": "constant"}},
+        "evaluation": {"length": 8, "reach": {"memory": 4}, "columns": 3, "block": 50} | evaluation,
+    }  # fmt: skip
+    model = FiniteReach(window).eval()
+    metrics = evaluate_language(model, text, build(LanguageRun, sections, where="test"), out)
+    with gzip.open(out / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return metrics, [json.loads(line) for line in lines], model
+
+
+def test_blocks_are_the_text_in_its_order_and_nothing_is_left_out(text, tmp_path):
+    metrics, examples, model = judge(text, tmp_path)
+    symbols = text.split("test").symbols
+    nats = [alone(model, symbols, place) for place in range(SIZE)]
+    assert [e["id"] for e in examples] == [f"test-{i}" for i in range(7)]
+    assert [e["tokens"] for e in examples] == [50] * 6 + [31]
+    assert [e["nll"] for e in examples] == pytest.approx([sum(nats[i : i + 50]) for i in range(0, SIZE, 50)], rel=1e-5)
+    assert sum(e["units"] for e in examples) == pytest.approx(SIZE // 2)
+    assert {(e["split"], e["unit"]) for e in examples} == {("test", "word")}
+    assert metrics["word_perplexity"] == pytest.approx(math.exp(sum(nats) / (SIZE // 2)), rel=1e-4)
+    assert "bits" not in metrics
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7, 64])
+@pytest.mark.parametrize(("length", "memory"), [(8, 4), (3, 4), (1, 4), (40, 4), (400, 4), (5, 100)])
+def test_neither_columns_nor_segments_matter_where_the_memory_holds_all_the_model_sees(
+    text, tmp_path, columns, length, memory
+):
+    first, _, _ = judge(text, tmp_path)
+    again, examples, _ = judge(text, tmp_path, columns=columns, length=length, reach={"memory": memory})
+    assert again["word_perplexity"] == pytest.approx(first["word_perplexity"], rel=1e-5)
+    assert sum(e["tokens"] for e in examples) == SIZE
+
+
+def test_without_memory_the_start_of_a_segment_knows_less(text, tmp_path):
+    _, (example, *_), model = judge(text, tmp_path, reach={"memory": 0}, columns=1, block=SIZE)
+    symbols = text.split("test").symbols
+    parts = [[0.0, 0] for _ in range(8)]
+    for place in range(SIZE):
+        parts[place % 8][0] += alone(model, symbols, place, context=place % 8 + 1)
+        parts[place % 8][1] += 1
+    assert np.array(example["positions"]) == pytest.approx(np.array(parts), rel=1e-5)
+    assert example["nll"] == pytest.approx(sum(nats for nats, _ in parts), rel=1e-5)
+
+
+@pytest.mark.parametrize(("length", "parts"), [(16, 8), (12, 8), (8, 8), (7, None)])
+def test_positions_are_eighths_of_the_segment(text, tmp_path, length, parts):
+    _, examples, _ = judge(text, tmp_path, length=length)
+    if parts is None:
+        assert not any("positions" in e for e in examples)
+        return
+    counts = np.sum([[n for _, n in e["positions"]] for e in examples], axis=0)
+    assert counts.sum() == SIZE
+    assert len(counts) == parts
+    whole = np.bincount(np.arange(length) * 8 // length, minlength=8) * (SIZE / length)
+    assert counts == pytest.approx(whole, abs=3 * 4)  # three columns, whose last segments are cut
+    assert [sum(nats for nats, _ in e["positions"]) for e in examples] == pytest.approx([e["nll"] for e in examples])
+
+
+def test_further_memories_are_scored_beside_the_own_one(text, tmp_path):
+    metrics, examples, _ = judge(text, tmp_path, memories=[0, 4, 16], test=("test", "other"))
+    of_test = [e for e in examples if e["split"] == "test"]
+    assert all(e["memories"].keys() == {"0", "4", "16"} for e in of_test)
+    assert [e["memories"]["4"] for e in of_test] == [e["nll"] for e in of_test]
+    alike, _, _ = judge(text, tmp_path, reach={"memory": 0})
+    assert metrics["word_perplexity@0"] == pytest.approx(alike["word_perplexity"], abs=1e-9)
+    assert metrics["word_perplexity@16"] == pytest.approx(metrics["word_perplexity"], rel=1e-5)
+    assert metrics["word_perplexity@0"] != pytest.approx(metrics["word_perplexity"], rel=1e-3)
+    assert not any("memories" in e for e in examples if e["split"] == "other")
+    assert {"other.word_perplexity", "other.bits_start"} <= metrics.keys()
+
+
+def test_recalls_are_found_by_their_distance(text, tmp_path):
+    metrics, examples, model = judge(text, tmp_path)
+    stream, totals = text.split("test"), {}
+    for place in np.flatnonzero(stream.distances):
+        nats, end = alone(model, stream.symbols, place), 4
+        while end < stream.distances[place]:
+            end *= 2
+        total = totals.setdefault(str(end), [0.0, 0, 0])
+        total[:] = total[0] + nats, total[1] + 1, total[2] + (math.exp(-nats) > 0.5)
+    assert totals.keys() == {"4", "8", "16", "32", "64", "128"}
+    for end, total in totals.items():
+        found = np.sum([e["recalls"][end] for e in examples if end in e.get("recalls", {})], axis=0)
+        assert found == pytest.approx(total, rel=1e-5)
+        assert metrics[f"recalled@{end}"] == pytest.approx(100 * total[2] / total[1])
+        assert metrics[f"recall_bits@{end}"] == pytest.approx(total[0] / total[1] / BIT, rel=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 50])
+def test_windows_read_the_same_context_for_every_symbol(text, tmp_path, size):
+    sliding = {"context": 4, "stride": 1, "size": size}
+    _, examples, model = judge(text, tmp_path, sliding=sliding, reach={"memory": 0})
+    symbols = text.split("test").symbols
+    nats = [alone(model, symbols, place, context=min(4, place + 1)) for place in range(SIZE)]
+    assert [e["nll"] for e in examples] == pytest.approx([sum(nats[i : i + 50]) for i in range(0, SIZE, 50)], rel=1e-5)
+    assert not any({"positions", "memories"} & e.keys() for e in examples)
+
+
+CONTEXTS = {"step": 3, "most": 12, "positions": 40}
+
+
+@pytest.mark.parametrize(
+    ("settings", "sees"),
+    [
+        ({"reach": {"memory": 20}}, 12),
+        ({"reach": {"memory": 0}}, 8),
+        ({"reach": {"memory": 0}, "sliding": {"context": 5}}, 5),
+        ({"reach": {"memory": 20}, "length": 5}, 12),
+        ({"reach": {"memory": 20}, "length": 400}, 12),
+    ],
+)
+def test_contexts_are_read_from_nothing_as_far_as_the_model_sees(text, tmp_path, settings, sees):
+    _, _, model = judge(text, tmp_path, contexts=CONTEXTS, window=12, **settings)
+    kept, symbols = np.load(tmp_path / "contexts.npz"), text.split("test").symbols
+    assert kept["context"].tolist() == [3, 6, 9, 12]
+    assert len(kept["places"]) == 40 == len(set(kept["places"].tolist()))
+    assert (kept["places"][0], kept["places"][-1]) == (12, SIZE - 1)
+    assert set(np.diff(kept["places"])) == {3, SIZE - 1 - 12 - 38 * 3}  # two runs
+    expected = [
+        [alone(model, symbols, place, context=min(context, sees)) for place in kept["places"]]
+        for context in kept["context"]
+    ]
+    assert kept["nats"] == pytest.approx(np.array(expected), rel=1e-5)
+
+
+@pytest.mark.parametrize(("memory", "sees"), [(20, 12), (0, 8)])
+def test_contexts_can_be_those_of_recalls(text, tmp_path, memory, sees):
+    contexts = CONTEXTS | {"of": "recalls", "positions": 25}
+    _, _, model = judge(text, tmp_path, contexts=contexts, window=12, reach={"memory": memory})
+    kept, stream = np.load(tmp_path / "contexts.npz"), text.split("test")
+    assert len(np.unique(kept["places"])) == 25
+    assert (stream.distances[kept["places"]] > 0).all()
+    expected = [
+        [alone(model, stream.symbols, place, context=min(context, sees)) for place in kept["places"]]
+        for context in (3, 6, 9, 12)
+    ]
+    assert kept["nats"] == pytest.approx(np.array(expected), rel=1e-5)
+    last = int(np.flatnonzero(stream.distances)[-1])
+    with pytest.raises(ReplicationError, match="no recalls after as many symbols"):
+        judge(text, tmp_path, contexts={"step": last + 1, "most": last + 1, "positions": 1, "of": "recalls"})
+
+
+def test_windows_and_memories_are_scored_beside_each_other(text, tmp_path):
+    own, _, _ = judge(text, tmp_path)
+    metrics, examples, _ = judge(text, tmp_path, reach={"memory": 0}, sliding={"context": 2}, memories=[4, 8])
+    assert all(e["memories"].keys() == {"4", "8"} for e in examples)
+    assert metrics["word_perplexity@4"] == pytest.approx(own["word_perplexity"], rel=1e-5)
+    assert metrics["word_perplexity"] != pytest.approx(own["word_perplexity"], rel=1e-3)
+
+
+def test_a_model_without_memory_reads_no_more_than_it_sees(text, tmp_path):
+    read = []
+    for most in (9, 300):
+        contexts = {"step": 3, "most": most, "positions": 10}
+        _, _, model = judge(text, tmp_path, contexts=contexts, reach={"memory": 0})
+        read.append(model.read)
+    assert read[0] == read[1]
+    assert len(np.unique(np.load(tmp_path / "contexts.npz")["nats"][2:], axis=0)) == 1
+
+
+def test_a_text_shorter_than_the_contexts_is_refused(text, tmp_path):
+    with pytest.raises(ReplicationError, match=r"331 symbols, too few for contexts of 333"):
+        judge(text, tmp_path, contexts={"step": 3, "most": 333, "positions": 4})
+    judge(text, tmp_path, contexts={"step": 3, "most": 330, "positions": 4})
+    assert np.load(tmp_path / "contexts.npz")["places"].tolist() == [330]
+    judge(text, tmp_path, contexts=CONTEXTS | {"positions": 1000})
+    assert np.diff(np.load(tmp_path / "contexts.npz")["places"]).min() == 3
+
+
+def test_the_same_evaluation_leaves_the_same_bytes(text, tmp_path):
+    samples = {"prompts": 2, "prompt": 10, "length": 5}
+    for name in ("one", "two"):
+        judge(text, tmp_path / name, contexts=CONTEXTS, samples=samples)
+    files = ["contexts.npz", "examples.jsonl.gz", "samples.json"]
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == files
+    for name in ("examples.jsonl.gz", "samples.json"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

@@ -1,0 +1,262 @@
+"""The Lightning module of language models: what it optimises, what it reports, and what it remembers."""
+
+import itertools
+import math
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from shared.attention.memory import Reach
+from shared.data.tokenizers import PAD
+from shared.errors import ReplicationError
+from shared.tasks.language.module import LanguageModule
+from shared.tasks.language.streams import LanguageBatch, Stream
+from shared.training.config import TrainingConfig
+from shared.training.run import train_run
+from tests.tasks.language.toy_language_model import ToyLanguageModel, ToyMemory, random_stream
+
+TEXT = random_stream(95, seed=3)
+
+
+def config(**changes):
+    settings = {
+        "updates": 3, "batch": {"sentences": 4, "length": 5}, "optimizer": {"name": "sgd", "learning_rate": 0.1},
+        "validate_every": 1, "clip": None, "memory": 7,
+    }  # fmt: skip
+    return TrainingConfig.model_validate(settings | changes)
+
+
+def module_of(reach=None, dropout=0.0, **changes):
+    torch.manual_seed(1)
+    return LanguageModule(ToyLanguageModel(dropout), config(**changes), reach)
+
+
+def logged(module, monkeypatch):
+    values = {}
+    monkeypatch.setattr(module, "log", lambda name, value, **_: values.update({name: float(value)}))
+    return values
+
+
+def batches(count=4, columns=4, length=5, start=0):
+    """Of training; the pass over the text begins with the batches 0 and 4."""
+    return list(itertools.islice(TEXT.training_batches(columns=columns, length=length, seed=1, start=start), count))
+
+
+def padded():
+    """Two columns of 4 symbols, of which the second has but one to be scored."""
+    inputs, targets = (
+        torch.tensor([[1, 4, 5, 6], [7, PAD, PAD, PAD]]),
+        torch.tensor([[4, 5, 6, 7], [8, PAD, PAD, PAD]]),
+    )
+    return LanguageBatch(inputs, targets, torch.tensor([[0, 1, 2, 3], [4, -1, -1, -1]]), reset=True)
+
+
+def losses(module, segments):
+    with torch.no_grad():
+        return [float(module.training_step(segment, number)) for number, segment in enumerate(segments)]
+
+
+def validated(module, segments, values):
+    """The loss of a validation as Lightning calls for it."""
+    module.eval()
+    with torch.no_grad():
+        for number, segment in enumerate(segments):
+            module.validation_step(segment, number)
+        module.on_validation_epoch_end()
+    module.train()
+    return values["valid_loss"]
+
+
+def assert_optimised(module, segment, symbols, values):
+    """The loss is the mean of nats of the symbols at these (column, place) alone, in value and in gradient."""
+    nats = module.model(segment.inputs, segment.targets)
+    by_hand = sum(nats[symbol] for symbol in symbols) / len(symbols)
+    loss = module.training_step(segment, 0)
+    torch.testing.assert_close(loss, by_hand)
+    weights = [*module.model.parameters()]
+    for ours, theirs in zip(*(torch.autograd.grad(each, weights) for each in (loss, by_hand)), strict=True):
+        torch.testing.assert_close(ours, theirs)
+    assert values == {"train_loss": pytest.approx(float(loss.detach()))}
+
+
+def test_training_optimises_the_mean_nats_of_the_symbols_that_are_scored(monkeypatch):
+    module = module_of()
+    assert_optimised(module, padded(), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)], logged(module, monkeypatch))
+
+
+@pytest.mark.parametrize(("length", "first"), [(1, 0), (2, 1), (4, 2), (5, 2), (8, 4)])
+def test_the_half_loss_is_of_the_later_half_of_every_segment(monkeypatch, length, first):
+    module = module_of(loss_on="last_half")
+    (segment,) = batches(1, columns=3, length=length)
+    symbols = list(itertools.product(range(3), range(first, length)))
+    assert_optimised(module, segment, symbols, logged(module, monkeypatch))
+    assert segment.tokens == 3 * length  # the batch itself is as it was
+
+
+def test_validation_is_of_all_symbols_whatever_is_trained_on(monkeypatch):
+    found = []
+    for loss_on in ("all", "last_half"):
+        module = module_of(loss_on=loss_on)
+        found.append(validated(module, [padded()], logged(module, monkeypatch)))
+    assert found[0] == found[1]
+
+
+def test_a_model_remembers_the_batches_before_until_one_begins_anew(monkeypatch):
+    module, segments = module_of(), batches(6)
+    logged(module, monkeypatch)
+    assert [segment.reset for segment in segments] == [True, False, False, False, True, False]
+    found = losses(module, segments)
+    for begin, end in ((0, 4), (4, 6)):
+        inputs, targets = (
+            torch.cat([getattr(each, part) for each in segments[begin:end]], dim=1) for part in ("inputs", "targets")
+        )
+        at_once = module.model(inputs, targets).unflatten(1, (-1, 5)).mean((0, 2))
+        assert found[begin:end] == pytest.approx(at_once.tolist(), rel=1e-5)
+
+
+def test_without_memory_every_segment_is_read_on_its_own(monkeypatch):
+    module, segments = module_of(memory=0), batches(6)
+    logged(module, monkeypatch)
+    alone = torch.stack([module.model(each.inputs, each.targets).mean() for each in segments])
+    assert losses(module, segments) == pytest.approx(alone.tolist())
+
+
+def test_validation_neither_uses_nor_touches_what_training_remembers(monkeypatch):
+    segments, valid = batches(4), list(TEXT.evaluation_batches(columns=2, length=9))
+    fresh, module, undisturbed = module_of(), module_of(), module_of()
+    values = [logged(each, monkeypatch) for each in (fresh, module, undisturbed)]
+    first = losses(module, segments[:2])
+    assert validated(module, valid, values[1]) == validated(fresh, valid, values[0])
+    assert first + losses(module, segments[2:]) == losses(undisturbed, segments)
+
+
+def test_validation_is_a_mean_over_the_symbols_of_one_text_read_in_order(monkeypatch):
+    module, valid = module_of(), list(TEXT.evaluation_batches(columns=1, length=9))
+    values = logged(module, monkeypatch)
+    assert len({segment.tokens for segment in valid}) == 2  # the last is shorter
+    for _ in range(2):  # the second epoch begins with nothing of the first
+        inputs, targets = (torch.cat([getattr(each, part) for each in valid], dim=1) for part in ("inputs", "targets"))
+        at_once = module.model(inputs, targets).detach().mean()
+        assert validated(module, valid, values) == pytest.approx(float(at_once), rel=1e-5)
+        with torch.no_grad():
+            module.model.output.weight.mul_(-3)
+
+
+def test_what_is_read_before_a_column_begins_is_not_scored(monkeypatch):
+    module = module_of()
+    values = logged(module, monkeypatch)
+    found = [
+        validated(module, list(TEXT.evaluation_batches(columns=columns, length=7, warm_up=90)), values)
+        for columns in (1, 3)
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("reach", [None, Reach(31, same_length=True, clamp=12), Reach(0)])
+def test_validation_has_a_reach_of_its_own_and_frees_what_it_remembered(monkeypatch, reach):
+    module, made = module_of(reach), weakref.WeakSet()
+    values, memory = logged(module, monkeypatch), module.model.memory
+
+    def remembered(columns, own_reach):
+        made.add(found := memory(columns, own_reach))
+        return found
+
+    module.model.memory = remembered
+    losses(module, batches(2))
+    assert [each.reach for each in made] == [Reach(7)]
+    module.eval()
+    with torch.no_grad():
+        module.validation_step(next(TEXT.evaluation_batches(columns=2, length=9)), 0)
+    assert {each.reach for each in made} == {Reach(7), reach or Reach(7)}
+    assert sorted(len(each.state) for each in made) == [2, 4]
+    module.on_validation_epoch_end()
+    assert [each.training for each in made] == [True]
+    assert math.isfinite(values["valid_loss"])
+
+
+@pytest.mark.parametrize("read", [3, 4])
+def test_a_restored_module_goes_on_where_the_saved_one_was(monkeypatch, read):
+    """Inside of a pass, and where it ends: then the restored memory is cleared."""
+    module, segments = module_of(), batches(7)
+    logged(module, monkeypatch)
+    found = losses(module, segments[:read])
+    module.on_save_checkpoint(checkpoint := {})
+    found += losses(module, segments[read:])
+    again = module_of()
+    logged(again, monkeypatch)
+    again.on_load_checkpoint(checkpoint)
+    assert found[read:] == losses(again, segments[read:])
+
+
+def test_a_restored_module_that_has_read_nothing_saves_what_was_restored(monkeypatch):
+    module, again = module_of(), module_of()
+    logged(module, monkeypatch)
+    losses(module, batches(2))
+    module.on_save_checkpoint(first := {})
+    again.on_load_checkpoint(first)
+    validated(again, [padded()], logged(again, monkeypatch))
+    again.on_save_checkpoint(second := {})
+    assert torch.equal(first["memory"]["state"], second["memory"]["state"])
+    assert first["memory"]["state"].shape == (4, 16)
+
+
+def test_what_is_restored_goes_to_the_device_of_the_batch(monkeypatch):
+    """Lightning leaves it on the processor."""
+    module, found = module_of(), []
+    monkeypatch.setattr(module, "log", lambda *_, **__: None)
+    monkeypatch.setattr(ToyMemory, "load_state_dict", lambda memory, state: found.append(state["state"].device.type))
+    module.on_load_checkpoint({"memory": {"state": torch.zeros(4, 16)}})
+    module.model.to("meta")
+    module.training_step(batches(1)[0].to("meta"), 0)
+    assert found == ["meta"]
+
+
+def test_losses_are_made_in_float32_whatever_the_model_gives(monkeypatch):
+    module = module_of()
+    logged(module, monkeypatch)
+    module.model.bfloat16()
+    assert module.training_step(padded(), 0).dtype == torch.float32
+
+
+def test_only_the_loss_can_decide():
+    assert (module_of().monitor, module_of().mode) == ("valid_loss", "min")
+    with pytest.raises(ReplicationError, match=r"monitor is bleu, .* choose one of loss\."):
+        module_of(monitor="bleu")
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"batch": {"tokens": 20, "length": 5}}, "give their number as sentences"),
+        ({"batch": {"sentences": 4, "length": 0}}, "greater than or equal to 1"),
+        ({"memory": -1}, "greater than or equal to 0"),
+        ({"batch": {"sentences": 4}}, "memory and loss_on are of segments .* give batch.length"),
+        ({"batch": {"sentences": 4}, "memory": 0, "loss_on": "last_half"}, "give batch.length"),
+        ({"loss_on": "half"}, "'all' or 'last_half'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(changes, complaint):
+    with pytest.raises(ValidationError, match=complaint):
+        config(**changes)
+
+
+@pytest.mark.parametrize("memory", [0, 8])
+def test_with_memory_a_small_model_knows_what_stood_before_a_segment(tmp_path, capsys, memory):
+    """In a, b, a, c, a, b … an a alone does not tell what follows it."""
+    text = Stream(np.tile(np.array([4, 5, 4, 6], dtype=np.uint16), 40))
+    settings = config(
+        updates=100, batch={"sentences": 8, "length": 4}, memory=memory, validate_every=100,
+        optimizer={"name": "adam", "learning_rate": 0.03},
+    )  # fmt: skip
+    torch.manual_seed(2)
+    record = train_run(
+        LanguageModule(ToyLanguageModel(), settings), settings,
+        batches=lambda start: text.training_batches(columns=8, length=4, seed=3, start=start),
+        valid=list(text.evaluation_batches(columns=1, length=1)), folder=tmp_path / "run", seed=1, fingerprint="",
+        label="a run",
+    )  # fmt: skip
+    assert record.best_valid_loss < 0.1 if memory else record.best_valid_loss > math.log(2) / 2
+    assert capsys.readouterr().out.endswith(f"valid loss {record.best_valid_loss:.3f}\n")

@@ -1,0 +1,110 @@
+"""Claims on language models: their blocks are resampled, and context lengths are known before anything is judged."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shared.claims.results import load_results
+from shared.claims.schema import Claim
+from shared.claims.verdicts import decide
+from shared.metrics.measures import corpus_values
+from shared.reports.report import write_report
+from shared.tasks.language.context_lengths import with_context_lengths
+from tests.synthetic_runs import write_examples
+
+SEEDS, BLOCKS = (1, 2, 3), 60
+MODELS = {"far": (2.0, 3), "near": (2.3, 0)}
+"""Bits per unit, and how many times twice the context still helps."""
+
+
+def blocks(bits, steps, unit, rng):
+    """Blocks of 50 units and 100 symbols; some are harder than others for every model."""
+    hard = np.random.default_rng(0).normal(0, 0.3, BLOCKS)
+    for number, of in enumerate(bits + hard + rng.normal(0, 0.02, BLOCKS)):
+        nats = 50 * math.log(2) * of
+        memories = {str(16 * 2**k): nats * (1.2 - 0.05 * min(k, steps)) for k in range(4)}
+        positions = [[nats * (1 + (part == 0)) / 9, 100 / 8] for part in range(8)]
+        yield {"id": f"test-{number}", "split": "test", "nll": nats, "tokens": 100, "unit": unit, "units": 50.0,
+               "memories": memories, "positions": positions, "recalls": {"8": [1.0, 4, 3]}}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    for task, unit in (("characters", "character"), ("words", "word")):
+        for name, (bits, steps) in MODELS.items():
+            variant, scores = f"{task}-{name}", {}
+            for seed in SEEDS:
+                rng = np.random.default_rng(seed)
+                place = folder / variant / f"evaluation/seed{seed}"
+                rows = list(blocks(bits, steps, unit, rng))
+                write_examples(place / "examples.jsonl.gz", rows)
+                scores[str(seed)] = corpus_values(rows)
+                nats = np.stack([np.full(20, 5.0 - 0.1 * min(k, steps)) for k in range(6)])
+                np.savez(place / "contexts.npz", context=10 * np.arange(1, 7), nats=nats, places=np.arange(20))
+            head = {"variant": variant, "task": task, "seeds": scores, "mean": scores["1"], "token": unit}
+            (folder / variant / "metrics.json").write_text(json.dumps(head))
+    return folder
+
+
+def complete(results):
+    return with_context_lengths(results, {"words": ["words-far", "words-near"]})
+
+
+def less(task, metric):
+    return {"kind": "less", "metric": metric, "variants": [f"{task}-far", f"{task}-near"]}
+
+
+@pytest.mark.parametrize(
+    ("comparison", "effect"),
+    [
+        (less("characters", "bits"), -0.3),
+        (less("words", "word_perplexity"), None),
+        (less("words", "bits_start"), -0.3 * 16 / 9),
+        (less("words", "start_excess"), -0.3 * 8 / 9),
+        ({"kind": "above", "metric": "bits_saved@32-64", "variant": "characters-far", "bound": 0.05}, 0.1),
+        ({"kind": "less", "metric": "bits_saved@32-64", "variants": ["words-near", "words-far"]}, -0.1),
+        ({"kind": "equal", "metric": "recalled@8", "variants": ["words-near", "words-far"], "margin": 1.0}, 0.0),
+        (
+            {"kind": "ratio_at_least", "metric": "recl_words_100", "variants": ["words-far", "words-near"],
+             "bound": 1.8},
+            4.0,
+        ),
+    ],
+)  # fmt: skip
+def test_every_kind_of_measure_can_decide_a_claim(runs, comparison, effect):
+    claim = Claim.model_validate({
+        "id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1"},
+        "deciding": [{"name": "c"} | comparison],
+    })  # fmt: skip
+    (decision,) = decide([claim], complete(load_results(runs)), "quick")
+    assert decision.verdict == "reproduced"
+    assert decision.lead.seeds == 3
+    blocks_count = decision.lead.metric != "recl_words_100"
+    assert decision.lead.n == (BLOCKS if blocks_count else None)
+    if effect is not None:
+        assert decision.lead.effect == pytest.approx(effect, abs=0.03)
+
+
+def test_what_follows_from_several_variants_is_known_to_a_report(runs, tmp_path):
+    paper = Path(__file__).parents[3] / "replications" / "bahdanau"
+    seen = {}
+
+    def draw(results, folder):
+        seen.update(results)
+        return ()
+
+    write_report(paper, runs, tmp_path, scale="quick", complete=complete, draw=draw)
+    assert seen["words-far"].mean["recl_words_50"] == 40
+    written = json.loads((tmp_path / "metrics.json").read_text())["variants"]
+    assert written["words-near"]["recl_words_50"] == 10
+    assert "recl_words_50" not in written["characters-far"]
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    characters, words = page.split("### Task `characters`")[1].split("### Task `words`")
+    assert "Bits per character |" in characters
+    assert "Perplexity" not in characters
+    assert "Perplexity per word |" in words
+    assert "Bits per word |" not in words

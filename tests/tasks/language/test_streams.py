@@ -1,0 +1,246 @@
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.data.tokenizers import EOS, PAD
+from shared.errors import ReplicationError
+from shared.tasks.language.streams import Stream
+
+sizes = st.integers(1, 60)
+columns = st.integers(1, 9)
+lengths = st.integers(1, 12)
+
+
+def stream_of(size):
+    """No two symbols are the same, so that each tells its place."""
+    return Stream(np.arange(10, 10 + size, dtype=np.uint16))
+
+
+def scored(batches):
+    """Place to the symbol that is the target there, over all batches; no place may come twice."""
+    found = {}
+    for batch in batches:
+        assert torch.equal(batch.mask, batch.targets != PAD)
+        places, targets = (part[batch.mask].tolist() for part in (batch.places, batch.targets))
+        for place, target in zip(places, targets, strict=True):
+            assert place not in found
+            found[place] = target
+    return found
+
+
+def whole(stream):
+    return dict(enumerate(stream.symbols.tolist()))
+
+
+@given(sizes, columns, lengths, st.integers(0, 70))
+@settings(deadline=None)
+def test_evaluation_scores_every_symbol_once_whatever_the_batches(size, columns, length, warm_up):
+    stream = stream_of(size)
+    batches = list(stream.evaluation_batches(columns=columns, length=length, warm_up=warm_up))
+    assert scored(batches) == whole(stream)
+    assert sum(batch.tokens for batch in batches) == size
+    assert [batch.reset for batch in batches] == [True] + [False] * (len(batches) - 1)
+    assert all(batch.inputs.shape == batch.targets.shape == batch.places.shape for batch in batches)
+    widths = [batch.inputs.shape[1] for batch in batches]
+    assert set(widths[:-1]) <= {length}
+    assert 1 <= widths[-1] <= length
+
+
+@given(sizes, columns, lengths, st.integers(0, 70))
+@settings(deadline=None)
+def test_a_column_is_a_part_of_the_stream_in_its_order(size, columns, length, warm_up):
+    stream = stream_of(size)
+    batches = list(stream.evaluation_batches(columns=columns, length=length, warm_up=warm_up))
+    before = [EOS, *stream.symbols.tolist()]
+    for column in range(columns):
+        inputs = torch.cat([batch.inputs[column] for batch in batches])
+        read = inputs[inputs != PAD].tolist()
+        assert inputs.tolist() == read + [PAD] * (len(inputs) - len(read))
+        begin = before.index(read[0]) if read else 0
+        assert read == before[begin : begin + len(read)]
+        # What is scored follows what was read, and warm_up symbols were read before, or all that there are.
+        targets = torch.cat([batch.targets[column] for batch in batches]).tolist()
+        first = next((place for place, target in enumerate(targets) if target != PAD), len(targets))
+        assert targets[first : len(read)] == stream.symbols[begin + first : begin + len(read)].tolist()
+        if first < len(read):
+            assert first == (0 if column == 0 else min(warm_up, size - 1))
+
+
+@given(sizes, lengths, lengths)
+@settings(deadline=None)
+def test_one_column_reads_the_stream_the_same_in_segments_of_any_length(size, length, other):
+    def joined(length):
+        batches = list(stream_of(size).evaluation_batches(columns=1, length=length))
+        return [torch.cat([getattr(batch, name)[0] for batch in batches]) for name in ("inputs", "targets")]
+
+    for mine, others in zip(joined(length), joined(other), strict=True):
+        assert torch.equal(mine, others)
+
+
+class Counting:
+    """A language model whose nats for a symbol depend on exactly the ``reach`` inputs before it, segment by segment."""
+
+    def __init__(self, reach):
+        self.reach, self.memory = reach, None
+
+    def __call__(self, batch):
+        rows = len(batch.inputs)
+        if batch.reset:
+            self.memory = torch.zeros(rows, 0, dtype=torch.int64)
+        seen = torch.cat([self.memory, batch.inputs], dim=1)
+        self.memory = seen[:, max(0, seen.shape[1] - self.reach) :]
+        padded = torch.nn.functional.pad(seen, (self.reach, 0))
+        windows = padded.unfold(1, self.reach, 1)[:, -batch.inputs.shape[1] :]
+        weights = torch.arange(1, self.reach + 1)
+        return ((windows * weights).sum(dim=-1) + batch.targets).masked_fill(~batch.mask, 0)
+
+
+def nats(stream, reach, **batches):
+    model, found = Counting(reach), torch.zeros(len(stream), dtype=torch.int64)
+    for batch in stream.evaluation_batches(**batches):
+        found[batch.places[batch.mask]] = model(batch)[batch.mask]
+    return found
+
+
+@given(sizes, st.integers(1, 8), columns, lengths, st.integers(0, 9))
+@settings(deadline=None)
+def test_with_enough_warm_up_no_loss_depends_on_columns_or_segments(size, reach, columns, length, more):
+    stream = stream_of(size)
+    alone = nats(stream, reach, columns=1, length=size)
+    assert torch.equal(nats(stream, reach, columns=columns, length=length, warm_up=reach + more), alone)
+    assert torch.equal(nats(stream, reach, columns=1, length=length), alone)
+
+
+@given(sizes, st.integers(1, 12), st.data(), st.integers(1, 5))
+@settings(deadline=None)
+def test_windows_score_every_symbol_once_with_the_context_asked_for(size, context, data, group):
+    stride = data.draw(st.integers(1, context))
+    stream = stream_of(size)
+    batches = list(stream.windows(context=context, stride=stride, size=group))
+    assert scored(batches) == whole(stream)
+    assert all(batch.reset and len(batch.inputs) <= group for batch in batches)
+    before = [EOS, *stream.symbols.tolist()]
+    first = True
+    rows = [row for batch in batches for row in zip(batch.inputs.tolist(), batch.places.tolist(), strict=True)]
+    for inputs, places in rows:
+        width = min(context, size)
+        begin = before.index(inputs[0])
+        assert inputs == before[begin : begin + width]
+        for read, place in enumerate(places, start=1):
+            if place >= 0:
+                assert place == begin + read - 1
+                assert first or context - stride < read <= context
+        first = False
+
+
+@given(st.integers(12, 80), st.integers(1, 4), st.integers(1, 3), st.integers(0, 50), st.integers(0, 40))
+@settings(deadline=None)
+def test_training_goes_on_over_the_stream_in_order(size, columns, length, seed, number):
+    stream = stream_of(size)
+    count = stream.epoch_batches(columns=columns, length=length)
+    batch = stream.training_batch(number, columns=columns, length=length, seed=seed)
+    following = stream.training_batch(number + 1, columns=columns, length=length, seed=seed)
+    assert batch.places.shape == (columns, length)
+    assert batch.reset == (number % count == 0)
+    assert batch.tokens == columns * length
+    if not following.reset:
+        assert torch.equal(following.places[:, 0], (batch.places[:, -1] + 1) % size)
+    inputs = torch.where(batch.places == 0, EOS, batch.targets - 1)
+    assert torch.equal(batch.inputs, inputs)
+
+
+@given(st.integers(12, 80), st.integers(1, 4), st.integers(1, 3), st.integers(0, 50), st.integers(0, 3))
+@settings(deadline=None)
+def test_a_pass_of_training_has_nearly_all_symbols_once(size, columns, length, seed, epoch):
+    stream = stream_of(size)
+    count = stream.epoch_batches(columns=columns, length=length)
+    batches = stream.training_batches(columns=columns, length=length, seed=seed, start=epoch * count)
+    found = scored(itertools.islice(batches, count))
+    assert found.items() <= whole(stream).items()
+    assert size - columns * length < len(found) <= size
+
+
+@given(st.integers(0, 40), st.integers(0, 5))
+@settings(deadline=None)
+def test_a_resumed_run_sees_what_it_would_have_seen(start, seed):
+    stream = stream_of(57)
+    options = {"columns": 3, "length": 4, "seed": seed}
+    all_of_them = list(itertools.islice(stream.training_batches(**options), start + 3))
+    resumed = list(itertools.islice(stream.training_batches(**options, start=start), 3))
+    for mine, theirs in zip(all_of_them[start:], resumed, strict=True):
+        assert (mine.reset, mine.inputs.tolist(), mine.targets.tolist()) == (
+            theirs.reset, theirs.inputs.tolist(), theirs.targets.tolist(),
+        )  # fmt: skip
+
+
+def test_seeds_and_passes_begin_elsewhere():
+    stream = stream_of(1000)
+    count = stream.epoch_batches(columns=2, length=10)
+    begins = {
+        int(stream.training_batch(epoch * count, columns=2, length=10, seed=seed).places[0, 0])
+        for epoch, seed in itertools.product(range(4), range(4))
+    }
+    assert count == 50
+    assert len(begins) > 12
+
+
+def test_what_is_repeated_is_marked_where_it_is_scored():
+    stream = Stream(np.arange(10, 20, dtype=np.int32), np.array([0, 0, 1, 0, 0, 0, 0, 5, 0, 2], dtype=np.int32))
+    found = {}
+    for batch in stream.evaluation_batches(columns=3, length=2, warm_up=3):
+        assert batch.distances.shape == batch.targets.shape
+        assert not batch.distances[~batch.mask].any()
+        marked = batch.distances > 0
+        found |= dict(zip(batch.places[marked].tolist(), batch.distances[marked].tolist(), strict=True))
+    assert found == {2: 1, 7: 5, 9: 2}
+
+
+def test_arrays_on_disk_are_the_same_and_mapped_into_memory(tmp_path):
+    plain, marked = stream_of(9), Stream(stream_of(9).symbols, np.arange(9))
+    for folder, stream in (("plain", plain), ("marked", marked)):
+        stream.save(tmp_path / folder)
+        loaded = Stream.load(tmp_path / folder)
+        assert isinstance(loaded.symbols, np.memmap)
+        assert loaded.symbols.tolist() == stream.symbols.tolist()
+        batch = next(loaded.evaluation_batches(columns=2, length=3))
+        batch.targets.add_(1)  # a copy: the file is read-only
+        assert loaded.symbols.tolist() == stream.symbols.tolist()
+    assert Stream.load(tmp_path / "plain").distances is None
+    assert Stream.load(tmp_path / "marked").distances.tolist() == list(range(9))
+    with pytest.raises(ReplicationError, match="run the prepare stage again"):
+        Stream.load(tmp_path)
+
+
+def test_a_batch_moves_as_a_whole():
+    batch = Stream(stream_of(9).symbols, np.arange(9)).training_batch(0, columns=2, length=3, seed=1)
+    moved = batch.to("meta")
+    parts = (moved.inputs, moved.targets, moved.places, moved.distances)
+    assert {part.device.type for part in parts} == {"meta"}
+    assert moved.reset is batch.reset is True
+    assert stream_of(9).training_batch(1, columns=1, length=3, seed=1).to("cpu").distances is None
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda s: s.training_batch(0, columns=4, length=3, seed=1),
+            "need 12 symbols, but .* has 9; use fewer",
+        ),
+        (lambda s: s.training_batch(0, columns=0, length=3, seed=1), "'columns' must be at least 1, not 0"),
+        (lambda s: next(s.evaluation_batches(columns=1, length=0)), "'length' must be at least 1"),
+        (
+            lambda s: next(s.evaluation_batches(columns=1, length=1, warm_up=-1)),
+            "'warm_up' must be at least 0",
+        ),
+        (lambda s: next(s.windows(context=3, stride=4, size=1)), "a stride of 4 skips symbols"),
+        (lambda s: next(s.windows(context=3, stride=1, size=0)), "'size' must be at least 1"),
+    ],
+)
+def test_batches_that_cannot_be_are_refused(call, message):
+    with pytest.raises(ReplicationError, match=message):
+        call(stream_of(9))

@@ -1,0 +1,142 @@
+"""The copy task: what is read and what is scored, what is kept and what is drawn anew."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.config import build
+from shared.data.batching import endless_batches
+from shared.data.generated.copy import FILE
+from shared.errors import ReplicationError
+from shared.tasks.sequences.copying import CopyCorpusConfig, CopySplit, PreparedCopies, prepare_copies
+
+words = st.lists(st.lists(st.integers(1, 10), min_size=1, max_size=12), min_size=1, max_size=6)
+COUNTS = {"train": 90, "valid": 12, "test": 30}
+
+
+def settings_of(**changes):
+    values = {"dataset": "toy", "shortest": 3, "longest": 8, "sequences": COUNTS} | changes
+    return build(CopyCorpusConfig, values, where="toy")
+
+
+@pytest.fixture
+def fetched(tmp_path):
+    folder = tmp_path / "toy"
+    folder.mkdir()
+    (folder / FILE).write_text('{"seed": 7, "symbols": 5}')
+    return folder
+
+
+def prepared(fetched, **changes):
+    config, out = settings_of(**changes), fetched.parent / "out"
+    out.mkdir(exist_ok=True)
+    return prepare_copies(config, fetched, out), PreparedCopies.load(out, config)
+
+
+def written(split):
+    return [tuple(split.word(number).tolist()) for number in range(len(split))]
+
+
+@given(words)
+@settings(deadline=None, max_examples=60)
+def test_the_second_word_is_scored_and_nothing_else(words):
+    split = CopySplit(np.array([*map(len, words)]), lambda i: np.array(words[i]))
+    batch = split.batch(np.arange(len(words)))
+    width = 2 * max(map(len, words)) + 1
+    assert batch.inputs.dtype == batch.targets.dtype == torch.int64
+    assert batch.scored.dtype == torch.bool
+    assert split.lengths[0].tolist() == [2 * len(word) + 1 for word in words]
+    assert batch.tokens == sum(map(len, words))
+    for row, word in enumerate(words):
+        n = len(word)
+        whole = [0, *word, 0, *word]
+        assert batch.inputs[row].tolist() == whole[:-1] + [0] * (width - 2 * n - 1)
+        assert batch.targets[row, : 2 * n + 1].tolist() == whole[1:]
+        assert batch.targets[row, batch.scored[row]].tolist() == word
+        assert batch.scored[row].nonzero().flatten().tolist() == [*range(n + 1, 2 * n + 1)]
+    lengths = {*map(len, words)}
+    if len(lengths) == 1:
+        assert batch.mask is None
+    else:
+        assert batch.mask.sum(1).tolist() == split.lengths[0].tolist()
+        assert (batch.mask[:, 1:] <= batch.mask[:, :-1]).all()
+
+
+def test_no_word_comes_twice_but_in_training_which_has_none_of_the_others(fetched):
+    summary, task = prepared(fetched, sequences={"train": 5000, "valid": 60, "test": 90})
+    train, valid, test = (written(task.split(name)) for name in ("train", "valid", "test"))
+    assert len({*valid, *test}) == 150
+    assert not {*train} & {*valid, *test}
+    assert len({*train}) > 3000
+    # Of the 125 words of three symbols, those that are not kept are all drawn.
+    assert len({word for word in (*train, *valid, *test) if len(word) == 3}) == 125
+    assert {symbol for word in train for symbol in word} == {1, 2, 3, 4, 5}
+    assert (task.symbols, task.unit) == (6, "symbol")
+    assert summary["vocabulary"] == 6
+
+
+def test_there_are_as_many_words_of_each_length(fetched):
+    summary, task = prepared(fetched)
+    assert json.loads((task.folder / "summary.json").read_text()) == summary
+    for name, count in COUNTS.items():
+        split = task.split(name)
+        assert len(split) == summary["splits"][name]["sequences"] == count
+        assert split.word_lengths.tolist() == [*map(len, written(split))]
+        assert Counter(split.word_lengths.tolist()) == dict.fromkeys(range(3, 9), count // 6)
+        assert summary["splits"][name]["symbols"] == split.word_lengths.sum()
+
+
+def test_all_words_can_be_equally_long(fetched):
+    _, task = prepared(fetched, shortest=6, longest=6)
+    batch = task.split("test").batch(np.arange(5), (1, 2))
+    assert batch.inputs.shape == (5, 13)
+    assert batch.mask is None
+    assert torch.equal(batch.inputs, task.split("test").batch(np.arange(5)).inputs)
+
+
+def test_an_epoch_of_training_goes_on_where_it_was_killed(fetched):
+    _, task = prepared(fetched)
+    train = task.split("train")
+    order = endless_batches(train.lengths, pool=2, seed=1, sentences=10)
+    first = [train.batch(next(order)) for _ in range(9)]
+    words = sorted(tuple(row[scored].tolist()) for b in first for row, scored in zip(b.targets, b.scored, strict=True))
+    assert words == sorted(written(train))
+    train = task.split("train")
+    again = train.batch(next(endless_batches(train.lengths, pool=2, seed=1, sentences=10, start=8)))
+    assert torch.equal(again.inputs, first[8].inputs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shortest": 9}, r"'shortest' \(9\) must not exceed 'longest' \(8\)"),
+        ({"shortest": 0}, "shortest"),
+        ({"longst": 5}, "did you mean 'longest'"),
+        ({"sequences": {"train": 5}}, "'sequences' must have a number for each of train, valid, test"),
+        ({"sequences": COUNTS | {"test_long": 5}}, "a number for each of train, valid, test"),
+        ({"sequences": COUNTS | {"valid": 0}}, "sequences.valid"),
+        ({"test": ["valid"]}, "the first of 'test' must be the split 'test'"),
+        ({"of": "pixels"}, "'of'"),
+    ],
+)
+def test_wrong_settings_are_refused(changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        settings_of(**changes)
+
+
+def test_what_cannot_be_prepared_or_opened_is_said(fetched, tmp_path):
+    with pytest.raises(ReplicationError, match="13 words of 2 symbols for valid, test leave too few"):
+        prepared(fetched, shortest=2, longest=9, sequences=COUNTS | {"test": 84})
+    with pytest.raises(ReplicationError, match="is incomplete; run the prepare stage"):
+        PreparedCopies.load(tmp_path, settings_of())
+    (fetched / FILE).write_text('{"seed": 7')
+    with pytest.raises(ReplicationError, match="toy is incomplete; run the fetch stage"):
+        prepared(fetched)
+    (fetched / FILE).write_text('{"seed": 7, "symbols": 1}')
+    with pytest.raises(ReplicationError, match=r"copy\.json: 'symbols'"):
+        prepared(fetched)

@@ -1,0 +1,228 @@
+"""The study of scaling: what it measures of whom, in what order, and what it makes of the numbers."""
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from shared.config import build
+from shared.errors import ReplicationError
+from shared.metrics.peak_memory import MEBIBYTE
+from shared.tasks.sequences.scaling_study import (
+    ATTENTION,
+    Scaling,
+    ScalingConfig,
+    crossover,
+    slope,
+    training_pass,
+)
+from shared.tasks.settings import RunConfig
+
+WIDTH = 8
+CPU = torch.device("cpu")
+
+
+class Clocked(nn.Module):
+    """Returns its input, scaled, after a number of seconds that it takes by a clock of its own."""
+
+    now = 0.0
+    order: list[tuple[str, int]] = []  # noqa: RUF012
+
+    def __init__(self, name, seconds):
+        super().__init__()
+        self.name, self.seconds = name, seconds
+        self.scale, self.unused = nn.Parameter(torch.ones(())), nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        Clocked.now += self.seconds(x.size(1))
+        Clocked.order.append((self.name, x.size(1)))
+        return x * self.scale
+
+
+COSTS = {
+    "softmax": lambda length: length**2 / 64,
+    "linear": lambda length: float(length),
+    "slow": lambda length: 1e6 * length,
+    "bent": lambda length: 1.0 if length < 16 else length**3,
+}
+BUILDERS = {name: lambda config, name=name, cost=cost: Clocked(name, cost) for name, cost in COSTS.items()}
+
+
+def config(**model):
+    return build(RunConfig, {
+        "kind": "test", "task": "toy", "seeds": [1], "corpus": {},
+        "model": {"study": "scaling", "subjects": ["softmax", "linear"], "lengths": [4, 8, 16, 32, 256, 512],
+                  "width": WIDTH, "heads": 2, "repeats": 3} | model,
+        "training": {"updates": 1, "batch": {"sentences": 1}, "validate_every": 1,
+                     "optimizer": {"name": "adam", "learning_rate": 0.1}},
+        "evaluation": {},
+    }, where="test")  # fmt: skip
+
+
+def measured(builders=BUILDERS, clock=lambda: Clocked.now, **model):
+    Clocked.order.clear()
+    study = Scaling(builders, clock)
+    study.check(config(**model))
+    return study.evaluate(config(**model), prepared=Path(), trained=[], out=Path())
+
+
+def test_times_by_length():
+    metrics = measured(longest={"softmax": 32})
+    seconds = {name: value for name, value in metrics.items() if "seconds" in name}
+    assert seconds == {
+        **{f"softmax.seconds_n{n}": n**2 / 64 for n in (4, 8, 16, 32)},
+        **{f"linear.seconds_n{n}": n for n in (4, 8, 16, 32, 256, 512)},
+    }
+    assert metrics["softmax.time_slope"] == pytest.approx(2)
+    assert metrics["linear.time_slope"] == pytest.approx(1)
+
+
+def test_memory_by_length():
+    metrics = measured()
+    for n in (4, 512):  # the result, the gradient of the input and, before it is summed up, that of the scale
+        assert metrics[f"linear.mebibytes_n{n}"] * MEBIBYTE == pytest.approx(3 * 4 * n * WIDTH, abs=100)
+    assert metrics["linear.memory_slope"] == pytest.approx(1, abs=0.01)
+
+
+def test_subjects_and_lengths_take_turns_after_a_warm_up():
+    measured(lengths=[4, 8, 16], longest={"linear": 8})
+    turn = [("softmax", 4), ("linear", 4), ("softmax", 8), ("linear", 8), ("softmax", 16)]
+    assert Clocked.order == [key for key in turn for _ in range(2)] + 3 * turn
+
+
+def test_a_slow_minute_bends_no_line():
+    steps = count()
+    slow = {"linear": lambda config: Clocked("x", lambda n: n * (9.0 if next(steps) in range(8, 12) else 1.0))}
+    metrics = measured(slow, subjects=["linear"], lengths=[2, 4, 8, 16], repeats=3)
+    assert metrics["linear.time_slope"] == pytest.approx(1)
+
+
+def test_a_time_is_a_median():
+    seconds = iter([0.0, 0.0, 0.0, 0.0, 5.0, 2.0, 1.0, 2.0, 90.0, 2.0])
+    builder = {"linear": lambda config: Clocked("x", lambda _: next(seconds))}
+    metrics = measured(builder, subjects=["linear"], lengths=[2, 4])
+    assert (metrics["linear.seconds_n2"], metrics["linear.seconds_n4"]) == (5, 2)
+
+
+def test_where_one_overtakes_the_fused_kernel():
+    assert measured()["crossover_linear"] == pytest.approx(64)
+    assert "crossover_linear" not in measured(longest={"softmax": 32})
+    assert "crossover_slow" not in measured(subjects=["softmax", "slow"])
+    assert not any("crossover" in name for name in measured(subjects=["linear", "slow"]))
+
+
+def test_how_far_each_is_from_the_optimum():
+    cheap = {"identity": lambda config: Clocked("identity", lambda length: length / 4)}
+    asked = {"subjects": ["softmax", "linear", "identity"], "longest": {"softmax": 32}}
+    found = {k: v for k, v in measured(BUILDERS | cheap, **asked).items() if "over" in k and "cross" not in k}
+    assert found == {"softmax.over_identity": 2.0, "linear.over_identity": 4.0}
+    assert not any(name.endswith("over_identity") for name in measured())
+
+
+def test_a_crossover():
+    rival = {n: n**2 / 100 for n in (10, 50, 200, 1000)}
+    assert crossover({n: float(n) for n in rival}, rival) == pytest.approx(100)
+    assert crossover(dict.fromkeys((50, 200, 5000), 0.0001), rival) == 50
+    assert crossover({10: 1.0, 50: 25.0, 200: 1.0}, rival) == pytest.approx(50)  # as quick is not quicker
+    assert crossover({10: 0.1, 50: 26.0, 200: 1.0}, rival) > 50  # from there on, not before
+    assert crossover({10: 0.1, 50: 26.0}, rival) is None
+    assert crossover({7: 1.0}, rival) is None
+
+
+@pytest.mark.parametrize(("size", "half"), [(2, 2), (3, 2), (4, 2), (5, 3), (6, 3), (7, 4)])
+def test_a_slope_is_that_of_the_upper_half(size, half):
+    lengths = [2**i for i in range(size)]
+    upper = lengths[-half:]
+    points = {n: 3.0 * n**1.7 if n in upper else 1e9 for n in lengths}
+    assert slope(points) == pytest.approx(1.7)
+
+
+def test_a_pass_makes_all_gradients_and_keeps_none():
+    layer, seen = Clocked("x", lambda _: 0.0), []
+    layer.scale.register_hook(seen.append)
+    training_pass(layer, 6, WIDTH, CPU)()
+    assert [gradient.shape for gradient in seen] == [()]
+    assert all(parameter.grad is None for parameter in layer.parameters())
+
+
+SIZES = ScalingConfig(
+    study="scaling",
+    subjects=[*ATTENTION],
+    lengths=[70, 200],
+    width=WIDTH,
+    heads=2,
+    features=5,
+    buckets=4,
+    chunk=6,
+)
+
+
+@pytest.mark.parametrize("subject", ATTENTION)
+def test_every_layer_is_causal_and_has_its_gradients(subject):
+    layer, x = ATTENTION[subject](SIZES).double(), torch.randn(1, 70, WIDTH, dtype=torch.float64)
+    out = layer(x)
+    assert out.shape == x.shape
+    changed = torch.cat((x[:, :50], torch.randn_like(x[:, 50:])), dim=1)
+    torch.testing.assert_close(layer(changed)[:, :50], out[:, :50])
+    assert not torch.equal(layer(changed)[:, 50:], out[:, 50:])
+    out.square().sum().backward()
+    unused = {name for name, p in layer.named_parameters() if p.grad is None}
+    assert unused == ({"heads.w_q.weight"} if subject == "identity" else set())
+
+
+def test_both_ways_of_exact_attention_are_one():
+    fused, plain = (ATTENTION[name](SIZES) for name in ("softmax", "softmax_plain"))
+    plain.load_state_dict(fused.state_dict())
+    x = torch.randn(1, 70, WIDTH)
+    torch.testing.assert_close(fused(x), plain(x))
+
+
+def test_memory_is_what_the_papers_say_it_is():
+    subjects = ["softmax_plain", "linear", "positive", "identity", "lsh_1"]
+    metrics = measured(
+        ATTENTION, count().__next__, subjects=subjects, repeats=1, lengths=[512, 1024, 4096, 8192],
+        longest={"softmax_plain": 1024}, features=WIDTH,
+    )  # fmt: skip
+    slopes = {name.split(".")[0]: value for name, value in metrics.items() if "memory_slope" in name}
+    assert slopes.pop("softmax_plain") == pytest.approx(2, abs=0.05)
+    assert [*slopes.values()] == pytest.approx([1] * 4, abs=0.1)
+    least = [metrics[f"{name}.mebibytes_n1024"] for name in ("identity", "linear", "softmax_plain")]
+    assert least == sorted(least)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"heads": 3}, "width 8 is not a multiple of 3 heads"),
+        ({"subjects": ["linaer"]}, r"'subjects' names 'linaer', which is unknown.*'linear'"),
+        ({"subjects": []}, "'subjects'"),
+        ({"longest": {"sofmax": 8}}, r"'longest' names 'sofmax', which is no subject.*'softmax'"),
+        ({"longest": {"softmax": 7}}, "'softmax' has fewer than two lengths"),
+        ({"lengths": [8]}, "'lengths'"),
+        ({"lengths": [8, 8]}, "'lengths': .*each must be greater than the one before"),
+        ({"lengths": [0, 8]}, "'lengths.0'"),
+        ({"repeats": 0}, "'repeats'"),
+        ({"buckets": 5}, "'buckets': .*multiple of 2"),
+        ({"bucket": 8}, r"unknown key 'bucket' \(did you mean 'buckets'\?\)"),
+    ],
+)
+def test_wrong_settings_are_refused(model, message):
+    with pytest.raises(ReplicationError, match=message) as error:
+        Scaling(BUILDERS).check(config(**model))
+    assert "the model section of task 'toy'" in str(error.value)
+
+
+def test_a_feed_forward_network_follows_attention_if_it_is_asked_for():
+    alone, whole = (Scaling()._layer("linear", config(feed_forward=n).checked_model(ScalingConfig)) for n in (None, 24))
+    counts = [sum(parameter.numel() for parameter in layer.parameters()) for layer in (alone, whole)]
+    assert counts[1] - counts[0] == 2 * WIDTH * 24 + 24 + WIDTH
+    x = torch.randn(1, 5, WIDTH)
+    torch.testing.assert_close(whole(x), whole[1](whole[0](x)))
+    assert whole(x).shape == x.shape
+
+
+def test_it_measures_by_the_real_clock_too():
+    metrics = Scaling().evaluate(config(lengths=[16, 64], repeats=1), prepared=Path(), trained=[], out=Path())
+    assert metrics["linear.seconds_n16"] > 0

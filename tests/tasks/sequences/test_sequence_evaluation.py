@@ -1,0 +1,279 @@
+"""What the evaluation of models of sequences writes down, against each sequence read by itself."""
+
+import gzip
+import json
+import math
+import zlib
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from shared.config import build
+from shared.data.generated.copy import FILE
+from shared.data.homology import AMINO_ACIDS
+from shared.data.storage import write_lines
+from shared.errors import ReplicationError
+from shared.tasks.sequences.corpus import load_prepared, prepare_sequences
+from shared.tasks.sequences.evaluation import LEAST, draw_pictures, evaluate_sequences
+from shared.tasks.sequences.pixels import PixelCorpusConfig, PreparedPixels
+from shared.tasks.sequences.proteins import VOCABULARY, PreparedProteins, decode, encode
+from shared.tasks.sequences.settings import PicturesConfig, SequenceRun
+from tests.tasks.sequences.toy_sequence_readers import Broken, Copier, MeanReader
+
+BIT = math.log(2)
+PROTEINS = {"of": "proteins", "dataset": "proteins", "test": ["test", "test_families"]}
+MASKED = PROTEINS | {"masked": True}
+PIXELS = {"of": "pixels", "dataset": "pixels", "levels": 8}
+COPIES = {"of": "copies", "dataset": "copies", "shortest": 2, "longest": 7}
+COPIES["sequences"] = {"train": 30, "valid": 10, "test": 40}
+SIDE = 4
+COUNTS = {"train": 60, "valid": 5, "test": 23, "test_families": 7}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Random proteins of 3 to 40 letters, random pictures of 4 x 4 pixels, and parameters of the copy task."""
+    folder, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(5)
+    for name in ("proteins", "pixels", "copies"):
+        (folder / name).mkdir()
+    for split, count in COUNTS.items():
+        lines = ["".join(rng.choice(list(AMINO_ACIDS), rng.integers(3, 41))) for _ in range(count)]
+        write_lines(folder / "proteins" / f"{split}.sequence", lines)
+        write_lines(folder / "proteins" / f"{split}.name", ["Protein"] * count)
+        write_lines(folder / "proteins" / f"{split}.key", [f"F{i // 3}:{split}{i}" for i in range(count)])
+        images = rng.integers(0, 256, (count, SIDE, SIDE, 1), dtype=np.uint8)
+        np.save(folder / "pixels" / f"{split}.images.npy", images)
+    (folder / "copies" / FILE).write_text('{"seed": 7, "symbols": 5}')
+    return folder
+
+
+@pytest.fixture
+def judge(data, tmp_path):
+    """From a corpus, a model and settings to metrics, examples and the folder; what is prepared is prepared once."""
+
+    def judged(corpus, model, *, out="out", swapped=None, may_diverge=False, **evaluation):
+        config = build(SequenceRun, {
+            "task": "toy", "model": {}, "seeds": [1], "kind": "sequences", "corpus": corpus,
+            "training": {"updates": 1, "batch": {"sentences": 2}, "validate_every": 1, "may_diverge": may_diverge,
+                         "optimizer": {"name": "adam", "learning_rate": 0.1}, "schedule": {"name": "constant"}},
+            "evaluation": evaluation | {"swapped": {name: {} for name in swapped or {}}},
+        }, where="test")  # fmt: skip
+        folder = tmp_path / "prepared"
+        if not folder.exists():
+            folder.mkdir()
+            prepare_sequences(config.corpus, data / config.corpus.dataset, folder)
+        prepared, place = load_prepared(config.corpus, folder), tmp_path / out
+        metrics = evaluate_sequences(model.eval(), prepared, config, place, swapped or {})
+        with gzip.open(place / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
+            return metrics, [json.loads(line) for line in lines], place
+
+    return judged
+
+
+def letters(data, split):
+    lines = (data / "proteins" / f"{split}.sequence").read_text().splitlines()
+    return [torch.from_numpy(encode(line).astype(np.int64)) for line in lines]
+
+
+def alone(model, inputs, targets):
+    """Nats (T,) of one sequence, and whether each target is the most probable symbol."""
+    with torch.inference_mode():
+        log_probs = model.output.log_probs(model(inputs[None])[0]).double()
+    return -log_probs.gather(1, targets[:, None]).squeeze(1), log_probs.argmax(1) == targets
+
+
+def test_every_sequence_has_what_it_has_by_itself(data, judge):
+    model = MeanReader(VOCABULARY, causal=True)
+    metrics, examples, _ = judge(PROTEINS, model)
+    of_test = [e for e in examples if e["split"] == "test"]
+    assert [e["id"] for e in examples] == [
+        *(f"test-{i}" for i in range(23)), *(f"test_families-{i}" for i in range(7))
+    ]  # fmt: skip
+    totals = np.zeros(3)
+    for example, symbols in zip(of_test, letters(data, "test"), strict=True):
+        nats, hits = alone(model, torch.cat((torch.tensor([2]), symbols[:-1])), symbols)
+        assert example["nll"] == pytest.approx(nats.sum().item(), rel=1e-6)
+        assert example["hits"] == hits.sum()
+        assert example["tokens"] == example["units"] == example["length"] == len(symbols)
+        assert (example["unit"], example["family"]) == (
+            "residue",
+            f"F{int(example['id'].split('-')[1]) // 3}",
+        )
+        assert not {"swapped", "baseline", "undefined"} & example.keys()
+        totals += (nats.sum().item(), hits.sum().item(), len(symbols))
+    assert metrics["perplexity"] == pytest.approx(math.exp(totals[0] / totals[2]))
+    assert metrics["token_accuracy"] == pytest.approx(100 * totals[1] / totals[2])
+    names = ("perplexity", "bits", "token_accuracy")
+    assert metrics.keys() == {*names, *(f"test_families.{name}" for name in names)}
+    hits, tokens = (sum(e[name] for e in examples[23:]) for name in ("hits", "tokens"))
+    assert metrics["test_families.token_accuracy"] == pytest.approx(100 * hits / tokens)
+
+
+@pytest.mark.parametrize("corpus", [PROTEINS, MASKED])
+def test_scores_do_not_depend_on_the_batches(judge, corpus):
+    """Batches of one, which have no padding, and batches that have."""
+    model = MeanReader(VOCABULARY, causal="masked" not in corpus)
+    found = {tokens: judge(corpus, model, tokens=tokens)[1] for tokens in (1, 70, 4000)}
+    assert max(len({*map(len, rows)}) for rows in model.reads) > 5
+    for tokens in (70, 4000):
+        for one, other in zip(found[1], found[tokens], strict=True):
+            assert other.pop("nll") == pytest.approx(one["nll"], rel=1e-6)
+            assert other == {name: value for name, value in one.items() if name != "nll"}
+
+
+def test_all_models_are_judged_on_the_same_masked_letters(data, judge):
+    models = [MeanReader(VOCABULARY, causal=False, seed=seed) for seed in (1, 2)]
+    (_, first, _), (_, second, _) = (judge(MASKED, m, tokens=60 * i) for i, m in enumerate(models, 1))
+    _, third, _ = judge(MASKED, models[1], tokens=1, swapped={"other": models[0]})
+    reads = [sorted(row for rows in model.reads for row in rows) for model in models]
+    assert [e["tokens"] for e in first] == [e["tokens"] for e in second] == [e["tokens"] for e in third]
+    assert len(reads[0]) == 30 + 23  # alone, and once more swapped, on the first split
+    assert {*map(tuple, reads[0])} == {*map(tuple, reads[1])}
+    sizes = [len(symbols) for split in ("test", "test_families") for symbols in letters(data, split)]
+    assert [e["length"] for e in first] == sizes
+    assert [e["tokens"] for e in first] == [max(1, round(0.15 * size)) for size in sizes]
+    assert len({tuple(row) for row in reads[0]}) == 30
+    swapped = [e["swapped"]["other"] for e in third[:23]]
+    assert [nats for nats, _ in swapped] == pytest.approx([e["nll"] for e in first[:23]], rel=1e-6)
+
+
+def test_swapped_models_are_judged_on_the_first_split_alone(judge):
+    model, other = (MeanReader(VOCABULARY, causal=True, seed=seed) for seed in (1, 2))
+    own, _, _ = judge(PROTEINS, other)
+    metrics, examples, _ = judge(PROTEINS, model, swapped={"positive": other, "relu-2": model})
+    assert metrics["token_accuracy@positive"] == pytest.approx(own["token_accuracy"])
+    assert metrics["perplexity@positive"] == pytest.approx(own["perplexity"])
+    assert metrics["perplexity@relu-2"] == metrics["perplexity"] != own["perplexity"]
+    assert [e["split"] for e in examples if "swapped" in e] == ["test"] * 23
+    assert not [name for name in metrics if name.startswith("test_families.") and "@" in name]
+
+
+def scored_letters(data, prepared, split, masked):
+    """What is to be predicted of each sequence of a split."""
+    if not masked:
+        return (data / "proteins" / f"{split}.sequence").read_text().splitlines()
+    whole = PreparedProteins.load(prepared, masked=True).split(split)
+    batch = whole.batch(np.arange(COUNTS[split]), (zlib.crc32(split.encode()),))
+    return [decode(row[scored]) for row, scored in zip(batch.targets, batch.scored, strict=True)]
+
+
+@pytest.mark.parametrize("corpus", [PROTEINS, MASKED])
+@pytest.mark.parametrize("tokens", [1, 4000])
+def test_the_baseline_predicts_by_the_letters_of_train(data, judge, corpus, tokens):
+    model = MeanReader(VOCABULARY, causal="masked" not in corpus)
+    metrics, examples, place = judge(corpus, model, baseline=True, tokens=tokens)
+    letters_of = {split: scored_letters(data, place.parent / "prepared", split, "masked" in corpus) for split in COUNTS}
+    counts = Counter("".join(letters_of["train"]))
+    (best, _), whole = counts.most_common(1)[0], counts.total() + VOCABULARY
+    for split, prefix in (("test", ""), ("test_families", "test_families.")):
+        expected = [
+            (-sum(math.log((counts[letter] + 1) / whole) for letter in line), line.count(best))
+            for line in letters_of[split]
+        ]
+        found = [e["baseline"] for e in examples if e["split"] == split]
+        assert np.array(found) == pytest.approx(np.array(expected), rel=1e-9)
+        nats, hits = np.sum(expected, axis=0) / len("".join(letters_of[split]))
+        assert metrics[f"{prefix}baseline_accuracy"] == pytest.approx(100 * hits)
+        assert metrics[f"{prefix}baseline_perplexity"] == pytest.approx(math.exp(nats))
+
+
+def test_a_copy_is_right_where_all_of_it_is(judge):
+    metrics, examples, _ = judge(COPIES, Copier(6))
+    assert metrics == {
+        "perplexity": pytest.approx(1 / 0.9), "bits": pytest.approx(-math.log2(0.9)), "token_accuracy": 100.0,
+        "sequence_accuracy": 100.0,
+    }  # fmt: skip
+    assert {(e["tokens"], e["length"]) for e in examples} == {(n, 2 * n + 1) for n in range(2, 8)}
+    blind, examples, _ = judge(COPIES, Copier(6, blind=(3, 5)), out="blind")
+    right = [e["hits"] == e["tokens"] for e in examples]
+    assert 0 < sum(right) < 40
+    assert blind["sequence_accuracy"] == pytest.approx(100 * sum(right) / 40)
+    assert sum(right) / 40 < blind["token_accuracy"] / 100 < 1
+
+
+def test_a_prediction_that_is_no_number_is_refused_or_counts_as_the_least_one(data, judge):
+    model, whole = (MeanReader(VOCABULARY, causal=True) for _ in range(2))
+    wrong = [int(encode(letter)[0]) for letter in "AC"]
+    model.output = Broken(model.output, wrong)
+    with pytest.raises(ReplicationError, match=r"the model gives [\d,]+ symbols of split 'test'"):
+        judge(PROTEINS, model)
+    with pytest.raises(ReplicationError, match="the swapped model 'broken' gives"):
+        judge(PROTEINS, whole, swapped={"broken": model})
+    metrics, examples, _ = judge(PROTEINS, model, may_diverge=True, swapped={"whole": whole})
+    found = torch.cat(letters(data, "test"))
+    count = torch.isin(found, torch.tensor(wrong)).sum().item()
+    assert sum(e["undefined"] for e in examples[:23]) == count > 0
+    assert metrics["undefined"] == pytest.approx(100 * count / len(found))
+    assert max(e["nll"] - e["swapped"]["whole"][0] for e in examples[:23]) > -math.log(LEAST) - 20
+    assert all(e["nll"] >= -math.log(LEAST) * e["undefined"] for e in examples)
+    assert all(e["hits"] <= e["tokens"] - e["undefined"] for e in examples)
+    assert math.isfinite(metrics["perplexity"])
+
+
+@pytest.fixture
+def painter():
+    return MeanReader(9, causal=True, levels=8)
+
+
+def test_pictures_have_bits_of_all_pixels_but_the_first(data, judge, painter):
+    metrics, examples, _ = judge(PIXELS, painter)
+    images = np.load(data / "pixels" / "test.images.npy").reshape(23, -1) // 32
+    for example, image in zip(examples, images, strict=True):
+        pixels = torch.from_numpy(image.astype(np.int64))
+        nats, _ = alone(painter, torch.cat((torch.tensor([8]), pixels[:-1])), pixels)
+        assert example["nll"] == pytest.approx(nats[1:].sum().item(), rel=1e-6)
+        assert (example["tokens"], example["length"]) == (SIDE**2 - 1, SIDE**2)
+        assert "hits" not in example
+    nats = sum(e["nll"] for e in examples)
+    assert metrics == {"bits": pytest.approx(nats / BIT / (23 * 15))}
+
+
+@pytest.mark.parametrize(("part", "given"), [(0.5, 8), (0.7, 11), (0.001, 1), (0.999, 15)])
+def test_pictures_are_begun_and_completed(data, judge, painter, part, given):
+    wanted = {"samples": 6, "completions": 3, "given": part}
+    _, _, place = judge(PIXELS, painter, pictures=wanted)
+    images = np.rint(np.load(data / "pixels" / "test.images.npy") // 32 * (255 / 7)).astype(np.uint8)
+    drawn = np.load(place / "pictures.npz")
+    assert drawn["given"] == given
+    assert (drawn["true"] == images[[0, 11, 22]]).all()
+    flat = {name: drawn[name].reshape(len(drawn[name]), -1) for name in drawn.files if name != "given"}
+    assert {name: (drawn[name].shape, drawn[name].dtype) for name in flat} == {
+        name: ((n, SIDE, SIDE, 1), np.uint8) for name, n in
+        {"samples": 6, "true": 3, "occluded": 3, "completed": 3}.items()
+    }  # fmt: skip
+    for name in ("occluded", "completed"):
+        assert (flat[name][:, :given] == flat["true"][:, :given]).all()
+    assert not flat["occluded"][:, given:].any()
+    assert (flat["completed"] != flat["true"]).any()
+    assert set(flat["samples"][:, 0]) <= set(images[:, 0, 0, 0])
+    assert len(np.unique(flat["samples"], axis=0)) == 6
+
+
+def test_the_given_part_ends_between_pixels_of_several_colours(tmp_path, painter):
+    rng = np.random.default_rng(1)
+    (tmp_path / "colours").mkdir()
+    for split in ("train", "valid", "test"):
+        np.save(tmp_path / "colours" / f"{split}.images.npy", rng.integers(0, 256, (3, 3, 3, 3), dtype=np.uint8))
+    corpus = PixelCorpusConfig(dataset="colours", levels=8)
+    prepare_sequences(corpus, tmp_path / "colours", tmp_path / "out")
+    prepared = PreparedPixels.load(tmp_path / "out")
+    with torch.inference_mode():
+        drawn = draw_pictures(painter, prepared, "test", PicturesConfig(samples=1, completions=2))
+    assert drawn["given"] == 12  # four of nine places
+    assert drawn["completed"].shape == (2, 3, 3, 3)
+
+
+def test_the_same_evaluation_leaves_the_same_files(judge, painter):
+    pictures = {"samples": 2, "completions": 2}
+    _, _, one = judge(PIXELS, painter, out="one", pictures=pictures)
+    torch.rand(7)
+    _, _, two = judge(PIXELS, painter, out="two", pictures=pictures | {"samples": 5})
+    assert sorted(path.name for path in one.iterdir()) == ["examples.jsonl.gz", "pictures.npz"]
+    assert (one / "examples.jsonl.gz").read_bytes() == (two / "examples.jsonl.gz").read_bytes()
+    first, second = (np.load(place / "pictures.npz") for place in (one, two))
+    assert (first["completed"] == second["completed"]).all()
+    assert first["samples"].shape != second["samples"].shape
+    _, _, none = judge(PIXELS, painter, out="none")
+    assert [path.name for path in none.iterdir()] == ["examples.jsonl.gz"]

@@ -1,0 +1,203 @@
+"""What a report shows of models of sequences: studies, pictures, and curves of trainings that may have diverged."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from shared.claims.results import load_results
+from shared.errors import ReplicationError
+from shared.reports import figures
+from shared.reports.curves import read_apart, read_curves
+from shared.reports.document import render
+from shared.reports.figures import PALETTE, training_curves
+from shared.reports.study_lines import StudyLines
+from shared.tasks.sequences.pictures import Drawn, coloured, draw_pictures, picture_figures
+from shared.tasks.sequences.report import sequence_figures
+from tests.tasks.sequences.synthetic_sequences import MODELS, UPDATES, build
+
+ASKED = {
+    "panels": {"stability": ["transformer", "trigonometric", "never-run"]},
+    "pictures": ["mnist-linear", "never-run", "mnist-softmax", "copy-linear", "cifar10-linear"],
+    "lines": [StudyLines("One layer", "scaling", "seconds", "Length", "Seconds", {"softmax": "softmax"})],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return load_results(build(tmp_path_factory.mktemp("runs")))
+
+
+@pytest.fixture(scope="module")
+def report(results, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    return folder, sequence_figures(results, folder / "figures", **ASKED)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The axes of every figure of curves, to be looked at once the pictures have been written."""
+    found, plot = [], figures.plot_curves
+    monkeypatch.setattr(figures, "plot_curves", lambda axes, *a, **k: (found.append(axes), plot(axes, *a, **k)))
+    return found
+
+
+def images(axes):
+    return [image.get_extent() for image in axes.get_images()]
+
+
+def test_the_figures_come_in_order_and_those_asked_for_only(report):
+    folder, blocks = report
+    names = [block.path.name for block in blocks]
+    assert names == [
+        "study_1.png", "samples_mnist.png", "samples_cifar10.png", "completions_mnist-linear.png",
+        "completions_cifar10-linear.png", "training_loss_cifar10.png", "training_loss_copy.png",
+        "training_error_copy.png", "training_loss_mnist.png", "training_loss_proteins.png",
+        "training_error_proteins.png",
+    ]  # fmt: skip
+    assert sorted(path.name for path in (folder / "figures").iterdir()) == sorted(names)
+    assert "never-run" not in render(blocks, "md", title="", folder=folder)
+
+
+def test_pictures_in_colour_are_coarser_than_lines(report):
+    widths = {path.name: imread(path).shape[1] for path in (report[0] / "figures").iterdir()}
+    assert {name for name, width in widths.items() if width != 1400} == {
+        "samples_cifar10.png", "completions_cifar10-linear.png"
+    }  # fmt: skip
+
+
+def test_nothing_asked_for_is_nothing_drawn_but_learning_curves(results, tmp_path):
+    blocks = sequence_figures(results, tmp_path, panels={}, pictures=(), lines=())
+    assert {block.path.name.split("_")[0] for block in blocks} == {"training"}
+
+
+def test_the_figures_are_the_same_twice(results, report, tmp_path):
+    sequence_figures(results, tmp_path, **ASKED)
+    for path in tmp_path.iterdir():
+        assert path.read_bytes() == (report[0] / "figures" / path.name).read_bytes(), path.name
+
+
+def test_captions_say_what_crosses_are_where_there_are_any(report):
+    crossed = [block.path.name for block in report[1] if "crosses" in block.caption]
+    assert crossed == ["training_loss_proteins.png", "training_error_proteins.png"]
+
+
+def test_what_is_no_number_is_no_part_of_a_curve(results):
+    points = read_curves(results["trigonometric"], metric="loss", split="valid")
+    assert {place: len(values) for place, values in points.items() if place % 100 == 0} == {
+        100: 3, 200: 2, 300: 2, 400: 1
+    }  # fmt: skip
+    assert all(math.isfinite(value) for values in points.values() for value in values)
+    assert 130 not in points
+
+
+def test_seeds_are_apart_where_one_ended_before_its_time(results):
+    seeds = read_apart(results["trigonometric"], metric="loss", split="valid")
+    assert [(max(curve), ended) for curve, ended in seeds] == [(125, True), (300, True), (UPDATES, False)]
+    assert read_apart(results["transformer"], metric="loss", split="valid") == []
+    assert read_apart(results["trigonometric"], metric="bleu", split="valid") == []
+    assert read_apart(results["scaling"], metric="loss", split="valid") == []
+
+
+def test_patience_ends_no_training_before_its_time(results):
+    assert results["cifar10-linear"].runs[1]["updates"] < UPDATES
+    assert read_apart(results["cifar10-linear"], metric="loss", split="valid") == []
+
+
+def test_a_diverged_variant_has_a_line_for_each_seed_and_crosses(results, tmp_path, drawn):
+    runs = [results[name] for name in ("transformer", "trigonometric")]
+    assert training_curves(runs, tmp_path / "a.png", diverging=True)
+    lines = [line for line in drawn[0].get_lines() if line.get_color() == PALETTE[1]]
+    crosses = {line.get_xdata()[0]: line.get_ydata()[0] for line in lines if line.get_marker() == "X"}
+    assert sorted(crosses) == [125, 300]
+    assert sorted(max(line.get_xdata()) for line in lines if line.get_marker() != "X") == [125, 300, UPDATES]
+    assert crosses[125] in read_curves(runs[1], metric="loss", split="valid")[125]
+    (legend,) = drawn[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["transformer", "trigonometric"]
+
+
+def test_a_variant_of_which_all_seeds_diverged_at_once_is_drawn(results, tmp_path, drawn):
+    folder = build(tmp_path / "runs", {"lost": replace(MODELS["trigonometric"], ends=(25, 25))}, seeds=(1, 2))
+    assert training_curves([load_results(folder)["lost"]], tmp_path / "a.png", diverging=True)
+    assert [line.get_xdata()[0] for line in drawn[0].get_lines() if line.get_marker() == "X"] == [25, 25]
+
+
+@pytest.mark.parametrize(
+    ("variants", "metric", "scale"),
+    [
+        (["copy-softmax", "copy-linear"], "loss", "log"),
+        (["copy-softmax", "copy-linear"], "error", "linear"),
+        (["mnist-softmax", "mnist-linear"], "loss", "linear"),
+        (["transformer", "trigonometric"], "loss", "log"),
+    ],
+)
+def test_losses_far_apart_are_on_a_logarithmic_scale(results, tmp_path, drawn, variants, metric, scale):
+    runs = [results[name] for name in variants]
+    assert training_curves(runs, tmp_path / "a.png", metric=metric, diverging=True)
+    assert training_curves(runs, tmp_path / "b.png", metric=metric)
+    assert [axes.get_yscale() for axes in drawn] == [scale, "linear"]
+
+
+def test_axes_are_named_by_what_a_symbol_is(results, tmp_path, drawn):
+    runs = [results["transformer"]]
+    training_curves(runs, tmp_path / "a.png", metric="loss")
+    training_curves(runs, tmp_path / "b.png", metric="error")
+    assert [axes.get_ylabel() for axes in drawn] == [
+        "Validation loss (nats per residue)", "Validation error (share of residues)"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", ["mnist-linear", "cifar10-linear"])
+def test_what_is_not_given_has_a_colour_of_its_own(results, variant):
+    pictures = Drawn.load(results[variant].pictures(1))
+    shown, half = pictures.beginnings, pictures.true.shape[1] // 2
+    assert shown.shape == (*pictures.true.shape[:3], 3)
+    assert (shown[:, :half] == coloured(pictures.true)[:, :half]).all()
+    assert np.unique(shown[:, half:].reshape(-1, 3), axis=0).tolist() == [[185, 203, 224]]
+
+
+def test_models_that_completed_other_pictures_have_a_figure_of_their_own(results, tmp_path):
+    folder = build(tmp_path / "runs", {name: MODELS[name] for name in ("mnist-softmax", "mnist-linear")}, seeds=(2, 3))
+    found = load_results(folder)
+    path = found["mnist-linear"].pictures(2)
+    with np.load(path) as arrays:
+        np.savez(path, **{**arrays, "given": 100})
+    drawn = picture_figures(found, tmp_path / "figures", ["mnist-softmax", "mnist-linear"])
+    assert [figure.path.name for figure in drawn] == [
+        "samples_mnist.png", "completions_mnist-softmax.png", "completions_mnist-linear.png"
+    ]  # fmt: skip
+    assert "the first 392 of 784 values" in drawn[1].caption
+    assert "the first 100 of 784 values" in drawn[2].caption
+
+
+def test_a_damaged_file_of_pictures_is_refused(tmp_path):
+    path = tmp_path / "pictures.npz"
+    for content in (b"", b"PK", b"no archive"):
+        path.write_bytes(content)
+        with pytest.raises(ReplicationError, match=r"pictures\.npz is damaged"):
+            Drawn.load(path)
+    np.savez(path, samples=np.zeros((1, 2, 2, 1), np.uint8))
+    with pytest.raises(ReplicationError, match=r"pictures\.npz is damaged"):
+        Drawn.load(path)
+    assert Drawn.load(tmp_path / "none.npz") is None
+
+
+@pytest.mark.parametrize(("count", "lengths"), [(4, [4]), (12, [12]), (16, [8, 8]), (25, [9, 9, 7])])
+def test_rows_of_pictures_fill_the_width_alike(count, lengths, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr("matplotlib.axes.Axes.imshow", lambda axes, picture, *, extent, **_: said.append(extent))
+    draw_pictures([("model", np.zeros((count, 7, 14, 1), np.uint8))], tmp_path / "a.png")
+    tops = [extent[3] for extent in said]
+    assert [tops.count(top) for top in dict.fromkeys(tops)] == lengths
+    assert max(extent[1] for extent in said) <= figures.WIDTH
+    left, right, bottom, top = said[0]
+    assert (right - left) == pytest.approx(2 * (bottom - top))
+
+
+def test_a_report_of_runs_that_left_nothing_is_empty(tmp_path):
+    folder = build(tmp_path / "runs", {"copy-linear": MODELS["copy-linear"]}, seeds=(1,))
+    (folder / "copy-linear/train/seed1/curve.csv").unlink()
+    asked = ASKED | {"pictures": ["copy-linear"], "lines": (), "panels": {}}
+    assert sequence_figures(load_results(folder), tmp_path / "figures", **asked) == []

@@ -1,0 +1,164 @@
+"""Claims on models of separate sequences: test sequences are resampled, and every test split can decide."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shared.claims.results import load_results
+from shared.claims.schema import Claim
+from shared.claims.verdicts import decide
+from shared.errors import ReplicationError
+from shared.reports.report import write_report
+from shared.reports.summary import summarize
+from shared.tasks.examples import judged
+from tests.synthetic_runs import write_examples
+
+SEEDS, SEQUENCES = (1, 2, 3), 60
+SPLITS = ("test", "test_families")
+MODELS = {"exact": (0.3, 0.2), "relu": (0.33, 0.17), "unstable": (0.15, 0.1)}
+"""Share of letters that are predicted rightly, on either split."""
+TASKS = {"proteins": "residue", "pictures": "pixel", "copy": "symbol"}
+
+
+def sequences(name, task, rng):
+    """Of 50 symbols; some are harder than others for every model."""
+    for split, right in zip(SPLITS, MODELS[name], strict=True):
+        hard = np.random.default_rng(0).normal(0, 0.03, SEQUENCES)
+        shares = (right + hard + rng.normal(0, 0.01, SEQUENCES)).clip(0, 1)
+        for number, share in enumerate(shares):
+            row = {"id": f"{split}-{number}", "split": split, "nll": 50 * (3 - 2 * share), "tokens": 50,
+                   "unit": TASKS[task], "units": 50, "length": 50}  # fmt: skip
+            if task == "copy":
+                row["hits"] = 50 if number % 3 < 1 + (name == "exact") else 49
+            if task == "proteins":
+                row |= {
+                    "hits": round(50 * share),
+                    "baseline": [50 * 2.9, 5],
+                    "undefined": 7 * (name == "unstable"),
+                }
+                if name == "exact" and split == "test":
+                    row["swapped"] = {"positive": [50 * 3.5, round(25 * share)]}
+            yield row
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    for task, unit in TASKS.items():
+        for name in MODELS:
+            variant, scores = f"{task}-{name}", {}
+            for seed in SEEDS:
+                rows = list(sequences(name, task, np.random.default_rng(seed)))
+                write_examples(folder / variant / f"evaluation/seed{seed}/examples.jsonl.gz", rows)
+                scores[str(seed)] = judged({split: [r for r in rows if r["split"] == split] for split in SPLITS})
+            head = {"variant": variant, "task": task, "seeds": scores, "mean": scores["1"], "token": unit}
+            (folder / variant / "metrics.json").write_text(json.dumps(head))
+    return folder
+
+
+def compared(kind, metric, first="relu", second="exact", task="proteins", **more):
+    return {"kind": kind, "metric": metric, "variants": [f"{task}-{first}", f"{task}-{second}"], **more}
+
+
+def alone(kind, metric, variant="proteins-exact", **more):
+    return {"kind": kind, "metric": metric, "variant": variant, **more}
+
+
+@pytest.mark.parametrize(
+    ("comparison", "effect"),
+    [
+        (compared("greater", "token_accuracy"), 3.0),
+        (compared("less", "token_accuracy", where={"split": "test_families"}), -3.0),
+        (compared("less", "perplexity"), math.exp(3 - 0.66) - math.exp(3 - 0.6)),
+        (compared("less", "bits", task="pictures"), -0.06 / math.log(2)),
+        (compared("greater", "sequence_accuracy", "exact", "relu", task="copy"), 100 / 3),
+        (compared("equal", "token_accuracy", "exact", "relu", task="copy", margin=2.0), 2 / 3),
+        (compared("greater", "undefined", "unstable", "relu"), 14.0),
+        (alone("above", "accuracy_lost@positive", bound=10.0), 15.0),
+        (alone("above", "perplexity@positive", bound=20.0), math.exp(3.5)),
+        (alone("above", "token_accuracy@positive", bound=10.0), 15.0),
+        (alone("below", "baseline_accuracy", bound=11.0), 10.0),
+    ],
+)  # fmt: skip
+def test_every_measure_can_decide_a_claim(runs, comparison, effect):
+    claim = Claim.model_validate({
+        "id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1"},
+        "deciding": [{"name": "c"} | comparison],
+    })  # fmt: skip
+    (decision,) = decide([claim], load_results(runs), "quick")
+    assert decision.verdict == "reproduced"
+    assert (decision.lead.seeds, decision.lead.n) == (3, SEQUENCES)
+    assert decision.lead.effect == pytest.approx(effect, rel=0.1)
+
+
+def test_reports_have_what_was_measured_on_every_split(runs, tmp_path):
+    paper = Path(__file__).parents[3] / "replications" / "bahdanau"
+    write_report(paper, runs, tmp_path / "quick" / "bahdanau", scale="quick")
+    page = (tmp_path / "quick" / "bahdanau" / "README.md").read_text(encoding="utf-8")
+    tables = page.split("### Task `")[1:]
+    rows = {task[: task.index("`")]: [line for line in task.splitlines() if line[:1] == "|"] for task in tables}
+    split = next(i for i, line in enumerate(rows["proteins"]) if "split test_families" in line)
+
+    def head(line):
+        return [cell.strip() for cell in line.strip("|").split("|")]
+
+    own = [
+        "Perplexity per residue", "Perplexity per residue, same weights in positive", "Bits per residue",
+        "Perplexity per residue by frequencies alone", "Accuracy per residue",
+        "Accuracy per residue, same weights in positive", "Accuracy per residue by frequencies alone",
+        "Predictions that are no number",
+    ]  # fmt: skip
+    heads = [head(line) for line in rows["proteins"] if line.startswith("| Variant") and "Parameters" in line]
+    assert [cells[0] for cells in heads] == ["Variant", "Variant, split test_families"]
+    assert heads[0][3:] == own
+    assert heads[1][3:] == [title for title in own if "same weights" not in title]
+    assert head(rows["pictures"][0])[3:] == ["Bits per pixel"]
+    assert head(rows["copy"][0])[3:] == [
+        "Perplexity per symbol", "Bits per symbol", "Accuracy per symbol", "Sequences without an error"
+    ]  # fmt: skip
+    (line,) = (line for line in rows["proteins"][:split] if "proteins-relu" in line)
+    assert head(line)[4] == "–"
+    (line,) = (line for line in rows["proteins"][split : split + 5] if "proteins-relu" in line)
+    assert head(line)[6].startswith("17.")
+    summarize(tmp_path, [])
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "| Accuracy per token, same weights in positive |" in page
+
+
+def test_relatives_are_drawn_together(runs):
+    """Four times as many relatives are worth no more; as independent examples they would halve the interval."""
+    claim = Claim.model_validate({
+        "id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1"},
+        "deciding": [{"name": "c"} | alone("above", "token_accuracy", bound=0.0)],
+    })  # fmt: skip
+    widths = []
+    for copies, related in ((1, False), (4, True), (4, False)):
+        results = load_results(runs)
+        run = results["proteins-exact"]
+        for seed, rows in run.examples.items():
+            kin = [{"family": row["id"]} if related else {} for row in rows]
+            run.examples[seed] = [row | of for row, of in zip(rows, kin, strict=True) for _ in range(copies)]
+        (decision,) = decide([claim], results, "quick")
+        assert decision.lead.n == copies * SEQUENCES
+        assert decision.lead.variance == ("families+seeds" if related else "examples+seeds")
+        low, high = decision.lead.interval
+        widths.append(high - low)
+    assert widths[1] == pytest.approx(widths[0], rel=0.05)
+    assert widths[2] < 0.7 * widths[0]
+
+
+def test_there_are_no_slopes_over_families(runs):
+    results = load_results(runs)
+    for rows in results["proteins-exact"].examples.values():
+        for row in rows:
+            row["family"] = "F"
+    claim = Claim.model_validate({
+        "id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1"},
+        "deciding": [{"name": "c", "kind": "declines", "metric": "token_accuracy", "variant": "proteins-exact",
+                      "covariate": "nll", "bins": 2}],
+    })  # fmt: skip
+    with pytest.raises(ReplicationError, match="no slopes over examples that have families"):
+        decide([claim], results, "quick")

@@ -1,0 +1,215 @@
+"""Statistical aligners as variants: the stages of a network, judged by their links."""
+
+import gzip
+import json
+import random
+import sys
+
+import pytest
+from pydantic import Field
+
+from shared.config import Strict, build
+from shared.errors import ReplicationError
+from shared.metrics.fast_align import FastAlign
+from shared.pipeline import stages
+from shared.tasks.routed import Routed
+from shared.tasks.translation.aligners import _word_pairs, aligner_route
+from shared.tasks.translation.corpus import CorpusConfig, PreparedText
+from shared.tasks.translation.settings import TranslationRun
+from shared.tasks.translation.task import Translation
+from tests.pipeline.scratch import toy_project
+
+
+class NetworkConfig(Strict):
+    size: int = Field(ge=1)
+
+
+NETWORKS = Translation(NetworkConfig, lambda config, source, target: None, heatmaps={})
+REPLICATION = Routed(NETWORKS, routes={"aligner": aligner_route})
+LEXICON = {f"s{i}": f"t{i * 7 % 20}" for i in range(20)}
+TASK = {
+    "corpus": {"dataset": "toy", "source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 24},
+               "test": ["test", "test_other"]},
+    "model": {"size": 8},
+    "training": {"updates": 1, "batch": {"sentences": 2}, "optimizer": {"name": "adam", "learning_rate": 0.1},
+                 "schedule": {"name": "constant"}, "validate_every": 1},
+    "decoding": {"beam": 1},
+    "seeds": [3],
+}  # fmt: skip
+VARIANTS = {name: {"task": "gold", "model": {"aligner": name, "iterations": 4}} for name in ("ibm1", "fast_align")}
+
+
+def corpus(folder, tokenizer=None):
+    """Write sentences whose words swap places in pairs, with their links, and encode them into ``folder/out``."""
+    choose = random.Random(2)
+    for split, count in {"train": 300, "valid": 20, "test": 30, "test_other": 10}.items():
+        rows = []
+        for _ in range(count):
+            source = choose.sample(sorted(LEXICON), choose.choice((4, 6)))
+            order = [i ^ 1 for i in range(len(source))]
+            target = [LEXICON[source[i]] for i in order]
+            rows.append((" ".join(source), " ".join(target), " ".join(f"{i}-{t}" for t, i in enumerate(order))))
+        names = ("a", "b", "align") if split == "test" else ("a", "b")
+        for name, column in zip(names, zip(*rows, strict=True), strict=False):
+            (folder / f"{split}.{name}").write_text("".join(f"{line}\n" for line in column))
+    out = folder / "out"
+    out.mkdir()
+    settings = TASK["corpus"] | ({"tokenizer": tokenizer} if tokenizer else {})
+    REPLICATION.prepare(build(CorpusConfig, settings, where="test"), folder, out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    return corpus(tmp_path_factory.mktemp("toy"))
+
+
+def config(model, **changes):
+    return build(TranslationRun, {"task": "gold", **TASK, "model": model, **changes}, where="test")
+
+
+def run(model, prepared, folder):
+    """Train and judge one seed."""
+    record, parameters = REPLICATION.train(
+        config(model), prepared=prepared, folder=folder, seed=1, fingerprint="", label="toy"
+    )
+    metrics = REPLICATION.evaluate(config(model), prepared=prepared, trained=[folder], out=folder / "out")
+    with gzip.open(folder / "out" / "examples.jsonl.gz", "rt") as lines:
+        return record, parameters, metrics, [json.loads(line) for line in lines]
+
+
+def test_model_1_finds_a_permuted_lexicon(prepared, tmp_path):
+    record, parameters, metrics, examples = run({"size": 8, "aligner": "ibm1"}, prepared, tmp_path)
+    assert metrics == {
+        "alignment_accuracy": 1.0, "alignment_precision": 1.0, "alignment_recall": 1.0, "aer": 0.0,
+    }  # fmt: skip
+    assert parameters == 21 * 20  # every word and the empty one has stood with every other
+    assert record.updates == record.best_update == 5
+    assert 0 < record.best_valid_loss < 3
+    assert [e["id"] for e in examples[:31:30]] == ["test-0", "test_other-0"]
+    assert examples[0].keys() == {
+        "id", "split", "source", "reference", "source_length", "reference_length", "alignment",
+    }  # fmt: skip
+    assert examples[0]["alignment"]["offsets"] == {"0": examples[0]["reference_length"]}
+    assert "alignment" not in examples[30]
+
+
+def test_more_iterations_make_the_validation_text_more_likely(prepared, tmp_path):
+    losses = [
+        run({"aligner": "ibm1", "iterations": k}, prepared, tmp_path / str(k))[0].best_valid_loss for k in (1, 3, 9)
+    ]
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_fast_align_finds_it_too(prepared, tmp_path):
+    pytest.importorskip("systran_align")
+    record, _, metrics, _ = run({"aligner": "fast_align"}, prepared, tmp_path)
+    assert metrics["aer"] < 0.02
+    assert record.best_valid_loss > 0
+    again = REPLICATION.evaluate(
+        config({"aligner": "fast_align"}), prepared=prepared, trained=[tmp_path], out=tmp_path / "again"
+    )
+    assert again == metrics
+
+
+def test_fast_align_bears_what_its_input_does_not():
+    pytest.importorskip("systran_align")
+    aligner = FastAlign.train([(["a", "|||"], ["A", "x|||y"]), ([], ["B"]), (["b"], []), (["b"], ["B"])] * 9)
+    assert aligner.links(["b"], ["B"]).tolist() == [[0, 0]]
+    assert aligner.links(["a", "|||"], ["x|||y"]).shape[1] == 2
+    assert aligner.links([], ["B"]).shape == (0, 2)
+
+
+def test_fast_align_learns_the_same_again():
+    pytest.importorskip("systran_align")
+    choose = random.Random(3)
+    lines = [choose.choices(sorted(LEXICON), k=9) for _ in range(400)]
+    pairs = [(line, [LEXICON[word] for word in line[::-1]]) for line in lines]
+    first, second = (FastAlign.train(pairs).state() for _ in range(2))
+    assert {name: table.tobytes() for name, table in first.items()} == {
+        name: table.tobytes() for name, table in second.items()
+    }
+
+
+def test_fast_align_that_fails_says_so():
+    pytest.importorskip("systran_align")
+    with pytest.raises(ReplicationError, match="fast_align failed: ValueError"):
+        FastAlign.train([(["a"], ["A"])], iterations="many")
+    with pytest.raises(ReplicationError, match="there are none"):
+        FastAlign.train([([], []), (["a"], [])])
+
+
+def test_pieces_are_put_together_to_the_words_that_gold_links_number(tmp_path):
+    prepared = PreparedText.load(corpus(tmp_path, {"kind": "sentencepiece", "size": 20}))
+    assert prepared.target.unit == "piece"
+    pairs = list(_word_pairs(prepared, prepared.split("test")))
+    sources, references = prepared.lines("test")
+    words = [tuple([word.strip("▁") for word in side] for side in pair) for pair in pairs]
+    assert words == [(s.split(), r.split()) for s, r in zip(sources, references, strict=True)]
+
+
+def test_other_variants_are_networks(prepared, tmp_path):
+    REPLICATION.check(config({"size": 8}))
+    assert REPLICATION.cannot_run(config({"size": 8})) is None
+    with pytest.raises(ReplicationError, match="unknown key 'sise'"):
+        REPLICATION.check(config({"sise": 8}))
+    assert REPLICATION.descriptions(config({"size": 8}), prepared)["signatures"]
+    assert REPLICATION.descriptions(config({"aligner": "ibm1"}), prepared) == {
+        "signatures": {},
+        "token": "word",
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"aligner": "giza"}, "'aligner': input should be 'ibm1' or 'fast_align'"),
+        (
+            {"size": 8, "aligner": "ibm1", "iteration": 3},
+            r"unknown key 'iteration' \(did you mean 'iterations'",
+        ),
+    ],
+)
+def test_a_wrong_section_is_refused(model, message):
+    with pytest.raises(ReplicationError, match=message):
+        REPLICATION.check(config(model))
+
+
+def test_an_aligner_is_not_rehearsed():
+    with pytest.raises(ReplicationError, match="needs no rehearsal"):
+        REPLICATION.rehearse(config({"aligner": "ibm1"}))
+
+
+def test_without_gold_alignments_there_is_nothing_to_judge(prepared, tmp_path):
+    one = config({"aligner": "ibm1"}, corpus=TASK["corpus"] | {"test": ["test_other"]})
+    REPLICATION.train(one, prepared=prepared, folder=tmp_path, seed=1, fingerprint="", label="toy")
+    with pytest.raises(ReplicationError, match="no gold alignments"):
+        REPLICATION.evaluate(one, prepared=prepared, trained=[tmp_path], out=tmp_path / "out")
+
+
+@pytest.fixture
+def project(prepared, tmp_path, monkeypatch):
+    """A project with one prepared task, two aligners and nothing else."""
+    return toy_project(tmp_path, REPLICATION, monkeypatch, "gold", TASK, VARIANTS, prepared)
+
+
+def test_an_aligner_goes_through_the_stages(project, capsys):
+    for stage in (stages.train_stage, stages.evaluate_stage, stages.train_stage):
+        stage("toy.ibm1", "smoke")
+    assert "toy.ibm1 seed 3: finished before, kept." in capsys.readouterr().out
+    metrics = json.loads((project / "ibm1" / "metrics.json").read_text())
+    assert metrics["mean"]["aer"] == 0
+    assert metrics["token"] == "word"
+    record = json.loads((project / "ibm1" / "train" / "seed3" / "run.json").read_text())
+    assert (record["updates"], record["parameter_count"]) == (4, 420)
+
+
+def test_where_the_package_is_missing_fast_align_is_not_run_and_says_why(project, monkeypatch):
+    monkeypatch.setitem(sys.modules, "systran_align", None)
+    for stage in (stages.train_stage, stages.evaluate_stage):
+        stage("toy.fast_align", "smoke")
+    metrics = json.loads((project / "fast_align" / "metrics.json").read_text())
+    assert metrics.keys() == {"variant", "task", "not_run"}
+    assert "systran-align" in metrics["not_run"]
+    assert json.loads((project / "fast_align" / "train" / "not_run.json").read_text())["not_run"] == metrics["not_run"]
+    assert REPLICATION.cannot_run(config({"aligner": "ibm1"})) is None

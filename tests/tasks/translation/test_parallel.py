@@ -1,0 +1,163 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.data.ragged import RaggedArray
+from shared.data.tokenizers import BOS, EOS, PAD, UNK
+from shared.errors import ReplicationError
+from shared.tasks.translation.corpus import CorpusConfig, ParallelText, PreparedText, prepare_parallel
+
+symbols = st.lists(st.integers(4, 90), max_size=6)
+pairs = st.lists(st.tuples(symbols, symbols), min_size=1, max_size=8)
+
+
+def text_of(rows):
+    longer = np.array([max(len(source), len(target)) for source, target in rows])
+    return ParallelText(RaggedArray.pack([s for s, _ in rows]), RaggedArray.pack([t for _, t in rows]), longer)
+
+
+@given(pairs, st.randoms())
+@settings(deadline=None)
+def test_a_batch_is_what_padding_row_by_row_gives(rows, random):
+    order = random.sample(range(len(rows)), random.randint(1, len(rows)))
+    batch = text_of(rows).batch(np.array(order))
+
+    def padded(lines):
+        width = max(map(len, lines))
+        return torch.tensor([line + [PAD] * (width - len(line)) for line in lines])
+
+    assert torch.equal(batch.source, padded([rows[i][0] + [EOS] for i in order]))
+    assert torch.equal(batch.labels, padded([rows[i][1] + [EOS] for i in order]))
+    width = batch.labels.size(1)
+    targets = [[BOS, *rows[i][1]] for i in order]
+    assert torch.equal(batch.target, torch.tensor([t + [PAD] * (width - len(t)) for t in targets]))
+    assert batch.tokens == sum(len(rows[i][1]) + 1 for i in order)
+    assert torch.equal(batch.source_mask.sum(1), torch.tensor([len(rows[i][0]) + 1 for i in order]))
+
+
+@given(pairs, st.integers(0, 6))
+@settings(deadline=None)
+def test_pairs_that_are_too_long_are_left_out_in_order(rows, limit):
+    keep = [row for row in rows if max(map(len, row)) <= limit]
+    if not keep:
+        with pytest.raises(ReplicationError, match="raise max_words"):
+            text_of(rows).up_to(limit)
+        return
+    kept = text_of(rows).up_to(limit)
+    assert [(kept.source[i].tolist(), kept.target[i].tolist()) for i in range(len(kept))] == keep
+
+
+def test_arrays_on_disk_are_the_same_and_a_cut_file_is_noticed(tmp_path):
+    text = text_of([([5, 6], [7]), ([], [8, 9])])
+    text.save(tmp_path)
+    loaded = ParallelText.load(tmp_path)
+    assert [loaded.target[i].tolist() for i in range(2)] == [[7], [8, 9]]
+    path = tmp_path / "source.npy"
+    whole = path.read_bytes()
+    path.write_bytes(b"")
+    with pytest.raises(ReplicationError, match="is incomplete"):
+        ParallelText.load(tmp_path)
+    path.write_bytes(whole[:-4])
+    with pytest.raises(ReplicationError, match=r"is incomplete .* run the prepare stage again"):
+        ParallelText.load(tmp_path)
+    path.unlink()
+    with pytest.raises(ReplicationError, match="is incomplete"):
+        ParallelText.load(tmp_path)
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    folder = tmp_path / "dataset"
+    folder.mkdir()
+    for split, lines in {"train": 40, "valid": 3, "test": 3}.items():
+        source = [f"w{i % 7} w{i % 5}" for i in range(lines)] + ["", "only here"]
+        target = [f"v{i % 5} v{i % 7}" for i in range(lines)] + ["only there", ""]
+        (folder / f"{split}.en").write_text("".join(line + "\n" for line in source))
+        (folder / f"{split}.fr").write_text("".join(line + "\n" for line in target))
+    (folder / "test.en").write_text("w1 new\nw2 w2\nw3 w3\n\nonly here\n")
+    (folder / "test.align").write_text("0-1 1-0\n\n0-0\n\n\n")
+    return folder
+
+
+def config(**changes):
+    values = {"dataset": "made", "source": "en", "target": "fr", "tokenizer": {"kind": "words", "size": 50}}
+    return CorpusConfig(**(values | changes))
+
+
+def test_preparing_learns_from_training_text_alone_and_keeps_the_test_text(dataset, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    summary = prepare_parallel(config(), dataset, out)
+    assert summary["train"]["pairs"] == 40  # pairs with an empty side are none
+    prepared = PreparedText.load(out)
+    assert prepared.source.encode(["new w1"])[0][0] == UNK
+    assert prepared.lines("test") == (["w1 new", "w2 w2", "w3 w3"], ["v0 v0", "v1 v1", "v2 v2"])
+    assert prepared.alignments("test") == ["0-1 1-0", "", "0-0"]
+    assert prepared.alignments("valid") is None
+    assert prepared.split("test").source[0].tolist() == prepared.source.encode(["w1 new"])[0]
+    assert json.loads((out / "summary.json").read_text()) == summary
+
+
+def test_training_pairs_can_be_limited_in_length_ratio_and_number(dataset, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (dataset / "train.en").write_text("a\nb c d\ne f\ng h\n")
+    (dataset / "train.fr").write_text("x\ny\nz z z z z z\nq q\n")
+    assert prepare_parallel(config(max_ratio=2.0), dataset, out)["train"]["pairs"] == 2
+    assert prepare_parallel(config(max_words=2), dataset, out)["train"]["pairs"] == 2
+    assert prepare_parallel(config(train_pairs=3), dataset, out)["train"]["pairs"] == 3
+    (dataset / "train.en").write_text("a b c d\n\n\n\n")
+    with pytest.raises(ReplicationError, match="no training pair of made is left"):
+        prepare_parallel(config(max_words=2), dataset, out)
+
+
+def test_a_dictionary_is_learned_from_raw_words_that_were_seen_twice(dataset, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    for prefix, language, rest in (
+        ("w", "en", ["rare", "rare", "once"]),
+        ("v", "fr", ["RARE", "RARE", "ONCE"]),
+    ):
+        pairs = [f"{prefix}{i} {prefix}{(i * 3 + 1) % 7}" for i in range(7)] * 2
+        pairs += [f"{prefix}{i} {word}" for i, word in enumerate(rest)]
+        (dataset / f"train.{language}").write_text("".join(f"{line}\n" for line in pairs))
+    summary = prepare_parallel(config(dictionary=True, tokenizer={"kind": "words", "size": 11}), dataset, out)
+    prepared = PreparedText.load(out)
+    words = prepared.dictionary()
+    assert prepared.source.encode(["rare"]) == [[UNK]]
+    assert words["rare"] == "RARE"
+    assert words["w1"] == "v1"
+    assert "once" not in words
+    assert summary["dictionary"] == len(words)
+
+
+def test_without_being_asked_there_is_no_dictionary(dataset, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    assert "dictionary" not in prepare_parallel(config(), dataset, out)
+    assert PreparedText.load(out).dictionary() == {}
+
+
+def test_a_dictionary_of_pieces_is_refused():
+    with pytest.raises(ValueError, match="a dictionary is of words"):
+        config(dictionary=True, tokenizer={"kind": "sentencepiece", "size": 50})
+
+
+def test_a_missing_language_or_unequal_files_are_named(dataset, tmp_path):
+    with pytest.raises(ReplicationError, match=r"train\.de does not exist"):
+        prepare_parallel(config(target="de"), dataset, tmp_path)
+    (dataset / "train.fr").write_text("one line\n")
+    with pytest.raises(ReplicationError, match="differ in length; fetch dataset again"):
+        prepare_parallel(config(), dataset, tmp_path)
+
+
+def test_a_line_ends_at_a_line_feed_and_nowhere_else(dataset, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (dataset / "train.en").write_bytes(b"a\rb c\n  \nd")
+    (dataset / "train.fr").write_bytes(b"x\n  \ny")
+    assert prepare_parallel(config(), dataset, out)["train"]["pairs"] == 2

@@ -1,0 +1,142 @@
+"""Operations of a training run: those of the very batches that it saw, whatever was sampled of them."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from replications.bahdanau.replication import REPLICATION
+from shared.config import build
+from shared.data.batching import endless_batches
+from shared.data.ragged import RaggedArray
+from shared.metrics.operations import count_operations
+from shared.tasks.translation.corpus import ParallelText, PreparedText, prepare_parallel
+from shared.tasks.translation.settings import TranslationRun
+from shared.tasks.translation.training_operations import SAMPLED, training_operations
+
+UPDATES, ACCUMULATE = 3, 2
+
+
+class Bigrams(nn.Module):
+    """B·T·D·V multiply-adds."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.output = nn.Embedding(50, 8), nn.Linear(8, 50)
+
+    def forward(self, source, source_mask, target):
+        return self.output(self.embedding(target)), None
+
+
+def text(lengths):
+    lines = RaggedArray.pack([[4] * length for length in lengths])
+    return ParallelText(lines, lines, lines.lengths)
+
+
+def order(of):
+    return endless_batches((of.target.lengths + 1, of.source.lengths + 1), pool=4, seed=1, sentences=5)
+
+
+def test_few_batches_are_all_counted():
+    of = text(range(1, 31))
+    found = training_operations(Bigrams(), of, order(of), updates=[UPDATES], accumulate=ACCUMULATE)
+    batches = [of.batch(indices) for indices in islice(order(of), UPDATES * ACCUMULATE)]
+    forward = sum(batch.target.numel() * 8 * 50 for batch in batches)
+    assert found["training_operations"] == pytest.approx(6 * forward, rel=1e-12)
+    labels = sum(batch.tokens for batch in batches)
+    assert found["forward_multiply_adds_per_label"] == pytest.approx(forward / labels, rel=1e-12)
+
+
+def test_an_ensemble_has_cost_what_its_members_have():
+    of = text(range(1, 31))
+    costs = [
+        training_operations(Bigrams(), of, order(of), updates=updates, accumulate=1)["training_operations"]
+        for updates in ([4], [4, 2])
+    ]
+    assert costs[1] == pytest.approx(1.5 * costs[0], rel=1e-12)
+
+
+def test_of_many_some_are_counted_from_the_shortest_to_the_longest():
+    seen = []
+
+    class Spy(Bigrams):
+        def forward(self, source, source_mask, target):
+            seen.append(target.size(1) - 1)
+            return super().forward(source, source_mask, target)
+
+    of = text(range(200))
+    each = (np.array([i]) for i in np.random.default_rng(1).permutation(200))
+    found = training_operations(Spy(), of, each, updates=[200], accumulate=1)
+    assert len(seen) == SAMPLED
+    assert 0 < seen[0] < 200 / SAMPLED
+    assert max(np.diff(seen)) - min(np.diff(seen)) <= 1
+    assert 200 - 200 / SAMPLED < seen[-1] < 199
+    assert found["training_operations"] == pytest.approx(6 * 200 * 100.5 * 8 * 50)
+    assert found["forward_multiply_adds_per_label"] == pytest.approx(8 * 50)
+
+
+@pytest.mark.parametrize("updates", [90, 97, 104])
+def test_few_of_many_are_enough_though_their_lengths_vary(updates):
+    """Costs that grow faster than the length, and pools whose batches are of like sentences each."""
+
+    class Pairs(nn.Module):
+        def forward(self, source, source_mask, target):
+            x, y = (torch.ones(1, symbols.size(1), 4) for symbols in (source, target))
+            return y @ torch.ones(4, 6), y @ x.mT
+
+    of = text([4 + i * i % 23 for i in range(400)])
+    batches = [of.batch(indices) for indices in islice(order(of), updates)]
+    shapes = [(len(batch.target), batch.source.size(1), batch.target.size(1)) for batch in batches]
+    forward = sum(rows * (4 * 6 * t + 4 * s * t) for rows, s, t in shapes)
+    found = training_operations(Pairs(), of, order(of), updates=[updates], accumulate=1)
+    assert found["training_operations"] == pytest.approx(6 * forward, rel=0.02)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A prepared task and a seed that is said to be trained."""
+    folder = tmp_path_factory.mktemp("trained")
+    config = build(TranslationRun, {
+        "task": "toy", "seeds": [7],
+        "model": {"kind": "rnnsearch", "embedding_size": 4, "hidden_size": 6, "alignment_size": 5, "maxout_size": 4},
+        "corpus": {"dataset": "toy", "source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 20}},
+        "training": {"updates": UPDATES, "batch": {"tokens": 12}, "accumulate": ACCUMULATE, "validate_every": 1,
+                     "optimizer": {"name": "adam", "learning_rate": 0.1}, "max_words": 6},
+        "decoding": {"beam": 1}, "evaluation": {"operations": True},
+    }, where="test")  # fmt: skip
+    for split in ("train", "valid", "test"):
+        for side, length in (("a", 2), ("b", 3)):
+            lines = (" ".join(f"w{i + j}" for j in range(1 + (i * length) % 7)) for i in range(12))
+            (folder / f"{split}.{side}").write_text("".join(f"{line}\n" for line in lines))
+    prepare_parallel(config.corpus, folder, folder)
+    model = REPLICATION.model(config, PreparedText.load(folder))
+    state = {f"model.{name}": value for name, value in model.state_dict().items()}
+    (folder / "checkpoints").mkdir()
+    for name in ("best", "last"):
+        torch.save({"state_dict": state, "global_step": UPDATES}, folder / "checkpoints" / f"{name}.ckpt")
+    return folder, config, model
+
+
+def evaluate(run, **changes):
+    folder, config, _ = run
+    config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update=changes)})
+    return REPLICATION.evaluate(config, prepared=folder, trained=[folder], out=folder / "out")
+
+
+def test_evaluation_counts_the_batches_of_training(run):
+    folder, _, model = run
+    train = PreparedText.load(folder).split("train").up_to(6)
+    lengths = train.target.lengths + 1, train.source.lengths + 1
+    chosen = islice(endless_batches(lengths, pool=400, seed=7, tokens=12), UPDATES * ACCUMULATE)
+    forward = 0
+    for batch in map(train.batch, chosen):
+        forward += count_operations(model, batch.source, batch.source_mask, batch.target)
+    metrics = evaluate(run)
+    assert metrics["training_operations"] == pytest.approx(6 * forward, rel=1e-12)
+    assert metrics["forward_multiply_adds_per_label"] > 0
+
+
+def test_operations_are_counted_where_they_are_asked_for(run):
+    assert "training_operations" not in evaluate(run, operations=False)
