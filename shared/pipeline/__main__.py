@@ -1,39 +1,59 @@
-"""``python -m shared.pipeline <stage> <name>``: the stages that DVC runs, for use without it as well."""
+"""``python -m shared.pipeline <command> <name>``: the stages that DVC runs, and tools around them."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from shared.errors import ReplicationError
-from shared.pipeline import stages
 from shared.pipeline.config import SCALES, load_params
 
-STAGES: dict[str, tuple[Callable[[str, str], None], str]] = {
-    "fetch": (stages.fetch_stage, "obtain and verify the data of <paper>.<task>"),
-    "features": (stages.features_stage, "run the image encoder over the pictures of <paper>.<task>"),
-    "prepare": (stages.prepare_stage, "tokenise and encode the data of <paper>.<task>"),
-    "code": (stages.code_stage, "write down which code the results of a paper depend on: <paper>"),
-    "train": (stages.train_stage, "train all seeds of <paper>.<variant>; continues a killed run"),
-    "evaluate": (stages.evaluate_stage, "score all seeds of <paper>.<variant>"),
-    "rehearse": (stages.rehearse_stage, "make one real update and estimate the cost of <paper>.<variant>"),
-    "report": (stages.report_stage, "decide the claims of <paper> and write its report"),
-}
+
+class Command(NamedTuple):
+    """What a command does, and where; its module is imported when it is asked for."""
+
+    module: str
+    function: str
+    name: str
+    text: str
+    scaled: bool = True
+
+
+COMMANDS = {
+    "check": Command("check", "check_stage", "paper", "find mistakes in the settings, claims and figures of <paper>, or of all"),
+    "fetch": Command("stages", "fetch_stage", "paper.task", "obtain and verify the data of <paper>.<task>"),
+    "features": Command("stages", "features_stage", "paper.task", "encode the pictures of <paper>.<task>"),
+    "prepare": Command("stages", "prepare_stage", "paper.task", "tokenise and encode the data of <paper>.<task>"),
+    "train": Command("train", "train_stage", "paper.variant", "train all seeds of <paper>.<variant>; continues a killed run"),
+    "evaluate": Command("evaluate", "evaluate_stage", "paper.variant", "score all seeds of <paper>.<variant>"),
+    "report": Command("stages", "report_stage", "paper", "decide the claims of <paper> and write its report"),
+    "verdicts": Command("stages", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),
+    "estimate": Command("estimate", "estimate_stage", "paper.variant", "say what training <paper>.<variant> costs here"),
+    "use": Command("use", "use_scale", "scale", "make <scale> the default one", scaled=False),
+    "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False),
+}  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one stage; 0 if it worked, 2 after an error that the user can act on."""
+    """Run one command; 0 if it worked, 2 after an error that the user can act on."""
     options = _parser().parse_args(arguments)
     try:
-        if options.stage == "summarize":
-            stages.summarize_stage()
-        elif options.stage == "new":
-            from shared.pipeline.new import new_replication
+        if options.command == "summarize":
+            from shared.pipeline.stages import summarize_stage
 
-            new_replication(options.name)
+            summarize_stage()
+            return 0
+        command = COMMANDS[options.command]
+        function = getattr(importlib.import_module(f"shared.pipeline.{command.module}"), command.function)
+        if command.scaled:
+            function(options.name, options.scale or load_params().scale)
+        elif options.command == "new":
+            function(options.name, options.kind)
         else:
-            STAGES[options.stage][0](options.name, options.scale or load_params().scale)
+            function(options.name)
     except ReplicationError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -45,13 +65,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m shared.pipeline", description=__doc__)
-    commands = parser.add_subparsers(dest="stage", required=True, metavar="stage")
-    for stage, (_, text) in STAGES.items():
-        command = commands.add_parser(stage, help=text, description=text)
-        command.add_argument("name", help="<paper>" if stage == "report" else text.rsplit(" ", 1)[-1])
-        command.add_argument("--scale", choices=SCALES, help="default: the scale in params.yaml")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for name, command in COMMANDS.items():
+        sub = commands.add_parser(name, help=command.text, description=command.text)
+        optional = {"nargs": "?"} if name == "check" else {}
+        sub.add_argument("name", metavar=f"<{command.name}>", **optional)  # type: ignore[arg-type]
+        if command.scaled:
+            sub.add_argument("--scale", choices=SCALES, help="default: the scale in params.yaml")
+        if name == "new":
+            sub.add_argument("--kind", default="translation", help="of its tasks; default: translation")
     commands.add_parser("summarize", help="gather all reports into one page")
-    commands.add_parser("new", help="start a replication folder").add_argument("name", help="<paper>")
     return parser
 
 

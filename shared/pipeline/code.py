@@ -1,38 +1,35 @@
-"""Which of the project's code a paper's results depend on: found by following its imports.
+"""Which of the project's code a paper's results depend on: found by following imports.
 
-A stage of its own writes it down, and training and evaluation depend on what it writes. So code that a paper does not
-use, a comment or a docstring re-runs nothing that takes long.
+The check stage writes it down, and all other stages depend on what it writes. So code that a paper does not use, a
+comment or a docstring re-runs nothing.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from shared.errors import ReplicationError
+from shared.tasks.kinds import KINDS
 
-TRAINING = (
-    "attention", "layers", "training", "data/batching.py", "data/captioned.py", "data/characters.py",
-    "data/classified.py", "data/copying.py", "data/generated_copy.py", "data/language.py", "data/parallel.py",
-    "data/pixels.py", "data/proteins.py", "data/sequence_corpora.py", "data/sequences.py", "data/storage.py",
-    "data/streams.py", "metrics/fast_align.py", "metrics/word_aligner.py", "pipeline/language.py",
-    "pipeline/networks.py", "pipeline/sequences.py", "vision/features.py", "vision/places.py",
+FETCHING = ("shared/data/fetch.py",)
+PREPARING = ("shared/data/*", "shared/vision/*", "shared/tasks/*/corpus.py", "shared/tasks/*/preparation.py")
+REPORTING = ("shared/claims/*", "shared/reports/*", "shared/tasks/*/report.py", "replications/*/report.py")
+NOT_TRAINED = (
+    *REPORTING, "shared/decoding/*", "shared/metrics/*", "shared/tasks/*/evaluation.py", "shared/tasks/*/measures.py",
+    "shared/tasks/*/aligners.py", "shared/tasks/*/attention_maps.py", "shared/tasks/*/borrowed.py",
+    "shared/tasks/*/priors.py", "shared/tasks/*/samples.py", "shared/tasks/*/training_operations.py",
+    "shared/tasks/*_study.py", "shared/tasks/studies.py", "shared/tasks/examples.py", "shared/pipeline/*",
 )  # fmt: skip
-EVALUATION = (
-    "decoding", "metrics", "claims/language_measures.py", "claims/measures.py", "claims/quantities.py",
-    "claims/sequence_measures.py", "data/photos.py", "data/scene_captions.py", "data/scene_truth.py",
-    "data/scenes.py", "pipeline/aligners.py", "pipeline/attention_maps.py", "pipeline/captioning.py",
-    "pipeline/captioning_evaluation.py", "pipeline/classification.py", "pipeline/classification_evaluation.py",
-    "pipeline/examples.py", "pipeline/language_evaluation.py", "pipeline/priors.py", "pipeline/reuse_study.py",
-    "pipeline/samples.py", "pipeline/scaling_study.py", "pipeline/sequence_evaluation.py",
-    "pipeline/sequence_run.py", "pipeline/studies.py", "pipeline/training_operations.py", "pipeline/translation.py",
-    "pipeline/translation_evaluation.py",
-)  # fmt: skip
-"""Parts of ``shared`` that decide what training and what evaluation compute."""
+"""What imports lead to from a model and its training, but does not decide what is trained. It is searched no further,
+unless a kind's ``module.py`` uses it for validation, by which the best weights are chosen."""
+STAGES = ("fetch", "prepare", "train", "evaluate", "report")
 
 
 @dataclass(frozen=True)
@@ -41,71 +38,62 @@ class _File:
     imports: tuple[str, ...]
 
 
-def training_code(*papers: str) -> dict[str, str]:
-    """Source file to hash of its code: the models of the papers and all they use for training.
+def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
+    """Stage to source file to hash of its code; a file counts for the first of the stages that use it.
 
-    Of a paper's own files these are ``replication.py``, ``model.py`` and what that imports.
-    """
-    files = _imported(papers)
-    return {path: files[path].digest for path in _training(files, papers)}
-
-
-def evaluation_code(*papers: str) -> dict[str, str]:
-    """Source file to hash of its code: all that evaluation uses beyond what training depends on.
-
-    A paper's ``shown.py`` is of its report alone.
-    """
-    files = _imported(papers)
-    found = {
-        path
-        for path in files
-        if _is_part(path, EVALUATION) or (path.startswith("replications/") and not path.endswith("/shown.py"))
-    }
-    return {path: files[path].digest for path in sorted(found - {*_training(files, papers)})}
-
-
-def imported(*papers: str) -> dict[str, str]:
-    """Every file of the project that ``replications/<paper>/replication.py`` imports, directly or not, with its hash.
+    Args:
+        kind: of the papers' tasks.
+        papers: the paper, and those whose models it borrows.
 
     Raises:
         ReplicationError: there is no such paper, or a file is not Python.
     """
-    return {path: file.digest for path, file in sorted(_imported(papers).items())}
+    package = Path(*KINDS[kind].split("."))
+    replications = [f"replications/{paper}/replication.py" for paper in papers]
+    reports = [path for paper in papers[:1] for path in [f"replications/{paper}/report.py"] if Path(path).is_file()]
+    everything = _closure([*replications, f"{package}/module.py", "shared/training/run.py"])
+    shown = _closure([*reports, f"{package}/report.py", "shared/reports/report.py"])
+    models = [path for path in everything if fnmatch(path, "replications/*/model.py")]
+    module = _closure([f"{package}/module.py"], lambda path: not _is(path, REPORTING))
+    bound = _closure(replications, lambda path: path.endswith("/settings.py") and not path.startswith("shared/"))
+    training = _closure(
+        [path for path in everything if _is(path, ("shared/tasks/*/task.py",))] + models,
+        lambda path: not _is(path, NOT_TRAINED),
+    )
+    stages = {
+        "fetch": _closure(FETCHING),
+        "prepare": {path for path in everything if _is(path, PREPARING)},
+        "train": bound | module | training,
+        "evaluate": {path for path in everything if not _is(path, REPORTING)},
+        "report": everything | shown,
+    }
+    return {stage: {path: _read(path).digest for path in sorted(files)} for stage, files in stages.items()}
 
 
-def _imported(papers: Iterable[str]) -> dict[str, _File]:
-    found: dict[str, _File] = {}
-    todo = [f"replications/{paper}/replication.py" for paper in papers]
+def _closure(roots: Iterable[str], wanted: Callable[[str], bool] = lambda path: True) -> set[str]:
+    """The files that ``roots`` import, directly or not, through wanted files alone."""
+    files: set[str] = set()
+    todo = list(roots)
     while todo:
         path = todo.pop()
-        if path not in found:
-            found[path] = _read(Path(path))
-            todo.extend(found[path].imports)
-    return found
+        if path not in files:
+            files.add(path)
+            todo.extend(file for file in _read(path).imports if wanted(file))
+    return files
 
 
-def _read(path: Path) -> _File:
+def _is(path: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch(path, pattern) for pattern in patterns)
+
+
+@cache
+def _read(path: str) -> _File:
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(Path(path).read_bytes())
     except (OSError, SyntaxError, ValueError) as error:
         raise ReplicationError(f"{path} cannot be read as Python ({error}).") from None
-    imports = tuple(file.as_posix() for module in _modules(tree) for file in _files(module))
+    imports = tuple(sorted({file for module in _modules(tree) for file in _files(module)}))
     return _File(_digest(tree), imports)
-
-
-def _training(files: Mapping[str, _File], papers: Iterable[str]) -> list[str]:
-    """Those of the files that decide what training computes."""
-    found = {path for path in files if _is_part(path, TRAINING)}
-    # What the validation of captions does, by which the best weights are chosen.
-    validates = {use for path in found if path.startswith("shared/training/") for use in files[path].imports}
-    found |= {path for path in validates if _is_part(path, ("decoding", "metrics"))}
-    todo = [f"replications/{paper}/model.py" for paper in papers]
-    while todo:
-        path = todo.pop()
-        if path in files and path not in found and path.startswith("replications/"):
-            found.add(path)
-            todo.extend(files[path].imports)
-    return sorted(found | {f"replications/{paper}/replication.py" for paper in papers})
 
 
 def _modules(tree: ast.Module) -> Iterator[str]:
@@ -118,12 +106,15 @@ def _modules(tree: ast.Module) -> Iterator[str]:
             yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
-def _files(module: str) -> Iterator[Path]:
+@cache
+def _files(module: str) -> tuple[str, ...]:
     """What an import of a module runs of this project: the module, and the packages that it is in."""
     parts = module.split(".")
-    if parts[0] in ("shared", "replications"):
-        for path in (Path(*parts[: n + 1]) for n in range(len(parts))):
-            yield from (file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file())
+    if parts[0] not in ("shared", "replications"):
+        return ()
+    folders = (Path(*parts[: n + 1]) for n in range(len(parts)))
+    files = (file for path in folders for file in (path.with_suffix(".py"), path / "__init__.py"))
+    return tuple(file.as_posix() for file in files if file.is_file())
 
 
 def _digest(tree: ast.Module) -> str:
@@ -146,8 +137,3 @@ def _written(part: Any) -> str:
 
 def _is_text(line: ast.stmt) -> bool:
     return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
-
-
-def _is_part(path: str, parts: tuple[str, ...]) -> bool:
-    inside = Path(path).parts[1:]
-    return path.startswith("shared/") and any(Path(part).parts == inside[: len(Path(part).parts)] for part in parts)

@@ -1,61 +1,118 @@
-"""From ``params.yaml`` and ``replications/<paper>/<scale>.yaml`` to one checked run.
+"""From ``params.yaml``, ``replications/<paper>/variants.yaml`` and a scale's ``params.yaml`` to one checked run.
 
-What needs torch is imported where it is used: fetching, summarizing and mistakes do not wait for it.
+A run is four layers of settings, each laid over the one before: the task's at this scale, what the variant is at every
+scale, and what the variant changes at this scale. Nothing here imports torch: mistakes do not wait for it.
 """
 
 from __future__ import annotations
 
-import difflib
-import importlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import Field, create_model
 
-from shared.config import Strict, build, load_yaml, merge
+from shared.config import Strict, build, load_yaml, merge, near
 from shared.errors import ReplicationError
+from shared.tasks.kinds import KINDS, settings_of
 
 if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig
 
 Scale = Literal["smoke", "quick", "bench", "paper_scale"]
 SCALES: tuple[str, ...] = get_args(Scale)
-KINDS = {
-    "translation": "shared.tasks.translation.settings.TranslationRun",
-    "classification": "shared.tasks.classification.settings.ClassificationRun",
-    "captioning": "shared.tasks.captioning.settings.CaptioningRun",
-    "language": "shared.tasks.language.settings.LanguageRun",
-    "sequences": "shared.tasks.sequences.settings.SequenceRun",
-}
-"""The kinds of task, with what checks the settings of their variants; by name, for a paper needs that of its own."""
+REPLICATIONS = Path("replications")
 
 
 class Params(Strict):
-    """``params.yaml``: what is run."""
+    """``params.yaml``: the knobs of this checkout.
 
-    class Task(Strict):
-        """A paper's task."""
-
-        paper: str
-        task: str
-
-    class Prepared(Task):
-        """A paper's task, and which of the stages before preparation it waits for."""
-
-        after: Literal["fetched", "features"]
-
-    class Run(Task):
-        """A paper's variant on one of its tasks."""
-
-        variant: str
+    Attributes:
+        scale: whose report ``dvc repro report@<paper>`` makes.
+        workers: runs that are trained side by side; null: as many as there are processor cores.
+        scheduler: address of a Dask scheduler whose workers train instead, such as tcp://10.0.0.1:8786.
+        papers: those that have a ``report@<paper>``.
+    """
 
     scale: Scale
-    threads: int = Field(ge=1)
+    workers: int | None = Field(default=None, ge=1)
+    scheduler: str | None = None
     papers: list[str]
-    tasks: dict[str, Prepared]
-    pictures: dict[str, Task]
-    runs: dict[str, Run]
+
+
+class Task(Strict):
+    """One entry of ``tasks`` in a scale's ``params.yaml``; the task's kind checks the sections.
+
+    Attributes:
+        after: the stage whose record preparation waits for.
+    """
+
+    after: Literal["fetched", "features"] = "fetched"
+    corpus: dict[str, Any]
+    model: dict[str, Any]
+    training: dict[str, Any]
+    decoding: dict[str, Any] | None = None
+    evaluation: dict[str, Any] | None = None
+    seeds: list[int]
+
+
+class Variant(Strict):
+    """One entry of ``variants`` in a scale's ``params.yaml``: its task, and what it changes at this scale."""
+
+    task: str
+    model: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+    decoding: dict[str, Any] = {}
+    evaluation: dict[str, Any] = {}
+    seeds: list[int] | None = None
+
+
+class Identity(Strict):
+    """One entry of ``variants.yaml``: what a variant is at every scale."""
+
+    model: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+    decoding: dict[str, Any] = {}
+    evaluation: dict[str, Any] = {}
+
+
+class Identities(Strict):
+    """``variants.yaml``.
+
+    Attributes:
+        kind: the kind of all the paper's tasks, one of :data:`shared.tasks.kinds.KINDS`.
+        variants: by name.
+    """
+
+    kind: str
+    variants: dict[str, Identity]
+
+
+class Reason(Strict):
+    """Why some variants do not run at a scale."""
+
+    because: str
+    variants: list[str] = Field(min_length=1)
+
+
+class LeftOut(Strict):
+    """What does not run at a scale, and why; settings of those that could be built all the same."""
+
+    reasons: list[Reason] = []
+    tasks: dict[str, Task] = {}
+    variants: dict[str, Variant] = {}
+
+
+class Content(Strict):
+    """A scale's ``params.yaml``."""
+
+    paper: str
+    scale: Scale
+    deviations: list[str]
+    features: list[str]
+    tasks: dict[str, Task]
+    variants: dict[str, Variant]
+    left_out: LeftOut = LeftOut()
 
 
 def load_params(path: Path = Path("params.yaml")) -> Params:
@@ -64,114 +121,147 @@ def load_params(path: Path = Path("params.yaml")) -> Params:
 
 
 class ScaleFile:
-    """One ``replications/<paper>/<scale>.yaml``: tasks with their defaults, and variants that override them.
+    """One paper at one scale: ``replications/<paper>/<scale>/params.yaml`` over ``replications/<paper>/variants.yaml``.
 
     Args:
         paper: folder below ``replications``.
         scale: one of :data:`SCALES`.
 
+    Attributes:
+        path: of the scale's file.
+        kind: of the paper's tasks.
+        tasks: name to settings of those that run.
+        variants: name to settings of those that run.
+        left_out: variant to the reason why it does not run.
+        deviations: from the paper, at this scale.
+
     Raises:
-        ReplicationError: there is no such file, or it does not hold ``tasks`` and ``variants``.
+        ReplicationError: a file is missing or wrong, or the two do not agree.
     """
 
     def __init__(self, paper: str, scale: str) -> None:
-        self.paper = paper
-        self.path = Path("replications") / paper / f"{scale}.yaml"
         if scale not in SCALES:
             raise ReplicationError(f"there is no scale '{scale}'; choose {', '.join(SCALES)}.")
-        if not self.path.parent.is_dir():
+        folder = REPLICATIONS / paper
+        if not folder.is_dir():
             raise ReplicationError(f"there is no paper '{paper}'{near(paper, papers())}.")
-        content = load_yaml(self.path)
-        if not isinstance(content, dict) or {"tasks", "variants"} - content.keys():
-            raise ReplicationError(f"{self.path} must be a mapping with the keys 'tasks' and 'variants'.")
-        self.tasks: dict[str, Any] = content["tasks"]
-        self.variants: dict[str, Any] = content["variants"]
-        self.deviations: list[str] = content.get("deviations", [])
+        self.paper, self.scale = paper, scale
+        self.path, self.variants_path = folder / scale / "params.yaml", folder / "variants.yaml"
+        raw = load_yaml(self.path)
+        content = build(Content, raw, where=str(self.path))
+        identities = build(Identities, load_yaml(self.variants_path), where=str(self.variants_path))
+        self.kind, self._identities = identities.kind, identities.variants
+        self.tasks, self.variants = content.tasks, content.variants
+        self.deviations, self.features = content.deviations, content.features
+        self._built_tasks = content.tasks | content.left_out.tasks
+        self._built_variants = content.variants | content.left_out.variants
+        self.left_out = {name: reason.because for reason in content.left_out.reasons for name in reason.variants}
+        self._agree(content)
 
     def dataset(self, task: str) -> str:
         """The name of the data set of a task's corpus."""
-        name = self._corpus(task).get("dataset")
+        name = self._task(task).corpus.get("dataset")
         if not isinstance(name, str):
             raise ReplicationError(f"{self.path}: tasks.{task}.corpus must name its 'dataset'.")
         return name
 
-    def left_out(self, task: str) -> str | None:
-        """The reason why a task is left out at this scale, if it is: ``corpus: {left_out: reason}``.
-
-        Such a task need not say more of its corpus. It is neither fetched nor prepared.
-        """
-        reason = self._corpus(task).get("left_out")
-        return None if reason is None else str(reason)
-
-    def kind(self, task: str) -> str:
-        """What the models of a task do, one of :data:`KINDS`; they translate unless it says otherwise.
-
-        Raises:
-            ReplicationError: there is no such kind.
-        """
-        kind = str(self._task(task).get("kind", "translation"))
-        if kind not in KINDS:
-            raise ReplicationError(f"{self.path}: tasks.{task}: there is no kind '{kind}'{near(kind, KINDS)}.")
-        return kind
-
     def corpus(self, task: str) -> Any:
-        """The corpus of a task, as the configuration of its kind."""
-        field = self._settings(task).model_fields["corpus"]
+        """The corpus of a task, as the settings of its kind."""
+        field = settings_of(self.kind).model_fields["corpus"]
         kind: Any = field.annotation  # one class or several, which the field tells apart
         section = create_model("Section", __base__=Strict, corpus=(kind, field))
-        built: Any = build(section, {"corpus": self._task(task).get("corpus")}, where=f"{self.path}: tasks.{task}")
+        built: Any = build(section, {"corpus": self._task(task).corpus}, where=f"{self.path}: tasks.{task}")
         return built.corpus
 
-    def not_run(self, variant: str) -> str | None:
-        """The reason why a variant is left out at this scale, if it is: its own, or that of its task."""
-        own = self._variant(variant)
-        reason = own.get("not_run")
-        return self.left_out(own.get("task", "")) if reason is None else str(reason)
-
     def run(self, variant: str) -> RunConfig:
-        """A variant: its task's defaults with its own settings laid over them."""
+        """All settings of a variant; also of one that is left out, if it could be built at this scale."""
         own = self._variant(variant)
-        task = own.get("task", "")
-        value = merge(self._task(task), own)
-        return build(self._settings(task), value, where=f"{self.path}: variants.{variant}")
+        value: Any = _given(self._task(own.task)) | {"task": own.task}
+        value.pop("after", None)
+        value = merge(merge(value, _given(self._identity(variant))), _given(own))
+        where = f"{self.path}: variants.{variant}"
+        return build(settings_of(self.kind), value, where=where)
 
     def lenders(self, variants: Iterable[str]) -> set[str]:
-        """The papers whose models variants borrow (``shared.tasks.translation.borrowed``), of those that run."""
-        run = [self._variant(variant) for variant in variants if self.not_run(variant) is None]
-        sections = [merge(self._task(own.get("task", "")).get("model"), own.get("model", {})) for own in run]
-        return {section["paper"] for section in sections if isinstance(section, dict) and "paper" in section}
+        """The papers whose models variants borrow (``shared.tasks.translation.borrowed``)."""
+        sections = [self.run(variant).model for variant in variants]
+        return {section["paper"] for section in sections if "paper" in section}
 
     def task_of(self, variant: str) -> str:
         """The name of a variant's task."""
-        return str(self._variant(variant).get("task"))
+        return self._variant(variant).task
 
-    def _settings(self, task: str) -> type[RunConfig]:
-        module, _, name = KINDS[self.kind(task)].rpartition(".")
-        settings: type[RunConfig] = getattr(importlib.import_module(module), name)
-        return settings
+    def known(self) -> list[str]:
+        """All variants of the paper, whether they run at this scale or not."""
+        return list(self._identities)
 
-    def _corpus(self, task: str) -> dict[str, Any]:
-        corpus = self._task(task).get("corpus")
-        return corpus if isinstance(corpus, dict) else {}
+    def buildable(self) -> list[str]:
+        """All variants whose settings are given at this scale, whether they run or not."""
+        return list(self._built_variants)
 
-    def _task(self, name: str) -> dict[str, Any]:
-        if name not in self.tasks:
-            raise ReplicationError(f"{self.path} has no task '{name}'{near(name, self.tasks)}.")
-        return dict(self.tasks[name])
+    def _agree(self, content: Content) -> None:
+        """Refuse what would contradict the folder's name, the other file or another part of this one."""
+        if (content.paper, content.scale) != (self.paper, self.scale):
+            raise ReplicationError(
+                f"{self.path}: paper '{content.paper}' and scale '{content.scale}' must be those of the folder, "
+                f"'{self.paper}' and '{self.scale}'."
+            )
+        if self.kind not in KINDS:
+            raise ReplicationError(
+                f"{self.variants_path}: kind: there is no kind of task '{self.kind}'{near(self.kind, KINDS)}."
+            )
+        for section, names in (("variants", self.variants), ("left_out", self.left_out)):
+            for name in names:
+                if name not in self._identities:
+                    raise ReplicationError(
+                        f"{self.path}: {section}: {self.variants_path} has no variant '{name}'"
+                        f"{near(name, self._identities)}."
+                    )
+        if both := sorted(self.variants.keys() & self.left_out.keys()):
+            raise ReplicationError(f"{self.path}: '{both[0]}' is among variants and left_out; remove one of the two.")
+        if unsaid := [name for name in self._identities if name not in self.variants.keys() | self.left_out.keys()]:
+            raise ReplicationError(
+                f"{self.path}: variant '{unsaid[0]}' of {self.variants_path} neither runs nor is left out; list it "
+                "under variants, or with the reason under left_out."
+            )
+        for name, variant in self.variants.items():
+            if variant.task not in self.tasks:
+                raise ReplicationError(
+                    f"{self.path}: variants.{name}.task: there is no task '{variant.task}'"
+                    f"{near(variant.task, self.tasks)}."
+                )
+        for name, task in self.tasks.items():
+            if (task.after == "features") != (name in self.features):
+                raise ReplicationError(
+                    f"{self.path}: tasks.{name}.after is '{task.after}', so 'features' must "
+                    f"{'' if task.after == 'features' else 'not '}list '{name}'."
+                )
+            if not any(variant.task == name for variant in self.variants.values()):
+                raise ReplicationError(f"{self.path}: tasks.{name} has no variant that runs; remove it, or add one.")
 
-    def _variant(self, name: str) -> dict[str, Any]:
-        if name not in self.variants:
-            raise ReplicationError(f"{self.path} has no variant '{name}'{near(name, self.variants)}.")
-        return dict(self.variants[name])
+    def _task(self, name: str) -> Task:
+        if name not in self._built_tasks:
+            raise ReplicationError(f"{self.path} has no task '{name}'{near(name, self._built_tasks)}.")
+        return self._built_tasks[name]
+
+    def _variant(self, name: str) -> Variant:
+        if name in self._built_variants:
+            return self._built_variants[name]
+        if name in self.left_out:
+            raise ReplicationError(f"{self.path}: '{name}' is left out: {self.left_out[name]}.")
+        raise ReplicationError(f"{self.path} has no variant '{name}'{near(name, self._built_variants)}.")
+
+    def _identity(self, name: str) -> Identity:
+        if name not in self._identities:
+            raise ReplicationError(f"{self.variants_path} has no variant '{name}'{near(name, self._identities)}.")
+        return self._identities[name]
+
+
+def _given(section: Strict) -> dict[str, Any]:
+    """What a section's file says, without defaults."""
+    return section.model_dump(exclude_unset=True)
 
 
 def papers() -> list[str]:
     """All papers of the project."""
-    return sorted(file.parent.name for file in Path("replications").glob("*/paper.yaml"))
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the nearest known one, or all of them."""
-    known = sorted(known)
-    closest = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean '{closest[0]}'?)" if closest else f"; there are {', '.join(known)}"
+    return sorted(file.parent.name for file in REPLICATIONS.glob("*/variants.yaml"))

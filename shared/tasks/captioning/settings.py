@@ -39,3 +39,7 @@ class CaptioningRun(RunConfig):
         if self.training.max_words is not None:
             raise ValueError("in place of training.max_words use corpus.max_words")
         return self
+
+
+RUN = CaptioningRun
+"""What :func:`shared.tasks.kinds.settings_of` finds."""

@@ -41,3 +41,7 @@ class ClassificationRun(RunConfig):
         if self.training.max_words is not None:
             raise ValueError("no text is left out for its length; in place of training.max_words use corpus.max_tokens")
         return self
+
+
+RUN = ClassificationRun
+"""What :func:`shared.tasks.kinds.settings_of` finds."""

@@ -142,3 +142,7 @@ class LanguageRun(RunConfig):
                     f"the loss of a language model is the mean over all symbols; leave out training.{name}"
                 )
         return self
+
+
+RUN = LanguageRun
+"""What :func:`shared.tasks.kinds.settings_of` finds."""

@@ -67,3 +67,7 @@ class SequenceRun(RunConfig):
                     f"the loss of a model of sequences is the mean over all that count; leave out training.{name}"
                 )
         return self
+
+
+RUN = SequenceRun
+"""What :func:`shared.tasks.kinds.settings_of` finds."""

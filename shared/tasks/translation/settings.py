@@ -75,3 +75,7 @@ class TranslationRun(RunConfig):
         if self.decoding.replace_unknown and self.corpus.tokenizer.kind != "words":
             raise ValueError("decoding.replace_unknown needs a tokenizer of kind 'words'; pieces know every word")
         return self
+
+
+RUN = TranslationRun
+"""What :func:`shared.tasks.kinds.settings_of` finds."""

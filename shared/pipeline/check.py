@@ -1,0 +1,114 @@
+"""Finds mistakes before any long work, in a second and without torch: what names what, and whether that exists."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from shared.claims.schema import load_claims
+from shared.config import near
+from shared.errors import ReplicationError
+from shared.metrics.registry import known, names
+from shared.pipeline.code import STAGES, code_of
+from shared.pipeline.config import REPLICATIONS, SCALES, ScaleFile, load_params, papers
+from shared.pipeline.files import run_folder, write_json
+from shared.tasks.kinds import load_measures
+from shared.tasks.sections import check_model_section
+
+PIPELINE = Path(__file__).with_name("templates") / "dvc.yaml"
+
+
+def check_stage(paper: str | None, scale: str) -> None:
+    """Check one paper, or all; write down which code each stage of it depends on.
+
+    Raises:
+        ReplicationError: names file, key and value of the first mistake, and what to do.
+    """
+    load_measures()
+    listed = load_params().papers
+    if paper is None:
+        for name in listed:
+            if not (REPLICATIONS / name).is_dir():
+                raise ReplicationError(f"params.yaml: papers: there is no paper '{name}'{near(name, papers())}.")
+    for name in [paper] if paper else papers():
+        if name not in listed:
+            raise ReplicationError(f"params.yaml: papers must list '{name}', or `dvc repro report@{name}` has no stage.")
+        settings = {each: ScaleFile(name, each) for each in SCALES}
+        for each in settings.values():
+            check_settings(each)
+        check_shown(settings[scale])
+        write_code(settings[scale])
+        print(f"{name}: {len(settings[scale].variants)} variants at {scale} scale, no mistake.")
+
+
+def check_settings(settings: ScaleFile) -> None:
+    """Check a scale's pipeline, its data sets and every variant that could be built."""
+    pipeline = settings.path.with_name("dvc.yaml")
+    if not pipeline.is_file() or pipeline.read_text(encoding="utf-8") != PIPELINE.read_text(encoding="utf-8"):
+        raise ReplicationError(f"{pipeline} is not the pipeline that all scales share; copy {_relative(PIPELINE)} to it.")
+    for task in settings.tasks:
+        if not (card := Path("data") / f"{settings.dataset(task)}.yaml").is_file():
+            cards = (path.stem for path in Path("data").glob("*.yaml"))
+            raise ReplicationError(
+                f"{settings.path}: tasks.{task}.corpus.dataset: {card} does not exist"
+                f"{near(settings.dataset(task), cards)}."
+            )
+    paper = importlib.import_module(f"replications.{settings.paper}.settings")
+    for variant in settings.buildable():
+        check_model_section(paper, settings.run(variant))
+
+
+def check_shown(settings: ScaleFile) -> None:
+    """Check that claims and figures name variants and measures that exist."""
+    folder = REPLICATIONS / settings.paper
+    measured = tuple(_measured_by_studies(settings.paper))
+    for claim in load_claims(folder / "claims.yaml", settings.scale):
+        where = f"{folder / 'claims.yaml'}: {claim.id}"
+        for comparison in (*claim.deciding, *claim.also):
+            check_variants(settings, comparison.compared(), f"{where}: '{comparison.name}'")
+            check_measures(comparison.metrics(), measured, f"{where}: '{comparison.name}'")
+    report = importlib.import_module(f"replications.{settings.paper}.report")
+    for figure in report.FIGURES:
+        where = f"{folder / 'report.py'}: {type(figure).__name__}"
+        check_variants(settings, figure.variants(), where)
+        check_measures(figure.measures(), measured, where)
+
+
+def check_variants(settings: ScaleFile, variants: Iterable[str], where: str) -> None:
+    """Refuse a variant that no scale has; the ensemble of one is ``<variant>-ensemble``."""
+    for variant in variants:
+        if variant.removesuffix("-ensemble") not in settings.known():
+            raise ReplicationError(
+                f"{where}: {settings.variants_path} has no variant '{variant}'{near(variant, settings.known())}."
+            )
+
+
+def check_measures(measures: Iterable[str], measured: Iterable[str], where: str) -> None:
+    """Refuse a measure that neither evaluation nor a study of the paper has; a test split may stand before its name."""
+    for measure in measures:
+        plain = measure.split(".", 1)[-1]
+        if known(measure) or known(plain) or any(fnmatch(measure, pattern) for pattern in measured):
+            continue
+        raise ReplicationError(f"{where}: there is no measure '{measure}'{near(measure, names())}.")
+
+
+def write_code(settings: ScaleFile) -> None:
+    """Write ``runs/<scale>/<paper>/code/<stage>.json``, on which DVC's stages depend."""
+    code = code_of(settings.kind, settings.paper, *sorted(settings.lenders(settings.variants)))
+    for stage in STAGES:
+        write_json(run_folder(settings.paper, settings.scale) / "code" / f"{stage}.json", code[stage])
+
+
+def _measured_by_studies(paper: str) -> list[str]:
+    """Patterns of the names of what the paper's studies measure."""
+    module: Any = importlib.import_module(f"replications.{paper}.settings")
+    return [pattern for section in getattr(module, "STUDIES", {}).values() for pattern in section.measured]
+
+
+def _relative(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+

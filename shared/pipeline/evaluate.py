@@ -1,0 +1,84 @@
+"""The evaluate stage: every trained seed of a variant, side by side, and their ensemble if it is asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
+from shared.pipeline.train import run_side_by_side, runnable
+from shared.tasks.prepared import check_prepared
+from shared.training.pool import Job, Report
+
+
+def evaluate_stage(name: str, scale: str) -> None:
+    """Judge every trained seed of ``<paper>.<variant>``, and their ensemble if asked; write its ``metrics.json``."""
+    paper, variant = split_name(name)
+    settings = ScaleFile(paper, scale)
+    config = runnable(settings, variant)
+    check_prepared(prepared_folder(paper, scale, config.task), config.corpus)
+    folder = run_folder(paper, scale) / variant
+    head = {"variant": variant, "task": config.task}
+    out = folder / "evaluation"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    if (not_run := folder / "train" / "not_run.json").exists():
+        write_json(folder / "metrics.json", head | json.loads(not_run.read_text(encoding="utf-8")))
+        return
+    groups = {f"seed {seed}": (seed,) for seed in config.seeds}
+    if config.has_ensemble:
+        groups["ensemble"] = tuple(config.seeds)
+    jobs = [
+        Job(f"{name} {label}: evaluation", evaluate_seeds, (str(Path.cwd()), paper, scale, variant, label, members))
+        for label, members in groups.items()
+    ]
+    results = dict(zip(groups, run_side_by_side(jobs), strict=True))
+    seeds = {str(seed): results[f"seed {seed}"][0] for seed in config.seeds}
+    together = {"ensemble": results["ensemble"][0]} if "ensemble" in results else {}
+    mean = {key: rounded(sum(values) / len(values)) for key, values in by_metric(seeds.values()).items()}
+    descriptions = results[f"seed {config.seeds[0]}"][1]
+    write_json(folder / "metrics.json", head | {"seeds": seeds, "mean": mean} | together | descriptions)
+
+
+def evaluate_seeds(
+    root: str, paper: str, scale: str, variant: str, label: str, members: tuple[int, ...], *, report: Report | None = None
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Judge one trained seed, or several together as an ensemble; runs in a process of its own.
+
+    Args:
+        root: the project's folder.
+        paper, scale, variant: of the run.
+        label: names the folder of what is written.
+        members: seeds.
+        report: is told how far evaluation is; evaluation says nothing.
+
+    Returns:
+        metrics, and what a reader of them must know: signatures, and what one token is.
+    """
+    os.chdir(root)
+    from shared.tasks.protocol import load_replication
+
+    config, replication = ScaleFile(paper, scale).run(variant), load_replication(paper)
+    replication.check(config)
+    folder, prepared = run_folder(paper, scale) / variant, prepared_folder(paper, scale, config.task)
+    metrics = replication.evaluate(
+        config, prepared=prepared, trained=[folder / "train" / f"seed{seed}" for seed in members],
+        out=folder / "evaluation" / label.replace(" ", ""),
+    )  # fmt: skip
+    return {key: rounded(value) for key, value in metrics.items()}, dict(replication.descriptions(config, prepared))
+
+
+def by_metric(runs: Collection[Mapping[str, float]]) -> dict[str, list[float]]:
+    """The values of every metric that all runs have; a study may measure in one seed what it cannot in another."""
+    common = [key for key in next(iter(runs)) if all(key in run for run in runs)]
+    return {key: [run[key] for run in runs] for key in common}
+
+
+def rounded(value: float) -> float:
+    """To nine significant digits: an error of 1e-9 must not become none."""
+    return float(f"{value:.9g}")

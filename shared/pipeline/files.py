@@ -1,0 +1,58 @@
+"""Where the pipeline keeps what, and how it writes: a reader sees the old file or the whole new one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from shared.errors import ReplicationError
+
+
+def run_folder(paper: str, scale: str) -> Path:
+    """``runs/<scale>/<paper>``."""
+    return Path("runs") / scale / paper
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """``paper.variant`` or ``paper.task`` to its two parts."""
+    paper, dot, rest = name.partition(".")
+    if not (paper and dot and rest):
+        raise ReplicationError(f"'{name}' is not of the form <paper>.<variant>, e.g. bahdanau.rnnsearch-50.")
+    return paper, rest
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write ``value``; a reader sees the old file or the whole new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+@contextmanager
+def made_anew(final: Path) -> Iterator[Path]:
+    """An empty folder that takes the place of the final one as soon as it is whole."""
+    partial = final.with_name(f"{final.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    shutil.rmtree(final, ignore_errors=True)
+    partial.rename(final)
+
+
+def prepared_folder(paper: str, scale: str, task: str) -> Path:
+    """The folder of a prepared task.
+
+    Raises:
+        ReplicationError: it was not prepared.
+    """
+    folder = run_folder(paper, scale) / "tasks" / task
+    if not folder.is_dir():
+        commands = (f"python -m shared.pipeline {stage} {paper}.{task} --scale {scale}" for stage in ("fetch", "prepare"))
+        first, then = commands
+        raise ReplicationError(f"{folder} does not exist; run '{first}' and then '{then}'.")
+    return folder

@@ -1,0 +1,139 @@
+"""The train stage: every seed of a variant, side by side, each continued where it was killed."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shared.errors import ReplicationError
+from shared.pipeline.code import code_of
+from shared.pipeline.config import ScaleFile, load_params
+from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
+from shared.pipeline.provenance import environment, fingerprint, peak_memory_mib
+from shared.tasks.prepared import check_prepared
+from shared.training.pool import Job, Report, run_jobs
+
+
+def train_stage(name: str, scale: str) -> None:
+    """Train every seed of ``<paper>.<variant>``; a killed run is continued, a finished one is left alone.
+
+    Raises:
+        ReplicationError: the settings are wrong, the task is not prepared with them, or seeds failed; the others have
+            been trained to their end by then.
+    """
+    paper, variant = split_name(name)
+    settings = ScaleFile(paper, scale)
+    config = runnable(settings, variant)
+    prepared = prepared_folder(paper, scale, config.task)
+    check_prepared(prepared, config.corpus)
+    folder = run_folder(paper, scale) / variant / "train"
+    _keep_seeds(folder, config.seeds)
+    (folder / "not_run.json").unlink(missing_ok=True)
+    code = code_of(settings.kind, paper, *settings.lenders([variant]))["train"]
+    parameters = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"})
+    jobs = []
+    for seed in config.seeds:
+        mark = fingerprint([parameters, seed], prepared, code)
+        label = f"{name} seed {seed}"
+        if _finished(folder / f"seed{seed}", mark):
+            print(f"{label}: finished before, kept.")
+        else:
+            jobs.append(Job(label, train_seed, (str(Path.cwd()), paper, scale, variant, seed, mark)))
+    reasons = set(run_side_by_side(jobs)) - {None}
+    if reasons:
+        _keep_seeds(folder, ())
+        write_json(folder / "not_run.json", {"not_run": reasons.pop()})
+    write_curve(folder)
+
+
+def train_seed(
+    root: str, paper: str, scale: str, variant: str, seed: int, mark: str, *, report: Report | None = None
+) -> str | None:
+    """Train one seed and record what it was made of; runs in a process of its own.
+
+    Args:
+        root: the project's folder, which may have another place on another machine's worker.
+        paper, scale, variant, seed: of the run.
+        mark: its fingerprint.
+        report: is told how far training is.
+
+    Returns:
+        why this machine cannot run the variant, if it cannot.
+    """
+    os.chdir(root)
+    from shared.tasks.protocol import load_replication
+
+    settings = ScaleFile(paper, scale)
+    config, replication = settings.run(variant), load_replication(paper)
+    replication.check(config)
+    if reason := replication.cannot_run(config):
+        return reason
+    folder = run_folder(paper, scale) / variant / "train" / f"seed{seed}"
+    record, count = replication.train(
+        config, prepared=prepared_folder(paper, scale, config.task), folder=folder, seed=seed, fingerprint=mark,
+        label=f"{paper}.{variant} seed {seed}", report=report,
+    )  # fmt: skip
+    fetched = json.loads((run_folder(paper, scale) / "fetched" / f"{config.task}.json").read_text(encoding="utf-8"))
+    write_json(folder / "run.json", {
+        **environment(), "parameters": config.model_dump(mode="json"), "seed": seed, "fingerprint": mark,
+        "data_sha256": {key: value["sha256"] for key, value in fetched["files"].items()},
+        "peak_memory_mib": peak_memory_mib(), "parameter_count": count, **vars(record),
+        "checkpoints": sorted(path.name for path in (folder / "checkpoints").glob("*.ckpt")),
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    })  # fmt: skip
+    return None
+
+
+def runnable(settings: ScaleFile, variant: str) -> Any:
+    """The settings of a variant that runs at this scale.
+
+    Raises:
+        ReplicationError: it is left out; gives the reason.
+    """
+    if variant in settings.left_out:
+        raise ReplicationError(f"{settings.path}: '{variant}' is left out: {settings.left_out[variant]}.")
+    return settings.run(variant)
+
+
+def run_side_by_side(jobs: Sequence[Job]) -> list[Any]:
+    """What the jobs return, with as many workers as ``params.yaml`` says."""
+    params = load_params()
+    return run_jobs(jobs, workers=params.workers or os.cpu_count() or 1, scheduler=params.scheduler)
+
+
+def write_curve(folder: Path) -> None:
+    """Write ``curve.csv`` beside the seeds: update and mean validation loss over them, for ``dvc plots``."""
+    losses: dict[int, list[float]] = {}
+    for path in sorted(folder.glob("seed*/curve.csv")):
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                if row["split"] == "valid" and row["metric"] == "loss":
+                    losses.setdefault(int(row["step"]), []).append(float(row["value"]))
+    rows = [(step, f"{sum(values) / len(values):.6g}") for step, values in sorted(losses.items())]
+    with (folder.parent / "curve.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("update", "valid_loss"), *rows])
+
+
+def _finished(seed_folder: Path, mark: str) -> bool:
+    """Whether the seed was trained to its end with this fingerprint, and nobody has deleted a checkpoint since."""
+    try:
+        record: Mapping[str, Any] = json.loads((seed_folder / "run.json").read_text())
+    except (OSError, ValueError):
+        return False
+    complete = all((seed_folder / "checkpoints" / name).exists() for name in record.get("checkpoints", ()))
+    return complete and record.get("fingerprint") == mark
+
+
+def _keep_seeds(folder: Path, seeds: Sequence[int]) -> None:
+    """The folder persists between runs of the stage, so what no longer belongs to it must go."""
+    keep = {f"seed{seed}" for seed in seeds}
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.name not in keep:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()

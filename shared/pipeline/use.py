@@ -1,0 +1,31 @@
+"""Chooses the scale that ``dvc repro report@<paper>`` makes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from shared.config import near
+from shared.errors import ReplicationError
+from shared.pipeline.config import SCALES, load_params
+
+HIDDEN = ("smoke", "paper_scale")
+"""Scales whose pipelines DVC does not read unless they are used: each costs every command a second or two."""
+
+
+def use_scale(scale: str) -> None:
+    """Set ``scale`` in params.yaml, and let DVC see the pipelines of that scale (``.dvcignore``).
+
+    Raises:
+        ReplicationError: there is no such scale, or a file is not as this project has it.
+    """
+    if scale not in SCALES:
+        raise ReplicationError(f"there is no scale '{scale}'{near(scale, SCALES)}.")
+    load_params()
+    params, ignored = Path("params.yaml"), Path(".dvcignore")
+    params.write_text(re.sub(r"(?m)^scale: .*$", f"scale: {scale}", params.read_text(encoding="utf-8")), encoding="utf-8")
+    lines = {f"/replications/*/{name}/" for name in HIDDEN}
+    kept = [line for line in ignored.read_text(encoding="utf-8").splitlines() if line.lstrip("#") not in lines]
+    hidden = [f"{'#' if name == scale else ''}/replications/*/{name}/" for name in HIDDEN]
+    ignored.write_text("\n".join([*kept, *hidden]) + "\n", encoding="utf-8")
+    print(f"scale: {scale}; try dvc repro report@bahdanau")
