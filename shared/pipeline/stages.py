@@ -70,11 +70,9 @@ def report_stage(paper: str, scale: str) -> None:
 
 def verdicts_stage(paper: str, scale: str) -> None:
     """Print the verdicts of a report as a table, and where its pages are."""
-    from shared.reports.summary import verdict_table
+    from shared.reports.terminal import print_verdicts
 
-    folder = Path("reports") / scale / paper
-    print(verdict_table(folder))
-    print(f"report: {folder}/README.md, or {folder}/index.html in a browser")
+    print_verdicts(Path("reports") / scale / paper)
 
 
 def summarize_stage() -> None:

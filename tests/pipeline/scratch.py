@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -11,18 +10,17 @@ from pathlib import Path
 
 import yaml
 
-from shared.pipeline import stages
-
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("shared", "replications", "data", "dvc.yaml", "params.yaml", ".dvc", ".dvcignore", ".gitignore", "README.md")
 LEFT_OUT = shutil.ignore_patterns(
-    "__pycache__", "bible", "multi30k", "libreoffice_help", "flickr8k", "emoji_scenes", "tmp", "cache", "*.local"
-)
-VARIANTS = ("rnnsearch-50", "rnnencdec-50")
+    "__pycache__", "bible", "multi30k", "libreoffice_help", "flickr8k", "emoji_scenes", "tmp", "cache", "*.local",
+    "dvc.lock", "plan.json",
+)  # fmt: skip
+SMOKE = Path("replications/bahdanau/smoke/params.yaml")
 
 
-def copy_project(folder: Path) -> Path:
-    """Copy what the pipeline needs, keep two variants of one task with one seed, and commit."""
+def copy_files(folder: Path) -> Path:
+    """Copy what the pipeline needs."""
     folder.mkdir()
     for name in COPIED:
         source = ROOT / name
@@ -30,30 +28,29 @@ def copy_project(folder: Path) -> Path:
             shutil.copytree(source, folder / name, ignore=LEFT_OUT)
         else:
             shutil.copy(source, folder / name)
-    change_yaml(folder / "params.yaml", _fewer_runs)
-    smoke = folder / "replications" / "bahdanau" / "smoke.yaml"
-    change_yaml(smoke, lambda content: content["tasks"]["table1"].update(seeds=[1]))
+    return folder
+
+
+def copy_project(folder: Path) -> Path:
+    """Copy what the pipeline needs, keep one paper with two variants of one task with one seed, and commit."""
+    copy_files(folder)
+    change_yaml(folder / "params.yaml", lambda content: content.update(papers=["bahdanau"], workers=1))
+    subprocess.run([sys.executable, "-m", "shared.pipeline", "use", "smoke"], cwd=folder, env=environment(), check=True)
+    for other in (folder / "replications").iterdir():
+        for scale in ("quick", "bench") if other.is_dir() else ():
+            (other / scale / "dvc.yaml").unlink(missing_ok=True)
+    change_yaml(folder / SMOKE, fewer_runs)
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     commit(folder)
     return folder
 
 
-def toy_project(
-    folder: Path, replication, monkeypatch, task: str, settings: dict, variants: dict, prepared: Path
-) -> Path:
-    """Enter a project with one paper, "toy", and one prepared task; returns the folder of its runs."""
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(stages, "load_replication", lambda paper: replication)
-    (folder / "params.yaml").write_text("scale: smoke\nthreads: 1\npapers: [toy]\ntasks: {}\npictures: {}\nruns: {}\n")
-    home = folder / "replications" / "toy"
-    home.mkdir(parents=True)
-    (home / "replication.py").write_text("")
-    (home / "smoke.yaml").write_text(json.dumps({"tasks": {task: settings}, "variants": variants}))
-    runs = folder / "runs" / "smoke" / "toy"
-    (runs / "tasks").mkdir(parents=True)
-    (runs / "tasks" / task).symlink_to(prepared)
-    stages.write_json(runs / "fetched" / f"{task}.json", {"files": {"train.a": {"sha256": "0f"}}})
-    return runs
+def fewer_runs(content: dict) -> None:
+    """Leave two variants of one task, with one seed."""
+    content["tasks"].pop("corpus")
+    content["tasks"]["table1"]["seeds"] = [1]
+    content["variants"].pop("corpus-rnnsearch")
+    content["left_out"]["reasons"][0]["variants"].append("corpus-rnnsearch")
 
 
 def commit(folder: Path) -> None:
@@ -87,15 +84,6 @@ def dvc(folder: Path, *arguments: str, status: int = 0) -> str:
 
 
 def stages_run(printed: str) -> list[str]:
-    """The stages that DVC says it ran."""
+    """The stages that DVC says it ran, without the file that they stand in."""
     lines = (line for line in printed.splitlines() if line.startswith("Running stage '"))
-    return [line.split("'")[1] for line in lines]
-
-
-def _fewer_runs(content: dict) -> None:
-    content["scale"] = "smoke"
-    content["threads"] = 1
-    content["papers"] = ["bahdanau"]
-    content["tasks"] = {"bahdanau.table1": content["tasks"]["bahdanau.table1"]}
-    content["pictures"] = {}
-    content["runs"] = {f"bahdanau.{name}": content["runs"][f"bahdanau.{name}"] for name in VARIANTS}
+    return [line.split("'")[1].rpartition(":")[2] for line in lines]
