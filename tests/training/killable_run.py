@@ -73,9 +73,10 @@ def lengths(text: Split) -> tuple[np.ndarray, ...]:
 
 class Killer:
     """Sends a signal when a point is reached for the given time: to its own process, or to all of its parent's group,
-    and then waits for what the parent does about it."""
+    and then waits for what the parent does about it. It does so once, if it can leave a ``mark``."""
 
-    def __init__(self, kill: str, number: int, victim: str = "self") -> None:
+    def __init__(self, kill: str, number: int, victim: str = "self", mark: str | None = None) -> None:
+        self._mark = Path(mark) if mark else None
         self._point, _, count = kill.partition(":")
         self._count, self._signal, self._victim, self._reached = int(count or 1), number, victim, Counter[str]()
 
@@ -83,6 +84,10 @@ class Killer:
         self._reached[point] += 1
         if (point, self._reached[point]) != (self._point, self._count):
             return
+        if self._mark is not None:
+            if self._mark.exists():
+                return
+            self._mark.touch()
         if self._victim == "self":
             os.kill(os.getpid(), self._signal)
             return
@@ -207,7 +212,8 @@ KINDS = {
 
 def run(
     folder: str, *, kind: str = "translation", kill: str = "", number: int = signal.SIGKILL, poison: int = 0,
-    fingerprint: str = "same", seed: int = 7, victim: str = "self", progress: Report | None = None, **changed: Any,
+    fingerprint: str = "same", seed: int = 7, victim: str = "self", mark: str | None = None,
+    progress: Report | None = None, **changed: Any,
 ) -> TrainingRecord:  # fmt: skip
     """Train in ``folder``; ``changed`` are settings of :class:`TrainingConfig`."""
     settings = {
@@ -218,7 +224,7 @@ def run(
     torch.manual_seed(3)
     module, model, train, valid = KINDS[kind]()
     return train_run(
-        module(model, config, killer=Killer(kill, number, victim), poison=poison), config,
+        module(model, config, killer=Killer(kill, number, victim, mark), poison=poison), config,
         batches=ordered(train, config), valid=valid, folder=Path(folder), seed=seed, fingerprint=fingerprint,
         label="run", progress=progress,
     )  # fmt: skip

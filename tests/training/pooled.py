@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,15 @@ def talk(words: str, *, report: Report) -> str:
     print("no end of line", end="")
     report(Progress(updates=3, total=9, loss=0.5, tokens_per_second=80.0))
     return words.upper()
+
+
+def report_for_ever(file: str, *, report: Report) -> None:
+    """Report until somebody stops that, and write so."""
+    for update in range(6000):
+        report(Progress(updates=update, total=6000, loss=0.5, tokens_per_second=80.0))
+        Path(file).write_text("reports")
+        time.sleep(0.01)
+    Path(file).write_text("was not stopped")
 
 
 def fail(reason: str, *, report: Report) -> None:
