@@ -52,7 +52,7 @@ class Study(ABC):
             torch.save({}, folder / "checkpoints" / f"{name}.ckpt")
         record = TrainingRecord(
             updates=0, precision="none", stopped_because="there is nothing to train", wall_seconds=0.0,
-            tokens_per_second=0.0, best_valid_loss=0.0, best_update=0,
+            processor_seconds=0.0, tokens_per_second=0.0, best_valid_loss=0.0, best_update=0,
         )  # fmt: skip
         return record, 0
 

@@ -21,6 +21,7 @@ class TrainingRecord:
     precision: str  # what "auto" came to
     stopped_because: str
     wall_seconds: float
+    processor_seconds: float  # user and system; wall time says little on a busy machine
     tokens_per_second: float
     best_valid_loss: float  # at the best update, whatever quantity decided which that is
     best_update: int

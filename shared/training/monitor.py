@@ -1,4 +1,4 @@
-"""What a run shows and writes while it goes on: throughput, the learning curve, the progress bar."""
+"""What a run shows and writes while it goes on: throughput, the learning curve, progress."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from lightning.pytorch.callbacks import Callback
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as RichProgress
 
+from shared.training.progress import VALIDATION, Progress, Report, validated
 from shared.training.protocol import TrainingBatch
 
 
 class Throughput(Callback):
-    """Tokens (of the target, or read) and seconds of training, validation excluded, over all the starts of a run."""
+    """Tokens (of the target, or read) and time of training, validation excluded, over all the starts of a run.
+
+    Attributes:
+        tokens: trained on.
+        seconds: by the clock; on a busy machine that says little.
+        processor_seconds: user and system time of this process.
+    """
 
     def __init__(self) -> None:
-        self.tokens, self.seconds = 0, 0.0
-        self._begin = 0.0
+        self.tokens, self.seconds, self.processor_seconds = 0, 0.0, 0.0
+        self._begin = self._processor_begin = 0.0
 
     @property
     def tokens_per_second(self) -> float:
@@ -29,17 +33,19 @@ class Throughput(Callback):
         return self.tokens / self.seconds if self.seconds else 0.0
 
     def on_train_batch_start(self, *_: Any) -> None:
-        self._begin = time.perf_counter()
+        self._begin, self._processor_begin = time.perf_counter(), time.process_time()
 
     def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: TrainingBatch, *_: Any) -> None:
         self.tokens += batch.tokens
         self.seconds += time.perf_counter() - self._begin
+        self.processor_seconds += time.process_time() - self._processor_begin
 
     def state_dict(self) -> dict[str, Any]:
-        return {"tokens": self.tokens, "seconds": self.seconds}
+        return {"tokens": self.tokens, "seconds": self.seconds, "processor_seconds": self.processor_seconds}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.tokens, self.seconds = state_dict["tokens"], state_dict["seconds"]
+        self.processor_seconds = state_dict["processor_seconds"]
 
 
 class CurveWriter(Callback):
@@ -84,41 +90,44 @@ class CurveWriter(Callback):
             )
 
 
-class Progress(Callback):
-    """A bar with loss, tokens/s and time left on a terminal; elsewhere one line when the run is done."""
+class Reporter(Callback):
+    """Says how far a run is, at most so often as people look, and prints one line when it is done.
 
-    def __init__(self, label: str, updates: int, throughput: Throughput) -> None:
-        self._label, self._throughput = label, throughput
-        console = Console()
-        self._bar = RichProgress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[figures]}"),
-            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console,
-            disable=not console.is_terminal,
-        )  # fmt: skip
-        self._task = self._bar.add_task(label, total=updates, figures="")
+    Args:
+        label: names the run.
+        updates: how many there are to be.
+        throughput: measures speed.
+        report: takes the progress.
+        every: seconds between reports.
+    """
 
-    def on_train_start(self, trainer: Any, module: Any) -> None:
-        self._bar.start()
+    def __init__(
+        self, label: str, updates: int, throughput: Throughput, report: Report | None, every: float = 0.5
+    ) -> None:
+        self._label, self._updates, self._throughput, self._report = label, updates, throughput, report
+        self._every, self._reported = every, -every
 
     def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
-        if self._bar.disable:
+        now = time.monotonic()
+        if self._report is None or now - self._reported < self._every:
             return
-        metrics = trainer.callback_metrics
-        figures = [f"loss {float(metrics['train_loss']):.3f}", *_validated(metrics)]
-        figures.append(f"{self._throughput.tokens_per_second:,.0f} tokens/s")
-        self._bar.update(self._task, completed=trainer.global_step, figures="  ".join(figures))
+        self._reported, metrics = now, trainer.callback_metrics
+        self._report(
+            Progress(
+                updates=trainer.global_step,
+                total=self._updates,
+                loss=float(metrics["train_loss"]),
+                tokens_per_second=self._throughput.tokens_per_second,
+                validation=_validation(metrics),
+            )
+        )
 
     def on_train_end(self, trainer: Any, module: Any) -> None:
-        self._bar.stop()
         line = f"{self._label}: {trainer.global_step} updates in {self._throughput.seconds:.0f} s"
         speed = f"{self._throughput.tokens_per_second:,.0f} tokens/s"
-        print(line, speed, *_validated(trainer.callback_metrics), sep=", ")
-
-    def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
-        self._bar.stop()
+        print(line, speed, *validated(_validation(trainer.callback_metrics)), sep=", ")
 
 
-def _validated(metrics: Mapping[str, Any]) -> list[str]:
-    """What the last validation found; nothing before the first, and where a killed run had only its end to reach."""
-    shown = {"valid_loss": "valid loss {:.3f}", "valid_error": "valid error {:.1%}", "valid_bleu": "valid BLEU {:.1f}"}
-    return [text.format(float(metrics[name])) for name, text in shown.items() if name in metrics]
+def _validation(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """What the last validation measured; nothing before the first, and where a killed run had only its end to reach."""
+    return {name: float(metrics[f"valid_{name}"]) for name in VALIDATION if f"valid_{name}" in metrics}

@@ -24,7 +24,8 @@ from shared.training.averaging import Averaging
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
 from shared.training.config import TrainingConfig, resolve_precision
 from shared.training.module import TrainingModule
-from shared.training.monitor import CurveWriter, Progress, Throughput
+from shared.training.monitor import CurveWriter, Reporter, Throughput
+from shared.training.progress import Report
 from shared.training.protocol import TrainingBatch
 
 FINGERPRINT, VALID_LOSS = "fingerprint", "valid_loss"
@@ -96,6 +97,7 @@ class _Labels(Callback):
 def train_run(
     module: TrainingModule, config: TrainingConfig, *, batches: Callable[[int], Iterator[TrainingBatch]],
     valid: Sequence[TrainingBatch], folder: Path, seed: int, fingerprint: str, label: str,
+    progress: Report | None = None,
 ) -> TrainingRecord:  # fmt: skip
     """Train to the end, continuing what lies in ``folder`` if it has the same fingerprint.
 
@@ -107,7 +109,8 @@ def train_run(
         folder: gets ``checkpoints/``, with ``best.ckpt``, ``last.ckpt`` and, if asked, ``average.ckpt``; ``curve.csv``.
         seed: of dropout; that of the batches' order is the caller's.
         fingerprint: of parameters, data and code.
-        label: names the run beside the progress bar.
+        label: names the run in what is printed.
+        progress: takes how far the run is, about twice a second.
 
     Raises:
         ReplicationError: a checkpoint is damaged, or (from the module) a gradient is not finite that has to be.
@@ -125,7 +128,7 @@ def train_run(
     stopping = _EarlyStopping(module.monitor, patience=config.patience or 10**9, mode=module.mode, check_finite=False)
     callbacks = [
         _SeedEveryBatch(seed, first), throughput, CurveWriter(folder / "curve.csv", start), _Labels(fingerprint),
-        Progress(label, config.updates, throughput), averaging, stopping, divergence, keep_best,
+        Reporter(label, config.updates, throughput, progress), averaging, stopping, divergence, keep_best,
         _checkpoint(last.parent, "last"),  # after validation, so that its outcome is in it
     ]  # fmt: skip
     trainer = _trainer(config, callbacks)
@@ -148,6 +151,7 @@ def train_run(
         precision=resolve_precision(config.precision),
         stopped_because=_reason(config, made, divergence.update),
         wall_seconds=throughput.seconds,
+        processor_seconds=throughput.processor_seconds,
         tokens_per_second=throughput.tokens_per_second,
         best_valid_loss=best[VALID_LOSS],
         best_update=min(int(best["global_step"]), made),

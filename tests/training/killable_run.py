@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -38,8 +40,10 @@ from shared.tasks.sequences.module import CountingSequenceModule
 from shared.tasks.sequences.proteins import Proteins
 from shared.tasks.translation.corpus import ParallelText
 from shared.tasks.translation.module import TranslationModule
+from shared.training.checkpoints import TrainingRecord
 from shared.training.config import TrainingConfig
 from shared.training.module import TrainingModule
+from shared.training.progress import Report
 from shared.training.protocol import TrainingBatch
 from shared.training.run import train_run
 from tests.tasks.captioning.toy_captioner import LONGEST, ToyCaptioner, image_batches, random_pictures, texts
@@ -68,16 +72,31 @@ def lengths(text: Split) -> tuple[np.ndarray, ...]:
 
 
 class Killer:
-    """Sends its own process a signal when a point is reached for the given time."""
+    """Sends a signal when a point is reached for the given time: to its own process, or to all of its parent's group,
+    and then waits for what the parent does about it. It does so once, if it can leave a ``mark``."""
 
-    def __init__(self, kill: str, number: int) -> None:
+    def __init__(self, kill: str, number: int, victim: str = "self", mark: str | None = None) -> None:
+        self._mark = Path(mark) if mark else None
         self._point, _, count = kill.partition(":")
-        self._count, self._signal, self._reached = int(count or 1), number, Counter[str]()
+        self._count, self._signal, self._victim, self._reached = int(count or 1), number, victim, Counter[str]()
 
-    def reach(self, point: str) -> None:
+    def reach(self, point: str, trainer: Any) -> None:
         self._reached[point] += 1
-        if (point, self._reached[point]) == (self._point, self._count):
+        if (point, self._reached[point]) != (self._point, self._count):
+            return
+        if self._mark is not None:
+            if self._mark.exists():
+                return
+            self._mark.touch()
+        if self._victim == "self":
             os.kill(os.getpid(), self._signal)
+            return
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        (os.killpg if self._victim == "group" else os.kill)(parent.pid, self._signal)
+        end = time.monotonic() + 60
+        while not trainer.received_sigterm and time.monotonic() < end:
+            time.sleep(0.02)
 
 
 class Killable(TrainingModule):
@@ -88,23 +107,23 @@ class Killable(TrainingModule):
         self._killer, self._poison = killer, poison
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> torch.Tensor:
-        self._killer.reach("train")
+        self._killer.reach("train", self.trainer)
         loss = super().training_step(batch, batch_idx)
         return loss * float("nan") if self.global_step + 1 == self._poison else loss
 
     def on_train_batch_end(self, *_: Any) -> None:
-        self._killer.reach("trained")
+        self._killer.reach("trained", self.trainer)
 
     def validation_step(self, batch: TrainingBatch, batch_idx: int) -> None:
-        self._killer.reach("valid")
+        self._killer.reach("valid", self.trainer)
         super().validation_step(batch, batch_idx)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self._killer.reach("save")
+        self._killer.reach("save", self.trainer)
         super().on_save_checkpoint(checkpoint)
 
     def on_train_end(self) -> None:
-        self._killer.reach("end")
+        self._killer.reach("end", self.trainer)
 
 
 class KillableTranslation(Killable, TranslationModule):
@@ -193,8 +212,9 @@ KINDS = {
 
 def run(
     folder: str, *, kind: str = "translation", kill: str = "", number: int = signal.SIGKILL, poison: int = 0,
-    fingerprint: str = "same", seed: int = 7, **changed: Any,
-) -> None:  # fmt: skip
+    fingerprint: str = "same", seed: int = 7, victim: str = "self", mark: str | None = None,
+    progress: Report | None = None, **changed: Any,
+) -> TrainingRecord:  # fmt: skip
     """Train in ``folder``; ``changed`` are settings of :class:`TrainingConfig`."""
     settings = {
         "updates": 30, "batch": {"sentences": 8}, "optimizer": {"name": "adam", "learning_rate": 0.02},
@@ -203,12 +223,11 @@ def run(
     config = TrainingConfig.model_validate(settings | changed)
     torch.manual_seed(3)
     module, model, train, valid = KINDS[kind]()
-    record = train_run(
-        module(model, config, killer=Killer(kill, number), poison=poison), config,
+    return train_run(
+        module(model, config, killer=Killer(kill, number, victim, mark), poison=poison), config,
         batches=ordered(train, config), valid=valid, folder=Path(folder), seed=seed, fingerprint=fingerprint,
-        label="run",
+        label="run", progress=progress,
     )  # fmt: skip
-    print(json.dumps(vars(record)))
 
 
 def child(request: dict[str, Any], output: int) -> None:
@@ -217,7 +236,7 @@ def child(request: dict[str, Any], output: int) -> None:
     os.dup2(output, 2)
     status = 1
     try:
-        run(**request)
+        print(json.dumps(vars(run(**request))))
         status = 0
     except ReplicationError as error:
         print(f"error: {error}")

@@ -16,7 +16,7 @@ import torch
 from shared.training.checkpoints import load_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMES = ("wall_seconds", "tokens_per_second")
+TIMES = ("wall_seconds", "processor_seconds", "tokens_per_second")
 
 
 @dataclass(frozen=True)

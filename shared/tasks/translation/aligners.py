@@ -111,15 +111,16 @@ class AlignerRunner:
         settings, text = self.settings, PreparedText.load(prepared)
         longest = config.training.max_words or config.corpus.max_words
         pairs = list(_word_pairs(text, text.split("train").up_to(longest)))
-        begin = time.perf_counter()
+        begin, processor_begin = time.perf_counter(), time.process_time()
         aligner = KINDS[settings.aligner].train(pairs, iterations=settings.iterations)
-        seconds = time.perf_counter() - begin
+        seconds, processor_seconds = time.perf_counter() - begin, time.process_time() - processor_begin
         _save(aligner.state(), folder / "checkpoints")
         loss = _nll_per_word(aligner, list(_word_pairs(text, text.split("valid"))))
         print(f"{label}: {settings.iterations} iterations, {seconds:.0f} s, valid loss {loss:.3f} per word")
         record = TrainingRecord(
             updates=settings.iterations, precision="double", stopped_because="all iterations were made",
-            wall_seconds=seconds, tokens_per_second=settings.iterations * _target_words(pairs) / seconds,
+            wall_seconds=seconds, processor_seconds=processor_seconds,
+            tokens_per_second=settings.iterations * _target_words(pairs) / seconds,
             best_valid_loss=loss, best_update=settings.iterations,
         )  # fmt: skip
         return record, aligner.parameters

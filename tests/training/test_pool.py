@@ -1,0 +1,148 @@
+"""Jobs side by side end as if each were alone, whatever happens to the others, to them or to their parent."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.errors import ReplicationError
+from shared.training.pool import Job, run_jobs
+from tests.training.conftest import SEEDS, Alone, assert_same_runs
+from tests.training.killed import ROOT, assert_same_run
+from tests.training.pooled import end, fail, talk, threads, training_jobs
+
+
+def program(folder: Path, settings: list[dict[str, Any]], workers: int = 2) -> subprocess.CompletedProcess[str]:
+    """A parent of its own, in a process group of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "tests.training.pooled", str(folder), str(workers), json.dumps(settings)],
+        cwd=ROOT, text=True, capture_output=True, start_new_session=True, timeout=300,
+    )  # fmt: skip
+
+
+def runs(pid: int) -> bool:
+    """Whether there is such a process; one that has ended and that nobody has waited for is none."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_the_number_of_workers_changes_no_digit(alone: Alone, tmp_path: Path, workers: int) -> None:
+    assert run_jobs(training_jobs(tmp_path, SEEDS), workers=workers) == alone[1]
+    assert_same_runs(alone[0], tmp_path)
+
+
+def test_a_killed_worker_is_named_the_others_finish_and_the_same_command_continues(
+    alone: Alone, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kill = {"kill": "train:9", "number": signal.SIGKILL}
+    with pytest.raises(ReplicationError) as caught:
+        run_jobs(training_jobs(tmp_path, [SEEDS[0], SEEDS[1] | kill, SEEDS[2]]), workers=2)
+    assert re.fullmatch(
+        r"1 of 3 runs failed, the others are finished:\n  toy seed 1: its process was killed by SIGKILL, .* it",
+        str(caught.value),
+    )
+    for n in (0, 2):
+        assert_same_run(alone[0] / f"seed{n}", tmp_path / f"seed{n}")
+    capsys.readouterr()
+    assert run_jobs(training_jobs(tmp_path, SEEDS), workers=2) == alone[1]
+    assert "run: continuing from update 6." in capsys.readouterr().out
+    assert_same_runs(alone[0], tmp_path)
+
+
+def test_each_failed_seed_is_named_with_its_error_and_the_others_finish(alone: Alone, tmp_path: Path) -> None:
+    trains = training_jobs(tmp_path, [SEEDS[0] | {"poison": 4}, SEEDS[1]])
+    jobs = [trains[0], Job("broken", fail, ("no such key",)), Job("status", end, (-3,)), trains[1]]
+    with pytest.raises(ReplicationError) as caught:
+        run_jobs(jobs, workers=2)
+    head, *failed = str(caught.value).split("\n  ")
+    assert head == "3 of 4 runs failed, the others are finished:"
+    assert failed[0].startswith("toy seed 0: the gradient is not finite at update 4; lower")
+    assert failed[1:] == [
+        "broken: TypeError: no such key",
+        "status: its process ended with exit status 3; the same command continues it",
+    ]
+    assert_same_run(alone[0] / "seed1", tmp_path / "seed1")
+
+
+def test_of_a_single_job_that_fails_there_is_but_the_error() -> None:
+    with pytest.raises(ReplicationError, match=r"^only: give another value\.$"):
+        run_jobs([Job("only", fail, ("give another value.",))], workers=4)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_polite_signal_stops_all_and_the_same_command_continues_all(
+    alone: Alone, tmp_path: Path, number: int, status: int
+) -> None:
+    victim = "group" if number == signal.SIGINT else "parent"  # a terminal sends Ctrl-C to the whole group
+    kill = {"kill": "train:9", "number": number, "victim": victim}
+    stopped = program(tmp_path, [SEEDS[0] | kill, SEEDS[1], SEEDS[2]])
+    assert stopped.returncode == status, stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert [path for path in tmp_path.glob("*.pid") if runs(int(path.read_text()))] == []
+    assert not (tmp_path / "seed2").exists()
+    continued = program(tmp_path, SEEDS)
+    assert continued.stdout.count("run: continuing from update 6.") >= 1
+    assert json.loads(continued.stdout.splitlines()[-1]) == alone[1]
+    assert_same_runs(alone[0], tmp_path)
+
+
+def test_no_worker_outlives_a_killed_parent(alone: Alone, tmp_path: Path) -> None:
+    kill = {"kill": "train:9", "number": signal.SIGKILL, "victim": "parent"}
+    assert program(tmp_path, [SEEDS[0] | kill, SEEDS[1] | {"updates": 10**6}]).returncode == -signal.SIGKILL
+    workers = [int(path.read_text()) for path in tmp_path.glob("*.pid")]
+    assert len(workers) >= 1
+    limit = time.monotonic() + 30
+    while any(map(runs, workers)) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert not any(map(runs, workers))
+    assert run_jobs(training_jobs(tmp_path, SEEDS[:1]), workers=1) == alone[1][:1]
+    assert_same_run(alone[0] / "seed0", tmp_path / "seed0")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_worker_has_the_threads_it_is_given_and_waits_passively(number: int) -> None:
+    ((torch_threads, environment, large),) = run_jobs([Job("count", threads, ())], workers=1, threads=number)
+    assert torch_threads == number
+    assert environment == {
+        "OMP_NUM_THREADS": str(number), "MKL_NUM_THREADS": str(number), "OMP_WAIT_POLICY": "PASSIVE"
+    }  # fmt: skip
+    assert large == []
+
+
+def test_what_a_job_prints_comes_in_lines_and_results_in_the_order_of_the_jobs(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    jobs = [Job(f"job {n}", talk, (f"word {n}",)) for n in range(4)]
+    assert run_jobs(jobs, workers=3) == ["WORD 0", "WORD 1", "WORD 2", "WORD 3"]
+    lines = capfd.readouterr().out.splitlines()
+    assert sorted(lines) == [*["no end of line"] * 4, "word 0", "word 1", "word 2", "word 3"]
+
+
+def test_without_a_job_nothing_happens() -> None:
+    assert run_jobs([], workers=2) == []
+
+
+def test_the_parent_imports_neither_torch_nor_lightning() -> None:
+    code = "import shared.training.pool, sys; print({'torch', 'lightning', 'numpy', 'rich'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_packages_hidden_from_lightning_can_be_imported_afterwards() -> None:
+    code = (
+        "import shared.training.preload, importlib.metadata, torchvision, scipy, matplotlib;"
+        "print(importlib.metadata.version('torchvision') == torchvision.__version__.split('+')[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", f"import shared; {code}"], cwd=ROOT, text=True, capture_output=True)
+    assert done.stdout == "True\n", done.stderr

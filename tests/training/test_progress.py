@@ -1,0 +1,79 @@
+"""What the board shows of running jobs."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+
+import pytest
+
+from shared.training.progress import Board, Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def at(updates: int, **more: float) -> Progress:
+    return Progress(updates=updates, total=1_000, loss=0.5, tokens_per_second=1_234.0, validation=more)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The only element is the time."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_without_a_terminal_there_is_a_line_a_minute_for_all_jobs(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Board(4) as board:
+        for label in ("first", "second", "third"):
+            board.start(label)
+        board.end("first")
+        board.update("second", at(100))
+        clock[0] = 130.0
+        board.update("second", at(400, loss=0.25, error=0.125))
+        board.tick()
+        assert capsys.readouterr().out == ""
+        clock[0] = 160.0
+        board.tick()
+        board.tick()
+        assert capsys.readouterr().out == (
+            "1 of 4 runs ended; second at update 400 of 1,000, loss 0.500  valid loss 0.250  valid error 12.5%  "
+            "1,234 tokens/s, 0:02:00 left; third starts\n"
+        )
+        clock[0] = 220.0
+        board.tick()
+        assert capsys.readouterr().out.startswith("1 of 4 runs ended; second")
+
+
+def test_a_continued_run_has_no_speed_before_its_second_report(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Board(1, every=0.0) as board:
+        board.update("run", at(900))
+        board.tick()
+    assert capsys.readouterr().out.endswith("at update 900 of 1,000, loss 0.500  1,234 tokens/s\n")
+
+
+def test_on_a_terminal_each_running_job_has_a_bar_and_lines_stand_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "xterm")
+    with Board(2) as board:
+        board.start("second")
+        board.update("first", at(250, bleu=21.34))
+        board.line("a line [of] 3 words")
+        board.tick()
+    shown = terminal.getvalue()
+    assert "a line [of] 3 words\n" in shown
+    last = shown[shown.rindex("second") :]
+    assert "first" in last
+    assert "250/1000" in last
+    assert "loss 0.500  valid BLEU 21.3  1,234 tokens/s" in last
