@@ -51,16 +51,9 @@ def training_code(*papers: str) -> dict[str, str]:
 
 
 def evaluation_code(*papers: str) -> dict[str, str]:
-    """Source file to hash of its code: all that evaluation uses beyond what training depends on.
-
-    A paper's ``shown.py`` is of its report alone.
-    """
+    """Source file to hash of its code: all that evaluation uses beyond what training depends on."""
     files = _imported(papers)
-    found = {
-        path
-        for path in files
-        if _is_part(path, EVALUATION) or (path.startswith("replications/") and not path.endswith("/shown.py"))
-    }
+    found = {path for path in files if _is_part(path, EVALUATION) or path.startswith("replications/")}
     return {path: files[path].digest for path in sorted(found - {*_training(files, papers)})}
 
 

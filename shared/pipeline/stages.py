@@ -207,17 +207,22 @@ def rehearse_stage(name: str, scale: str) -> None:
 
 def report_stage(paper: str, scale: str) -> None:
     """Decide the paper's claims and write ``reports/<scale>/<paper>``."""
+    from shared.reports.exhibits import load_exhibits
     from shared.reports.report import write_report
+    from shared.tasks.kinds import kind_report, load_measures
 
-    replication = load_replication(paper)
+    load_measures()
+    settings = ScaleFile(paper, scale)
+    kind = kind_report(settings.kind(next(iter(settings.tasks))))  # all tasks of a paper are of one
+    figures = load_exhibits(paper)
     decisions = write_report(
         Path("replications") / paper,
         run_folder(paper, scale),
         Path("reports") / scale / paper,
         scale=scale,
-        deviations=ScaleFile(paper, scale).deviations,
-        complete=replication.completed,
-        draw=replication.figures,
+        deviations=settings.deviations,
+        figures=kind.figures if figures is None else figures,
+        kind=kind,
     )
     for decision in decisions:
         print(f"{decision.claim.id}: {decision.verdict}")
@@ -227,7 +232,9 @@ def report_stage(paper: str, scale: str) -> None:
 def summarize_stage(*_: str) -> None:
     """Gather all reports into ``reports/README.md`` and the verdict tables of the READMEs."""
     from shared.reports.summary import summarize
+    from shared.tasks.kinds import load_measures
 
+    load_measures()
     readmes = [Path("README.md"), *sorted(Path("replications").glob("*/README.md"))]
     summarize(Path("reports"), readmes)
 
