@@ -37,11 +37,4 @@ def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: 
     return model(**sizes, **vocabularies)
 
 
-REPLICATION = Translation(
-    model_config=ModelConfig,
-    build_model=build_model,
-    heatmaps={
-        "rnnsearch-50": "RNNsearch-50 on the generated task, as the paper's Figure 3; the true alignment is marked.",
-        "corpus-rnnsearch": "RNNsearch on real sentences, as the paper's Figure 3.",
-    },
-)
+REPLICATION = Translation(model_config=ModelConfig, build_model=build_model)

@@ -17,7 +17,6 @@ from replications.linear_transformer.model import (
     SelfAttention,
     SoftmaxAttention,
 )
-from replications.linear_transformer.shown import LINES, PANELS, PICTURES
 from shared.config import Strict, build
 from shared.errors import ReplicationError
 from shared.layers.categorical import CategoricalOutput
@@ -110,9 +109,7 @@ def suits(section: ModelConfig, run: SequenceRun) -> None:
         raise ReplicationError(f"{where}: output: logistics is for levels of pixels only; leave it out.")
 
 
-NETWORKS = Sequences(
-    model_config=ModelConfig, build_model=build_model, panels=PANELS, pictures=PICTURES, lines=LINES, suits=suits
-)
+NETWORKS = Sequences(model_config=ModelConfig, build_model=build_model, suits=suits)
 
 
 def _build(section: dict[str, Any], vocabulary: int, causal: bool) -> LinearTransformer:

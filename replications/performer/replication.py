@@ -10,7 +10,6 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from replications.performer.depth import Depth
 from replications.performer.kernels import Kernels
 from replications.performer.model import Performer
-from replications.performer.shown import LINES, PANELS
 from shared.attention.favor import Directions, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
 from shared.config import Strict, build
@@ -89,7 +88,7 @@ def suits(section: ModelConfig, run: SequenceRun) -> None:
         )
 
 
-NETWORKS = Sequences(model_config=ModelConfig, build_model=build_model, panels=PANELS, lines=LINES, suits=suits)
+NETWORKS = Sequences(model_config=ModelConfig, build_model=build_model, suits=suits)
 
 
 def _build(section: Mapping[str, Any], vocabulary: int, causal: bool) -> Performer:

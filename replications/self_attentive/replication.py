@@ -17,7 +17,6 @@ from replications.self_attentive.model import (
     SelfAttentiveEncoder,
     TextClassifier,
 )
-from replications.self_attentive.shown import HEAT, PANELS, ROWS, SWEEPS
 from shared.config import Strict
 from shared.tasks.classification.priors import prior_route
 from shared.tasks.classification.task import Classification
@@ -136,10 +135,6 @@ REPLICATION = Routed(
         model_config=ModelConfig,
         build_model=build_model,
         pairs=lambda config: config.relation is not None,
-        heat=HEAT,
-        rows=ROWS,
-        sweeps=SWEEPS,
-        panels=PANELS,
     ),
     routes={"prior": prior_route},
 )

@@ -15,7 +15,6 @@ from replications.show_attend_tell.attention import (
 )
 from replications.show_attend_tell.learning import Reinforce
 from replications.show_attend_tell.model import CaptionGenerator
-from replications.show_attend_tell.shown import OVERLAYS, PANELS, STOPPING
 from shared.config import Strict
 from shared.tasks.captioning.task import Captioning
 from shared.vision.features import Grid
@@ -96,10 +95,4 @@ def _glimpse(config: ModelConfig, annotation_size: int) -> Glimpse:
     return SoftAttention(**sizes)
 
 
-REPLICATION = Captioning(
-    model_config=ModelConfig,
-    build_model=build_model,
-    overlays=OVERLAYS,
-    panels=PANELS,
-    stopping=STOPPING,
-)
+REPLICATION = Captioning(model_config=ModelConfig, build_model=build_model)

@@ -75,41 +75,7 @@ def _positions(config: ModelConfig) -> nn.Module:
     return SinusoidalPositions(width=config.d_model) if config.positions.kind == "sinusoidal" else NoPositions()
 
 
-TRANSLATION = Translation(
-    model_config=ModelConfig,
-    build_model=build_model,
-    heatmaps={
-        "corpus-base": "The last layer's attention to the source on real sentences, mean over its heads.",
-    },
-    heads={
-        "base": "Every head of the base model on a sentence of the generated language",
-        "corpus-base": "Every head of the base model on real text",
-        "parsing-transformer": "Every head on a sentence and its tree",
-    },
-    comparisons={
-        "Attention to the source, mean over the last layer's heads, beside that of the rivals.": [
-            "base", "rnnsearch", "luong",
-        ],
-    },
-    schedules={"The learning rate": ["base", "layers-third", "rnnsearch", "luong"]},
-    per_operation={
-        "The generated language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
-        "Real text": ["corpus-base", "corpus-big", "corpus-rnnsearch", "corpus-luong"],
-        "Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"],
-    },
-    panels={
-        "Heads and the width of keys (rows A and B)": [
-            "base", "heads-1", "heads-half", "heads-2x", "heads-4x", "keys-quarter", "keys-half",
-        ],
-        "Size (row C)": [
-            "base", "layers-third", "layers-two-thirds", "layers-four-thirds", "width-half", "width-2x", "big",
-        ],
-        "The feed-forward network, and the scale of scores": ["base", "ff-half", "ff-2x", "unscaled"],
-        "Regularisation (row D)": ["base", "dropout-0", "dropout-2x", "smoothing-0", "smoothing-2x"],
-        "Positions (row E)": ["base", "learned-positions", "no-positions"],
-        "The Transformer and its rivals": ["base", "rnnsearch", "luong"],
-    },
-)  # fmt: skip
+TRANSLATION = Translation(model_config=ModelConfig, build_model=build_model)
 REPLICATION = Routed(
     TRANSLATION,
     routes={"paper": borrowed_route, "study": study_route({"complexity": ComplexityStudy()})},

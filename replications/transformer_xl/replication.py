@@ -7,14 +7,6 @@ from typing import Literal
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from replications.transformer_xl.model import LSTMLanguageModel, Positions, Recurrent, TransformerXL
-from replications.transformer_xl.shown import (
-    ATTENTION_LENGTHS,
-    CONTEXTS,
-    DISTANCES,
-    PANELS,
-    POSITIONS,
-    SAMPLES,
-)
 from shared.config import Strict
 from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from shared.tasks.language.reuse_study import EvaluationSpeed
@@ -86,16 +78,7 @@ def build_model(config: ModelConfig, vocabulary: int, _: None) -> Recurrent:
     )  # fmt: skip
 
 
-NETWORKS = LanguageModelling(
-    model_config=ModelConfig,
-    build_model=build_model,
-    attention_lengths=ATTENTION_LENGTHS,
-    position_panels=POSITIONS,
-    distance_panels=DISTANCES,
-    context_groups=CONTEXTS,
-    samples=SAMPLES,
-    panels=PANELS,
-)
+NETWORKS = LanguageModelling(model_config=ModelConfig, build_model=build_model)
 REPLICATION = Routed(
     NETWORKS, routes={"study": study_route({"evaluation_speed": EvaluationSpeed(NETWORKS)})}, whole=("study",)
 )

@@ -23,8 +23,8 @@ from shared.claims.statistics import (
     slope_over_bins,
 )
 from shared.errors import ReplicationError
-from shared.metrics.measures import measure
 from shared.metrics.quantities import Array, Example, Measure
+from shared.metrics.registry import measure
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class _Comparison(Strict):
 
     Attributes:
         name: what is compared, shown in the report.
-        metric: a measure (`shared.metrics.measures.known`), or any number in the runs' metrics.json.
+        metric: a measure (`shared.metrics.registry.known`), or any number in the runs' metrics.json.
         where: which test examples count: field to a value, or to an inclusive range ``[low, high]``.
         paper: the same effect in the paper, in the same unit, where it gives one.
     """

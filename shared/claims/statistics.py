@@ -68,6 +68,17 @@ class Estimate:
         border = low if np.isfinite(low) else high
         return min(1.0, 2.0 * min(_share(self.draws <= border), _share(self.draws >= border)))
 
+    def p_value_outside(self, claimed: tuple[float, float]) -> float:
+        """Two-sided p-value against the effects just inside ``claimed``: small where the effect lies outside of it.
+
+        The smaller of the two one-sided tests, of an effect above the upper end and of one below the lower end,
+        doubled. With one finite end this is :meth:`p_value`, whose test is the same in both directions.
+        """
+        low, high = claimed
+        if not np.isfinite(claimed).all():
+            return self.p_value(claimed)
+        return min(1.0, 2.0 * min(_share(self.draws >= low), _share(self.draws <= high)))
+
 
 def _share(hits: NDArray[np.bool_]) -> float:
     return float(1 + hits.sum()) / (1 + len(hits))

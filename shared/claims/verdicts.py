@@ -20,7 +20,7 @@ from shared.claims.results import RunResults
 from shared.claims.sampling import sample, scalars
 from shared.claims.statistics import RESAMPLES, Estimate, generator, holm, power_law
 from shared.errors import ReplicationError
-from shared.metrics.measures import measure
+from shared.metrics.registry import measure
 
 Verdict = Literal["reproduced", "contradicted", "inconclusive", "not tested"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -43,7 +43,8 @@ class Outcome:
         effect: in ``unit``; positive means the first variant's value is the larger one. Of a number that is to be
             exact it is the number itself, of the seed that is furthest from the value.
         interval: 95 % interval, or None where nothing varies or nothing is known of how it varies.
-        p_value: two-sided, against the border of what is claimed.
+        p_value: two-sided, against the border of what is claimed: of the test that the effect lies within it, or, where
+            the verdict is ``contradicted``, of the test that it lies outside.
         p_holm: the same, corrected over all deciding comparisons of the paper.
         n: test examples; None for a number that is one per run.
         seeds: of the variant with the fewest.
@@ -202,7 +203,8 @@ def _judge(comparison: schema.Comparison, effect: Estimate, outcome: Outcome) ->
         verdict = "reproduced"
     elif high < claim_low or low > claim_high:
         verdict = "contradicted"
-    p_value = effect.p_value((claim_low, claim_high))
+    test = effect.p_value_outside if verdict == "contradicted" else effect.p_value
+    p_value = test((claim_low, claim_high))
     return replace(outcome, verdict=verdict, effect=effect.value, interval=(low, high), p_value=p_value)
 
 

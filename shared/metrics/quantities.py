@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ Array = NDArray[np.float64]
 Example = Mapping[str, Any]
 Statistics = Callable[[Example], Sequence[float] | None]
 Corpus = Callable[[Array], Array]
+Direction = Literal["higher", "lower"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Measure:
         corpus: sums (..., C) to values (...); not a number where the sums are empty.
         most: the largest value there is; the least is 0, or of an effect, which may go either way, its opposite.
         theme: what it judges: the task's "score", an "alignment", or "attention" itself; reports group by it.
+        better: whether higher or lower values are better; None where neither is, as of a chance level.
     """
 
     title: str
@@ -38,12 +40,13 @@ class Measure:
     corpus: Corpus | None = None
     most: float = math.inf
     theme: str = "score"
+    better: Direction | None = None
 
     def of(self, examples: Sequence[Example]) -> float | None:
         """The corpus value over all examples that have statistics; None where none has, or no example could."""
         rows = [] if self.statistics is None else [self.statistics(example) for example in examples]
-        found = [row for row in rows if row is not None]
-        return float(self.corpus(np.sum(found, axis=0))) if found and self.corpus is not None else None
+        carried = [row for row in rows if row is not None]
+        return float(self.corpus(np.sum(carried, axis=0))) if carried and self.corpus is not None else None
 
 
 def ratio(sums: Array) -> Array:
@@ -60,3 +63,38 @@ def percentage(sums: Array) -> Array:
 def perplexity(sums: Array) -> Array:
     """exp(mean negative log-likelihood) from summed nats and tokens: (..., 2) to (...)."""
     return np.asarray(np.exp(ratio(sums)))
+
+
+def share_of_any(sums: Array) -> Array:
+    """Share of a count, (..., 2) to (...); 0 where there is nothing to count, as a model may say nothing."""
+    return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))
+
+
+def bits(sums: Array) -> Array:
+    """From summed nats and units (..., 2) to bits per unit (...)."""
+    return np.asarray(ratio(sums) / np.log(2))
+
+
+def field(name: str) -> Statistics:
+    """The list of numbers that an example has under ``name``."""
+    return lambda example: example.get(name)
+
+
+def mean(name: str, within: str | None = None) -> Statistics:
+    """The number ``name`` of an example, or of its entry ``within``, and 1: every example that has it counts alike."""
+
+    def statistics(example: Example) -> Sequence[float] | None:
+        entry = example if within is None else example.get(within) or {}
+        return (entry[name], 1.0) if name in entry else None
+
+    return statistics
+
+
+def entries(within: str, *names: str) -> Statistics:
+    """The numbers of these names in an example's entry ``within``, if it has that entry."""
+
+    def statistics(example: Example) -> Sequence[float] | None:
+        entry = example.get(within)
+        return None if entry is None else [entry[name] for name in names]
+
+    return statistics

@@ -52,19 +52,22 @@ def prepare_stage(name: str, scale: str) -> None:
 
 def report_stage(paper: str, scale: str) -> None:
     """Decide the paper's claims and write ``reports/<scale>/<paper>``."""
+    from shared.reports.exhibits import load_exhibits
     from shared.reports.report import write_report
-    from shared.tasks.protocol import load_replication
+    from shared.tasks.kinds import kind_report, load_measures
 
-    settings, replication = ScaleFile(paper, scale), load_replication(paper)
+    load_measures()
+    settings = ScaleFile(paper, scale)
+    kind, figures = kind_report(settings.kind), load_exhibits(paper)
     write_report(
         Path("replications") / paper,
         run_folder(paper, scale),
         Path("reports") / scale / paper,
         scale=scale,
-        left_out={variant: (settings.task_of(variant), reason) for variant, reason in settings.left_out.items()},
+        left_out=settings.left_out,
         deviations=settings.deviations,
-        complete=replication.completed,
-        draw=replication.figures,
+        figures=kind.figures if figures is None else figures,
+        kind=kind,
     )
 
 
@@ -78,7 +81,9 @@ def verdicts_stage(paper: str, scale: str) -> None:
 def summarize_stage() -> None:
     """Gather all reports into ``reports/README.md`` and the verdict tables of the READMEs."""
     from shared.reports.summary import summarize
+    from shared.tasks.kinds import load_measures
 
+    load_measures()
     readmes = [Path("README.md"), *sorted(Path("replications").glob("*/README.md"))]
     summarize(Path("reports"), readmes)
 

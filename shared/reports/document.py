@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 MINUS = "\N{MINUS SIGN}"
 SPACE = "\N{NO-BREAK SPACE}"
+SPREAD = "mean over seeds, lowest to highest seed shaded."  # what the captions of most curves say
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

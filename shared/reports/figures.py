@@ -17,8 +17,6 @@ from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, 
 from PIL import Image
 
 from shared.claims.results import RunResults
-from shared.metrics.measures import measure
-from shared.reports.breakdown import alignment_offsets, broken_down, round_bins, score_by_bin
 from shared.reports.curves import Apart, Points, read_apart, read_curves
 
 WIDTH = 7.0  # inches: 700 pixels at the 100 pixels per inch at which 10 points read as text
@@ -45,59 +43,14 @@ STYLE: Any = {
     "legend.handlelength": 2.6,
 }
 Runs = Sequence[RunResults]
-RECORDED = {"loss": "loss (nats per {token})", "error": "error (share of {token}s)", "bleu": "BLEU-4"}
-"""What is recorded in training, as a label says it."""
-SPREAD = "mean over seeds, lowest to highest seed shaded."  # what curves of training show
 DENSITY, SHADED_DENSITY = 200, 130  # pixels per inch, of lines and of photographs
 COLOURS = 256  # as many as a PNG's palette has; enough for lines and bands, at a third of the bytes
 FAR_APART = 30  # how many times a loss may exceed another before both are drawn on a logarithmic axis
 NEARLY_WHITE = 247  # the palette of photographs has it no whiter, for the ground to be white
 
 
-def metric_by_covariate(
-    runs: Runs, metric: str, covariate: str, path: Path, *, label: str, trained_to: float | None = None
-) -> None:
-    """Draw a measure over bins of a covariate with 95 % bands, one line per variant.
-
-    With BLEU over the source length this is Figure 2 of Bahdanau et al. (2015).
-
-    Args:
-        runs: variants of one task.
-        metric: a key of `MEASURES` that examples carry.
-        covariate: field of the examples, such as ``source_length``.
-        path: of the PNG.
-        label: of the covariate, with its unit.
-        trained_to: largest covariate in training; beyond it the ground is shaded.
-    """
-    of = measure(metric)
-    bins = round_bins([row[covariate] for row in broken_down(runs[0], runs[0].seeds[0])])
-    with drawing(path, height=3.7) as canvas:
-        axes = canvas.subplots()
-        for index, run in enumerate(runs):
-            scores = score_by_bin(run, of, covariate, bins)
-            x, y = [score.centre for score in scores], [score.value for score in scores]
-            low, high = np.clip([score.interval for score in scores], 0.0, of.most).T
-            plot_line(axes, index, len(runs), (x, y, low, high), label=run.variant, marked=True)
-        if trained_to is not None and trained_to < bins[-1][1]:
-            left, right = axes.get_xlim()
-            axes.set_xlim(left, right)
-            axes.axvspan(trained_to + 0.5, right, color="#f1f1f1", zorder=0, linewidth=0)
-            axes.text(
-                trained_to + 0.6,
-                1.0,
-                "longer than in training",
-                va="bottom",
-                fontsize=8.5,
-                color="#555555",
-                transform=axes.get_xaxis_transform(),
-            )
-        axes.set(xlabel=label, ylabel=of.title.format(token=runs[0].token))
-        axes.set_ylim(0.0, min(1.02 * of.most, axes.get_ylim()[1]))
-        legend_above(canvas, axes)
-
-
 def training_curves(
-    runs: Runs, path: Path, *, metric: str = "loss", split: str = "valid", diverging: bool = False
+    runs: Runs, path: Path, *, metric: str, label: str, split: str = "valid", diverging: bool = False
 ) -> bool:
     """Draw a recorded value against updates: mean over seeds, shaded from the lowest to the highest seed.
 
@@ -105,6 +58,7 @@ def training_curves(
         runs: the variants.
         path: of the PNG.
         metric: what was recorded.
+        label: of the axis, with the unit.
         split: of what.
         diverging: whether a training may have ended before its time: then the variant's seeds are drawn apart, a cross
             where one ended; and a loss that is far greater somewhere than elsewhere is on a logarithmic scale.
@@ -113,9 +67,6 @@ def training_curves(
         whether any run had recorded it; if none had, nothing is drawn.
     """
     curves = [read_curves(run, metric=metric, split=split) for run in runs]
-    label = metric.replace("_", " ").capitalize()
-    if metric in RECORDED:
-        label = f"{'Validation' if split == 'valid' else 'Training'} {RECORDED[metric].format(token=runs[0].token)}"
     apart = [read_apart(run, metric=metric, split=split) for run in runs] if diverging else ()
     values = [value for points in curves for seeds in points.values() for value in seeds]
     wide = diverging and metric == "loss" and 0.0 < FAR_APART * min(values, default=0.0) < max(values)
@@ -222,38 +173,6 @@ def place_ticks(axes: Axes, places: Sequence[float], *, log: bool, named: int = 
     axes.set_xticks(places, names, minor=False)
     axes.set_xticks([], minor=True)
     axes.margins(x=0.06)
-
-
-def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
-    """Draw how far from the gold source word the attention peaks, one group of bars per variant.
-
-    Args:
-        runs: variants; those without alignments are left out.
-        path: of the PNG.
-        reach: offsets beyond ±reach are summed into the outermost bars.
-
-    Returns:
-        whether any run had alignments; if none had, nothing is drawn.
-    """
-    found = {index: offsets for index, run in enumerate(runs) if (offsets := alignment_offsets(run))}
-    if not found:
-        return False
-    positions = np.arange(-reach, reach + 1)
-    width = 0.8 / len(found)
-    with drawing(path, height=3.2) as canvas:
-        axes = canvas.subplots()
-        for place, (index, offsets) in enumerate(found.items()):
-            shares = np.zeros(len(positions))
-            for offset, share in offsets.items():
-                shares[min(max(offset, -reach), reach) + reach] += share
-            left = positions + (place - (len(found) - 1) / 2) * width
-            axes.bar(left, shares, width * 0.92, color=PALETTE[index % len(PALETTE)], label=runs[index].variant)
-        inner = [f"{position:+d}".replace("-", "−") if position else "0" for position in positions[1:-1]]
-        axes.set_xticks(positions, [f"≤ −{reach}", *inner, f"≥ +{reach}"])
-        axes.set(xlabel="Attended source position minus gold position", ylabel="Share of target words", ylim=(0, 1))
-        axes.grid(axis="x", visible=False)
-        legend_above(canvas, axes)
-    return True
 
 
 def _line(index: int) -> dict[str, Any]:

@@ -1,41 +1,94 @@
-"""Learning curves of variants that share a figure, a figure for each quantity that validation finds."""
+"""What was recorded in training against updates, a figure for each quantity and each group of variants."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from shared.claims.results import RunResults
 from shared.reports.curves import read_apart
-from shared.reports.document import Figure
-from shared.reports.figures import SPREAD, training_curves
-from shared.reports.panels import panels
+from shared.reports.document import SPREAD, Figure
+from shared.reports.exhibits import Exhibit, Results, flattened
+from shared.reports.panels import chosen_panels, panels
 
 EARLY = " A variant with crosses has a line for each seed: at a cross its training ended before its time."
 
 
-def learning_curves(
-    results: Mapping[str, RunResults],
-    folder: Path,
-    chosen: Mapping[str, Sequence[str]],
-    metrics: Mapping[str, str],
-    *,
-    diverging: bool = False,
-) -> list[Figure]:
-    """Draw ``training_<metric>_<panel>.png`` into ``folder``, for those panels that have such a curve.
+@dataclass(frozen=True)
+class Curve:
+    """A quantity that is recorded on the validation split.
 
-    Args:
-        results: all variants.
-        folder: where the PNGs go.
-        chosen: title to the variants that share a figure, see :func:`shared.reports.panels.panels`.
-        metrics: of the validation split, to what the caption says of them.
+    Attributes:
+        metric: its name in curve.csv.
+        caption: what is drawn.
+        label: of the axis, with the unit; ``{token}`` stands for what the variants call their token.
+    """
+
+    metric: str
+    caption: str
+    label: str
+
+
+LOSS = Curve("loss", "Loss on the validation split against updates", "Validation loss (nats per {token})")
+ERROR_LABEL = "Validation error (share of {token}s)"
+
+
+@dataclass(frozen=True)
+class LearningCurves(Exhibit):
+    """Figures ``training_<metric>_<panel>.png`` of those panels that have such a curve.
+
+    Attributes:
+        panels: title to the variants of one task, at most seven, that share a figure; a task that none of these
+            variants is of is shown whole.
+        curves: what is drawn.
         diverging: whether training may end before its time, see :func:`shared.reports.figures.training_curves`.
     """
-    figures: list[Figure] = []
-    for panel in panels(results, chosen):
-        for metric, caption in metrics.items():
-            path = folder / f"training_{metric}_{panel.name}.png"
-            if training_curves(panel.runs, path, metric=metric, diverging=diverging):
-                early = diverging and any(read_apart(run, metric=metric, split="valid") for run in panel.runs)
-                figures.append(Figure(path, f"{panel.title}. {caption}: {SPREAD}{EARLY if early else ''}"))
-    return figures
+
+    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    curves: Sequence[Curve] = (LOSS,)
+    diverging: bool = False
+
+    def variants(self) -> Sequence[str]:
+        """Those of all panels."""
+        return flattened(self.panels)
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """A figure for each panel and quantity."""
+        from shared.reports.figures import training_curves
+
+        figures: list[Figure] = []
+        for panel in panels(results, self.panels):
+            for curve in self.curves:
+                path = folder / f"training_{curve.metric}_{panel.name}.png"
+                label = curve.label.format(token=panel.runs[0].token)
+                if training_curves(panel.runs, path, metric=curve.metric, label=label, diverging=self.diverging):
+                    apart = (read_apart(run, metric=curve.metric, split="valid") for run in panel.runs)
+                    early = EARLY if self.diverging and any(apart) else ""
+                    figures.append(Figure(path, f"{panel.title}. {curve.caption}: {SPREAD}{early}"))
+        return figures
+
+
+@dataclass(frozen=True)
+class LearningRates(Exhibit):
+    """Figures ``learning_rate_<panel>.png``.
+
+    Attributes:
+        panels: title to the variants of one task whose learning rates share a figure.
+    """
+
+    panels: Mapping[str, Sequence[str]]
+
+    def variants(self) -> Sequence[str]:
+        """Those of all panels."""
+        return flattened(self.panels)
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """A figure for each panel that has a curve."""
+        from shared.reports.figures import training_curves
+
+        figures = []
+        for panel in chosen_panels(results, self.panels):
+            path = folder / f"learning_rate_{panel.name}.png"
+            if training_curves(panel.runs, path, metric="learning_rate", label="Learning rate", split="train"):
+                figures.append(Figure(path, f"{panel.title}. Learning rate against updates."))
+        return figures

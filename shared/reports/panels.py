@@ -71,7 +71,7 @@ def chosen_panels(results: Mapping[str, RunResults], chosen: Mapping[str, Sequen
         runs = [results[name] for name in names if name in results and results[name].not_run is None]
         if len(runs) > LINES or len({run.task for run in runs}) > 1:
             raise ReplicationError(
-                f"the panel '{title}' needs variants of one task, at most {LINES}; change it in replication.py."
+                f"the panel '{title}' needs variants of one task, at most {LINES}; change it in the paper's report.py."
             )
         if len(runs) > 1 or len(names) == len(runs) == 1:
             found.append(Panel("", f"Task {runs[0].task}, {title}", runs))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shared.claims.results import RunResults
-from shared.metrics.measures import known
+from shared.metrics.registry import known
 from shared.reports.document import SPACE, Block, Heading, Paragraph, Table, Text, plain, signed, typeset
 from shared.reports.paper import Column, Paper, PaperTable
 from shared.reports.studies import number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,13 @@ from shared.claims.results import RunResults, load_results
 from shared.claims.schema import load_claims
 from shared.claims.verdicts import VERDICTS, Decision, decide
 from shared.reports import sections
-from shared.reports.accuracy import paired_tests
 from shared.reports.document import Block, Code, CodeBlock, Heading, Paragraph, write_page
+from shared.reports.exhibits import Exhibit, draw_all
+from shared.reports.kind import KindReport
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import beside_the_paper
 from shared.reports.verdicts import details, overview
-
-Complete = Callable[[Mapping[str, RunResults]], Mapping[str, RunResults]]
-Draw = Callable[[Mapping[str, RunResults], Path], Sequence[Block]]
 
 
 def write_report(
@@ -31,8 +29,8 @@ def write_report(
     *,
     scale: str,
     deviations: Sequence[str] = (),
-    complete: Complete | None = None,
-    draw: Draw | None = None,
+    figures: Sequence[Exhibit] = (),
+    kind: KindReport | None = None,
 ) -> list[Decision]:
     """Judge a paper's claims by its runs; write README.md, index.html, claims.json, metrics.json, figures.
 
@@ -42,21 +40,23 @@ def write_report(
         out_dir: ``reports/<scale>/<paper>``; its figures folder is made anew.
         scale: of the runs.
         deviations: from the paper, at this scale.
-        complete: adds metrics that follow from several variants together.
-        draw: draws the figures into the folder given and returns them, with what is told beside them.
+        figures: what the paper shows, see :func:`shared.reports.exhibits.load_exhibits`; their further metrics are
+            known to the claims.
+        kind: what reports of the paper's kind of task show; its measures must be registered.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
     """
     paper = Paper.load(paper_dir / "paper.yaml")
     results: Mapping[str, RunResults] = load_results(runs_dir)
-    results = complete(results) if complete else results
+    for exhibit in figures:
+        results = exhibit.completed(results)
     decisions = decide(load_claims(paper_dir / "claims.yaml", scale), results, scale)
     folder = out_dir / "figures"
     if folder.exists():
         shutil.rmtree(folder)
-    figures = draw(results, folder) if draw else ()
-    blocks = _page(paper, paper_dir.name, results, decisions, figures, scale, deviations)
+    shown = draw_all(figures, results, folder)
+    blocks = _page(paper, paper_dir.name, results, decisions, shown, kind or KindReport(), scale, deviations)
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale")
     _write_json(out_dir / "claims.json", [decision.to_json() | {"paper": paper.short} for decision in decisions])
     counts = Counter(decision.verdict for decision in decisions)
@@ -71,6 +71,7 @@ def _page(
     results: Mapping[str, RunResults],
     decisions: Sequence[Decision],
     figures: Sequence[Block],
+    kind: KindReport,
     scale: str,
     deviations: Sequence[str],
 ) -> list[Block]:
@@ -83,8 +84,8 @@ def _page(
         *overview(decisions),
         *details(decisions),
         *([Heading("Figures"), *figures] if figures else ()),
-        *sections.our_results(tasks, results),
-        *paired_tests(decisions, results),
+        *sections.our_results(tasks, results, kind),
+        *kind.sections(decisions, results),
         *sections.cost(tasks),
         *beside_the_paper(paper, tasks),
         *sections.settings(paper, scale, deviations),

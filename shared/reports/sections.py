@@ -7,9 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from shared.claims.results import RunResults
-from shared.metrics.measures import MEASURES, measure
-from shared.reports.accuracy import accuracies
-from shared.reports.breakdown import alignment_offsets, broken_down, having, round_bins, score_by_bin
+from shared.metrics.registry import by_theme, measure
 from shared.reports.document import (
     SPACE,
     Block,
@@ -21,19 +19,15 @@ from shared.reports.document import (
     Table,
     Text,
     plain,
-    signed,
 )
+from shared.reports.kind import KindReport
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import written
 from shared.reports.studies import is_study, number, study
-from shared.tasks.captioning.captions import by_kind_of_image
-from shared.tasks.captioning.stopping import likelihood_and_bleu
-from shared.tasks.sequences import measures as sequence_measures
 
 Results = Mapping[str, RunResults]
 Tasks = Mapping[str, list[RunResults]]
 HASH_SHOWN = 16
-FURTHER = ".token_accuracy"  # after the name of a test split that is not the first one
 OPERATIONS = "training_operations"  # the metric that counts those of a run
 CONVENTION = (
     "Operations are floating-point ones: two for each multiplication with its addition, the backward pass counted "
@@ -41,47 +35,32 @@ CONVENTION = (
 )
 
 
-def our_results(tasks: Tasks, results: Results) -> list[Block]:
-    """One table of scores per task, its breakdowns, and the variants that were not run."""
+def our_results(tasks: Tasks, results: Results, kind: KindReport) -> list[Block]:
+    """The tables of scores of every task, with what its kind adds, and the variants that were not run."""
     blocks: list[Block] = [Heading("Results of every variant")]
     for task, runs in tasks.items():
-        blocks += [Heading(("Task ", Code(task)), level=3), *_score_tables(runs)]
+        blocks += [Heading(("Task ", Code(task)), level=3), *score_tables(runs)]
         blocks += [block for run in runs if is_study(run) for block in (*study(run), *_over_seeds([run], "Mean"))]
         blocks += _signatures(runs)
-        blocks += [*accuracies(runs), *by_kind_of_image(runs), *likelihood_and_bleu(runs)]
-        blocks += [*_by_length(runs), *_offsets(runs)]
+        blocks += kind.tables(runs)
     skipped: list[Text] = [(Code(r.variant), f": {r.not_run}") for r in results.values() if r.not_run is not None]
     if skipped:
         blocks += [Paragraph("Not run at this scale:"), Bullets(skipped)]
     return blocks
 
 
-def _score_tables(runs: list[RunResults]) -> list[Block]:
+def score_tables(runs: Sequence[RunResults], split: str = "") -> list[Block]:
     """A table per theme of the measures, each with the variants and metrics that have any, and below it their seeds.
 
-    Sequences of symbols have such tables of their further test splits, too.
+    Args:
+        runs: of one task.
+        split: a further test split, whose metrics have its name before them; without one the first split.
     """
     carried = {name for run in runs for name in run.mean}
-    further = sorted(name[: -len(FURTHER)] for name in carried if name.endswith(FURTHER))
-    tables = (_score_table(runs, names, split) for split in ("", *further) for names in by_theme(carried))
-    return [block for table in tables for block in table]
+    return [block for names in by_theme(carried) for block in _score_table(runs, names, split)]
 
 
-def by_theme(carried: Iterable[str] = ()) -> list[list[str]]:
-    """The names of all measures, in order, those of one theme together.
-
-    Args:
-        carried: names of what runs have; those of a model's weights in another model follow what they are of.
-    """
-    themes: dict[str, list[str]] = defaultdict(list)
-    swapped = sorted(name for name in carried if sequence_measures.member(name))
-    for name, of in MEASURES.items():
-        themes[of.theme] += [name, *(other for other in swapped if other.startswith(f"{name}@"))]
-    return list(themes.values())
-
-
-def _score_table(runs: list[RunResults], metrics: list[str], split: str = "") -> list[Block]:
-    """Of a further test split, whose metrics have its name before them, if one is given."""
+def _score_table(runs: Sequence[RunResults], metrics: Sequence[str], split: str) -> list[Block]:
     measures = {f"{split}.{name}" if split else name: measure(name) for name in metrics}
     shown = [name for name in measures if any(name in run.mean for run in runs)]
     scored = [run for run in runs if any(name in run.mean for name in shown)]
@@ -126,7 +105,7 @@ def _spread(run: RunResults, metric: str, digits: int) -> str:
     return f"{plain(mean, digits)}{SPACE}±{SPACE}{plain(deviation, digits)}"
 
 
-def _token(runs: list[RunResults]) -> str:
+def _token(runs: Sequence[RunResults]) -> str:
     """What the task's likelihoods are per; an aligner or a study has none."""
     return next((run.token for run in runs if _per_token(run)), runs[0].token)
 
@@ -145,36 +124,6 @@ def _signatures(runs: list[RunResults]) -> list[Block]:
     signatures = {name: text for run in runs for name, text in run.signatures.items()}
     named = [Paragraph((f"{measure(name).title}: ", Code(text))) for name, text in sorted(signatures.items())]
     return [*([Paragraph(" ".join(said))] if said else []), *named]
-
-
-def _by_length(runs: list[RunResults]) -> list[Block]:
-    runs = having(runs, "bleu")
-    if not runs:
-        return []
-    bins = round_bins([row["source_length"] for row in broken_down(runs[0], runs[0].seeds[0])])
-    scored = {run.variant: score_by_bin(run, MEASURES["bleu"], "source_length", bins) for run in runs}
-    counts = next(iter(scored.values()))
-    columns = [
-        "BLEU by source length",
-        *(f"{low}–{high} (n = {s.n})" for s in counts for low, high in [s.bin]),
-    ]
-    body: list[list[Text]] = [[Code(name), *(plain(s.value, 1) for s in scores)] for name, scores in scored.items()]
-    return [Table(columns, body, "l" + "r" * len(counts))]
-
-
-def _offsets(runs: list[RunResults]) -> list[Block]:
-    found = {run.variant: offsets for run in runs if (offsets := alignment_offsets(run))}
-    inner = (-2, -1, 0, 1, 2)
-    rows: list[list[Text]] = [
-        [
-            Code(name),
-            *(plain(offsets.get(offset, 0.0), 3) for offset in inner),
-            plain(sum(share for offset, share in offsets.items() if offset not in inner), 3),
-        ]
-        for name, offsets in found.items()
-    ]
-    heads = ["0" if offset == 0 else signed(offset, 0) for offset in inner]
-    return [Table(("Attention peak minus gold position", *heads, "further"), rows, "lrrrrrr")] if rows else []
 
 
 def cost(tasks: Tasks) -> list[Block]:

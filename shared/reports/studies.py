@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from shared.claims.results import RunResults
-from shared.metrics.measures import known
+from shared.metrics.registry import known
 from shared.reports.document import SPACE, Block, Code, Paragraph, Table, Text, plain, typeset
 
 Size = tuple[str, int]  # "at" or, of a dimension, "n", and its size

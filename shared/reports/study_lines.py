@@ -1,14 +1,18 @@
-"""Numbers of studies against a size, as lines of a figure: which ones, and read from the results."""
+"""Numbers of studies against a size, as lines of a figure."""
 
 from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
+from shared.reports.document import Figure
+from shared.reports.exhibits import Exhibit, Results, slug
+from shared.reports.panels import LINES
 from shared.reports.studies import taken_apart
 
 Curve = tuple[list[float], list[float], list[float], list[float]]
@@ -16,11 +20,10 @@ Curve = tuple[list[float], list[float], list[float], list[float]]
 
 
 @dataclass(frozen=True)
-class StudyLines:
+class StudyPanel:
     """A quantity that a study measured of several subjects, drawn against a size: a panel of a figure.
 
     Attributes:
-        title: what the figure's caption begins with; those of the same title are panels of one figure.
         variant: the study.
         quantity: of its metrics ``<subject>.<quantity>_<letter><size>``.
         x: label of the sizes, with their unit.
@@ -32,7 +35,6 @@ class StudyLines:
         high: likewise the upper end.
     """
 
-    title: str
     variant: str
     quantity: str
     x: str
@@ -52,7 +54,7 @@ class StudyLines:
         run = results.get(self.variant)
         if run is None:
             return {}
-        found = {}
+        curves = {}
         for subject, label in self.subjects.items():
             seeds = _by_size(run, subject, self.quantity)
             values = {size: statistics.fmean(of) for size, of in seeds.items()}
@@ -63,8 +65,55 @@ class StudyLines:
             sizes = sorted(values)
             if sizes:
                 line, lower, upper = ([of[size] for size in sizes] for of in (values, low, high))
-                found[label] = (sizes, line, lower, upper)
-        return found
+                curves[label] = (sizes, line, lower, upper)
+        return curves
+
+
+@dataclass(frozen=True)
+class StudyLines(Exhibit):
+    """A figure ``study_<title>.png`` of what studies measured, with a panel for each quantity that was.
+
+    Attributes:
+        title: what the caption begins with.
+        panels: side by side; a label has one colour in all of them.
+    """
+
+    title: str
+    panels: Sequence[StudyPanel]
+
+    def variants(self) -> Sequence[str]:
+        """The studies."""
+        return list(dict.fromkeys(panel.variant for panel in self.panels))
+
+    def columns(self) -> Sequence[str]:
+        """What is read of every subject: the quantities, and those that are ends of bands."""
+        return [
+            f"{panel.variant}: {subject}.{quantity}"
+            for panel in self.panels
+            for subject in panel.subjects
+            for quantity in (panel.quantity, panel.low, panel.high)
+            if quantity is not None
+        ]
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if anything was measured.
+
+        Raises:
+            ReplicationError: it has too many labels; or see :meth:`StudyPanel.curves`.
+        """
+        from shared.reports.study_figures import draw_panels
+
+        labels = list(dict.fromkeys(label for panel in self.panels for label in panel.subjects.values()))
+        if len(labels) > LINES:
+            raise ReplicationError(
+                f"'{self.title}' has more than {LINES} lines; choose fewer in the paper's report.py."
+            )
+        measured = [(panel, curves) for panel in self.panels if (curves := panel.curves(results))]
+        if not measured:
+            return ()
+        path = folder / f"study_{slug(self.title)}.png"
+        draw_panels(measured, labels, path)
+        return [Figure(path, f"{self.title.rstrip('.')}.")]
 
 
 def _by_size(run: RunResults, subject: str, quantity: str) -> dict[float, list[float]]:

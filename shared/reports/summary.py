@@ -12,7 +12,7 @@ from typing import Any
 
 from shared.claims.verdicts import VERDICTS
 from shared.errors import ReplicationError
-from shared.metrics.measures import measure
+from shared.metrics.registry import by_theme, measure
 from shared.reports.document import (
     Block,
     Code,
@@ -25,7 +25,6 @@ from shared.reports.document import (
     render,
     write_page,
 )
-from shared.reports.sections import by_theme
 from shared.reports.verdicts import claim_row, metric_title
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"

@@ -10,7 +10,7 @@ from typing import Any
 
 from shared.claims.schema import Claim, Comparison, Exact
 from shared.claims.verdicts import VERDICTS, Decision, Outcome
-from shared.metrics.measures import measure
+from shared.metrics.registry import measure
 from shared.reports.document import (
     SPACE,
     Badge,
@@ -33,8 +33,9 @@ RULE = (
     "An effect comes with its 95 % interval over test examples and seeds (paired bootstrap over examples, "
     "Student's t over seeds). A comparison is reproduced if the interval lies wholly on the claimed side, "
     "contradicted if it lies wholly on the other, inconclusive if it covers the border. A claim is "
-    "reproduced if all its deciding comparisons are, contradicted if any is. p is two-sided; in brackets "
-    "it is corrected by Holm's method over all deciding comparisons of the paper."
+    "reproduced if all its deciding comparisons are, contradicted if any is. p is two-sided, and "
+    "of the test that decided: that the effect lies on the claimed side or, of a contradicted comparison, that it "
+    "lies outside; in brackets it is corrected by Holm's method over all deciding comparisons of the paper."
 )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shared.metrics.measures import corpus_values
+from shared.metrics.registry import corpus_values
 
 Example = dict[str, Any]
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from shared.errors import ReplicationError
 
 if TYPE_CHECKING:
-    from shared.claims.results import RunResults
-    from shared.reports.document import Block
     from shared.tasks.settings import RunConfig
     from shared.training.checkpoints import TrainingRecord
 
@@ -64,19 +62,11 @@ class Replication(Runner[SettingsT], Protocol[SettingsT]):
 
     @property
     def kind(self) -> str:
-        """The kind of its tasks, one of :data:`shared.pipeline.config.KINDS`."""
+        """The kind of its tasks, one of :data:`shared.tasks.kinds.KINDS`."""
         ...
 
     def prepare(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
         """Turn a fetched data set into what training reads; returns a summary. ``corpus`` is that of the kind."""
-        ...
-
-    def completed(self, results: Mapping[str, RunResults]) -> Mapping[str, RunResults]:
-        """The results of all variants, with metrics that follow from several of them together; by default no more."""
-        return results
-
-    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Block]:
-        """Draw the figures of the report into ``folder``; returns them, with what stands between them."""
         ...
 
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
 
-from shared.claims.results import RunResults
 from shared.errors import ReplicationError
-from shared.reports.document import Block
 from shared.tasks.networks import Networks
 from shared.tasks.protocol import Runner
 from shared.tasks.settings import RunT
@@ -27,7 +25,7 @@ class Routed(Generic[RunT]):
     networks; these are passed over, so that the route sees its own keys alone, unless it is in ``whole``.
 
     Attributes:
-        default: trains and judges all other variants, prepares the data and draws the figures.
+        default: trains and judges all other variants, and prepares the data.
         routes: by the key of the ``model`` sections that go there.
         whole: keys of the routes that see the settings of the networks as well, since they build one.
     """
@@ -76,14 +74,6 @@ class Routed(Generic[RunT]):
     def prepare(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode."""
         return self.default.prepare(corpus, dataset, out)
-
-    def completed(self, results: Mapping[str, RunResults]) -> Mapping[str, RunResults]:
-        """With what the networks' kind adds."""
-        return self.default.completed(results)
-
-    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Block]:
-        """Those of the networks' kind."""
-        return self.default.figures(results, folder)
 
     def _runner(self, config: RunT) -> tuple[Runner[RunT], RunT]:
         """What a variant goes to, and with which settings.

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+import shared.tasks.captioning.measures  # noqa: F401  registers what evaluation computes
 from shared.data.batching import epoch_batches
 from shared.data.generated.scene_truth import scene_truth
 from shared.data.generated.scenes import SceneSplit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,12 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from shared.claims.results import RunResults
 from shared.data.batching import Indices
 from shared.data.fetch import fetch
 from shared.data.tokenizers import EOS
 from shared.metrics.captioning import CaptionScorer, require_scorers
-from shared.reports.document import Figure
 from shared.tasks.captioning.corpus import (
     CaptionBatch,
     CaptionCorpusConfig,
@@ -50,16 +48,9 @@ class Captioning(ExampleNetworks[ModelConfigT, CaptioningRun, PreparedCaptions])
             be called as ``model(features, captions, regions)``, returns a
             :class:`shared.tasks.captioning.protocol.Captioned`, has ``start(features)`` and is an
             :class:`shared.decoding.protocol.IncrementalDecoder`.
-        overlays: variants whose attention the report lays over images word by word, with the captions.
-        panels: titles, with the variants of one task, at most seven, that share a figure of lines; a task that
-            none is of is shown whole.
-        stopping: variants whose BLEU on the validation split is drawn against their likelihood.
     """
 
     kind: ClassVar[str] = "captioning"
-    overlays: Mapping[str, str] = field(default_factory=dict)
-    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    stopping: Sequence[str] = ()
 
     def prepare(self, corpus: CaptionCorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode the captions; the features stage has encoded the images."""
@@ -80,12 +71,6 @@ class Captioning(ExampleNetworks[ModelConfigT, CaptioningRun, PreparedCaptions])
         text = self._open(config, prepared)
         (model,) = self._trained(config, text, trained)
         return evaluate_captioning(ready(model), text, config, out)
-
-    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
-        """Learning curves, and what the fields above ask for."""
-        from shared.tasks.captioning.report import captioning_figures  # matplotlib
-
-        return captioning_figures(results, folder, overlays=self.overlays, panels=self.panels, stopping=self.stopping)
 
     def descriptions(self, config: CaptioningRun, prepared: Path) -> Mapping[str, Any]:
         """Signatures and the token's name."""

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+import shared.tasks.classification.measures  # noqa: F401  registers what evaluation computes
 from shared.attention.structured import redundancy_penalty
 from shared.data.batching import Indices, epoch_batches
 from shared.data.ragged import RaggedArray

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,12 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from shared.claims.results import RunResults
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
 from shared.errors import ReplicationError
-from shared.reports.document import Figure
-from shared.reports.sweeps import Sweep
 from shared.tasks.classification.corpus import (
     ClassifiedBatch,
     ClassifiedCorpusConfig,
@@ -42,19 +39,10 @@ class Classification(ExampleNetworks[ModelConfigT, ClassificationRun, PreparedCl
         build_model: from that section and the sizes of the vocabulary and of the set of classes to a model that can be
             called as ``model(texts, masks)`` and returns a :class:`shared.tasks.classification.protocol.Classified`.
         pairs: whether a checked ``model`` section is of a model that reads two texts at once.
-        heat: variants whose texts the report colours by their attention, with the captions.
-        rows: captions, with the variants whose rows of attention on one test text are drawn one by one.
-        sweeps: hyper-parameters that the report draws metrics against.
-        panels: titles, with the variants of one task, at most seven, that share a figure of lines; a task that
-            none is of is shown whole.
     """
 
     kind: ClassVar[str] = "classification"
     pairs: Callable[[ModelConfigT], bool] = lambda config: False
-    heat: Mapping[str, str] = field(default_factory=dict)
-    rows: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    sweeps: Sequence[Sweep] = ()
-    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def check(self, config: ClassificationRun) -> None:
         """Refuse a model section that does not fit ``model_config`` or the number of texts."""
@@ -76,14 +64,6 @@ class Classification(ExampleNetworks[ModelConfigT, ClassificationRun, PreparedCl
         text = self._open(config, prepared)
         (model,) = self._trained(config, text, trained)
         return evaluate_classification(ready(model), text, config, out)
-
-    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
-        """Learning curves, and what the fields above ask for."""
-        from shared.tasks.classification.report import classification_figures  # matplotlib
-
-        return classification_figures(
-            results, folder, heat=self.heat, rows=self.rows, sweeps=self.sweeps, chosen=self.panels
-        )
 
     def descriptions(self, config: ClassificationRun, prepared: Path) -> Mapping[str, Any]:
         """What a cross-entropy is per."""

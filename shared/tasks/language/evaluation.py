@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+import shared.tasks.language.measures  # noqa: F401  registers what evaluation computes
 from shared.attention.memory import Reach
 from shared.decoding.language_model import LanguageModel, Memory
 from shared.errors import ReplicationError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ from matplotlib.axes import Axes
 
 from shared.claims.results import RunResults
 from shared.reports.curves import Points
-from shared.reports.document import Figure
 from shared.reports.figures import DASHES, MARKERS, PALETTE, drawing, place_ticks
 
 CAPTION = (
@@ -19,16 +17,6 @@ CAPTION = (
     "take, in time and in symbols that go through the network."
 )
 WINDOWS, STATES = "sliding windows", "states kept"
-
-
-def speed_figures(results: Mapping[str, RunResults], folder: Path) -> list[Figure]:
-    """A figure ``speed_<variant>.png`` in ``folder`` for every variant that is such a study."""
-    figures = []
-    for run in results.values():
-        path = folder / f"speed_{run.variant}.png"
-        if draw_speed(run, path):
-            figures.append(Figure(path, f"{run.variant}: {CAPTION[0].lower()}{CAPTION[1:]}"))
-    return figures
 
 
 def by_length(run: RunResults, quantity: str) -> Points:

@@ -12,8 +12,8 @@ from typing import Any
 from shared.claims.results import RunResults
 from shared.metrics.quantities import Example
 from shared.reports.curves import Points
-from shared.reports.document import Block, Code, Figure, Table, Text, over_seeds
-from shared.reports.figures import SPREAD, draw_curves
+from shared.reports.document import SPREAD, Block, Code, Figure, Table, Text, over_seeds
+from shared.reports.figures import draw_curves
 from shared.reports.panels import chosen_panels
 
 Sums = dict[float, tuple[float, float]]

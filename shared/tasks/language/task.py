@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import nn
 
-from shared.claims.results import RunResults
 from shared.data.tokenizers import EOS
-from shared.reports.document import Block
 from shared.tasks.language.characters import CharactersConfig
-from shared.tasks.language.context_lengths import with_context_lengths
 from shared.tasks.language.corpus import LanguageCorpusConfig, PreparedLanguage, prepare_language
 from shared.tasks.language.evaluation import evaluate_language
 from shared.tasks.language.settings import LanguageRun
@@ -34,22 +31,9 @@ class LanguageModelling(Networks[ModelConfigT, LanguageRun, PreparedLanguage]):
         model_config: checks a variant's ``model`` section.
         build_model: from that section, the size of the vocabulary and None to a model that is a
             :class:`shared.decoding.language_model.LanguageModel`.
-        attention_lengths: titles of figures, with the variants whose loss is drawn against the length of the memory.
-        position_panels: titles, with the variants whose loss is drawn by the position in the segment.
-        distance_panels: titles, with the variants whose share of remembered words is drawn by their distance.
-        context_groups: names, with the variants whose relative effective context lengths are found together.
-        samples: variants whose texts the report shows.
-        panels: titles, with the variants of one task, at most seven, that share a figure of learning curves; a task
-            that none is of is shown whole.
     """
 
     kind: ClassVar[str] = "language"
-    attention_lengths: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    position_panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    distance_panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    context_groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    samples: Sequence[str] = ()
-    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def prepare(self, corpus: LanguageCorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode."""
@@ -62,20 +46,6 @@ class LanguageModelling(Networks[ModelConfigT, LanguageRun, PreparedLanguage]):
         text = self._open(config, prepared)
         (model,) = self._trained(config, text, trained)
         return evaluate_language(ready(model), text, config, out)
-
-    def completed(self, results: Mapping[str, RunResults]) -> Mapping[str, RunResults]:
-        """With the relative effective context lengths of each group."""
-        return with_context_lengths(results, self.context_groups)
-
-    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Block]:
-        """Learning curves, and what the fields above ask for."""
-        from shared.tasks.language.report import language_figures  # matplotlib
-
-        return language_figures(
-            results, folder, attention_lengths=self.attention_lengths, position_panels=self.position_panels,
-            distance_panels=self.distance_panels, context_groups=self.context_groups, samples=self.samples,
-            panels=self.panels,
-        )  # fmt: skip
 
     def descriptions(self, config: LanguageRun, prepared: Path) -> Mapping[str, Any]:
         """What losses are reported per."""

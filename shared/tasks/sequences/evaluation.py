@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+import shared.tasks.sequences.measures  # noqa: F401  registers what evaluation computes
 from shared.data.batching import Indices, epoch_batches
 from shared.decoding.sequence_model import GenerativeModel, SequenceModel
 from shared.errors import ReplicationError

@@ -1,42 +1,23 @@
-"""The figures that the report of every paper on separate sequences shows."""
+"""What reports of papers on separate sequences show: scores on further test splits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from shared.claims.results import RunResults
-from shared.reports.document import Figure
-from shared.reports.learning_curves import learning_curves
-from shared.reports.study_figures import study_figures
-from shared.reports.study_lines import StudyLines
-from shared.tasks.sequences.pictures import picture_figures
+from shared.reports.document import Block
+from shared.reports.kind import KindReport
+from shared.reports.sections import score_tables
+from shared.tasks.sequences.figures import curves
 
-CURVES = {
-    "loss": "Loss on the validation split against updates",
-    "error": "Share of the scored symbols of the validation split that are not the most probable ones, against updates",
-}
+FURTHER = ".token_accuracy"
+"""What metrics of a test split that is not the first one end with, after the split's name."""
 
 
-def sequence_figures(
-    results: Mapping[str, RunResults],
-    folder: Path,
-    *,
-    panels: Mapping[str, Sequence[str]],
-    pictures: Sequence[str],
-    lines: Sequence[StudyLines],
-) -> list[Figure]:
-    """What studies measured, pictures that models drew, and learning curves.
+def further_splits(runs: Sequence[RunResults]) -> list[Block]:
+    """Tables of scores of every test split but the first, of the variants of one task."""
+    splits = sorted({name.removesuffix(FURTHER) for run in runs for name in run.mean if name.endswith(FURTHER)})
+    return [block for split in splits for block in score_tables(runs, split)]
 
-    Args:
-        results: all variants.
-        folder: where the PNGs go.
-        panels: title to the variants that share a figure of curves, see :func:`shared.reports.panels.panels`.
-        pictures: variants whose pictures are shown.
-        lines: what is drawn of studies; those of the same title share a figure.
-    """
-    return [
-        *study_figures(results, folder, lines),
-        *picture_figures(results, folder, pictures),
-        *learning_curves(results, folder, panels, CURVES, diverging=True),
-    ]
+
+REPORT = KindReport(tables=further_splits, figures=(curves({}),))

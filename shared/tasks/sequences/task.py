@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -12,11 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from shared.claims.results import RunResults
 from shared.config import merge
 from shared.decoding.sequence_model import SequenceModel
 from shared.errors import ReplicationError
-from shared.reports.document import Block
 from shared.tasks.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
 from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch, SequenceSplit
 from shared.tasks.sequences.copying import CopyCorpusConfig
@@ -27,7 +25,6 @@ from shared.tasks.sequences.proteins import VOCABULARY
 from shared.tasks.sequences.settings import SequenceRun
 
 if TYPE_CHECKING:
-    from shared.reports.study_lines import StudyLines
     from shared.tasks.sequences.module import SequenceModule
 
 PIXELS = {
@@ -49,17 +46,10 @@ class Sequences(ExampleNetworks[ModelConfigT, SequenceRun, PreparedSequences]):
         model_config: checks a variant's ``model`` section.
         build_model: from that section, the size of the vocabulary and whether places see only those up to their own, to
             a model that is a :class:`shared.decoding.sequence_model.SequenceModel`.
-        panels: titles, with the variants of one task, at most seven, that share a figure of learning curves; a task
-            that none is of is shown whole.
-        pictures: variants whose pictures the report shows.
-        lines: figures of what studies have measured.
         suits: raises :class:`shared.errors.ReplicationError` if the rest of a variant does not suit its model section.
     """
 
     kind: ClassVar[str] = "sequences"
-    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    pictures: Sequence[str] = ()
-    lines: Sequence[StudyLines] = ()
     suits: Callable[[Any, SequenceRun], None] = lambda section, run: None
 
     def check(self, config: SequenceRun) -> None:
@@ -81,12 +71,6 @@ class Sequences(ExampleNetworks[ModelConfigT, SequenceRun, PreparedSequences]):
         (model,) = self._trained(config, text, trained)
         swapped = {name: ready(self._swapped(config, text, model, name)) for name in config.evaluation.swapped}
         return evaluate_sequences(ready(model), text, config, out, swapped)
-
-    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Block]:
-        """Learning curves, and what the fields above ask for."""
-        from shared.tasks.sequences.report import sequence_figures  # matplotlib
-
-        return sequence_figures(results, folder, panels=self.panels, pictures=self.pictures, lines=self.lines)
 
     def descriptions(self, config: SequenceRun, prepared: Path) -> Mapping[str, Any]:
         """What losses are reported per."""

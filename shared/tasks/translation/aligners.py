@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from pydantic import Field
 
+import shared.tasks.translation.measures  # noqa: F401  registers what evaluation computes
 from shared.config import Strict
 from shared.data.tokenizers import Tokenizer
 from shared.errors import ReplicationError
 from shared.metrics import fast_align
 from shared.metrics.alignment import Links, alignment_statistics, parse_pharaoh
-from shared.metrics.measures import corpus_values
+from shared.metrics.registry import corpus_values
 from shared.metrics.word_aligner import WordAligner, Words
 from shared.tasks.examples import Example, write_examples
 from shared.tasks.translation.corpus import ParallelText, PreparedText

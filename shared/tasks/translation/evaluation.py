@@ -11,14 +11,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+import shared.tasks.translation.measures  # noqa: F401  registers what evaluation computes
 from shared.data.batching import Indices, epoch_batches
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, UNK
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.errors import ReplicationError
 from shared.metrics.alignment import alignment_statistics, merge_pieces, parse_pharaoh
-from shared.metrics.measures import corpus_values
 from shared.metrics.parsing import bracket_counts
+from shared.metrics.registry import corpus_values
 from shared.metrics.translation import (
     Tokenisation,
     bleu,

@@ -1,106 +1,54 @@
-"""The figures that every translation paper's report shows."""
+"""What reports of translation papers show: BLEU by source length, and where attention peaks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
+import shared.tasks.translation.measures  # noqa: F401  registers BLEU and the alignment scores
 from shared.claims.results import RunResults
-from shared.reports.breakdown import having
-from shared.reports.document import Figure
-from shared.reports.figures import SPREAD, metric_by_covariate, offset_histogram, training_curves
-from shared.reports.panels import Panel, chosen_panels, panels
-from shared.reports.sections import CONVENTION
-from shared.tasks.translation.heads import SAID, draw_heads
-from shared.tasks.translation.heatmaps import alignment_heatmaps, compare_alignments
-from shared.tasks.translation.operations import loss_by_operations
+from shared.metrics.registry import MEASURES
+from shared.reports.document import Block, Code, Table, Text, plain, signed
+from shared.reports.estimates import having
+from shared.reports.kind import KindReport
+from shared.reports.learning_curves import LearningCurves
+from shared.tasks.translation.figures import SentenceScores
+from shared.tasks.translation.lengths import alignment_offsets, length_bins, score_by_length
 
-Results = Mapping[str, RunResults]
-Chosen = Mapping[str, Sequence[str]]
-
-
-def translation_figures(
-    results: Results,
-    folder: Path,
-    *,
-    heatmaps: Mapping[str, str],
-    comparisons: Chosen | None = None,
-    heads: Mapping[str, str] | None = None,
-    chosen: Chosen | None = None,
-    per_operation: Chosen | None = None,
-    schedules: Chosen | None = None,
-    trained_to: Mapping[str, int] | None = None,
-) -> list[Figure]:
-    """BLEU against source length, attention offsets and learning curves, and what else is asked for.
-
-    Args:
-        results: all variants.
-        folder: where the PNGs go.
-        heatmaps: variant to the caption of its heatmaps (of its first seed).
-        comparisons: caption to the variants whose attention on one sentence is shown side by side (first seeds).
-        heads: variant to the caption of its attention by layer and head (of its first seed).
-        chosen: title to the variants that share a figure, see :func:`shared.reports.panels.panels`.
-        per_operation: title to the variants of one task whose loss is drawn against the operations of training.
-        schedules: title to the variants of one task whose learning rates are drawn.
-        trained_to: task to the longest source in training, to shade what lies beyond.
-    """
-    shared = panels(results, chosen or {})
-    figures = []
-    for panel in shared:
-        figures += _of_examples(panel, folder, (trained_to or {}).get(panel.task))
-    figures += _of_attention(results, folder, heatmaps, comparisons or {})
-    for variant, caption in (heads or {}).items():
-        figures += _of_heads(results.get(variant), folder, caption)
-    for panel in shared:
-        path = folder / f"training_curves_{panel.name}.png"
-        if training_curves(panel.runs, path):
-            caption = f"Loss on the validation split against updates: {SPREAD}"
-            figures.append(Figure(path, f"{panel.title}. {caption}"))
-    for panel in chosen_panels(results, per_operation or {}):
-        path = folder / f"loss_by_operations_{panel.name}.png"
-        if loss_by_operations(panel.runs, path):
-            caption = f"Loss on the validation split against the operations of training so far: {SPREAD} {CONVENTION}"
-            figures.append(Figure(path, f"{panel.title}. {caption}"))
-    for panel in chosen_panels(results, schedules or {}):
-        path = folder / f"learning_rate_{panel.name}.png"
-        if training_curves(panel.runs, path, metric="learning_rate", split="train"):
-            figures.append(Figure(path, f"{panel.title}. Learning rate against updates."))
-    return figures
+INNER = (-2, -1, 0, 1, 2)
+"""Offsets from the gold source word that have columns of their own."""
 
 
-def _of_examples(panel: Panel, folder: Path, trained_to: int | None) -> list[Figure]:
-    figures = []
-    path = folder / f"bleu_by_length_{panel.name}.png"
-    if runs := having(panel.runs, "bleu"):
-        label = "Source length (words)"
-        metric_by_covariate(runs, "bleu", "source_length", path, label=label, trained_to=trained_to)
-        caption = "BLEU against source length, with 95 % bands over test sentences and seeds."
-        figures.append(Figure(path, f"{panel.title}. {caption}"))
-    path = folder / f"alignment_offsets_{panel.name}.png"
-    if offset_histogram(panel.runs, path):
-        caption = "Where the attention peaks relative to the gold source word."
-        figures.append(Figure(path, f"{panel.title}. {caption}"))
-    return figures
-
-
-def _of_attention(results: Results, folder: Path, heatmaps: Mapping[str, str], comparisons: Chosen) -> list[Figure]:
-    figures = []
-    for variant, caption in heatmaps.items():
-        run = results.get(variant)
-        path = folder / f"alignments_{variant}.png"
-        if run is not None and run.seeds and alignment_heatmaps(run.attention(run.seeds[0]), path):
-            figures.append(Figure(path, caption))
-    for number, (caption, variants) in enumerate(comparisons.items(), start=1):
-        runs = [results[variant] for variant in variants if variant in results and results[variant].seeds]
-        path = folder / f"alignments_compared_{number}.png"
-        if compare_alignments({run.variant: run.attention(run.seeds[0]) for run in runs}, path):
-            figures.append(Figure(path, f"{caption} Blue: a weight of exactly zero."))
-    return figures
-
-
-def _of_heads(run: RunResults | None, folder: Path, caption: str) -> list[Figure]:
-    if run is None or not run.seeds:
+def by_length(runs: Sequence[RunResults]) -> list[Block]:
+    """A table of BLEU by source length; nothing of variants that translate nothing."""
+    runs = having(runs, "bleu")
+    if not runs:
         return []
-    paths = {kind: folder / f"heads_{run.variant}_{kind}.png" for kind in SAID}
-    drawn = [kind for kind, path in paths.items() if draw_heads(run.heads(run.seeds[0]), kind, path)]
-    return [Figure(paths[kind], f"{caption.rstrip('.')}. {SAID[kind]}") for kind in drawn]
+    bins = length_bins(runs[0])
+    scored = {run.variant: score_by_length(run, MEASURES["bleu"], bins) for run in runs}
+    counts = next(iter(scored.values()))
+    heads = (f"{s.bin[0]}–{s.bin[1]} (n = {s.n})" for s in counts)
+    rows: list[list[Text]] = [[Code(name), *(plain(s.value, 1) for s in scores)] for name, scores in scored.items()]
+    return [Table(("BLEU by source length", *heads), rows, "l" + "r" * len(counts))]
+
+
+def offsets(runs: Sequence[RunResults]) -> list[Block]:
+    """A table of the share of target words by where attention peaks; nothing of variants without alignments."""
+    shares = {run.variant: by_offset for run in runs if (by_offset := alignment_offsets(run))}
+    rows: list[list[Text]] = [
+        [
+            Code(name),
+            *(plain(by_offset.get(offset, 0.0), 3) for offset in INNER),
+            plain(sum(share for offset, share in by_offset.items() if offset not in INNER), 3),
+        ]
+        for name, by_offset in shares.items()
+    ]
+    heads = ["0" if offset == 0 else signed(offset, 0) for offset in INNER]
+    return [Table(("Attention peak minus gold position", *heads, "further"), rows, "lrrrrrr")] if rows else []
+
+
+def tables(runs: Sequence[RunResults]) -> list[Block]:
+    """Both tables of the variants of one task."""
+    return [*by_length(runs), *offsets(runs)]
+
+
+REPORT = KindReport(tables=tables, figures=(SentenceScores(), LearningCurves()))

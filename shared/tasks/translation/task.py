@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,11 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from shared.claims.results import RunResults
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
 from shared.decoding.ensemble import Ensemble
-from shared.reports.document import Figure
 from shared.tasks.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
 from shared.tasks.translation.corpus import Batch, CorpusConfig, ParallelText, PreparedText, prepare_parallel
 from shared.tasks.translation.evaluation import evaluate_translation, signatures
@@ -37,22 +35,9 @@ class Translation(ExampleNetworks[ModelConfigT, TranslationRun, PreparedText]):
         build_model: from that section and the two vocabulary sizes to a model that can be called as
             ``model(source, source_mask, target) -> (logits, attention)``, has ``start(source, source_mask)`` and is
             an :class:`shared.decoding.protocol.IncrementalDecoder`.
-        heatmaps: variants whose attention the report draws, with the captions.
-        comparisons: captions, with the variants whose attention on one test sentence is drawn side by side.
-        heads: variants whose attention is drawn by layer and head, with the captions.
-        panels: titles, with the variants of one task, at most seven, that share a figure of lines; a task that
-            none is of is shown whole.
-        per_operation: titles, with the variants whose loss is drawn against the operations of training.
-        schedules: titles, with the variants whose learning rates are drawn.
     """
 
     kind: ClassVar[str] = "translation"
-    heatmaps: Mapping[str, str]
-    comparisons: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    heads: Mapping[str, str] = field(default_factory=dict)
-    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    per_operation: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    schedules: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode."""
@@ -67,15 +52,6 @@ class Translation(ExampleNetworks[ModelConfigT, TranslationRun, PreparedText]):
         cost = self._cost(models[0], config, text, trained) if config.evaluation.operations else {}
         judged = models[0] if len(models) == 1 else Ensemble(models)
         return evaluate_translation(ready(judged), text, config, out) | cost
-
-    def figures(self, results: Mapping[str, RunResults], folder: Path) -> Sequence[Figure]:
-        """BLEU by source length, attention offsets, learning curves, and what the fields above ask for."""
-        from shared.tasks.translation.report import translation_figures  # matplotlib, which only reports need
-
-        return translation_figures(
-            results, folder, heatmaps=self.heatmaps, comparisons=self.comparisons, heads=self.heads,
-            chosen=self.panels, per_operation=self.per_operation, schedules=self.schedules,
-        )  # fmt: skip
 
     def descriptions(self, config: TranslationRun, prepared: Path) -> Mapping[str, Any]:
         """Signatures and the token's name."""

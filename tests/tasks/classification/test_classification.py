@@ -324,7 +324,7 @@ def test_a_scale_file_knows_the_kind_of_every_task(project):
 
 
 def test_a_task_of_another_kind_than_the_papers_models_is_refused(project, monkeypatch):
-    monkeypatch.setattr(stages, "load_replication", lambda paper: Translation(ToyConfig, Toy, heatmaps={}))
+    monkeypatch.setattr(stages, "load_replication", lambda paper: Translation(ToyConfig, Toy))
     for stage, name in ((stages.prepare_stage, "words"), (stages.train_stage, "attends"),
                         (stages.evaluate_stage, "attends")):  # fmt: skip
         with pytest.raises(ReplicationError, match=r"is of kind 'classification', .* are for 'translation'"):

@@ -24,7 +24,7 @@ class NetworkConfig(Strict):
     size: int = Field(ge=1)
 
 
-NETWORKS = Translation(NetworkConfig, lambda config, source, target: None, heatmaps={})
+NETWORKS = Translation(NetworkConfig, lambda config, source, target: None)
 REPLICATION = Routed(NETWORKS, routes={"aligner": aligner_route})
 LEXICON = {f"s{i}": f"t{i * 7 % 20}" for i in range(20)}
 TASK = {

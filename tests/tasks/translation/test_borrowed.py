@@ -46,7 +46,7 @@ class Count(Study):
         return {"words": float(sum(map(len, PreparedText.load(prepared).split("test").source)))}
 
 
-OWN = Translation(OwnConfig, lambda config, source, target: None, heatmaps={})
+OWN = Translation(OwnConfig, lambda config, source, target: None)
 REPLICATION = Routed(OWN, routes={
     "aligner": aligner_route, "paper": borrowed_route, "study": study_route({"count": Count()}),
 })  # fmt: skip

@@ -7,16 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import shared.tasks.classification.measures  # noqa: F401  registers the accuracy
 from shared.claims.mcnemar import McNemar, mcnemar
 from shared.claims.results import RunResults, check_paired
 from shared.claims.sampling import sample, selected
 from shared.claims.schema import Comparison, Condition, Difference, Equal, Ladder, Ratio
 from shared.claims.statistics import generator
 from shared.claims.verdicts import Decision, Outcome
-from shared.metrics.measures import MEASURES
 from shared.metrics.quantities import Example
-from shared.reports.breakdown import estimate, having
+from shared.metrics.registry import MEASURES
 from shared.reports.document import SPACE, Block, Code, Heading, Paragraph, Table, Text, plain, signed
+from shared.reports.estimates import estimate, having
 from shared.reports.verdicts import p_text
 
 ACCURACY = "accuracy"

@@ -1,0 +1,31 @@
+"""What the report of this paper shows beside the tables that every report has."""
+
+from __future__ import annotations
+
+from shared.reports.study_lines import StudyLines, StudyPanel
+from shared.tasks.sequences.figures import Pictures, curves
+
+_LAYERS = {
+    "softmax": "softmax", "softmax_plain": "softmax, all weights kept", "lsh_1": "LSH, 1 round",
+    "lsh_4": "LSH, 4 rounds", "linear": "linear (ours)",
+}  # fmt: skip
+_NETWORKS = {
+    "softmax": "softmax, anew for every pixel", "stateful_softmax": "softmax, keys and values kept",
+    "lsh_1": "LSH, 1 round", "lsh_4": "LSH, 4 rounds", "linear": "linear",
+}  # fmt: skip
+_LENGTH, _PIXELS = "Length of the sequence", "Pixels so far"
+FIGURES = [
+    StudyLines("One layer, forward and backward", [
+        StudyPanel("scaling", "seconds", _LENGTH, "Seconds", _LAYERS),
+        StudyPanel("scaling", "mebibytes", _LENGTH, "Peak memory, MiB", _LAYERS),
+    ]),
+    StudyLines("Time to write one more pixel of a digit", [
+        StudyPanel("generation", "milliseconds", _PIXELS, "Milliseconds, one picture", _NETWORKS),
+        StudyPanel("generation", "milliseconds_in_batch", _PIXELS, "Milliseconds, share of a batch", _NETWORKS),
+    ]),
+    Pictures(["mnist-linear", "mnist-softmax", "mnist-lsh-1", "cifar10-linear"]),
+    curves({
+        "Copying": ["copy-softmax", "copy-linear", "copy-lsh-1", "copy-lsh-4"],
+        "Digits, pixel by pixel": ["mnist-softmax", "mnist-linear", "mnist-lsh-1"],
+    }),
+]  # fmt: skip

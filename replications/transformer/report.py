@@ -1,0 +1,37 @@
+"""What the report of this paper shows beside the tables that every report has."""
+
+from __future__ import annotations
+
+from shared.reports.learning_curves import LearningCurves, LearningRates
+from shared.tasks.translation.figures import Heads, Heatmaps, LossByOperations, SentenceScores, SideBySide
+
+PANELS = {
+    "Heads and the width of keys (rows A and B)": [
+        "base", "heads-1", "heads-half", "heads-2x", "heads-4x", "keys-quarter", "keys-half",
+    ],
+    "Size (row C)": [
+        "base", "layers-third", "layers-two-thirds", "layers-four-thirds", "width-half", "width-2x", "big",
+    ],
+    "The feed-forward network, and the scale of scores": ["base", "ff-half", "ff-2x", "unscaled"],
+    "Regularisation (row D)": ["base", "dropout-0", "dropout-2x", "smoothing-0", "smoothing-2x"],
+    "Positions (row E)": ["base", "learned-positions", "no-positions"],
+    "The Transformer and its rivals": ["base", "rnnsearch", "luong"],
+}  # fmt: skip
+FIGURES = [
+    SentenceScores(PANELS),
+    Heatmaps("corpus-base", "The last layer's attention to the source on real sentences, mean over its heads."),
+    SideBySide(
+        "Attention to the source, mean over the last layer's heads, beside that of the rivals.",
+        ["base", "rnnsearch", "luong"],
+    ),
+    Heads("base", "Every head of the base model on a sentence of the generated language"),
+    Heads("corpus-base", "Every head of the base model on real text"),
+    Heads("parsing-transformer", "Every head on a sentence and its tree"),
+    LearningCurves(PANELS),
+    LossByOperations({
+        "The generated language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
+        "Real text": ["corpus-base", "corpus-big", "corpus-rnnsearch", "corpus-luong"],
+        "Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"],
+    }),
+    LearningRates({"The learning rate": ["base", "layers-third", "rnnsearch", "luong"]}),
+]  # fmt: skip

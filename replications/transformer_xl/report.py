@@ -1,0 +1,46 @@
+"""What the report of this paper shows beside the tables that every report has."""
+
+from __future__ import annotations
+
+from shared.reports.learning_curves import LearningCurves
+from shared.tasks.language.figures import (
+    ContextLengths,
+    EvaluationSpeed,
+    MemoryLengths,
+    RecallDistances,
+    Samples,
+    SegmentPositions,
+)
+
+FIGURES = [
+    MemoryLengths({
+        "Characters of the Bible": ["xl", "no-memory", "shaw", "shaw-no-memory", "absolute-memory"],
+        "Generated text": ["recall-xl", "recall-no-memory", "recall-shaw"],
+        "WikiText-2": ["wikitext2-xl", "wikitext2-no-memory"],
+        "Penn Treebank": ["ptb-xl", "ptb-no-memory"],
+        "WikiText-103": ["wikitext103-base"],
+    }),
+    SegmentPositions({
+        "Characters of the Bible": ["xl", "no-memory", "lstm"],
+        "Shuffled verses, words": ["sentences-xl", "sentences-no-memory", "sentences-shaw"],
+    }),
+    RecallDistances({
+        "Facts recalled in generated text": [
+            "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-lstm",
+        ],
+    }),
+    ContextLengths({
+        "bible": ["xl", "no-memory", "shaw", "absolute", "lstm"],
+        "recall": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-lstm"],
+        "wikitext2": ["wikitext2-xl", "wikitext2-no-memory", "wikitext2-absolute", "wikitext2-lstm"],
+        "wikitext103": [
+            "wikitext103-ablation", "wikitext103-ablation-no-memory", "wikitext103-ablation-shaw",
+            "wikitext103-ablation-absolute-half",
+        ],
+    }),
+    EvaluationSpeed("evaluation-speed"),
+    Samples(["xl", "sentences-xl", "ptb-xl", "wikitext2-xl", "wikitext103-base"]),
+    LearningCurves({
+        "Characters of the Bible": ["xl", "no-memory", "shaw", "shaw-no-memory", "absolute", "absolute-memory", "lstm"],
+    }),
+]  # fmt: skip

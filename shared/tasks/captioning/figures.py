@@ -1,0 +1,57 @@
+"""The figures of captioning papers, as objects for their ``report.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shared.reports.document import Figure
+from shared.reports.exhibits import Exhibit, Results, first_run
+from shared.reports.learning_curves import LOSS, Curve
+
+CURVES = (
+    LOSS,
+    Curve("bleu", "BLEU-4 of greedy captions of the validation split against updates", "Validation BLEU-4"),
+)
+"""What validation finds."""
+
+
+@dataclass(frozen=True)
+class Overlays(Exhibit):
+    """A figure ``overlays_<variant>.png`` of test images lit word by word where the first seed's attention falls."""
+
+    variant: str
+    caption: str
+
+    def variants(self) -> Sequence[str]:
+        """The one."""
+        return (self.variant,)
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if the variant attends and has kept it."""
+        from shared.tasks.captioning.overlays import draw_overlays
+
+        run = first_run(results, self.variant)
+        path = folder / f"overlays_{self.variant}.png"
+        return () if run is None else draw_overlays(run.attention(run.seeds[0]), path, self.caption)
+
+
+@dataclass(frozen=True)
+class Stopping(Exhibit):
+    """A figure ``stopping.png`` of BLEU against likelihood over training, a panel for each variant."""
+
+    shown: Sequence[str]
+
+    def variants(self) -> Sequence[str]:
+        """Those shown."""
+        return self.shown
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if any variant recorded BLEU in training."""
+        from shared.tasks.captioning.stopping_figure import SHOWN, draw_stopping
+
+        path = folder / "stopping.png"
+        if not draw_stopping([results[variant] for variant in self.shown if variant in results], path):
+            return ()
+        return [Figure(path, f"BLEU-4 against likelihood over training, both on the validation split. {SHOWN}")]

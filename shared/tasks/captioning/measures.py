@@ -1,0 +1,122 @@
+"""The measures of captions: against references, against the scene, and of where attention lies in the image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import shared.metrics.measures  # noqa: F401  registers the measures of several kinds first
+from shared.metrics import caption_scores
+from shared.metrics.quantities import (
+    Corpus,
+    Direction,
+    Example,
+    Measure,
+    Statistics,
+    entries,
+    mean,
+    percentage,
+    ratio,
+    share_of_any,
+)
+from shared.metrics.registry import register
+
+
+def _caption(name: str) -> Statistics:
+    return lambda example: (example.get("caption") or {}).get(name)
+
+
+def _above_chance(name: str, chance: str) -> Statistics:
+    """Of the words of an image's captions that name something with a box."""
+
+    def statistics(example: Example) -> Sequence[float] | None:
+        regions = example.get("regions")
+        return None if regions is None else (regions[name] - regions[chance], regions["words"])
+
+    return statistics
+
+
+def _contrast(within: str) -> Statistics:
+    """Of the words that name something in an image of several things; in an image of one, nothing is compared."""
+
+    def statistics(example: Example) -> Sequence[float] | None:
+        regions = example.get(within) or {}
+        return (regions["named"] - regions["others"], regions["compared"]) if "compared" in regions else None
+
+    return statistics
+
+
+def _gate(*kinds: str) -> Statistics:
+    """Of the mean gate at an image's symbols of the first kind, less that of the second if there is one."""
+
+    def statistics(example: Example) -> Sequence[float] | None:
+        gate = example.get("gate")
+        if gate is None or not all(gate[kind][1] for kind in kinds):
+            return None
+        first, *others = (gate[kind][0] / gate[kind][1] for kind in kinds)
+        return first - sum(others), 1.0
+
+    return statistics
+
+
+def _bleu(title: str, **options: Any) -> Measure:
+    corpus = partial(caption_scores.corpus_bleu, **options)
+    return Measure(title, "BLEU", 2, _caption("bleu"), corpus, 100.0, better="higher")
+
+
+def _score(title: str, name: str, most: float = 100.0) -> Measure:
+    """The mean over images of a score of each, times 100."""
+    return Measure(title, title, 2, mean(name, "caption"), percentage, most, better="higher")
+
+
+def _share(title: str, statistics: Statistics, corpus: Corpus = ratio) -> Measure:
+    return Measure(title, "", 3, statistics, corpus, 1.0, better="higher")
+
+
+def _attention(
+    title: str, statistics: Statistics, corpus: Corpus = ratio, better: Direction | None = "higher"
+) -> Measure:
+    return Measure(title, "", 3, statistics, corpus, 1.0, "attention", better)
+
+
+_THING = "Attention on the thing named less that on another thing"
+register({
+    **{f"bleu{n}": _bleu(f"BLEU-{n}, no brevity penalty", orders=n, brevity_penalty=False) for n in range(1, 5)},
+    "bleu4_penalised": _bleu("BLEU-4"),
+    "meteor": Measure(
+        "METEOR", "METEOR", 2, _caption("meteor"), caption_scores.corpus_meteor, 100.0, better="higher"
+    ),
+    "rouge_l": _score("ROUGE-L", "rouge_l"),
+    "cider": _score("CIDEr", "cider", 1000.0),
+    "spice": _score("SPICE", "spice"),
+    "object_recall": _share("Objects of the scene named", entries("truth", "named", "objects")),
+    "object_precision": _share("Named objects that are there", entries("truth", "right", "mentioned"), share_of_any),
+    "relation_accuracy": _share("Statements that hold", entries("truth", "true", "relations"), share_of_any),
+    "truth": Measure(
+        "Captions entirely true", "%", 2, mean("all_true", "truth"), percentage, 100.0, better="higher"
+    ),
+    "attention_correctness": _attention(
+        "Attention correctness, weight inside the box", entries("regions", "mass", "words")
+    ),
+    "attention_correctness_chance": _attention(
+        "Attention correctness by chance", entries("regions", "area", "words"), better=None
+    ),
+    "attention_gain": _attention("Attention correctness above chance", _above_chance("mass", "area")),
+    "attention_contrast": _attention(_THING, _contrast("regions"), share_of_any),
+    "pointing_accuracy": _attention("Pointing accuracy", entries("regions", "hits", "words")),
+    "pointing_accuracy_chance": _attention(
+        "Pointing accuracy by chance", entries("regions", "centres", "words"), better=None
+    ),
+    "pointing_gain": _attention("Pointing accuracy above chance", _above_chance("hits", "centres")),
+    "generated_correctness": _attention(
+        "Attention correctness in own captions", entries("generated_regions", "mass", "words"), share_of_any
+    ),
+    "generated_contrast": _attention(f"{_THING}, in own captions", _contrast("generated_regions"), share_of_any),
+    "gate_content": _attention("Gate β at words that name objects", _gate("content"), better=None),
+    "gate_function": _attention("Gate β at other words", _gate("function"), better=None),
+    "gate_end": _attention("Gate β at the end symbol", _gate("end"), better=None),
+    "gate_difference": _attention(
+        "Gate β, words that name objects less other words", _gate("content", "function"), better=None
+    ),
+})  # fmt: skip

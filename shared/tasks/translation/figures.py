@@ -1,0 +1,144 @@
+"""The figures of translation papers, as objects for their ``report.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shared.reports.document import SPREAD, Figure
+from shared.reports.exhibits import Exhibit, Results, first_run, flattened, run_ones
+from shared.reports.panels import chosen_panels, panels
+
+Panels = Mapping[str, Sequence[str]]
+"""Title to the variants of one task, at most seven, that share a figure."""
+
+
+@dataclass(frozen=True)
+class SentenceScores(Exhibit):
+    """Figures ``bleu_by_length_<panel>.png`` and ``alignment_offsets_<panel>.png``, of panels that have the numbers.
+
+    Attributes:
+        panels: who shares a figure; a task that none of these variants is of is shown whole.
+    """
+
+    panels: Panels = field(default_factory=dict)
+
+    def variants(self) -> Sequence[str]:
+        """Those of all panels."""
+        return flattened(self.panels)
+
+    def measures(self) -> Sequence[str]:
+        """BLEU."""
+        return ("bleu",)
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """BLEU against source length and attention's offsets, panel by panel."""
+        from shared.reports.estimates import having
+        from shared.tasks.translation.length_figures import bleu_by_length, offset_histogram
+
+        figures = []
+        for panel in panels(results, self.panels):
+            path = folder / f"bleu_by_length_{panel.name}.png"
+            if runs := having(panel.runs, "bleu"):
+                bleu_by_length(runs, path)
+                caption = "BLEU against source length, with 95 % bands over test sentences and seeds."
+                figures.append(Figure(path, f"{panel.title}. {caption}"))
+            path = folder / f"alignment_offsets_{panel.name}.png"
+            if offset_histogram(panel.runs, path):
+                caption = "Where the attention peaks relative to the gold source word."
+                figures.append(Figure(path, f"{panel.title}. {caption}"))
+        return figures
+
+
+@dataclass(frozen=True)
+class Heatmaps(Exhibit):
+    """A figure ``alignments_<variant>.png`` of attention on several test sentences, by the variant's first seed."""
+
+    variant: str
+    caption: str
+
+    def variants(self) -> Sequence[str]:
+        """The one."""
+        return (self.variant,)
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if the variant has kept its attention."""
+        from shared.tasks.translation.heatmaps import alignment_heatmaps
+
+        run, path = first_run(results, self.variant), folder / f"alignments_{self.variant}.png"
+        drawn = run is not None and alignment_heatmaps(run.attention(run.seeds[0]), path)
+        return [Figure(path, self.caption)] if drawn else ()
+
+
+@dataclass(frozen=True)
+class SideBySide(Exhibit):
+    """A figure ``alignments_<variant>_<variant>….png`` of the attention of several variants on one test sentence.
+
+    Attributes:
+        caption: says what is compared.
+        compared: the variants; each shows its first seed.
+    """
+
+    caption: str
+    compared: Sequence[str]
+
+    def variants(self) -> Sequence[str]:
+        """Those compared."""
+        return self.compared
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if at least two of the variants have kept their attention."""
+        from shared.tasks.translation.heatmaps import compare_alignments
+
+        sources = {run.variant: run.attention(run.seeds[0]) for run in run_ones(results, self.compared)}
+        path = folder / f"alignments_{'_'.join(self.compared)}.png"
+        drawn = compare_alignments(sources, path)
+        return [Figure(path, f"{self.caption} Blue: a weight of exactly zero.")] if drawn else ()
+
+
+@dataclass(frozen=True)
+class Heads(Exhibit):
+    """Figures ``heads_<variant>_<kind>.png`` of every head of every layer on one sentence, by the first seed."""
+
+    variant: str
+    caption: str
+
+    def variants(self) -> Sequence[str]:
+        """The one."""
+        return (self.variant,)
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """A figure for each kind of attention, if the variant has kept its heads."""
+        from shared.tasks.translation.heads import SAID, draw_heads
+
+        run = first_run(results, self.variant)
+        if run is None:
+            return ()
+        paths = {kind: folder / f"heads_{run.variant}_{kind}.png" for kind in SAID}
+        drawn = [kind for kind, path in paths.items() if draw_heads(run.heads(run.seeds[0]), kind, path)]
+        return [Figure(paths[kind], f"{self.caption.rstrip('.')}. {SAID[kind]}") for kind in drawn]
+
+
+@dataclass(frozen=True)
+class LossByOperations(Exhibit):
+    """Figures ``loss_by_operations_<panel>.png``: validation loss against the operations of training so far."""
+
+    panels: Panels
+
+    def variants(self) -> Sequence[str]:
+        """Those of all panels."""
+        return flattened(self.panels)
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """A figure for each panel of which any variant counted its operations."""
+        from shared.reports.sections import CONVENTION
+        from shared.tasks.translation.operations import loss_by_operations
+
+        figures = []
+        for panel in chosen_panels(results, self.panels):
+            path = folder / f"loss_by_operations_{panel.name}.png"
+            if loss_by_operations(panel.runs, path):
+                caption = "Loss on the validation split against the operations of training so far"
+                figures.append(Figure(path, f"{panel.title}. {caption}: {SPREAD} {CONVENTION}"))
+        return figures

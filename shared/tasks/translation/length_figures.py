@@ -1,0 +1,66 @@
+"""BLEU against source length, and where attention peaks, as figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from shared.metrics.registry import measure
+from shared.reports.figures import PALETTE, Runs, drawing, legend_above, plot_line
+from shared.tasks.translation.lengths import alignment_offsets, length_bins, score_by_length
+
+
+def bleu_by_length(runs: Runs, path: Path) -> None:
+    """Draw BLEU over bins of the source length with 95 % bands, one line per variant.
+
+    This is Figure 2 of Bahdanau et al. (2015).
+
+    Args:
+        runs: variants of one task whose examples carry BLEU.
+        path: of the PNG.
+    """
+    bleu = measure("bleu")
+    bins = length_bins(runs[0])
+    with drawing(path, height=3.7) as canvas:
+        axes = canvas.subplots()
+        for index, run in enumerate(runs):
+            scores = score_by_length(run, bleu, bins)
+            x, y = [score.centre for score in scores], [score.value for score in scores]
+            low, high = np.clip([score.interval for score in scores], 0.0, bleu.most).T
+            plot_line(axes, index, len(runs), (x, y, low, high), label=run.variant, marked=True)
+        axes.set(xlabel="Source length (words)", ylabel=bleu.title)
+        axes.set_ylim(0.0, min(1.02 * bleu.most, axes.get_ylim()[1]))
+        legend_above(canvas, axes)
+
+
+def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
+    """Draw how far from the gold source word the attention peaks, one group of bars per variant.
+
+    Args:
+        runs: variants; those without alignments are left out.
+        path: of the PNG.
+        reach: offsets beyond ±reach are summed into the outermost bars.
+
+    Returns:
+        whether any run had alignments; if none had, nothing is drawn.
+    """
+    aligned = {index: offsets for index, run in enumerate(runs) if (offsets := alignment_offsets(run))}
+    if not aligned:
+        return False
+    positions = np.arange(-reach, reach + 1)
+    width = 0.8 / len(aligned)
+    with drawing(path, height=3.2) as canvas:
+        axes = canvas.subplots()
+        for place, (index, offsets) in enumerate(aligned.items()):
+            shares = np.zeros(len(positions))
+            for offset, share in offsets.items():
+                shares[min(max(offset, -reach), reach) + reach] += share
+            left = positions + (place - (len(aligned) - 1) / 2) * width
+            axes.bar(left, shares, width * 0.92, color=PALETTE[index % len(PALETTE)], label=runs[index].variant)
+        inner = [f"{position:+d}".replace("-", "−") if position else "0" for position in positions[1:-1]]
+        axes.set_xticks(positions, [f"≤ −{reach}", *inner, f"≥ +{reach}"])
+        axes.set(xlabel="Attended source position minus gold position", ylabel="Share of target words", ylim=(0, 1))
+        axes.grid(axis="x", visible=False)
+        legend_above(canvas, axes)
+    return True

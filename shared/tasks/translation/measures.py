@@ -1,0 +1,68 @@
+"""The measures of translation beside BLEU and likelihood: brackets of trees, and agreement with true alignments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import shared.metrics.measures  # noqa: F401  registers the measures of several kinds first
+from shared.metrics.alignment import agreement
+from shared.metrics.quantities import (
+    Array,
+    Corpus,
+    Direction,
+    Example,
+    Measure,
+    Statistics,
+    entries,
+    field,
+    mean,
+    percentage,
+    ratio,
+)
+from shared.metrics.registry import register
+
+
+def bracket_f1(sums: Array) -> Array:
+    """Harmonic mean of precision and recall, per cent: matched, predicted and gold brackets (..., 3) to (...)."""
+    return percentage(np.stack((2 * sums[..., 0], sums[..., 1] + sums[..., 2]), axis=-1))
+
+
+def bracket_precision(sums: Array) -> Array:
+    """Share of the predicted brackets that match, per cent, from the same; 0 where none is predicted."""
+    matched, predicted, gold = np.moveaxis(sums, -1, 0)
+    return percentage(np.stack((matched, np.maximum(predicted, np.minimum(gold, 1))), axis=-1))
+
+
+def bracket_recall(sums: Array) -> Array:
+    """Share of the gold brackets that match, per cent, from the same."""
+    return percentage(sums[..., ::2])
+
+
+def _links(example: Example) -> Sequence[float] | None:
+    return (example.get("alignment") or {}).get("aer")
+
+
+def _agreement(name: str) -> Corpus:
+    return lambda sums: np.asarray(getattr(agreement(sums), name))
+
+
+def _brackets(title: str, unit: str, corpus: Corpus) -> Measure:
+    return Measure(title, unit, 2, field("brackets"), corpus, 100.0, better="higher")
+
+
+def _alignment(title: str, statistics: Statistics, corpus: Corpus, better: Direction = "higher") -> Measure:
+    return Measure(title, "", 3, statistics, corpus, 1.0, "alignment", better)
+
+
+register({
+    "exact_match": Measure("Exact match", "", 3, mean("exact"), ratio, 1.0, better="higher"),
+    "bracket_f1": _brackets("Bracket F1", "F1", bracket_f1),
+    "bracket_precision": _brackets("Bracket precision", "%", bracket_precision),
+    "bracket_recall": _brackets("Bracket recall", "%", bracket_recall),
+    "alignment_accuracy": _alignment("Alignment accuracy", entries("alignment", "hits", "words"), ratio),
+    "alignment_precision": _alignment("Alignment precision", _links, _agreement("precision")),
+    "alignment_recall": _alignment("Alignment recall", _links, _agreement("recall")),
+    "aer": _alignment("AER", _links, _agreement("error_rate"), "lower"),
+})  # fmt: skip
