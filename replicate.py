@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SUPPORTED = ("3.11", "3.12")
 REPORT = ["repro", "report@bahdanau"]
-CHECKS = (["ruff", "check", "."], ["mypy"])
+CHECKS = (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"])
 TWO_PROCESSES = ("--numprocesses=2", "--dist=worksteal")
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 GIGABYTE = 10**9

@@ -36,7 +36,7 @@ import os, zipfile
 TOOL = """import os, sys
 print("ran", __name__ if __name__ != "__main__" else sys.argv[0].rsplit("/")[-1], *sys.argv[1:])
 print("in", os.getcwd(), os.environ["VIRTUAL_ENV"])
-sys.exit(3 if os.environ.get("FAILING") == sys.argv[0].rsplit("/")[-1] else 0)
+sys.exit(3 if os.environ.get("FAILING") in [sys.argv[0].rsplit("/")[-1], *sys.argv[1:2]] else 0)
 """
 INFO = {
     "METADATA": "Metadata-Version: 2.1\\nName: tiny\\nVersion: 1.0\\nProvides-Extra: dev\\n",
@@ -112,10 +112,11 @@ def test_other_arguments_go_to_dvc_and_its_status_comes_back(project: Project) -
 
 def test_the_test_command_runs_the_quick_checks_first(project: Project) -> None:
     ran = project.ran("test", "-k", "beam and greedy")
-    assert ran == ["ruff.py check .", "mypy.py", "pytest.py --numprocesses=2 --dist=worksteal -k beam and greedy"]
+    checks = ["ruff.py check .", "ruff.py format --check .", "mypy.py"]
+    assert ran == [*checks, "pytest.py --numprocesses=2 --dist=worksteal -k beam and greedy"]
 
 
-@pytest.mark.parametrize(("failing", "reached"), [("ruff.py", 1), ("mypy.py", 2), ("pytest.py", 3)])
+@pytest.mark.parametrize(("failing", "reached"), [("check", 1), ("format", 2), ("mypy.py", 3), ("pytest.py", 4)])
 def test_the_test_command_stops_at_what_fails(project: Project, failing: str, reached: int) -> None:
     done = project.start("test", FAILING=failing)
     assert done.returncode == 3
@@ -145,36 +146,45 @@ def test_what_pip_could_not_install_is_tried_again(project: Project) -> None:
 @pytest.mark.slow
 def test_a_killed_installation_is_made_anew(project: Project, tmp_path: Path) -> None:
     venv = tmp_path / "killed"
+    shutil.copytree(project.folder / ".venv", venv, symlinks=True)
+    stamp = venv / "replicate.stamp"
+    stamp.write_text(f"Python {replicate.VERSION} at {venv}\nof other pins\n")
     start = f"import sys; sys.path.insert(0, {str(project.folder)!r}); import os, replicate, subprocess; "
     killed = start + (
-        "run = subprocess.call; "
-        "subprocess.call = lambda c, **k: os.kill(os.getpid(), 9) if 'pip' in c else run(c, **k); "
+        "subprocess.call = lambda command, **_: os.kill(os.getpid(), 9) if 'pip' in command else 1; "
         "replicate.main(['setup'])"
     )
     environment = {**os.environ, "REPLICATE_VENV": str(venv), "https_proxy": "http://127.0.0.1:9"}
     assert subprocess.run([sys.executable, "-c", killed], env=environment, capture_output=True).returncode == -9
+    assert stamp.read_text() == "unfinished\n"
     done = project.start("status", REPLICATE_VENV=str(venv))
     assert f"rebuilding {venv}" in done.stdout
     assert "ran dvc.py status\n" in done.stdout
 
 
-@pytest.mark.slow
-def test_a_moved_environment_is_rebuilt(project: Project, tmp_path: Path) -> None:
-    moved = tmp_path / "moved"
-    shutil.copytree(project.folder / ".venv", moved, symlinks=True)
-    done = project.start("status", REPLICATE_VENV=str(moved))
-    assert f"rebuilding {moved}" in done.stdout
-    assert f" {moved}\n" in done.stdout
-
-
-@pytest.mark.slow
-def test_a_half_made_environment_is_rebuilt(project: Project, tmp_path: Path) -> None:
-    half = tmp_path / "half"
-    (half / "bin").mkdir(parents=True)
-    (half / "bin" / "python").symlink_to("/nowhere/python3.11")
-    done = project.start("status", REPLICATE_VENV=str(half))
-    assert f"rebuilding {half}" in done.stdout
-    assert "ran dvc.py status\n" in done.stdout
+@pytest.mark.parametrize("state", ["complete", "moved", "half made"])
+def test_only_an_environment_that_cannot_be_mended_is_rebuilt(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """A killed installation is rebuilt for real, above; here the decision alone is looked at."""
+    venv = tmp_path / "venv"
+    if state == "half made":
+        (venv / "bin").mkdir(parents=True)
+        (venv / "bin" / "python").symlink_to("/nowhere/python3.11")
+    else:
+        venv.symlink_to(project.folder / ".venv")
+    monkeypatch.setattr(replicate, "ROOT", project.folder)
+    monkeypatch.setattr(replicate, "answers", lambda address: False)
+    called: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "call", lambda command, **_: called.append(command) or 0)
+    stamp = (project.folder / ".venv" / "replicate.stamp").read_text()
+    place = project.folder / ".venv" if state == "complete" else venv
+    replicate.install(place)
+    rebuilt = [command[2:] for command in called if "venv" in command]
+    assert rebuilt == ([] if state == "complete" else [["venv", "--clear", str(place)]])
+    assert "pip" in called[-1]
+    assert replicate.is_complete(place)
+    (place / "replicate.stamp").write_text(stamp)
 
 
 def test_a_folder_that_is_no_environment_is_left_alone(project: Project, tmp_path: Path) -> None:

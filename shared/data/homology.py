@@ -28,18 +28,6 @@ ANOMALOUS = "BOUXZ"
 _ROWS = 512  # sequences that are compared with all others at once
 
 
-class Similarity(NamedTuple):
-    """Of two sets of words.
-
-    Attributes:
-        jaccard: common ones among all of both.
-        containment: common ones among those of the smaller set.
-    """
-
-    jaccard: float
-    containment: float
-
-
 def families(
     sequences: Sequence[str], *, k: int, jaccard: float, containment: float,
     kin: Sequence[Hashable | None] | None = None,
@@ -68,24 +56,13 @@ def families(
     return np.asarray(first[inverse], dtype=np.int64)
 
 
-def largest_similarity(first: Sequence[str], second: Sequence[str], *, k: int) -> Similarity:
-    """The largest similarities, each of any pair, that a sequence of one side has with one of the other.
-
-    Args:
-        first: sequences.
-        second: sequences.
-        k: letters of a word.
-    """
-    largest = Similarity(0.0, 0.0)
-    for i, j, found in _similar(_words([*first, *second], k)):
-        across = (i < len(first)) & (j >= len(first))
-        if across.any():
-            largest = Similarity(*(max(old, float(new[across].max())) for old, new in zip(largest, found, strict=True)))
-    return largest
-
-
 class _Similarities(NamedTuple):
-    """`Similarity` of many pairs."""
+    """Of the word sets of many pairs of sequences.
+
+    Attributes:
+        jaccard: (pairs,) share of the words of both sets that are in both.
+        containment: (pairs,) share of the words of the smaller set that are in both.
+    """
 
     jaccard: NDArray[np.float64]
     containment: NDArray[np.float64]

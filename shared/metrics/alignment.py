@@ -9,7 +9,6 @@ Shape letters: S source length, T target length, N links, W target words that ha
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,8 +21,6 @@ from shared.errors import ReplicationError
 Links = NDArray[np.int64]
 Floats = NDArray[np.float64]
 _PHARAOH = re.compile(r"(\d+)([-?p])(\d+)")
-_NAACL = re.compile(r"\s*(\S+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.]\S*)?\s*")
-_ZEROS = re.compile(r"^\s*0+(?=\d)")
 
 
 @dataclass(frozen=True)
@@ -71,35 +68,6 @@ def parse_pharaoh(line: str, *, first: int = 0) -> GoldAlignment:
             raise ReplicationError(f"'{field}' is not an alignment link 's-t' or 's?t', counted from {first}.")
         links[match[2]].append((int(match[1]) - first, int(match[3]) - first))
     return GoldAlignment.of(links["-"], links["?"] + links["p"])
-
-
-def parse_naacl(lines: Iterable[str], *, first: int = 1) -> dict[str, GoldAlignment]:
-    """Read the format of Och & Ney and of the NAACL 2003 shared task (Mihalcea & Pedersen 2003).
-
-    Each line holds a sentence number, a source and a target position, optionally S or P (sure if neither) and
-    a confidence, which is not used. Links to a position before the first, the empty word, are dropped.
-
-    Args:
-        lines: of the file.
-        first: what the file calls the first word, 0 or 1.
-
-    Returns:
-        Gold links by sentence number.
-
-    Raises:
-        ReplicationError: a line is not of this form; says which.
-    """
-    sure: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    possible: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    for number, line in enumerate(lines, start=1):
-        match = _NAACL.fullmatch(line)
-        if match is None:
-            raise ReplicationError(f"Line {number} of the alignments is not 'sentence source target [S|P]'.")
-        source, target = int(match[2]) - first, int(match[3]) - first
-        links = (possible if match[4] == "P" else sure)[match[1]]
-        if min(source, target) >= 0:
-            links.append((source, target))
-    return {key: GoldAlignment.of(sure[key], possible[key]) for key in sure | possible}
 
 
 def merge_pieces(weights: ArrayLike, source_words: ArrayLike, target_words: ArrayLike) -> NDArray[np.float64]:
@@ -175,55 +143,6 @@ def agreement(counts: ArrayLike) -> Agreement:
         return Agreement(in_possible / links, in_sure / sure, error_rate)
 
 
-def alignment_error_rate(
-    hypothesis: Iterable[str],
-    gold: Iterable[str],
-    *,
-    format: Literal["pharaoh", "naacl"] = "pharaoh",
-    possible: Iterable[str] = (),
-    first: int | None = None,
-    first_gold: int | None = None,
-    reverse: bool = False,
-) -> Agreement:
-    """How well the links of one alignment file agree with a gold one, over all sentences (Och & Ney 2003).
-
-    Every link of the hypothesis counts once, whatever it is labelled; sure gold links are possible ones too. In
-    the NAACL format a sentence that the hypothesis lacks has no links, and one that the gold file lacks is not
-    scored.
-
-    Args:
-        hypothesis: lines of the file to be scored.
-        gold: lines of the gold file.
-        format: of all files: ``pharaoh``, see :func:`parse_pharaoh`, or ``naacl``, see :func:`parse_naacl`.
-        possible: lines of a second gold file, if the possible links stand in one of their own.
-        first: what the hypothesis calls the first word; 0 in Pharaoh files and 1 in NAACL ones if not given.
-        first_gold: likewise in the gold files; if not given, as in the hypothesis.
-        reverse: whether the hypothesis gives the target position first.
-
-    Raises:
-        ReplicationError: a line cannot be read, or Pharaoh files have different numbers of lines.
-    """
-    first = (1 if format == "naacl" else 0) if first is None else first
-    first_gold = first if first_gold is None else first_gold
-    read = _read_naacl if format == "naacl" else _read_pharaoh
-    found, sure = read(hypothesis, first), read(gold, first_gold)
-    other = read(possible, first_gold)
-    if format == "pharaoh" and (len(found) != len(sure) or (other and len(other) != len(sure))):
-        raise ReplicationError(
-            f"The alignment files have {len(found)} lines against {len(sure)} gold ones; Pharaoh files need one line "
-            "per sentence, empty where there is no link."
-        )
-    nothing = GoldAlignment.of(())
-    counts = np.zeros(4, dtype=np.int64)
-    for sentence in sure.keys() | other.keys():
-        links = found.get(sentence, nothing).possible
-        also = other.get(sentence, nothing).possible
-        known = sure.get(sentence, nothing)
-        truth = GoldAlignment(known.sure, np.concatenate((known.possible, also)))
-        counts += agreement_counts(links[:, ::-1] if reverse else links, truth)
-    return agreement(counts)
-
-
 def alignment_offsets(weights: ArrayLike, gold: GoldAlignment) -> NDArray[np.int64]:
     """How far attention is off, for every target word that has a gold link, sure or possible, and attends: (W,).
 
@@ -280,15 +199,6 @@ def alignment_statistics(
         "offsets": {str(value): count for value, count in zip(values.tolist(), counts.tolist(), strict=True)},
         "aer": agreement_counts(hard_alignment(weights, method=method), gold).tolist(),
     }
-
-
-def _read_pharaoh(lines: Iterable[str], first: int) -> dict[str, GoldAlignment]:
-    return {str(number): parse_pharaoh(line, first=first) for number, line in enumerate(lines)}
-
-
-def _read_naacl(lines: Iterable[str], first: int) -> dict[str, GoldAlignment]:
-    """By sentence number without leading zeros, as some files write 7 and others 0007."""
-    return parse_naacl((_ZEROS.sub("", line) for line in lines if line.strip()), first=first)
 
 
 def _membership(words: ArrayLike) -> NDArray[np.float64]:

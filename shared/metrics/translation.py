@@ -118,26 +118,6 @@ def corpus_bleu(sums: ArrayLike, *, smooth: bool = True) -> NDArray[np.float64]:
     return np.where(defined, 100 * np.exp(log_precision + log_brevity), 0.0)
 
 
-def bleu_by_length(
-    statistics: ArrayLike, lengths: ArrayLike, edges: Sequence[int]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """BLEU in bins of the source length, as in figure 2 of Bahdanau et al. (2015).
-
-    Args:
-        statistics: (N, 10) of :func:`bleu_statistics`.
-        lengths: (N,) source lengths.
-        edges: K + 1 increasing lengths; bin i is ``edges[i] <= length < edges[i + 1]``, and examples outside
-            all bins are left out.
-
-    Returns:
-        (K,) BLEU, not a number in an empty bin, and (K,) numbers of examples.
-    """
-    bins = np.digitize(np.asarray(lengths), edges) - 1
-    members = bins == np.arange(len(edges) - 1)[:, None]  # (K, N)
-    counts = members.sum(axis=1)
-    return np.where(counts > 0, corpus_bleu(members @ np.asarray(statistics)), np.nan), counts
-
-
 def _bleu_metric(tokenise: Tokenisation, *, smooth: str = "exp", effective_order: bool = False) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 

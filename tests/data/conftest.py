@@ -1,6 +1,8 @@
-"""A web server and stand-ins for the package managers' clients, for the tests of fetching."""
+"""A web server, stand-ins for the package managers' clients, and generated corpora that are made once."""
 
+import functools
 import http.server
+import json
 import re
 import stat
 import sys
@@ -8,6 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
+
+from shared.data.generated.translation import generate
 
 
 class WebServer(http.server.ThreadingHTTPServer):
@@ -85,3 +89,14 @@ def fake_client(tmp_path, monkeypatch):
         return log
 
     return make
+
+
+@pytest.fixture(scope="session")
+def generated():
+    """Return :func:`generate`, which makes the same corpus once in a session; nobody may change what it returns."""
+
+    @functools.cache
+    def made(task, parameters):
+        return generate(task, json.loads(parameters))
+
+    return lambda task, parameters: made(task, json.dumps(parameters))

@@ -2,11 +2,11 @@ import itertools
 import random
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from similarities import words
 
-from shared.data.homology import AMINO_ACIDS, families, largest_similarity
+from shared.data.homology import AMINO_ACIDS, families
 
 few = settings(max_examples=60, deadline=None)
 texts = st.lists(st.text("ACDX", max_size=12), min_size=1, max_size=8)
@@ -18,11 +18,6 @@ def sequence(generator, length):
 
 def mutated(generator, text, share):
     return "".join(generator.choice(AMINO_ACIDS) if generator.random() < share else x for x in text)
-
-
-def words(text, k):
-    found = {text[i : i + k] for i in range(len(text) - k + 1)}
-    return {word for word in found if "X" not in word}
 
 
 def by_hand(sequences, k, jaccard, containment, kin):
@@ -43,16 +38,6 @@ def test_families_are_what_links_connect(sequences, k, jaccard, containment, gen
     kin = [generator.choice([None, "a", "b"]) if generator.random() < 0.4 else None for _ in sequences]
     found = families(sequences, k=k, jaccard=jaccard, containment=containment, kin=kin)
     assert found.tolist() == by_hand(sequences, k, jaccard, containment, kin)
-
-
-@few
-@given(texts, texts, st.integers(1, 4))
-def test_the_largest_similarities_are_those_of_any_pair_across(first, second, k):
-    found = largest_similarity(first, second, k=k)
-    pairs = [(words(a, k), words(b, k)) for a, b in itertools.product(first, second)]
-    jaccard = max((len(a & b) / len(a | b) for a, b in pairs if a & b), default=0)
-    containment = max((len(a & b) / min(len(a), len(b)) for a, b in pairs if a & b), default=0)
-    assert found == pytest.approx((jaccard, containment))
 
 
 def test_more_sequences_than_are_compared_at_once(monkeypatch):
@@ -80,4 +65,3 @@ def test_relatives_are_found_and_strangers_are_not():
 def test_nothing_in_common_is_a_family_each():
     found = families(["", "XXXXXX", "ACD", "XXXXXX"], k=3, jaccard=0.1, containment=0.1)
     assert found.tolist() == [0, 1, 2, 3]
-    assert largest_similarity(["ACD"], ["DCA"], k=2) == (0, 0)

@@ -338,5 +338,6 @@ def test_the_mirror_gives_what_the_card_says(pytestconfig, tmp_path):
 
 
 @pytest.mark.parametrize("dataset", [name for name in REAL if name.startswith("generated_")])
-def test_the_generated_data_is_the_same_bytes_on_every_machine(pytestconfig, tmp_path, dataset):
+def test_the_generated_data_is_the_same_bytes_on_every_machine(pytestconfig, tmp_path, dataset, generated, monkeypatch):
+    monkeypatch.setattr("shared.data.fetch.generate", generated)
     fetch_real(pytestconfig, tmp_path, dataset)

@@ -49,6 +49,10 @@ class HashedModel:
         return self.table[state]
 
 
+def written(*arguments, **settings):
+    return continue_text(*arguments, never=(PAD, UNK, BOS), **settings)
+
+
 def prompts(columns=3, width=5, seed=1):
     return torch.randint(EOS + 1, VOCABULARY, (columns, width), generator=torch.Generator().manual_seed(seed))
 
@@ -70,7 +74,7 @@ def generator(seed=3):
 @pytest.mark.parametrize("selection", SELECTIONS, ids=str)
 @pytest.mark.parametrize(("reach", "window"), [(Reach(4), None), (Reach(0), 5)])
 def test_it_is_sampling_with_all_read_anew(selection, reach, window):
-    found = continue_text(HashedModel(), prompts(), reach, length=30, generator=generator(), **selection)
+    found = written(HashedModel(), prompts(), reach, length=30, generator=generator(), **selection)
     noise = generator()
     expected = recomputed(
         HashedModel(), prompts(), 30, lambda log_probs: draw(log_probs, generator=noise, **selection), window
@@ -81,52 +85,52 @@ def test_it_is_sampling_with_all_read_anew(selection, reach, window):
 
 @pytest.mark.parametrize("selection", [{"temperature": 1e-6}, {"top_k": 1}, {"top_p": 1e-6}], ids=str)
 def test_the_limits_are_the_most_probable_symbols(selection):
-    found = continue_text(HashedModel(), prompts(), Reach(1), length=20, generator=generator(), **selection)
+    found = written(HashedModel(), prompts(), Reach(1), length=20, generator=generator(), **selection)
     expected = recomputed(HashedModel(), prompts(), 20, lambda log_probs: log_probs.argmax(1, keepdim=True))
     assert torch.equal(found, expected)
 
 
 def test_with_a_memory_every_symbol_is_read_once_and_the_last_never():
     model = HashedModel()
-    continue_text(model, prompts(2, 7), Reach(3), length=6, generator=generator())
+    written(model, prompts(2, 7), Reach(3), length=6, generator=generator())
     assert model.read == [(2, 7)] + [(2, 1)] * 5
 
 
 def test_without_one_as_many_symbols_are_read_as_the_prompt_has():
     model = HashedModel()
-    continue_text(model, prompts(2, 7), Reach(0), length=6, generator=generator())
+    written(model, prompts(2, 7), Reach(0), length=6, generator=generator())
     assert model.read == [(2, 7)] * 6
 
 
 def test_the_only_special_symbol_is_the_line_end():
     model = HashedModel()
     model.table[:, :] = torch.tensor([9.0, 9.0, 9.0, 1.0] + [0.0] * (VOCABULARY - 4)).log_softmax(0)
-    found = continue_text(model, prompts(40), Reach(1), length=50, generator=generator())
+    found = written(model, prompts(40), Reach(1), length=50, generator=generator())
     assert set(found.flatten().tolist()) == set(range(EOS, VOCABULARY))
-    found = continue_text(model, prompts(40), Reach(1), length=50, generator=generator(), top_k=1)
+    found = written(model, prompts(40), Reach(1), length=50, generator=generator(), top_k=1)
     assert set(found.flatten().tolist()) == {EOS}
 
 
 def test_a_text_depends_on_the_generator_and_its_own_prompt():
-    first = continue_text(HashedModel(), prompts(), Reach(1), length=20, generator=generator())
-    assert torch.equal(first, continue_text(HashedModel(), prompts(), Reach(1), length=20, generator=generator()))
-    other = continue_text(HashedModel(), prompts(), Reach(1), length=20, generator=generator(4))
+    first = written(HashedModel(), prompts(), Reach(1), length=20, generator=generator())
+    assert torch.equal(first, written(HashedModel(), prompts(), Reach(1), length=20, generator=generator()))
+    other = written(HashedModel(), prompts(), Reach(1), length=20, generator=generator(4))
     assert not torch.equal(first, other)
     changed = prompts()
     changed[0, 0] = EOS + 1 if changed[0, 0] > EOS + 1 else EOS + 2
-    again = continue_text(HashedModel(), changed, Reach(1), length=20, generator=generator())
+    again = written(HashedModel(), changed, Reach(1), length=20, generator=generator())
     assert torch.equal(again[1:], first[1:])
     assert not torch.equal(again[0], first[0])
 
 
 def test_nothing_is_added_where_nothing_is_asked_for():
-    assert continue_text(HashedModel(), prompts(), Reach(1), length=0, generator=generator()).shape == (3, 0)
+    assert written(HashedModel(), prompts(), Reach(1), length=0, generator=generator()).shape == (3, 0)
 
 
 def test_wrong_selections_and_nan_are_refused():
     with pytest.raises(ValueError, match="no sampling with temperature 0"):
-        continue_text(HashedModel(), prompts(), Reach(1), length=1, generator=generator(), temperature=0.0)
+        written(HashedModel(), prompts(), Reach(1), length=1, generator=generator(), temperature=0.0)
     model = HashedModel()
     model.table[:] = torch.nan
     with pytest.raises(ReplicationError, match="NaN"):
-        continue_text(model, prompts(), Reach(1), length=1, generator=generator())
+        written(model, prompts(), Reach(1), length=1, generator=generator())

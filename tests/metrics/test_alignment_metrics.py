@@ -17,7 +17,6 @@ from shared.metrics.alignment import (
     attention_correctness,
     hard_alignment,
     merge_pieces,
-    parse_naacl,
     parse_pharaoh,
 )
 
@@ -83,21 +82,6 @@ def test_pharaoh_lines() -> None:
 def test_malformed_pharaoh_is_refused(line: str, first: int) -> None:
     with pytest.raises(ReplicationError, match="not an alignment link"):
         parse_pharaoh(line, first=first)
-
-
-def test_naacl_lines() -> None:
-    gold = parse_naacl(["0018 1 1", "0018 2 3 P", "0018 2 2 S 0.75", "18 4 4 0.5", "0018 0 3", "7 0 1 P", "0018 1 1 P"])
-    assert list(gold) == ["0018", "18", "7"]
-    assert pairs(gold["0018"].sure) == {(0, 0), (1, 1)}
-    assert pairs(gold["0018"].possible) == {(0, 0), (1, 1), (1, 2)}
-    assert pairs(gold["18"].sure) == {(3, 3)}
-    assert gold["7"].possible.shape == (0, 2)
-
-
-@pytest.mark.parametrize("line", ["1 2", "1 2 3 Q", "1 2 x", "", "1 -2 3"])
-def test_malformed_naacl_is_refused(line: str) -> None:
-    with pytest.raises(ReplicationError, match="Line 2"):
-        parse_naacl(["1 1 1 S", line])
 
 
 WEIGHTS = np.array([[0.7, 0.2, 0.1], [0.5, 0.4, 0.1], [0.1, 0.3, 0.6], [0.1, 0.45, 0.45]])  # (T, S)
@@ -177,3 +161,36 @@ def test_a_shifted_alignment_shows_in_its_offsets() -> None:
     weights = np.eye(5, 5, k=1)
     weights[4, 0] = 1  # the last word has nowhere to be shifted to
     assert alignment_offsets(weights, gold).tolist() == [1, 1, 1, 1, -4]
+
+
+def test_several_sentences_by_hand() -> None:
+    # Many to many, and nothing found in the third: |A∩S| = 2 + 1 + 0, |A∩P| = 3 + 1 + 0, |A| = 4 + 2, |S| = 3 + 2 + 1.
+    gold = map(parse_pharaoh, ["0-0 1-1 1-2 2p2 2p1", "0-1 1-0", "2-2 0p0"])
+    found = map(parse_pharaoh, ["0-0 1-1 2-1 3-3", "0-1 0-1 1-1", ""])
+    counts = [agreement_counts(some.sure, all) for some, all in zip(found, gold, strict=True)]
+    scores = agreement(np.sum(counts, axis=0))
+    assert (scores.precision, scores.recall, scores.error_rate) == pytest.approx((4 / 6, 3 / 6, 1 - 7 / 12))
+
+
+NOWHERE = np.array([[0.9, 0.1], [0.0, 0.0], [0.2, 0.8]])
+
+
+@pytest.mark.parametrize("method", ["argmax", "intersection", "threshold"])
+def test_a_word_that_attends_nowhere_gets_no_link(method: str) -> None:
+    assert sorted(hard_alignment(NOWHERE, method=method).tolist()) == [[0, 0], [1, 2]]
+
+
+def test_a_word_that_attends_nowhere_is_a_word_but_no_hit_no_offset_and_no_link() -> None:
+    gold = parse_pharaoh("0-0 1-1 0-2")
+    assert alignment_statistics(NOWHERE, gold) == {
+        "hits": 1,
+        "words": 3,
+        "offsets": {"0": 1, "1": 1},
+        "aer": [1, 1, 2, 3],
+    }
+
+
+def test_an_aligners_many_to_many_links_all_count() -> None:
+    linked = np.array([[1, 1, 0], [0, 0, 1]])
+    statistics = alignment_statistics(linked, parse_pharaoh("0-0 1-0 2-1"), method="threshold")
+    assert statistics == {"hits": 2, "words": 2, "offsets": {"0": 2}, "aer": [3, 3, 3, 3]}

@@ -8,7 +8,6 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from shared.metrics.translation import (
     bleu,
-    bleu_by_length,
     bleu_moses,
     bleu_statistics,
     chrf,
@@ -108,23 +107,6 @@ def test_corpus_bleu_takes_any_leading_shape() -> None:
     assert scores.shape == (5, 2)
     repeated = [np.repeat(statistics, w, axis=0).sum(axis=0) for w in weights.reshape(-1, len(statistics))]
     assert scores.ravel().tolist() == pytest.approx([float(corpus_bleu(s)) for s in repeated])
-
-
-def test_bleu_by_length_scores_each_bin_by_itself() -> None:
-    lengths = [3, 9, 10, 4]
-    statistics = bleu_statistics(HYPOTHESES, REFERENCES)
-    scores, counts = bleu_by_length(statistics, lengths, [0, 4, 10, 20, 30])
-    assert counts.tolist() == [1, 2, 1, 0]
-    assert scores[0] == pytest.approx(bleu(HYPOTHESES[:1], REFERENCES[:1]).value)
-    assert scores[1] == pytest.approx(bleu([HYPOTHESES[1], HYPOTHESES[3]], [REFERENCES[1], REFERENCES[3]]).value)
-    assert scores[2] == 0
-    assert math.isnan(scores[3])
-
-
-def test_bleu_by_length_leaves_out_what_lies_outside() -> None:
-    statistics = bleu_statistics(HYPOTHESES, REFERENCES)
-    _, counts = bleu_by_length(statistics, [1, 5, 6, 50], [5, 6, 7])
-    assert counts.tolist() == [1, 1]
 
 
 def test_pairs_must_match_in_number() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from shared.data.tokenizers import EOS, Tokenizer
+from shared.data.tokenizers import BOS, EOS, PAD, UNK, Tokenizer
 from shared.decoding.continuation import continue_text
 from shared.decoding.language_model import LanguageModel
 from shared.errors import ReplicationError
@@ -56,8 +56,8 @@ def write_samples(model: nn.Module, text: PreparedLanguage, config: LanguageRun,
     seen = wanted.prompt if evaluation.reach.memory else window
     written = continue_text(
         cast(LanguageModel, model), torch.from_numpy(prompts[:, -seen:]).to(device), evaluation.reach.reach,
-        length=wanted.length, generator=torch.Generator(device).manual_seed(seed), temperature=wanted.temperature,
-        top_k=wanted.top_k, top_p=wanted.top_p,
+        length=wanted.length, never=(PAD, UNK, BOS), generator=torch.Generator(device).manual_seed(seed),
+        temperature=wanted.temperature, top_k=wanted.top_k, top_p=wanted.top_p,
     )  # fmt: skip
     columns = {"prompt": prompts.tolist(), "text": written.tolist(), "true": true.tolist()}
     samples = [

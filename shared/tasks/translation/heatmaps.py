@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
 from shared.reports.figures import PALETTE, WIDTH, drawing
+from shared.tasks.examples import longest_within
 
 Pair = Mapping[str, Any]
 KEPT = ("weights", "source", "target", "gold")  # of each pair in attention.npz
@@ -64,7 +65,7 @@ def compare_alignments(sources: Mapping[str, Path], path: Path, *, symbols: int 
     if len(kept) < 2:
         return False
     first = next(iter(kept.values()))
-    chosen = fitting(longer_sides(first), symbols)
+    chosen = longest_within(longer_sides(first), symbols)
     shown = []
     for variant, pairs in kept.items():
         if not _same(first, pairs):
@@ -93,12 +94,6 @@ def _longest(pairs: Sequence[Pair]) -> int:
 def longer_sides(pairs: Sequence[Pair]) -> list[int]:
     """Symbols of each pair's source or target, whichever has more."""
     return [_longest([pair]) for pair in pairs]
-
-
-def fitting(sizes: Sequence[int], symbols: int) -> int:
-    """Which is the longest of at most so many symbols; if all have more, the shortest."""
-    shortest = min(range(len(sizes)), key=sizes.__getitem__)
-    return max((i for i, size in enumerate(sizes) if size <= symbols), key=sizes.__getitem__, default=shortest)
 
 
 def _same(first: Sequence[Pair], other: Sequence[Pair]) -> bool:

@@ -38,10 +38,10 @@ def values(**changes):
 
 
 @pytest.fixture(scope="module")
-def shipped(pytestconfig):
+def shipped(pytestconfig, generated):
     """The card's parameters, and what is generated from them."""
     parameters = load_yaml(pytestconfig.rootpath / "data/generated_evidence.yaml")["sources"][0]["parameters"]
-    return build(Evidence, parameters, where="card"), generate("evidence", parameters)
+    return build(Evidence, parameters, where="card"), generated("evidence", parameters)
 
 
 def meanings(parameters):

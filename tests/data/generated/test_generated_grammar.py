@@ -119,10 +119,10 @@ def spans(node, start=0):
 
 
 @pytest.fixture(scope="module")
-def shipped(pytestconfig):
+def shipped(pytestconfig, generated):
     """The card's grammar, and what is generated from it."""
     parameters = load_yaml(pytestconfig.rootpath / "data/generated_grammar.yaml")["sources"][0]["parameters"]
-    return build(Grammar, parameters, where="card"), generate("grammar", parameters)
+    return build(Grammar, parameters, where="card"), generated("grammar", parameters)
 
 
 @pytest.mark.parametrize("split", ["test", "test_long", "valid"])

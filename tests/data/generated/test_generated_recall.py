@@ -41,10 +41,10 @@ def only(low, high, count):
 
 
 @pytest.fixture(scope="module")
-def shipped(pytestconfig):
+def shipped(pytestconfig, generated):
     """The card's parameters, and what is generated from them."""
     parameters = load_yaml(pytestconfig.rootpath / "data/generated_recall.yaml")["sources"][0]["parameters"]
-    return build(Recall, parameters, where="card"), generate("recall", parameters)
+    return build(Recall, parameters, where="card"), generated("recall", parameters)
 
 
 class Reading(NamedTuple):
