@@ -63,6 +63,13 @@ class RunResults:
             together=values.get("ensemble", {}),
         )
 
+    @classmethod
+    def not_run_because(cls, folder: Path, reason: str) -> RunResults:
+        """A variant that does not run at this scale."""
+        return cls(
+            folder, variant=folder.name, task="", metrics={}, mean={}, signatures={}, token="token", not_run=reason
+        )
+
     def as_ensemble(self) -> RunResults:
         """The ensemble of all seeds as a variant of its own, ``<variant>-ensemble``."""
         return replace(
@@ -129,17 +136,24 @@ class RunResults:
         return self.folder / stage / ("ensemble" if self.members else f"seed{seed}")
 
 
-def load_results(folder: Path) -> dict[str, RunResults]:
+def load_results(folder: Path, left_out: Mapping[str, str] | None = None) -> dict[str, RunResults]:
     """Read all variants of one paper at one scale (``runs/<scale>/<paper>``) and their ensembles, by name.
+
+    Args:
+        folder: of the paper at the scale.
+        left_out: variant to the reason why it does not run at this scale; files of an earlier run are passed over.
 
     Raises:
         ReplicationError: there is none, or one cannot be read.
     """
-    results = [RunResults.load(path.parent) for path in sorted(folder.glob("*/metrics.json"))]
+    left_out = left_out or {}
+    evaluated = [path.parent for path in sorted(folder.glob("*/metrics.json")) if path.parent.name not in left_out]
+    results = [RunResults.load(variant) for variant in evaluated]
     if not results:
         raise ReplicationError(f"{folder} holds no evaluated variant; run its evaluate stages first.")
     ensembles = [result.as_ensemble() for result in results if result.together]
-    return {result.variant: result for result in (*ensembles, *results)}
+    reasons = [RunResults.not_run_because(folder / name, reason) for name, reason in left_out.items()]
+    return {result.variant: result for result in (*ensembles, *results, *reasons)}
 
 
 def check_paired(first: list[Example], other: list[Example], who: str) -> None:

@@ -11,11 +11,13 @@ from typing import Any
 from shared.claims.schema import load_claims
 from shared.config import near
 from shared.errors import ReplicationError
-from shared.metrics.registry import known, names
+from shared.metrics.registry import MEASURES, known
 from shared.pipeline.code import STAGES, code_of
-from shared.pipeline.config import REPLICATIONS, SCALES, ScaleFile, load_params, papers
+from shared.pipeline.config import REPLICATIONS, SCALES, ScaleFile, load_params
 from shared.pipeline.files import run_folder, write_json
+from shared.reports.exhibits import load_exhibits
 from shared.tasks.kinds import load_measures
+from shared.tasks.protocol import papers
 from shared.tasks.sections import check_model_section
 
 PIPELINE = Path(__file__).with_name("templates") / "dvc.yaml"
@@ -35,7 +37,9 @@ def check_stage(paper: str | None, scale: str) -> None:
                 raise ReplicationError(f"params.yaml: papers: there is no paper '{name}'{near(name, papers())}.")
     for name in [paper] if paper else papers():
         if name not in listed:
-            raise ReplicationError(f"params.yaml: papers must list '{name}', or `dvc repro report@{name}` has no stage.")
+            raise ReplicationError(
+                f"params.yaml: papers must list '{name}', or `dvc repro report@{name}` has no stage."
+            )
         settings = {each: ScaleFile(name, each) for each in SCALES}
         for each in settings.values():
             check_settings(each)
@@ -48,7 +52,9 @@ def check_settings(settings: ScaleFile) -> None:
     """Check a scale's pipeline, its data sets and every variant that could be built."""
     pipeline = settings.path.with_name("dvc.yaml")
     if not pipeline.is_file() or pipeline.read_text(encoding="utf-8") != PIPELINE.read_text(encoding="utf-8"):
-        raise ReplicationError(f"{pipeline} is not the pipeline that all scales share; copy {_relative(PIPELINE)} to it.")
+        raise ReplicationError(
+            f"{pipeline} is not the pipeline that all scales share; copy {_relative(PIPELINE)} to it."
+        )
     for task in settings.tasks:
         if not (card := Path("data") / f"{settings.dataset(task)}.yaml").is_file():
             cards = (path.stem for path in Path("data").glob("*.yaml"))
@@ -70,8 +76,7 @@ def check_shown(settings: ScaleFile) -> None:
         for comparison in (*claim.deciding, *claim.also):
             check_variants(settings, comparison.compared(), f"{where}: '{comparison.name}'")
             check_measures(comparison.metrics(), measured, f"{where}: '{comparison.name}'")
-    report = importlib.import_module(f"replications.{settings.paper}.report")
-    for figure in report.FIGURES:
+    for figure in load_exhibits(settings.paper) or ():
         where = f"{folder / 'report.py'}: {type(figure).__name__}"
         check_variants(settings, figure.variants(), where)
         check_measures(figure.measures(), measured, where)
@@ -92,7 +97,7 @@ def check_measures(measures: Iterable[str], measured: Iterable[str], where: str)
         plain = measure.split(".", 1)[-1]
         if known(measure) or known(plain) or any(fnmatch(measure, pattern) for pattern in measured):
             continue
-        raise ReplicationError(f"{where}: there is no measure '{measure}'{near(measure, names())}.")
+        raise ReplicationError(f"{where}: there is no measure '{measure}'{near(measure, MEASURES)}.")
 
 
 def write_code(settings: ScaleFile) -> None:
@@ -110,5 +115,3 @@ def _measured_by_studies(paper: str) -> list[str]:
 
 def _relative(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-

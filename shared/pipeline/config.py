@@ -15,6 +15,7 @@ from pydantic import Field, create_model
 from shared.config import Strict, build, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.tasks.kinds import KINDS, settings_of
+from shared.tasks.protocol import papers
 
 if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 Scale = Literal["smoke", "quick", "bench", "paper_scale"]
 SCALES: tuple[str, ...] = get_args(Scale)
 REPLICATIONS = Path("replications")
+
+
+Section = dict[str, Any]
+EMPTY: Any = Field(default_factory=dict)
 
 
 class Params(Strict):
@@ -60,20 +65,20 @@ class Variant(Strict):
     """One entry of ``variants`` in a scale's ``params.yaml``: its task, and what it changes at this scale."""
 
     task: str
-    model: dict[str, Any] = {}
-    training: dict[str, Any] = {}
-    decoding: dict[str, Any] = {}
-    evaluation: dict[str, Any] = {}
+    model: Section = EMPTY
+    training: Section = EMPTY
+    decoding: Section = EMPTY
+    evaluation: Section = EMPTY
     seeds: list[int] | None = None
 
 
 class Identity(Strict):
     """One entry of ``variants.yaml``: what a variant is at every scale."""
 
-    model: dict[str, Any] = {}
-    training: dict[str, Any] = {}
-    decoding: dict[str, Any] = {}
-    evaluation: dict[str, Any] = {}
+    model: Section = EMPTY
+    training: Section = EMPTY
+    decoding: Section = EMPTY
+    evaluation: Section = EMPTY
 
 
 class Identities(Strict):
@@ -98,9 +103,9 @@ class Reason(Strict):
 class LeftOut(Strict):
     """What does not run at a scale, and why; settings of those that could be built all the same."""
 
-    reasons: list[Reason] = []
-    tasks: dict[str, Task] = {}
-    variants: dict[str, Variant] = {}
+    reasons: list[Reason] = Field(default_factory=list)
+    tasks: dict[str, Task] = EMPTY
+    variants: dict[str, Variant] = EMPTY
 
 
 class Content(Strict):
@@ -260,8 +265,3 @@ class ScaleFile:
 def _given(section: Strict) -> dict[str, Any]:
     """What a section's file says, without defaults."""
     return section.model_dump(exclude_unset=True)
-
-
-def papers() -> list[str]:
-    """All papers of the project."""
-    return sorted(file.parent.name for file in REPLICATIONS.glob("*/variants.yaml"))

@@ -13,7 +13,8 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
 from shared.pipeline.train import run_side_by_side, runnable
 from shared.tasks.prepared import check_prepared
-from shared.training.pool import Job, Report
+from shared.training.pool import Job
+from shared.training.progress import Report
 
 
 def evaluate_stage(name: str, scale: str) -> None:
@@ -46,7 +47,14 @@ def evaluate_stage(name: str, scale: str) -> None:
 
 
 def evaluate_seeds(
-    root: str, paper: str, scale: str, variant: str, label: str, members: tuple[int, ...], *, report: Report | None = None
+    root: str,
+    paper: str,
+    scale: str,
+    variant: str,
+    label: str,
+    members: tuple[int, ...],
+    *,
+    report: Report | None = None,
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Judge one trained seed, or several together as an ensemble; runs in a process of its own.
 

@@ -52,7 +52,9 @@ def prepared_folder(paper: str, scale: str, task: str) -> Path:
     """
     folder = run_folder(paper, scale) / "tasks" / task
     if not folder.is_dir():
-        commands = (f"python -m shared.pipeline {stage} {paper}.{task} --scale {scale}" for stage in ("fetch", "prepare"))
+        commands = (
+            f"python -m shared.pipeline {stage} {paper}.{task} --scale {scale}" for stage in ("fetch", "prepare")
+        )
         first, then = commands
         raise ReplicationError(f"{folder} does not exist; run '{first}' and then '{then}'.")
     return folder

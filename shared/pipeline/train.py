@@ -17,7 +17,8 @@ from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
 from shared.pipeline.provenance import environment, fingerprint, peak_memory_mib
 from shared.tasks.prepared import check_prepared
-from shared.training.pool import Job, Report, run_jobs
+from shared.training.pool import Job, run_jobs
+from shared.training.progress import Report
 
 
 def train_stage(name: str, scale: str) -> None:

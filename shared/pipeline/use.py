@@ -23,7 +23,9 @@ def use_scale(scale: str) -> None:
         raise ReplicationError(f"there is no scale '{scale}'{near(scale, SCALES)}.")
     load_params()
     params, ignored = Path("params.yaml"), Path(".dvcignore")
-    params.write_text(re.sub(r"(?m)^scale: .*$", f"scale: {scale}", params.read_text(encoding="utf-8")), encoding="utf-8")
+    params.write_text(
+        re.sub(r"(?m)^scale: .*$", f"scale: {scale}", params.read_text(encoding="utf-8")), encoding="utf-8"
+    )
     lines = {f"/replications/*/{name}/" for name in HIDDEN}
     kept = [line for line in ignored.read_text(encoding="utf-8").splitlines() if line.lstrip("#") not in lines]
     hidden = [f"{'#' if name == scale else ''}/replications/*/{name}/" for name in HIDDEN]

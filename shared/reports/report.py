@@ -28,6 +28,7 @@ def write_report(
     out_dir: Path,
     *,
     scale: str,
+    left_out: Mapping[str, str] | None = None,
     deviations: Sequence[str] = (),
     figures: Sequence[Exhibit] = (),
     kind: KindReport | None = None,
@@ -39,6 +40,7 @@ def write_report(
         runs_dir: ``runs/<scale>/<paper>``.
         out_dir: ``reports/<scale>/<paper>``; its figures folder is made anew.
         scale: of the runs.
+        left_out: variant to the reason why it does not run at this scale.
         deviations: from the paper, at this scale.
         figures: what the paper shows, see :func:`shared.reports.exhibits.load_exhibits`; their further metrics are
             known to the claims.
@@ -48,7 +50,7 @@ def write_report(
         ReplicationError: a file is missing or wrong, or runs do not fit together.
     """
     paper = Paper.load(paper_dir / "paper.yaml")
-    results: Mapping[str, RunResults] = load_results(runs_dir)
+    results: Mapping[str, RunResults] = load_results(runs_dir, left_out)
     for exhibit in figures:
         results = exhibit.completed(results)
     decisions = decide(load_claims(paper_dir / "claims.yaml", scale), results, scale)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -18,6 +19,7 @@ from torch import nn
 
 from shared.config import Strict
 from shared.data.batching import Indices, endless_batches, epoch_batches
+from shared.errors import ReplicationError
 from shared.tasks.protocol import Replication, large_imports
 from shared.tasks.settings import RunT
 from shared.training.checkpoints import TrainingRecord, load_weights
@@ -25,8 +27,11 @@ from shared.training.config import BatchConfig
 
 if TYPE_CHECKING:
     from shared.training.module import TrainingModule
+    from shared.training.progress import Report
 
 ModelConfigT = TypeVar("ModelConfigT", bound=Strict)
+TIMED = 8
+"""Updates whose mean is taken for what one costs; batches of short and of long texts are among them."""
 
 
 class Prepared(Protocol):
@@ -42,7 +47,7 @@ PreparedT = TypeVar("PreparedT", bound=Prepared)
 
 @dataclass(frozen=True)
 class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
-    """Builds, rehearses and trains the networks of a paper's variants.
+    """Builds and trains the networks of a paper's variants.
 
     Attributes:
         model_config: checks a variant's ``model`` section.
@@ -62,32 +67,47 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         """Networks run everywhere."""
         return None
 
-    def rehearse(self, config: RunT) -> tuple[int, float]:
-        """Two real updates on random symbols, as many as a full batch has; the second is timed."""
-        batch, sizes = self._full_batch(config)
-        model = self.build_model(config.checked_model(self.model_config), *sizes)
-        module = self._module(model, config, None)
+    def cost(self, config: RunT, prepared: Path | None) -> tuple[int, float]:
+        """Some real updates, all but the first of which are timed: on the task's own batches if it is prepared."""
+        if prepared is None:
+            batch, sizes = self._full_batch(config)
+            batches, model = [batch] * 2, self.build_model(config.checked_model(self.model_config), *sizes)
+            module = self._module(model, config, None)
+        else:
+            text = self._open(config, prepared)
+            batches = list(islice(self._batches(config, text, seed=0)(0), TIMED + 1))
+            model = self.model(config, text)
+            module = self._module(model, config, text)
         optimizer = module.configure_optimizers()["optimizer"]
-        seconds = 0.0
+        seconds = []
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*`self.trainer` reference is not registered.*")  # it logs nowhere
-            for number in range(2):
-                begin = time.perf_counter()
+            for number, batch in enumerate(batches):
+                begin = time.process_time()
                 optimizer.zero_grad()
                 loss: Any = module.training_step(batch, number)
                 loss.backward()
                 module.configure_gradient_clipping(optimizer)
                 optimizer.step()
-                seconds = time.perf_counter() - begin
-        return _parameters(model), seconds
+                seconds.append(time.process_time() - begin)
+        return _parameters(model), config.training.accumulate * float(np.mean(seconds[1:]))
+
+    def features(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
+        """Refuse: networks of most kinds read no pictures.
+
+        Raises:
+            ReplicationError: always.
+        """
+        raise ReplicationError(f"tasks of kind '{self.kind}' have no pictures to encode; take 'features' out of it.")
 
     def model(self, config: RunT, text: PreparedT) -> nn.Module:
         """The untrained model of a run."""
         return self.build_model(config.checked_model(self.model_config), *self._sizes(config, text))
 
     def train(
-        self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
+        self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        report: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train one seed: it decides the initial weights, the order of the batches and the dropout masks."""
         with large_imports():  # Lightning takes seconds to import; only training needs it
             from shared.training.run import train_run
@@ -98,7 +118,7 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         record = train_run(
             self._module(model, config, text), config.training,
             batches=self._batches(config, text, seed), valid=self._validation(config, text), folder=folder,
-            seed=seed, fingerprint=fingerprint, label=label,
+            seed=seed, fingerprint=fingerprint, label=label, progress=report,
         )  # fmt: skip
         return record, _parameters(model)
 

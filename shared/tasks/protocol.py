@@ -14,6 +14,7 @@ from shared.errors import ReplicationError
 if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig
     from shared.training.checkpoints import TrainingRecord
+    from shared.training.progress import Report
 
 SettingsT = TypeVar("SettingsT", bound="RunConfig", contravariant=True)
 
@@ -29,14 +30,22 @@ class Runner(Protocol[SettingsT]):
         """Why this machine cannot run the variant, as where a package does not exist for it; None if it can."""
         ...
 
-    def rehearse(self, config: SettingsT) -> tuple[int, float]:
-        """Build the model and make real updates on random data: its parameters, and seconds per update here."""
+    def cost(self, config: SettingsT, prepared: Path | None) -> tuple[int, float] | None:
+        """The model's parameters, and processor seconds of an update here; None if no network is trained.
+
+        The updates are made on the prepared task, or where it is None on random data of the greatest length.
+        """
         ...
 
     def train(
-        self, config: SettingsT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
-        """Train one seed in ``folder``; returns what training measured and the number of parameters."""
+        self, config: SettingsT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        report: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
+        """Train one seed in ``folder`` and tell ``report`` how far it is.
+
+        Returns:
+            what training measured, and the number of parameters.
+        """
         ...
 
     def evaluate(self, config: SettingsT, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
@@ -63,6 +72,10 @@ class Replication(Runner[SettingsT], Protocol[SettingsT]):
     @property
     def kind(self) -> str:
         """The kind of its tasks, one of :data:`shared.tasks.kinds.KINDS`."""
+        ...
+
+    def features(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
+        """Encode the pictures of a fetched data set, for tasks with pictures; returns a summary."""
         ...
 
     def prepare(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
@@ -99,3 +112,8 @@ def load_replication(paper: str) -> Replication[Any]:
     if replication is None:
         raise ReplicationError(f"{name.replace('.', '/')}.py does not define REPLICATION.")
     return replication
+
+
+def papers() -> list[str]:
+    """All papers of the project."""
+    return sorted(file.parent.name for file in Path("replications").glob("*/variants.yaml"))

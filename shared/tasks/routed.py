@@ -12,6 +12,7 @@ from shared.tasks.networks import Networks
 from shared.tasks.protocol import Runner
 from shared.tasks.settings import RunT
 from shared.training.checkpoints import TrainingRecord
+from shared.training.progress import Report
 
 Route = Callable[[RunT], tuple[Runner[RunT], RunT]]
 """From a variant's settings to what trains and judges it, and to the settings for that; refuses wrong ones."""
@@ -49,17 +50,20 @@ class Routed(Generic[RunT]):
         runner, config = self._runner(config)
         return runner.cannot_run(config)
 
-    def rehearse(self, config: RunT) -> tuple[int, float]:
-        """Parameters, and seconds per update."""
+    def cost(self, config: RunT, prepared: Path | None) -> tuple[int, float] | None:
+        """Parameters, and processor seconds of an update."""
         runner, config = self._runner(config)
-        return runner.rehearse(config)
+        return runner.cost(config, prepared)
 
     def train(
-        self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
+        self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        report: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train one seed."""
         runner, config = self._runner(config)
-        return runner.train(config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label)
+        return runner.train(
+            config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label, report=report
+        )
 
     def evaluate(self, config: RunT, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Judge one trained seed or an ensemble."""
@@ -70,6 +74,10 @@ class Routed(Generic[RunT]):
         """Signatures and the token's name."""
         runner, config = self._runner(config)
         return runner.descriptions(config, prepared)
+
+    def features(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
+        """Encode pictures."""
+        return self.default.features(corpus, dataset, out)
 
     def prepare(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode."""

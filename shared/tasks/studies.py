@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import torch
 
-from shared.config import Strict, build
+from shared.config import Strict, build, near
 from shared.errors import ReplicationError
-from shared.pipeline.config import near
 from shared.tasks.protocol import Runner
 from shared.tasks.routed import Route
 from shared.tasks.settings import RunConfig
 from shared.training.checkpoints import TrainingRecord
+from shared.training.progress import Report
 
 
 class StudyConfig(Strict):
@@ -44,8 +44,9 @@ class Study(ABC):
         """Measure; returns metrics."""
 
     def train(
-        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
+        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        report: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Nothing is trained: the checkpoints are empty."""
         (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
         for name in ("best", "last"):
@@ -60,13 +61,9 @@ class Study(ABC):
         """Studies run everywhere."""
         return None
 
-    def rehearse(self, config: RunConfig) -> tuple[int, float]:
-        """Refuse.
-
-        Raises:
-            ReplicationError: always.
-        """
-        raise ReplicationError("a study trains no model, so there is nothing to rehearse; run its stages at once.")
+    def cost(self, config: RunConfig, prepared: Path | None) -> None:
+        """None: no network is trained."""
+        return
 
     def descriptions(self, config: RunConfig, prepared: Path) -> Mapping[str, Any]:
         """Nothing: a study scores no text."""

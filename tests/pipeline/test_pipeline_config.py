@@ -33,7 +33,11 @@ def test_every_variant_of_every_shipped_file_builds_or_says_why_it_does_not_run(
 def test_files_are_in_the_form_that_dvc_writes():
     """So that ``dvc exp run -S`` changes the line it is asked to change, and no other."""
     reformatted = []
-    for path in [ROOT / "params.yaml", *ROOT.glob("replications/*/*/params.yaml"), *ROOT.glob("replications/*/variants.yaml")]:
+    for path in [
+        ROOT / "params.yaml",
+        *ROOT.glob("replications/*/*/params.yaml"),
+        *ROOT.glob("replications/*/variants.yaml"),
+    ]:
         written, text = io.StringIO(), path.read_text(encoding="utf-8")
         round_trip = YAML()
         round_trip.default_flow_style = False

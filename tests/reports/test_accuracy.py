@@ -6,12 +6,12 @@ import json
 import numpy as np
 import pytest
 from scipy.stats import binomtest
+from shared.reports.accuracy import accuracies, paired_tests
 
 from shared.claims.results import load_results
 from shared.claims.schema import Claim
 from shared.claims.verdicts import decide
 from shared.errors import ReplicationError
-from shared.reports.accuracy import accuracies, paired_tests
 from shared.reports.document import Table, render
 from shared.reports.panels import by_task
 from shared.reports.sections import our_results

@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from shared.reports.breakdown import alignment_offsets, having, round_bins, score_by_bin
 
 from shared.claims.results import RunResults
 from shared.metrics.measures import MEASURES
-from shared.reports.breakdown import alignment_offsets, having, round_bins, score_by_bin
 from tests.synthetic_runs import SCORER, Variant, build
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 from scipy import stats
+from shared.reports.breakdown import estimate
 
 from shared.claims.results import load_results
 from shared.reports import sweep_figures
-from shared.reports.breakdown import estimate
 from shared.reports.figures import training_curves
 from shared.reports.sweep_figures import draw_sweep
 from shared.reports.sweeps import Sweep

@@ -24,10 +24,11 @@ from shared.tasks.captioning.corpus import (
     PreparedCaptions,
 )
 from shared.tasks.captioning.evaluation import evaluate_captioning
-from shared.tasks.captioning.preparation import prepare_captions
+from shared.tasks.captioning.preparation import encode_images, prepare_captions
 from shared.tasks.captioning.settings import CaptioningRun
 from shared.tasks.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
 from shared.training.checkpoints import TrainingRecord
+from shared.training.progress import Report
 from shared.vision.encoders import LAYERS, EncoderConfig
 from shared.vision.features import Grid
 
@@ -52,16 +53,24 @@ class Captioning(ExampleNetworks[ModelConfigT, CaptioningRun, PreparedCaptions])
 
     kind: ClassVar[str] = "captioning"
 
+    def features(self, corpus: CaptionCorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
+        """What the encoder makes of every picture."""
+        torch.set_num_threads(1)
+        return encode_images(corpus, dataset, out)
+
     def prepare(self, corpus: CaptionCorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode the captions; the features stage has encoded the images."""
         return prepare_captions(corpus, dataset, out)
 
     def train(
-        self, config: CaptioningRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
+        self, config: CaptioningRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        report: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train one seed, if what will judge it, such as Java, is there."""
         require_scorers(config.evaluation.metrics, config.evaluation.tokenisation)
-        return super().train(config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label)
+        return super().train(
+            config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label, report=report
+        )
 
     def evaluate(
         self, config: CaptioningRun, *, prepared: Path, trained: Sequence[Path], out: Path

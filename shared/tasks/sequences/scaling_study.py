@@ -32,12 +32,11 @@ from shared.attention.identity import IdentityAttention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.lsh import LSHSelfAttention
 from shared.attention.multi_head import MultiHeadAttention
-from shared.config import Ascending
+from shared.config import Ascending, near
 from shared.errors import ReplicationError
 from shared.layers.feed_forward import FeedForward
 from shared.metrics.peak_memory import MEBIBYTE, peak_memory
 from shared.metrics.turns import Clock, medians_of_turns, now, timed
-from shared.pipeline.config import near
 from shared.tasks.settings import RunConfig
 from shared.tasks.studies import Study, StudyConfig
 

@@ -25,6 +25,7 @@ from shared.tasks.examples import Example, write_examples
 from shared.tasks.translation.corpus import ParallelText, PreparedText
 from shared.tasks.translation.settings import TranslationRun
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
+from shared.training.progress import Report
 
 
 class AlignerConfig(Strict):
@@ -97,17 +98,14 @@ class AlignerRunner:
             return None
         return "fast_align needs the package systran-align, which exists for Python 3.11 on Linux x86-64 only"
 
-    def rehearse(self, config: TranslationRun) -> tuple[int, float]:
-        """Refuse.
-
-        Raises:
-            ReplicationError: always.
-        """
-        raise ReplicationError("an aligner needs no rehearsal; its train stage takes minutes at most.")
+    def cost(self, config: TranslationRun, prepared: Path | None) -> None:
+        """None: no network is trained."""
+        return
 
     def train(
-        self, config: TranslationRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
+        self, config: TranslationRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        report: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train; all seeds are the same."""
         settings, text = self.settings, PreparedText.load(prepared)
         longest = config.training.max_words or config.corpus.max_words

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.config import Strict, build
+from shared.config import Strict, build, near
 from shared.errors import ReplicationError
-from shared.pipeline.config import near, papers
-from shared.tasks.protocol import load_replication
+from shared.tasks.protocol import load_replication, papers
 from shared.tasks.routed import Routed
 from shared.tasks.translation.settings import TranslationRun
 from shared.tasks.translation.task import Translation
