@@ -11,6 +11,7 @@ from PIL import Image
 from shared.config import load_yaml
 from shared.data.cards import load_card
 from shared.data.fetch import fetch
+from shared.data.generated import scenes
 from shared.data.generated.scene_captions import DIRECTIONS, TEMPLATES
 from shared.data.generated.scenes import (
     LANGUAGES,
@@ -23,7 +24,6 @@ from shared.data.generated.scenes import (
     extent,
     rasterise,
 )
-from shared.data.generated import scenes
 from shared.data.readers import read
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
