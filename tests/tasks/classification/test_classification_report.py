@@ -53,7 +53,7 @@ def test_the_verdicts_follow_the_made_up_effects(folder):
         "Accuracy by set, %",
         "Redundancy of the rows of A",
         "![What it looks at. A word's weight is its mean over the rows of A.](figures/heat_attention.png)",
-        "![With and without the penalty. The numbers are those of the rows of A.](figures/heat_rows_attention_penalty-0.png)",
+        "The numbers are those of the rows of A.](figures/heat_rows_attention_penalty-0.png)",
         "![The penalty. Mean over seeds;",
         "Share of the validation split classified wrongly",
     ],
@@ -88,8 +88,8 @@ def test_all_figures_of_a_paper(folder, tmp_path):
     results = load_results(folder.parents[2] / "runs")
     exhibits = [
         *FIGURES[:2], HeatTexts("max", "It does not attend."), HeatTexts("never-run", "Not run."),
-        HeatRows("With and without.", ["attention", "penalty-0", "max"]), HeatRows("Alone.", ["attention", "never-run"]),
-        LearningCurves({"all": list(CLASSIFIERS)}, CURVES),
+        HeatRows("With and without.", ["attention", "penalty-0", "max"]),
+        HeatRows("Alone.", ["attention", "never-run"]), LearningCurves({"all": list(CLASSIFIERS)}, CURVES),
     ]  # fmt: skip
     figures = draw_all(exhibits, results, tmp_path)
     assert [figure.path.name for figure in figures] == [
