@@ -15,10 +15,12 @@ if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)) > 1:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import shared  # noqa: F401  (before lightning or torchvision is imported anywhere)
+from shared.tasks.kinds import load_measures
 
 settings.register_profile("untimed", deadline=None)  # a busy machine makes no test fail
 settings.load_profile("untimed")
 
+load_measures()  # as the stages that judge claims and write reports do
 ROOT = Path(__file__).resolve().parents[1]
 
 

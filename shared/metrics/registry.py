@@ -1,8 +1,8 @@
 """The registry of measures: which named quantities there are, and their values on test examples.
 
 Every measure is registered once, where it is defined: those of several kinds of task in
-:mod:`shared.metrics.measures`, those of one kind in its ``measures`` module. The import of such a module registers what it
-holds.
+:mod:`shared.metrics.measures`, those of one kind in its ``measures`` module. Importing such a module registers what
+it holds.
 """
 
 from __future__ import annotations

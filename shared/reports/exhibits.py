@@ -75,7 +75,7 @@ def load_exhibits(paper: str) -> Sequence[Exhibit] | None:
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != name:
+        if error.name is None or not name.startswith(error.name):
             raise
         return None
     figures: Sequence[Exhibit] | None = getattr(module, "FIGURES", None)

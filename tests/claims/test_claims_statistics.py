@@ -20,7 +20,7 @@ from shared.claims.statistics import (
     resample,
     slope_over_bins,
 )
-from shared.metrics.measures import ratio
+from shared.metrics.quantities import ratio
 from shared.metrics.translation import corpus_bleu
 
 TRIALS, CONFIDENCE = 300, 1e-5
@@ -186,6 +186,24 @@ def test_equivalence_is_two_one_sided_tests():
     assert Estimate(0.0, draws).p_value((-1.0, 1.0)) == pytest.approx(2 / 1002)
     assert Estimate(0.0, draws).p_value((-0.1, 0.1)) > 0.5
     assert Estimate(0.0, draws).p_value((-0.45, 10.0)) == pytest.approx(2 * 52 / 1002)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_an_effect_beyond_a_margin_has_a_small_p_value_of_lying_outside(sign):
+    draws = sign * np.linspace(2.0, 3.0, 1001)
+    far = Estimate(sign * 2.5, draws)
+    assert far.p_value((-1.0, 1.0)) == 1.0
+    assert far.p_value_outside((-1.0, 1.0)) == pytest.approx(2 / 1002)
+    assert far.p_value_outside((-2.05, 2.05)) == pytest.approx(2 * 52 / 1002)
+    assert far.p_value_outside((-2.5, 2.5)) > 0.9
+    assert far.p_value_outside((-4.0, 4.0)) == 1.0
+    assert far.p_value_outside((0.0, np.inf)) == far.p_value((0.0, np.inf))
+
+
+def test_an_effect_at_the_margin_is_seldom_found_outside():
+    rng = np.random.default_rng(31)
+    p_values = [estimate_mean(rng.normal(1.0, size=(1, 80)), rng).p_value_outside((-1.0, 1.0)) for _ in range(TRIALS)]
+    assert sum(p < 0.1 for p in p_values) <= stats.binom.ppf(1 - CONFIDENCE, TRIALS, 0.06)
 
 
 def test_slope_over_bins_recovers_a_line():

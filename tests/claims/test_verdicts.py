@@ -107,6 +107,7 @@ def test_every_kind(comparison, expected):
     low, high = outcome.interval
     assert low <= outcome.effect <= high
     assert 0.0 < outcome.p_value <= 1.0
+    assert (outcome.p_value < 0.05) == (expected != "inconclusive")  # of the test that decided
 
 
 def test_a_weak_step_of_a_ladder_is_the_one_shown():

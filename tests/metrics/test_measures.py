@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU
 
-from shared.metrics.measures import MEASURES, corpus_values, measure, perplexity, ratio
+from shared.metrics.quantities import perplexity, ratio
+from shared.metrics.registry import MEASURES, corpus_values, measure
 
 SCORER = BLEU(tokenize="none")
 bleu = MEASURES["bleu"].corpus

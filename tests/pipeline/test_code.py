@@ -202,11 +202,10 @@ def test_a_paper_that_is_not_there_is_named(project):
 
 def test_a_papers_other_files_train_if_its_model_uses_them(project):
     write(project, {
-        "replications/toy/replication.py": "from replications.toy import model, shown, study",
+        "replications/toy/replication.py": "from replications.toy import model, study",
         "replications/toy/model.py": "import shared.metrics.score\nfrom replications.toy.layers import layer",
         "replications/toy/layers.py": "layer = 1",
         "replications/toy/study.py": "",
-        "replications/toy/shown.py": "",
         "replications/toy/alone.py": "",
     })  # fmt: skip
     own = {"replications/toy/replication.py", "replications/toy/model.py", "replications/toy/layers.py"}

@@ -16,7 +16,7 @@ from shared.claims.schema import Claim, Comparison, load_claims
 from shared.config import build, load_yaml
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
-from shared.metrics.measures import known
+from shared.metrics.registry import known
 from shared.pipeline.config import SCALES, ScaleFile
 from shared.tasks.sequences.scaling_study import Scaling
 from tests.replications.shipped_variants import REPLICATIONS, facts

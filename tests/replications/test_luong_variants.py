@@ -4,11 +4,13 @@ import pytest
 from torch import nn
 
 from replications.luong.model import EncoderDecoder
-from replications.luong.replication import TRANSLATION, ModelConfig, build_model
+from replications.luong.replication import ModelConfig, build_model
+from replications.luong.report import FIGURES, PANELS
 from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
 from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
 from shared.pipeline.config import SCALES, ScaleFile
 from shared.tasks.translation.aligners import AlignerConfig
+from shared.tasks.translation.figures import SideBySide
 from tests.replications.shipped_variants import facts, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
@@ -108,6 +110,7 @@ def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale:
 
 def test_figures_name_variants_that_exist() -> None:
     variants = ScaleFile("luong", "quick").variants
-    for names in (*TRANSLATION.comparisons.values(), *TRANSLATION.panels.values()):
+    compared = [exhibit.compared for exhibit in FIGURES if isinstance(exhibit, SideBySide)]
+    for names in (*compared, *PANELS.values()):
         assert set(names) <= variants.keys()
         assert len({variants[name]["task"] for name in names}) == 1

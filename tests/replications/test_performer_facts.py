@@ -13,7 +13,7 @@ import torch
 from replications.performer.replication import REPLICATION, ModelConfig, build_model
 from shared.attention.kernel_error import kernel_mse
 from shared.claims.schema import Claim, Comparison, load_claims
-from shared.metrics.measures import known
+from shared.metrics.registry import known
 from shared.pipeline.config import SCALES, ScaleFile
 from shared.tasks.sequences.scaling_study import Scaling
 from tests.replications.shipped_variants import REPLICATIONS, facts

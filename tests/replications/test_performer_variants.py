@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from replications.performer.replication import NETWORKS, STUDIES, ModelConfig, build_model
+from replications.performer.replication import STUDIES, ModelConfig, build_model
+from replications.performer.report import FIGURES
 from shared.attention.favor import SoftmaxFeatures
 from shared.attention.feature_maps import ReLU
 from shared.claims.schema import Claim, load_claims
@@ -163,9 +164,8 @@ def test_swapped_weights_are_read_by_a_model_that_has_them(scale: str) -> None:
 @scales
 def test_figures_and_tables_show_variants_that_there_are(scale: str) -> None:
     names = set().union(*VARIANTS.values())
-    assert {line.variant for line in NETWORKS.lines} <= names
-    for panel in NETWORKS.panels.values():
-        assert set(panel) <= names
+    assert {name for exhibit in FIGURES for name in exhibit.variants()} <= names
+    for panel in FIGURES[-1].panels.values():
         tasks = {"concatenated": "proteins"}
         assert len({tasks.get(task, task) for task in map(scale_file(scale).task_of, panel)}) == 1
     paper = facts("performer")

@@ -12,7 +12,7 @@ from replications.show_attend_tell.model import CaptionGenerator
 from shared.claims.schema import Claim, load_claims
 from shared.config import load_yaml
 from shared.data.cards import load_card
-from shared.metrics.measures import MEASURES
+from shared.metrics.registry import MEASURES
 from shared.pipeline.config import SCALES, ScaleFile
 from tests.replications.shipped_variants import REPLICATIONS, facts
 

@@ -12,8 +12,8 @@ from shared.attention.relative import GlobalBiases
 from shared.claims.schema import Claim, Difference, Ratio, Threshold, load_claims
 from shared.config import load_yaml
 from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from shared.metrics.registry import known
 from shared.pipeline.config import SCALES, ScaleFile
-from shared.tasks.language.measures import MEASURES, member
 from tests.replications.shipped_variants import REPLICATIONS, facts
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
@@ -168,7 +168,7 @@ def test_claims_compare_variants_of_one_task_in_what_is_measured(scale: str) -> 
     for comparison, _ in compared(scale):
         assert len({tasks[variant] for variant in comparison.compared()}) == 1
         study = comparison.metric.startswith(("token_ratio@", "speedup@"))
-        assert study or comparison.metric in MEASURES or member(comparison.metric) is not None
+        assert study or known(comparison.metric) is not None
 
 
 @scales

@@ -15,13 +15,12 @@ from shared.reports.figures import (
     PALETTE,
     drawing,
     legend_above,
-    metric_by_covariate,
-    offset_histogram,
     plot_line,
     training_curves,
 )
 from shared.reports.panels import LINES, by_task, panels
 from shared.tasks.translation.heatmaps import alignment_heatmaps, compare_alignments
+from shared.tasks.translation.length_figures import bleu_by_length, offset_histogram
 from tests.synthetic_runs import Variant, build
 
 VARIANTS = {
@@ -54,11 +53,10 @@ def test_variants_are_grouped_by_task(results):
     assert groups == {"corpus": ["elsewhere"], "generated": ["other", "rnnsearch-50"]}
 
 
+LOSS = {"metric": "loss", "label": "Loss"}
 DRAWINGS = {
-    "metric": lambda runs, path: metric_by_covariate(
-        runs, "bleu", "source_length", path, label="Source length", trained_to=15
-    ),
-    "curves": training_curves,
+    "lengths": bleu_by_length,
+    "curves": lambda runs, path: training_curves(runs, path, **LOSS),
     "offsets": offset_histogram,
     "heatmaps": lambda runs, path: alignment_heatmaps(runs[1].attention(1), path),
     "compared": lambda runs, path: compare_alignments({str(k): runs[1].attention(k) for k in (1, 2)}, path),
@@ -81,7 +79,7 @@ def test_few_colours_are_enough(tmp_path):
     variants = {f"v{i}": Variant("generated", 0.5 + i / 20, updates=100) for i in range(LINES)}
     results = load_results(build(tmp_path / "runs", variants, examples=5, seeds=(1, 2)))
     path = tmp_path / "figure.png"
-    assert training_curves(list(results.values()), path)
+    assert training_curves(list(results.values()), path, **LOSS)
     assert path.stat().st_size < 60_000
     pixels = drawn(path)[..., :3].reshape(-1, 3)
     assert len(np.unique(pixels, axis=0)) <= 256
@@ -107,8 +105,8 @@ def test_bands_keep_their_colours(tmp_path):
 def test_learning_rates_are_drawn_as_recorded(runs, tmp_path):
     points = read_curves(runs[0], metric="learning_rate", split="train")
     assert max(points, key=lambda step: points[step][0]) == 100
-    assert training_curves(runs, tmp_path / "figure.png", metric="learning_rate", split="train")
-    assert not training_curves(runs, tmp_path / "none.png", metric="learning_rate", split="valid")
+    assert training_curves(runs, tmp_path / "figure.png", metric="learning_rate", label="Rate", split="train")
+    assert not training_curves(runs, tmp_path / "none.png", metric="learning_rate", label="Rate", split="valid")
 
 
 def test_curves_gather_the_seeds(runs):
@@ -121,7 +119,7 @@ def test_curves_gather_the_seeds(runs):
 
 def test_nothing_is_drawn_where_nothing_was_recorded(runs, tmp_path):
     path = tmp_path / "figure.png"
-    assert not training_curves(runs, path, metric="no_such_metric")
+    assert not training_curves(runs, path, metric="no_such_metric", label="None")
     assert not offset_histogram(runs[:1], path)
     assert not alignment_heatmaps(tmp_path / "attention.npz", path)
     assert not compare_alignments({"a": runs[1].attention(1), "b": tmp_path / "attention.npz"}, path)
@@ -249,6 +247,6 @@ def test_long_names_get_room_in_the_legend(tmp_path):
         folder = tmp_path / names[0]
         variants = {name: Variant("generated", 0.9, updates=50) for name in names}
         results = load_results(build(folder, variants, examples=5, seeds=(1,)))
-        assert training_curves(list(results.values()), tmp_path / "figure.png")
+        assert training_curves(list(results.values()), tmp_path / "figure.png", **LOSS)
         heights.append(drawn(tmp_path / "figure.png").shape[0])
     assert heights[1] > heights[0]

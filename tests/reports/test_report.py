@@ -2,21 +2,24 @@
 
 import json
 import re
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from shared.claims.results import load_results
 from shared.errors import ReplicationError
+from shared.reports.exhibits import draw_all
+from shared.reports.learning_curves import LearningCurves
 from shared.reports.report import write_report
 from shared.reports.summary import BEGIN, END, summarize
-from shared.tasks.translation.report import translation_figures
+from shared.tasks.translation.figures import Heatmaps, SentenceScores
+from shared.tasks.translation.report import REPORT
 from tests.synthetic_runs import TRANSLATORS, Variant, build, skip
 
 PAPER = Path(__file__).parents[2] / "replications" / "bahdanau"
-FIGURES = partial(translation_figures, heatmaps={"rnnsearch-50": "Attention weights."}, trained_to={"generated": 15})
-QUICK = {"scale": "quick", "deviations": ["Adam in place of Adadelta."], "draw": FIGURES}
+FIGURES = [SentenceScores(), Heatmaps("rnnsearch-50", "Attention weights."), LearningCurves()]
+QUICK = {"scale": "quick", "deviations": ["Adam in place of Adadelta."], "figures": FIGURES, "kind": REPORT}
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +142,13 @@ def test_one_seed_without_records_still_makes_a_report(tmp_path):
     text = (tmp_path / "out/README.md").read_text(encoding="utf-8")
     assert "1 (spread unknown)" in text
     assert "None are recorded for the bench scale." in text
+
+
+def test_two_figures_of_one_name_are_refused(root, tmp_path):
+    results = load_results(root / "runs/quick/bahdanau")
+    twice = [Heatmaps("rnnsearch-50", "One."), Heatmaps("rnnsearch-50", "The same.")]
+    with pytest.raises(ReplicationError, match=r"two figures of the report are drawn to alignments_rnnsearch-50\.png"):
+        draw_all(twice, results, tmp_path)
 
 
 def readme(path):

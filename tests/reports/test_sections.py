@@ -10,12 +10,15 @@ from shared.claims.results import load_results
 from shared.claims.schema import Claim
 from shared.claims.verdicts import decide
 from shared.reports.document import Block, Table, render
+from shared.reports.exhibits import draw_all
+from shared.reports.learning_curves import LearningCurves, LearningRates
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import beside_the_paper
 from shared.reports.sections import cost, our_results, provenance
 from shared.reports.verdicts import details, overview
-from shared.tasks.translation.report import translation_figures
+from shared.tasks.translation.figures import Heads, LossByOperations, SentenceScores, SideBySide
+from shared.tasks.translation.report import REPORT
 from tests.synthetic_runs import Variant, build, study, write_metrics
 
 VARIANTS = {
@@ -71,7 +74,7 @@ def text(blocks, tmp_path):
 
 
 def test_translations_and_alignments_are_scored_in_tables_of_their_own(results):
-    translations, alignments, by_length, offsets = tables(our_results(by_task(results), results))
+    translations, alignments, by_length, offsets = tables(our_results(by_task(results), results, REPORT))
     assert first_cells(translations) == ["attentive", "attentive-ensemble", "plain", "poor"]
     assert translations.columns[3:5] == ("BLEU", "BLEU, UNK replaced")
     assert not {"AER", "Alignment accuracy"} & set(translations.columns)
@@ -83,7 +86,7 @@ def test_translations_and_alignments_are_scored_in_tables_of_their_own(results):
 
 def test_an_ensemble_is_explained_and_costs_nothing_of_its_own(results, tmp_path):
     tasks = by_task(results)
-    page = text(our_results(tasks, results), tmp_path)
+    page = text(our_results(tasks, results, REPORT), tmp_path)
     assert "An ensemble is the models of all seeds, judged once as one." in page
     assert "over seeds 1, 2." in page
     assert first_cells(tables(cost(tasks))[0]) == ["aligner", "attentive", "plain", "poor"]
@@ -98,7 +101,9 @@ def test_every_table_names_the_seeds_of_its_own_variants(tmp_path):
         (folder / name).mkdir()
         write_metrics(folder / name, name, "generated", {seed: {"self.path_n16": seed} for seed in seeds})
     found = load_results(folder)
-    said = [line for line in text(our_results(by_task(found), found), tmp_path).splitlines() if "over seeds" in line]
+    said = [
+        line for line in text(our_results(by_task(found), found, REPORT), tmp_path).splitlines() if "over seeds" in line
+    ]
     assert said == [
         "Mean ± standard deviation over seeds 1, 2, 3 (`one`, `two`); 4, 5 (`other`).",
         "Mean ± standard deviation over seeds 4, 5.",  # of its attention, which the others do not have
@@ -135,12 +140,13 @@ def test_a_row_stands_beside_the_metric_that_it_names(results):
 
 
 def test_figures_show_what_each_run_has(results, tmp_path):
-    figures = translation_figures(results, tmp_path, heatmaps={}, chosen={"all": list(results)})
+    shown = {"all": list(results)}
+    figures = draw_all([SentenceScores(shown), LearningCurves(shown)], results, tmp_path)
     names = [figure.path.name for figure in figures]
     assert names == [
         "bleu_by_length_generated.png",
         "alignment_offsets_generated.png",
-        "training_curves_generated.png",
+        "training_loss_generated.png",
     ]
     assert all(figure.path.exists() for figure in figures)
     assert all(figure.caption.startswith("Task generated, all. ") for figure in figures)
@@ -149,20 +155,22 @@ def test_figures_show_what_each_run_has(results, tmp_path):
 def test_attention_is_compared_between_the_variants_that_have_kept_it(tmp_path):
     names = ("rnnsearch-50", "corpus-rnnsearch", "other")
     found = load_results(build(tmp_path / "runs", {n: Variant("generated", 0.9) for n in names}, examples=30))
-    comparisons = {"Two of three.": [*names, "never-run"], "One only.": ["other", "rnnsearch-50"]}
-    figures = translation_figures(found, tmp_path, heatmaps={}, comparisons=comparisons)
-    captions = [figure.caption for figure in figures if "compared" in figure.path.name]
-    assert captions == ["Two of three. Blue: a weight of exactly zero."]
+    two, one = SideBySide("Two of three.", [*names, "never-run"]), SideBySide("One only.", ["other", "rnnsearch-50"])
+    (figure,) = two.draw(found, tmp_path)
+    assert figure.path.name == "alignments_rnnsearch-50_corpus-rnnsearch_other_never-run.png"
+    assert figure.caption == "Two of three. Blue: a weight of exactly zero."
+    assert not one.draw(found, tmp_path)
 
 
 def test_further_figures_are_drawn_where_asked_for(tmp_path):
     variants = {"base": Variant("generated", 0.9, updates=50, operations=1e12, heads=(1, 2)),
                 "small": Variant("generated", 0.8, updates=50, operations=5e11)}  # fmt: skip
     found = load_results(build(tmp_path / "runs", variants, examples=30, seeds=(1,)))
-    figures = translation_figures(
-        found, tmp_path, heatmaps={}, heads={"base": "Base.", "small": "It kept none.", "unknown": "Not run."},
-        per_operation={"sizes": ["base", "small"]}, schedules={"warm-up": ["base"]},
-    )  # fmt: skip
+    exhibits = [
+        Heads("base", "Base."), Heads("small", "It kept none."), Heads("unknown", "Not run."),
+        LossByOperations({"sizes": ["base", "small"]}), LearningRates({"warm-up": ["base"]}),
+    ]  # fmt: skip
+    figures = draw_all(exhibits, found, tmp_path)
     captions = {figure.path.name: figure.caption for figure in figures if figure.path.exists()}
     kinds = ("encoder", "decoder", "cross")
     assert [name for name in captions if name.startswith("heads")] == [f"heads_base_{kind}.png" for kind in kinds]

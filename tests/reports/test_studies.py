@@ -7,6 +7,7 @@ import pytest
 from shared.claims.results import load_results
 from shared.reports import studies
 from shared.reports.document import Table
+from shared.reports.kind import KindReport
 from shared.reports.panels import by_task
 from shared.reports.sections import cost, our_results
 from shared.reports.summary import summarize
@@ -82,7 +83,7 @@ def test_many_sizes_stand_below_each_other(tmp_path):
 
 def test_a_study_is_no_row_among_translations_nor_of_the_cost(results):
     tasks = by_task(results)
-    tables = [block for block in (*our_results(tasks, results), *cost(tasks)) if isinstance(block, Table)]
+    tables = [block for block in (*our_results(tasks, results, KindReport()), *cost(tasks)) if isinstance(block, Table)]
     naming = [table for table in tables if any(getattr(row[0], "text", "") == "complexity" for row in table.rows)]
     assert naming == []
     assert "Operations" in [table.columns[0] for table in tables]

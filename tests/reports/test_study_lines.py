@@ -8,17 +8,18 @@ from matplotlib.image import imread
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports import study_figures
+from shared.reports.exhibits import draw_all
 from shared.reports.figures import PALETTE
-from shared.reports.study_lines import StudyLines
+from shared.reports.study_lines import StudyLines, StudyPanel
 from tests.synthetic_runs import skip, study
 from tests.tasks.sequences.synthetic_sequences import FEATURES, kernels, scaling
 
 LAYERS = {"softmax": "softmax", "lsh": "LSH", "linear": "linear", "identity": "identity"}
 KERNELS = {"positive_orthogonal": "positive", "trigonometric_iid": "trigonometric"}
-TIME = StudyLines("One layer.", "scaling", "seconds", "Length", "Seconds", LAYERS)
-MEMORY = StudyLines("One layer.", "scaling", "mebibytes", "Length", "MiB", LAYERS)
-ERROR = StudyLines("Errors", "kernels", "error", "Features", "MSE", KERNELS, low="error_low", high="error_high")
-RATIO = StudyLines("By angle", "kernels", "ratio", "Angle (degrees)", "Ratio", KERNELS, log_x=False)
+TIME = StudyPanel("scaling", "seconds", "Length", "Seconds", LAYERS)
+MEMORY = StudyPanel("scaling", "mebibytes", "Length", "MiB", LAYERS)
+ERROR = StudyPanel("kernels", "error", "Features", "MSE", KERNELS, low="error_low", high="error_high")
+RATIO = StudyPanel("kernels", "ratio", "Angle (degrees)", "Ratio", KERNELS, log_x=False)
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +91,15 @@ def test_sizes_of_two_dimensions_are_no_line(results):
 
 
 def test_lines_of_one_title_are_panels_of_one_figure(results, tmp_path, drawn):
-    depth = replace(ERROR, title="Depth", variant="depth")
-    figures = study_figures.study_figures(results, tmp_path, [TIME, ERROR, MEMORY, depth, RATIO])
-    assert [(figure.path.name, figure.caption) for figure in figures] == [
-        ("study_1.png", "One layer."), ("study_2.png", "Errors."), ("study_4.png", "By angle.")
+    exhibits = [
+        StudyLines("One layer.", [TIME, MEMORY]), StudyLines("Errors", [ERROR]),
+        StudyLines("Depth", [replace(ERROR, variant="depth")]), StudyLines("By angle", [RATIO]),
     ]  # fmt: skip
-    assert sorted(tmp_path.iterdir()) == [figure.path for figure in figures]
+    figures = draw_all(exhibits, results, tmp_path)
+    assert [(figure.path.name, figure.caption) for figure in figures] == [
+        ("study_one-layer.png", "One layer."), ("study_errors.png", "Errors."), ("study_by-angle.png", "By angle.")
+    ]  # fmt: skip
+    assert {*tmp_path.iterdir()} == {figure.path for figure in figures}
     assert {imread(figure.path).shape[1] for figure in figures} == {1400}
     assert [[axes.get_ylabel() for axes in panels] for panels in drawn] == [
         ["Seconds", "MiB"],
@@ -106,7 +110,7 @@ def test_lines_of_one_title_are_panels_of_one_figure(results, tmp_path, drawn):
 
 def test_a_label_has_one_colour_in_all_panels(results, tmp_path, drawn):
     other = replace(MEMORY, subjects={"linear": "linear", "softmax": "softmax"})
-    figures = study_figures.study_figures(results, tmp_path, [TIME, other])
+    figures = StudyLines("One layer.", [TIME, other]).draw(results, tmp_path)
     (panels,) = drawn
     colours = {line.get_label(): line.get_color() for line in panels[0].get_lines()}
     assert colours == {"softmax": PALETTE[0], "linear": PALETTE[2], "identity": PALETTE[3]}
@@ -117,7 +121,7 @@ def test_a_label_has_one_colour_in_all_panels(results, tmp_path, drawn):
 
 
 def test_ticks_are_the_sizes_in_plain_numbers(results, tmp_path, drawn):
-    study_figures.study_figures(results, tmp_path, [TIME, MEMORY, RATIO])
+    draw_all([StudyLines("One layer.", [TIME, MEMORY]), StudyLines("By angle", [RATIO])], results, tmp_path)
     (time, memory), (ratio,) = drawn
     assert names(time.xaxis) == ["", "1024", "", "4096", "", "16384", "", "65536"]
     assert {"0.01", "0.02", "0.05", "0.1"} < {*names(time.yaxis)}
@@ -133,7 +137,7 @@ TENS = r"$\mathdefault{10^{-6}}$"
 @pytest.mark.parametrize(("values", "expected"), [((2.0, 2.3), "2.1"), ((1e-9, 1e2), TENS)])
 def test_a_logarithmic_axis_of_any_span_has_ticks(results, tmp_path, drawn, values, expected):
     run = changed(results["scaling"], {f"linear.seconds_n{2**i}": value for i, value in enumerate(values)})
-    study_figures.study_figures({"scaling": run}, tmp_path, [TIME])
+    StudyLines("One layer.", [TIME]).draw({"scaling": run}, tmp_path)
     assert expected in names(drawn[0][0].yaxis)
 
 
@@ -141,7 +145,7 @@ def test_a_logarithmic_axis_of_any_span_has_ticks(results, tmp_path, drawn, valu
 def test_what_is_not_positive_does_not_break_a_logarithmic_axis(results, tmp_path, drawn, value, scale):
     numbers = {"error": value, "error_low": -1.0, "error_high": 4.0}
     scores = {f"positive_orthogonal.{name}_m{m}": of for name, of in numbers.items() for m in FEATURES}
-    (figure,) = study_figures.study_figures({"kernels": changed(results["kernels"], scores)}, tmp_path, [ERROR])
+    (figure,) = StudyLines("Errors", [ERROR]).draw({"kernels": changed(results["kernels"], scores)}, tmp_path)
     assert figure.path.exists()
     assert drawn[0][0].get_yscale() == scale
 
@@ -149,4 +153,14 @@ def test_what_is_not_positive_does_not_break_a_logarithmic_axis(results, tmp_pat
 def test_more_lines_than_colours_are_refused(results, tmp_path):
     many = replace(TIME, subjects={f"s{i}": f"label {i}" for i in range(8)})
     with pytest.raises(ReplicationError, match=r"'One layer\.' has more than 7 lines"):
-        study_figures.study_figures(results, tmp_path, [many])
+        StudyLines("One layer.", [many]).draw(results, tmp_path)
+
+
+def test_a_checker_sees_the_numbers_of_studies_without_drawing():
+    lines = StudyLines("Errors", [ERROR, replace(TIME, subjects={"linear": "linear"})])
+    assert list(lines.variants()) == ["kernels", "scaling"]
+    assert list(lines.columns()) == [
+        "kernels: positive_orthogonal.error", "kernels: positive_orthogonal.error_low",
+        "kernels: positive_orthogonal.error_high", "kernels: trigonometric_iid.error",
+        "kernels: trigonometric_iid.error_low", "kernels: trigonometric_iid.error_high", "scaling: linear.seconds",
+    ]  # fmt: skip

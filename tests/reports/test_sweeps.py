@@ -1,21 +1,17 @@
-"""Metrics over a hyper-parameter, and all figures of a classification paper."""
+"""Metrics over a hyper-parameter."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
 from scipy import stats
-from shared.reports.breakdown import estimate
 
 from shared.claims.results import load_results
 from shared.reports import sweep_figures
-from shared.reports.figures import training_curves
-from shared.reports.sweep_figures import draw_sweep
+from shared.reports.estimates import estimate
 from shared.reports.sweeps import Sweep
-from shared.tasks.classification.report import classification_figures
-from tests.tasks.classification.synthetic_classification import CLASSIFIERS, Classifier, build
+from tests.tasks.classification.synthetic_classification import build
 
 PENALTY = Sweep("The penalty", "Coefficient", {0.0: "penalty-0", 1.0: "attention", 3.0: "never-run"},
                 ["accuracy", "redundancy"], log=True)  # fmt: skip
@@ -65,16 +61,18 @@ def test_one_seed_and_one_number_have_no_interval(results):
 @pytest.mark.parametrize("sweep", [PENALTY, ROWS])
 def test_a_sweep_is_drawn_the_same_twice(sweep, results, tmp_path):
     for name in ("first", "second"):
-        assert draw_sweep(sweep, results, tmp_path / f"{name}.png")
-    assert imread(tmp_path / "first.png").shape[1] == 1400
-    assert (tmp_path / "first.png").read_bytes() == (tmp_path / "second.png").read_bytes()
+        (figure,) = sweep.draw(results, tmp_path / name)
+    assert imread(figure.path).shape[1] == 1400
+    assert figure.path.read_bytes() == (tmp_path / "first" / figure.path.name).read_bytes()
 
 
 def test_zero_has_its_place_on_a_logarithmic_axis(results, tmp_path, monkeypatch):
     """The axes are looked at once the picture has been written."""
     drawn, ticks = [], sweep_figures.place_ticks
     monkeypatch.setattr(sweep_figures, "place_ticks", lambda axes, *a, **k: (drawn.append(axes), ticks(axes, *a, **k)))
-    assert draw_sweep(PENALTY, results, tmp_path / "a.png")
+    (figure,) = PENALTY.draw(results, tmp_path)
+    assert figure.path.name == "sweep_the-penalty.png"
+    assert figure.caption.startswith("The penalty. Mean over seeds; bars: 95 % intervals")
     assert [axes.get_xscale() for axes in drawn] == ["symlog", "symlog"]
     assert [[label.get_text() for label in axes.get_xticklabels()] for axes in drawn] == [["0", "1"]] * 2
     assert [axes.get_ylabel() for axes in drawn] == ["Accuracy (%)", "Redundancy of the rows of A"]
@@ -82,37 +80,11 @@ def test_zero_has_its_place_on_a_logarithmic_axis(results, tmp_path, monkeypatch
 
 def test_one_point_is_no_curve(results, tmp_path):
     alone = Sweep("Alone", "x", {1.0: "attention", 2.0: "never-run"}, ["accuracy"])
-    assert not draw_sweep(alone, results, tmp_path / "a.png")
-    assert not (tmp_path / "a.png").exists()
+    assert not alone.draw(results, tmp_path)
+    assert not [*tmp_path.iterdir()]
 
 
-def test_all_figures_of_a_paper(results, tmp_path):
-    figures = classification_figures(
-        results, tmp_path, heat={"attention": "Ours.", "max": "It does not attend.", "never-run": "Not run."},
-        rows={"With and without.": ["attention", "penalty-0", "max"], "Alone.": ["attention", "never-run"]},
-        sweeps=[PENALTY, Sweep("No", "x", {1.0: "max"}, ["accuracy"]), ROWS], chosen={"all": list(CLASSIFIERS)},
-    )  # fmt: skip
-    assert [figure.path.name for figure in figures] == [
-        "sweep_1.png", "sweep_3.png", "heat_attention.png", "heat_rows_1.png", "training_loss_opinions.png",
-        "training_error_opinions.png",
-    ]  # fmt: skip
-    assert {figure.path for figure in figures} == set(tmp_path.iterdir())
-    assert figures[0].caption.startswith("The penalty. Mean over seeds; bars: 95 % intervals")
-    assert figures[-1].caption.startswith("Task opinions, all. Share of the validation split classified wrongly")
-
-
-def test_nothing_is_drawn_of_runs_that_left_nothing(tmp_path):
-    results = load_results(build(tmp_path / "runs", {"a": Classifier(0.5, curves=False)}, texts=10))
-    draw = partial(classification_figures, heat={"a": "."}, rows={".": ["a"]}, sweeps=[], chosen={})
-    assert draw(results, tmp_path / "figures") == []
-
-
-@pytest.mark.parametrize(
-    ("metric", "label"),
-    [("loss", "Validation loss (nats per text)"), ("error", "Validation error (share of texts)")],
-)
-def test_curves_of_classifiers_are_per_text(results, tmp_path, monkeypatch, metric, label):
-    said = []
-    monkeypatch.setattr("shared.reports.figures.draw_curves", lambda *_, y, **__: bool(said.append(y)) or True)
-    assert training_curves(list(results.values()), tmp_path / "a.png", metric=metric)
-    assert said == [label]
+def test_a_checker_sees_names_without_drawing():
+    assert list(PENALTY.variants()) == ["penalty-0", "attention", "never-run"]
+    assert list(PENALTY.measures()) == ["accuracy", "redundancy"]
+    assert list(PENALTY.columns()) == []

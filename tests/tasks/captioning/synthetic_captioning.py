@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from shared.metrics.captioning import bleu_statistics
-from shared.metrics.measures import corpus_values
+from shared.metrics.registry import corpus_values
 from tests.synthetic_runs import write_examples
 
 SPLITS = ("test", "test_combinations", "test_pictures")

@@ -9,28 +9,31 @@ from pathlib import Path
 import pytest
 
 from shared.claims.results import load_results
-from shared.metrics.measures import MEASURES
+from shared.metrics.registry import MEASURES
+from shared.reports.exhibits import draw_all
+from shared.reports.learning_curves import LearningCurves
 from shared.reports.report import write_report
 from shared.reports.summary import summarize
 from shared.tasks.captioning.captions import by_kind_of_image
-from shared.tasks.captioning.report import captioning_figures
+from shared.tasks.captioning.figures import CURVES, Overlays, Stopping
+from shared.tasks.captioning.report import REPORT
 from tests.tasks.captioning.synthetic_captioning import CAPTIONERS, build
 
 PAPER = Path(__file__).parents[3] / "replications" / "show_attend_tell"
 
 
-def draw(results, folder):
-    return captioning_figures(
-        results, folder, overlays={"soft": "Soft attention.", "mean": "It does not attend.", "never-run": "Not run."},
-        panels={"attention or none": ["soft", "hard", "mean", "initial"]}, stopping=["soft", "hard", "never-run"],
-    )  # fmt: skip
+FIGURES = [
+    Overlays("soft", "Soft attention."), Overlays("mean", "It does not attend."), Overlays("never-run", "Not run."),
+    Stopping(["soft", "hard", "never-run"]),
+    LearningCurves({"attention or none": ["soft", "hard", "mean", "initial"]}, CURVES),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("project")
     runs = build(root / "runs", images=120)
-    write_report(PAPER, runs, root / "reports/quick/show_attend_tell", scale="quick", draw=draw)
+    write_report(PAPER, runs, root / "reports/quick/show_attend_tell", scale="quick", figures=FIGURES, kind=REPORT)
     summarize(root / "reports", [])
     return root / "reports/quick/show_attend_tell"
 
@@ -55,7 +58,7 @@ def test_the_figures_are_those_asked_for(folder, results, tmp_path):
         "overlays_soft.png", "stopping.png", "training_bleu_photos.png", "training_bleu_scenes.png",
         "training_loss_photos.png", "training_loss_scenes.png",
     ]  # fmt: skip
-    figures = draw(results, tmp_path)
+    figures = draw_all(FIGURES, results, tmp_path)
     assert {figure.path for figure in figures} == set(tmp_path.iterdir())
     assert figures[0].caption.startswith("Soft attention. Above each picture:")
     assert figures[1].caption.startswith("BLEU-4 against likelihood over training")

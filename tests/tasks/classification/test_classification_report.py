@@ -7,28 +7,31 @@ from pathlib import Path
 
 import pytest
 
+from shared.claims.results import load_results
+from shared.reports.exhibits import draw_all
+from shared.reports.learning_curves import LearningCurves
 from shared.reports.report import write_report
 from shared.reports.summary import summarize
 from shared.reports.sweeps import Sweep
-from shared.tasks.classification.report import classification_figures
-from tests.tasks.classification.synthetic_classification import CLASSIFIERS, build
+from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts
+from shared.tasks.classification.report import REPORT
+from tests.tasks.classification.synthetic_classification import CLASSIFIERS, Classifier, build
 
 PAPER = Path(__file__).parents[3] / "replications" / "self_attentive"
 
 
-def draw(results, folder):
-    return classification_figures(
-        results, folder, heat={"attention": "What it looks at."},
-        rows={"With and without the penalty.": ["attention", "penalty-0"]},
-        sweeps=[Sweep("The penalty", "Coefficient", {0: "penalty-0", 1: "attention"}, ["accuracy"])], chosen={},
-    )  # fmt: skip
+SWEEP = Sweep("The penalty", "Coefficient", {0: "penalty-0", 1: "attention"}, ["accuracy"])
+FIGURES = [
+    SWEEP, HeatTexts("attention", "What it looks at."),
+    HeatRows("With and without the penalty.", ["attention", "penalty-0"]), LearningCurves(curves=CURVES),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("project")
     better = build(root / "runs", CLASSIFIERS, texts=300)
-    write_report(PAPER, better, root / "reports/quick/self_attentive", scale="quick", draw=draw)
+    write_report(PAPER, better, root / "reports/quick/self_attentive", scale="quick", figures=FIGURES, kind=REPORT)
     summarize(root / "reports", [])
     return root / "reports/quick/self_attentive"
 
@@ -50,7 +53,7 @@ def test_the_verdicts_follow_the_made_up_effects(folder):
         "Accuracy by set, %",
         "Redundancy of the rows of A",
         "![What it looks at. A word's weight is its mean over the rows of A.](figures/heat_attention.png)",
-        "![With and without the penalty. The numbers are those of the rows of A.](figures/heat_rows_1.png)",
+        "The numbers are those of the rows of A.](figures/heat_rows_attention_penalty-0.png)",
         "![The penalty. Mean over seeds;",
         "Share of the validation split classified wrongly",
     ],
@@ -78,3 +81,33 @@ def test_the_summary_has_scores_and_attention_apart(folder):
     assert heads[0] == "| Variant | Accuracy | Cross-entropy per text, nats |"
     assert heads[1].startswith("| Variant | Redundancy of the rows of A |")
     assert len(heads) == 2
+
+
+def test_all_figures_of_a_paper(folder, tmp_path):
+    """Those that were asked for and can be drawn, in their order."""
+    results = load_results(folder.parents[2] / "runs")
+    exhibits = [
+        *FIGURES[:2], HeatTexts("max", "It does not attend."), HeatTexts("never-run", "Not run."),
+        HeatRows("With and without.", ["attention", "penalty-0", "max"]),
+        HeatRows("Alone.", ["attention", "never-run"]), LearningCurves({"all": list(CLASSIFIERS)}, CURVES),
+    ]  # fmt: skip
+    figures = draw_all(exhibits, results, tmp_path)
+    assert [figure.path.name for figure in figures] == [
+        "sweep_the-penalty.png", "heat_attention.png", "heat_rows_attention_penalty-0_max.png",
+        "training_loss_opinions.png", "training_error_opinions.png",
+    ]  # fmt: skip
+    assert {figure.path for figure in figures} == set(tmp_path.iterdir())
+    assert figures[-1].caption.startswith("Task opinions, all. Share of the validation split classified wrongly")
+
+
+def test_nothing_is_drawn_of_runs_that_left_nothing(tmp_path):
+    results = load_results(build(tmp_path / "runs", {"a": Classifier(0.5, curves=False)}, texts=10))
+    assert draw_all([HeatTexts("a", "."), HeatRows(".", ["a"]), *REPORT.figures], results, tmp_path / "figures") == []
+
+
+def test_curves_of_classifiers_are_per_text(folder, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr("shared.reports.figures.draw_curves", lambda *_, y, **__: bool(said.append(y)) or True)
+    results = load_results(folder.parents[2] / "runs")
+    LearningCurves(curves=CURVES).draw(results, tmp_path)
+    assert said == ["Validation loss (nats per text)", "Validation error (share of texts)"]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from shared.metrics.measures import MEASURES, corpus_values, known, measure
+from shared.metrics.registry import MEASURES, corpus_values, known, measure
 
 BIT = math.log(2)
 

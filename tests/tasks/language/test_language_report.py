@@ -11,26 +11,39 @@ from matplotlib.image import imread
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports.document import Figure, Table, render
+from shared.reports.exhibits import draw_all
+from shared.reports.learning_curves import LearningCurves
 from shared.reports.panels import by_task
 from shared.reports.sections import our_results
 from shared.tasks.language.context_length_figures import context_blocks
 from shared.tasks.language.context_lengths import with_context_lengths
 from shared.tasks.language.evaluation_speed import by_length, draw_speed
+from shared.tasks.language.figures import (
+    ContextLengths,
+    EvaluationSpeed,
+    MemoryLengths,
+    RecallDistances,
+    Samples,
+    SegmentPositions,
+)
 from shared.tasks.language.memory_figures import BY_MEMORY, by_distance, by_memory, by_position, loss_label
-from shared.tasks.language.report import language_figures
+from shared.tasks.language.report import REPORT
 from shared.tasks.language.sample_texts import sample_tables
 from tests.synthetic_runs import skip, study
 from tests.tasks.language.synthetic_language import CONTEXTS, MEMORIES, MODELS, build
 
 GROUPS = {"bible": ["xl", "shaw", "lstm", "no-memory", "never-run"]}
-ASKED = {
-    "attention_lengths": {"longer memory": ["xl", "shaw", "no-memory"]},
-    "position_panels": {"segments": ["xl", "no-memory", "never-run"], "one is left": ["xl", "never-run"]},
-    "distance_panels": {"memory": ["recall-xl", "recall-no-memory"]},
-    "context_groups": GROUPS,
-    "samples": ["xl", "never-run", "shaw", "lstm"],
-    "panels": {},
-}  # fmt: skip
+SAMPLES = ["xl", "never-run", "shaw", "lstm"]
+ASKED = [
+    MemoryLengths({"longer memory": ["xl", "shaw", "no-memory"]}),
+    SegmentPositions({"segments": ["xl", "no-memory", "never-run"], "one is left": ["xl", "never-run"]}),
+    RecallDistances({"memory": ["recall-xl", "recall-no-memory"]}),
+    ContextLengths(GROUPS),
+    EvaluationSpeed("evaluation-speed"),
+    EvaluationSpeed("never-run"),
+    Samples(SAMPLES),
+    LearningCurves(),
+]
 LENGTHS = (100, 200, 400)
 SPEED = {
     f"{name}@{length}": value
@@ -53,7 +66,7 @@ def results(tmp_path_factory):
 @pytest.fixture(scope="module")
 def report(results, tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    return folder, language_figures(results, folder / "figures", **ASKED)
+    return folder, draw_all(ASKED, results, folder / "figures")
 
 
 def changed(run, change):
@@ -86,13 +99,13 @@ def test_what_was_not_run_is_nowhere(report):
 
 
 def test_nothing_asked_for_is_nothing_drawn_but_learning_curves(results, tmp_path):
-    blocks = language_figures(results, tmp_path, **{name: type(asked)() for name, asked in ASKED.items()})
-    assert {block.path.name.split("_")[0] for block in blocks} == {"speed", "training"}
+    blocks = draw_all(REPORT.figures, results, tmp_path)
+    assert {block.path.name.split("_")[0] for block in blocks} == {"training"}
 
 
 def test_the_figures_are_the_same_twice(results, report, tmp_path):
     folder, _ = report
-    language_figures(results, tmp_path, **ASKED)
+    draw_all(ASKED, results, tmp_path)
     for path in tmp_path.iterdir():
         assert path.read_bytes() == (folder / "figures" / path.name).read_bytes(), path.name
 
@@ -194,7 +207,7 @@ def test_speed_is_read_by_quantity_and_length(results, tmp_path):
 
 
 def test_samples_stand_beside_each_other_with_what_was_to_come(results):
-    said, table = sample_tables(results, ASKED["samples"])
+    said, table = sample_tables(results, SAMPLES)
     assert "at temperature 0.8, from the 40 likeliest." in said.text
     assert table.columns == ("Beginning", "Continued by xl", "Continued by shaw", "True continuation")
     assert cells(table)[1] == [
@@ -228,7 +241,7 @@ def test_other_beginnings_have_a_table_of_their_own(tmp_path):
     ],
 )
 def test_the_tables_of_results_have_the_measures_of_language(results, tmp_path, expected):
-    page = render(our_results(by_task(results), results), "md", title="", folder=tmp_path)
+    page = render(our_results(by_task(results), results, REPORT), "md", title="", folder=tmp_path)
     assert expected in page
     assert "BLEU by" not in page
 

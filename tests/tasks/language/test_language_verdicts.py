@@ -10,9 +10,9 @@ import pytest
 from shared.claims.results import load_results
 from shared.claims.schema import Claim
 from shared.claims.verdicts import decide
-from shared.metrics.measures import corpus_values
+from shared.metrics.registry import corpus_values
 from shared.reports.report import write_report
-from shared.tasks.language.context_lengths import with_context_lengths
+from shared.tasks.language.figures import ContextLengths
 from tests.synthetic_runs import write_examples
 
 SEEDS, BLOCKS = (1, 2, 3), 60
@@ -50,8 +50,7 @@ def runs(tmp_path_factory):
     return folder
 
 
-def complete(results):
-    return with_context_lengths(results, {"words": ["words-far", "words-near"]})
+CONTEXTS = ContextLengths({"words": ["words-far", "words-near"]})
 
 
 def less(task, metric):
@@ -80,7 +79,7 @@ def test_every_kind_of_measure_can_decide_a_claim(runs, comparison, effect):
         "id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1"},
         "deciding": [{"name": "c"} | comparison],
     })  # fmt: skip
-    (decision,) = decide([claim], complete(load_results(runs)), "quick")
+    (decision,) = decide([claim], CONTEXTS.completed(load_results(runs)), "quick")
     assert decision.verdict == "reproduced"
     assert decision.lead.seeds == 3
     blocks_count = decision.lead.metric != "recl_words_100"
@@ -91,15 +90,9 @@ def test_every_kind_of_measure_can_decide_a_claim(runs, comparison, effect):
 
 def test_what_follows_from_several_variants_is_known_to_a_report(runs, tmp_path):
     paper = Path(__file__).parents[3] / "replications" / "bahdanau"
-    seen = {}
-
-    def draw(results, folder):
-        seen.update(results)
-        return ()
-
-    write_report(paper, runs, tmp_path, scale="quick", complete=complete, draw=draw)
-    assert seen["words-far"].mean["recl_words_50"] == 40
+    write_report(paper, runs, tmp_path, scale="quick", figures=[CONTEXTS])
     written = json.loads((tmp_path / "metrics.json").read_text())["variants"]
+    assert written["words-far"]["recl_words_50"] == 40
     assert written["words-near"]["recl_words_50"] == 10
     assert "recl_words_50" not in written["characters-far"]
     page = (tmp_path / "README.md").read_text(encoding="utf-8")

@@ -12,17 +12,20 @@ from shared.errors import ReplicationError
 from shared.reports import figures
 from shared.reports.curves import read_apart, read_curves
 from shared.reports.document import render
+from shared.reports.exhibits import draw_all
 from shared.reports.figures import PALETTE, training_curves
-from shared.reports.study_lines import StudyLines
+from shared.reports.study_lines import StudyLines, StudyPanel
+from shared.tasks.sequences.figures import Pictures, curves
 from shared.tasks.sequences.pictures import Drawn, coloured, draw_pictures, picture_figures
-from shared.tasks.sequences.report import sequence_figures
+from shared.tasks.sequences.report import REPORT
 from tests.tasks.sequences.synthetic_sequences import MODELS, UPDATES, build
 
-ASKED = {
-    "panels": {"stability": ["transformer", "trigonometric", "never-run"]},
-    "pictures": ["mnist-linear", "never-run", "mnist-softmax", "copy-linear", "cifar10-linear"],
-    "lines": [StudyLines("One layer", "scaling", "seconds", "Length", "Seconds", {"softmax": "softmax"})],
-}  # fmt: skip
+ASKED = [
+    StudyLines("One layer", [StudyPanel("scaling", "seconds", "Length", "Seconds", {"softmax": "softmax"})]),
+    Pictures(["mnist-linear", "never-run", "mnist-softmax", "copy-linear", "cifar10-linear"]),
+    curves({"stability": ["transformer", "trigonometric", "never-run"]}),
+]
+LOSS = {"metric": "loss", "label": "Loss"}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,7 @@ def results(tmp_path_factory):
 @pytest.fixture(scope="module")
 def report(results, tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    return folder, sequence_figures(results, folder / "figures", **ASKED)
+    return folder, draw_all(ASKED, results, folder / "figures")
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def test_the_figures_come_in_order_and_those_asked_for_only(report):
     folder, blocks = report
     names = [block.path.name for block in blocks]
     assert names == [
-        "study_1.png", "samples_mnist.png", "samples_cifar10.png", "completions_mnist-linear.png",
+        "study_one-layer.png", "samples_mnist.png", "samples_cifar10.png", "completions_mnist-linear.png",
         "completions_cifar10-linear.png", "training_loss_cifar10.png", "training_loss_copy.png",
         "training_error_copy.png", "training_loss_mnist.png", "training_loss_proteins.png",
         "training_error_proteins.png",
@@ -69,12 +72,12 @@ def test_pictures_in_colour_are_coarser_than_lines(report):
 
 
 def test_nothing_asked_for_is_nothing_drawn_but_learning_curves(results, tmp_path):
-    blocks = sequence_figures(results, tmp_path, panels={}, pictures=(), lines=())
+    blocks = draw_all(REPORT.figures, results, tmp_path)
     assert {block.path.name.split("_")[0] for block in blocks} == {"training"}
 
 
 def test_the_figures_are_the_same_twice(results, report, tmp_path):
-    sequence_figures(results, tmp_path, **ASKED)
+    draw_all(ASKED, results, tmp_path)
     for path in tmp_path.iterdir():
         assert path.read_bytes() == (report[0] / "figures" / path.name).read_bytes(), path.name
 
@@ -108,7 +111,7 @@ def test_patience_ends_no_training_before_its_time(results):
 
 def test_a_diverged_variant_has_a_line_for_each_seed_and_crosses(results, tmp_path, drawn):
     runs = [results[name] for name in ("transformer", "trigonometric")]
-    assert training_curves(runs, tmp_path / "a.png", diverging=True)
+    assert training_curves(runs, tmp_path / "a.png", **LOSS, diverging=True)
     lines = [line for line in drawn[0].get_lines() if line.get_color() == PALETTE[1]]
     crosses = {line.get_xdata()[0]: line.get_ydata()[0] for line in lines if line.get_marker() == "X"}
     assert sorted(crosses) == [125, 300]
@@ -120,7 +123,7 @@ def test_a_diverged_variant_has_a_line_for_each_seed_and_crosses(results, tmp_pa
 
 def test_a_variant_of_which_all_seeds_diverged_at_once_is_drawn(results, tmp_path, drawn):
     folder = build(tmp_path / "runs", {"lost": replace(MODELS["trigonometric"], ends=(25, 25))}, seeds=(1, 2))
-    assert training_curves([load_results(folder)["lost"]], tmp_path / "a.png", diverging=True)
+    assert training_curves([load_results(folder)["lost"]], tmp_path / "a.png", **LOSS, diverging=True)
     assert [line.get_xdata()[0] for line in drawn[0].get_lines() if line.get_marker() == "X"] == [25, 25]
 
 
@@ -135,15 +138,13 @@ def test_a_variant_of_which_all_seeds_diverged_at_once_is_drawn(results, tmp_pat
 )
 def test_losses_far_apart_are_on_a_logarithmic_scale(results, tmp_path, drawn, variants, metric, scale):
     runs = [results[name] for name in variants]
-    assert training_curves(runs, tmp_path / "a.png", metric=metric, diverging=True)
-    assert training_curves(runs, tmp_path / "b.png", metric=metric)
+    assert training_curves(runs, tmp_path / "a.png", metric=metric, label="y", diverging=True)
+    assert training_curves(runs, tmp_path / "b.png", metric=metric, label="y")
     assert [axes.get_yscale() for axes in drawn] == [scale, "linear"]
 
 
 def test_axes_are_named_by_what_a_symbol_is(results, tmp_path, drawn):
-    runs = [results["transformer"]]
-    training_curves(runs, tmp_path / "a.png", metric="loss")
-    training_curves(runs, tmp_path / "b.png", metric="error")
+    curves({"one": ["transformer"]}).draw({"transformer": results["transformer"]}, tmp_path)
     assert [axes.get_ylabel() for axes in drawn] == [
         "Validation loss (nats per residue)", "Validation error (share of residues)"
     ]  # fmt: skip
@@ -199,5 +200,4 @@ def test_rows_of_pictures_fill_the_width_alike(count, lengths, tmp_path, monkeyp
 def test_a_report_of_runs_that_left_nothing_is_empty(tmp_path):
     folder = build(tmp_path / "runs", {"copy-linear": MODELS["copy-linear"]}, seeds=(1,))
     (folder / "copy-linear/train/seed1/curve.csv").unlink()
-    asked = ASKED | {"pictures": ["copy-linear"], "lines": (), "panels": {}}
-    assert sequence_figures(load_results(folder), tmp_path / "figures", **asked) == []
+    assert draw_all([Pictures(["copy-linear"]), curves({})], load_results(folder), tmp_path / "figures") == []

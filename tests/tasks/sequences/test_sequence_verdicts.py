@@ -14,6 +14,7 @@ from shared.errors import ReplicationError
 from shared.reports.report import write_report
 from shared.reports.summary import summarize
 from shared.tasks.examples import judged
+from shared.tasks.sequences.report import REPORT
 from tests.synthetic_runs import write_examples
 
 SEEDS, SEQUENCES = (1, 2, 3), 60
@@ -96,7 +97,7 @@ def test_every_measure_can_decide_a_claim(runs, comparison, effect):
 
 def test_reports_have_what_was_measured_on_every_split(runs, tmp_path):
     paper = Path(__file__).parents[3] / "replications" / "bahdanau"
-    write_report(paper, runs, tmp_path / "quick" / "bahdanau", scale="quick")
+    write_report(paper, runs, tmp_path / "quick" / "bahdanau", scale="quick", kind=REPORT)
     page = (tmp_path / "quick" / "bahdanau" / "README.md").read_text(encoding="utf-8")
     tables = page.split("### Task `")[1:]
     rows = {task[: task.index("`")]: [line for line in task.splitlines() if line[:1] == "|"] for task in tables}

@@ -15,6 +15,8 @@ from shared.errors import ReplicationError
 from shared.reports.document import Table, render
 from shared.reports.panels import by_task
 from shared.reports.sections import our_results
+from shared.tasks.classification.accuracy import accuracies, paired_tests
+from shared.tasks.classification.report import REPORT
 from tests.tasks.classification.synthetic_classification import CLASSIFIERS, Classifier, build
 
 SPACE = "\N{NO-BREAK SPACE}"
@@ -85,7 +87,7 @@ def test_what_classifies_nothing_has_no_accuracy(results, tmp_path):
 
 
 def test_scores_and_attention_stand_in_tables_of_their_own_and_no_token_is_explained(results, tmp_path):
-    blocks = our_results(by_task(results), results)
+    blocks = our_results(by_task(results), results, REPORT)
     scores, attention, *_ = tables(blocks)
     assert scores.columns == ("Variant", "Parameters", "Updates", "Accuracy", "Cross-entropy per text, nats")
     assert set(by_variant(attention)) == {"attention", "penalty-0", "rows-1"}

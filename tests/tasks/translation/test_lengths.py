@@ -5,10 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from shared.reports.breakdown import alignment_offsets, having, round_bins, score_by_bin
 
 from shared.claims.results import RunResults
-from shared.metrics.measures import MEASURES
+from shared.metrics.registry import MEASURES
+from shared.reports.estimates import having
+from shared.tasks.translation.lengths import alignment_offsets, round_bins, score_by_length
 from tests.synthetic_runs import SCORER, Variant, build
 
 
@@ -25,7 +26,7 @@ def test_bins_are_round_and_none_is_thin():
 
 
 def test_scores_of_a_bin_are_sacrebleus(run):
-    scores = score_by_bin(run, MEASURES["bleu"], "source_length", [(1, 5), (6, 10)])
+    scores = score_by_length(run, MEASURES["bleu"], [(1, 5), (6, 10)])
     expected = []
     for rows in run.examples.values():
         chosen = [row for row in rows if 6 <= row["source_length"] <= 10]
@@ -37,14 +38,14 @@ def test_scores_of_a_bin_are_sacrebleus(run):
 
 
 def test_an_empty_bin_is_left_out(run):
-    scores = score_by_bin(run, MEASURES["bleu"], "source_length", [(1, 5), (90, 99)])
+    scores = score_by_length(run, MEASURES["bleu"], [(1, 5), (90, 99)])
     assert [score.bin for score in scores] == [(1, 5)]
 
 
 def test_splits_of_other_sentences_are_left_out(tmp_path):
     folder = build(tmp_path, {"a": Variant("generated", 0.9)}, examples=60) / "a"
     bins, of = [(1, 5), (6, 20)], MEASURES["bleu"]
-    plain = score_by_bin(RunResults.load(folder), of, "source_length", bins)
+    plain = score_by_length(RunResults.load(folder), of, bins)
     for path in folder.glob("evaluation/seed*/examples.jsonl.gz"):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines]
@@ -53,7 +54,7 @@ def test_splits_of_other_sentences_are_left_out(tmp_path):
             lines.writelines(f"{json.dumps(row)}\n" for row in noisy + rows)
     blurred = RunResults.load(folder)
     assert {row["split"] for row in blurred.examples[blurred.seeds[0]]} > {"test_noisy"}
-    assert score_by_bin(blurred, of, "source_length", bins) == plain
+    assert score_by_length(blurred, of, bins) == plain
 
 
 def test_offset_shares_sum_to_one(run):
