@@ -36,7 +36,10 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, s: Tensor, mask: Tensor) -> Embedded:
-        """M and A of word vectors S (B, n, d), right-padded, under their mask (B, n), true at words."""
+        """M and A of word vectors S (B, n, d), right-padded, under their mask (B, n), true at words.
+
+        A text without words, or a row that is only padding, has M = 0 and A = 0, and no gradient.
+        """
 
 
 class SelfAttentiveEncoder(Encoder):
@@ -83,7 +86,7 @@ class MeanPooledLSTM(MaxPooledLSTM):
     def forward(self, s: Tensor, mask: Tensor) -> Embedded:
         """M (B, 1, 2u), and no weights."""
         h = self.lstm(s, mask)  # (B, n, 2u), zero at padding
-        return h.sum(1, keepdim=True) / mask.sum(1).view(-1, 1, 1), None
+        return h.sum(1, keepdim=True) / mask.sum(1).clamp(min=1).view(-1, 1, 1), None
 
 
 class MaxPooledCNN(Encoder):
@@ -108,11 +111,18 @@ class MaxPooledCNN(Encoder):
 
 
 def max_pooled(h: Tensor, mask: Tensor) -> Embedded:
-    """Features (B, n, D) and their mask (B, n) to their maxima (B, 1, D) and where these lie, as shares (B, 1, n)."""
-    highest, place = h.masked_fill(~mask.unsqueeze(-1), -torch.inf).max(1)  # (B, D) each
+    """Features (B, n, D) and their mask (B, n) to their maxima (B, 1, D) and where these lie, as shares (B, 1, n).
+
+    Both are zero for a text without words.
+    """
+    if h.size(1) == 0:
+        return h.sum(1, keepdim=True), h.new_zeros(len(h), 1, 0)
+    lowest = torch.finfo(h.dtype).min
+    highest, place = h.masked_fill(~mask.unsqueeze(-1), lowest).max(1)  # (B, D) each
+    words = mask.any(1, keepdim=True)  # (B, 1)
     shares = torch.zeros_like(mask, dtype=highest.dtype)  # (B, n)
     shares.scatter_add_(1, place, torch.full_like(highest, 1 / highest.size(1)).detach())
-    return highest.unsqueeze(1), shares.unsqueeze(1)
+    return highest.masked_fill(~words, 0).unsqueeze(1), shares.masked_fill(~words, 0).unsqueeze(1)
 
 
 class PrunedLayer(nn.Module):

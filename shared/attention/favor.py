@@ -27,8 +27,13 @@ Norms = Literal["chi", "sqrt"]
 Estimator = Literal["positive", "hyperbolic", "trigonometric"]
 """Features of the softmax kernel: exp(ωᵀx); exp(±ωᵀx); or sin ωᵀx and cos ωᵀx, whose products may be negative."""
 
-LEAST_LOG = -60.0
-"""The logarithm of a query's least positive feature where its largest is 1; float32 and bfloat16 hold it with ease."""
+QUERY_SCALE, KEY_SCALE = 2.0**32, 2.0**20
+"""The largest positive feature of a query and of a key. The factors cancel, and powers of two round nothing."""
+LEAST_QUERY = 2.0**-116
+"""The least positive feature of a query. With the scales above it is e^-102 times the largest, and its product with the
+largest feature of a key is well above what float32 rounds sums of very small products by."""
+LEAST_LOG = -80.0
+"""The lowest logarithm whose exponential is formed at once; that of a lower one may be no normal number of float32."""
 
 
 def orthogonal_blocks(
@@ -163,38 +168,56 @@ class SoftmaxFeatures(RandomFeatures):
     def forward(self, x: Tensor) -> Features:
         """(…, T, K) to φ (…, T, C): values in [0, 1], a position's largest 1; trigonometric ones lie in [-1, 1]."""
         y, projected = self.project(x)
+        if self.estimator == "trigonometric":
+            half = y.square().sum(-1, keepdim=True) / 2  # (…, T, 1)
+            log = half.detach()
+            values = torch.cat((projected.sin(), projected.cos()), dim=-1) * (half - log).exp()
+            return Features(values.to(x.dtype), log.squeeze(-1) - math.log(projected.size(-1)) / 2)
+        logs, log_scale = self._logs(y, projected)
+        return Features(logs.exp().to(x.dtype), log_scale)
+
+    def _logs(self, y: Tensor, projected: Tensor) -> tuple[Tensor, Tensor]:
+        """The logarithms (…, T, C) of features whose largest is 1, and that of their scale (…, T)."""
         half = y.square().sum(-1, keepdim=True) / 2  # (…, T, 1)
         log = half.detach()
-        if self.estimator == "trigonometric":
-            values = torch.cat((projected.sin(), projected.cos()), dim=-1) * (half - log).exp()
-            terms = projected.size(-1)
-        else:
-            both = projected if self.estimator == "positive" else torch.cat((projected, -projected), dim=-1)
-            top = both.detach().amax(-1, keepdim=True)
-            values = (both - (top + (half - log))).exp()  # half - log is zero, and has a gradient
-            log, terms = top - log, both.size(-1)
-        return Features(values.to(x.dtype), log.squeeze(-1) - math.log(terms) / 2)
+        both = projected if self.estimator == "positive" else torch.cat((projected, -projected), dim=-1)
+        top = both.detach().amax(-1, keepdim=True)
+        logs = both - (top + (half - log))  # half - log is zero, and has a gradient
+        return logs, (top - log).squeeze(-1) - math.log(both.size(-1)) / 2
 
     def queries(self, x: Tensor) -> Tensor:
         """φ(x) up to a factor per position: (…, T, K) to (…, T, C).
 
-        Positive features stay above exp(:data:`LEAST_LOG`). The largest key has a feature that is 1, so every query has
-        a normaliser, which would be zero where all products of its features and a key's underflow. The bound shows only
-        in results whose normaliser, next to the largest key, is of its own order.
+        Positive features lie between :data:`LEAST_QUERY` and :data:`QUERY_SCALE`: the features of a query and of the
+        only key it sees may be large at different projections, and their products far below the least number of
+        float32. The lower bound keeps a normaliser from vanishing. It shows only in results whose normaliser is of its
+        own order. The result is float32 for queries in float16, which does not hold the bounds.
         """
-        values: Tensor = self(x).values
-        return values if self.estimator == "trigonometric" else values.clamp(min=math.exp(LEAST_LOG))
+        if self.estimator == "trigonometric":
+            return self(x).values
+        values = _exponentials(self._logs(*self.project(x))[0], QUERY_SCALE)
+        return values.clamp(min=LEAST_QUERY).to(torch.float32 if x.dtype == torch.float16 else x.dtype)
 
     def keys(self, x: Tensor, mask: Tensor | None = None) -> Features:
-        """See :class:`shared.attention.feature_maps.FeatureMap`."""
-        features: Features = self(x)
-        return features.masked(mask)
+        """See :class:`shared.attention.feature_maps.FeatureMap`; positive features are all times :data:`KEY_SCALE`."""
+        if self.estimator == "trigonometric":
+            return self(x).masked(mask)
+        logs, log_scale = self._logs(*self.project(x))
+        values = _exponentials(logs, KEY_SCALE).to(torch.float32 if x.dtype == torch.float16 else x.dtype)
+        return Features(values, log_scale).masked(mask)
 
     def kernel(self, x: Tensor, y: Tensor) -> Tensor:
         """The estimates of exp(scale · xᵀy): (…, T, K) and (…, S, K) to (…, T, S)."""
         (a, log_a), (b, log_b) = self(x), self(y)
         estimates: Tensor = a @ b.mT * (log_a.unsqueeze(-1) + log_b.unsqueeze(-2)).exp()
         return estimates
+
+
+def _exponentials(logs: Tensor, scale: float) -> Tensor:
+    """exp(logs) · scale of logarithms of at most 0, also where exp(logs) alone is below the numbers of float32."""
+    if not (logs < LEAST_LOG).any():
+        return logs.exp() * scale
+    return logs.clamp(min=LEAST_LOG).exp() * scale * (logs - LEAST_LOG).clamp(max=0).exp()  # the last is 1 elsewhere
 
 
 class GeneralizedFeatures(RandomFeatures, ExactMap):

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from shared.attention.linear_chunks import LOWEST, Chunkwise, divisor, with_ones
+from shared.attention.linear_chunks import LOWEST, Chunkwise, divisor, least_divisor, with_ones
 
 
 class State(NamedTuple):
@@ -58,7 +58,8 @@ def summarize(k: Tensor, v: Tensor, *, log_scale: Tensor | None = None, state: S
 def read(q: Tensor, state: State) -> Tensor:
     """φ(q)ᵀ S / φ(q)ᵀ z: (B, H, N, C) to (B, H, N, V), in the type of the state."""
     with torch.autocast(q.device.type, enabled=False):
-        return quotient(q.to(state.sums.dtype) @ state.sums)
+        q = q.to(state.sums.dtype)
+        return quotient(q @ state.sums, q)
 
 
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, *, log_scale: Tensor | None = None) -> Tensor:
@@ -153,6 +154,15 @@ def _rescaled(k: Tensor, log_scale: Tensor | None, state: State) -> tuple[State,
     return State(sums, after), k * (scales - after.unsqueeze(-1)).exp().unsqueeze(-1)
 
 
-def quotient(both: Tensor) -> Tensor:
-    """Sums over values (…, V) divided by the column after them, (…, V + 1) in all; zero where that is zero."""
-    return both[..., :-1] / divisor(both)
+def quotient(both: Tensor, q: Tensor) -> Tensor:
+    """Sums over values (…, V) divided by the column after them, (…, V + 1) in all; zero where that is zero.
+
+    Where the divisor is below :func:`shared.attention.linear_chunks.least_divisor` of φ(q) (…, C), the gradient is that
+    of division by the latter, as in the chunkwise form.
+    """
+    z = divisor(both)
+    out = both[..., :-1] / z
+    if not out.requires_grad:
+        return out
+    share = (z.detach().abs() / least_divisor(q)).clamp(max=1)  # 1 almost always, which changes no bit
+    return out * share + (out * (1 - share)).detach()

@@ -18,6 +18,8 @@ from torch.nn import functional
 
 LOWEST = torch.finfo(torch.float32).min / 4
 """Stands for a log_scale of -∞: the difference of two is still a number."""
+STEEPEST = 2.0**-110
+"""A normaliser's least share of its query's largest feature at which the gradient is not damped."""
 ELEMENTS = 2**17
 """Of features, of values and of sums about so many are worked on together: with more, what is made of them would not
 stay in the cache of one core."""
@@ -32,6 +34,14 @@ def divisor(both: Tensor) -> Tensor:
     """The normaliser (…, 1) after values (…, V); infinite where it is zero, as it is after nothing but padding."""
     normaliser = both[..., -1:]
     return normaliser.masked_fill(normaliser == 0, torch.inf)
+
+
+def least_divisor(q: Tensor) -> Tensor:
+    """The normaliser (…, 1) of features φ(q) (…, C) below which a gradient is damped: it divides by this instead.
+
+    A gradient multiplies the inverse of a normaliser by features of the query, and float32 has to hold the product.
+    """
+    return q.detach().amax(-1, keepdim=True) * STEEPEST
 
 
 class _Factors(NamedTuple):
@@ -192,6 +202,7 @@ class _Wanted(NamedTuple):
     def at(self, span: _Span) -> Tensor:
         """(N, B·H, L, V + 1)."""
         d_out, out, divisors = (span.of(x) for x in (self.d_out, self.out, self.divisors))
+        divisors = torch.where(divisors > 0, divisors.maximum(least_divisor(span.of(self.inputs.q))), divisors)
         d = divisors.new_empty(*out.shape[:-1], out.size(-1) + 1)
         values = torch.div(d_out, divisors, out=d[..., :-1])
         torch.sum(values * out, -1, out=d[..., -1]).neg_()

@@ -37,9 +37,10 @@ def parallel_linear_attention(
         pairs = (scales.unsqueeze(-2) - peaks[..., 1:, None]).clamp(max=0).exp() * pairs  # (B, H, T, T)
         past = (peaks[..., :1] - peaks[..., 1:]).exp().unsqueeze(-1)  # (B, H, T, 1)
     with torch.autocast(q.device.type, enabled=False):
-        a = q.to(dtype) @ k.to(dtype).mT * pairs  # (B, H, T, T)
-        both = a @ with_ones(v.to(dtype)) + past * (q.to(dtype) @ state.sums)
-    return quotient(both).to(v.dtype), summarize(k, v, log_scale=log_scale, state=state)
+        q = q.to(dtype)
+        a = q @ k.to(dtype).mT * pairs  # (B, H, T, T)
+        both = a @ with_ones(v.to(dtype)) + past * (q @ state.sums)
+    return quotient(both, q).to(v.dtype), summarize(k, v, log_scale=log_scale, state=state)
 
 
 def recurrent_linear_attention(

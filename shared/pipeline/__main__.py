@@ -23,15 +23,15 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "check": Command("check", "check_stage", "paper", "find mistakes in the settings, claims and figures of <paper>, or of all"),
+    "check": Command("check", "check_stage", "paper", "find mistakes in what <paper>, or every paper, says"),
     "fetch": Command("stages", "fetch_stage", "paper.task", "obtain and verify the data of <paper>.<task>"),
     "features": Command("stages", "features_stage", "paper.task", "encode the pictures of <paper>.<task>"),
     "prepare": Command("stages", "prepare_stage", "paper.task", "tokenise and encode the data of <paper>.<task>"),
-    "train": Command("train", "train_stage", "paper.variant", "train all seeds of <paper>.<variant>; continues a killed run"),
+    "train": Command("train", "train_stage", "paper.variant", "train all seeds; continues a killed run"),
     "evaluate": Command("evaluate", "evaluate_stage", "paper.variant", "score all seeds of <paper>.<variant>"),
     "report": Command("stages", "report_stage", "paper", "decide the claims of <paper> and write its report"),
     "verdicts": Command("stages", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),
-    "estimate": Command("estimate", "estimate_stage", "paper.variant", "say what training <paper>.<variant> costs here"),
+    "estimate": Command("estimate", "estimate_stage", "paper.variant", "say what training a variant or a paper costs"),
     "use": Command("use", "use_scale", "scale", "make <scale> the default one", scaled=False),
     "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False),
 }  # fmt: skip

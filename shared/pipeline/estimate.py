@@ -51,15 +51,15 @@ def estimate_stage(name: str, scale: str) -> None:
             continue
         total, longest = total + found.hours, max(longest, found.hours / found.seeds)
         print(
-            f"{paper}.{each}: {found.parameters:,} parameters; {found.updates:,} updates of {found.seconds:.3f} processor "
-            f"seconds on {found.measured_on}, {found.seeds} seeds: {found.hours:,.2f} processor hours"
+            f"{paper}.{each}: {found.parameters:,} parameters; {found.updates:,} updates of {found.seconds:.3f} "
+            f"processor seconds on {found.measured_on}, {found.seeds} seeds: {found.hours:,.2f} processor hours"
         )
     workers = load_params().workers or os.cpu_count() or 1
     hours = max(total / workers, longest)
     end = datetime.datetime.now().astimezone() + datetime.timedelta(hours=hours)
     print(
-        f"together {total:,.2f} processor hours, {peak_memory_mib():,.0f} MiB at most; begun now with {workers} at once on "
-        f"an idle machine, training ends about {end:%Y-%m-%d %H:%M}"
+        f"together {total:,.2f} processor hours, {peak_memory_mib():,.0f} MiB at most; begun now with {workers} "
+        f"at once on an idle machine, training ends about {end:%Y-%m-%d %H:%M}"
     )
 
 

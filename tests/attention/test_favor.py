@@ -14,7 +14,9 @@ from scipy import stats
 from torch.nn import functional
 
 from shared.attention.favor import (
-    LEAST_LOG,
+    KEY_SCALE,
+    LEAST_QUERY,
+    QUERY_SCALE,
     GeneralizedFeatures,
     SoftmaxFeatures,
     orthogonal_blocks,
@@ -103,7 +105,8 @@ def test_their_gradients_are_too_though_the_scale_has_none(estimator):
     assert not log_scale.requires_grad
     cotangent = torch.randn_like(values)
     expected = torch.autograd.grad((plain_features(features, x) * cotangent).sum(), x)
-    found = torch.autograd.grad((values * log_scale.exp().unsqueeze(-1) * cotangent).sum(), x)
+    scale = 1 if estimator == "trigonometric" else KEY_SCALE
+    found = torch.autograd.grad((values / scale * log_scale.exp().unsqueeze(-1) * cotangent).sum(), x)
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
 
 
@@ -137,8 +140,7 @@ def test_what_a_qr_decomposition_gives_is_biased():
 def test_no_feature_overflows(estimator, scale, seed, dtype):
     torch.manual_seed(seed)
     features, x = softmax_map(estimator, torch.float32), inputs(scale, dtype)[0]
-    values, log_scale = features.keys(x)
-    queries = features.queries(x)
+    (values, log_scale), queries = features.keys(x), features.queries(x)
     assert values.dtype == queries.dtype == dtype
     assert log_scale.dtype == torch.float32
     assert log_scale.isfinite().all()
@@ -147,9 +149,24 @@ def test_no_feature_overflows(estimator, scale, seed, dtype):
         assert torch.equal(queries, values)
     else:
         assert values.min() >= 0
-        assert torch.equal(values.amax(-1), torch.ones(B, H, T, dtype=dtype))
-        assert queries.min() >= 0.99 * math.exp(LEAST_LOG)
-        assert torch.equal(queries.amax(-1), values.amax(-1))
+        assert torch.equal(values.amax(-1), torch.full((B, H, T), KEY_SCALE, dtype=dtype))
+        assert queries.min() >= LEAST_QUERY
+        assert torch.equal(queries.amax(-1), torch.full((B, H, T), QUERY_SCALE, dtype=dtype))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS[:2])
+def test_scales_change_no_bit_of_features_that_are_not_small(estimator):
+    features, x = softmax_map(estimator, torch.float32), 3 * torch.randn(T, K)
+    assert torch.equal(features.queries(x), features(x).values * QUERY_SCALE)
+    assert torch.equal(features.keys(x).values, features(x).values * KEY_SCALE)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS[:2])
+def test_features_of_float16_are_float32(estimator):
+    features, x = softmax_map(estimator, torch.float32), torch.randn(T, K).half()
+    for values in (features.queries(x), features.keys(x).values):
+        assert values.dtype == torch.float32
+        assert values.isfinite().all()
 
 
 @many

@@ -12,6 +12,7 @@ from replications.self_attentive.model import (
     MaxPooledLSTM,
     MeanPooledLSTM,
     PrunedLayer,
+    SelfAttentiveEncoder,
     max_pooled,
 )
 from tests.replications.small_self_attentive import F64, one_text
@@ -80,6 +81,27 @@ def test_a_feature_that_fires_nowhere_has_a_place_all_the_same():
     m, a = encoder(torch.tensor([[[1.0], [3.0], [2.0]]]), torch.ones(1, 3, dtype=torch.bool))
     assert m.tolist() == [[[0.0, 0.0]]]
     assert a.tolist() == [[[0.0, 1.0, 0.0]]]
+
+
+@pytest.mark.parametrize("kind", ["attention", "max", "mean", "cnn"])
+def test_a_text_without_words_is_zero_and_leaves_gradients_finite(kind):
+    encoders = {
+        "attention": lambda: SelfAttentiveEncoder(embedding_size=D_WORD, hidden_size=U, attention_size=2, rows=ROWS),
+        "max": lambda: MaxPooledLSTM(embedding_size=D_WORD, hidden_size=U),
+        "mean": lambda: MeanPooledLSTM(embedding_size=D_WORD, hidden_size=U),
+        "cnn": lambda: MaxPooledCNN(embedding_size=D_WORD, features=FEATURES, window=3),
+    }
+    encoder, (s, mask) = large(encoders[kind]()), words([3, 2, 5])
+    mask[1] = False
+    m, a = encoder(s.requires_grad_(), mask)
+    assert not m[1].any()
+    assert a is None or not a[1].any()
+    gradients = torch.autograd.grad(m.square().sum() + m.sum(), (s, *encoder.parameters()), materialize_grads=True)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert not gradients[0][1].any()
+    alone, _ = encoder(s[[0, 2]], mask[[0, 2]])
+    torch.testing.assert_close(m[[0, 2]], alone, **EXACT)
+    assert not encoder(s[1:2], mask[1:2])[0].any()
 
 
 def test_of_equal_features_the_first_counts():

@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 from scipy.stats import binomtest
-from shared.reports.accuracy import accuracies, paired_tests
 
 from shared.claims.results import load_results
 from shared.claims.schema import Claim
