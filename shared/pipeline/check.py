@@ -20,7 +20,7 @@ from shared.tasks.kinds import load_measures
 from shared.tasks.protocol import papers
 from shared.tasks.sections import check_model_section
 
-PIPELINE = Path(__file__).with_name("templates") / "dvc.yaml"
+PIPELINE = Path(__file__).with_name("templates") / "pipeline.yaml"
 
 
 def check_stage(paper: str | None, scale: str) -> None:
