@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
 from shared.reports.document import Heat, HeatLine
-from shared.reports.figures import INK, WIDTH, drawing
-from shared.tasks.translation.heatmaps import fitting
+from shared.reports.figures import INK, WIDTH, drawing, fitting
 
 RED, PALE = (242 / 255, 92 / 255, 72 / 255), "#59636e"
 FAINTEST = 0.02  # shade that is drawn

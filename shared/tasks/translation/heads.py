@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from shared.data.tokenizers import BOS, SPECIAL
-from shared.reports.figures import WIDTH, drawing
-from shared.tasks.translation.heatmaps import Pair, draw_weights, fitting, longer_sides, read_pairs
+from shared.reports.figures import WIDTH, drawing, fitting
+from shared.tasks.translation.heatmaps import Pair, draw_weights, longer_sides, read_pairs
 
 Kind = Literal["encoder", "decoder", "cross"]
 SAID: dict[Kind, str] = {

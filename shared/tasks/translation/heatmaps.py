@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
-from shared.reports.figures import PALETTE, WIDTH, drawing
+from shared.reports.figures import PALETTE, WIDTH, drawing, fitting
 
 Pair = Mapping[str, Any]
 KEPT = ("weights", "source", "target", "gold")  # of each pair in attention.npz
@@ -93,12 +93,6 @@ def _longest(pairs: Sequence[Pair]) -> int:
 def longer_sides(pairs: Sequence[Pair]) -> list[int]:
     """Symbols of each pair's source or target, whichever has more."""
     return [_longest([pair]) for pair in pairs]
-
-
-def fitting(sizes: Sequence[int], symbols: int) -> int:
-    """Which is the longest of at most so many symbols; if all have more, the shortest."""
-    shortest = min(range(len(sizes)), key=sizes.__getitem__)
-    return max((i for i, size in enumerate(sizes) if size <= symbols), key=sizes.__getitem__, default=shortest)
 
 
 def _same(first: Sequence[Pair], other: Sequence[Pair]) -> bool:
