@@ -175,6 +175,12 @@ def place_ticks(axes: Axes, places: Sequence[float], *, log: bool, named: int = 
     axes.margins(x=0.06)
 
 
+def fitting(sizes: Sequence[int], symbols: int) -> int:
+    """Index of the longest example of at most so many symbols; if all have more, of the shortest."""
+    shortest = min(range(len(sizes)), key=sizes.__getitem__)
+    return max((i for i, size in enumerate(sizes) if size <= symbols), key=sizes.__getitem__, default=shortest)
+
+
 def _line(index: int) -> dict[str, Any]:
     return {"color": PALETTE[index % len(PALETTE)], "linestyle": DASHES[index % len(DASHES)]}
 

@@ -26,9 +26,3 @@ def judged(splits: Mapping[str, Sequence[Example]]) -> dict[str, float]:
         prefix = "" if number == 0 else f"{split}."
         metrics |= {prefix + name: value for name, value in corpus_values(examples).items()}
     return metrics
-
-
-def longest_within(sizes: Sequence[int], limit: int) -> int:
-    """Return the index of the largest size that is at most ``limit``; of the smallest, if all are above it."""
-    smallest = min(range(len(sizes)), key=sizes.__getitem__)
-    return max((i for i, size in enumerate(sizes) if size <= limit), key=sizes.__getitem__, default=smallest)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
 from shared.reports.document import Heat, HeatLine
-from shared.reports.figures import INK, WIDTH, drawing
-from shared.tasks.examples import longest_within
+from shared.reports.figures import INK, WIDTH, drawing, fitting
 
 RED, PALE = (242 / 255, 92 / 255, 72 / 255), "#59636e"
 FAINTEST = 0.02  # shade that is drawn
@@ -113,7 +112,7 @@ def compare_rows(sources: Mapping[str, Path], path: Path, caption: str, *, symbo
     if len(kept) < min(2, len(sources)) or not kept:
         return []
     first = next(iter(kept.values()))
-    chosen = longest_within([len(text.words) for text in first], symbols)
+    chosen = fitting([len(text.words) for text in first], symbols)
     lines: list[HeatLine] = []
     for variant, texts in kept.items():
         if [text.words for text in texts] != [text.words for text in first]:

@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 
 from shared.data.tokenizers import BOS, SPECIAL
-from shared.reports.figures import WIDTH, drawing
-from shared.tasks.examples import longest_within
+from shared.reports.figures import WIDTH, drawing, fitting
 from shared.tasks.translation.heatmaps import Pair, draw_weights, longer_sides, read_pairs
 
 Kind = Literal["encoder", "decoder", "cross"]
@@ -42,7 +41,7 @@ def draw_heads(source: Path, kind: Kind, path: Path, *, symbols: int = 14) -> bo
     pairs = read_pairs(source, ("source", "target", kind))
     if not pairs:
         return False
-    pair = pairs[longest_within(longer_sides(pairs), symbols)]
+    pair = pairs[fitting(longer_sides(pairs), symbols)]
     weights = pair[kind].astype(np.float32)
     layers, heads, height, width = weights.shape
     if kind == "decoder":

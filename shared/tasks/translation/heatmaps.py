@@ -13,8 +13,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
-from shared.reports.figures import PALETTE, WIDTH, drawing
-from shared.tasks.examples import longest_within
+from shared.reports.figures import PALETTE, WIDTH, drawing, fitting
 
 Pair = Mapping[str, Any]
 KEPT = ("weights", "source", "target", "gold")  # of each pair in attention.npz
@@ -65,7 +64,7 @@ def compare_alignments(sources: Mapping[str, Path], path: Path, *, symbols: int 
     if len(kept) < 2:
         return False
     first = next(iter(kept.values()))
-    chosen = longest_within(longer_sides(first), symbols)
+    chosen = fitting(longer_sides(first), symbols)
     shown = []
     for variant, pairs in kept.items():
         if not _same(first, pairs):
