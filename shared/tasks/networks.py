@@ -22,6 +22,7 @@ from shared.tasks.protocol import Replication, large_imports
 from shared.tasks.settings import RunT
 from shared.training.checkpoints import TrainingRecord, load_weights
 from shared.training.config import BatchConfig
+from shared.training.progress import Report
 
 if TYPE_CHECKING:
     from shared.training.module import TrainingModule
@@ -86,8 +87,9 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         return self.build_model(config.checked_model(self.model_config), *self._sizes(config, text))
 
     def train(
-        self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
+        self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        progress: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train one seed: it decides the initial weights, the order of the batches and the dropout masks."""
         with large_imports():  # Lightning takes seconds to import; only training needs it
             from shared.training.run import train_run
@@ -98,7 +100,7 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         record = train_run(
             self._module(model, config, text), config.training,
             batches=self._batches(config, text, seed), valid=self._validation(config, text), folder=folder,
-            seed=seed, fingerprint=fingerprint, label=label,
+            seed=seed, fingerprint=fingerprint, label=label, progress=progress,
         )  # fmt: skip
         return record, _parameters(model)
 

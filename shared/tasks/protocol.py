@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shared.reports.document import Block
     from shared.tasks.settings import RunConfig
     from shared.training.checkpoints import TrainingRecord
+    from shared.training.progress import Report
 
 SettingsT = TypeVar("SettingsT", bound="RunConfig", contravariant=True)
 
@@ -36,8 +37,9 @@ class Runner(Protocol[SettingsT]):
         ...
 
     def train(
-        self, config: SettingsT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
+        self, config: SettingsT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        progress: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train one seed in ``folder``; returns what training measured and the number of parameters."""
         ...
 

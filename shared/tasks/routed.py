@@ -14,6 +14,7 @@ from shared.tasks.networks import Networks
 from shared.tasks.protocol import Runner
 from shared.tasks.settings import RunT
 from shared.training.checkpoints import TrainingRecord
+from shared.training.progress import Report
 
 Route = Callable[[RunT], tuple[Runner[RunT], RunT]]
 """From a variant's settings to what trains and judges it, and to the settings for that; refuses wrong ones."""
@@ -57,11 +58,14 @@ class Routed(Generic[RunT]):
         return runner.rehearse(config)
 
     def train(
-        self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
+        self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        progress: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train one seed."""
         runner, config = self._runner(config)
-        return runner.train(config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label)
+        return runner.train(
+            config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label, progress=progress
+        )
 
     def evaluate(self, config: RunT, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Judge one trained seed or an ensemble."""

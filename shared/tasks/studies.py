@@ -16,6 +16,7 @@ from shared.tasks.protocol import Runner
 from shared.tasks.routed import Route
 from shared.tasks.settings import RunConfig
 from shared.training.checkpoints import TrainingRecord
+from shared.training.progress import Report
 
 
 class StudyConfig(Strict):
@@ -44,8 +45,9 @@ class Study(ABC):
         """Measure; returns metrics."""
 
     def train(
-        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
+        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        progress: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Nothing is trained: the checkpoints are empty."""
         (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
         for name in ("best", "last"):

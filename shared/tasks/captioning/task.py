@@ -30,6 +30,7 @@ from shared.tasks.captioning.preparation import prepare_captions
 from shared.tasks.captioning.settings import CaptioningRun
 from shared.tasks.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
 from shared.training.checkpoints import TrainingRecord
+from shared.training.progress import Report
 from shared.vision.encoders import LAYERS, EncoderConfig
 from shared.vision.features import Grid
 
@@ -66,11 +67,14 @@ class Captioning(ExampleNetworks[ModelConfigT, CaptioningRun, PreparedCaptions])
         return prepare_captions(corpus, dataset, out)
 
     def train(
-        self, config: CaptioningRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
+        self, config: CaptioningRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        progress: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train one seed, if what will judge it, such as Java, is there."""
         require_scorers(config.evaluation.metrics, config.evaluation.tokenisation)
-        return super().train(config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label)
+        return super().train(
+            config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label, progress=progress
+        )
 
     def evaluate(
         self, config: CaptioningRun, *, prepared: Path, trained: Sequence[Path], out: Path

@@ -24,6 +24,7 @@ from shared.tasks.examples import Example, write_examples
 from shared.tasks.translation.corpus import ParallelText, PreparedText
 from shared.tasks.translation.settings import TranslationRun
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
+from shared.training.progress import Report
 
 
 class AlignerConfig(Strict):
@@ -105,8 +106,9 @@ class AlignerRunner:
         raise ReplicationError("an aligner needs no rehearsal; its train stage takes minutes at most.")
 
     def train(
-        self, config: TranslationRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str
-    ) -> tuple[TrainingRecord, int]:
+        self, config: TranslationRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        progress: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train; all seeds are the same."""
         settings, text = self.settings, PreparedText.load(prepared)
         longest = config.training.max_words or config.corpus.max_words
