@@ -78,7 +78,7 @@ def train_seed(
     folder = run_folder(paper, scale) / variant / "train" / f"seed{seed}"
     record, count = replication.train(
         config, prepared=prepared_folder(paper, scale, config.task), folder=folder, seed=seed, fingerprint=mark,
-        label=f"{paper}.{variant} seed {seed}", report=report,
+        label=f"{paper}.{variant} seed {seed}", progress=report,
     )  # fmt: skip
     fetched = json.loads((run_folder(paper, scale) / "fetched" / f"{config.task}.json").read_text(encoding="utf-8"))
     write_json(folder / "run.json", {

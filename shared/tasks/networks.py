@@ -24,6 +24,7 @@ from shared.tasks.protocol import Replication, large_imports
 from shared.tasks.settings import RunT
 from shared.training.checkpoints import TrainingRecord, load_weights
 from shared.training.config import BatchConfig
+from shared.training.progress import Report
 
 if TYPE_CHECKING:
     from shared.training.module import TrainingModule
@@ -106,7 +107,7 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
 
     def train(
         self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
-        report: Report | None = None,
+        progress: Report | None = None,
     ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train one seed: it decides the initial weights, the order of the batches and the dropout masks."""
         with large_imports():  # Lightning takes seconds to import; only training needs it
@@ -118,7 +119,7 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         record = train_run(
             self._module(model, config, text), config.training,
             batches=self._batches(config, text, seed), valid=self._validation(config, text), folder=folder,
-            seed=seed, fingerprint=fingerprint, label=label, progress=report,
+            seed=seed, fingerprint=fingerprint, label=label, progress=progress,
         )  # fmt: skip
         return record, _parameters(model)
 

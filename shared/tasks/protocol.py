@@ -39,13 +39,9 @@ class Runner(Protocol[SettingsT]):
 
     def train(
         self, config: SettingsT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
-        report: Report | None = None,
+        progress: Report | None = None,
     ) -> tuple[TrainingRecord, int]:  # fmt: skip
-        """Train one seed in ``folder`` and tell ``report`` how far it is.
-
-        Returns:
-            what training measured, and the number of parameters.
-        """
+        """Train one seed in ``folder``; returns what training measured and the number of parameters."""
         ...
 
     def evaluate(self, config: SettingsT, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:

@@ -57,12 +57,12 @@ class Routed(Generic[RunT]):
 
     def train(
         self, config: RunT, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
-        report: Report | None = None,
+        progress: Report | None = None,
     ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train one seed."""
         runner, config = self._runner(config)
         return runner.train(
-            config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label, report=report
+            config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label, progress=progress
         )
 
     def evaluate(self, config: RunT, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:

@@ -45,7 +45,7 @@ class Study(ABC):
 
     def train(
         self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
-        report: Report | None = None,
+        progress: Report | None = None,
     ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Nothing is trained: the checkpoints are empty."""
         (folder / "checkpoints").mkdir(parents=True, exist_ok=True)

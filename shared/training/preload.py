@@ -23,10 +23,10 @@ def hidden(*packages: str) -> Iterator[None]:
     names = {name for name in packages if name not in sys.modules}
     distribution = importlib.metadata.distribution
 
-    def visible(name: str) -> importlib.metadata.Distribution:
-        if name in names:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return distribution(name)
+    def visible(distribution_name: str) -> importlib.metadata.Distribution:
+        if distribution_name in names:
+            raise importlib.metadata.PackageNotFoundError(distribution_name)
+        return distribution(distribution_name)
 
     importlib.metadata.distribution = visible
     sys.modules.update(dict.fromkeys(names))  # type: ignore[arg-type]

@@ -64,12 +64,12 @@ class Captioning(ExampleNetworks[ModelConfigT, CaptioningRun, PreparedCaptions])
 
     def train(
         self, config: CaptioningRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
-        report: Report | None = None,
+        progress: Report | None = None,
     ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train one seed, if what will judge it, such as Java, is there."""
         require_scorers(config.evaluation.metrics, config.evaluation.tokenisation)
         return super().train(
-            config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label, report=report
+            config, prepared=prepared, folder=folder, seed=seed, fingerprint=fingerprint, label=label, progress=progress
         )
 
     def evaluate(

@@ -104,7 +104,7 @@ class AlignerRunner:
 
     def train(
         self, config: TranslationRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
-        report: Report | None = None,
+        progress: Report | None = None,
     ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train; all seeds are the same."""
         settings, text = self.settings, PreparedText.load(prepared)
