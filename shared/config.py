@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -74,6 +75,13 @@ def merge(base: Any, override: Any) -> Any:
         key: merge(base[key], override[key]) if key in base and key in override else (override | base)[key]
         for key in [*base, *(key for key in override if key not in base)]
     }
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the nearest known one, or all of them."""
+    known = sorted(known)
+    closest = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean '{closest[0]}'?)" if closest else f"; there are {', '.join(known)}"
 
 
 def _explain(problem: dict[str, Any], known: list[str]) -> str:

@@ -5,7 +5,6 @@ What needs torch is imported where it is used: fetching, summarizing and mistake
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import Field, create_model
 
-from shared.config import Strict, build, load_yaml, merge
+from shared.config import Strict, build, load_yaml, merge, near
 from shared.errors import ReplicationError
 
 if TYPE_CHECKING:
@@ -133,7 +132,8 @@ class ScaleFile:
         own = self._variant(variant)
         task = own.get("task", "")
         value = merge(self._task(task), own)
-        return build(self._settings(task), value, where=f"{self.path}: variants.{variant}")
+        run = build(self._settings(task), value, where=f"{self.path}: variants.{variant}")
+        return run.at(str(self.path), variant, own.get("model") or {})
 
     def lenders(self, variants: Iterable[str]) -> set[str]:
         """The papers whose models variants borrow (``shared.tasks.translation.borrowed``), of those that run."""
@@ -168,10 +168,3 @@ class ScaleFile:
 def papers() -> list[str]:
     """All papers of the project."""
     return sorted(file.parent.name for file in Path("replications").glob("*/paper.yaml"))
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the nearest known one, or all of them."""
-    known = sorted(known)
-    closest = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean '{closest[0]}'?)" if closest else f"; there are {', '.join(known)}"

@@ -9,7 +9,7 @@ from shared.config import load_yaml
 from shared.errors import ReplicationError
 from shared.pipeline.config import SCALES, ScaleFile, load_params
 from shared.tasks.protocol import load_replication
-from shared.training.config import resolve_precision
+from shared.training.run import resolve_precision
 
 PAPERS = sorted(path.parent.name for path in Path("replications").glob("*/paper.yaml"))
 FILES = [(paper, scale) for paper in PAPERS for scale in SCALES]

@@ -27,7 +27,6 @@ from shared.data.storage import write_lines
 from shared.data.tokenizers import EOS, UNK, Tokenizer
 from shared.errors import ReplicationError
 from shared.tasks.captioning.corpus import (
-    CaptionCorpusConfig,
     CaptionedSplit,
     features_folder,
     features_of,
@@ -35,6 +34,7 @@ from shared.tasks.captioning.corpus import (
     open_images,
     read_record,
 )
+from shared.tasks.captioning.settings import CaptionCorpusConfig
 from shared.vision.encoders import build_encoder
 from shared.vision.features import Grid, compute_features
 

@@ -18,20 +18,14 @@ from shared.data.fetch import fetch
 from shared.data.tokenizers import EOS
 from shared.metrics.captioning import CaptionScorer, require_scorers
 from shared.reports.document import Figure
-from shared.tasks.captioning.corpus import (
-    CaptionBatch,
-    CaptionCorpusConfig,
-    CaptionedSplit,
-    ImageBatch,
-    PreparedCaptions,
-)
+from shared.tasks.captioning.corpus import CaptionBatch, CaptionedSplit, ImageBatch, PreparedCaptions
 from shared.tasks.captioning.evaluation import evaluate_captioning
 from shared.tasks.captioning.preparation import prepare_captions
-from shared.tasks.captioning.settings import CaptioningRun
+from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
 from shared.tasks.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
 from shared.training.checkpoints import TrainingRecord
-from shared.vision.encoders import LAYERS, EncoderConfig
 from shared.vision.features import Grid
+from shared.vision.settings import LAYERS, EncoderConfig
 
 if TYPE_CHECKING:
     from shared.tasks.captioning.module import CaptioningModule

@@ -20,13 +20,12 @@ from shared.reports.document import Figure
 from shared.reports.sweeps import Sweep
 from shared.tasks.classification.corpus import (
     ClassifiedBatch,
-    ClassifiedCorpusConfig,
     ClassifiedText,
     PreparedClassification,
     prepare_classified,
 )
 from shared.tasks.classification.evaluation import evaluate_classification
-from shared.tasks.classification.settings import ClassificationRun
+from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig
 from shared.tasks.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
 
 if TYPE_CHECKING:

@@ -11,40 +11,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt, model_validator
 
 from shared.data.batching import Indices
 from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
 from shared.tasks.sequences.batches import SequenceBatch
-from shared.tasks.sequences.corpora import CorpusConfig
-
-
-class PixelCorpusConfig(CorpusConfig):
-    """Which pictures a task models, how large and how finely graded.
-
-    Attributes:
-        causal: every pixel is predicted from those before it.
-        counts_hits: no accuracy is measured, of which nobody has asked.
-    """
-
-    causal: ClassVar[bool] = True
-    counts_hits: ClassVar[bool] = False
-    of: Literal["pixels"] = "pixels"
-    pool: int = Field(default=1, ge=1, le=16, description="side of the squares whose mean becomes one pixel")
-    levels: int = Field(default=256, ge=2, le=256, description="values of a pixel, equal parts of 0 to 255")
-    images: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
-
-    @model_validator(mode="after")
-    def _consistent(self) -> PixelCorpusConfig:
-        if unknown := sorted({*self.images} - {*self.splits}):
-            raise ValueError(f"'images' limits {', '.join(unknown)}, but the splits are {', '.join(self.splits)}")
-        return self
+from shared.tasks.sequences.settings import PixelCorpusConfig
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from pydantic import Field
 
-from shared.config import Strict
 from shared.data.tokenizers import Tokenizer
 from shared.errors import ReplicationError
 from shared.metrics import fast_align
@@ -22,21 +20,8 @@ from shared.metrics.measures import corpus_values
 from shared.metrics.word_aligner import WordAligner, Words
 from shared.tasks.examples import Example, write_examples
 from shared.tasks.translation.corpus import ParallelText, PreparedText
-from shared.tasks.translation.settings import TranslationRun
+from shared.tasks.translation.settings import AlignerConfig, TranslationRun
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
-
-
-class AlignerConfig(Strict):
-    """The ``model`` section of a variant that is an aligner.
-
-    Attributes:
-        aligner: ``ibm1``, target words to source words; ``fast_align``, IBM Model 2 with a preference for the
-            diagonal (Dyer et al. 2013), both directions made one by grow-diag-final-and.
-        iterations: of expectation maximisation.
-    """
-
-    aligner: Literal["ibm1", "fast_align"]
-    iterations: int = Field(default=5, ge=1)
 
 
 class Aligner(Protocol):
