@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from shared.data.storage import load_arrays, read_columns, read_lines, save_arra
 from shared.data.tokenizers import PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
 from shared.tasks.classification.settings import ClassifiedCorpusConfig
+from shared.tasks.prepared import write_summary
 
 Columns = dict[str, list[str]]
 """Language to the lines of a split."""
@@ -178,8 +178,7 @@ def prepare_classified(config: ClassifiedCorpusConfig, dataset: Path, out: Path)
             write_lines(out / split / "key.txt", columns["key"])
         if split != "train":
             _keep_lines(columns, encoded[0], config, out / split)
-    (out / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False), encoding="utf-8")
-    return summary
+    return write_summary(out, config, summary)
 
 
 def _read(dataset: Path, split: str, config: ClassifiedCorpusConfig) -> Columns:

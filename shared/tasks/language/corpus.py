@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from shared.errors import ReplicationError
 from shared.tasks.language.characters import CharactersConfig, CharacterVocabulary
 from shared.tasks.language.settings import LanguageCorpusConfig, Unit
 from shared.tasks.language.streams import Stream
+from shared.tasks.prepared import read_summary, write_summary
 
 _CHUNK = 1 << 20  # characters that are encoded together
 
@@ -49,10 +49,7 @@ class PreparedLanguage:
     @classmethod
     def load(cls, folder: Path) -> PreparedLanguage:
         """Open a prepared task; raises `ReplicationError` where it was not prepared."""
-        try:
-            summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            raise ReplicationError(f"{folder} is incomplete; run the prepare stage of its task.") from None
+        summary = read_summary(folder)
         load = CharacterVocabulary.load if summary["symbol"] in ("character", "byte") else load_tokenizer
         units = {name: split["units"] for name, split in summary["splits"].items()}
         return cls(folder, load(folder / "text.tokenizer"), summary["unit"], units)
@@ -87,8 +84,7 @@ def prepare_language(config: LanguageCorpusConfig, dataset: Path, out: Path) -> 
         "dataset": config.dataset, "unit": config.unit, "symbol": tokenizer.unit, "vocabulary": len(tokenizer),
         "splits": splits,
     }  # fmt: skip
-    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    return summary
+    return write_summary(out, config, summary)
 
 
 class _Piece(NamedTuple):

@@ -24,6 +24,7 @@ from shared.data.generated.copy import FILE, Copy
 from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
+from shared.tasks.prepared import write_summary
 from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sequences.settings import CopyCorpusConfig
 
@@ -147,8 +148,7 @@ def prepare_copies(config: CopyCorpusConfig, dataset: Path, out: Path) -> dict[s
             save_arrays(out / split, {"symbols": symbols.flat, "offsets": symbols.offsets})
     (out / FILE).write_text(parameters.model_dump_json(), encoding="utf-8")
     summary = {"dataset": config.dataset, "vocabulary": parameters.symbols + 1, "splits": splits}
-    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    return summary
+    return write_summary(out, config, summary)
 
 
 def _parameters(folder: Path, advice: str) -> Copy:

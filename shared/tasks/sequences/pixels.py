@@ -7,7 +7,6 @@ section 4.2.2).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from shared.data.batching import Indices
 from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
+from shared.tasks.prepared import read_summary, write_summary
 from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sequences.settings import PixelCorpusConfig
 
@@ -81,10 +81,7 @@ class PreparedPixels:
     @classmethod
     def load(cls, folder: Path) -> PreparedPixels:
         """Open a prepared task; raises `ReplicationError` where it was not prepared."""
-        try:
-            summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            raise ReplicationError(f"{folder} is incomplete; run the prepare stage of its task.") from None
+        summary = read_summary(folder)
         height, width, channels = summary["shape"]
         return cls(folder, (height, width, channels), summary["levels"])
 
@@ -127,8 +124,7 @@ def prepare_pixels(config: PixelCorpusConfig, dataset: Path, out: Path) -> dict[
             train.update(rows)
         else:
             counts["in_train"] = sum(row in train for row in rows)
-    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    return summary
+    return write_summary(out, config, summary)
 
 
 def _load(dataset: Path, split: str) -> NDArray[np.uint8]:

@@ -5,7 +5,6 @@ Shape letters: B sequences of a batch, T symbols.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL
 from shared.errors import ReplicationError
+from shared.tasks.prepared import read_summary, write_summary
 from shared.tasks.sequences.alphabet import FIRST, LETTERS, MASK, VOCABULARY
 from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sequences.settings import ProteinCorpusConfig
@@ -120,8 +120,7 @@ class PreparedProteins:
     @classmethod
     def load(cls, folder: Path, *, masked: bool = False) -> PreparedProteins:
         """Open a prepared task; raises `ReplicationError` where it was not prepared."""
-        if not (folder / "summary.json").is_file():
-            raise ReplicationError(f"{folder} is incomplete; run the prepare stage of its task.")
+        read_summary(folder)
         return cls(folder, masked)
 
     def split(self, name: str) -> Proteins:
@@ -179,8 +178,7 @@ def prepare_proteins(config: ProteinCorpusConfig, dataset: Path, out: Path) -> d
             "proteins": len(symbols), "sequences": len(text), "letters": int((text.sequences.flat >= FIRST).sum()),
         }  # fmt: skip
     summary = {"dataset": config.dataset, "vocabulary": VOCABULARY, "splits": splits}
-    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    return dict(summary)
+    return write_summary(out, config, summary)
 
 
 def _chosen(config: ProteinCorpusConfig, dataset: Path, split: str) -> dict[str, list[str]]:

@@ -26,6 +26,7 @@ from shared.data.tokenizers import (
 )
 from shared.errors import ReplicationError
 from shared.metrics.word_aligner import WordAligner
+from shared.tasks.prepared import write_summary
 from shared.tasks.translation.settings import ParallelCorpusConfig
 
 
@@ -177,8 +178,7 @@ def prepare_parallel(config: ParallelCorpusConfig, dataset: Path, out: Path) -> 
         words = _dictionary(pairs["train"], tokenizers)
         summary["dictionary"] = len(words)
         (out / "dictionary.json").write_text(json.dumps(words, ensure_ascii=False), encoding="utf-8")
-    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    return summary
+    return write_summary(out, config, summary)
 
 
 @dataclass(frozen=True)
