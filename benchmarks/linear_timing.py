@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.timing import Step, run, seconds_in_turns
-from shared.tasks.sequences.scaling_study import ATTENTION, RIVAL, ScalingConfig, crossover, training_pass
+from shared.tasks.sequences.scaling_study import ATTENTION, RIVAL, crossover, training_pass
+from shared.tasks.sequences.settings import ScalingConfig
 
 Tensors = tuple[Tensor, ...]
 LENGTHS = (64, 128, 256, 512, 1024, 2048)

@@ -33,7 +33,8 @@ from benchmarks.linear_timing import (
 from benchmarks.plain_linear_attention import summed_outer_products
 from benchmarks.timing import Step, seconds_in_turns
 from replications.performer.model import Performer
-from replications.performer.replication import ModelConfig, build_model
+from replications.performer.replication import build_model
+from replications.performer.settings import ModelConfig
 from shared.attention.favor import SoftmaxFeatures
 from shared.attention.feature_maps import EluPlusOne, FeatureMap, ReLU
 from shared.attention.linear import chunkwise_linear_attention, linear_attention

@@ -22,7 +22,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from benchmarks.timing import Step, run, seconds_in_turns
 from replications.self_attentive.model import SelfAttentiveEncoder, TextClassifier
-from replications.self_attentive.replication import ModelConfig, build_model
+from replications.self_attentive.replication import build_model
+from replications.self_attentive.settings import ModelConfig
 from shared.attention.structured import redundancy_penalty
 from shared.data.batching import Indices, epoch_batches, padding_share
 from shared.data.ragged import RaggedArray

@@ -22,15 +22,17 @@ from benchmarks.plain_show_attend_tell import PlainCaptioner
 from benchmarks.timing import Step, run, seconds_in_turns
 from replications.show_attend_tell.learning import doubly_stochastic_penalty
 from replications.show_attend_tell.model import CaptionGenerator
-from replications.show_attend_tell.replication import ModelConfig, build_model
+from replications.show_attend_tell.replication import build_model
+from replications.show_attend_tell.settings import ModelConfig
 from shared.attention.additive_log_weights import additive_log_weights, naive_additive_log_weights
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.decoding.naive import naive_beam_search
 from shared.vision.efficientnet_lite import DEVIATION, MEAN, EfficientNetLite0, fold_norms
-from shared.vision.encoders import LAYERS, ImageEncoder
+from shared.vision.encoders import ImageEncoder
 from shared.vision.features import Grid
+from shared.vision.settings import LAYERS
 
 
 class Size(NamedTuple):

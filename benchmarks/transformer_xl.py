@@ -23,7 +23,8 @@ from torch import Tensor, nn
 from benchmarks.plain_transformer_xl import PlainTransformerXL
 from benchmarks.timing import Step, run, seconds_in_turns
 from replications.transformer_xl.model import TransformerXL
-from replications.transformer_xl.replication import ModelConfig, build_model
+from replications.transformer_xl.replication import build_model
+from replications.transformer_xl.settings import ModelConfig
 from shared.attention.memory import Reach, SegmentMemory, StateMemory
 from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from shared.tasks.language.reuse_study import passes

@@ -9,15 +9,44 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, PositiveInt, ValidationError
+from pydantic_core import CoreSchema
 
 from shared.errors import ReplicationError
 
+_STRICT_TYPES = ("int", "float", "bool")
+
+
+def _refuse_coercion(schema: Any) -> None:
+    """Make every number and truth value in a schema of pydantic strict.
+
+    ``strict`` in ``model_config`` would do so for tuples as well.
+    """
+    if isinstance(schema, dict):
+        if schema.get("type") in _STRICT_TYPES:
+            schema["strict"] = True
+        for key, part in schema.items():
+            if key not in ("default", "metadata", "serialization"):
+                _refuse_coercion(part)
+    elif isinstance(schema, list | tuple):
+        for part in schema:
+            _refuse_coercion(part)
+
 
 class Strict(BaseModel):
-    """Base of every configuration: immutable, no unknown keys, numbers may not be NaN or infinite."""
+    """Base of every configuration: immutable, no unknown keys, numbers may not be NaN or infinite.
+
+    A number has to be one: neither ``'3'`` nor ``true`` counts as 3, nor 3.0 as an integer; an integer may stand for a
+    float. Lists may stand for tuples, which YAML does not have.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        _refuse_coercion(schema)
+        return schema
 
 
 def _ascending(values: list[int]) -> list[int]:
@@ -29,16 +58,45 @@ def _ascending(values: list[int]) -> list[int]:
 Ascending = Annotated[list[PositiveInt], Field(min_length=2), AfterValidator(_ascending)]
 """Two sizes or more, each greater than the one before."""
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C, where libyaml is, is ten times as fast
+
+
+class _Loader(_SafeLoader):
+    """Reads safe YAML and refuses a mapping that has a key twice; a key may override what ``<<`` merges in."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._checked: set[int] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        if id(node) not in self._checked:  # once, since merging adds keys that are overridden
+            self._checked.add(id(node))
+            lines: dict[tuple[str, str], int] = {}
+            for key, _ in node.value:
+                line = key.start_mark.line + 1
+                if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in lines:
+                    raise _DoubledKeyError(key.value, lines[key.tag, key.value], line)
+                lines[key.tag, str(key.value)] = line
+        super().flatten_mapping(node)
+
+
+class _DoubledKeyError(Exception):
+    """A key and the two lines that it stands in."""
 
 
 def load_yaml(path: Path) -> Any:
     """Read one YAML document.
 
     Raises:
-        ReplicationError: the file is missing, is not UTF-8 or is not YAML; says where.
+        ReplicationError: the file is missing, is not UTF-8 or is not YAML, or has a key twice; says where.
     """
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except _DoubledKeyError as error:
+        key, first, second = error.args
+        raise ReplicationError(
+            f"{path}: the key '{key}' stands in line {first} and again in line {second}; leave in one of them."
+        ) from None
     except FileNotFoundError:
         raise ReplicationError(f"{path} does not exist; check the path, or run from the project's root.") from None
     except UnicodeDecodeError as error:
@@ -63,7 +121,7 @@ def build(config: type[ConfigT], value: Any, *, where: str) -> ConfigT:
         return config.model_validate(value)
     except ValidationError as error:
         known = sorted(_field_names(config))
-        problems = [_explain(dict(problem), known) for problem in error.errors()]
+        problems = [_explain(dict(problem), value, known) for problem in error.errors()]
         raise ReplicationError(f"{where}: {'; '.join(problems)}.") from None
 
 
@@ -84,13 +142,44 @@ def near(name: str, known: Iterable[str]) -> str:
     return f" (did you mean '{closest[0]}'?)" if closest else f"; there are {', '.join(known)}"
 
 
-def _explain(problem: dict[str, Any], known: list[str]) -> str:
-    key = ".".join(str(part) for part in problem["loc"]) or "value"
+def _explain(problem: dict[str, Any], value: Any, known: list[str]) -> str:
+    key = ".".join(_keys(problem["loc"], value)) or "value"
     if problem["type"] == "extra_forbidden":
         near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
         return f"unknown key '{key}'" + (f" (did you mean '{near[0]}'?)" if near else "")
+    if problem["type"] in ("int_type", "float_type") and _is_number(problem["input"]):
+        return f"'{key}': {_number_as_text(problem['input'])}"
     shown = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
     return f"'{key}': {problem['msg'][0].lower() + problem['msg'][1:]}{shown}"
+
+
+def _keys(place: tuple[str | int, ...], value: Any) -> list[str]:
+    """The keys of the YAML that lead to a place, without the names that pydantic gives the members of a union."""
+    keys = []
+    for part in place:
+        inside = isinstance(value, dict) and part in value
+        if inside or (isinstance(value, list) and isinstance(part, int)):
+            value = value[part]
+        elif part is not place[-1]:
+            continue
+        keys.append(str(part))
+    return keys
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(value, str)
+
+
+def _number_as_text(text: str) -> str:
+    """What to do about a number that YAML took for text: quoted, or with an exponent but without a point."""
+    number, exponent = text.lower().partition("e")[::2]
+    if exponent and "." not in number:
+        return f"YAML reads {text} as text, since it has no point; write {number}.0e{exponent}"
+    return f"the text '{text}' is not a number; take off the quotes"
 
 
 def _field_names(config: type[BaseModel]) -> set[str]:

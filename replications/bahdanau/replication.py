@@ -2,31 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pydantic import Field, model_validator
-
 from replications.bahdanau.model import EncoderDecoder, RNNencdec, RNNsearch
-from shared.config import Strict
+from replications.bahdanau.settings import ModelConfig
 from shared.tasks.translation.task import Translation
-
-
-class ModelConfig(Strict):
-    """Sizes as in the paper's appendix A: m, n, n′ and l; ``init_std`` and ``dropout`` are 0.01 and 0 there."""
-
-    kind: Literal["rnnsearch", "rnnencdec"]
-    embedding_size: int = Field(ge=1)
-    hidden_size: int = Field(ge=1)
-    alignment_size: int | None = Field(default=None, ge=1)
-    maxout_size: int = Field(ge=1)
-    init_std: float = Field(default=0.01, gt=0)
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-
-    @model_validator(mode="after")
-    def _alignment_where_it_is(self) -> ModelConfig:
-        if (self.kind == "rnnsearch") != (self.alignment_size is not None):
-            raise ValueError("rnnsearch needs an alignment_size, and rnnencdec has none")
-        return self
 
 
 def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> EncoderDecoder:

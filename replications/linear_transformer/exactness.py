@@ -18,19 +18,19 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import torch
-from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
 from replications.linear_transformer.generation import Build
 from replications.linear_transformer.model import LinearTransformer
+from replications.linear_transformer.settings import ExactnessConfig
 from shared.attention.feature_maps import EluPlusOne
 from shared.attention.linear import chunkwise_linear_attention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.linear_naive import parallel_linear_attention, recurrent_linear_attention
-from shared.config import Ascending
+from shared.tasks.sections import StudyConfig
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import Study, StudyConfig, seed_of
+from shared.tasks.studies import Study, seed_of
 
 Form = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Causal attention: φ(q) and φ(k), (B, H, T, C) each, and values (B, H, T, M), to (B, H, T, M)."""
@@ -40,15 +40,6 @@ BYTES = 4
 """Of a number in float32."""
 SEQUENCES = 2
 """B where forms are compared."""
-
-
-class ExactnessConfig(StudyConfig, extra="allow"):
-    """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
-
-    symbols: PositiveInt = Field(default=12, description="of the vocabulary")
-    length: PositiveInt = Field(default=200, description="T where forms are compared")
-    lengths: Ascending = Field(description="T where what is kept is counted")
-    draws: PositiveInt = Field(default=3, description="random networks")
 
 
 class Outcome(NamedTuple):
@@ -95,10 +86,6 @@ class Exactness(Study):
     def __init__(self, build: Build) -> None:
         self._build = build
 
-    def check(self, config: RunConfig) -> None:
-        """Refuse wrong settings of the study or of the network."""
-        self._network(config.checked_model(ExactnessConfig))
-
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """The largest differences that :func:`differences` finds among all networks, and what :func:`kept` counts."""
         settings = config.checked_model(ExactnessConfig)
@@ -116,8 +103,7 @@ class Exactness(Study):
         return dict(zip(found[0], largest, strict=True)) | kept(heads_of(model), settings.lengths)
 
     def _network(self, settings: ExactnessConfig) -> LinearTransformer:
-        section = {**(settings.model_extra or {}), "attention": "linear", "max_length": settings.length}
-        return self._build(section, settings.symbols, True)
+        return self._build(settings.linear, settings.symbols, True)
 
 
 def heads_of(model: nn.Module) -> LinearMultiHeadAttention:

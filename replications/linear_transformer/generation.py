@@ -12,68 +12,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import torch
-from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from replications.linear_transformer.model import LinearTransformer
+from replications.linear_transformer.settings import SUBJECTS, GenerationConfig
 from shared.metrics.turns import Clock, medians_of_turns, now
 from shared.tasks.networks import ready
+from shared.tasks.sections import StudyConfig
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import Study, StudyConfig
+from shared.tasks.studies import Study
 
 Build = Callable[[dict[str, Any], int, bool], LinearTransformer]
 """From a checked ``model`` section, the number of symbols and whether it is causal, to a network."""
 
-SUBJECTS: dict[str, tuple[dict[str, Any], bool]] = {
-    "softmax": ({"attention": "softmax"}, False),
-    "stateful_softmax": ({"attention": "softmax"}, True),
-    "lsh_1": ({"attention": "lsh", "rounds": 1}, False),
-    "lsh_4": ({"attention": "lsh", "rounds": 4}, False),
-    "linear": ({"attention": "linear"}, True),
-}
-"""Rows of tables 4 and 5: changes to the task's network, and whether it goes step by step."""
 WARM_UP = 16
 """Symbols."""
 OTHERS = ("softmax", "stateful_softmax", "lsh_1", "lsh_4")
 """What linear attention is compared with."""
-
-
-class GenerationConfig(StudyConfig, extra="allow"):
-    """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
-
-    length: int = Field(default=784, ge=4, description="T of a picture")
-    symbols: PositiveInt = Field(default=257, description="of the vocabulary")
-    batch: int = Field(ge=2, description="B at once; one picture is always timed as well")
-    recomputed: PositiveInt | None = Field(
-        default=None,
-        description="of B, how many go through a network together where prefixes are recomputed; else all",
-    )
-    places: int = Field(default=6, ge=2, description="equal spans of a picture that are timed apart")
-    repeats: PositiveInt = Field(default=5, description="pictures, of which there are medians")
-
-    @model_validator(mode="after")
-    def _spans_are_not_empty(self) -> GenerationConfig:
-        if self.places > self.length:
-            raise ValueError(f"{self.places} places do not fit into a length of {self.length}")
-        return self
-
-    @model_validator(mode="after")
-    def _parts_make_a_batch(self) -> GenerationConfig:
-        if self.batch % (self.recomputed or self.batch):
-            raise ValueError(f"batch ({self.batch}) must be a multiple of recomputed ({self.recomputed})")
-        return self
-
-    @property
-    def spans(self) -> list[range]:
-        """The symbols that belong to each place."""
-        ends = [self.length * number // self.places for number in range(self.places + 1)]
-        return [range(start, stop) for start, stop in pairwise(ends)]
 
 
 class Way(ABC):
@@ -160,12 +120,6 @@ class Generation(Study):
     def __init__(self, build: Build, clock: Clock = now) -> None:
         self._build, self._clock = build, clock
 
-    def check(self, config: RunConfig) -> None:
-        """Refuse wrong settings of the study or of a network."""
-        settings = config.checked_model(GenerationConfig)
-        for changes, _ in SUBJECTS.values():
-            self._network(settings, changes)
-
     @torch.inference_mode()
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Of every subject, with b = 1 and the larger batch, the following.
@@ -198,8 +152,7 @@ class Generation(Study):
         self, settings: GenerationConfig, changes: Mapping[str, Any], length: int | None = None
     ) -> LinearTransformer:
         """A network for sequences of so many symbols, those of a picture unless given."""
-        section = {**(settings.model_extra or {}), **changes, "max_length": length or settings.length}
-        return self._build(section, settings.symbols, True)
+        return self._build(settings.changed(changes, length), settings.symbols, True)
 
     def _states(self, settings: GenerationConfig) -> dict[str, float]:
         """Numbers remembered of one picture, counted from real tensors; see :func:`states`."""

@@ -14,43 +14,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from replications.performer.draws import Interval, Values, mean_interval
-from shared.config import Ascending
+from replications.performer.settings import EXACT, DepthConfig
+from shared.tasks.sections import StudyConfig
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import Study, StudyConfig, seed_of
+from shared.tasks.studies import Study, seed_of
 
 Build = Callable[[dict[str, Any], int, bool], nn.Module]
 """A network (B, T) to (B, T, D) from its settings, the symbols of its vocabulary, and whether it is causal."""
-
-
-EXACT: Mapping[str, Any] = {"attention": "softmax"}
-
-
-class DepthConfig(StudyConfig):
-    """A variant's ``model`` section.
-
-    Attributes:
-        network: settings of the network but for its attention, layers and features, which are varied here.
-        depths: every l, ascending.
-        projections: every P, ascending.
-        draws: N, each with weights, symbols and projections of its own.
-        sequences: B.
-        length: T.
-        symbols: of the vocabulary.
-        causal: whether a position sees those up to it only.
-    """
-
-    network: dict[str, Any] = Field(default={"heads": 4, "width": 64, "hidden": 256})
-    depths: Ascending = Field(default=[1, 2, 3, 4, 6, 8, 12])
-    projections: Ascending = Field(default=[16, 64, 256])
-    draws: int = Field(default=10, ge=2)
-    sequences: PositiveInt = 1
-    length: PositiveInt = 256
-    symbols: PositiveInt = 24
-    causal: bool = False
 
 
 class Stack:
@@ -96,12 +69,6 @@ class Depth(Study):
     def __init__(self, build: Build) -> None:
         self._build = build
 
-    def check(self, config: RunConfig) -> None:
-        """Refuse settings of the network that it cannot be built with."""
-        settings = config.checked_model(DepthConfig)
-        for attention in (EXACT, *favor(settings)):
-            self._network(settings, attention, 1)
-
     @torch.inference_mode()
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """What :func:`depth_metrics` says, of draws by the run's seed."""
@@ -109,20 +76,14 @@ class Depth(Study):
         torch.manual_seed(seed_of(trained))
         exact, *others = (
             Stack(partial(self._network, settings, attention), settings.depths)
-            for attention in (EXACT, *favor(settings))
+            for attention in (EXACT, *settings.favor())
         )
         size = (settings.sequences, settings.length)
         errors = [one_draw(exact, others, torch.randint(settings.symbols, size)) for _ in range(settings.draws)]
         return depth_metrics(settings, np.array(errors))
 
     def _network(self, settings: DepthConfig, attention: Mapping[str, Any], layers: int) -> nn.Module:
-        section = {**settings.network, **attention, "layers": layers}
-        return self._build(section, settings.symbols, settings.causal).eval()
-
-
-def favor(settings: DepthConfig) -> list[dict[str, Any]]:
-    """Settings of attention through random features, for every P."""
-    return [{"attention": "positive", "directions": "orthogonal", "features": count} for count in settings.projections]
+        return self._build(settings.of(attention, layers), settings.symbols, settings.causal).eval()
 
 
 def one_draw(exact: Stack, others: Sequence[Stack], symbols: Tensor) -> list[list[float]]:

@@ -12,20 +12,21 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, get_args
+from typing import ClassVar, get_args
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from replications.performer.draws import LEVEL, Values, mean_interval, ratio_interval
+from replications.performer.settings import KernelsConfig
 from shared.attention.favor import Directions, Estimator, SoftmaxFeatures
 from shared.attention.kernel_error import kernel_mse, orthogonal_mse_bound
 from shared.attention.linear import read, summarize
 from shared.attention.scaled_dot_product import attend
+from shared.tasks.sections import StudyConfig
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import Study, StudyConfig, seed_of
+from shared.tasks.studies import Study, seed_of
 
 AT_ONCE = 2000
 """Draws that are held in memory together."""
@@ -43,53 +44,10 @@ OUTPUT_RATIOS: dict[str, tuple[Kind, Kind]] = {
 }
 """Whose errors are compared with whose."""
 
-Angle = Annotated[int, Field(gt=0, lt=180)]
-Name = Annotated[str, Field(pattern=r"^[a-z]+$")]
-
-
-class KernelsConfig(StudyConfig):
-    """A variant's ``model`` section.
-
-    Attributes:
-        key_size: K; 16 in figure 4.
-        norm: ‖x‖ = ‖y‖ of the kernel exp(xᵀy). At 0.7 squared errors of 100,000 draws have a mean that can be trusted;
-            at 2 they are so heavy-tailed that no number of draws would do.
-        angles: between x and y, degrees. At 0 trigonometric features have no error, and at 180 positive ones.
-        kernel_projections: P of the kernel's estimates.
-        draws: N of the kernel's estimates.
-        length: L of the attention; 4,096 in figure 4.
-        projections: every P of the attention.
-        samples: N of the attention, each with queries, keys and values of its own; 15 in figure 4.
-        inputs: standard deviations of queries and keys, by a name. What the paper has, "appropriately normalized", it
-            does not say, and much depends on it.
-    """
-
-    key_size: int = Field(default=16, ge=2)
-    norm: PositiveFloat = 0.7
-    angles: list[Angle] = Field(default=[30, 60, 90, 120, 150], min_length=1)
-    kernel_projections: PositiveInt = 16
-    draws: int = Field(default=100_000, ge=2)
-    length: PositiveInt = 4096
-    projections: list[PositiveInt] = Field(default=[16, 32, 64, 128, 256], min_length=1)
-    samples: int = Field(default=15, ge=2)
-    inputs: dict[Name, PositiveFloat] = Field(default={"small": 0.5, "large": 1.0}, min_length=1)
-
-    @model_validator(mode="after")
-    def _whole_blocks(self) -> KernelsConfig:
-        if self.kernel_projections % self.key_size:
-            raise ValueError(
-                f"kernel_projections ({self.kernel_projections}) must be a multiple of key_size ({self.key_size})"
-            )
-        return self
-
-
 class Kernels(Study):
     """The variant ``kernels``."""
 
     section: ClassVar[type[StudyConfig]] = KernelsConfig
-
-    def check(self, config: RunConfig) -> None:
-        """Its section says all there is to refuse."""
 
     @torch.inference_mode()
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, PositiveInt, StringConstraints, model_validator
 
 from shared.config import Strict, build, load_yaml
 from shared.errors import ReplicationError
@@ -163,6 +164,17 @@ class ReaderChoice(Strict):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+class ExampleShape(Strict):
+    """What one example of a data set is, where all are of one shape: height, width and channels of its pictures."""
+
+    shape: tuple[PositiveInt, PositiveInt, PositiveInt]
+
+    @property
+    def values(self) -> int:
+        """Numbers of an example."""
+        return math.prod(self.shape)
+
+
 class Card(Strict):
     """A data set: identity, rights, sources in order of trust, pins, reader, splits, traps.
 
@@ -174,6 +186,7 @@ class Card(Strict):
         splits: split name to how it was made.
         compared: the languages in which no two splits share a text, for what is not text (such as trees, which
             different sentences have in common); default: all.
+        example: what one example is; of pictures that all have one shape.
         traps: what a user of this data should know.
     """
 
@@ -189,6 +202,7 @@ class Card(Strict):
     splits: dict[Annotated[str, StringConstraints(pattern="^(train|valid|test[a-z0-9_]*)$")], str]
     compared: tuple[str, ...] | None = Field(default=None, min_length=1)
     files: dict[SafePath, Sha256] = Field(default_factory=dict)
+    example: ExampleShape | None = None
     traps: tuple[str, ...]
 
     @model_validator(mode="after")

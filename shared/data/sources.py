@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -41,6 +42,12 @@ from shared.errors import ReplicationError
 _CHUNK = 1 << 16  # bytes; what a transfer that breaks off loses at most
 _ATTEMPTS = 3
 _TIMEOUT = (10, 60)  # seconds to connect, seconds between two pieces
+_NO_NETWORK = re.compile(
+    rb"name resolution|failed to resolve|could not resolve|temporary failure resolving|ENOTFOUND|EAI_AGAIN|ECONNREFUSED"
+    rb"|ENETUNREACH|ETIMEDOUT|failed to establish a new connection|NewConnectionError|ConnectTimeoutError"
+    rb"|network is unreachable|could not connect|connection refused|cannot initiate the connection|unable to connect",
+    re.IGNORECASE,
+)  # what pip, npm and apt-get print of a registry that they cannot reach
 _CLIENT_SECONDS = 3600  # after which a package manager counts as hanging
 
 
@@ -181,6 +188,10 @@ def _run(command: list[str], space: Workspace) -> None:
         raise ReplicationError(f"{shown} is not installed") from None
     except subprocess.TimeoutExpired:
         raise ReplicationError(f"{shown} did not finish within {_CLIENT_SECONDS // 60} minutes") from None
+    if done.returncode and _NO_NETWORK.search(done.stdout):
+        raise ReplicationError(
+            f"{shown} reached no package registry; connect this machine to the network, or set the proxy that it needs"
+        )
     if done.returncode:
         lines = done.stdout.decode(errors="replace").strip().splitlines() or [f"exit status {done.returncode}"]
         raise ReplicationError(f"{shown} failed: {lines[-1].strip()[:200]}")

@@ -18,7 +18,7 @@ from shared.pipeline.files import run_folder, write_json
 from shared.reports.exhibits import load_exhibits
 from shared.tasks.kinds import load_measures
 from shared.tasks.protocol import papers
-from shared.tasks.sections import check_model_section
+from shared.tasks.sections import check_model
 
 PIPELINE = Path(__file__).with_name("templates") / "pipeline.yaml"
 
@@ -64,7 +64,7 @@ def check_settings(settings: ScaleFile) -> None:
             )
     paper = importlib.import_module(f"replications.{settings.paper}.settings")
     for variant in settings.buildable():
-        check_model_section(paper, settings.run(variant))
+        check_model(paper, settings.run(variant))
 
 
 def check_shown(settings: ScaleFile) -> None:

@@ -185,7 +185,8 @@ class ScaleFile:
         value.pop("after", None)
         value = merge(merge(value, _given(self._identity(variant))), _given(own))
         where = f"{self.path}: variants.{variant}"
-        return build(settings_of(self.kind), value, where=where)
+        run = build(settings_of(self.kind), value, where=where)
+        return run.at(str(self.path), variant, merge(self._identity(variant).model, own.model))
 
     def lenders(self, variants: Iterable[str]) -> set[str]:
         """The papers whose models variants borrow (``shared.tasks.translation.borrowed``)."""

@@ -1,8 +1,8 @@
 """The kinds of task: the one place where a kind is registered.
 
 A kind is a package with the modules ``settings`` (``RUN``, the settings of a variant), ``measures``, which registers
-the kind's measures, ``report`` (``REPORT``, what reports of the kind show), ``module`` and ``task``. They are imported when
-they are first asked for: nothing waits for the other kinds, and the settings of a kind need no torch.
+the kind's measures, ``report`` (``REPORT``, what reports of the kind show), ``module`` and ``task``. They are imported
+when they are first asked for: nothing waits for the other kinds, and the settings of a kind need no torch.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,8 @@ from shared.config import Strict
 from shared.data.batching import Indices, endless_batches, epoch_batches
 from shared.errors import ReplicationError
 from shared.tasks.protocol import Replication, large_imports
-from shared.tasks.settings import RunT
+from shared.tasks.sections import Suits, anything_suits, check_networks
+from shared.tasks.settings import ExampleRunT, RunT
 from shared.training.checkpoints import TrainingRecord, load_weights
 from shared.training.config import BatchConfig
 from shared.training.progress import Report
@@ -55,14 +56,16 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         build_model: from that section and what the data decide, a vocabulary's size and, by the kind of task, another
             vocabulary's, the number of classes, the grid of the images, whether places see only those before them, or
             nothing, to an untrained model.
+        suits: refuses a checked model section that does not suit the rest of its variant.
     """
 
     model_config: type[ModelConfigT]
     build_model: Callable[[ModelConfigT, int, Any], nn.Module]
+    suits: Suits = field(default=anything_suits, kw_only=True)
 
     def check(self, config: RunT) -> None:
         """Refuse a model section that does not fit ``model_config``."""
-        config.checked_model(self.model_config)
+        check_networks(config, self.model_config, self.suits)
 
     def cannot_run(self, config: RunT) -> str | None:
         """Networks run everywhere."""
@@ -156,27 +159,29 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
 
 
 @dataclass(frozen=True)
-class ExampleNetworks(Networks[ModelConfigT, RunT, PreparedT]):
+class ExampleNetworks(Networks[ModelConfigT, ExampleRunT, PreparedT]):
     """Networks that learn from separate examples, in batches of those of similar length.
 
     Splits of the prepared task have ``batches(order)``, unless a kind of task makes its batches itself.
     """
 
-    def _batches(self, config: RunT, text: PreparedT, seed: int) -> Callable[[int], Iterator[Any]]:
+    def _batches(self, config: ExampleRunT, text: PreparedT, seed: int) -> Callable[[int], Iterator[Any]]:
         train, order = self._training_order(config, text, seed)
         return lambda start: train.batches(order(start=start))
 
-    def _training_order(self, config: RunT, text: PreparedT, seed: int) -> tuple[Any, Callable[..., Iterator[Indices]]]:
+    def _training_order(
+        self, config: ExampleRunT, text: PreparedT, seed: int
+    ) -> tuple[Any, Callable[..., Iterator[Indices]]]:
         """The split trained on, and from ``start``, a batch's number, to the indices of it and of all that follow."""
         train = self._training_split(config, text)
-        batch = config.training.batch.model_dump(exclude={"length"})
+        batch = config.training.batch.model_dump()
         return train, partial(endless_batches, self._lengths(train), seed=seed, **batch)
 
-    def _training_split(self, config: RunT, text: PreparedT) -> Any:
+    def _training_split(self, config: ExampleRunT, text: PreparedT) -> Any:
         """All that is trained on."""
         return text.split("train")
 
-    def _validation(self, config: RunT, text: PreparedT) -> Sequence[Any]:
+    def _validation(self, config: ExampleRunT, text: PreparedT) -> Sequence[Any]:
         split = text.split("valid")
         return [split.batch(indices) for indices in self._every_batch(split)]
 

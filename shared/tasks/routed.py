@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
 
-from shared.errors import ReplicationError
 from shared.tasks.networks import Networks
 from shared.tasks.protocol import Runner
+from shared.tasks.sections import Routes, check_section, find_route
 from shared.tasks.settings import RunT
 from shared.training.checkpoints import TrainingRecord
 from shared.training.progress import Report
 
 Route = Callable[[RunT], tuple[Runner[RunT], RunT]]
-"""From a variant's settings to what trains and judges it, and to the settings for that; refuses wrong ones."""
+"""From a variant, whose section has been told apart, to what trains and judges it and the settings for that."""
 
 
 @dataclass(frozen=True)
 class Routed(Generic[RunT]):
     """A paper whose networks, of whatever kind, are compared with what is trained otherwise.
 
-    A ``model`` section that has a route's key goes to that route. It may lie over the settings of the task's
-    networks; these are passed over, so that the route sees its own keys alone, unless it is in ``whole``.
+    A ``model`` section that has a route's key goes to that route. It may lie over the settings of the task's networks,
+    which only a section reads that builds one (:class:`shared.tasks.sections.RouteSection`).
 
     Attributes:
         default: trains and judges all other variants, and prepares the data.
         routes: by the key of the ``model`` sections that go there.
-        whole: keys of the routes that see the settings of the networks as well, since they build one.
+        sections: what checks these, by the same keys: ``ROUTES`` of the paper's settings.
     """
 
     default: Networks[Any, RunT, Any]
     routes: Mapping[str, Route[RunT]]
-    whole: Collection[str] = ()
+    sections: Routes
+
+    def __post_init__(self) -> None:
+        if self.routes.keys() != self.sections.keys():
+            raise ValueError(f"routes {sorted(self.routes)} do not fit the sections {sorted(self.sections)}")
 
     @property
     def kind(self) -> str:
@@ -42,8 +46,7 @@ class Routed(Generic[RunT]):
 
     def check(self, config: RunT) -> None:
         """Refuse a wrong ``model`` section."""
-        runner, config = self._runner(config)
-        runner.check(config)
+        check_section(config, self.default.model_config, self.sections, self.default.suits)
 
     def cannot_run(self, config: RunT) -> str | None:
         """Why this machine cannot run the variant, if so."""
@@ -84,18 +87,6 @@ class Routed(Generic[RunT]):
         return self.default.prepare(corpus, dataset, out)
 
     def _runner(self, config: RunT) -> tuple[Runner[RunT], RunT]:
-        """What a variant goes to, and with which settings.
-
-        Raises:
-            ReplicationError: it has the keys of two routes.
-        """
-        keys = [key for key in self.routes if key in config.model]
-        if not keys:
-            return self.default, config
-        if len(keys) > 1:
-            raise ReplicationError(
-                f"the model section of task '{config.task}' has {' and '.join(map(repr, keys))}; leave in one."
-            )
-        passed_over = () if keys[0] in self.whole else self.default.model_config.model_fields
-        own = {key: value for key, value in config.model.items() if key not in passed_over}
-        return self.routes[keys[0]](config.model_copy(update={"model": own}))
+        """What a variant goes to, and with which settings."""
+        section, config = find_route(config, self.default.model_config, self.sections)
+        return (self.default, config) if section is None else self.routes[section[0]](config)

@@ -1,41 +1,90 @@
 """One variant's settings as checked values, as far as those of every kind of task are alike.
 
-Each kind has a module of its own, such as :mod:`shared.tasks.translation.settings`, so that a paper depends on the code
-of its own kind alone. To import this is to import torch: :mod:`shared.pipeline.config` waits.
+Each kind has a module of its own, such as :mod:`shared.tasks.translation.settings`, which composes its sections from
+what is here and in :mod:`shared.training.config`. None of them imports torch.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from shared.config import ConfigT, Strict, build
-from shared.training.config import TrainingConfig
+from shared.training.config import Batched, TrainingConfig
+
+
+class CorpusConfig(Strict):
+    """Which data set a task is of, and on which of its splits models are judged.
+
+    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
+    """
+
+    dataset: str
+    test: list[str] = Field(default=["test"], min_length=1)
+    left_out: str | None = Field(default=None, min_length=1)
+
+    @property
+    def splits(self) -> list[str]:
+        """All splits of the task."""
+        return ["train", "valid", *self.test]
+
+    @model_validator(mode="after")
+    def _the_report_is_of_the_first(self) -> CorpusConfig:
+        if self.test[0] != "test":
+            raise ValueError("the first of 'test' must be the split 'test', which the report is of")
+        if len(set(self.splits)) < len(self.splits):
+            raise ValueError("'test' must name every split once, and neither 'train' nor 'valid'")
+        return self
+
+    def _limits(self, name: str) -> None:
+        """Refuse a field ``name``, a mapping of split to a limit, that names an unknown split."""
+        if unknown := sorted({*getattr(self, name)} - {*self.splits}):
+            raise ValueError(f"'{name}' limits {', '.join(unknown)}, but the splits are {', '.join(self.splits)}")
 
 
 class JudgingConfig(Strict):
-    """How a trained model is judged."""
+    """Which weights are judged."""
 
     checkpoint: Literal["best", "last", "average"] = "best"
+
+
+class Shown(Strict):
+    """How much attention is kept for the report."""
+
     heatmaps: int = Field(default=4, ge=0, description="test texts whose attention is kept for figures")
 
 
-class RunConfig(Strict):
-    """Everything that one variant's runs depend on, all seeds. Every kind says more of corpus and evaluation.
+class ExampleTraining(TrainingConfig, Batched):
+    """Training on separate examples."""
+
+
+class Place(NamedTuple):
+    """Where a variant's settings stand.
 
     Attributes:
-        segments: whether models of the kind are trained on segments of running text.
+        file: the YAML file of the variant.
+        variant: its name.
+        model: its own ``model`` section, before it is laid over that of its task.
     """
 
-    segments: ClassVar[bool] = False
+    file: str
+    variant: str
+    model: Mapping[str, Any]
+
+
+class RunConfig(Strict):
+    """Everything that one variant's runs depend on, all seeds. Every kind says more of corpus and evaluation."""
+
     kind: str
     task: str
-    corpus: Strict
+    corpus: CorpusConfig
     model: dict[str, Any]
     training: TrainingConfig
     evaluation: JudgingConfig
     seeds: list[int] = Field(min_length=1)
+    _place: Place | None = PrivateAttr(default=None)
 
     @property
     def has_ensemble(self) -> bool:
@@ -48,11 +97,38 @@ class RunConfig(Strict):
             raise ValueError("evaluation.checkpoint 'average' needs training.average")
         return self
 
-    @model_validator(mode="after")
-    def _segments_are_of_running_text(self) -> RunConfig:
-        if self.training.batch.length is not None and not self.segments:
-            raise ValueError("only language models read segments of running text; leave out training.batch.length")
-        return self
+    def at(self: RunT, file: str, variant: str, model: Mapping[str, Any] | None = None) -> RunT:
+        """The same settings, with the place that errors name.
+
+        Args:
+            file: the YAML file of the variant.
+            variant: its name.
+            model: the variant's own ``model`` section, before it is laid over that of its task. Studies read it alone;
+                default: all of ``self.model`` is the variant's own.
+        """
+        copy = self.model_copy()
+        copy._place = Place(file, variant, self.model if model is None else model)
+        return copy
+
+    @property
+    def where(self) -> str:
+        """The model section's file and key, for messages."""
+        if self._place is None:
+            return f"the model section of task '{self.task}'"
+        return f"{self._place.file}: variants.{self._place.variant}.model"
+
+    @property
+    def own_model(self) -> Mapping[str, Any]:
+        """What the variant itself says of its model, without the defaults of its task."""
+        return self.model if self._place is None else self._place.model
+
+    def with_model(self: RunT, model: Mapping[str, Any]) -> RunT:
+        """The same variant, in the same place, with another model section."""
+        return self.model_copy(update={"model": dict(model)})
+
+    def model_sections(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Every ``model`` section that the variant builds networks of, after its place for messages."""
+        yield self.where, self.model
 
     def checked_model(self, kind: type[ConfigT]) -> ConfigT:
         """The ``model`` section as the settings of one kind of model.
@@ -60,7 +136,14 @@ class RunConfig(Strict):
         Raises:
             ReplicationError: it does not fit.
         """
-        return build(kind, self.model, where=f"the model section of task '{self.task}'")
+        return build(kind, self.model, where=self.where)
+
+
+class ExampleRun(RunConfig):
+    """A variant that is trained on separate examples."""
+
+    training: ExampleTraining
 
 
 RunT = TypeVar("RunT", bound=RunConfig)
+ExampleRunT = TypeVar("ExampleRunT", bound=ExampleRun)

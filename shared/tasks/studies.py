@@ -9,19 +9,11 @@ from typing import Any, ClassVar
 
 import torch
 
-from shared.config import Strict, build, near
-from shared.errors import ReplicationError
-from shared.tasks.protocol import Runner
 from shared.tasks.routed import Route
+from shared.tasks.sections import StudyConfig
 from shared.tasks.settings import RunConfig
 from shared.training.checkpoints import TrainingRecord
 from shared.training.progress import Report
-
-
-class StudyConfig(Strict):
-    """The ``model`` section of a variant that is a study."""
-
-    study: str
 
 
 class Study(ABC):
@@ -35,9 +27,9 @@ class Study(ABC):
 
     section: ClassVar[type[StudyConfig]] = StudyConfig
 
-    @abstractmethod
     def check(self, config: Any) -> None:
-        """Refuse settings that the study cannot be made with."""
+        """Refuse a section that does not fit."""
+        config.checked_model(self.section)
 
     @abstractmethod
     def evaluate(self, config: Any, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
@@ -75,27 +67,6 @@ def seed_of(trained: Sequence[Path]) -> int:
     return int(trained[0].name.removeprefix("seed"))
 
 
-def study_route(studies: Mapping[str, Study], network: type[Strict] | None = None) -> Route[Any]:
-    """The route of variants ``model: {study: <name>}``; see :mod:`shared.tasks.routed`.
-
-    Args:
-        studies: by name. A variant that names another is refused.
-        network: checks the ``model`` sections of the task's networks, over which the study's lies where the route is
-            one of the whole section. A study that builds no such network sees its own settings alone, which may have
-            the same names.
-    """
-
-    def route(config: RunConfig) -> tuple[Runner[RunConfig], RunConfig]:
-        where = f"the model section of task '{config.task}'"
-        name = build(StudyConfig, {"study": config.model["study"]}, where=where).study
-        if name not in studies:
-            raise ReplicationError(f"{where}: there is no study '{name}'{near(name, studies)}.")
-        section = studies[name].section
-        if network is not None and section.model_config.get("extra") != "allow":
-            foreign = network.model_fields.keys() - section.model_fields
-            own = {key: value for key, value in config.model.items() if key not in foreign}
-            config = config.model_copy(update={"model": own})
-        config.checked_model(section)
-        return studies[name], config
-
-    return route
+def study_route(studies: Mapping[str, Study]) -> Route[Any]:
+    """The route of variants ``model: {study: <name>}``, with the studies by name; see :mod:`shared.tasks.routed`."""
+    return lambda config: (studies[config.model["study"]], config)

@@ -1,35 +1,112 @@
-"""How a run is trained, as checked values."""
+"""How a run is trained, as checked values: small mixins, of which each kind of task composes its section ``training``.
+
+Nothing here imports torch, so that all settings of a paper can be checked before it is.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-import torch
 from pydantic import Field, model_validator
 
 from shared.config import Strict
-from shared.training.loss import Smoothing
-from shared.training.schedules import OptimizerConfig, ScheduleConfig
+
+Smoothing = Literal["all", "others"]
+"""Which symbols the mass ε is spread over: all V, as in PyTorch, or the V - 1 that are not the label, as in the code of
+Vaswani et al. (2017). PAD is a symbol like any other there: it is never a label that counts, but it has its share."""
 
 
-class BatchConfig(Strict):
-    """The size of a batch: a budget of tokens, padding included, of the target or the (first) text; or a number of
-    sentences or texts; or, for language models, of columns of running text, ``sentences``, and their ``length``."""
+class AdadeltaConfig(Strict):
+    """Adadelta (Zeiler 2012), which Bahdanau et al. use with ρ = 0.95 and ε = 1e-6 (appendix B.2)."""
 
-    tokens: int | None = Field(default=None, ge=1)
-    sentences: int | None = Field(default=None, ge=1)
-    length: int | None = Field(default=None, ge=1, description="symbols of a segment of running text")
-    pool: int = Field(default=400, ge=1, description="batches' worth of examples that are sorted by length together")
-    equal_lengths: bool = Field(
-        default=False, description="all examples of a batch are of exactly one length; the pool is the epoch"
+    name: Literal["adadelta"]
+    learning_rate: float = Field(default=1.0, gt=0)
+    rho: float = Field(default=0.95, gt=0, lt=1)
+    epsilon: float = Field(default=1e-6, gt=0)
+
+
+class _Decaying(Strict):
+    """L2 regularisation as in PyTorch: after clipping, the gradient of ``weight_decay``/2 · ‖θ‖² is added."""
+
+    weight_decay: float = Field(default=0.0, ge=0)
+
+
+class AdamConfig(_Decaying):
+    """Adam (Kingma & Ba 2015)."""
+
+    name: Literal["adam"]
+    learning_rate: float = Field(gt=0)
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    beta2: float = Field(default=0.999, ge=0, lt=1)
+    epsilon: float = Field(default=1e-8, gt=0)
+    decoupled: bool = Field(default=False, description="weights shrink by learning_rate · weight_decay instead")
+
+
+class RadamConfig(_Decaying):
+    """RAdam (Liu et al. 2020), which is plain momentum until the variance of Adam's step can be estimated."""
+
+    name: Literal["radam"]
+    learning_rate: float = Field(gt=0)
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    beta2: float = Field(default=0.999, ge=0, lt=1)
+    epsilon: float = Field(default=1e-8, gt=0)
+    decoupled: bool = Field(
+        default=False, description="weights shrink by learning_rate · weight_decay instead, as in their code"
     )
 
+
+class AdagradConfig(_Decaying):
+    """AdaGrad (Duchi et al. 2011), which Lin et al. (2017) use with a learning rate of 0.01 (section 4.3)."""
+
+    name: Literal["adagrad"]
+    learning_rate: float = Field(gt=0)
+    epsilon: float = Field(default=1e-10, gt=0)
+
+
+class RmspropConfig(Strict):
+    """Centred RMSProp (Graves 2013, section 4.2), which Xu et al. (2015) use on Flickr8k; with their code's values."""
+
+    name: Literal["rmsprop"]
+    learning_rate: float = Field(default=1e-4, gt=0)
+    decay: float = Field(default=0.95, ge=0, lt=1)
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    epsilon: float = Field(default=1e-4, gt=0, description="added to the variance, under the root")
+
+
+class SgdConfig(_Decaying):
+    """Plain stochastic gradient descent, which Luong et al. (2015) use with a learning rate of 1 (section 4.1)."""
+
+    name: Literal["sgd"]
+    learning_rate: float = Field(gt=0)
+
+
+OptimizerConfig = Annotated[
+    AdadeltaConfig | AdagradConfig | AdamConfig | RadamConfig | RmspropConfig | SgdConfig,
+    Field(discriminator="name"),
+]
+
+
+class ScheduleConfig(Strict):
+    """How the learning rate changes with the update number u.
+
+    ``constant``: after the warm-up it stays. ``cosine``: it falls to zero at the last update. ``noam``: it falls as
+    1/√u (Vaswani et al. 2017, section 5.3). ``halving``: after ``hold`` updates it is halved, and again after every
+    further ``every`` updates (Luong et al. 2015, section 4.1, with an epoch for ``every``). ``drop``: after ``hold``
+    updates it is multiplied by ``factor``, once (Katharopoulos et al. 2020, section 4.1.1). The warm-up is linear.
+    """
+
+    name: Literal["constant", "cosine", "noam", "halving", "drop"] = "constant"
+    warmup: int = Field(default=0, ge=0)
+    hold: int | None = Field(default=None, ge=0)
+    every: int | None = Field(default=None, ge=1)
+    factor: float | None = Field(default=None, gt=0, lt=1)
+
     @model_validator(mode="after")
-    def _one_of_two(self) -> BatchConfig:
-        if (self.tokens is None) == (self.sentences is None):
-            raise ValueError("give either tokens or sentences")
-        if self.length is not None and self.sentences is None:
-            raise ValueError("length is of columns of running text; give their number as sentences, not tokens")
+    def _knows_when_and_by_how_much(self) -> ScheduleConfig:
+        needed = {"halving": {"hold", "every"}, "drop": {"hold", "factor"}}.get(self.name, set())
+        given = {name for name in ("hold", "every", "factor") if getattr(self, name) is not None}
+        if given != needed:
+            raise ValueError("halving needs hold and every, drop hold and factor, and no other schedule has them")
         return self
 
 
@@ -40,11 +117,23 @@ class AverageConfig(Strict):
     every: int = Field(ge=1, description="updates")
 
 
-class TrainingConfig(Strict):
-    """One run of training, budgeted in updates."""
+class Budget(Strict):
+    """How long a run is, in updates."""
 
     updates: int = Field(ge=1)
-    batch: BatchConfig
+    validate_every: int = Field(ge=1, description="updates")
+    patience: int | None = Field(default=None, ge=1, description="validations without improvement before stopping")
+
+    @model_validator(mode="after")
+    def _validates_at_least_once(self) -> Budget:
+        if self.validate_every > self.updates:
+            raise ValueError(f"validate_every ({self.validate_every}) must not exceed updates ({self.updates})")
+        return self
+
+
+class Optimisation(Strict):
+    """How an update is made, and which weights are kept."""
+
     optimizer: OptimizerConfig
     schedule: ScheduleConfig = ScheduleConfig()
     clip: float | None = Field(
@@ -53,42 +142,17 @@ class TrainingConfig(Strict):
     clip_without_embeddings: bool = Field(
         default=False, description="that norm leaves the embeddings' gradients out; all gradients are scaled"
     )
-    loss_per: Literal["label", "sentence"] = Field(
-        default="label", description="what the summed loss of a batch is divided by the number of"
-    )
-    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    smoothing_over: Smoothing = "all"
     precision: Literal["32-true", "bf16-mixed", "auto"] = "32-true"
-    loss_on: Literal["all", "last_half"] = Field(
-        default="all", description="which symbols of a segment of running text are trained on"
-    )
-    memory: int = Field(
-        default=0, ge=0, description="symbols before a segment of running text whose states are remembered"
-    )
-    max_words: int | None = Field(default=None, ge=1, description="longer training pairs are left out")
-    validate_every: int = Field(ge=1, description="updates")
-    patience: int | None = Field(default=None, ge=1, description="validations without improvement before stopping")
     accumulate: int = Field(default=1, ge=1, description="batches whose gradients, of equal weight, make one update")
     average: AverageConfig | None = None
     may_diverge: bool = Field(
         default=False,
         description="a gradient that is not finite ends the run where it is; otherwise it is a mistake to be corrected",
     )
-    monitor: Literal["loss", "error", "bleu"] | None = Field(
-        default=None, description="what of validation decides which weights are best; null: what the kind of task takes"
-    )
 
-    @model_validator(mode="after")
-    def _validates_at_least_once(self) -> TrainingConfig:
-        if self.validate_every > self.updates:
-            raise ValueError(f"validate_every ({self.validate_every}) must not exceed updates ({self.updates})")
-        return self
 
-    @model_validator(mode="after")
-    def _segments_of_running_text(self) -> TrainingConfig:
-        if self.batch.length is None and (self.memory or self.loss_on != "all"):
-            raise ValueError("memory and loss_on are of segments of running text; give batch.length as well")
-        return self
+class TrainingConfig(Budget, Optimisation):
+    """What :func:`shared.training.run.train_run` and every training module read; the kinds of task add theirs."""
 
     @model_validator(mode="after")
     def _an_average_of_what_is_trained(self) -> TrainingConfig:
@@ -102,11 +166,40 @@ class TrainingConfig(Strict):
         return self
 
 
-def resolve_precision(wanted: str) -> Literal["32-true", "bf16-mixed"]:
-    """``auto`` is ``bf16-mixed`` where the processor multiplies bfloat16 itself; elsewhere that would be slower."""
-    if wanted != "auto":
-        return "bf16-mixed" if wanted == "bf16-mixed" else "32-true"
-    if torch.cuda.is_available():
-        return "bf16-mixed" if torch.cuda.is_bf16_supported() else "32-true"
-    supported = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
-    return "bf16-mixed" if supported() else "32-true"
+class BatchConfig(Strict):
+    """The size of a batch of separate examples: a budget of ``tokens`` on their first axis, padding included, or a
+    number of ``sentences``, which may be texts, captions or sequences."""
+
+    tokens: int | None = Field(default=None, ge=1)
+    sentences: int | None = Field(default=None, ge=1)
+    pool: int = Field(default=400, ge=1, description="batches' worth of examples that are sorted by length together")
+    equal_lengths: bool = Field(
+        default=False, description="all examples of a batch are of exactly one length; the pool is the epoch"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> BatchConfig:
+        if (self.tokens is None) == (self.sentences is None):
+            raise ValueError("give either tokens or sentences")
+        return self
+
+
+class Batched(Strict):
+    """Batches of separate examples of similar length."""
+
+    batch: BatchConfig
+
+
+class Smoothed(Strict):
+    """Label smoothing (Szegedy et al. 2016)."""
+
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    smoothing_over: Smoothing = "all"
+
+
+class PerLabelOrSentence(Strict):
+    """What the loss of a batch is a mean over."""
+
+    loss_per: Literal["label", "sentence"] = Field(
+        default="label", description="what the summed loss of a batch is divided by the number of"
+    )

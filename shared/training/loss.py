@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from torch import Tensor
 from torch.nn import functional
 
 from shared.data.tokenizers import PAD
-
-Smoothing = Literal["all", "others"]
-"""Which symbols the mass ε is spread over: all V, as in PyTorch, or the V - 1 that are not the label, as in the code of
-Vaswani et al. (2017). PAD is a symbol like any other there: it is never a label that counts, but it has its share."""
+from shared.training.config import Smoothing
 
 NO_LABEL = -1  # what no label is
 

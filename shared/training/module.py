@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import lightning
 import torch
@@ -20,31 +20,24 @@ class TrainingModule(lightning.LightningModule):
 
     All that a step logs as ``train_…`` goes into the learning curve, and so do the means of what ``collect`` was given.
 
+    Args:
+        model: what is trained.
+        config: of the run.
+        monitor: the mean over validation that decides which weights are best and when patience ends; of equals the
+            earliest is best. The most of ``bleu`` is best, and the least of anything else.
+
     Attributes:
-        quantities: what validation finds; ``config.monitor`` can name one, and the first is taken where it does not.
-        monitor: the one that decides which weights are best and when patience ends, as it is logged; of equals the
-            earliest is best.
+        monitor: that mean, as it is logged.
         mode: whether the least or the most of it is best.
         diverged: whether a gradient was not finite, where ``config.may_diverge``; then training is to end.
-
-    Raises:
-        ReplicationError: ``config.monitor`` is none of the quantities.
     """
 
-    quantities: ClassVar[tuple[str, ...]] = ("loss",)
-
-    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
+    def __init__(self, model: nn.Module, config: TrainingConfig, monitor: str = "loss") -> None:
         super().__init__()
         self.model = model
         self.config = config
-        quantity = config.monitor or self.quantities[0]
-        if quantity not in self.quantities:
-            raise ReplicationError(
-                f"training.monitor is {quantity}, which this kind of task does not measure; choose one of "
-                f"{', '.join(self.quantities)}."
-            )
-        self.monitor = f"valid_{quantity}"
-        self.mode: Literal["min", "max"] = "max" if quantity == "bleu" else "min"
+        self.monitor = f"valid_{monitor}"
+        self.mode: Literal["min", "max"] = "max" if monitor == "bleu" else "min"
         self.diverged = False
         self._valid: list[tuple[Mapping[str, Tensor], int]] = []
 

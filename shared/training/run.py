@@ -12,7 +12,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lightning
 import torch
@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from shared.training.averaging import Averaging
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
-from shared.training.config import TrainingConfig, resolve_precision
+from shared.training.config import TrainingConfig
 from shared.training.module import TrainingModule
 from shared.training.monitor import CurveWriter, Reporter, Throughput
 from shared.training.progress import Report
@@ -201,3 +201,13 @@ def _trainer(config: TrainingConfig, callbacks: list[Callback]) -> lightning.Tra
 
 def _unchanged(batch: TrainingBatch) -> TrainingBatch:
     return batch
+
+
+def resolve_precision(wanted: str) -> Literal["32-true", "bf16-mixed"]:
+    """``auto`` is ``bf16-mixed`` where the processor multiplies bfloat16 itself; elsewhere that would be slower."""
+    if wanted != "auto":
+        return "bf16-mixed" if wanted == "bf16-mixed" else "32-true"
+    if torch.cuda.is_available():
+        return "bf16-mixed" if torch.cuda.is_bf16_supported() else "32-true"
+    supported = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    return "bf16-mixed" if supported() else "32-true"

@@ -9,13 +9,13 @@ import math
 import pickle
 from collections import OrderedDict
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from shared.errors import ReplicationError
+from shared.vision.efficientnet_blocks import BLOCKS, BlockShape
 
 MEAN, DEVIATION = 127.0, 128.0
 """Pixels enter as (value - MEAN) / DEVIATION."""
@@ -37,40 +37,6 @@ _OURS = {
 }
 _OURS_OUTSIDE = {"_bn0": "stem.norm", "_bn1": "head.norm"}
 _OURS_IN_BLOCK = {"_bn0": "expand.norm", "_bn1": "depthwise.norm", "_bn2": "project.norm"}
-
-
-class BlockShape(NamedTuple):
-    """An inverted bottleneck: its kernel and stride, how much it widens its input inside, and its channels."""
-
-    kernel: int
-    stride: int
-    expansion: int
-    width: int
-
-
-_STAGES = (
-    (1, BlockShape(3, 1, 1, 16)),
-    (2, BlockShape(3, 2, 6, 24)),
-    (2, BlockShape(5, 2, 6, 40)),
-    (3, BlockShape(3, 2, 6, 80)),
-    (3, BlockShape(5, 1, 6, 112)),
-    (4, BlockShape(5, 2, 6, 192)),
-    (1, BlockShape(3, 1, 6, 320)),
-)
-
-BLOCKS: tuple[BlockShape, ...] = tuple(
-    shape if number == 0 else shape._replace(stride=1) for repeats, shape in _STAGES for number in range(repeats)
-)
-"""The 16 blocks (Tan & Le 2019, table 1); only the first of a stage strides."""
-
-
-def strides() -> list[int]:
-    """Pixels of the image to one place of the map that each block gives."""
-    found, stride = [], 2  # the stem's
-    for block in BLOCKS:
-        stride *= block.stride
-        found.append(stride)
-    return found
 
 
 class SameConvolution(nn.Conv2d):

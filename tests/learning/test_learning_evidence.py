@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from replications.self_attentive.replication import ModelConfig, build_model
+from replications.self_attentive.replication import build_model
+from replications.self_attentive.settings import ModelConfig
 from shared.data.generated.evidence import evidence
 from shared.data.ragged import RaggedArray
 from shared.tasks.classification.corpus import ClassifiedText

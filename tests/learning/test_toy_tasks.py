@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from replications.bahdanau.model import RNNsearch
-from replications.luong.replication import ModelConfig, build_model
+from replications.luong.replication import build_model
+from replications.luong.settings import ModelConfig
 from replications.transformer.model import Transformer
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import BOS, EOS, PAD

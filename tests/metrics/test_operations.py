@@ -6,7 +6,8 @@ from torch import nn
 from torch.nn import functional
 
 from replications.bahdanau.model import RNNencdec, RNNsearch
-from replications.luong.replication import ModelConfig, build_model
+from replications.luong.replication import build_model
+from replications.luong.settings import ModelConfig
 from replications.transformer.model import Transformer
 from shared.attention.scaled_dot_product import attend, attend_with_weights
 from shared.layers.positions import SinusoidalPositions

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from replications.self_attentive.replication import ModelConfig, build_model
+from replications.self_attentive.replication import build_model
+from replications.self_attentive.settings import ModelConfig
 
 VOCABULARY, CLASSES, D_WORD, U, R = 13, 4, 5, 3, 2
 SIZES = {

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from benchmarks.plain_show_attend_tell import PlainCaptioner
-from replications.show_attend_tell.replication import ModelConfig, build_model
+from replications.show_attend_tell.replication import build_model
+from replications.show_attend_tell.settings import ModelConfig
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.vision.features import Grid
 

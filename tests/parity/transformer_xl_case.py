@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from replications.transformer_xl.model import TransformerXL
-from replications.transformer_xl.replication import ModelConfig, build_model
+from replications.transformer_xl.replication import build_model
+from replications.transformer_xl.settings import ModelConfig
 from shared.attention.memory import Reach
 
 F64 = torch.float64

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from replications.luong.replication import ModelConfig, build_model
+from replications.luong.replication import build_model
+from replications.luong.settings import ModelConfig
 
 F64 = torch.float64
 K_X, K_Y, M, N, L, D, S_MAX = 11, 9, 4, 6, 2, 2, 4

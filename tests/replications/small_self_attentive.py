@@ -3,7 +3,8 @@
 import torch
 from torch import nn
 
-from replications.self_attentive.replication import ModelConfig, build_model
+from replications.self_attentive.replication import build_model
+from replications.self_attentive.settings import ModelConfig
 
 F64 = torch.float64
 VOCABULARY, CLASSES = 17, 3

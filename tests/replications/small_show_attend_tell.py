@@ -5,7 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from replications.show_attend_tell.replication import ModelConfig, build_model
+from replications.show_attend_tell.replication import build_model
+from replications.show_attend_tell.settings import ModelConfig
 from shared.data.tokenizers import BOS, EOS
 from shared.vision.features import Grid
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replications.bahdanau.model import RNNencdec, RNNsearch
-from replications.bahdanau.replication import ModelConfig, build_model
+from replications.bahdanau.replication import build_model
+from replications.bahdanau.settings import ModelConfig
 from shared.attention.softmax import masked_softmax
 from shared.layers.gated_recurrence import GatedUnit
 from shared.pipeline.config import ScaleFile

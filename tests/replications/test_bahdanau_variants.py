@@ -4,7 +4,8 @@ import pytest
 from torch import nn
 
 from replications.bahdanau.model import EncoderDecoder, RNNencdec, RNNsearch
-from replications.bahdanau.replication import ModelConfig, build_model
+from replications.bahdanau.replication import build_model
+from replications.bahdanau.settings import ModelConfig
 from shared.pipeline.config import ScaleFile
 from tests.replications.shipped_variants import facts, shipped
 

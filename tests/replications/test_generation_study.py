@@ -11,9 +11,7 @@ from pydantic import ValidationError
 
 from replications.linear_transformer.generation import (
     OTHERS,
-    SUBJECTS,
     Generation,
-    GenerationConfig,
     Recomputed,
     Stepwise,
     Way,
@@ -24,6 +22,7 @@ from replications.linear_transformer.generation import (
     throughputs,
     timings,
 )
+from replications.linear_transformer.settings import SUBJECTS, GenerationConfig
 from shared.errors import ReplicationError
 from tests.replications.studied_linear_transformer import SECTION, StudiedRun, build_studied
 

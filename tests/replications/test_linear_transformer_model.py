@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from replications.linear_transformer.model import LinearAttention, SoftmaxAttention
-from replications.linear_transformer.replication import ModelConfig
+from replications.linear_transformer.settings import ModelConfig
 from tests.replications.small_sequences import F64, SIZES, TRANSFORMERS, VOCABULARY, D, H, N, small, steps, symbols
 
 RECURRENT = [name for name in TRANSFORMERS if not name.startswith("lsh")]

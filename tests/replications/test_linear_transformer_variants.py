@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from replications.linear_transformer.model import HashedAttention, LinearAttention, SoftmaxAttention
-from replications.linear_transformer.replication import STUDIES, ModelConfig, build_model
+from replications.linear_transformer.replication import STUDIES, build_model
+from replications.linear_transformer.settings import ModelConfig
 from shared.claims.schema import load_claims
 from shared.config import load_yaml, merge
 from shared.layers.categorical import CategoricalOutput

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from replications.luong.model import Encoder, EncoderDecoder
-from replications.luong.replication import ModelConfig
+from replications.luong.settings import ModelConfig
 from shared.config import build
 from shared.errors import ReplicationError
 from tests.replications.small_luong import (

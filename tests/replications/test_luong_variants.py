@@ -4,13 +4,12 @@ import pytest
 from torch import nn
 
 from replications.luong.model import EncoderDecoder
-from replications.luong.replication import ModelConfig, build_model
-from replications.luong.report import FIGURES, PANELS
+from replications.luong.replication import build_model
+from replications.luong.settings import ModelConfig
 from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
 from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
 from shared.pipeline.config import SCALES, ScaleFile
-from shared.tasks.translation.aligners import AlignerConfig
-from shared.tasks.translation.figures import SideBySide
+from shared.tasks.translation.settings import AlignerConfig
 from tests.replications.shipped_variants import facts, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")

@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from replications.performer.depth import Depth, DepthConfig, Stack, depth_metrics, hand_over, one_draw
+from replications.performer.depth import Depth, Stack, depth_metrics, hand_over, one_draw
 from replications.performer.model import Performer
+from replications.performer.settings import DepthConfig
 from shared.attention.favor import SoftmaxFeatures
 from shared.errors import ReplicationError
 from shared.tasks.settings import RunConfig

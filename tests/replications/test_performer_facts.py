@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from replications.performer.replication import REPLICATION, ModelConfig, build_model
+from replications.performer.replication import REPLICATION, build_model
+from replications.performer.settings import ModelConfig
 from shared.attention.kernel_error import kernel_mse
 from shared.claims.schema import Claim, Comparison, load_claims
 from shared.metrics.registry import known

@@ -17,13 +17,13 @@ from replications.performer.kernels import (
     COMPARED,
     OUTPUT_RATIOS,
     Kernels,
-    KernelsConfig,
     kernel_estimates,
     kernel_metrics,
     output_errors,
     output_metrics,
     pairs,
 )
+from replications.performer.settings import KernelsConfig
 from shared.attention.favor import SoftmaxFeatures
 from shared.attention.kernel_error import kernel_mse
 from shared.config import build

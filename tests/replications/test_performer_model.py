@@ -6,7 +6,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from replications.performer.replication import ModelConfig
+from replications.performer.settings import ModelConfig
 from tests.replications.small_sequences import F64, PERFORMERS, SIZES, D, N, drawn, padded, small, symbols
 
 ESTIMATORS = ("positive", "hyperbolic", "trigonometric")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from replications.performer.replication import STUDIES, ModelConfig, build_model
-from replications.performer.report import FIGURES
+from replications.performer.replication import STUDIES, build_model
+from replications.performer.settings import ModelConfig
 from shared.attention.favor import SoftmaxFeatures
 from shared.attention.feature_maps import ReLU
 from shared.claims.schema import Claim, load_claims

@@ -8,7 +8,8 @@ from torch import nn
 from torch.nn import functional
 
 from replications.self_attentive.model import TextClassifier
-from replications.self_attentive.replication import ModelConfig, build_model
+from replications.self_attentive.replication import build_model
+from replications.self_attentive.settings import ModelConfig
 from shared.attention.structured import redundancy_penalty
 from shared.config import build
 from shared.data.tokenizers import PAD

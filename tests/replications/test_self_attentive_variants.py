@@ -8,7 +8,8 @@ import pytest
 from torch import nn
 
 from replications.self_attentive.model import MaxPooledCNN, MeanPooledLSTM, PrunedLayer, TextClassifier
-from replications.self_attentive.replication import ModelConfig, build_model
+from replications.self_attentive.replication import build_model
+from replications.self_attentive.settings import ModelConfig
 from shared.claims.schema import load_claims
 from shared.data.cards import GeneratedSource, load_card
 from shared.pipeline.config import SCALES, ScaleFile

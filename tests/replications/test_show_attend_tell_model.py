@@ -7,7 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from torch import nn
 
-from replications.show_attend_tell.replication import ModelConfig, build_model
+from replications.show_attend_tell.replication import build_model
+from replications.show_attend_tell.settings import ModelConfig
 from shared.config import build
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from replications.show_attend_tell.attention import HardAttention, MeanVector, NoGlimpse, SoftAttention
-from replications.show_attend_tell.replication import ModelConfig, build_model
+from replications.show_attend_tell.replication import build_model
+from replications.show_attend_tell.settings import ModelConfig
 from shared.pipeline.config import SCALES, ScaleFile
 from shared.tasks.captioning.settings import CaptioningRun
 from shared.tasks.protocol import load_replication
-from shared.vision.encoders import LAYERS
 from shared.vision.features import Grid
+from shared.vision.settings import LAYERS
 from tests.replications.shipped_variants import shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")

@@ -8,7 +8,8 @@ from torch import nn
 from torch.nn import functional
 
 from replications.transformer.model import Transformer
-from replications.transformer.replication import ModelConfig, build_model
+from replications.transformer.replication import build_model
+from replications.transformer.settings import ModelConfig
 from shared.config import build
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search

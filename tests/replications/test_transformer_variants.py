@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from replications.transformer.model import Transformer
-from replications.transformer.replication import REPLICATION, ModelConfig, build_model
+from replications.transformer.replication import REPLICATION, build_model
+from replications.transformer.settings import ModelConfig
 from shared.data.batching import endless_batches
 from shared.data.cards import GeneratedSource, load_card
 from shared.data.generated.translation import generate

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from replications.transformer_xl.model import LSTMLanguageModel, TransformerXL
-from replications.transformer_xl.replication import ModelConfig, build_model
+from replications.transformer_xl.replication import build_model
+from replications.transformer_xl.settings import ModelConfig
 from shared.attention.multi_head import MultiHeadAttention
 from shared.attention.relative import LearnedDistances, ProjectedDistances
 from shared.claims.schema import load_claims

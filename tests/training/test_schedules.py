@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from shared.config import build
 from shared.errors import ReplicationError
-from shared.training.config import TrainingConfig
-from shared.training.schedules import (
+from shared.training.config import (
     AdadeltaConfig,
     AdagradConfig,
     AdamConfig,
@@ -16,10 +15,9 @@ from shared.training.schedules import (
     RmspropConfig,
     ScheduleConfig,
     SgdConfig,
-    build_optimizer,
-    build_schedule,
-    learning_rate_factor,
-)  # fmt: skip
+    TrainingConfig,
+)
+from shared.training.schedules import build_optimizer, build_schedule, learning_rate_factor
 
 
 @given(st.sampled_from(["constant", "cosine", "noam"]), st.integers(0, 50), st.integers(1, 400))

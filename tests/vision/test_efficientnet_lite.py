@@ -17,15 +17,8 @@ from shared.data.cards import PipSource
 from shared.data.fetch import fetch
 from shared.data.sources import Workspace, obtain
 from shared.errors import ReplicationError
-from shared.vision.efficientnet_lite import (
-    BLOCKS,
-    DEVIATION,
-    MEAN,
-    EfficientNetLite0,
-    SameConvolution,
-    fold_norms,
-    strides,
-)
+from shared.vision.efficientnet_blocks import BLOCKS, strides
+from shared.vision.efficientnet_lite import DEVIATION, MEAN, EfficientNetLite0, SameConvolution, fold_norms
 from tests.vision.efficientnet_weights import random_state
 
 STRIDES = [1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]

@@ -12,7 +12,8 @@ from torchvision.transforms.functional import normalize
 from shared.config import build
 from shared.errors import ReplicationError
 from shared.vision.efficientnet_lite import EfficientNetLite0
-from shared.vision.encoders import LAYERS, EncoderConfig, ImageEncoder, Layer, build_encoder, until
+from shared.vision.encoders import ImageEncoder, build_encoder, until
+from shared.vision.settings import LAYERS, EncoderConfig, Layer
 from tests.vision.efficientnet_weights import random_state
 
 IDENTITY = {"mean": [0.0] * 3, "deviation": [1.0] * 3}

@@ -10,8 +10,9 @@ from torch import nn
 
 from shared.errors import ReplicationError
 from shared.vision import features
-from shared.vision.encoders import ImageEncoder, Layer
+from shared.vision.encoders import ImageEncoder
 from shared.vision.features import compute_features, load_features
+from shared.vision.settings import Layer
 
 PIXELS = np.random.default_rng(1).integers(0, 256, (7, 4, 4, 3), dtype=np.uint8)
 

@@ -50,4 +50,12 @@ def read(name: str, raw: Path, languages: Sequence[str], options: Mapping[str, A
     """
     if name not in READERS:
         raise ReplicationError(f"there is no reader '{name}'; known readers: {', '.join(sorted(READERS))}.")
-    return READERS[name](raw, languages, options)
+    try:
+        return READERS[name](raw, languages, options)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        missing = Path(str(error.filename))
+        shown = missing.relative_to(raw) if missing.is_relative_to(raw) else missing
+        raise ReplicationError(
+            f"the reader '{name}' looks for the file '{shown}', which is not one of the raw files "
+            f"({', '.join(sorted(path.name for path in raw.iterdir()))}); correct 'reader.options' in the card."
+        ) from None

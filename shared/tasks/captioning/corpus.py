@@ -18,51 +18,18 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
-from shared.config import Strict
 from shared.data.batching import Indices
 from shared.data.generated.scene_captions import Box, Caption, Mention
 from shared.data.generated.scenes import PICTURES, SceneSplit
 from shared.data.photos import PhotoSplit
 from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_lines, save_arrays
-from shared.data.tokenizers import PAD, Tokenizer, TokenizerConfig, load_tokenizer
+from shared.data.tokenizers import PAD, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
-from shared.vision.encoders import EncoderConfig
 from shared.vision.features import Grid, load_features
 from shared.vision.places import box_shares
-
-
-class CaptionCorpusConfig(Strict):
-    """Which images a task describes, as which features, and in which symbols.
-
-    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
-    """
-
-    dataset: str
-    encoder: EncoderConfig
-    tokenizer: TokenizerConfig
-    max_words: int | None = Field(default=None, ge=1, description="longer training captions are left out")
-    images: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
-    test: list[str] = Field(default=["test"], min_length=1)
-    left_out: str | None = Field(default=None, min_length=1)
-
-    @property
-    def splits(self) -> list[str]:
-        """All splits of the task."""
-        return ["train", "valid", *self.test]
-
-    @model_validator(mode="after")
-    def _consistent(self) -> CaptionCorpusConfig:
-        if self.test[0] != "test":
-            raise ValueError("the first of 'test' must be the split 'test', which the report is of")
-        if self.tokenizer.joint:
-            raise ValueError("captions are of one language; leave out tokenizer.joint")
-        if unknown := sorted({*self.images} - {*self.splits}):
-            raise ValueError(f"'images' limits {', '.join(unknown)}, but the splits are {', '.join(self.splits)}")
-        return self
 
 
 class CaptionedImages(Protocol):

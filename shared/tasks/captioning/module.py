@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,11 +12,10 @@ from torch import Tensor, nn
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.constraints import Constraints
 from shared.decoding.greedy import greedy_search
-from shared.errors import ReplicationError
 from shared.metrics.caption_scores import corpus_bleu
 from shared.metrics.captioning import bleu_statistics
 from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch
-from shared.training.config import TrainingConfig
+from shared.tasks.captioning.settings import CaptioningTraining
 from shared.training.module import TrainingModule
 
 
@@ -33,26 +32,18 @@ class CaptioningModule(TrainingModule):
         config: of the run.
         decode: from the symbols of captions, without the end symbol, to their texts.
         longest: symbols, the end symbol included, after which a greedy caption is cut.
-
-    Raises:
-        ReplicationError: the configuration asks for label smoothing.
     """
 
-    quantities: ClassVar[tuple[str, ...]] = ("bleu", "loss")
+    config: CaptioningTraining
 
     def __init__(
         self,
         model: nn.Module,
-        config: TrainingConfig,
+        config: CaptioningTraining,
         decode: Callable[[list[list[int]]], list[str]],
         longest: int,
     ) -> None:
-        super().__init__(model, config)
-        if config.label_smoothing:
-            raise ReplicationError(
-                "training.label_smoothing must be 0 here: a captioning model says how probable the caption's words "
-                "are, not all others."
-            )
+        super().__init__(model, config, config.monitor)
         self._decode, self._longest = decode, longest
         self._statistics: list[Any] = []  # of BLEU, summed over each batch of validation images
 

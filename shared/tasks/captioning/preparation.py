@@ -27,7 +27,6 @@ from shared.data.storage import write_lines
 from shared.data.tokenizers import EOS, UNK, Tokenizer
 from shared.errors import ReplicationError
 from shared.tasks.captioning.corpus import (
-    CaptionCorpusConfig,
     CaptionedSplit,
     features_folder,
     features_of,
@@ -35,6 +34,8 @@ from shared.tasks.captioning.corpus import (
     open_images,
     read_record,
 )
+from shared.tasks.captioning.settings import CaptionCorpusConfig
+from shared.tasks.prepared import write_summary
 from shared.vision.encoders import build_encoder
 from shared.vision.features import Grid, compute_features
 
@@ -124,8 +125,7 @@ def prepare_captions(config: CaptionCorpusConfig, dataset: Path, out: Path) -> d
             "naming": int((encoded.links >= 0).sum()),
             "unknown_share": float(np.mean(encoded.captions.flat == UNK)),
         }
-    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    return summary
+    return write_summary(out, config, summary)
 
 
 def _sample(config: CaptionCorpusConfig, dataset: Path) -> Iterator[torch.Tensor]:

@@ -4,14 +4,40 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
+from shared.data.tokenizers import TokenizerConfig
 from shared.metrics.captioning import Metric, Tokenisation
-from shared.tasks.captioning.corpus import CaptionCorpusConfig
-from shared.tasks.settings import JudgingConfig, RunConfig
+from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, Shown
+from shared.training.config import PerLabelOrSentence
+from shared.vision.settings import EncoderConfig
 
 
-class CaptioningEvaluation(JudgingConfig):
+class CaptionCorpusConfig(CorpusConfig):
+    """Which images a task describes, as which features, and in which symbols."""
+
+    encoder: EncoderConfig
+    tokenizer: TokenizerConfig
+    max_words: int | None = Field(default=None, ge=1, description="longer training captions are left out")
+    images: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> CaptionCorpusConfig:
+        if self.tokenizer.joint:
+            raise ValueError("captions are of one language; leave out tokenizer.joint")
+        self._limits("images")
+        return self
+
+
+class CaptioningTraining(ExampleTraining, PerLabelOrSentence):
+    """How a captioning model is trained."""
+
+    monitor: Literal["bleu", "loss"] = Field(
+        default="bleu", description="what of validation decides which weights are best"
+    )
+
+
+class CaptioningEvaluation(JudgingConfig, Shown):
     """How a trained model's captions are searched for and judged."""
 
     heatmaps: int = Field(default=6, ge=0, description="images of each test split whose attention is kept for figures")
@@ -27,19 +53,14 @@ class CaptioningEvaluation(JudgingConfig):
     batch: int = Field(default=100, ge=1, description="images captioned together")
 
 
-class CaptioningRun(RunConfig):
+class CaptioningRun(ExampleRun):
     """A variant's settings."""
 
     kind: Literal["captioning"] = "captioning"
     corpus: CaptionCorpusConfig
+    training: CaptioningTraining
     evaluation: CaptioningEvaluation = CaptioningEvaluation()
-
-    @model_validator(mode="after")
-    def _lengths_are_of_the_corpus(self) -> CaptioningRun:
-        if self.training.max_words is not None:
-            raise ValueError("in place of training.max_words use corpus.max_words")
-        return self
 
 
 RUN = CaptioningRun
-"""What :func:`shared.tasks.kinds.settings_of` finds."""
+"""What :func:`shared.tasks.kinds.settings_of` returns."""

@@ -16,21 +16,15 @@ from shared.data.batching import Indices
 from shared.data.fetch import fetch
 from shared.data.tokenizers import EOS
 from shared.metrics.captioning import CaptionScorer, require_scorers
-from shared.tasks.captioning.corpus import (
-    CaptionBatch,
-    CaptionCorpusConfig,
-    CaptionedSplit,
-    ImageBatch,
-    PreparedCaptions,
-)
+from shared.tasks.captioning.corpus import CaptionBatch, CaptionedSplit, ImageBatch, PreparedCaptions
 from shared.tasks.captioning.evaluation import evaluate_captioning
 from shared.tasks.captioning.preparation import encode_images, prepare_captions
-from shared.tasks.captioning.settings import CaptioningRun
+from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
 from shared.tasks.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
 from shared.training.checkpoints import TrainingRecord
 from shared.training.progress import Report
-from shared.vision.encoders import LAYERS, EncoderConfig
 from shared.vision.features import Grid
+from shared.vision.settings import LAYERS, EncoderConfig
 
 if TYPE_CHECKING:
     from shared.tasks.captioning.module import CaptioningModule

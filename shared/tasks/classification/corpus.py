@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,59 +9,18 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
 from torch import Tensor
 
-from shared.config import Strict
 from shared.data.batching import Indices
 from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
-from shared.data.tokenizers import PAD, UNK, Tokenizer, TokenizerConfig, load_tokenizer
+from shared.data.tokenizers import PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
+from shared.tasks.classification.settings import ClassifiedCorpusConfig
+from shared.tasks.prepared import write_summary
 
 Columns = dict[str, list[str]]
 """Language to the lines of a split."""
-
-
-class ClassifiedCorpusConfig(Strict):
-    """Which texts a task classifies, as which symbols and into which classes.
-
-    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
-    """
-
-    dataset: str
-    texts: list[str] = Field(
-        default=["text"], min_length=1, max_length=2, description="one language, or the two of a pair"
-    )
-    label: str = "label"
-    evidence: str | None = Field(
-        default=None, description="language of positions (from 0) of the words that decide the class"
-    )
-    classes: list[str] | None = Field(
-        default=None, min_length=2, description="in this order; default: those of the training texts, sorted"
-    )
-    tokenizer: TokenizerConfig
-    lower: bool = Field(default=False, description="lower-case before the tokeniser")
-    max_tokens: int | None = Field(default=None, ge=1, description="texts are cut after so many symbols")
-    train_texts: int | None = Field(default=None, ge=1, description="use only so many, chosen at random once")
-    test: list[str] = Field(default=["test"], min_length=1)
-    left_out: str | None = Field(default=None, min_length=1)
-
-    @model_validator(mode="after")
-    def _consistent(self) -> ClassifiedCorpusConfig:
-        if self.classes is not None and len(set(self.classes)) < len(self.classes):
-            raise ValueError("a class is listed twice")
-        if self.test[0] != "test":
-            raise ValueError("the first of 'test' must be the split 'test', which the report is of")
-        if self.tokenizer.joint:
-            raise ValueError("one tokeniser serves all texts anyway; leave out tokenizer.joint")
-        words = self.tokenizer.kind == "words" and self.tokenizer.split == "space"
-        if self.evidence is not None and not (words and len(self.texts) == 1):
-            raise ValueError(
-                "evidence counts the words between the spaces of one text; "
-                "use a tokenizer of kind words with split: space, and one text"
-            )
-        return self
 
 
 @dataclass(frozen=True)
@@ -220,8 +178,7 @@ def prepare_classified(config: ClassifiedCorpusConfig, dataset: Path, out: Path)
             write_lines(out / split / "key.txt", columns["key"])
         if split != "train":
             _keep_lines(columns, encoded[0], config, out / split)
-    (out / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False), encoding="utf-8")
-    return summary
+    return write_summary(out, config, summary)
 
 
 def _read(dataset: Path, split: str, config: ClassifiedCorpusConfig) -> Columns:

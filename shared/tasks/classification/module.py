@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from shared.tasks.classification.corpus import ClassifiedBatch
+from shared.tasks.classification.settings import ClassificationTraining
 from shared.training.loss import smoothed_loss
 from shared.training.module import TrainingModule
 
@@ -17,10 +16,14 @@ class ClassificationModule(TrainingModule):
 
     Logs ``train_loss`` (nats per text, as optimised), ``train_auxiliary`` (its part that is not cross-entropy, where
     there is one), ``valid_loss`` (cross-entropy alone, nats per text, without smoothing) and ``valid_error`` (share of
-    the texts classified wrongly), which decides: Lin et al. (2017) take the weights of the best development accuracy.
+    the texts classified wrongly), which decides by default: Lin et al. (2017) take the weights of the best development
+    accuracy.
     """
 
-    quantities: ClassVar[tuple[str, ...]] = ("error", "loss")
+    config: ClassificationTraining
+
+    def __init__(self, model: nn.Module, config: ClassificationTraining) -> None:
+        super().__init__(model, config, config.monitor)
 
     def loss(self, batch: ClassifiedBatch) -> tuple[Tensor, Tensor | None]:
         """Mean cross-entropy plus auxiliary term of a batch, the scalar that is optimised; and that term alone."""

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.config import Strict
 from shared.errors import ReplicationError
 from shared.tasks.classification.corpus import PreparedClassification
 from shared.tasks.classification.evaluation import classification_examples
-from shared.tasks.classification.settings import ClassificationRun
+from shared.tasks.classification.settings import ClassificationRun, PriorConfig
 from shared.tasks.examples import judged, write_examples
 from shared.tasks.studies import Study
-
-
-class PriorConfig(Strict):
-    """The ``model`` section of a variant that does not read.
-
-    Attributes:
-        prior: whose classes are counted: of all training texts (``overall``), or of those of the same set (``set``),
-            which is what stands before the ``/`` in a text's key.
-    """
-
-    prior: Literal["overall", "set"]
 
 
 def prior_route(config: ClassificationRun) -> tuple[Prior, ClassificationRun]:

@@ -6,11 +6,54 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from shared.tasks.classification.corpus import ClassifiedCorpusConfig
-from shared.tasks.settings import JudgingConfig, RunConfig
+from shared.data.tokenizers import TokenizerConfig
+from shared.tasks.sections import RouteSection
+from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, Shown
+from shared.training.config import Smoothed
 
 
-class ClassificationEvaluation(JudgingConfig):
+class ClassifiedCorpusConfig(CorpusConfig):
+    """Which texts a task classifies, as which symbols and into which classes."""
+
+    texts: list[str] = Field(
+        default=["text"], min_length=1, max_length=2, description="one language, or the two of a pair"
+    )
+    label: str = "label"
+    evidence: str | None = Field(
+        default=None, description="language of positions (from 0) of the words that decide the class"
+    )
+    classes: list[str] | None = Field(
+        default=None, min_length=2, description="in this order; default: those of the training texts, sorted"
+    )
+    tokenizer: TokenizerConfig
+    lower: bool = Field(default=False, description="lower-case before the tokeniser")
+    max_tokens: int | None = Field(default=None, ge=1, description="texts are cut after so many symbols")
+    train_texts: int | None = Field(default=None, ge=1, description="use only so many, chosen at random once")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ClassifiedCorpusConfig:
+        if self.classes is not None and len(set(self.classes)) < len(self.classes):
+            raise ValueError("a class is listed twice")
+        if self.tokenizer.joint:
+            raise ValueError("one tokeniser serves all texts anyway; leave out tokenizer.joint")
+        words = self.tokenizer.kind == "words" and self.tokenizer.split == "space"
+        if self.evidence is not None and not (words and len(self.texts) == 1):
+            raise ValueError(
+                "evidence counts the words between the spaces of one text; "
+                "use a tokenizer of kind words with split: space, and one text"
+            )
+        return self
+
+
+class ClassificationTraining(ExampleTraining, Smoothed):
+    """How a classifier is trained: its loss is the mean over texts."""
+
+    monitor: Literal["error", "loss"] = Field(
+        default="error", description="what of validation decides which weights are best"
+    )
+
+
+class ClassificationEvaluation(JudgingConfig, Shown):
     """How a trained classifier is judged."""
 
     longest_shown: int = Field(default=60, ge=6, description="symbols of the texts that are kept for figures")
@@ -23,25 +66,25 @@ class ClassificationEvaluation(JudgingConfig):
     batch: int = Field(default=64, ge=1, description="texts read together")
 
 
-class ClassificationRun(RunConfig):
+class ClassificationRun(ExampleRun):
     """A variant's settings."""
 
     kind: Literal["classification"] = "classification"
     corpus: ClassifiedCorpusConfig
+    training: ClassificationTraining
     evaluation: ClassificationEvaluation = ClassificationEvaluation()
 
-    @model_validator(mode="after")
-    def _loss_is_of_texts(self) -> ClassificationRun:
-        if "loss_per" in self.training.model_fields_set:
-            raise ValueError("the loss of a classifier is the mean over texts; leave out training.loss_per")
-        return self
 
-    @model_validator(mode="after")
-    def _texts_are_cut(self) -> ClassificationRun:
-        if self.training.max_words is not None:
-            raise ValueError("no text is left out for its length; in place of training.max_words use corpus.max_tokens")
-        return self
+class PriorConfig(RouteSection):
+    """The ``model`` section of a variant that does not read.
+
+    Attributes:
+        prior: whose classes are counted: of all training texts (``overall``), or of those of the same set (``set``),
+            which is what stands before the ``/`` in a text's key.
+    """
+
+    prior: Literal["overall", "set"]
 
 
 RUN = ClassificationRun
-"""What :func:`shared.tasks.kinds.settings_of` finds."""
+"""What :func:`shared.tasks.kinds.settings_of` returns."""

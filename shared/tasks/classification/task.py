@@ -17,13 +17,12 @@ from shared.data.tokenizers import EOS
 from shared.errors import ReplicationError
 from shared.tasks.classification.corpus import (
     ClassifiedBatch,
-    ClassifiedCorpusConfig,
     ClassifiedText,
     PreparedClassification,
     prepare_classified,
 )
 from shared.tasks.classification.evaluation import evaluate_classification
-from shared.tasks.classification.settings import ClassificationRun
+from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig
 from shared.tasks.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
 
 if TYPE_CHECKING:

@@ -3,84 +3,29 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt, model_validator
 
-from shared.config import Strict
 from shared.data.storage import read_lines, save_arrays
 from shared.data.tokenizers import (
     EOS,
     UNK,
-    SentencePieceConfig,
     Tokenizer,
-    WordVocabularyConfig,
     load_tokenizer,
 )
 from shared.errors import ReplicationError
 from shared.tasks.language.characters import CharactersConfig, CharacterVocabulary
+from shared.tasks.language.settings import LanguageCorpusConfig, Unit
 from shared.tasks.language.streams import Stream
+from shared.tasks.prepared import read_summary, write_summary
 
-Unit = Literal["word", "character", "byte"]
 _CHUNK = 1 << 20  # characters that are encoded together
-_OWN_UNIT: dict[str, Unit] = {"words": "word", "characters": "character", "bytes": "byte"}
-
-
-class LanguageCorpusConfig(Strict):
-    """Which running text a task models, and as which symbols.
-
-    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
-    """
-
-    dataset: str
-    language: str = Field(default="text", description="the text is in <split>.<language>")
-    unit: Unit = Field(default="word", description="what losses are reported per; symbols may be others")
-    tokenizer: Annotated[WordVocabularyConfig | SentencePieceConfig | CharactersConfig, Field(discriminator="kind")]
-    end_of_line: bool = Field(
-        default=True,
-        description="an end symbol for each line end, which counts as a unit; else it is nothing",
-    )
-    recalls: str | None = Field(
-        default=None,
-        description="language of the words that repeat an earlier one of their line, and of which",
-    )
-    lines: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
-    shuffled: bool = Field(
-        default=False,
-        description="lines stand in a random order, which no seed changes, and empty ones are left out",
-    )
-    test: list[str] = Field(default=["test"], min_length=1)
-    left_out: str | None = Field(default=None, min_length=1)
-
-    @property
-    def splits(self) -> list[str]:
-        """All splits of the task."""
-        return ["train", "valid", *self.test]
-
-    @model_validator(mode="after")
-    def _consistent(self) -> LanguageCorpusConfig:
-        kind = self.tokenizer.kind
-        if self.test[0] != "test":
-            raise ValueError("the first of 'test' must be the split 'test', which the report is of")
-        if not isinstance(self.tokenizer, CharactersConfig) and self.tokenizer.joint:
-            raise ValueError("the text is of one language; leave out tokenizer.joint")
-        if self.unit != _OWN_UNIT.get(kind, self.unit):
-            raise ValueError(f"a tokenizer of kind {kind} has the unit {_OWN_UNIT[kind]}, not {self.unit}")
-        if unknown := sorted({*self.lines} - {*self.splits}):
-            raise ValueError(f"'lines' limits {', '.join(unknown)}, but the splits are {', '.join(self.splits)}")
-        split_at_spaces = isinstance(self.tokenizer, WordVocabularyConfig) and self.tokenizer.split == "space"
-        if self.recalls is not None and not split_at_spaces:
-            raise ValueError("recalls count the words between spaces; use a tokenizer of words, split: space")
-        if self.recalls is not None and self.shuffled:
-            raise ValueError("recalls are of the lines in the order of the text; leave out 'shuffled'")
-        return self
 
 
 @dataclass(frozen=True)
@@ -104,10 +49,7 @@ class PreparedLanguage:
     @classmethod
     def load(cls, folder: Path) -> PreparedLanguage:
         """Open a prepared task; raises `ReplicationError` where it was not prepared."""
-        try:
-            summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            raise ReplicationError(f"{folder} is incomplete; run the prepare stage of its task.") from None
+        summary = read_summary(folder)
         load = CharacterVocabulary.load if summary["symbol"] in ("character", "byte") else load_tokenizer
         units = {name: split["units"] for name, split in summary["splits"].items()}
         return cls(folder, load(folder / "text.tokenizer"), summary["unit"], units)
@@ -142,8 +84,7 @@ def prepare_language(config: LanguageCorpusConfig, dataset: Path, out: Path) -> 
         "dataset": config.dataset, "unit": config.unit, "symbol": tokenizer.unit, "vocabulary": len(tokenizer),
         "splits": splits,
     }  # fmt: skip
-    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    return summary
+    return write_summary(out, config, summary)
 
 
 class _Piece(NamedTuple):

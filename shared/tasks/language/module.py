@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from shared.attention.memory import Reach
 from shared.decoding.language_model import LanguageModel, Memory
+from shared.tasks.language.settings import LanguageTraining
 from shared.tasks.language.streams import LanguageBatch
-from shared.training.config import TrainingConfig
 from shared.training.module import TrainingModule
 
 State = dict[str, Tensor]
@@ -31,7 +31,9 @@ class LanguageModule(TrainingModule):
         reach: how far back the model sees in validation; None: as far as in training.
     """
 
-    def __init__(self, model: nn.Module, config: TrainingConfig, reach: Reach | None = None) -> None:
+    config: LanguageTraining
+
+    def __init__(self, model: nn.Module, config: LanguageTraining, reach: Reach | None = None) -> None:
         super().__init__(model, config)
         self._reach = Reach(config.memory)
         self._valid_reach = self._reach if reach is None else reach

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from shared.attention.memory import Reach
@@ -20,24 +19,15 @@ from shared.decoding.language_model import LanguageModel
 from shared.errors import ReplicationError
 from shared.metrics.turns import Clock, medians_of_turns, now, timed
 from shared.tasks.language.corpus import PreparedLanguage
-from shared.tasks.language.settings import LanguageEvaluation, LanguageRun
+from shared.tasks.language.settings import LanguageEvaluation, LanguageRun, SpeedConfig
 from shared.tasks.language.streams import LanguageBatch, Stream
 from shared.tasks.language.task import LanguageModelling
 from shared.tasks.networks import ready
-from shared.tasks.studies import Study, StudyConfig
+from shared.tasks.sections import StudyConfig
+from shared.tasks.studies import Study
 
 TURNS = 3
 """Of which there are medians, at least."""
-
-
-class SpeedConfig(StudyConfig, extra="allow"):
-    """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
-
-    lengths: list[PositiveInt] = Field(min_length=1, description="A, symbols")
-    sliding: dict[str, Any] = Field(
-        default={}, description="settings of the network that reads sliding windows, over those of the other"
-    )
-    seconds: PositiveFloat = Field(default=6.0, description="how long the two ways are timed at each length")
 
 
 @dataclass(frozen=True)
@@ -77,8 +67,7 @@ class EvaluationSpeed(Study):
     the network together as with segments.
 
     The one that reads windows may differ, as the vanilla network of table 9 does from the one that keeps states. The
-    settings lie over those of the task's network, so that the route of studies has to be in
-    :attr:`shared.tasks.routed.Routed.whole`.
+    settings lie over those of the task's network.
 
     Args:
         networks: whose models are measured.
@@ -88,12 +77,6 @@ class EvaluationSpeed(Study):
 
     def __init__(self, networks: LanguageModelling[Any]) -> None:
         self._networks = networks
-
-    def check(self, config: LanguageRun) -> None:
-        """Refuse wrong settings of the study or of the network."""
-        settings, config = _parts(config)
-        self._networks.check(config)
-        self._networks.check(_sliding(settings, config))
 
     def evaluate(
         self, config: LanguageRun, *, prepared: Path, trained: Sequence[Path], out: Path
@@ -200,9 +183,9 @@ def _turns(budget: float, clock: Clock) -> Iterator[int]:
 def _parts(config: LanguageRun) -> tuple[SpeedConfig, LanguageRun]:
     """The settings of the study, and the variant with those of the network alone."""
     settings = config.checked_model(SpeedConfig)
-    return settings, config.model_copy(update={"model": settings.model_extra})
+    return settings, config.with_model(settings.network)
 
 
 def _sliding(settings: SpeedConfig, config: LanguageRun) -> LanguageRun:
     """The variant with the settings of the network that reads windows."""
-    return config.model_copy(update={"model": {**config.model, **settings.sliding}})
+    return config.with_model({**config.model, **settings.sliding})

@@ -2,15 +2,74 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from shared.attention.memory import Reach
 from shared.config import Strict
-from shared.tasks.language.corpus import LanguageCorpusConfig
-from shared.tasks.settings import JudgingConfig, RunConfig
+from shared.data.tokenizers import SentencePieceConfig, WordVocabularyConfig
+from shared.tasks.language.characters import CharactersConfig
+from shared.tasks.sections import NetworkStudyConfig
+from shared.tasks.settings import CorpusConfig, JudgingConfig, RunConfig
 from shared.training.config import TrainingConfig
+
+if TYPE_CHECKING:
+    from shared.attention.memory import Reach
+
+Unit = Literal["word", "character", "byte"]
+_OWN_UNIT: dict[str, Unit] = {"words": "word", "characters": "character", "bytes": "byte"}
+
+
+class LanguageCorpusConfig(CorpusConfig):
+    """Which running text a task models, and as which symbols."""
+
+    language: str = Field(default="text", description="the text is in <split>.<language>")
+    unit: Unit = Field(default="word", description="what losses are reported per; symbols may be others")
+    tokenizer: Annotated[WordVocabularyConfig | SentencePieceConfig | CharactersConfig, Field(discriminator="kind")]
+    end_of_line: bool = Field(
+        default=True,
+        description="an end symbol for each line end, which counts as a unit; else it is nothing",
+    )
+    recalls: str | None = Field(
+        default=None,
+        description="language of the words that repeat an earlier one of their line, and of which",
+    )
+    lines: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
+    shuffled: bool = Field(
+        default=False,
+        description="lines stand in a random order, which no seed changes, and empty ones are left out",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> LanguageCorpusConfig:
+        kind = self.tokenizer.kind
+        if not isinstance(self.tokenizer, CharactersConfig) and self.tokenizer.joint:
+            raise ValueError("the text is of one language; leave out tokenizer.joint")
+        if self.unit != _OWN_UNIT.get(kind, self.unit):
+            raise ValueError(f"a tokenizer of kind {kind} has the unit {_OWN_UNIT[kind]}, not {self.unit}")
+        self._limits("lines")
+        split_at_spaces = isinstance(self.tokenizer, WordVocabularyConfig) and self.tokenizer.split == "space"
+        if self.recalls is not None and not split_at_spaces:
+            raise ValueError("recalls count the words between spaces; use a tokenizer of words, split: space")
+        if self.recalls is not None and self.shuffled:
+            raise ValueError("recalls are of the lines in the order of the text; leave out 'shuffled'")
+        return self
+
+
+class SegmentsConfig(Strict):
+    """The size of a batch: parts of the text that are read side by side, a segment of each."""
+
+    sentences: PositiveInt = Field(description="parts of the text, its columns")
+    length: PositiveInt = Field(description="symbols of a segment")
+
+
+class LanguageTraining(TrainingConfig):
+    """How a language model is trained: segment after segment of the text, its loss the mean over symbols."""
+
+    batch: SegmentsConfig
+    memory: NonNegativeInt = Field(default=0, description="symbols before a segment whose states are remembered")
+    loss_on: Literal["all", "last_half"] = Field(default="all", description="which symbols of a segment are trained on")
 
 
 class ReachConfig(Strict):
@@ -23,6 +82,8 @@ class ReachConfig(Strict):
     @property
     def reach(self) -> Reach:
         """The value that models take."""
+        from shared.attention.memory import Reach  # torch
+
         return Reach(self.memory, self.same_length, self.clamp)
 
     @model_validator(mode="after")
@@ -100,32 +161,14 @@ class LanguageEvaluation(JudgingConfig):
             raise ValueError("same_length needs memories greater than 0")
         return self
 
-    @model_validator(mode="after")
-    def _no_heatmaps(self) -> LanguageEvaluation:
-        if "heatmaps" in self.model_fields_set:
-            raise ValueError("the report of a language model shows no attention; leave out heatmaps")
-        return self
-
 
 class LanguageRun(RunConfig):
     """A variant's settings."""
 
-    segments: ClassVar[bool] = True
     kind: Literal["language"] = "language"
     corpus: LanguageCorpusConfig
+    training: LanguageTraining
     evaluation: LanguageEvaluation
-
-    @model_validator(mode="after")
-    def _trained_in_segments(self) -> LanguageRun:
-        batch = self.training.batch
-        if batch.sentences is None or batch.length is None:
-            raise ValueError(
-                "a language model reads training.batch.sentences parts of the text side by side, in segments of "
-                "training.batch.length symbols; give both"
-            )
-        if unused := sorted({"pool", "equal_lengths"} & batch.model_fields_set):
-            raise ValueError(f"running text is not sorted by length; leave out training.batch.{unused[0]}")
-        return self
 
     @model_validator(mode="after")
     def _recalls_are_known(self) -> LanguageRun:
@@ -134,15 +177,21 @@ class LanguageRun(RunConfig):
             raise ValueError("evaluation.contexts is of recalls, so corpus.recalls must name their file")
         return self
 
-    @model_validator(mode="after")
-    def _every_symbol_counts_alike(self) -> LanguageRun:
-        for name in ("label_smoothing", "smoothing_over", "loss_per", "max_words"):
-            if getattr(self.training, name) != TrainingConfig.model_fields[name].default:
-                raise ValueError(
-                    f"the loss of a language model is the mean over all symbols; leave out training.{name}"
-                )
-        return self
+
+class SpeedConfig(NetworkStudyConfig):
+    """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
+
+    lengths: list[PositiveInt] = Field(min_length=1, description="A, symbols")
+    sliding: dict[str, Any] = Field(
+        default={}, description="settings of the network that reads sliding windows, over those of the other"
+    )
+    seconds: PositiveFloat = Field(default=6.0, description="how long the two ways are timed at each length")
+
+    def networks(self) -> Iterator[dict[str, Any]]:
+        """The network that keeps states, and the one that reads windows."""
+        yield self.network
+        yield {**self.network, **self.sliding}
 
 
 RUN = LanguageRun
-"""What :func:`shared.tasks.kinds.settings_of` finds."""
+"""What :func:`shared.tasks.kinds.settings_of` returns."""

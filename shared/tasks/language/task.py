@@ -12,15 +12,15 @@ from torch import nn
 
 from shared.data.tokenizers import EOS
 from shared.tasks.language.characters import CharactersConfig
-from shared.tasks.language.corpus import LanguageCorpusConfig, PreparedLanguage, prepare_language
+from shared.tasks.language.corpus import PreparedLanguage, prepare_language
 from shared.tasks.language.evaluation import evaluate_language
-from shared.tasks.language.settings import LanguageRun
+from shared.tasks.language.settings import LanguageCorpusConfig, LanguageRun
 from shared.tasks.language.streams import LanguageBatch
 from shared.tasks.networks import ModelConfigT, Networks, ready
 
 if TYPE_CHECKING:
     from shared.tasks.language.module import LanguageModule
-    from shared.training.config import TrainingConfig
+    from shared.tasks.language.settings import LanguageTraining
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,6 @@ class LanguageModelling(Networks[ModelConfigT, LanguageRun, PreparedLanguage]):
         return LanguageBatch(read[:, :-1], read[:, 1:], places, reset=False), (symbols, None)
 
 
-def _sizes(training: TrainingConfig) -> dict[str, int]:
-    """Columns and symbols of a batch; LanguageRun has seen to it that both are there."""
-    return {"columns": training.batch.sentences or 1, "length": training.batch.length or 1}
+def _sizes(training: LanguageTraining) -> dict[str, int]:
+    """Columns and symbols of a batch."""
+    return {"columns": training.batch.sentences, "length": training.batch.length}

@@ -12,12 +12,11 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import PositiveInt, model_validator
 
 from shared.config import build
 from shared.data.batching import Indices
@@ -25,39 +24,9 @@ from shared.data.generated.copy import FILE, Copy
 from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
+from shared.tasks.prepared import write_summary
 from shared.tasks.sequences.batches import SequenceBatch
-from shared.tasks.sequences.corpora import CorpusConfig
-
-
-class CopyCorpusConfig(CorpusConfig):
-    """How long the words of a copy task are, and how many there are.
-
-    Attributes:
-        shortest: symbols of the shortest words.
-        longest: symbols of the longest words; there are as many of every length between.
-        sequences: of each split; of train those of an epoch, which are drawn while it is read.
-        causal: every symbol is predicted from those before it.
-        counts_hits: how often the most probable symbol is the true one is asked.
-    """
-
-    causal: ClassVar[bool] = True
-    counts_hits: ClassVar[bool] = True
-    of: Literal["copies"] = "copies"
-    shortest: PositiveInt
-    longest: PositiveInt
-    sequences: dict[str, PositiveInt]
-
-    @model_validator(mode="after")
-    def _consistent(self) -> CopyCorpusConfig:
-        if self.shortest > self.longest:
-            raise ValueError(f"'shortest' ({self.shortest}) must not exceed 'longest' ({self.longest})")
-        if self.sequences.keys() != {*self.splits}:
-            raise ValueError(f"'sequences' must have a number for each of {', '.join(self.splits)}")
-        return self
-
-    def lengths(self, split: str) -> NDArray[np.int64]:
-        """(N,) symbols of each word."""
-        return self.shortest + np.arange(self.sequences[split]) % (self.longest - self.shortest + 1)
+from shared.tasks.sequences.settings import CopyCorpusConfig
 
 
 @dataclass(frozen=True)
@@ -179,8 +148,7 @@ def prepare_copies(config: CopyCorpusConfig, dataset: Path, out: Path) -> dict[s
             save_arrays(out / split, {"symbols": symbols.flat, "offsets": symbols.offsets})
     (out / FILE).write_text(parameters.model_dump_json(), encoding="utf-8")
     summary = {"dataset": config.dataset, "vocabulary": parameters.symbols + 1, "splits": splits}
-    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    return summary
+    return write_summary(out, config, summary)
 
 
 def _parameters(folder: Path, advice: str) -> Copy:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field
 
 from shared.tasks.sequences.batches import PreparedSequences
-from shared.tasks.sequences.copying import CopyCorpusConfig, PreparedCopies, prepare_copies
-from shared.tasks.sequences.pixels import PixelCorpusConfig, PreparedPixels, prepare_pixels
-from shared.tasks.sequences.proteins import PreparedProteins, ProteinCorpusConfig, prepare_proteins
-
-SequenceCorpusConfig = Annotated[CopyCorpusConfig | PixelCorpusConfig | ProteinCorpusConfig, Field(discriminator="of")]
-"""What a task's sequences are of; its ``of`` says which."""
+from shared.tasks.sequences.copying import PreparedCopies, prepare_copies
+from shared.tasks.sequences.pixels import PreparedPixels, prepare_pixels
+from shared.tasks.sequences.proteins import PreparedProteins, prepare_proteins
+from shared.tasks.sequences.settings import (
+    CopyCorpusConfig,
+    PixelCorpusConfig,
+    ProteinCorpusConfig,
+    SequenceCorpusConfig,
+)
 
 
 def prepare_sequences(config: SequenceCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import cast
 
 from torch import Tensor, nn
 
 from shared.decoding.sequence_model import SequenceModel
 from shared.tasks.sequences.batches import SequenceBatch
-from shared.training.config import TrainingConfig
+from shared.tasks.sequences.settings import SequenceTraining
 from shared.training.module import TrainingModule
 
 
@@ -18,8 +18,8 @@ class SequenceModule(TrainingModule):
     Logs ``train_loss`` and ``valid_loss``, nats per target that counts. The model's output layer sees no other.
     """
 
-    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
-        super().__init__(model, config)
+    def __init__(self, model: nn.Module, config: SequenceTraining) -> None:
+        super().__init__(model, config, config.monitor)
         self._told: int | None = None  # of which update; batches may accumulate
 
     def training_step(self, batch: SequenceBatch, batch_idx: int) -> Tensor:
@@ -51,8 +51,6 @@ class SequenceModule(TrainingModule):
 
 class CountingSequenceModule(SequenceModule):
     """Also logs ``valid_error``, the share of the targets that are not the most probable symbol."""
-
-    quantities: ClassVar[tuple[str, ...]] = ("loss", "error")
 
     def sums(self, h: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """Each quantity, summed over n targets: states (n, D) and symbols (n,)."""

@@ -7,44 +7,21 @@ section 4.2.2).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt, model_validator
 
 from shared.data.batching import Indices
 from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
+from shared.tasks.prepared import read_summary, write_summary
 from shared.tasks.sequences.batches import SequenceBatch
-from shared.tasks.sequences.corpora import CorpusConfig
-
-
-class PixelCorpusConfig(CorpusConfig):
-    """Which pictures a task models, how large and how finely graded.
-
-    Attributes:
-        causal: every pixel is predicted from those before it.
-        counts_hits: no accuracy is measured, of which nobody has asked.
-    """
-
-    causal: ClassVar[bool] = True
-    counts_hits: ClassVar[bool] = False
-    of: Literal["pixels"] = "pixels"
-    pool: int = Field(default=1, ge=1, le=16, description="side of the squares whose mean becomes one pixel")
-    levels: int = Field(default=256, ge=2, le=256, description="values of a pixel, equal parts of 0 to 255")
-    images: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
-
-    @model_validator(mode="after")
-    def _consistent(self) -> PixelCorpusConfig:
-        if unknown := sorted({*self.images} - {*self.splits}):
-            raise ValueError(f"'images' limits {', '.join(unknown)}, but the splits are {', '.join(self.splits)}")
-        return self
+from shared.tasks.sequences.settings import PixelCorpusConfig
 
 
 @dataclass(frozen=True)
@@ -104,10 +81,7 @@ class PreparedPixels:
     @classmethod
     def load(cls, folder: Path) -> PreparedPixels:
         """Open a prepared task; raises `ReplicationError` where it was not prepared."""
-        try:
-            summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            raise ReplicationError(f"{folder} is incomplete; run the prepare stage of its task.") from None
+        summary = read_summary(folder)
         height, width, channels = summary["shape"]
         return cls(folder, (height, width, channels), summary["levels"])
 
@@ -150,8 +124,7 @@ def prepare_pixels(config: PixelCorpusConfig, dataset: Path, out: Path) -> dict[
             train.update(rows)
         else:
             counts["in_train"] = sum(row in train for row in rows)
-    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    return summary
+    return write_summary(out, config, summary)
 
 
 def _load(dataset: Path, split: str) -> NDArray[np.uint8]:

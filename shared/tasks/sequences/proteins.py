@@ -5,67 +5,32 @@ Shape letters: B sequences of a batch, T symbols.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from shared.data.batching import Indices
-from shared.data.homology import AMINO_ACIDS, ANOMALOUS
+from shared.data.homology import AMINO_ACIDS
 from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL
 from shared.errors import ReplicationError
+from shared.tasks.prepared import read_summary, write_summary
+from shared.tasks.sequences.alphabet import FIRST, LETTERS, MASK, VOCABULARY
 from shared.tasks.sequences.batches import SequenceBatch
-from shared.tasks.sequences.corpora import CorpusConfig
-
-MASK = len(SPECIAL)
-"""The symbol that stands for a masked one."""
-LETTERS = AMINO_ACIDS + ANOMALOUS
-FIRST = MASK + 1
-"""The symbol of the first of the letters."""
-VOCABULARY = FIRST + len(LETTERS)
-"""How many symbols there are: the special ones of all vocabularies, the mask, and 25 letters."""
+from shared.tasks.sequences.settings import ProteinCorpusConfig
 
 _MASKED = 0.15
 _HIDDEN, _SCRAMBLED = 0.8, 0.1
 _CODES = np.zeros(256, dtype=np.uint8)
 _CODES[list(LETTERS.encode())] = np.arange(FIRST, VOCABULARY)
 _STRINGS = np.array([*SPECIAL, "<mask>", *LETTERS])
-
-
-class ProteinCorpusConfig(CorpusConfig):
-    """Which proteins a task models, and how.
-
-    Attributes:
-        counts_hits: how often the most probable letter is the true one is asked.
-    """
-
-    counts_hits: ClassVar[bool] = True
-    of: Literal["proteins"] = "proteins"
-    masked: bool = Field(
-        default=False, description="some letters are predicted from all others, not each from those before it"
-    )
-    length: PositiveInt = Field(default=1024, description="sequences are cut after so many letters")
-    concatenated: bool = Field(
-        default=False,
-        description="all sequences, whole and in a random order that no seed changes, stand one after another with end "
-        "symbols between, and this is cut into pieces of 'length', as Choromanski et al. (2021) concatenate TrEMBL",
-    )
-    fragments: bool = Field(default=True, description="whether parts of proteins are taken, too")
-    train_sequences: PositiveInt | None = Field(default=None, description="use only so many, chosen at random once")
-
-    @property
-    def causal(self) -> bool:
-        """Whether each letter is predicted from those before it."""
-        return not self.masked
 
 
 @dataclass(frozen=True)
@@ -155,8 +120,7 @@ class PreparedProteins:
     @classmethod
     def load(cls, folder: Path, *, masked: bool = False) -> PreparedProteins:
         """Open a prepared task; raises `ReplicationError` where it was not prepared."""
-        if not (folder / "summary.json").is_file():
-            raise ReplicationError(f"{folder} is incomplete; run the prepare stage of its task.")
+        read_summary(folder)
         return cls(folder, masked)
 
     def split(self, name: str) -> Proteins:
@@ -214,8 +178,7 @@ def prepare_proteins(config: ProteinCorpusConfig, dataset: Path, out: Path) -> d
             "proteins": len(symbols), "sequences": len(text), "letters": int((text.sequences.flat >= FIRST).sum()),
         }  # fmt: skip
     summary = {"dataset": config.dataset, "vocabulary": VOCABULARY, "splits": splits}
-    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    return dict(summary)
+    return write_summary(out, config, summary)
 
 
 def _chosen(config: ProteinCorpusConfig, dataset: Path, split: str) -> dict[str, list[str]]:

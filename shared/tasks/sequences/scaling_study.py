@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
@@ -32,44 +31,18 @@ from shared.attention.identity import IdentityAttention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.lsh import LSHSelfAttention
 from shared.attention.multi_head import MultiHeadAttention
-from shared.config import Ascending, near
-from shared.errors import ReplicationError
 from shared.layers.feed_forward import FeedForward
 from shared.metrics.peak_memory import MEBIBYTE, peak_memory
 from shared.metrics.turns import Clock, medians_of_turns, now, timed
+from shared.tasks.sections import StudyConfig
+from shared.tasks.sequences.settings import ScalingConfig
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import Study, StudyConfig
+from shared.tasks.studies import Study
 
 RIVAL = "softmax"
 """The subject that others are compared with."""
 OPTIMUM = "identity"
 """The one that others can come near to at best."""
-
-
-class ScalingConfig(StudyConfig):
-    """A variant's ``model`` section."""
-
-    subjects: list[str] = Field(min_length=1, description="which of the builders are measured")
-    lengths: Ascending = Field(description="T, symbols")
-    longest: dict[str, PositiveInt] = Field(default={}, description="subjects that are not measured at all lengths")
-    width: PositiveInt = Field(description="D")
-    heads: PositiveInt = Field(description="H")
-    features: PositiveInt = Field(default=64, description="M, of the maps that draw them")
-    feed_forward: PositiveInt | None = Field(
-        default=None, description="hidden units of the network after attention; null: attention alone"
-    )
-    buckets: PositiveInt = Field(default=64, multiple_of=2, description="of attention by hashing")
-    chunk: PositiveInt = Field(default=32, description="positions of a chunk of attention by hashing")
-    repeats: PositiveInt = Field(default=5, description="of which times are medians")
-
-    @property
-    def key_size(self) -> int:
-        """Of each head's queries, keys and values."""
-        return self.width // self.heads
-
-    def of(self, subject: str) -> list[int]:
-        """The lengths at which a subject is measured."""
-        return [length for length in self.lengths if length <= self.longest.get(subject, length)]
 
 
 Builder = Callable[[ScalingConfig], nn.Module]
@@ -149,29 +122,6 @@ class Scaling(Study):
 
     def __init__(self, builders: Mapping[str, Builder] = ATTENTION, clock: Clock = now) -> None:
         self._builders, self._clock = builders, clock
-
-    def check(self, config: RunConfig) -> None:
-        """Refuse sizes that do not fit, and subjects that are unknown or measured at fewer than two lengths."""
-        settings = config.checked_model(ScalingConfig)
-        where = f"the model section of task '{config.task}'"
-        if settings.width % settings.heads:
-            raise ReplicationError(
-                f"{where}: width {settings.width} is not a multiple of {settings.heads} heads; change one."
-            )
-        for subject in settings.subjects:
-            if subject not in self._builders:
-                raise ReplicationError(
-                    f"{where}: 'subjects' names '{subject}', which is unknown{near(subject, self._builders)}."
-                )
-            if len(settings.of(subject)) < 2:
-                raise ReplicationError(
-                    f"{where}: '{subject}' has fewer than two lengths up to its longest; add some or raise 'longest'."
-                )
-        for subject in settings.longest:
-            if subject not in settings.subjects:
-                raise ReplicationError(
-                    f"{where}: 'longest' names '{subject}', which is no subject{near(subject, settings.subjects)}."
-                )
 
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Of each subject at each of its lengths ``<subject>.seconds_n<T>`` and ``<subject>.mebibytes_n<T>``.

@@ -2,16 +2,108 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 
-from shared.config import Strict
-from shared.tasks.sequences.corpus import SequenceCorpusConfig
-from shared.tasks.sequences.pixels import PixelCorpusConfig
-from shared.tasks.sequences.proteins import ProteinCorpusConfig
-from shared.tasks.settings import JudgingConfig, RunConfig
-from shared.training.config import TrainingConfig
+from shared.config import Ascending, Strict, merge, near
+from shared.errors import ReplicationError
+from shared.tasks.sections import StudyConfig
+from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, RunConfig
+
+
+class CopyCorpusConfig(CorpusConfig):
+    """How long the words of a copy task are, and how many there are.
+
+    Attributes:
+        shortest: symbols of the shortest words.
+        longest: symbols of the longest words; there are as many of every length between.
+        sequences: of each split; of train those of an epoch, which are drawn while it is read.
+        causal: every symbol is predicted from those before it.
+        counts_hits: how often the most probable symbol is the true one is asked.
+    """
+
+    causal: ClassVar[bool] = True
+    counts_hits: ClassVar[bool] = True
+    of: Literal["copies"] = "copies"
+    shortest: PositiveInt
+    longest: PositiveInt
+    sequences: dict[str, PositiveInt]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> CopyCorpusConfig:
+        if self.shortest > self.longest:
+            raise ValueError(f"'shortest' ({self.shortest}) must not exceed 'longest' ({self.longest})")
+        if self.sequences.keys() != {*self.splits}:
+            raise ValueError(f"'sequences' must have a number for each of {', '.join(self.splits)}")
+        return self
+
+    def lengths(self, split: str) -> NDArray[np.int64]:
+        """(N,) symbols of each word."""
+        return self.shortest + np.arange(self.sequences[split]) % (self.longest - self.shortest + 1)
+
+
+class PixelCorpusConfig(CorpusConfig):
+    """Which pictures a task models, how large and how finely graded.
+
+    Attributes:
+        causal: every pixel is predicted from those before it.
+        counts_hits: no accuracy is measured, of which nobody has asked.
+    """
+
+    causal: ClassVar[bool] = True
+    counts_hits: ClassVar[bool] = False
+    of: Literal["pixels"] = "pixels"
+    pool: int = Field(default=1, ge=1, le=16, description="side of the squares whose mean becomes one pixel")
+    levels: int = Field(default=256, ge=2, le=256, description="values of a pixel, equal parts of 0 to 255")
+    images: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> PixelCorpusConfig:
+        self._limits("images")
+        return self
+
+
+class ProteinCorpusConfig(CorpusConfig):
+    """Which proteins a task models, and how.
+
+    Attributes:
+        counts_hits: how often the most probable letter is the true one is asked.
+    """
+
+    counts_hits: ClassVar[bool] = True
+    of: Literal["proteins"] = "proteins"
+    masked: bool = Field(
+        default=False, description="some letters are predicted from all others, not each from those before it"
+    )
+    length: PositiveInt = Field(default=1024, description="sequences are cut after so many letters")
+    concatenated: bool = Field(
+        default=False,
+        description="all sequences, whole and in a random order that no seed changes, stand one after another with end "
+        "symbols between, and this is cut into pieces of 'length', as Choromanski et al. (2021) concatenate TrEMBL",
+    )
+    fragments: bool = Field(default=True, description="whether parts of proteins are taken, too")
+    train_sequences: PositiveInt | None = Field(default=None, description="use only so many, chosen at random once")
+
+    @property
+    def causal(self) -> bool:
+        """Whether each letter is predicted from those before it."""
+        return not self.masked
+
+
+SequenceCorpusConfig = Annotated[CopyCorpusConfig | PixelCorpusConfig | ProteinCorpusConfig, Field(discriminator="of")]
+"""What a task's sequences are of; its ``of`` says which."""
+
+
+class SequenceTraining(ExampleTraining):
+    """How a model of sequences is trained: its loss is the mean over all symbols that count."""
+
+    monitor: Literal["loss", "error"] = Field(
+        default="loss", description="what of validation decides which weights are best"
+    )
 
 
 class PicturesConfig(Strict):
@@ -35,18 +127,13 @@ class SequenceEvaluation(JudgingConfig):
         default=False, description="also judge the frequencies of the letters in train, as a predictor"
     )
 
-    @model_validator(mode="after")
-    def _no_heatmaps(self) -> SequenceEvaluation:
-        if "heatmaps" in self.model_fields_set:
-            raise ValueError("the report of a model of sequences shows no attention; leave out heatmaps")
-        return self
 
-
-class SequenceRun(RunConfig):
+class SequenceRun(ExampleRun):
     """A variant's settings."""
 
     kind: Literal["sequences"] = "sequences"
     corpus: SequenceCorpusConfig
+    training: SequenceTraining
     evaluation: SequenceEvaluation = SequenceEvaluation()
 
     @model_validator(mode="after")
@@ -57,17 +144,66 @@ class SequenceRun(RunConfig):
             raise ValueError("no claim is on pixels in a swapped model; leave out evaluation.swapped")
         if self.evaluation.baseline and not isinstance(self.corpus, ProteinCorpusConfig):
             raise ValueError("only proteins have letters with frequencies; leave out evaluation.baseline")
+        if self.training.monitor == "error" and not self.corpus.counts_hits:
+            raise ValueError("no error is measured of pixels; leave out training.monitor")
         return self
 
-    @model_validator(mode="after")
-    def _every_symbol_counts_alike(self) -> SequenceRun:
-        for name in ("label_smoothing", "smoothing_over", "loss_per", "max_words"):
-            if getattr(self.training, name) != TrainingConfig.model_fields[name].default:
-                raise ValueError(
-                    f"the loss of a model of sequences is the mean over all that count; leave out training.{name}"
+    def model_sections(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The model section, as it is and as ``evaluation.swapped`` changes it, each after its place for messages."""
+        yield from super().model_sections()
+        for name, changes in self.evaluation.swapped.items():
+            yield f"{self.where}, changed by evaluation.swapped.{name}", merge(self.model, changes)
+
+
+SUBJECTS = ("softmax", "softmax_plain", "linear", "relu", "positive", "lsh_1", "lsh_4", "lsh_8", "identity")
+"""The layers of :data:`shared.tasks.sequences.scaling_study.ATTENTION`."""
+
+
+class ScalingConfig(StudyConfig):
+    """A variant's ``model`` section."""
+
+    subjects: list[str] = Field(min_length=1, description="which of the builders are measured")
+    lengths: Ascending = Field(description="T, symbols")
+    longest: dict[str, PositiveInt] = Field(default={}, description="subjects that are not measured at all lengths")
+    width: PositiveInt = Field(description="D")
+    heads: PositiveInt = Field(description="H")
+    features: PositiveInt = Field(default=64, description="M, of the maps that draw them")
+    feed_forward: PositiveInt | None = Field(
+        default=None, description="hidden units of the network after attention; null: attention alone"
+    )
+    buckets: PositiveInt = Field(default=64, multiple_of=2, description="of attention by hashing")
+    chunk: PositiveInt = Field(default=32, description="positions of a chunk of attention by hashing")
+    repeats: PositiveInt = Field(default=5, description="of which times are medians")
+
+    @property
+    def key_size(self) -> int:
+        """Of each head's queries, keys and values."""
+        return self.width // self.heads
+
+    def of(self, subject: str) -> list[int]:
+        """The lengths at which a subject is measured."""
+        return [length for length in self.lengths if length <= self.longest.get(subject, length)]
+
+    def check(self, config: RunConfig, network: type[Strict]) -> None:
+        """Refuse sizes that do not fit, and subjects that are unknown or measured at fewer than two lengths."""
+        where = config.where
+        if self.width % self.heads:
+            raise ReplicationError(f"{where}: width {self.width} is not a multiple of {self.heads} heads; change one.")
+        for subject in self.subjects:
+            if subject not in SUBJECTS:
+                raise ReplicationError(
+                    f"{where}: 'subjects' names '{subject}', which is unknown{near(subject, SUBJECTS)}."
                 )
-        return self
+            if len(self.of(subject)) < 2:
+                raise ReplicationError(
+                    f"{where}: '{subject}' has fewer than two lengths up to its longest; add some or raise 'longest'."
+                )
+        for subject in self.longest:
+            if subject not in self.subjects:
+                raise ReplicationError(
+                    f"{where}: 'longest' names '{subject}', which is no subject{near(subject, self.subjects)}."
+                )
 
 
 RUN = SequenceRun
-"""What :func:`shared.tasks.kinds.settings_of` finds."""
+"""What :func:`shared.tasks.kinds.settings_of` returns."""

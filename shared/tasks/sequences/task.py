@@ -17,23 +17,14 @@ from shared.decoding.sequence_model import SequenceModel
 from shared.errors import ReplicationError
 from shared.tasks.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
 from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch, SequenceSplit
-from shared.tasks.sequences.copying import CopyCorpusConfig
-from shared.tasks.sequences.corpus import SequenceCorpusConfig, load_prepared, prepare_sequences
+from shared.tasks.sequences.corpus import load_prepared, prepare_sequences
 from shared.tasks.sequences.evaluation import evaluate_sequences
-from shared.tasks.sequences.pixels import PixelCorpusConfig
-from shared.tasks.sequences.proteins import VOCABULARY
-from shared.tasks.sequences.settings import SequenceRun
+from shared.tasks.sequences.settings import SequenceCorpusConfig, SequenceRun
+from shared.tasks.sequences.sizes import sizes_of
 
 if TYPE_CHECKING:
     from shared.tasks.sequences.module import SequenceModule
 
-PIXELS = {
-    "cifar10": 3 * 32 * 32, "fashion_mnist": 28 * 28, "generated_pictures": 28 * 28, "imagenet64": 3 * 64 * 64,
-    "mnist": 28 * 28,
-}  # fmt: skip
-"""Values of a picture of each data set, before any are pooled."""
-COPIED = 11
-"""Symbols of the copy task of Katharopoulos et al. (2020, section 4.1), with the one that separates."""
 MASKED_IN = 7
 """About one in so many letters is predicted where letters are masked (15 %)."""
 
@@ -46,18 +37,9 @@ class Sequences(ExampleNetworks[ModelConfigT, SequenceRun, PreparedSequences]):
         model_config: checks a variant's ``model`` section.
         build_model: from that section, the size of the vocabulary and whether places see only those up to their own, to
             a model that is a :class:`shared.decoding.sequence_model.SequenceModel`.
-        suits: raises :class:`shared.errors.ReplicationError` if the rest of a variant does not suit its model section.
     """
 
     kind: ClassVar[str] = "sequences"
-    suits: Callable[[Any, SequenceRun], None] = lambda section, run: None
-
-    def check(self, config: SequenceRun) -> None:
-        """Refuse a model section, as it is or as swapped ones change it, that fits not ``model_config`` or the rest."""
-        for changes in ({}, *config.evaluation.swapped.values()):
-            changed = _changed(config, changes)
-            super().check(changed)
-            self.suits(changed.checked_model(self.model_config), changed)
 
     def prepare(self, corpus: SequenceCorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Encode."""
@@ -124,26 +106,6 @@ class Sequences(ExampleNetworks[ModelConfigT, SequenceRun, PreparedSequences]):
         read = torch.randint(symbols - 1, (count, length + 1))  # the last symbol may be one that only starts
         scored = (torch.arange(length) % every == 0).expand(count, -1)
         return SequenceBatch(read[:, :-1], read[:, 1:], scored), (symbols, config.corpus.causal)
-
-
-def sizes_of(corpus: SequenceCorpusConfig) -> tuple[int, int]:
-    """Symbols of the vocabulary and of the longest sequence, as far as they can be known without the data.
-
-    Raises:
-        ReplicationError: nobody has said how large the pictures of the data set are.
-    """
-    match corpus:
-        case CopyCorpusConfig():
-            return COPIED, 2 * corpus.longest + 1
-        case PixelCorpusConfig():
-            if corpus.dataset not in PIXELS:
-                raise ReplicationError(
-                    f"how many values a picture of '{corpus.dataset}' has is not known; add it to PIXELS in "
-                    "shared/tasks/sequences/task.py."
-                )
-            return corpus.levels + 1, PIXELS[corpus.dataset] // corpus.pool**2
-        case _:
-            return VOCABULARY, corpus.length
 
 
 def _shapes(model: nn.Module) -> dict[str, torch.Size]:

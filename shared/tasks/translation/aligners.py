@@ -7,14 +7,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from pydantic import Field
 
 import shared.tasks.translation.measures  # noqa: F401  registers what evaluation computes
-from shared.config import Strict
 from shared.data.tokenizers import Tokenizer
 from shared.errors import ReplicationError
 from shared.metrics import fast_align
@@ -23,22 +21,9 @@ from shared.metrics.registry import corpus_values
 from shared.metrics.word_aligner import WordAligner, Words
 from shared.tasks.examples import Example, write_examples
 from shared.tasks.translation.corpus import ParallelText, PreparedText
-from shared.tasks.translation.settings import TranslationRun
+from shared.tasks.translation.settings import AlignerConfig, TranslationRun
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
 from shared.training.progress import Report
-
-
-class AlignerConfig(Strict):
-    """The ``model`` section of a variant that is an aligner.
-
-    Attributes:
-        aligner: ``ibm1``, target words to source words; ``fast_align``, IBM Model 2 with a preference for the
-            diagonal (Dyer et al. 2013), both directions made one by grow-diag-final-and.
-        iterations: of expectation maximisation.
-    """
-
-    aligner: Literal["ibm1", "fast_align"]
-    iterations: int = Field(default=5, ge=1)
 
 
 class Aligner(Protocol):

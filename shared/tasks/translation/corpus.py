@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
 from torch import Tensor
 
-from shared.config import Strict
 from shared.data.batching import Indices
 from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
@@ -23,36 +21,13 @@ from shared.data.tokenizers import (
     PAD,
     UNK,
     Tokenizer,
-    TokenizerConfig,
     load_tokenizer,
     train_tokenizers,
 )
 from shared.errors import ReplicationError
 from shared.metrics.word_aligner import WordAligner
-
-
-class CorpusConfig(Strict):
-    """Which parallel text a task uses, and as which symbols.
-
-    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
-    """
-
-    dataset: str
-    source: str
-    target: str
-    tokenizer: TokenizerConfig
-    test: list[str] = Field(default=["test"], min_length=1)
-    max_words: int = Field(default=10_000, ge=1, description="longer training pairs are dropped, either side")
-    max_ratio: float = Field(default=9.0, gt=1, description="training pairs of more unequal length are dropped")
-    train_pairs: int | None = Field(default=None, ge=1, description="use only so many training pairs")
-    dictionary: bool = Field(default=False, description="learn one, to replace unknown words by")
-    left_out: str | None = Field(default=None, min_length=1)
-
-    @model_validator(mode="after")
-    def _words_to_look_up(self) -> CorpusConfig:
-        if self.dictionary and self.tokenizer.kind != "words":
-            raise ValueError("a dictionary is of words, and this tokenizer's are pieces; leave it out")
-        return self
+from shared.tasks.prepared import write_summary
+from shared.tasks.translation.settings import ParallelCorpusConfig
 
 
 @dataclass(frozen=True)
@@ -164,7 +139,7 @@ class PreparedText:
         return read_lines(path) if path.exists() else None
 
 
-def prepare_parallel(config: CorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+def prepare_parallel(config: ParallelCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
     """Train the tokenisers on the training text and encode every split into ``out``.
 
     Args:
@@ -203,8 +178,7 @@ def prepare_parallel(config: CorpusConfig, dataset: Path, out: Path) -> dict[str
         words = _dictionary(pairs["train"], tokenizers)
         summary["dictionary"] = len(words)
         (out / "dictionary.json").write_text(json.dumps(words, ensure_ascii=False), encoding="utf-8")
-    (out / "summary.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    return summary
+    return write_summary(out, config, summary)
 
 
 @dataclass(frozen=True)
@@ -221,7 +195,7 @@ def zip_lines(pairs: Sequence[Pair]) -> tuple[list[str], list[str]]:
     return [pair.source for pair in pairs], [pair.target for pair in pairs]
 
 
-def _read_pairs(dataset: Path, split: str, config: CorpusConfig) -> list[Pair]:
+def _read_pairs(dataset: Path, split: str, config: ParallelCorpusConfig) -> list[Pair]:
     columns = read_columns(dataset, split, (config.source, config.target), optional=("align",))
     source, target = columns[config.source], columns[config.target]
     alignments = columns.get("align", [""] * len(source))
@@ -229,7 +203,7 @@ def _read_pairs(dataset: Path, split: str, config: CorpusConfig) -> list[Pair]:
     return [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
 
 
-def _filter(pairs: Sequence[Pair], config: CorpusConfig) -> list[Pair]:
+def _filter(pairs: Sequence[Pair], config: ParallelCorpusConfig) -> list[Pair]:
     kept = []
     for pair in pairs:
         lengths = sorted((len(pair.source.split()), len(pair.target.split())))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from shared.tasks.translation.corpus import Batch
+from shared.tasks.translation.settings import TranslationTraining
 from shared.training.loss import smoothed_loss, token_nll
 from shared.training.module import TrainingModule
 
@@ -14,6 +15,8 @@ class TranslationModule(TrainingModule):
 
     Logs ``train_loss`` (nats per label, as optimised) and ``valid_loss`` (nats per label, without smoothing).
     """
+
+    config: TranslationTraining
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Mean loss of one batch, per label or per sentence as configured; what is logged is per label."""

@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import importlib
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from shared.config import Strict
-from shared.decoding.constraints import Normalisation
-from shared.tasks.settings import JudgingConfig, RunConfig
-from shared.tasks.translation.corpus import CorpusConfig
+from shared.config import Strict, build, near
+from shared.data.tokenizers import TokenizerConfig
+from shared.errors import ReplicationError
+from shared.tasks.sections import PaperSettings, RouteSection
+from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, RunConfig, Shown
+from shared.training.config import PerLabelOrSentence, Smoothed
+
+
+class ParallelCorpusConfig(CorpusConfig):
+    """Which parallel text a task uses, and as which symbols."""
+
+    source: str
+    target: str
+    tokenizer: TokenizerConfig
+    max_words: int = Field(default=10_000, ge=1, description="longer training pairs are dropped, either side")
+    max_ratio: float = Field(default=9.0, gt=1, description="training pairs of more unequal length are dropped")
+    train_pairs: int | None = Field(default=None, ge=1, description="use only so many training pairs")
+    dictionary: bool = Field(default=False, description="learn one, to replace unknown words by")
+
+    @model_validator(mode="after")
+    def _words_to_look_up(self) -> ParallelCorpusConfig:
+        if self.dictionary and self.tokenizer.kind != "words":
+            raise ValueError("a dictionary is of words, and this tokenizer's are pieces; leave it out")
+        return self
+
+
+class TranslationTraining(ExampleTraining, Smoothed, PerLabelOrSentence):
+    """How a translation model is trained."""
+
+    max_words: int | None = Field(default=None, ge=1, description="longer training pairs are left out")
 
 
 class DecodingConfig(Strict):
     """How translations are searched for."""
 
     beam: int = Field(ge=1)
-    normalisation: Normalisation = "none"
+    normalisation: Literal["none", "mean", "gnmt"] = "none"
     alpha: float = Field(default=0.6, ge=0)
     minimum_ratio: float = Field(default=0.5, ge=0, description="least symbols per source symbol, rounded down")
     maximum_ratio: float = Field(default=3.0, gt=0, description="most symbols per source symbol")
@@ -30,7 +58,7 @@ class DecodingConfig(Strict):
     )
 
 
-class EvaluationConfig(JudgingConfig):
+class EvaluationConfig(JudgingConfig, Shown):
     """How a trained model's translations are judged."""
 
     bleu: Literal["13a", "none"] = Field(default="13a", description="sacreBLEU's tokenisation")
@@ -51,11 +79,12 @@ class EvaluationConfig(JudgingConfig):
         return self
 
 
-class TranslationRun(RunConfig):
+class TranslationRun(ExampleRun):
     """A variant's settings."""
 
     kind: Literal["translation"] = "translation"
-    corpus: CorpusConfig
+    corpus: ParallelCorpusConfig
+    training: TranslationTraining
     decoding: DecodingConfig
     evaluation: EvaluationConfig = EvaluationConfig()
 
@@ -77,5 +106,50 @@ class TranslationRun(RunConfig):
         return self
 
 
+class AlignerConfig(RouteSection):
+    """The ``model`` section of a variant that is an aligner.
+
+    Attributes:
+        aligner: ``ibm1``, target words to source words; ``fast_align``, IBM Model 2 with a preference for the
+            diagonal (Dyer et al. 2013), both directions made one by grow-diag-final-and.
+        iterations: of expectation maximisation.
+    """
+
+    aligner: Literal["ibm1", "fast_align"]
+    iterations: int = Field(default=5, ge=1)
+
+
+class BorrowedConfig(RouteSection):
+    """The ``model`` section of a variant whose model is another paper's.
+
+    Attributes:
+        paper: whose model it is.
+        settings: a ``model`` section as that paper's own variants have.
+    """
+
+    paper: str
+    settings: dict[str, Any]
+
+    def lender(self, where: str) -> PaperSettings:
+        """The settings of the other paper.
+
+        Raises:
+            ReplicationError: there is no such paper, or it has no models that translate.
+        """
+        papers = [path.parent.name for path in Path("replications").glob("*/settings.py")]
+        if self.paper not in papers:
+            raise ReplicationError(f"{where}: there is no paper '{self.paper}'{near(self.paper, papers)}.")
+        lender: Any = importlib.import_module(f"replications.{self.paper}.settings")
+        if lender.KIND != "translation":
+            raise ReplicationError(f"{where}: {self.paper} has no model that translates.")
+        settings: PaperSettings = lender
+        return settings
+
+    def check(self, config: RunConfig, network: type[Strict]) -> None:
+        """Refuse settings that are not those of a model of the other paper."""
+        where = f"{config.where}.settings, for a model of {self.paper}"
+        build(self.lender(config.where).MODEL, self.settings, where=where)
+
+
 RUN = TranslationRun
-"""What :func:`shared.tasks.kinds.settings_of` finds."""
+"""What :func:`shared.tasks.kinds.settings_of` returns."""

@@ -16,9 +16,9 @@ from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
 from shared.decoding.ensemble import Ensemble
 from shared.tasks.networks import ExampleNetworks, ModelConfigT, full_batch_size, ready
-from shared.tasks.translation.corpus import Batch, CorpusConfig, ParallelText, PreparedText, prepare_parallel
+from shared.tasks.translation.corpus import Batch, ParallelText, PreparedText, prepare_parallel
 from shared.tasks.translation.evaluation import evaluate_translation, signatures
-from shared.tasks.translation.settings import TranslationRun
+from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
 from shared.tasks.translation.training_operations import training_operations
 from shared.training.checkpoints import load_checkpoint
 
@@ -39,7 +39,7 @@ class Translation(ExampleNetworks[ModelConfigT, TranslationRun, PreparedText]):
 
     kind: ClassVar[str] = "translation"
 
-    def prepare(self, corpus: CorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
+    def prepare(self, corpus: ParallelCorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode."""
         return prepare_parallel(corpus, dataset, out)
 

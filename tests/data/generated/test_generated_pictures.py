@@ -11,7 +11,8 @@ from shared.data.cards import load_card
 from shared.data.fetch import fetch
 from shared.data.generated.translation import generate
 from shared.errors import ReplicationError
-from shared.tasks.sequences.pixels import PixelCorpusConfig, PreparedPixels, prepare_pixels
+from shared.tasks.sequences.pixels import PreparedPixels, prepare_pixels
+from shared.tasks.sequences.settings import PixelCorpusConfig
 
 SPLITS = {"test": 5, "valid": 4, "train": 30}
 

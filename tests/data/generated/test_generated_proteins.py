@@ -11,8 +11,10 @@ from shared.config import load_yaml
 from shared.data.fetch import fetch
 from shared.data.generated.translation import generate
 from shared.errors import ReplicationError
+from shared.tasks.sequences.alphabet import LETTERS
 from shared.tasks.sequences.corpus import load_prepared
-from shared.tasks.sequences.proteins import LETTERS, PreparedProteins, ProteinCorpusConfig, prepare_proteins
+from shared.tasks.sequences.proteins import PreparedProteins, prepare_proteins
+from shared.tasks.sequences.settings import ProteinCorpusConfig
 
 SPLITS = {
     "test": {"families": 2, "members": 3},

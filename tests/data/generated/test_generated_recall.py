@@ -16,7 +16,8 @@ from shared.data.generated.recall import Recall, vocabulary
 from shared.data.generated.translation import generate
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
-from shared.tasks.language.corpus import LanguageCorpusConfig, PreparedLanguage, prepare_language
+from shared.tasks.language.corpus import PreparedLanguage, prepare_language
+from shared.tasks.language.settings import LanguageCorpusConfig
 
 
 def values(**changes):

@@ -13,10 +13,12 @@ from shared.data.tokenizers import EOS, UNK
 from shared.errors import ReplicationError
 from shared.tasks.captioning import corpus as captioned
 from shared.tasks.captioning import preparation as caption_preparation
-from shared.tasks.captioning.corpus import CaptionCorpusConfig, PreparedCaptions, features_folder
+from shared.tasks.captioning.corpus import PreparedCaptions, features_folder
 from shared.tasks.captioning.preparation import encode_images, prepare_captions
-from shared.vision.encoders import ImageEncoder, Layer
+from shared.tasks.captioning.settings import CaptionCorpusConfig
+from shared.vision.encoders import ImageEncoder
 from shared.vision.features import Grid
+from shared.vision.settings import Layer
 
 SVG = '<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg"><rect width="72" height="72" fill="red"/></svg>'
 BOXES = [[0, 0, 112, 112], [112, 112, 224, 224]]

@@ -19,8 +19,8 @@ from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
 from shared.tasks.captioning import preparation as caption_preparation
 from shared.tasks.captioning import task as captioning
-from shared.tasks.captioning.corpus import CaptionBatch, CaptionCorpusConfig, ImageBatch, PreparedCaptions
-from shared.tasks.captioning.settings import CaptioningRun
+from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch, PreparedCaptions
+from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
 from shared.tasks.captioning.task import Captioning
 from shared.vision.features import Grid
 from tests.pipeline.scratch import toy_project

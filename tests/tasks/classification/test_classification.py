@@ -18,10 +18,10 @@ from shared.config import Strict, build
 from shared.errors import ReplicationError
 from shared.pipeline import stages
 from shared.pipeline.config import ScaleFile
-from shared.tasks.classification.corpus import ClassifiedCorpusConfig, PreparedClassification
+from shared.tasks.classification.corpus import PreparedClassification
 from shared.tasks.classification.priors import Prior, prior_route
 from shared.tasks.classification.protocol import Classified
-from shared.tasks.classification.settings import ClassificationRun
+from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig
 from shared.tasks.classification.task import Classification
 from shared.tasks.routed import Routed
 from shared.tasks.translation.task import Translation

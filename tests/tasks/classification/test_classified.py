@@ -10,12 +10,8 @@ from shared.config import build
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import PAD, UNK
 from shared.errors import ReplicationError
-from shared.tasks.classification.corpus import (
-    ClassifiedCorpusConfig,
-    ClassifiedText,
-    PreparedClassification,
-    prepare_classified,
-)
+from shared.tasks.classification.corpus import ClassifiedText, PreparedClassification, prepare_classified
+from shared.tasks.classification.settings import ClassifiedCorpusConfig
 
 symbols = st.lists(st.integers(4, 90), min_size=1, max_size=6)
 

@@ -11,7 +11,8 @@ from shared.config import build
 from shared.data.fetch import fetch
 from shared.data.tokenizers import EOS, UNK
 from shared.errors import ReplicationError
-from shared.tasks.language.corpus import LanguageCorpusConfig, PreparedLanguage, prepare_language
+from shared.tasks.language.corpus import PreparedLanguage, prepare_language
+from shared.tasks.language.settings import LanguageCorpusConfig
 
 texts = st.text(st.sampled_from("ab é\n"), min_size=1, max_size=40)
 WORDS = {"kind": "words", "size": 50}

@@ -16,8 +16,8 @@ from shared.data.tokenizers import EOS
 from shared.errors import ReplicationError
 from shared.pipeline import stages
 from shared.pipeline.config import ScaleFile
-from shared.tasks.language.corpus import LanguageCorpusConfig, PreparedLanguage
-from shared.tasks.language.settings import LanguageRun, ReachConfig
+from shared.tasks.language.corpus import PreparedLanguage
+from shared.tasks.language.settings import LanguageCorpusConfig, LanguageRun, ReachConfig
 from shared.tasks.language.task import LanguageModelling
 from shared.tasks.translation.settings import TranslationRun
 from tests.pipeline.scratch import toy_project

@@ -13,7 +13,8 @@ from shared.config import build
 from shared.data.batching import endless_batches
 from shared.data.generated.copy import FILE
 from shared.errors import ReplicationError
-from shared.tasks.sequences.copying import CopyCorpusConfig, CopySplit, PreparedCopies, prepare_copies
+from shared.tasks.sequences.copying import CopySplit, PreparedCopies, prepare_copies
+from shared.tasks.sequences.settings import CopyCorpusConfig
 
 words = st.lists(st.lists(st.integers(1, 10), min_size=1, max_size=12), min_size=1, max_size=6)
 COUNTS = {"train": 90, "valid": 12, "test": 30}

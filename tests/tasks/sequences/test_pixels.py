@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from shared.config import build
 from shared.data.batching import epoch_batches
 from shared.errors import ReplicationError
-from shared.tasks.sequences.pixels import PixelCorpusConfig, PreparedPixels, prepare_pixels
+from shared.tasks.sequences.pixels import PreparedPixels, prepare_pixels
+from shared.tasks.sequences.settings import PixelCorpusConfig
 
 COUNTS = {"train": 5, "valid": 2, "test": 3}
 

@@ -10,14 +10,8 @@ from torch import nn
 from shared.config import build
 from shared.errors import ReplicationError
 from shared.metrics.peak_memory import MEBIBYTE
-from shared.tasks.sequences.scaling_study import (
-    ATTENTION,
-    Scaling,
-    ScalingConfig,
-    crossover,
-    slope,
-    training_pass,
-)
+from shared.tasks.sequences.scaling_study import ATTENTION, Scaling, crossover, slope, training_pass
+from shared.tasks.sequences.settings import ScalingConfig
 from shared.tasks.settings import RunConfig
 
 WIDTH = 8

@@ -8,7 +8,8 @@ from shared.config import Strict, build
 from shared.data.generated.copy import FILE
 from shared.data.storage import write_lines
 from shared.errors import ReplicationError
-from shared.tasks.sequences.corpus import SequenceCorpusConfig, load_prepared, prepare_sequences
+from shared.tasks.sequences.corpus import load_prepared, prepare_sequences
+from shared.tasks.sequences.settings import SequenceCorpusConfig
 
 SPLITS = ("train", "valid", "test")
 COPIES = {"of": "copies", "shortest": 3, "longest": 5, "sequences": {"train": 9, "valid": 3, "test": 4}}

@@ -16,10 +16,9 @@ from shared.config import build
 from shared.errors import ReplicationError
 from shared.pipeline import stages
 from shared.pipeline.config import ScaleFile
-from shared.tasks.sequences.copying import CopyCorpusConfig
+from shared.tasks.sequences.alphabet import VOCABULARY
 from shared.tasks.sequences.corpus import load_prepared
-from shared.tasks.sequences.proteins import VOCABULARY
-from shared.tasks.sequences.settings import SequenceRun
+from shared.tasks.sequences.settings import CopyCorpusConfig, SequenceRun
 from shared.tasks.sequences.task import Sequences
 from tests.pipeline.scratch import toy_project
 from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, write_card, write_pictures, write_proteins

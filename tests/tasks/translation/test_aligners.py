@@ -14,8 +14,8 @@ from shared.metrics.fast_align import FastAlign
 from shared.pipeline import stages
 from shared.tasks.routed import Routed
 from shared.tasks.translation.aligners import _word_pairs, aligner_route
-from shared.tasks.translation.corpus import CorpusConfig, PreparedText
-from shared.tasks.translation.settings import TranslationRun
+from shared.tasks.translation.corpus import PreparedText
+from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
 from shared.tasks.translation.task import Translation
 from tests.pipeline.scratch import toy_project
 
@@ -55,7 +55,7 @@ def corpus(folder, tokenizer=None):
     out = folder / "out"
     out.mkdir()
     settings = TASK["corpus"] | ({"tokenizer": tokenizer} if tokenizer else {})
-    REPLICATION.prepare(build(CorpusConfig, settings, where="test"), folder, out)
+    REPLICATION.prepare(build(ParallelCorpusConfig, settings, where="test"), folder, out)
     return out
 
 

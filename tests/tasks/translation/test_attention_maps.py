@@ -6,8 +6,9 @@ import torch
 from torch import nn
 
 from shared.tasks.translation.attention_maps import save_attention_maps
-from shared.tasks.translation.corpus import CorpusConfig, PreparedText, prepare_parallel
+from shared.tasks.translation.corpus import PreparedText, prepare_parallel
 from shared.tasks.translation.heads import SAID, draw_heads
+from shared.tasks.translation.settings import ParallelCorpusConfig
 
 LENGTHS = (3, 12, 9, 30, 11)  # words of the test sentences; targets have one word more
 
@@ -40,7 +41,7 @@ def text(tmp_path_factory):
             (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in column))
     (folder / "out").mkdir()
     corpus = {"dataset": "toy", "source": "x", "target": "y", "tokenizer": {"kind": "words", "size": 10}}
-    prepare_parallel(CorpusConfig.model_validate(corpus), folder, folder / "out")
+    prepare_parallel(ParallelCorpusConfig.model_validate(corpus), folder, folder / "out")
     return PreparedText.load(folder / "out")
 
 

@@ -20,8 +20,8 @@ from shared.tasks.studies import Study, study_route
 from shared.tasks.translation import borrowed
 from shared.tasks.translation.aligners import AlignerRunner, aligner_route
 from shared.tasks.translation.borrowed import borrowed_route
-from shared.tasks.translation.corpus import CorpusConfig, PreparedText
-from shared.tasks.translation.settings import TranslationRun
+from shared.tasks.translation.corpus import PreparedText
+from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
 from shared.tasks.translation.task import Translation
 from tests.pipeline.scratch import toy_project
 
@@ -87,7 +87,7 @@ def prepared(tmp_path_factory):
             )
     out = folder / "out"
     out.mkdir()
-    REPLICATION.prepare(build(CorpusConfig, TASK["corpus"], where="test"), folder, out)
+    REPLICATION.prepare(build(ParallelCorpusConfig, TASK["corpus"], where="test"), folder, out)
     return out
 
 

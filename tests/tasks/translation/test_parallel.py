@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import BOS, EOS, PAD, UNK
 from shared.errors import ReplicationError
-from shared.tasks.translation.corpus import CorpusConfig, ParallelText, PreparedText, prepare_parallel
+from shared.tasks.translation.corpus import ParallelText, PreparedText, prepare_parallel
+from shared.tasks.translation.settings import ParallelCorpusConfig
 
 symbols = st.lists(st.integers(4, 90), max_size=6)
 pairs = st.lists(st.tuples(symbols, symbols), min_size=1, max_size=8)
@@ -85,7 +86,7 @@ def dataset(tmp_path):
 
 def config(**changes):
     values = {"dataset": "made", "source": "en", "target": "fr", "tokenizer": {"kind": "words", "size": 50}}
-    return CorpusConfig(**(values | changes))
+    return ParallelCorpusConfig(**(values | changes))
 
 
 def test_preparing_learns_from_training_text_alone_and_keeps_the_test_text(dataset, tmp_path):

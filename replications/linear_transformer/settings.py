@@ -1,0 +1,149 @@
+"""Settings of the Linear Transformer, of what it is compared with, and of the studies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, Literal
+
+from pydantic import Field, PositiveInt, model_validator
+
+from shared.config import Ascending, Strict
+from shared.errors import ReplicationError
+from shared.tasks.sections import NetworkStudyConfig, Routes
+from shared.tasks.sequences.settings import PixelCorpusConfig, ScalingConfig, SequenceRun
+from shared.tasks.sequences.sizes import sizes_of
+
+
+class ModelConfig(Strict):
+    """Sizes of a model.
+
+    Attributes:
+        attention: elu(x) + 1, softmax, or Reformer's hashing.
+        layers, heads, width, hidden: layers, heads, D, and the width of the feed-forward networks.
+        dropout: of attention and feed-forward networks.
+        output: a softmax, or a mixture of so many ``components`` logistics, whose symbols are levels of a pixel.
+        positions: sinusoids added to embeddings, or beside embeddings of half the width, as in the authors' programs.
+        rounds, buckets, chunk: of hashing; positions are compared with those of two chunks.
+        max_length: symbols of the longest sequence.
+    """
+
+    attention: Literal["linear", "softmax", "lsh"]
+    layers: PositiveInt
+    heads: PositiveInt
+    width: PositiveInt
+    hidden: PositiveInt
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    output: Literal["categorical", "logistics"] = "categorical"
+    components: PositiveInt = 10
+    positions: Literal["added", "concatenated"] = "added"
+    rounds: PositiveInt = 1
+    buckets: PositiveInt | None = Field(default=None, multiple_of=2)
+    chunk: PositiveInt | None = None
+    max_length: PositiveInt
+
+    @model_validator(mode="after")
+    def _sizes_fit(self) -> ModelConfig:
+        if self.width % self.heads:
+            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
+        if self.attention == "lsh" and (self.buckets is None or self.chunk is None):
+            raise ValueError("attention by hashing needs buckets and chunk")
+        pairs = 2 if self.positions == "added" else 4
+        if self.width % pairs:
+            raise ValueError(
+                f"width ({self.width}) must be a multiple of {pairs}: sinusoids come in pairs, where positions are "
+                f"{self.positions}"
+            )
+        return self
+
+
+def suits(section: ModelConfig, run: SequenceRun, where: str) -> None:
+    """Refuse what cannot be trained, or cannot draw, on the data of a variant.
+
+    Raises:
+        ReplicationError: names the setting.
+    """
+    _, longest = sizes_of(run.corpus)
+    if section.max_length < longest:
+        raise ReplicationError(
+            f"{where}: max_length {section.max_length} is less than the {longest} symbols of the longest sequence; "
+            "raise it."
+        )
+    if section.output == "logistics" and not isinstance(run.corpus, PixelCorpusConfig):
+        raise ReplicationError(f"{where}: output: logistics is for levels of pixels only; leave it out.")
+
+
+SUBJECTS: dict[str, tuple[dict[str, Any], bool]] = {
+    "softmax": ({"attention": "softmax"}, False),
+    "stateful_softmax": ({"attention": "softmax"}, True),
+    "lsh_1": ({"attention": "lsh", "rounds": 1}, False),
+    "lsh_4": ({"attention": "lsh", "rounds": 4}, False),
+    "linear": ({"attention": "linear"}, True),
+}
+"""Rows of tables 4 and 5: changes to the task's network, and whether it goes step by step."""
+
+
+
+class ExactnessConfig(NetworkStudyConfig):
+    """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
+
+    symbols: PositiveInt = Field(default=12, description="of the vocabulary")
+    length: PositiveInt = Field(default=200, description="T where forms are compared")
+    lengths: Ascending = Field(description="T where what is kept is counted")
+    draws: PositiveInt = Field(default=3, description="random networks")
+
+    @property
+    def linear(self) -> dict[str, Any]:
+        """The settings of the network, which is made linear."""
+        return {**self.network, "attention": "linear", "max_length": self.length}
+
+    def networks(self) -> Iterator[dict[str, Any]]:
+        """That network."""
+        yield self.linear
+
+
+class GenerationConfig(NetworkStudyConfig):
+    """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
+
+    length: int = Field(default=784, ge=4, description="T of a picture")
+    symbols: PositiveInt = Field(default=257, description="of the vocabulary")
+    batch: int = Field(ge=2, description="B at once; one picture is always timed as well")
+    recomputed: PositiveInt | None = Field(
+        default=None,
+        description="of B, how many go through a network together where prefixes are recomputed; else all",
+    )
+    places: int = Field(default=6, ge=2, description="equal spans of a picture that are timed apart")
+    repeats: PositiveInt = Field(default=5, description="pictures, of which there are medians")
+
+    @model_validator(mode="after")
+    def _spans_are_not_empty(self) -> GenerationConfig:
+        if self.places > self.length:
+            raise ValueError(f"{self.places} places do not fit into a length of {self.length}")
+        return self
+
+    @model_validator(mode="after")
+    def _parts_make_a_batch(self) -> GenerationConfig:
+        if self.batch % (self.recomputed or self.batch):
+            raise ValueError(f"batch ({self.batch}) must be a multiple of recomputed ({self.recomputed})")
+        return self
+
+    @property
+    def spans(self) -> list[range]:
+        """The symbols that belong to each place."""
+        ends = [self.length * number // self.places for number in range(self.places + 1)]
+        return [range(start, stop) for start, stop in pairwise(ends)]
+
+    def changed(self, changes: Mapping[str, Any], length: int | None = None) -> dict[str, Any]:
+        """The settings of a network for sequences of ``length`` symbols, those of a picture unless given."""
+        return {**self.network, **changes, "max_length": length or self.length}
+
+    def networks(self) -> Iterator[dict[str, Any]]:
+        """The network of each subject."""
+        for changes, _ in SUBJECTS.values():
+            yield self.changed(changes)
+
+
+KIND = "sequences"
+MODEL = ModelConfig
+ROUTES: Routes = {"study": {"scaling": ScalingConfig, "exactness": ExactnessConfig, "generation": GenerationConfig}}
+SUITS = suits
