@@ -135,11 +135,17 @@ def merge(base: Any, override: Any) -> Any:
     }
 
 
+MOST_NAMED = 12
+"""Known names that an error lists where none is near."""
+
+
 def near(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: the nearest known one, or all of them."""
     known = sorted(known)
     closest = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean '{closest[0]}'?)" if closest else f"; there are {', '.join(known)}"
+    if closest:
+        return f" (did you mean '{closest[0]}'?)"
+    return f"; there are {', '.join(known[:MOST_NAMED])}{', …' if len(known) > MOST_NAMED else ''}"
 
 
 def _explain(problem: dict[str, Any], value: Any, known: list[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -83,10 +83,10 @@ SUBJECTS: dict[str, tuple[dict[str, Any], bool]] = {
 """Rows of tables 4 and 5: changes to the task's network, and whether it goes step by step."""
 
 
-
 class ExactnessConfig(NetworkStudyConfig):
     """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
 
+    measured: ClassVar[tuple[str, ...]] = ("layer_*.*", "model_*.*", "*.kept*", "kept_ratio")
     symbols: PositiveInt = Field(default=12, description="of the vocabulary")
     length: PositiveInt = Field(default=200, description="T where forms are compared")
     lengths: Ascending = Field(description="T where what is kept is counted")
@@ -105,6 +105,9 @@ class ExactnessConfig(NetworkStudyConfig):
 class GenerationConfig(NetworkStudyConfig):
     """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
 
+    measured: ClassVar[tuple[str, ...]] = (
+        "*.*growth*", "*.seconds*", "speedup_over_*", "state_ratio", "throughput_over_*",
+    )  # fmt: skip
     length: int = Field(default=784, ge=4, description="T of a picture")
     symbols: PositiveInt = Field(default=257, description="of the vocabulary")
     batch: int = Field(ge=2, description="B at once; one picture is always timed as well")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -46,4 +46,12 @@ class ModelConfig(Strict):
 
 KIND = "translation"
 MODEL = ModelConfig
-ROUTES: Routes = {"paper": BorrowedConfig, "study": {"complexity": StudyConfig}}
+
+
+class ComplexityConfig(StudyConfig):
+    """The ``model`` section of the study of table 1; it has no settings."""
+
+    measured: ClassVar[tuple[str, ...]] = ("*.operations_*", "*.path_*", "*.sequential_*")
+
+
+ROUTES: Routes = {"paper": BorrowedConfig, "study": {"complexity": ComplexityConfig}}

@@ -18,6 +18,7 @@ from shared.metrics.quantities import Example, Measure
 
 _measures: dict[str, Measure] = {}
 _families: list[Family] = []
+_numbers: set[str] = set()
 MEASURES: Mapping[str, Measure] = MappingProxyType(_measures)
 """Registered measures by name, in the order in which reports show them; the members of families are not among them."""
 
@@ -45,8 +46,13 @@ class Family:
         return self.make(*match.groups()) if match else None
 
 
-def register(measures: Mapping[str, Measure], families: Sequence[Family] = ()) -> None:
+def register(measures: Mapping[str, Measure], families: Sequence[Family] = (), numbers: Collection[str] = ()) -> None:
     """Add measures by name, and families, after those that are registered already.
+
+    Args:
+        measures: by name.
+        families: of measures that have a parameter in their names.
+        numbers: names of what evaluation writes into metrics.json and no table of scores shows.
 
     Raises:
         ReplicationError: a measure or a pattern of this name is registered already.
@@ -56,11 +62,17 @@ def register(measures: Mapping[str, Measure], families: Sequence[Family] = ()) -
             raise ReplicationError(f"the measure '{name}' is registered twice; give one of the two another name.")
     _measures.update(measures)
     _families.extend(families)
+    _numbers.update(numbers)
 
 
 def known(name: str) -> Measure | None:
     """The registered measure or member of a family called ``name``; None for a number that only metrics.json holds."""
     return _measures.get(name) or next((found for family in _families if (found := family.member(name))), None)
+
+
+def is_known(name: str) -> bool:
+    """Whether evaluation has a measure or a number of this name."""
+    return name in _numbers or known(name) is not None
 
 
 def measure(name: str) -> Measure:

@@ -6,12 +6,11 @@ import importlib
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
-from shared.claims.schema import load_claims
+from shared.claims.schema import Exponent, load_claims
 from shared.config import near
 from shared.errors import ReplicationError
-from shared.metrics.registry import MEASURES, known
+from shared.metrics.registry import MEASURES, is_known
 from shared.pipeline.code import STAGES, code_of
 from shared.pipeline.config import REPLICATIONS, SCALES, ScaleFile, load_params
 from shared.pipeline.files import run_folder, write_json
@@ -75,7 +74,8 @@ def check_shown(settings: ScaleFile) -> None:
         where = f"{folder / 'claims.yaml'}: {claim.id}"
         for comparison in (*claim.deciding, *claim.also):
             check_variants(settings, comparison.compared(), f"{where}: '{comparison.name}'")
-            check_measures(comparison.metrics(), measured, f"{where}: '{comparison.name}'")
+            points = comparison.points.values() if isinstance(comparison, Exponent) else comparison.metrics()
+            check_measures(points, measured, f"{where}: '{comparison.name}'")
     for figure in load_exhibits(settings.paper) or ():
         where = f"{folder / 'report.py'}: {type(figure).__name__}"
         check_variants(settings, figure.variants(), where)
@@ -95,7 +95,7 @@ def check_measures(measures: Iterable[str], measured: Iterable[str], where: str)
     """Refuse a measure that neither evaluation nor a study of the paper has; a test split may stand before its name."""
     for measure in measures:
         plain = measure.split(".", 1)[-1]
-        if known(measure) or known(plain) or any(fnmatch(measure, pattern) for pattern in measured):
+        if is_known(measure) or is_known(plain) or any(fnmatch(measure, pattern) for pattern in measured):
             continue
         raise ReplicationError(f"{where}: there is no measure '{measure}'{near(measure, MEASURES)}.")
 
@@ -109,8 +109,8 @@ def write_code(settings: ScaleFile) -> None:
 
 def _measured_by_studies(paper: str) -> list[str]:
     """Patterns of the names of what the paper's studies measure."""
-    module: Any = importlib.import_module(f"replications.{paper}.settings")
-    return [pattern for section in getattr(module, "STUDIES", {}).values() for pattern in section.measured]
+    studies = importlib.import_module(f"replications.{paper}.settings").ROUTES.get("study", {})
+    return [pattern for section in studies.values() for pattern in section.measured]
 
 
 def _relative(path: Path) -> Path:

@@ -37,8 +37,13 @@ class RouteSection(Strict):
 
 
 class StudyConfig(RouteSection):
-    """The ``model`` section of a variant that is a study."""
+    """The ``model`` section of a variant that is a study.
 
+    Attributes:
+        measured: patterns (``fnmatch``) of the names of what the study measures, for claims that name them.
+    """
+
+    measured: ClassVar[tuple[str, ...]] = ()
     study: str
 
     def networks(self) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
@@ -181,6 +181,7 @@ class LanguageRun(RunConfig):
 class SpeedConfig(NetworkStudyConfig):
     """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
 
+    measured: ClassVar[tuple[str, ...]] = ("speedup@*", "token_ratio@*", "*.seconds*", "*.loss*")
     lengths: list[PositiveInt] = Field(min_length=1, description="A, symbols")
     sliding: dict[str, Any] = Field(
         default={}, description="settings of the network that reads sliding windows, over those of the other"

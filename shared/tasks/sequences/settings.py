@@ -162,6 +162,9 @@ SUBJECTS = ("softmax", "softmax_plain", "linear", "relu", "positive", "lsh_1", "
 class ScalingConfig(StudyConfig):
     """A variant's ``model`` section."""
 
+    measured: ClassVar[tuple[str, ...]] = (
+        "*.time_slope", "*.memory_slope", "*.seconds*", "*.mebibytes*", "*.over_identity",
+    )  # fmt: skip
     subjects: list[str] = Field(min_length=1, description="which of the builders are measured")
     lengths: Ascending = Field(description="T, symbols")
     longest: dict[str, PositiveInt] = Field(default={}, description="subjects that are not measured at all lengths")

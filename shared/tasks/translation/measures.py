@@ -65,4 +65,4 @@ register({
     "alignment_precision": _alignment("Alignment precision", _links, _agreement("precision")),
     "alignment_recall": _alignment("Alignment recall", _links, _agreement("recall")),
     "aer": _alignment("AER", _links, _agreement("error_rate"), "lower"),
-})  # fmt: skip
+}, numbers=("training_operations",))  # fmt: skip
