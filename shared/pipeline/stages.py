@@ -214,14 +214,13 @@ def report_stage(paper: str, scale: str) -> None:
     load_measures()
     settings = ScaleFile(paper, scale)
     kind = kind_report(settings.kind(next(iter(settings.tasks))))  # all tasks of a paper are of one
-    figures = load_exhibits(paper)
     decisions = write_report(
         Path("replications") / paper,
         run_folder(paper, scale),
         Path("reports") / scale / paper,
         scale=scale,
         deviations=settings.deviations,
-        figures=kind.figures if figures is None else figures,
+        figures=load_exhibits(paper, kind.figures),
         kind=kind,
     )
     for decision in decisions:
