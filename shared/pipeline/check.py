@@ -76,7 +76,7 @@ def check_shown(settings: ScaleFile) -> None:
             check_variants(settings, comparison.compared(), f"{where}: '{comparison.name}'")
             points = comparison.points.values() if isinstance(comparison, Exponent) else comparison.metrics()
             check_measures(points, measured, f"{where}: '{comparison.name}'")
-    for figure in load_exhibits(settings.paper) or ():
+    for figure in load_exhibits(settings.paper, ()):
         where = f"{folder / 'report.py'}: {type(figure).__name__}"
         check_variants(settings, figure.variants(), where)
         check_measures(figure.measures(), measured, where)

@@ -58,7 +58,7 @@ def report_stage(paper: str, scale: str) -> None:
 
     load_measures()
     settings = ScaleFile(paper, scale)
-    kind, figures = kind_report(settings.kind), load_exhibits(paper)
+    kind = kind_report(settings.kind)
     write_report(
         Path("replications") / paper,
         run_folder(paper, scale),
@@ -66,7 +66,7 @@ def report_stage(paper: str, scale: str) -> None:
         scale=scale,
         left_out=settings.left_out,
         deviations=settings.deviations,
-        figures=kind.figures if figures is None else figures,
+        figures=load_exhibits(paper, kind.figures),
         kind=kind,
     )
 

@@ -65,8 +65,8 @@ def slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
-def load_exhibits(paper: str) -> Sequence[Exhibit] | None:
-    """``FIGURES`` of ``replications/<paper>/report.py``; None if the paper has no such file.
+def load_exhibits(paper: str, default: Sequence[Exhibit] = ()) -> Sequence[Exhibit]:
+    """``FIGURES`` of ``replications/<paper>/report.py``; the ``default``, if the paper has no such file.
 
     Raises:
         ReplicationError: the file does not define ``FIGURES``.
@@ -77,7 +77,7 @@ def load_exhibits(paper: str) -> Sequence[Exhibit] | None:
     except ModuleNotFoundError as error:
         if error.name is None or not name.startswith(error.name):
             raise
-        return None
+        return default
     figures: Sequence[Exhibit] | None = getattr(module, "FIGURES", None)
     if figures is None:
         raise ReplicationError(f"{name.replace('.', '/')}.py does not define FIGURES; let it list what is shown.")

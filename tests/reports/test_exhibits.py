@@ -10,6 +10,7 @@ from shared.config import load_yaml
 from shared.errors import ReplicationError
 from shared.metrics.registry import known
 from shared.reports.exhibits import load_exhibits, slug
+from shared.reports.learning_curves import LearningCurves
 
 PAPERS = sorted(path.parent.name for path in (Path(__file__).parents[2] / "replications").glob("*/paper.yaml"))
 
@@ -29,7 +30,8 @@ def test_figures_name_variants_and_measures_that_there_are(paper, root):
 
 
 def test_a_paper_may_list_no_figures(monkeypatch):
-    assert load_exhibits("no_such_paper") is None
+    default = [LearningCurves()]
+    assert load_exhibits("no_such_paper", default) is default
     empty = "replications.bahdanau.report"
     monkeypatch.setitem(sys.modules, empty, ModuleType(empty))
     with pytest.raises(ReplicationError, match=r"replications/bahdanau/report\.py does not define FIGURES"):

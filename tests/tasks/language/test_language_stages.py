@@ -5,7 +5,9 @@ import gzip
 import itertools
 import json
 import shutil
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -17,6 +19,7 @@ from shared.errors import ReplicationError
 from shared.pipeline import stages
 from shared.pipeline.config import ScaleFile
 from shared.tasks.language.corpus import PreparedLanguage
+from shared.tasks.language.figures import ContextLengths, MemoryLengths, Samples
 from shared.tasks.language.settings import LanguageCorpusConfig, LanguageRun, ReachConfig
 from shared.tasks.language.task import LanguageModelling
 from shared.tasks.translation.settings import TranslationRun
@@ -46,10 +49,10 @@ VARIANTS = {
     "too-wide": {"task": "recall", "training": {"batch": {"sentences": 300}}},
     "nowhere": {"task": "bought"},
 }
-REPLICATION = LanguageModelling(
-    ToyConfig, Toy, attention_lengths={"Memory": ["remembers"]}, context_groups={"all": ["remembers", "short"]},
-    samples=["remembers"],
-)  # fmt: skip
+REPLICATION = LanguageModelling(ToyConfig, Toy)
+FIGURES = [
+    MemoryLengths({"Memory": ["remembers"]}), ContextLengths({"all": ["remembers", "short"]}), Samples(["remembers"])
+]  # fmt: skip
 TASKS = {"recall": TASK, "bought": {**TASK, "corpus": {"left_out": "it has to be bought"}}}
 PAPER = "{short: Toy, title: T, authors: [A], venue: V, year: 2019, url: 'https://example.org'}"
 CLAIM = {
@@ -150,7 +153,10 @@ def test_it_goes_through_the_stages_and_learns(project, prepared, capsys):
     assert losses[40] < losses[20]
 
 
-def test_a_report_is_made_of_it(project):
+def test_a_report_is_made_of_it(project, monkeypatch):
+    report = ModuleType("replications.toy.report")
+    report.FIGURES = FIGURES
+    monkeypatch.setitem(sys.modules, report.__name__, report)
     home = Path("replications") / "toy"
     (home / "paper.yaml").write_text(PAPER)
     (home / "claims.yaml").write_text(yaml.safe_dump({"claims": [CLAIM]}))
