@@ -21,8 +21,8 @@ TEXT = {".py", ".md", ".yaml", ".toml", ".txt", ".cff", ".j2", ".html", ".json"}
 
 # A package of shared may import those of its own level and of the levels before it.
 LEVELS = (
-    {"attention", "layers", "vision"},
-    {"data", "decoding", "metrics"},
+    {"attention", "layers", "vision", "decoding"},
+    {"data", "metrics"},
     {"training"},
     {"claims", "reports"},
     {"pipeline"},

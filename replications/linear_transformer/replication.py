@@ -14,7 +14,6 @@ from replications.linear_transformer.model import (
     HashedAttention,
     LinearAttention,
     LinearTransformer,
-    SelfAttention,
     SoftmaxAttention,
 )
 from replications.linear_transformer.shown import LINES, PANELS, PICTURES
@@ -22,6 +21,7 @@ from shared.config import Strict, build
 from shared.errors import ReplicationError
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
+from shared.layers.sequence_transformer import SelfAttention
 from shared.tasks.routed import Routed
 from shared.tasks.sequences.pixels import PixelCorpusConfig
 from shared.tasks.sequences.scaling_study import ATTENTION, Scaling
