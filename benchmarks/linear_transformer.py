@@ -36,13 +36,13 @@ from replications.linear_transformer.model import (
     KeysValuesSoFar,
     LinearAttention,
     LinearTransformer,
-    RecurrentState,
 )
 from replications.linear_transformer.replication import build_model
 from replications.linear_transformer.settings import ModelConfig
 from shared.attention.linear import chunkwise_linear_attention
 from shared.attention.linear_naive import parallel_linear_attention, recurrent_linear_attention
 from shared.attention.scaled_dot_product import attend
+from shared.layers.sequence_transformer import RecurrentState
 
 
 class Size(NamedTuple):

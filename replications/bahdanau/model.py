@@ -1,7 +1,9 @@
 """Neural machine translation by jointly learning to align and translate (Bahdanau, Cho, Bengio; ICLR 2015).
 
 The whole of RNNsearch and of its baseline RNNencdec, top to bottom. Sections and equations are those of arXiv
-1409.0473v7; names are the paper's.
+1409.0473v7; names are the paper's. The recurrences stand here as loops over steps, :func:`read` and
+:func:`align_and_write`; unless ``fused`` is turned off, their twins with hand-written backward passes run instead, with
+the same results.
 
 Shape letters: B batch, S source length T_x, T target length T_y, N state width n, M embedding width m,
 A alignment width n′, L maxout width l, V target vocabulary K_y, D directions.
@@ -17,9 +19,52 @@ import torch
 from torch import Tensor, nn
 
 from shared.attention.additive import AdditiveAttention
+from shared.attention.softmax import masked_softmax
 from shared.decoding.protocol import select_beams, select_sources
 from shared.layers.attentive_recurrence import attentive_recurrence
-from shared.layers.gated_recurrence import GatedUnit
+from shared.layers.gated_recurrence import GatedUnit, gated_recurrence
+
+
+def gated_unit(x: Tensor, h: Tensor, u_gates: Tensor, u_candidate: Tensor) -> Tensor:
+    """h′ = (1 - z) ∘ h + z ∘ tanh(x + (r ∘ h) U) with z = σ(x_z + h U_z) and r = σ(x_r + h U_r) (appendix A.1.1).
+
+    Args:
+        x: (…, 3N) projected inputs, biases included, in the order candidate, update, reset.
+        h: (…, N) the state before.
+        u_gates: (…, N, 2N) U_z and U_r side by side.
+        u_candidate: (…, N, N) U.
+
+    Returns:
+        (…, N).
+    """
+    candidate, gates = x.split((h.size(-1), 2 * h.size(-1)), dim=-1)
+    z, r = torch.sigmoid(gates + h @ u_gates).chunk(2, dim=-1)  # (…, N) each
+    return torch.lerp(h, torch.tanh(candidate + (r * h) @ u_candidate), z)
+
+
+def read(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor) -> Tensor:
+    """The gated unit over a sequence; arguments and result are those of its twin :func:`gated_recurrence`."""
+    h, states = initial, []  # (D, B, N)
+    for t in range(x.size(0)):
+        h = torch.where(mask[t].unsqueeze(-1), gated_unit(x[t], h, u_gates, u_candidate), h)
+        states.append(h)
+    return torch.stack(states)
+
+
+def align_and_write(
+    x: Tensor, initial: Tensor, keys: Tensor, values: Tensor, mask: Tensor,
+    w_a: Tensor, v_a: Tensor, u_gates: Tensor, u_candidate: Tensor,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The decoder of appendix A.1.2; arguments and results are those of its twin :func:`attentive_recurrence`."""
+    s, states, alphas = initial, [], []  # (B, N)
+    for t in range(x.size(0)):
+        e = torch.tanh((s @ w_a).unsqueeze(1) + keys) @ v_a  # e_ij = v_aᵀ tanh(W_a s_{i-1} + U_a h_j), (B, S)
+        alpha = masked_softmax(e, mask)  # (B, S)
+        context = (alpha.unsqueeze(1) @ values).squeeze(1)  # [C; C_z; C_r] c_i = Σ_j α_ij [C; C_z; C_r] h_j, (B, 3N)
+        states.append(s)
+        alphas.append(alpha)
+        s = gated_unit(x[t] + context, s, u_gates, u_candidate)
+    return torch.stack(states), torch.stack(alphas)
 
 
 class Encoder(nn.Module):
@@ -31,7 +76,12 @@ class Encoder(nn.Module):
         hidden_size: N.
         bidirectional: whether annotations carry a backward state as well.
         dropout: on the embeddings; the paper has none.
+
+    Attributes:
+        fused: whether :func:`gated_recurrence` runs in place of :func:`read`.
     """
+
+    fused = True
 
     def __init__(
         self, *, vocabulary: int, embedding_size: int, hidden_size: int, bidirectional: bool, dropout: float
@@ -53,7 +103,8 @@ class Encoder(nn.Module):
             e, steps = torch.cat((e, e.flip(1))), torch.stack((steps, steps.flip(0)), dim=1)  # (2, S, B, M), (S, 2, B)
         x = self.unit.project(e.flatten(1, 2)).unflatten(1, (length, batch))  # (D, S, B, 3N)
         initial = x.new_zeros(self.directions, batch, x.size(-1) // 3)
-        h: Tensor = self.unit(x.transpose(0, 1), initial, steps.view(length, self.directions, batch))  # (S, D, B, N)
+        run, steps = gated_recurrence if self.fused else read, steps.view(length, self.directions, batch)
+        h = run(x.transpose(0, 1), initial, self.unit.u_gates, self.unit.u_candidate, steps)  # (S, D, B, N)
         if self.directions == 1:
             return h[:, 0].transpose(0, 1)  # (B, S, N)
         return torch.cat((h[:, 0], h[:, 1].flip(0)), dim=-1).transpose(0, 1)  # (B, S, 2N)
@@ -106,7 +157,13 @@ class EncoderDecoder(nn.Module, ABC):
         maxout_size: L (500).
         bidirectional: whether the encoder reads in both directions.
         dropout: on embeddings and before the softmax; the paper has none.
+
+    Attributes:
+        fused: whether the decoder runs :func:`gated_recurrence` and :func:`attentive_recurrence` in place of
+            :func:`read` and :func:`align_and_write`.
     """
+
+    fused = True
 
     def __init__(
         self, *, source_vocabulary: int, target_vocabulary: int, embedding_size: int, hidden_size: int,
@@ -179,7 +236,8 @@ class EncoderDecoder(nn.Module, ABC):
         x = (
             self.unit.project(e_y.flatten(0, 1).unsqueeze(0))[0].unflatten(0, tokens.shape) + alpha @ state.values
         )  # (B, k, 3N)
-        return log_p, alpha, replace(state, s=self.unit.step(x, state.s))
+        s = gated_unit(x, state.s, self.unit.u_gates[0], self.unit.u_candidate[0])
+        return log_p, alpha, replace(state, s=s)
 
     def reorder(self, state: DecoderState, sources: Tensor | None, beams: Tensor) -> DecoderState:
         """Keep some sources and beams; see :class:`shared.decoding.protocol.IncrementalDecoder`."""
@@ -215,8 +273,9 @@ class RNNsearch(EncoderDecoder):
         return DecoderState(h, self.attention.keys(h), self.c(h), mask, s_0.unsqueeze(1))
 
     def unroll(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The loop over target words, fused; contexts for the read-out are one product afterwards."""
-        s, alpha = attentive_recurrence(
+        """The loop over target words; contexts for the read-out are one product afterwards."""
+        run = attentive_recurrence if self.fused else align_and_write
+        s, alpha = run(
             x, state.s[:, 0], state.keys, state.values, state.mask,
             self.attention.w_a, self.attention.v_a, self.unit.u_gates[0], self.unit.u_candidate[0],
         )  # fmt: skip
@@ -247,7 +306,9 @@ class RNNencdec(EncoderDecoder):
         x = (x + state.values[:, 0]).unsqueeze(1)  # (T, 1, B, 3N)
         s_0 = state.s.transpose(0, 1)  # (1, B, N)
         every_step = torch.ones(x.shape[:3], dtype=torch.bool, device=x.device)
-        s = torch.cat((s_0.unsqueeze(0), self.unit(x, s_0, every_step)[:-1]))  # (T, 1, B, N)
+        run = gated_recurrence if self.fused else read
+        after = run(x, s_0, self.unit.u_gates, self.unit.u_candidate, every_step)  # (T, 1, B, N)
+        s = torch.cat((s_0.unsqueeze(0), after[:-1]))
         return s[:, 0], state.annotations.transpose(0, 1), None
 
     def align(self, state: DecoderState) -> Tensor:

@@ -12,13 +12,13 @@ from replications.linear_transformer.model import (
     HashedAttention,
     LinearAttention,
     LinearTransformer,
-    SelfAttention,
     SoftmaxAttention,
 )
 from replications.linear_transformer.settings import ROUTES, SUITS, ModelConfig
 from shared.config import build
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
+from shared.layers.sequence_transformer import SelfAttention
 from shared.tasks.routed import Routed
 from shared.tasks.sequences.scaling_study import ATTENTION, Scaling
 from shared.tasks.sequences.task import Sequences

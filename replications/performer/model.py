@@ -1,7 +1,8 @@
 """Rethinking attention with Performers (Choromanski et al., ICLR 2021).
 
-The whole model. Random features stand in ``shared/attention/favor.py`` (sections 2.3 and 2.4), the sums that they make
-linear in ``shared/attention/linear.py`` (section 2.2). Sections and equations are those of arXiv 2009.14794; what the
+The paper's attention, in the Transformer of ``shared/layers/sequence_transformer.py``. Random features stand in
+``shared/attention/favor.py`` (sections 2.3 and 2.4), the sums that they make linear in ``shared/attention/linear.py``
+(section 2.2). Sections and equations are those of arXiv 2009.14794; what the
 paper leaves open, such as where the norms stand, is as in the language model that its authors' code is a change of.
 
 Shape letters: B sequences, T symbols (L in the paper), D model width, H heads, K width of a head's keys and values
@@ -10,7 +11,7 @@ Shape letters: B sequences, T symbols (L in the paper), D model width, H heads, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +20,10 @@ from shared.attention.feature_maps import FeatureMap
 from shared.attention.linear import chunkwise_linear_attention, linear_attention
 from shared.attention.scaled_dot_product import attend
 from shared.layers.categorical import CategoricalOutput
-from shared.layers.positions import SinusoidalPositions
+from shared.layers.sequence_transformer import SelfAttention, SequenceTransformer
 
 
-class FavorAttention(nn.Module):
+class FavorAttention(SelfAttention):
     """Fast attention via random features: D̂⁻¹ (Q′ ((K′)ᵀ V)), equation (4), or without features equation (1) itself.
 
     Its weights are those of exact attention, so that either can take over what the other has learned (section 4.2).
@@ -62,33 +63,7 @@ class FavorAttention(nn.Module):
         return out
 
 
-class Layer(nn.Module):
-    """Attention and a feed-forward network, each added to what its normalised input was.
-
-    Args:
-        attention: with its heads.
-        width: D.
-        hidden_size: d_ff.
-        dropout: after attention and after both products of the feed-forward network.
-    """
-
-    def __init__(self, *, attention: FavorAttention, width: int, hidden_size: int, dropout: float) -> None:
-        super().__init__()
-        self.attention = attention
-        self.feed_forward = nn.Sequential(
-            nn.Linear(width, hidden_size), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden_size, width)
-        )
-        self.attention_norm, self.feed_forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """(B, T, D) to (B, T, D)."""
-        x = x + self.dropout(self.attention(self.attention_norm(x), mask, causal))
-        out: Tensor = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
-        return out
-
-
-class Performer(nn.Module):
+class Performer(SequenceTransformer):
     """Symbols to the states that predict each the next one (UNI in the paper), or hidden ones from all others (BID).
 
     Args:
@@ -104,45 +79,22 @@ class Performer(nn.Module):
         swap_at: the update from which on there are features; before it the model is an exact Transformer.
     """
 
-    origin: Tensor
-
     def __init__(
         self, *, symbols: int, width: int, heads: int, hidden_size: int, layers: int,
         features: Callable[[], FeatureMap | None], causal: bool, dropout: float = 0.0,
         redraw_every: int | None = None, swap_at: int | None = None,
     ) -> None:  # fmt: skip
-        super().__init__()
-        self.causal, self.redraw_every, self.swap_at = causal, redraw_every, swap_at
-        self.embedding = nn.Embedding(symbols, width)
-        self.positions = SinusoidalPositions(width=width)
-        self.layers = nn.ModuleList(
-            Layer(
-                attention=FavorAttention(width=width, heads=heads, features=None), width=width,
-                hidden_size=hidden_size, dropout=dropout,
-            )
-            for _ in range(layers)
+        super().__init__(
+            symbols=symbols, width=width, hidden_size=hidden_size, layers=layers,
+            attentions=lambda: FavorAttention(width=width, heads=heads, features=None),
+            output=lambda: CategoricalOutput(width=width, symbols=symbols), causal=causal, norm="pre",
+            dropout=dropout, embedding_dropout=dropout,
         )  # fmt: skip
-        self.norm = nn.LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
-        self.output = CategoricalOutput(width=width, symbols=symbols)
-        self.register_buffer("origin", torch.randint(2**31, ()))
+        self.redraw_every, self.swap_at = redraw_every, swap_at
         # Drawn last, so that with one seed all kinds of attention begin with the same weights.
         for attention in self.attentions:
             attention.features = features()
             attention.exact.fill_(attention.features is None or swap_at is not None)
-
-    @property
-    def attentions(self) -> Sequence[FavorAttention]:
-        """Those of all layers, the lowest first."""
-        return [layer.attention for layer in self.layers]  # type: ignore[misc]
-
-    def forward(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Symbols (B, T) to states (B, T, D); ``mask`` (B, T) is true at what is no padding, None if all is."""
-        x = self.dropout(self.embedding(inputs) + self.positions(0, inputs.size(1)))
-        for layer in self.layers:
-            x = layer(x, mask, self.causal)
-        h: Tensor = self.norm(x)
-        return h
 
     def at_update(self, number: int) -> None:
         """Before every update of training: attention is replaced when it is time, and features are drawn anew.
@@ -153,7 +105,7 @@ class Performer(nn.Module):
             for attention in self.attentions:
                 attention.exact.fill_(attention.features is None)
         if self.redraw_every is not None and number % self.redraw_every == 0:
-            generator = torch.Generator(self.origin.device).manual_seed(int(self.origin) + number)
+            generator = self.generator_of(number)
             for attention in self.attentions:
                 if attention.features is not None:
                     attention.features.redraw(generator)

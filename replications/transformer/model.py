@@ -1,7 +1,9 @@
 """Attention is all you need (Vaswani et al., NeurIPS 2017).
 
-The whole model, top to bottom. Attention, the feed-forward network and positions are parts that later papers share:
-``shared/attention/multi_head.py``, ``shared/layers``. Sections, equations and names are those of arXiv 1706.03762v5.
+The whole model as its equations, top to bottom: scaled dot-product attention, heads, layers, encoder and decoder.
+Unless ``fused`` is turned off, the twin of ``shared/layers/encoder_decoder.py`` runs instead, with the same weights and
+results: it has the fused kernel of attention, one matrix product for all heads, and a cache for decoding. Sections,
+equations and names are those of arXiv 1706.03762v5.
 
 Shape letters: B batch, S source length (end symbol included), T target length, D model width (d_model), N layers,
 H heads, K key width (d_k), V value width (d_v) or, of logits, vocabulary.
@@ -10,103 +12,80 @@ H heads, K key width (d_k), V value width (d_v) or, of logits, vocabulary.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from shared.attention.multi_head import KeysValues, MultiHeadAttention
-from shared.decoding.key_value_cache import KeyValueCache
-from shared.decoding.protocol import select_sources
+from shared.attention.multi_head import MultiHeadAttention
+from shared.attention.softmax import masked_softmax
+from shared.layers.encoder_decoder import DecoderLayer, EncoderLayer, TransformerEncoderDecoder
 from shared.layers.feed_forward import FeedForward
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention and feed-forward network, each wrapped in LayerNorm(x + Dropout(Sublayer(x))) (sections 3.1, 5.4).
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """softmax(Q Kᵀ / √d_k) V, equation (1).
 
     Args:
-        width: D.
-        heads: H.
-        key_size: K.
-        value_size: V.
-        hidden_size: d_ff.
-        dropout: P_drop.
-        scaled: whether scores are divided by √K.
+        q: (B, T, K).
+        k: (B, S, K).
+        v: (B, S, V).
+        mask: bool, broadcastable to (B, T, S), true where a query may look.
+        scale: 1/√d_k.
+
+    Returns:
+        (B, T, V), and the weights (B, T, S).
     """
-
-    def __init__(
-        self, *, width: int, heads: int, key_size: int, value_size: int, hidden_size: int, dropout: float, scaled: bool
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.self_attention = MultiHeadAttention(
-            query_size=width, heads=heads, key_size=key_size, value_size=value_size, scaled=scaled
-        )
-        self.feed_forward = FeedForward(width=width, hidden_size=hidden_size)
-        self.self_attention_norm, self.feed_forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: Tensor, mask: Tensor, *, weights: bool = False) -> tuple[Tensor, Tensor | None]:
-        """(B, S, D) under the mask (B, 1, 1, S) to (B, S, D), and weights (B, H, S, S) if they are wanted."""
-        z, a = self.self_attention(x, self.self_attention.project(x), mask=mask, weights=weights)
-        x = self.self_attention_norm(x + self.dropout(z))
-        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x))), a
+    a = masked_softmax(q @ k.mT * scale, mask)
+    return a @ v, a
 
 
-class DecoderLayer(nn.Module):
-    """As :class:`EncoderLayer`, with attention to the encoder's output between the two (section 3.1)."""
+def multi_head(heads: MultiHeadAttention, x: Tensor, memory: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Concat(head_1 … head_H) W^O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V) (section 3.2.2).
 
-    def __init__(
-        self, *, width: int, heads: int, key_size: int, value_size: int, hidden_size: int, dropout: float, scaled: bool
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.self_attention, self.cross_attention = (
-            MultiHeadAttention(query_size=width, heads=heads, key_size=key_size, value_size=value_size, scaled=scaled)
-            for _ in range(2)
-        )
-        self.feed_forward = FeedForward(width=width, hidden_size=hidden_size)
-        self.self_attention_norm, self.cross_attention_norm = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.feed_forward_norm = nn.LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(
-        self, y: Tensor, past: KeysValues, memory: KeysValues, *, past_mask: Tensor | None, causal: bool,
-        memory_mask: Tensor, weights: bool = False,
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
-        """One layer over all target positions, or over the newest alone.
-
-        Args:
-            y: (B, T, D).
-            past: the layer's own keys and values of what is to be seen, y's among them.
-            memory: keys and values of the encoder's output.
-            past_mask: which of the past's C positions one of y sees, broadcastable to (B, H, T, C).
-            causal: instead of ``past_mask``: position t sees those up to t.
-            memory_mask: (B, 1, 1, S), true at source symbols.
-            weights: whether they are wanted.
-
-        Returns:
-            (B, T, D), and the weights of self-attention (B, H, T, C) and of attention to the source (B, H, T, S).
-        """
-        z, a = self.self_attention(y, past, mask=past_mask, causal=causal, weights=weights)
-        y = self.self_attention_norm(y + self.dropout(z))
-        z, b = self.cross_attention(y, memory, mask=memory_mask, weights=weights)
-        y = self.cross_attention_norm(y + self.dropout(z))
-        return self.feed_forward_norm(y + self.dropout(self.feed_forward(y))), a, b
+    Queries are of x (B, T, D), keys and values of ``memory`` (B, S, D); the result is (B, T, D) and weights
+    (B, H, T, S).
+    """
+    h, d_k, d_v = heads.heads, heads.key_size, heads.value_size
+    w_q = heads.w_q.weight.split(d_k)  # the matrices of all heads stand one above the other
+    w_k, w_v = heads.w_kv.weight.split((h * d_k, h * d_v))
+    scale = 1 / math.sqrt(d_k) if heads.scale is None else heads.scale
+    each = [
+        attention(x @ q.t(), memory @ k.t(), memory @ v.t(), mask, scale)
+        for q, k, v in zip(w_q, w_k.split(d_k), w_v.split(d_v), strict=True)
+    ]
+    return torch.cat([head for head, _ in each], dim=-1) @ heads.w_o.weight.t(), torch.stack([a for _, a in each], 1)
 
 
-@dataclass(frozen=True)
-class DecoderState:
-    """What decoding carries from symbol to symbol; all of it belongs to sources, whose beams share it."""
-
-    memory: list[KeysValues]  # of each layer: keys (B, H, S, K) and values (B, H, S, V) of the encoder's output
-    mask: Tensor  # (B, 1, 1, S), true at source symbols
-    cache: KeyValueCache  # of the target symbols so far
-    t: int  # target position, from 0
+def feed_forward(network: FeedForward, x: Tensor) -> Tensor:
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation (2): (B, T, D) to (B, T, D)."""
+    (w_1, b_1), (w_2, b_2) = ((w.weight.t(), w.bias) for w in (network.w_1, network.w_2))
+    return torch.clamp(x @ w_1 + b_1, min=0) @ w_2 + b_2
 
 
-class Transformer(nn.Module):
+def encode(layer: EncoderLayer, x: Tensor, mask: Tensor) -> Tensor:
+    """Each sub-layer is LayerNorm(x + Dropout(Sublayer(x))) (sections 3.1, 5.4): (B, S, D) to (B, S, D)."""
+    heads = cast(MultiHeadAttention, layer.self_attention)
+    x = layer.self_attention_norm(x + layer.dropout(multi_head(heads, x, x, mask)[0]))
+    out: Tensor = layer.feed_forward_norm(x + layer.dropout(feed_forward(layer.feed_forward, x)))
+    return out
+
+
+def decode(layer: DecoderLayer, y: Tensor, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """As :func:`encode`, with attention to the encoder's output x (B, S, D) between the two (section 3.1).
+
+    A target position sees itself and those before it (section 3.2.3): (B, T, D) to (B, T, D), and the weights
+    (B, H, T, S) on the source.
+    """
+    on_target, on_source = (cast(MultiHeadAttention, a) for a in (layer.self_attention, layer.cross_attention))
+    past = torch.ones(y.size(1), y.size(1), dtype=torch.bool, device=y.device).tril()
+    y = layer.self_attention_norm(y + layer.dropout(multi_head(on_target, y, y, past)[0]))
+    z, a = multi_head(on_source, y, x, mask)
+    y = layer.cross_attention_norm(y + layer.dropout(z))
+    return layer.feed_forward_norm(y + layer.dropout(feed_forward(layer.feed_forward, y))), a
+
+
+class Transformer(TransformerEncoderDecoder):
     """The Transformer with one matrix for both embeddings and the softmax (section 3.4).
 
     Args:
@@ -120,129 +99,33 @@ class Transformer(nn.Module):
         dropout: P_drop, on every sub-layer's output and on the sums of embeddings and positions (0.1).
         positions: from a range of positions to their encodings, see :mod:`shared.layers.positions`.
         scaled: whether scores are divided by √K, as in the paper.
+
+    Attributes:
+        fused: whether teacher forcing runs the twin in place of the equations above. Decoding always does.
     """
+
+    fused = True
 
     def __init__(
         self, *, vocabulary: int, width: int, layers: int, heads: int, key_size: int, value_size: int,
         hidden_size: int, dropout: float, positions: nn.Module, scaled: bool = True,
     ) -> None:  # fmt: skip
-        super().__init__()
-        layer: dict[str, Any] = {
-            "width": width, "heads": heads, "key_size": key_size, "value_size": value_size,
-            "hidden_size": hidden_size, "dropout": dropout, "scaled": scaled,
-        }  # fmt: skip
-        self.cached = {"layers": layers, "heads": heads, "key_size": key_size, "value_size": value_size}
-        self.embedding = nn.Embedding(vocabulary, width)
-        nn.init.normal_(self.embedding.weight, std=width**-0.5)  # times √D, and in the softmax, of unit variance
-        self.positions = positions
-        self.encoder = nn.ModuleList(EncoderLayer(**layer) for _ in range(layers))
-        self.decoder = nn.ModuleList(DecoderLayer(**layer) for _ in range(layers))
-        self.dropout = nn.Dropout(dropout)
-
-    def embed(self, symbols: Tensor, start: int = 0) -> Tensor:
-        """√D · E[symbol] + PE (sections 3.4, 3.5) of (B, L) symbols at positions from ``start``: (B, L, D)."""
-        e = self.embedding(symbols) * math.sqrt(self.embedding.embedding_dim)
-        embedded: Tensor = self.dropout(e + self.positions(start, start + symbols.size(1)))
-        return embedded
-
-    def encode(self, source: Tensor, mask: Tensor, *, weights: bool = False) -> tuple[Tensor, list[Tensor]]:
-        """(B, S) symbols under the mask (B, 1, 1, S) to (B, S, D), and every layer's weights if they are wanted."""
-        x, found = self.embed(source), []
-        for layer in self.encoder:
-            x, a = layer(x, mask, weights=weights)
-            found.append(a)
-        return x, found
-
-    def memory(self, x: Tensor) -> list[KeysValues]:
-        """The encoder's output (B, S, D) as every decoder layer's keys and values."""
-        return [layer.cross_attention.project(x) for layer in self._decoder_layers]
-
-    def decode(
-        self, y: Tensor, memory: Sequence[KeysValues], mask: Tensor, *, cache: KeyValueCache | None = None,
-        weights: Literal["none", "last layer", "all"] = "none",
-    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:  # fmt: skip
-        """Embedded target symbols (B, T, D) to the decoder's output (B, T, D).
-
-        Args:
-            y: all symbols from the first on, or with a cache the newest of each beam (T = k), which do not see each
-                other but what their ancestors left there.
-            memory: of every layer.
-            mask: (B, 1, 1, S), true at source symbols.
-            cache: opened for this step.
-            weights: of which layers they are wanted.
-
-        Returns:
-            (B, T, D), and of the layers asked for the weights (B, H, T, ·) on the target and on the source.
-        """
-        on_target, on_source = [], []
-        for n, (layer, source) in enumerate(zip(self._decoder_layers, memory, strict=True)):
-            past = layer.self_attention.project(y)
-            past_mask = None
-            if cache is not None:
-                past, past_mask = cache.write(n, *past), cache.mask
-            wanted = weights == "all" or (weights == "last layer" and n == len(memory) - 1)
-            y, a, b = layer(
-                y, past, source, past_mask=past_mask, causal=cache is None, memory_mask=mask, weights=wanted
-            )
-            if wanted:
-                on_target.append(a)
-                on_source.append(b)
-        return y, on_target, on_source
-
-    @property
-    def _decoder_layers(self) -> Sequence[DecoderLayer]:
-        return cast(Sequence[DecoderLayer], self.decoder)
-
-    def logits(self, y: Tensor) -> Tensor:
-        """(B, T, D) to (B, T, V), by the embedding matrix."""
-        return functional.linear(y, self.embedding.weight)
+        super().__init__(
+            vocabulary=vocabulary, width=width, layers=layers, hidden_size=hidden_size, dropout=dropout,
+            positions=positions,
+            attention=lambda: MultiHeadAttention(
+                query_size=width, heads=heads, key_size=key_size, value_size=value_size, scaled=scaled
+            ),
+        )  # fmt: skip
 
     def forward(self, source: Tensor, source_mask: Tensor, target: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Teacher forcing.
-
-        Args:
-            source: (B, S) symbols, the end symbol last.
-            source_mask: (B, S) bool, true at symbols.
-            target: (B, T) the symbol before each predicted one, beginning with the start symbol.
-
-        Returns:
-            Logits (B, T, V), and in evaluation mode the last layer's attention to the source, mean over heads,
-            (B, T, S); training has no use for it and does without.
-        """
-        mask = source_mask[:, None, None]  # (B, 1, 1, S)
-        memory = self.memory(self.encode(source, mask)[0])
-        wanted: Literal["none", "last layer"] = "none" if self.training else "last layer"
-        y, _, on_source = self.decode(self.embed(target), memory, mask, weights=wanted)
-        return self.logits(y), None if self.training else on_source[0].mean(1)
-
-    def attention_maps(self, source: Tensor, source_mask: Tensor, target: Tensor) -> dict[str, Tensor]:
-        """Every head's weights, for arguments as in :meth:`forward`.
-
-        Returns:
-            ``encoder`` (N, B, H, S, S), ``decoder`` (N, B, H, T, T) and ``cross`` (N, B, H, T, S).
-        """
-        mask = source_mask[:, None, None]  # (B, 1, 1, S)
-        x, encoder = self.encode(source, mask, weights=True)
-        _, decoder, cross = self.decode(self.embed(target), self.memory(x), mask, weights="all")
-        return {"encoder": torch.stack(encoder), "decoder": torch.stack(decoder), "cross": torch.stack(cross)}
-
-    def start(self, source: Tensor, mask: Tensor) -> DecoderState:
-        """Encode (B, S) source symbols under their mask (B, S)."""
-        mask = mask[:, None, None]  # (B, 1, 1, S)
-        x, _ = self.encode(source, mask)
-        memory = self.memory(x)
-        return DecoderState(memory, mask, KeyValueCache(**self.cached, batch=len(source), like=memory[0][0]), 0)
-
-    def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
-        """One symbol further: previous symbols (B, k) to log p (B, k, V), weights (B, k, S) and the next state."""
-        state.cache.open(tokens.size(1))
-        e = self.embed(tokens.view(-1, 1), state.t).view(*tokens.shape, -1)  # (B, k, D), all at position t
-        y, _, on_source = self.decode(e, state.memory, state.mask, cache=state.cache, weights="last layer")
-        log_p = torch.log_softmax(self.logits(y), dim=-1)  # (B, k, V)
-        return log_p, on_source[0].mean(1), replace(state, t=state.t + 1)
-
-    def reorder(self, state: DecoderState, sources: Tensor | None, beams: Tensor) -> DecoderState:
-        """Keep some sources and beams; see :class:`shared.decoding.protocol.IncrementalDecoder`."""
-        state.cache.reorder(sources, beams)
-        memory = [(select_sources(k, sources), select_sources(v, sources)) for k, v in state.memory]
-        return replace(state, memory=memory, mask=select_sources(state.mask, sources))
+        """Teacher forcing; arguments and results are those of :meth:`TransformerEncoderDecoder.forward`."""
+        if self.fused:
+            return super().forward(source, source_mask, target)
+        mask = source_mask.unsqueeze(1)  # (B, 1, S)
+        x, y = self.embed(source), self.embed(target)  # √D · E[symbol] + PE
+        for layer in self.encoder:
+            x = encode(cast(EncoderLayer, layer), x, mask)
+        for layer in self.decoder:
+            y, a = decode(cast(DecoderLayer, layer), y, x, mask)
+        return y @ self.embedding.weight.t(), None if self.training else a.mean(1)

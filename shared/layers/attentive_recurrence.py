@@ -21,28 +21,6 @@ from shared.attention.softmax import masked_softmax
 from shared.layers.gated_recurrence import GateSlopes, product_dtype, weight_gradient
 
 
-def naive_attentive_recurrence(
-    x: Tensor, initial: Tensor, keys: Tensor, values: Tensor, mask: Tensor,
-    w_a: Tensor, v_a: Tensor, u_gates: Tensor, u_candidate: Tensor,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The equations of appendix A.1.2, step by step: the twin of :func:`attentive_recurrence`.
-
-    Arguments and results are those of :func:`attentive_recurrence`.
-    """
-    n, s, states, alphas = initial.size(-1), initial, [], []
-    for t in range(x.size(0)):
-        energies = torch.tanh((s @ w_a).unsqueeze(1) + keys) @ v_a  # (B, S)
-        alpha = masked_softmax(energies, mask)  # (B, S)
-        context = (alpha.unsqueeze(1) @ values).squeeze(1)  # (B, 3N)
-        candidate, gates = (x[t] + context).split((n, 2 * n), dim=-1)
-        z, r = torch.sigmoid(gates + s @ u_gates).chunk(2, dim=-1)  # (B, N) each
-        c = torch.tanh(candidate + (r * s) @ u_candidate)  # (B, N)
-        states.append(s)
-        alphas.append(alpha)
-        s = (1 - z) * s + z * c
-    return torch.stack(states), torch.stack(alphas)
-
-
 def attentive_recurrence(
     x: Tensor, initial: Tensor, keys: Tensor, values: Tensor, mask: Tensor,
     w_a: Tensor, v_a: Tensor, u_gates: Tensor, u_candidate: Tensor,

@@ -16,21 +16,6 @@ import torch
 from torch import Tensor, nn
 
 
-def naive_gated_recurrence(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor) -> Tensor:
-    """The equations, step by step: the twin that :func:`gated_recurrence` is tested against.
-
-    Arguments, result and errors are those of :func:`gated_recurrence`.
-    """
-    h, states = initial, []
-    for t in range(x.size(0)):
-        candidate, gates = x[t].split((h.size(-1), 2 * h.size(-1)), dim=-1)
-        z, r = torch.sigmoid(gates + h @ u_gates).chunk(2, dim=-1)  # (D, B, N) each
-        c = torch.tanh(candidate + (r * h) @ u_candidate)  # (D, B, N)
-        h = torch.where(mask[t].unsqueeze(-1), (1 - z) * h + z * c, h)  # (D, B, N)
-        states.append(h)
-    return torch.stack(states)
-
-
 def gated_recurrence(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor) -> Tensor:
     """Run the unit over every step of D independent sequences at once, with a hand-written backward pass.
 
@@ -178,13 +163,3 @@ class GatedUnit(nn.Module):
     def project(self, inputs: Tensor) -> Tensor:
         """Inputs (D, L, M) to their projections (D, L, 3N), biases added; L is any flattened extent."""
         return torch.baddbmm(self.b, inputs, self.w)
-
-    def forward(self, projected: Tensor, initial: Tensor, mask: Tensor) -> Tensor:
-        """(T, D, B, 3N) projections, (D, B, N) initial states and (T, D, B) mask to the states (T, D, B, N)."""
-        return gated_recurrence(projected, initial, self.u_gates, self.u_candidate, mask)
-
-    def step(self, projected: Tensor, h: Tensor) -> Tensor:
-        """One step of a single direction: (…, 3N) and (…, N) to the next state (…, N)."""
-        candidate, gates = projected.split((h.size(-1), 2 * h.size(-1)), dim=-1)
-        z, r = torch.sigmoid(gates + h @ self.u_gates[0]).chunk(2, dim=-1)  # (…, N) each
-        return torch.lerp(h, torch.tanh(candidate + (r * h) @ self.u_candidate[0]), z)  # (…, N)

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.layers.attentive_recurrence import attentive_recurrence, naive_attentive_recurrence
+from replications.bahdanau.model import align_and_write
+from shared.layers.attentive_recurrence import attentive_recurrence
 
 F64 = torch.float64
 NAMES = ("x", "initial", "keys", "values", "w_a", "v_a", "u_gates", "u_candidate")
@@ -39,7 +40,7 @@ def gradients(outputs, tensors, cotangents):
 @given(**sizes)
 def test_values_and_gradients_are_those_of_the_equations(dtype, tolerance, **size):
     tensors, mask = case(**size, dtype=dtype)
-    fast, naive = attentive_recurrence(**tensors, mask=mask), naive_attentive_recurrence(**tensors, mask=mask)
+    fast, naive = attentive_recurrence(**tensors, mask=mask), align_and_write(**tensors, mask=mask)
     for ours, theirs in zip(fast, naive, strict=True):
         torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
     cotangents = [torch.randn_like(output) for output in fast]
@@ -64,7 +65,7 @@ def test_the_hand_written_backward_pass_passes_gradcheck():
 def test_either_result_may_be_left_unused(used):
     tensors, mask = case(3, 2, 4, 3, 2)
     fast = attentive_recurrence(**tensors, mask=mask)[used]
-    naive = naive_attentive_recurrence(**tensors, mask=mask)[used]
+    naive = align_and_write(**tensors, mask=mask)[used]
     cotangent = torch.randn_like(fast)
     for ours, theirs in zip(gradients(fast, tensors, cotangent), gradients(naive, tensors, cotangent), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
@@ -154,7 +155,7 @@ def test_autocast_takes_inputs_of_the_lower_precision():
            for n, t in tensors.items()}  # fmt: skip
     with torch.autocast("cpu", torch.bfloat16):
         states, alphas = attentive_recurrence(**low, mask=mask)
-    reference = naive_attentive_recurrence(**tensors, mask=mask)
+    reference = align_and_write(**tensors, mask=mask)
     assert states.dtype == alphas.dtype == torch.float32
     torch.testing.assert_close((states, alphas), reference, atol=0.05, rtol=0.05)
     for (name, tensor), gradient in zip(low.items(), gradients(states.sum(), low, None), strict=True):

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.layers.gated_recurrence import GatedUnit, gated_recurrence, naive_gated_recurrence
+from replications.bahdanau.model import gated_unit, read
+from shared.layers.gated_recurrence import GatedUnit, gated_recurrence
 
 F64 = torch.float64
 many = settings(deadline=None, max_examples=30)
@@ -33,7 +34,7 @@ def case(steps, directions, batch, width, seed=1, *, dtype=F64):
 @given(**sizes)
 def test_values_and_gradients_are_those_of_the_equations(dtype, tolerance, **size):
     inputs, mask = case(**size, dtype=dtype)
-    fast, naive = gated_recurrence(*inputs, mask), naive_gated_recurrence(*inputs, mask)
+    fast, naive = gated_recurrence(*inputs, mask), read(*inputs, mask)
     assert fast.dtype == dtype
     torch.testing.assert_close(fast, naive, atol=tolerance, rtol=tolerance)
     cotangent = torch.randn_like(fast)
@@ -115,13 +116,14 @@ def test_a_step_is_a_forward_pass_over_one_step():
     h = torch.randn(1, 5, 4, dtype=F64)
     mask = torch.ones(6, 1, 5, dtype=torch.bool)
     projected = unit.project(torch.randn(1, 30, 3, dtype=F64)).view(1, 6, 5, 12).transpose(0, 1)  # (T, 1, B, 3N)
-    states = unit(projected, h, mask)
+    weights = unit.u_gates, unit.u_candidate
+    states = gated_recurrence(projected, h, *weights, mask)
     for t in range(6):
-        h = unit.step(projected[t], h)
+        h = gated_unit(projected[t], h, *weights)
         torch.testing.assert_close(h, states[t], atol=1e-12, rtol=0)
-    beams = torch.randn(5, 2, 4, dtype=F64)  # any leading shape
-    apart = torch.stack([unit.step(projected[0, 0], beams[:, k]) for k in range(2)], dim=1)
-    together = unit.step(projected[0, 0].unsqueeze(1), beams)
+    beams, one = torch.randn(5, 2, 4, dtype=F64), [weight[0] for weight in weights]  # any leading shape
+    apart = torch.stack([gated_unit(projected[0, 0], beams[:, k], *one) for k in range(2)], dim=1)
+    together = gated_unit(projected[0, 0].unsqueeze(1), beams, *one)
     torch.testing.assert_close(together, apart, atol=1e-12, rtol=0)
 
 

@@ -7,13 +7,16 @@ import pytest
 import torch
 from torch import nn
 
-from replications.transformer.model import DecoderLayer, EncoderLayer
+from shared.attention.multi_head import MultiHeadAttention
+from shared.layers.encoder_decoder import DecoderLayer, EncoderLayer
 from tests.parity.transformer_case import TOLERANCES, WIDTH, batch, shaken, transformer
 
 HEADS, HIDDEN = 2, 12
 SIZES = {
-    "width": WIDTH, "heads": HEADS, "key_size": WIDTH // HEADS, "value_size": WIDTH // HEADS, "hidden_size": HIDDEN,
-    "dropout": 0.0, "scaled": True,
+    "width": WIDTH, "hidden_size": HIDDEN, "dropout": 0.0,
+    "attention": lambda: MultiHeadAttention(
+        query_size=WIDTH, heads=HEADS, key_size=WIDTH // HEADS, value_size=WIDTH // HEADS
+    ),
 }  # fmt: skip
 tolerances = pytest.mark.parametrize(("dtype", "tolerance"), TOLERANCES)
 modes = pytest.mark.parametrize("training", [False, True])

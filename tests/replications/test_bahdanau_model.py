@@ -89,6 +89,20 @@ def test_decoding_step_by_step_is_teacher_forcing(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_the_fused_recurrences_are_the_loops_in_values_and_gradients(kind):
+    model = small(kind)
+    source, mask, target = sentences()
+    results = []
+    for fused in (True, False):
+        model.fused = model.encoder.fused = fused
+        logits, _ = model(source, mask, target)
+        cotangent = torch.linspace(-1, 1, logits.numel(), dtype=F64).view_as(logits)
+        results.append((logits, *torch.autograd.grad(logits, model.parameters(), cotangent, materialize_grads=True)))
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_sources_can_be_dropped_from_a_search(kind):
     model = small(kind)
     source, mask, target = sentences()

@@ -304,3 +304,17 @@ def test_two_vocabularies_cannot_share_a_matrix():
     config = ModelConfig(N=1, d_model=8, d_ff=12, h=2, p_drop=0.0)
     with pytest.raises(ReplicationError, match="add 'joint: true' to the corpus' tokenizer"):
         build_model(config, 10, 11)
+
+
+@pytest.mark.parametrize("changes", [{}, {"scaled": False}, {"positions": "learned"}])
+def test_the_fused_model_is_the_papers_equations_in_values_and_gradients(changes):
+    model, inputs = small(**changes), sentences()
+    results = []
+    for fused in (True, False):
+        model.fused = fused
+        logits, weights = model(*inputs)
+        cotangent = torch.linspace(-1, 1, logits.numel(), dtype=F64).view_as(logits)
+        gradients = torch.autograd.grad(logits, model.parameters(), cotangent)
+        results.append((logits, weights, *gradients))
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
