@@ -20,8 +20,8 @@ _ORDERS = {"left": "from left to right", "above": "from top to bottom"}
 _LARGER = 2  # least ratio of the areas of two boxes, of which one is called larger
 _TRIES = 1000  # templates drawn for a scene before an error
 
-# A, B and C are objects from left to right: "A" is the name with its indefinite article, "the-A" a second mention; "A>B"
-# is a direction from A to B, "A>>B" says that A is larger, "A<B<C" gives their order. All other words are literal.
+# A, B and C are objects from left to right: "A" is the name with its indefinite article, "the-A" a second mention;
+# "A>B" is a direction from A to B, "A>>B" says that A is larger, "A<B<C" gives their order. Other words are literal.
 TEMPLATES: dict[int, tuple[str, ...]] = {
     1: ("A", "there is A", "a picture of A", "this is A", "here is A", "one can see A"),
     2: (
@@ -87,7 +87,7 @@ def larger(a: Box, b: Box) -> bool:
 
 
 def relations(token: str) -> dict[str, Callable[[Sequence[Box]], bool]]:
-    """Return all phrases of a token of `TEMPLATES`, and functions that tell whether they hold for its boxes in order."""
+    """Return the phrases of a token of `TEMPLATES`, and functions that tell whether they hold for its boxes."""
     if ">>" in token:
         return {"larger than": lambda boxes: larger(*boxes)}
     choices = DIRECTIONS if ">" in token else _ORDERS
