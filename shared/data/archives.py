@@ -1,4 +1,4 @@
-"""Taking chosen files out of zip, tar, deb and gz archives without trusting them."""
+"""Safe extraction of chosen members from untrusted zip, tar, deb and gz archives."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from typing import IO, NamedTuple
 from shared.errors import ReplicationError
 
 _CHUNK = 1 << 20
-# What a stored gzip member may claim to be the packed form of: text hardly ever packs better than 1 : 100.
+# Largest accepted compression ratio of a .gz member; text is rarely compressed by more than a factor of 100.
 _GZ_RATIO = 1_000
 
 
 class _Member(NamedTuple):
-    """A file in an archive; ``name`` is normalised, ``size`` is what the archive declares."""
+    """A file in an archive; ``name`` is normalised, ``size`` is the size that the archive declares."""
 
     name: str
     size: int
@@ -34,18 +34,18 @@ class _Member(NamedTuple):
 
 
 def extract(archive: Path, members: Mapping[str, str], into: Path, *, limit: int) -> None:
-    """Write the wanted members of an archive below ``into``.
+    """Extract chosen members of an archive into a folder.
 
     Args:
-        archive: ``.zip``/``.whl``, a tar of any compression, or a ``.deb``; told apart by suffix.
-        members: path in the archive to path below ``into``; ``folder/`` to ``name/`` takes every file below.
+        archive: ``.zip``/``.whl``, a tar of any compression, or a ``.deb``; the suffix decides.
+        members: path in the archive to path below ``into``; ``folder/`` to ``name/`` extracts every file of a folder.
             A member ``x.gz`` whose target does not end in ``.gz`` is unpacked.
         into: existing folder.
-        limit: bytes that all of them together may have, unpacked.
+        limit: largest total size of the extracted files in bytes.
 
     Raises:
-        ReplicationError: the archive is damaged, lacks a member, unpacks to more than ``limit`` or than it
-            declares, or holds a name outside its folder; or a wanted member is a link or a device.
+        ReplicationError: the archive is damaged, lacks a member, exceeds ``limit`` or its own declared sizes, or has a
+            member with an unsafe path; or a chosen member is a link or a device.
     """
     found: set[str] = set()
     left = limit
@@ -73,7 +73,7 @@ def gunzip(packed: Path, target: Path, *, limit: int) -> None:
     """Unpack one ``.gz`` file to ``target``, at most ``limit`` bytes.
 
     Raises:
-        ReplicationError: it is damaged or larger.
+        ReplicationError: the file is damaged or larger than ``limit``.
     """
     with _readable(packed), gzip.open(packed) as source:
         _copy(source, target, limit=limit, name=packed.name)
@@ -81,7 +81,7 @@ def gunzip(packed: Path, target: Path, *, limit: int) -> None:
 
 @contextmanager
 def _readable(archive: Path) -> Iterator[None]:
-    """Turn what the archive modules raise on damaged input into one error; a full disk stays what it is."""
+    """Convert the exceptions of archive modules on damaged input; other OS errors, as of a full disk, pass through."""
     try:
         yield
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, struct.error) as error:
@@ -89,7 +89,7 @@ def _readable(archive: Path) -> Iterator[None]:
     except (EOFError, ValueError, NotImplementedError, RuntimeError) as error:
         raise ReplicationError(f"{archive.name} is damaged or cannot be unpacked ({error}).") from None
     except OSError as error:
-        # BadGzipFile has no number; a damaged directory makes zipfile seek to where nothing is.
+        # BadGzipFile has no errno; a damaged directory makes zipfile seek to an invalid position (EINVAL).
         if error.errno not in (None, errno.EINVAL):
             raise
         raise ReplicationError(f"{archive.name} is damaged ({error}).") from None
@@ -103,7 +103,7 @@ def _open(archive: Path) -> Iterator[Iterator[_Member]]:
     elif archive.suffix == ".deb":
         unpacked = archive.with_suffix(".tar")
         with unpacked.open("wb") as target:
-            # dpkg-deb knows every compression that Debian ever used; the tar it writes is not trusted either.
+            # dpkg-deb supports every compression that Debian has used; the tar that it writes is untrusted too.
             command = ["dpkg-deb", "--fsys-tarfile", str(archive)]
             done = subprocess.run(command, stdout=target, stderr=subprocess.PIPE, check=False)
         if done.returncode:
@@ -115,7 +115,7 @@ def _open(archive: Path) -> Iterator[Iterator[_Member]]:
     else:
         with tarfile.open(archive) as tar:
             yield _tar_members(tar)
-            # Only at its very end does a compressed stream say whether its content was right.
+            # The checksum of a compressed stream is verified only when its end is read.
             assert tar.fileobj is not None, "an open tar has a file"
             while tar.fileobj.read(_CHUNK):
                 pass

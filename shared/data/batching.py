@@ -1,4 +1,4 @@
-"""Batches of similar length under a token budget, in an order that depends on nothing but (seed, epoch)."""
+"""Batches of examples of similar length under a token budget; their order depends on (seed, epoch) alone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 Indices = NDArray[np.int64]
 
-# Lengths of the first axis that count as equal when a pool is sorted: with two, the other axis can be sorted among
-# twice as many examples, which halves its padding and costs the first at most one symbol a sentence.
+# Bucket width of the first axis when a pool is sorted. With 2, twice as many examples tie and are sorted by the other
+# axis: this halves the padding of the other axis and costs the first axis at most one symbol per sentence.
 _WIDTH = 2
 
 
@@ -18,21 +18,22 @@ def epoch_batches(
     lengths: Sequence[NDArray[np.integer]], *, pool: int, seed: int, epoch: int,
     tokens: int | None = None, sentences: int | None = None, equal_lengths: bool = False,
 ) -> list[Indices]:  # fmt: skip
-    """One epoch's batches: shuffle, cut into pools, sort each pool by length, cut that into batches, shuffle those.
+    """Return the batches of one epoch: shuffle, split into pools, sort each by length, batch it, shuffle the batches.
 
     Args:
-        lengths: per axis, e.g. (target, source), the length of every example in symbols; the first is the most
-            important for sorting and is what the budget counts.
-        pool: how many batches' worth of examples are sorted together (the paper's code: 20; section B.2.1).
-        seed: of the run.
-        epoch: from 0.
-        tokens: budget: most symbols of the first axis in a batch, padding included; at least one example a batch.
-        sentences: instead of ``tokens``, the number of examples in a batch.
-        equal_lengths: on the first axis all examples of a batch have exactly one length, as in the code of Xu et al.
-            (2015, section 4.3); the whole epoch is one pool, so only the last batch of a length can be smaller.
+        lengths: for each axis, e.g. (target, source), the length of every example in symbols; the first axis is the
+            primary sort key, and the budget counts its symbols.
+        pool: number of batches whose examples are sorted together (20 in the paper's code; section B.2.1).
+        seed: seed of the run.
+        epoch: number of the epoch, from 0.
+        tokens: largest number of symbols of the first axis in a batch, padding included; a batch has at least one
+            example.
+        sentences: number of examples in a batch, as an alternative to ``tokens``.
+        equal_lengths: whether all examples of a batch have one length on the first axis, as in the code of Xu et al.
+            (2015, section 4.3); the whole epoch is then one pool, so only the last batch of each length can be smaller.
 
     Returns:
-        Index arrays; every example is in exactly one of them.
+        Arrays of indices; every example is in exactly one array.
     """
     if (tokens is None) == (sentences is None):
         raise ValueError("give either tokens or sentences")
@@ -51,7 +52,7 @@ def epoch_batches(
 
 
 def _begins(lengths: NDArray[np.integer], tokens: int | None, sentences: int, equal: bool) -> list[int]:
-    """Where batches begin so that size × longest stays within ``tokens`` or, without, the size in ``sentences``."""
+    """Return the starts of batches with size × longest length ≤ ``tokens`` or, without it, size ≤ ``sentences``."""
     begins, longest = [0], 0
     each = lengths.tolist()
     for i, length in enumerate(each):
@@ -67,9 +68,9 @@ def endless_batches(
     lengths: Sequence[NDArray[np.integer]], *, pool: int, seed: int, start: int = 0,
     tokens: int | None = None, sentences: int | None = None, equal_lengths: bool = False,
 ) -> Iterator[Indices]:  # fmt: skip
-    """Batch number ``start`` and all that follow, epoch after epoch; see :func:`epoch_batches`.
+    """Yield batch number ``start`` and all later batches, epoch after epoch; see :func:`epoch_batches`.
 
-    A resumed run asks for the batch it was killed at and sees exactly what it would have seen.
+    A resumed run starts at the batch where it was killed, and sees the same batches as an uninterrupted run.
     """
     epoch = 0
     while True:
@@ -83,6 +84,6 @@ def endless_batches(
 
 
 def padding_share(lengths: Sequence[NDArray[np.integer]], batches: Sequence[Indices]) -> float:
-    """The share of all symbols of all ``batches`` that is padding, every axis counted: 0 is none."""
+    """Return the share of padding among all symbols of ``batches``, over all axes; 0 is no padding."""
     padded = sum(int(axis[batch].max()) * len(batch) for axis in lengths for batch in batches)
     return 1 - sum(int(axis[batch].sum()) for axis in lengths for batch in batches) / padded

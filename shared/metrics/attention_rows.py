@@ -1,9 +1,9 @@
-"""How redundant and how focused the rows of an attention are, and whether the words it weighs most are the evidence.
+"""Redundancy and focus of the rows of an attention matrix, and how much of the attention is on evidence words.
 
 Lin et al. (2017, section 2.2) want the r rows of A, each a distribution over the n words of a text, to differ from
-each other and each to rest on few words; they penalise ‖AAᵀ − I‖²_F, which is
-:func:`shared.attention.structured.redundancy_penalty`. Here is what the penalty is to bring about, each for itself.
-Weights are zero at padding, so it adds to nothing; all sums are of doubles.
+each other and each to concentrate on few words. They penalise ‖AAᵀ − I‖²_F, which is
+:func:`shared.attention.structured.redundancy_penalty`. This module measures the two aims separately. Padding has
+weight zero and does not change the results; sums are computed in float64.
 
 Shape letters: B texts of a batch, r rows, n words with padding, E texts, N words of all texts together.
 """
@@ -20,33 +20,33 @@ Integers = NDArray[np.int64]
 
 
 def redundancy(weights: Tensor) -> Tensor:
-    """Mean cosine between two different rows, 0 (no word in common) to 1 (all alike): (B, r, n) to (B,).
+    """Return the mean cosine of two different rows, from 0 (no common word) to 1 (equal rows): (B, r, n) to (B,).
 
-    A single row has no other; for it the result is not a number.
+    With r = 1 there is no pair of rows, and the result is NaN.
     """
     rows, doubles = weights.size(1), weights.double()
     units = torch.nn.functional.normalize(doubles, dim=-1)
-    # All r² cosines together are the squared length of the sum of the units; r of them are of a row with itself.
+    # The squared norm of the summed unit vectors is the sum of all r² cosines; r of them compare a row with itself.
     others = units.sum(1).square().sum(-1) - rows
     return others.clamp(min=0) / (rows * (rows - 1))
 
 
 def focus(weights: Tensor) -> Tensor:
-    """Mean diagonal of AAᵀ, 1/n (even weights) to 1 (each row on one word): (B, r, n) to (B,)."""
+    """Return the mean diagonal of AAᵀ, from 1/n (uniform weights) to 1 (one word per row): (B, r, n) to (B,)."""
     return weights.double().square().sum(-1).mean(-1)
 
 
 def importance(weights: Tensor) -> Tensor:
-    """How much a text's attention rests on each word: (B, r, n) to (B, n), the mean over rows, which sums to one."""
+    """Return the mean weight of each word over the rows: (B, r, n) to (B, n), which sums to one over n."""
     return weights.double().mean(-2)
 
 
 def ranks(scores: Floats, owners: Integers) -> Integers:
-    """Place of each word among the words of its text: 0 for the highest score, of equals the first.
+    """Return the rank of each word in its text: 0 is the highest score; of ties the first word ranks first.
 
     Args:
         scores: (N,).
-        owners: (N,) number of the text that each word is of, in any order.
+        owners: (N,) index of the text of each word, in any order.
 
     Returns:
         (N,).
@@ -59,17 +59,17 @@ def ranks(scores: Floats, owners: Integers) -> Integers:
 
 
 def evidence(scores: Floats, owners: Integers, gold: NDArray[np.bool_]) -> dict[str, NDArray[np.number]]:
-    """Whether the words that matter to the attention are those that decide the text's class.
+    """Compare the words with the highest attention to the words that decide the class of the text.
 
     Args:
         scores: (N,) importance of each word.
-        owners: (N,) number of the text that each word is of; every text has one.
-        gold: (N,) whether the word is evidence.
+        owners: (N,) index of the text of each word; every text has at least one word.
+        gold: (N,) whether the word is an evidence word.
 
     Returns:
-        (E,) each: ``mass``, the importance of the evidence words together; ``found``, how many of a text's w evidence
-        words are among its w most important words; ``words``, that w; ``length``, words of the text. Were the order
-        one of chance, w / length of the evidence words would be found.
+        (E,) each: ``mass``, the summed importance of the evidence words; ``found``, how many of the w evidence words of
+        a text are among its w most important words; ``words``, that w; ``length``, the number of words of the text. A
+        random ranking finds a share w / length of the evidence words in expectation.
     """
     words = np.bincount(owners[gold], minlength=owners.max() + 1)
     found = gold & (ranks(scores, owners) < words[owners])

@@ -1,6 +1,7 @@
-"""Corpus scores of image captions from sums of what each image adds to them.
+"""Corpus scores of image captions from sums of per-image statistics.
 
-What the images add is counted by :mod:`shared.metrics.captioning`; of ROUGE-L, CIDEr and SPICE, a mean is all.
+:mod:`shared.metrics.captioning` computes the statistics. ROUGE-L, CIDEr and SPICE need no function here, because their
+corpus scores are means.
 """
 
 from __future__ import annotations
@@ -10,21 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-# What METEOR 1.5 has for English if it is not told otherwise, tuned to human rankings (Denkowski & Lavie 2014).
+# Default parameters of METEOR 1.5 for English, tuned to human rankings (Denkowski & Lavie 2014).
 ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75
-STAGES = (1.0, 0.6, 0.8, 0.6)  # weight of a match of equal words, stems, synonyms and paraphrases
+STAGES = (1.0, 0.6, 0.8, 0.6)  # weights of matches by equal words, stems, synonyms and paraphrases
 
 
 def corpus_bleu(sums: ArrayLike, *, orders: int = 4, brevity_penalty: bool = True) -> Floats:
-    """BLEU of summed :func:`shared.metrics.captioning.bleu_statistics`, not smoothed (Papineni et al. 2002).
+    """Return unsmoothed BLEU of summed :func:`shared.metrics.captioning.bleu_statistics` (Papineni et al. 2002).
 
     Args:
         sums: (…, 10).
-        orders: the longest n-grams, of 1 to 4 words.
-        brevity_penalty: without it, as Xu et al. (2015) report BLEU, short captions come out well.
+        orders: the length of the longest n-grams, 1 to 4.
+        brevity_penalty: whether to apply it. Xu et al. (2015) report BLEU without it, which favours short captions.
 
     Returns:
-        (…) from 0 to 100; 0 where an order has no match.
+        (…) from 0 to 100; 0 where the n-grams of one length have no match.
     """
     sums = np.asarray(sums, dtype=np.float64)
     hypothesis, reference = sums[..., 0], sums[..., 1]
@@ -37,7 +38,7 @@ def corpus_bleu(sums: ArrayLike, *, orders: int = 4, brevity_penalty: bool = Tru
 
 
 def corpus_meteor(sums: ArrayLike) -> Floats:
-    """METEOR of summed ``Meteor.statistics``, equal to that of its EVAL (Denkowski & Lavie 2014).
+    """Return METEOR of summed ``Meteor.statistics``, equal to the result of its EVAL command (Denkowski & Lavie 2014).
 
     Args:
         sums: (…, 23).
@@ -46,7 +47,7 @@ def corpus_meteor(sums: ArrayLike) -> Floats:
         (…) from 0 to 100; 0 where no word matches.
     """
     sums = np.asarray(sums, dtype=np.float64)
-    words, function_words = sums[..., :2], sums[..., 2:4]  # each of hypothesis and reference
+    words, function_words = sums[..., :2], sums[..., 2:4]  # (…, 2): of the hypothesis and of the reference
     stages = sums[..., 4:20].reshape(*sums.shape[:-1], 4, 4)
     content, function = np.split(np.einsum("s,...sk->...k", STAGES, stages), 2, axis=-1)
     chunks, matched = sums[..., 20], sums[..., 21:].mean(axis=-1)

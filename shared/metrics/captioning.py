@@ -1,8 +1,8 @@
 """Metrics of image captions with several references each, as the captioning papers report them (Chen et al. 2015).
 
-They are those of pycocoevalcap; every image gets statistics that add up or average to the corpus score, so that a
+The metrics are those of pycocoevalcap. Every image gets statistics whose sum or mean gives the corpus score, so that a
 bootstrap can resample images (:mod:`shared.metrics.caption_scores`). Texts are words separated by spaces, as
-:func:`tokenised` makes them.
+:func:`tokenised` returns them.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ References = Sequence[Sequence[str]]
 Metric = Literal["bleu", "meteor", "rouge_l", "cider", "spice"]
 METRICS: tuple[Metric, ...] = ("bleu", "meteor", "rouge_l", "cider", "spice")
 Tokenisation = Literal["ptb", "none"]
-"""``ptb``, Stanford's Penn Treebank tokeniser without punctuation, for running text; ``none`` for words already."""
+"""``ptb``: Stanford's Penn Treebank tokeniser without punctuation, for running text; ``none``: for tokenised text."""
 _SPICE_MODELS = ("stanford-corenlp-3.6.0.jar", "stanford-corenlp-3.6.0-models.jar")
 
 
 class CaptionScorer(AbstractContextManager["CaptionScorer"]):
-    """Scores captions by the metrics asked for; to be used in a ``with`` block, at whose end its METEOR process ends.
+    """Scores captions; a context manager, which ends its METEOR process on exit.
 
     Args:
-        metrics: which. BLEU alone of words already needs neither Java nor pycocoevalcap.
-        tokenisation: what the captions are.
+        metrics: names of the metrics. BLEU alone, of tokenised text, needs neither Java nor pycocoevalcap.
+        tokenisation: how the captions are tokenised before they are scored.
 
     Raises:
-        ReplicationError: something that the metrics need is missing; says what, and how to install it.
+        ReplicationError: a requirement of the metrics is missing; the message says how to install it.
     """
 
     def __init__(self, metrics: Collection[Metric] = METRICS, *, tokenisation: Tokenisation = "ptb") -> None:
@@ -61,14 +61,15 @@ class CaptionScorer(AbstractContextManager["CaptionScorer"]):
         self._open.close()
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> list[dict[str, Any]]:
-        """The statistics of every image, ready for JSON: a caption's ``caption``, which the measures read.
+        """Return the statistics of every image as values that JSON can hold; the measures read them as ``caption``.
 
         Args:
-            hypotheses: the captions of all N images of a split, since CIDEr knows rare words by the other images.
-            references: of each image, at least one.
+            hypotheses: the captions of all N images of a split; CIDEr weights words by their rarity in the whole split.
+            references: for each image at least one caption.
 
         Returns:
-            N times what was asked for: ``bleu`` (10 numbers), ``meteor`` (23), ``rouge_l``, ``cider`` and ``spice``.
+            N dictionaries with the requested metrics: ``bleu`` (10 numbers), ``meteor`` (23), ``rouge_l``, ``cider``
+            and ``spice``.
 
         Raises:
             ReplicationError: an image has no reference, or a Java program fails.
@@ -82,7 +83,7 @@ class CaptionScorer(AbstractContextManager["CaptionScorer"]):
         return [{name: column[i] for name, column in columns.items()} for i in range(len(hypotheses))]
 
     def signatures(self) -> dict[str, str]:
-        """Metric to what its numbers are of, or why there are none."""
+        """Return for each metric the version that computed it, or why it was not computed."""
         words = "words of the Stanford PTB tokeniser" if self._tokenisation == "ptb" else "words as they are"
         package = f"pycocoevalcap {version('pycocoevalcap')}" if {*self._functions} - {"bleu"} else ""
         texts: dict[Metric, str] = {
@@ -97,10 +98,10 @@ class CaptionScorer(AbstractContextManager["CaptionScorer"]):
 
 
 def require_scorers(metrics: Collection[Metric], tokenisation: Tokenisation) -> None:
-    """See to it, before anything is decoded, that what the metrics need is there.
+    """Check the requirements of the metrics before any caption is decoded.
 
     Raises:
-        ReplicationError: pycocoevalcap or Java is missing; says how to install it.
+        ReplicationError: pycocoevalcap or Java is missing; the message says how to install it.
     """
     if tokenisation == "ptb" or {*metrics} - {"bleu"}:
         require_package()
@@ -109,9 +110,9 @@ def require_scorers(metrics: Collection[Metric], tokenisation: Tokenisation) -> 
 
 
 def tokenised(captions: Sequence[str]) -> list[str]:
-    """Lower-case words of the Stanford Penn Treebank tokeniser, without punctuation, separated by spaces.
+    """Return lower-case words of the Stanford Penn Treebank tokeniser, without punctuation, separated by spaces.
 
-    One start of Java, whatever the number of captions.
+    Java is started once for all captions.
 
     Raises:
         ReplicationError: pycocoevalcap or Java is missing, or fails.
@@ -120,7 +121,7 @@ def tokenised(captions: Sequence[str]) -> list[str]:
     program = beside("tokenizer.ptbtokenizer", "stanford-corenlp-3.4.1.jar")
     options = ("-preserveLines", "-lowerCase", "-encoding", "UTF-8")
     arguments = command("1G", "-cp", program, "edu.stanford.nlp.process.PTBTokenizer", *options)
-    # All that the tokeniser takes for the end of a line is white space to Python.
+    # Every character that the tokeniser takes for a line end is white space to Python.
     lines = run(arguments, "".join(f"{' '.join(caption.split())}\n" for caption in captions)).split("\n")[:-1]
     if len(lines) != len(captions):
         raise ReplicationError(
@@ -130,24 +131,24 @@ def tokenised(captions: Sequence[str]) -> list[str]:
 
 
 def bleu_statistics(hypotheses: Sequence[str], references: References) -> Integers:
-    """What BLEU with several references is made of, image by image; ``corpus_bleu`` of the sum is corpus BLEU.
+    """Return the statistics of BLEU with several references per image; ``corpus_bleu`` of their sum is corpus BLEU.
 
     Returns:
-        (N, 10): hypothesis length; length of the reference closest to it, of two the shorter; matches of 1- to 4-grams,
-        each at most as often as in the reference that has it most; hypothesis 1- to 4-grams.
+        (N, 10): hypothesis length; length of the closest reference (the shorter of ties); matches of 1- to 4-grams,
+        each clipped to its largest count in one reference; number of 1- to 4-grams in the hypothesis.
     """
     from sacrebleu.metrics.bleu import BLEU
 
-    metric = BLEU(tokenize="none", effective_order=True, force=True)  # of sentence scores, which are not used
+    metric = BLEU(tokenize="none", effective_order=True, force=True)  # silences a warning
     scores = (metric.sentence_score(h, list(r)) for h, r in zip(hypotheses, references, strict=True))
     rows = [[s.sys_len, s.ref_len, *s.counts, *s.totals] for s in scores]
     return np.array(rows, dtype=np.int64).reshape(-1, 10)
 
 
 def rouge_l(hypotheses: Sequence[str], references: References) -> Floats:
-    """ROUGE-L (Lin 2004) of each image by pycocoevalcap, 0 to 1: (N,); the corpus score is their mean.
+    """Return ROUGE-L (Lin 2004) of each image by pycocoevalcap, 0 to 1: (N,); the corpus score is their mean.
 
-    F of the longest common subsequence, recall and precision each of the reference where it is best.
+    It is the F-measure of the longest common subsequence; recall and precision are each the maximum over references.
     """
     score = coco("rouge.rouge").Rouge().calc_score
     scores = [score([h], list(r)) for h, r in zip(hypotheses, references, strict=True)]
@@ -155,10 +156,10 @@ def rouge_l(hypotheses: Sequence[str], references: References) -> Floats:
 
 
 def cider(hypotheses: Sequence[str], references: References) -> Floats:
-    """CIDEr-D (Vedantam et al. 2015) of each image by pycocoevalcap, 0 to 10: (N,); the corpus score is their mean.
+    """Return CIDEr-D (Vedantam et al. 2015) of each image by pycocoevalcap, 0 to 10: (N,); the corpus has their mean.
 
-    n-grams are weighted by how few images have them in a reference, so the N images must be all of a split; a single
-    one scores 0. A bootstrap of the means keeps these weights.
+    The weight of an n-gram is its inverse document frequency over the images, so the N images must be a whole split; a
+    single image scores 0. A bootstrap of the means keeps these weights.
     """
     scorer = coco("cider.cider_scorer").CiderScorer()
     for hypothesis, captions in zip(hypotheses, references, strict=True):
@@ -167,10 +168,10 @@ def cider(hypotheses: Sequence[str], references: References) -> Floats:
 
 
 def spice(hypotheses: Sequence[str], references: References) -> Floats:
-    """SPICE (Anderson et al. 2016) of each image, 0 to 1: (N,); the corpus score is their mean.
+    """Return SPICE (Anderson et al. 2016) of each image, 0 to 1: (N,); the corpus score is their mean.
 
     Raises:
-        ReplicationError: its models are not there, see :func:`spice_missing`, or Java fails.
+        ReplicationError: the models of its parser are missing, see :func:`spice_missing`, or Java fails.
     """
     if missing := spice_missing():
         raise ReplicationError(f"SPICE cannot be computed: {missing}; put them there.")
@@ -186,7 +187,7 @@ def spice(hypotheses: Sequence[str], references: References) -> Floats:
 
 
 def spice_missing() -> str | None:
-    """Why SPICE cannot be computed, or None if the models of its parser are there; it comes without them."""
+    """Return why SPICE cannot be computed; None if the models of its parser, which it comes without, are installed."""
     if all(beside("spice.spice", "lib", name).exists() for name in _SPICE_MODELS):
         return None
     return f"{' and '.join(_SPICE_MODELS)} are not in pycocoevalcap/spice/lib"

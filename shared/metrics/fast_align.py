@@ -1,4 +1,4 @@
-"""fast_align (Dyer et al. 2013) by way of systran-align, a wheel for Python 3.11 on Linux x86-64 only."""
+"""fast_align (Dyer et al. 2013) from the package systran-align: wheels for Python 3.11 on Linux x86-64 only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Table = NDArray[np.uint8]
 
 
 def is_available() -> bool:
-    """Whether there is a systran-align for this Python on this platform."""
+    """Return whether systran-align supports this Python and platform."""
     try:
         _fast_align()
     except ImportError:
@@ -32,10 +32,10 @@ def is_available() -> bool:
 
 
 class FastAlign:
-    """IBM Model 2 with a preference for the diagonal, both directions made one by grow-diag-final-and.
+    """IBM Model 2 with a diagonal prior; the two directions are combined by grow-diag-final-and.
 
     Args:
-        forward, backward: the files that training writes, byte by byte.
+        forward, backward: contents of the model files that training writes.
     """
 
     def __init__(self, forward: Table, backward: Table) -> None:
@@ -48,7 +48,7 @@ class FastAlign:
 
     @classmethod
     def train(cls, pairs: Sequence[tuple[Words, Words]], *, iterations: int = 5) -> FastAlign:
-        """Train both directions with the options that its authors recommend: ``-d -o -v``.
+        """Train both directions with the options that the authors recommend: ``-d -o -v``.
 
         Raises:
             ReplicationError: no pair has words on both sides, or fast_align fails.
@@ -65,34 +65,34 @@ class FastAlign:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> FastAlign:
-        """The aligner whose :meth:`state` this is."""
+        """Return the aligner whose :meth:`state` is given."""
         return cls(**state)
 
     def state(self) -> dict[str, Any]:
-        """The two files."""
+        """Return the contents of the two model files."""
         return dict(self._state)
 
     @property
     def parameters(self) -> int:
-        """0: systran-align does not tell."""
+        """0, because systran-align does not report the number of its parameters."""
         return 0
 
     def links(self, source: Words, target: Words) -> Links:
-        """(N, 2) source and target positions that belong together; many to many."""
+        """Return the links (N, 2) as source and target positions; many to many."""
         return as_links(self._aligner.align(_plain(source), _plain(target))["alignments"])
 
     def nll(self, source: Words, target: Words) -> float:
-        """Negative log-likelihood of the target given the source, nats."""
+        """Return the negative log-likelihood of the target given the source in nats."""
         return -float(self._aligner.align(_plain(source), _plain(target))["forward_log_prob"])
 
 
 def _plain(words: Words) -> list[str]:
-    """Words without what separates the two languages in fast_align's input."""
+    """Replace words equal to the separator between the two languages in the input of fast_align."""
     return [word.replace("|||", "|") for word in words]
 
 
 def _train_fast_align(text: Path, forward: Path, backward: Path, iterations: int) -> None:
-    """In a process of its own, with one thread: sums of several differ from run to run."""
+    """Run it in a child process with one thread, because sums over several threads differ from run to run."""
     program = (
         "import sys, systran_align; text, forward, backward, iterations = sys.argv[1:]; "
         "systran_align.generate_alignment_probabilities(text, forward, backward, iterations=int(iterations), "

@@ -1,7 +1,7 @@
-"""pycocoevalcap (Chen et al. 2015), and the programs in Java that it brings: METEOR, the PTB tokeniser and SPICE.
+"""pycocoevalcap (Chen et al. 2015), and its Java programs: METEOR, the PTB tokeniser and SPICE.
 
-They are run from here and not through pycocoevalcap's own classes, which write into the folder they are installed in
-and leave open what they start.
+This module runs the programs itself: the classes of pycocoevalcap write into the installation folder and leave their
+processes running.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from shared.errors import ReplicationError
 
 
 def require_package() -> None:
-    """See to it that pycocoevalcap can be imported.
+    """Check that pycocoevalcap can be imported.
 
     Raises:
-        ReplicationError: it is not installed; says how to.
+        ReplicationError: it is not installed; the message says how to install it.
     """
     if importlib.util.find_spec("pycocoevalcap") is None:
         raise ReplicationError(
@@ -30,13 +30,13 @@ def require_package() -> None:
 
 
 def require_java() -> None:
-    """See to it that Java runs.
+    """Check that Java runs.
 
     Raises:
-        ReplicationError: there is none; says how to install it.
+        ReplicationError: there is no Java; the message says how to install it.
     """
     java = shutil.which("java")
-    # macOS has a java that does nothing but ask for one.
+    # macOS has a placeholder named java that only asks the user to install Java.
     if java is None or subprocess.run([java, "-version"], capture_output=True).returncode:
         raise ReplicationError(
             "METEOR, SPICE and the PTB tokeniser need Java, and there is no 'java' that works on the PATH; install a "
@@ -45,30 +45,31 @@ def require_java() -> None:
 
 
 def coco(module: str) -> Any:
-    """A module of pycocoevalcap; says how to install it if it is missing."""
+    """Import a module of pycocoevalcap; the error says how to install the package if it is missing."""
     require_package()
     return importlib.import_module(f"pycocoevalcap.{module}")
 
 
 def beside(module: str, *path: str) -> Path:
-    """A file in the folder of a module of pycocoevalcap."""
+    """Return the path of a file in the folder of a module of pycocoevalcap."""
     return Path(coco(module).__file__).parent.joinpath(*path)
 
 
 def command(memory: str, *arguments: str | Path) -> list[str]:
-    """Command line that runs Java with a heap of at most ``memory`` ("1G"); says how to install it if it is missing.
+    """Return a command line that runs Java with a heap of at most ``memory`` ("1G").
 
-    The serial collector, as the default one takes twice the memory; UTF-8 whatever the locale is.
+    It uses the serial garbage collector, because the default one takes twice the memory, and UTF-8 in every locale.
+    The error says how to install Java if it is missing.
     """
     require_java()
     return ["java", "-XX:+UseSerialGC", f"-Xmx{memory}", "-Dfile.encoding=UTF-8", *map(str, arguments)]
 
 
 def run(arguments: list[str], text: str = "") -> str:
-    """What a program writes that is given ``text``.
+    """Run a program with ``text`` as input and return its output.
 
     Raises:
-        ReplicationError: it fails; with the last it said.
+        ReplicationError: the program fails; the message has the last line of its output.
     """
     done = subprocess.run(arguments, input=text.encode(), capture_output=True)
     if done.returncode:
@@ -77,9 +78,9 @@ def run(arguments: list[str], text: str = "") -> str:
 
 
 def failed(said: bytes) -> ReplicationError:
-    """The error to raise where a program has ended with these last words."""
+    """Return the error for a program that has failed with this output."""
     lines = [line.strip() for line in said.decode(errors="replace").splitlines()]
-    # An exception is told before the calls that led to it.
+    # Java prints the exception before its stack trace.
     told = [line for line in lines if line and not line.startswith(("at ", "... "))]
     last = told[-1] if told else "it does not say why"
     return ReplicationError(

@@ -1,6 +1,6 @@
-"""METEOR 1.5 (Denkowski & Lavie 2014): the matches of each segment, found by its program in Java.
+"""METEOR 1.5 (Denkowski & Lavie 2014): the match statistics of each segment, computed by its Java program.
 
-:func:`shared.metrics.caption_scores.corpus_meteor` makes scores of them.
+:func:`shared.metrics.caption_scores.corpus_meteor` computes scores from the statistics.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from shared.metrics.java import beside, command, failed
 
 Integers = NDArray[np.int64]
 
-SIZE = 23  # numbers of a segment
+SIZE = 23  # statistics per segment
 
 
 class Meteor(AbstractContextManager["Meteor"]):
-    """One METEOR process for English, kept for many segments, since it takes 7 s to read its paraphrases and 0.6 GB.
+    """One METEOR process for English, reused for all segments: it needs 7 s to read its paraphrases, and 0.6 GB.
 
-    It ends when the ``with`` block does that it is used in.
+    It is a context manager, which ends the process on exit.
 
     Raises:
         ReplicationError: pycocoevalcap or Java is missing.
@@ -32,7 +32,7 @@ class Meteor(AbstractContextManager["Meteor"]):
     def __init__(self) -> None:
         program = beside("meteor.meteor", "meteor-1.5.jar")
         arguments = command("1G", "-jar", program, "-", "-", "-stdio", "-l", "en", "-norm")
-        # A pipe that nobody reads could fill up.
+        # The process would block once an unread pipe is full.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (at the exit it is)
         self._process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log)
 
@@ -42,19 +42,19 @@ class Meteor(AbstractContextManager["Meteor"]):
         self._log.close()
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Integers:
-        """What METEOR is made of, segment by segment; ``corpus_meteor`` of the sum is corpus METEOR.
+        """Return the statistics of each segment; ``corpus_meteor`` of their sum is corpus METEOR.
 
-        Of several references it is the one with the highest score that counts.
+        If a segment has several references, the statistics are those of the reference with the highest score.
 
         Args:
-            hypotheses: N segments, words separated by spaces; METEOR lowercases and cuts off punctuation.
-            references: of each hypothesis, at least one.
+            hypotheses: N segments, words separated by spaces; METEOR lowercases them and separates punctuation.
+            references: for each hypothesis at least one.
 
         Returns:
-            (N, 23) as METEOR's SCORE has them: words and function words of hypothesis and reference; for each of the
-            four stages content words matched in hypothesis and reference, and function words likewise; chunks, words
-            matched in hypothesis and reference. Of a hypothesis that is its reference METEOR adds up no chunk, so
-            here it has none.
+            (N, 23) in the order of METEOR's SCORE command: words and function words of hypothesis and reference; for
+            each of the four stages the content words, and then the function words, matched in hypothesis and reference;
+            chunks; words matched in hypothesis and reference. METEOR counts no chunk for a hypothesis that equals its
+            reference, and so does this method.
 
         Raises:
             ReplicationError: the process has ended, or could not start.
@@ -73,12 +73,12 @@ class Meteor(AbstractContextManager["Meteor"]):
     def _ask(self, line: str) -> str:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with suppress(BrokenPipeError):  # it has ended, and what it said can still be read
+        with suppress(BrokenPipeError):  # the process has ended, but its output can still be read
             self._process.stdin.write(f"{line}\n".encode())
             self._process.stdin.flush()
         answer = self._process.stdout.readline()
-        if not answer[:1].isdigit():  # Java says on either that it cannot start
-            self._process.kill()  # were it still alive, the rest would be waited for in vain
+        if not answer[:1].isdigit():  # Java may write that it cannot start to either stream
+            self._process.kill()  # reading from a process that is still alive would block
             answer += self._process.stdout.read()
             self._log.seek(0)
             raise failed(answer or self._log.read())

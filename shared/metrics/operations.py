@@ -1,8 +1,8 @@
-"""How many multiply-adds a forward pass takes, and how many of its matrix products wait for one another.
+"""The number of multiply-adds of a forward pass, and the length of its longest chain of matrix products.
 
-Counted below autograd, operator by operator as PyTorch carries them out, so that what a module, a loop or a custom
-autograd function is made of needs no formula of its own. Only products of matrices and vectors count, as everywhere in
-the literature; what is done to single elements does not.
+The count is made below autograd, for every operator that PyTorch dispatches, so modules, loops and custom autograd
+functions need no formulas. As in the literature, only products of matrices and vectors count; element-wise operations
+do not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.utils.flop_counter import flop_registry
 
 OPERATIONS_PER_MULTIPLY_ADD = 2
 FORWARD_PASSES = 3
-"""What an update costs in forward passes: its own, and twice as much again for the gradients of inputs and weights."""
+"""The cost of an update in forward passes: one forward, and two for the gradients of inputs and of weights."""
 
 aten = torch.ops.aten
 
@@ -34,7 +34,7 @@ def _lstm_layer(x: Tensor, w_input: Tensor, w_state: Tensor, *_: Any, **__: Any)
     return OPERATIONS_PER_MULTIPLY_ADD * prod(x.shape[:2]) * (w_input.numel() + w_state.numel())
 
 
-# By operator, in floating-point operations: those that are one product, and those that hold several.
+# Formulas of floating-point operations: for operators that are one product, and for operators that hold several.
 _PRODUCTS: dict[Any, Callable[..., int]] = {
     **{name: flop_registry[name] for name in (aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.convolution)},
     aten.addmm_: flop_registry[aten.addmm],
@@ -48,7 +48,7 @@ _FUSED: dict[Any, Callable[..., int]] = {
     aten._scaled_dot_product_flash_attention_for_cpu: flop_registry[aten._scaled_dot_product_flash_attention],
     aten.mkldnn_rnn_layer: _lstm_layer,
 }
-# Operators of several tensors that multiply none with another, or only element by element.
+# Operators of several tensors that do not multiply them, or multiply them element-wise only.
 _FREE = {
     aten.cat, aten.stack, aten.copy_, aten.scatter_add, aten.index_put, aten.index_put_, aten.native_layer_norm,
     aten.select_scatter, aten.slice_scatter,
@@ -56,12 +56,12 @@ _FREE = {
 
 
 def count_operations(function: Callable[..., Any], *arguments: Any) -> int:
-    """Multiply-adds of ``function(*arguments)``: all that it multiplies, what a mask then throws away included.
+    """Return the multiply-adds of ``function(*arguments)``, including products that a mask discards.
 
-    Call it within :func:`shapes_only` to be spared the arithmetic.
+    Within :func:`shapes_only` the products are counted but not computed.
 
     Raises:
-        NotImplementedError: it uses an operator that may hold products and of which this module knows nothing.
+        NotImplementedError: it uses an operator that may hold products and that this module does not know.
     """
     products = _Products()
     with products:
@@ -70,14 +70,14 @@ def count_operations(function: Callable[..., Any], *arguments: Any) -> int:
 
 
 def longest_chain(function: Callable[..., Any], *arguments: Any) -> int:
-    """How many products of ``function(*arguments)`` must be made one after another, however parallel the machine.
+    """Return how many matrix products of ``function(*arguments)`` are sequential on a machine of any parallelism.
 
-    A product waits for another if it reads memory that was written with the other's help. Memory is followed as whole
-    allocations, whose parts are not told apart: a chain can come out too long, never too short.
+    A product depends on another one if it reads memory whose content depends on the other's result. Memory is tracked
+    as whole allocations, so the result is an upper bound of the longest chain.
 
     Raises:
-        NotImplementedError: as :func:`count_operations`, or a fused kernel hides its products; with arguments and
-            weights on the device ``meta`` PyTorch does without such kernels.
+        NotImplementedError: as :func:`count_operations`, or a fused kernel hides its products; PyTorch uses no such
+            kernels if arguments and weights are on the device ``meta``.
     """
     chain = _Chain()
     with chain:
@@ -87,16 +87,16 @@ def longest_chain(function: Callable[..., Any], *arguments: Any) -> int:
 
 @contextmanager
 def shapes_only() -> Iterator[None]:
-    """Tensors made within have a shape and a type but no elements: models of any size cost neither time nor memory.
+    """A context in which new tensors have a shape and a dtype but no elements, so large models need no time or memory.
 
-    Build the model within, too; one from outside might keep such a tensor.
+    Build the model within the context as well: a model from outside might keep a tensor without elements.
     """
     with FakeTensorMode():
         yield
 
 
 class _Products(TorchDispatchMode):
-    """Sees every operator and adds up the operations of its products."""
+    """Intercepts every operator and sums the operations of its products."""
 
     formulas = _PRODUCTS | _FUSED
 
@@ -118,11 +118,11 @@ class _Products(TorchDispatchMode):
         return result
 
     def follow(self, inputs: list[Tensor], results: list[Tensor], is_product: bool) -> None:
-        """Nothing more is wanted of an operator."""
+        """Hook for subclasses; it does nothing here."""
 
 
 class _Chain(_Products):
-    """Notes of every piece of memory how many products in a row have led to what is in it."""
+    """Tracks for every allocation the longest chain of products that its content depends on."""
 
     formulas = _PRODUCTS
 
@@ -130,10 +130,10 @@ class _Chain(_Products):
         super().__init__()
         self.longest: int = 0
         self._depths: dict[int, int] = {}
-        self._alive: list[Tensor] = []  # freed memory would be used again
+        self._alive: list[Tensor] = []  # keeps the tensors alive, so that no address is used again
 
     def follow(self, inputs: list[Tensor], results: list[Tensor], is_product: bool) -> None:
-        """One more than the deepest of the inputs, if it is a product."""
+        """Set the depth of the outputs: the largest depth of the inputs, and one more for a product."""
         depth = max((self._depths.get(_memory(tensor), 0) for tensor in inputs), default=0) + is_product
         self.longest = max(self.longest, depth)
         self._depths |= {_memory(tensor): depth for tensor in results}
@@ -141,9 +141,9 @@ class _Chain(_Products):
 
 
 def _may_hold_products(func: Any, inputs: list[Tensor]) -> bool:
-    """A product has two factors, and operators say of themselves if they go element by element."""
+    """Return whether an operator may hold a product: it has two factors and is not tagged as element-wise."""
     name = func.overloadpacket.__name__.lstrip("_")
-    if name.startswith(("fft", "linalg")):  # of a single tensor, but no less work
+    if name.startswith(("fft", "linalg")):  # products of a single tensor with itself
         return True
     several = sum(tensor.is_floating_point() for tensor in inputs) > 1
     return several and torch.Tag.pointwise not in func.tags and func.overloadpacket not in _FREE

@@ -1,7 +1,7 @@
-"""Labelled brackets of linearised constituency trees (Vinyals et al. 2015), counted as evalb counts them.
+"""Labelled brackets of linearised constituency trees (Vinyals et al. 2015), counted as in evalb.
 
-A tree is a line such as ``(S (NP XX XX )NP (VP XX )VP )S``: brackets that name their constituent at both ends, and
-between them one token for each word.
+A tree is a line such as ``(S (NP XX XX )NP (VP XX )VP )S``: opening and closing brackets carry the label of the
+constituent, and each word is one token.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections import Counter
 
 ROOTS = frozenset({"TOP", "S1", "ROOT"})
-"""Labels of the node above the sentence, which every tree has: no merit in finding it."""
+"""Labels of the root node, which is not scored because every tree has it."""
 
 Bracket = tuple[str, int, int]
-"""Label, words before the constituent, words up to its end."""
+"""Label, position of the first word, and position after the last word."""
 
 
 def brackets(tree: str) -> Counter[Bracket]:
-    """The constituents of a tree, whatever a model has written: no line is refused.
+    """Return the constituents of a line, which may be malformed.
 
-    A closing bracket closes the innermost open one with its label and with it all that were opened since; if none is
-    open it counts for nothing. What is open at the end closes there. A constituent without words is one, too, which no
-    treebank has. Words are told apart by position alone, punctuation marks among them: evalb's usual parameters leave
-    these out, but a linearised tree does not say which they are.
+    A closing bracket closes the innermost open bracket of its label and every bracket opened after that one; without
+    an open bracket of its label it is ignored. Brackets that are open at the end close there. Constituents without
+    words count, although no treebank has any. Punctuation counts as words: the usual parameters of evalb exclude it,
+    but a linearised tree does not mark it.
     """
     closed: list[Bracket] = []
     opened: list[tuple[str, int]] = []
@@ -41,10 +41,10 @@ def brackets(tree: str) -> Counter[Bracket]:
 
 
 def bracket_counts(hypothesis: str, reference: str) -> tuple[int, int, int]:
-    """Matched, predicted and gold brackets of one sentence; a corpus is scored by their sums.
+    """Return the numbers of matched, predicted and gold brackets of one sentence; a corpus is scored by their sums.
 
-    Brackets match one to one, by label and by the positions of their first and last words. Unlike evalb, which passes
-    over sentences with a wrong number of words, this counts them by the positions they have.
+    Brackets match one to one, by label and by the positions of their first and last words. evalb skips sentences with a
+    wrong number of words; this function scores them.
     """
     predicted, gold = brackets(hypothesis), brackets(reference)
     return (predicted & gold).total(), predicted.total(), gold.total()

@@ -1,8 +1,8 @@
-"""How much memory a computation needs at most, beyond what is there when it begins.
+"""Peak memory of a computation, above the memory in use at its start.
 
-On a CPU all allocations and releases of PyTorch's allocator are added up in their order, those inside fused kernels and
-autograd among them: the same computation needs the same number of bytes every time, on a busy machine too. On a GPU the
-caching allocator keeps that count itself.
+On a CPU this module sums the allocations and releases of PyTorch's allocator in their order, including those of fused
+kernels and of autograd. The result is deterministic, on a busy machine too. On a GPU the caching allocator reports the
+peak.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from torch.profiler import ProfilerActivity, profile
 
 MEBIBYTE = 2**20
 _ALLOCATION = "[memory]"
-"""What the profiler calls one, or a release, whose size is negative."""
+"""Name of allocation events in the profiler; a release is an event of negative size."""
 
 
 def peak_memory(function: Callable[[], object], device: torch.device | None = None) -> int:
-    """The most bytes of tensors that are held at once while ``function()`` runs, what it returns among them.
+    """Return the largest number of bytes that tensors occupy while ``function()`` runs, including its result.
 
-    What was there before counts nothing, so the function should release none of it. Call it once before, if it keeps
-    something from its first call on.
+    Tensors from before the call are not counted, and the function should not release them. If the function caches
+    something in its first call, call it once before the measurement.
 
     Args:
-        function: what is measured.
-        device: whose memory; the CPU's unless given.
+        function: the computation that is measured.
+        device: the device whose memory is measured; default: the CPU.
     """
     if device is not None and device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -36,10 +36,10 @@ def peak_memory(function: Callable[[], object], device: torch.device | None = No
         function()
         torch.cuda.synchronize(device)
         return torch.cuda.max_memory_allocated(device) - before
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler writes to the terminal each time
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # otherwise the profiler writes to the terminal
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
         result = function()
-    del result  # not before the profile ends
+    del result  # the result must outlive the profile
     assert seen.profiler is not None
     assert seen.profiler.kineto_results is not None
     events = [event for event in seen.profiler.kineto_results.events() if event.name() == _ALLOCATION]

@@ -1,6 +1,6 @@
-"""Whether attention over an image rests on the object that a word names (Liu et al. 2017), and not on any object.
+"""Attention over an image compared to the object that a word names (Liu et al. 2017), and to the other objects.
 
-The weight of a place is taken to lie evenly on its area; boxes and places are those of :mod:`shared.vision.places`.
+The weight of a place is spread uniformly over its area; :mod:`shared.vision.places` defines boxes and places.
 
 Shape letters: W words that have a box, L places (rows · columns), O objects of the image.
 """
@@ -14,18 +14,18 @@ from shared.vision.places import centres_inside, coverage
 
 
 def pointing_statistics(weights: ArrayLike, boxes: ArrayLike, rows: int, columns: int) -> dict[str, float]:
-    """The additive statistics of one image, ready for JSON; each divided by ``words`` is a mean over words.
+    """Return the additive statistics of one image as values that JSON can hold; divide them by ``words`` for means.
 
     Args:
-        weights: (W, L) attention, that sums to one, at each word that names an object.
-        boxes: (W, 4) of these objects.
-        rows, columns: of the grid.
+        weights: (W, L) attention of each word that names an object; every row sums to one.
+        boxes: (W, 4) the box of the object of each word.
+        rows, columns: size of the grid.
 
     Returns:
-        ``mass``, the attention inside of the boxes, whose mean is attention correctness, and ``area``, what it is of
-        even attention; ``hits``, how often the centre of the place attended to most lies inside, whose mean is
-        pointing accuracy (Zhang et al. 2016), and ``centres``, what it is of a place drawn at random; ``words``, W.
-        Of several places attended to equally each counts for its share, so that even attention points by chance.
+        ``mass``, the attention inside of the boxes, whose mean is attention correctness; ``area``, the same for uniform
+        attention; ``hits``, how often the centre of the place with the highest weight is inside of the box, whose mean
+        is pointing accuracy (Zhang et al. 2016); ``centres``, the same for a random place; ``words``, W. Places with
+        tied weights share a hit, so uniform attention scores as a random place.
 
     Raises:
         ValueError: as :func:`coverage`, or the shapes do not fit.
@@ -47,20 +47,20 @@ def pointing_statistics(weights: ArrayLike, boxes: ArrayLike, rows: int, columns
 def contrast_statistics(
     weights: ArrayLike, things: ArrayLike, boxes: ArrayLike, rows: int, columns: int
 ) -> dict[str, float]:
-    """The additive statistics of one image, ready for JSON, of attention on what is named beside what is not.
+    """Return additive statistics that compare attention on the named object to attention on the other objects.
 
-    Attention that rests on objects, whichever a word names, is far above what even attention would get; but it has as
-    much in the boxes of the others. An image with one object tells nothing of that and has zeros.
+    Attention on all objects alike scores above uniform attention, whichever object a word names; this comparison
+    detects it. An image with one object has no other object and gets zeros.
 
     Args:
-        weights: (W, L) attention, that sums to one, at each word that names an object.
-        things: (W,) which of the boxes is that object's.
-        boxes: (O, 4) of all objects of the image.
-        rows, columns: of the grid.
+        weights: (W, L) attention of each word that names an object; every row sums to one.
+        things: (W,) index of the box of the named object.
+        boxes: (O, 4) the boxes of all objects of the image.
+        rows, columns: size of the grid.
 
     Returns:
-        ``named``, the attention inside of the boxes of what is named; ``others``, that inside of a box of another
-        object, as the mean over these; ``compared``, the words summed over: W or 0.
+        ``named``, the attention inside of the boxes of the named objects; ``others``, the attention inside of the box
+        of another object, averaged over the others; ``compared``, the number of words in these sums: W or 0.
 
     Raises:
         ValueError: as :func:`coverage`.

@@ -1,6 +1,6 @@
-"""BLEU and chrF, and for resampling and length bins the sufficient statistics of every example.
+"""BLEU and chrF, and the sufficient statistics of every example for resampling.
 
-sacreBLEU counts the n-grams; scores compare only under the same signature, which names its settings.
+sacreBLEU counts the n-grams. Only scores with the same signature, which names the settings, are comparable.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Tokenisation = Literal["13a", "none"]
-"""``13a``, that of mteval-v13a, for running text; ``none`` for text that is tokens and spaces already."""
-_COMPOUND = re.compile(r"(\S)-(\S)", re.ASCII)  # of bytes, which is what Perl sees
+"""``13a``: the tokeniser of mteval-v13a, for running text; ``none``: for text that is tokenised already."""
+_COMPOUND = re.compile(r"(\S)-(\S)", re.ASCII)  # ASCII, because Perl matches bytes
 
 
 @dataclass(frozen=True)
 class Score:
-    """A corpus score from 0 to 100 and the sacreBLEU signature it was made under."""
+    """A corpus score from 0 to 100 and its sacreBLEU signature."""
 
     value: float
     signature: str
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenise: Tokenisation = "13a") -> Score:
-    """Corpus BLEU (Papineni et al. 2002) by sacreBLEU, one reference each, exponential smoothing."""
+    """Return corpus BLEU (Papineni et al. 2002) by sacreBLEU: one reference per example, exponential smoothing."""
     metric = _bleu_metric(tokenise)
     value = metric.corpus_score(hypotheses, [references]).score
     return Score(value, str(metric.get_signature()))
 
 
 def moses_tokenised(lines: Sequence[str], language: str) -> list[str]:
-    """Text cut into words as Moses' tokenizer.perl does, by sacremoses; the mark of an unknown word stays whole.
+    """Tokenise text as Moses' tokenizer.perl does, with sacremoses; ``<unk>`` stays one token.
 
     Args:
         lines: running text.
-        language: two-letter code, for abbreviations and apostrophes.
+        language: two-letter code; it selects the rules for abbreviations and apostrophes.
     """
     from sacremoses import MosesTokenizer
 
@@ -48,10 +48,11 @@ def moses_tokenised(lines: Sequence[str], language: str) -> list[str]:
 
 
 def compounds_split(lines: Sequence[str], language: str) -> list[str]:
-    """:func:`moses_tokenised` text with hyphenated compounds cut in three, ``rich ##AT##-##AT## text``.
+    """Tokenise as :func:`moses_tokenised` and split hyphenated compounds in three: ``rich ##AT##-##AT## text``.
 
-    So tensor2tensor's get_ende_bleu.sh does before it scores, after GNMT and ConvS2S; it raises BLEU. Before that it
-    makes ASCII of Unicode punctuation. As in its Perl, letters match once: of ``a-b-c`` the first hyphen is cut.
+    This is what get_ende_bleu.sh of tensor2tensor does before it scores, as GNMT and ConvS2S did; it raises BLEU.
+    Unicode punctuation is first replaced by ASCII. As in the Perl script, matches do not overlap: only the first hyphen
+    of ``a-b-c`` is split.
     """
     from sacremoses import MosesPunctNormalizer
 
@@ -62,9 +63,9 @@ def compounds_split(lines: Sequence[str], language: str) -> list[str]:
 def bleu_moses(
     hypotheses: Sequence[str], references: Sequence[str], language: str, *, compounds: bool = False
 ) -> Score:
-    """The "tokenized BLEU" of multi-bleu.perl: of Moses' words, case kept, 0 if an order has no match.
+    """Return the "tokenized BLEU" of multi-bleu.perl: Moses tokens, cased, 0 if n-grams of one length have no match.
 
-    With ``compounds`` of :func:`compounds_split` text, which is not comparable with BLEU without.
+    With ``compounds`` the text is split by :func:`compounds_split`; that BLEU is not comparable with BLEU without it.
     """
     metric, cut = _bleu_metric("none", smooth="none"), compounds_split if compounds else moses_tokenised
     value = metric.corpus_score(cut(hypotheses, language), [cut(references, language)]).score
@@ -73,7 +74,7 @@ def bleu_moses(
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """Corpus chrF2 (Popović 2015) by sacreBLEU: character 1- to 6-grams, recall counted twice."""
+    """Return corpus chrF2 (Popović 2015) by sacreBLEU: character 1- to 6-grams, recall weighted twice."""
     from sacrebleu.metrics.chrf import CHRF
 
     metric = CHRF()
@@ -84,7 +85,7 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
 def bleu_statistics(
     hypotheses: Sequence[str], references: Sequence[str], *, tokenise: Tokenisation = "13a"
 ) -> NDArray[np.int64]:
-    """What BLEU is made of, example by example; :func:`corpus_bleu` of the sum is corpus BLEU.
+    """Return the statistics of BLEU for each example; :func:`corpus_bleu` of their sum is corpus BLEU.
 
     Returns:
         (N, 10): hypothesis length, reference length, matches of 1- to 4-grams, hypothesis 1- to 4-grams.
@@ -96,10 +97,10 @@ def bleu_statistics(
 
 
 def corpus_bleu(sums: ArrayLike, *, smooth: bool = True) -> NDArray[np.float64]:
-    """BLEU of summed :func:`bleu_statistics`, equal to sacreBLEU's with exponential smoothing or none.
+    """Return BLEU of summed :func:`bleu_statistics`, equal to that of sacreBLEU with exponential or no smoothing.
 
-    Smoothed, each order in turn that has no match counts as half, a quarter, an eighth … of a match; otherwise
-    BLEU is 0 then, as multi-bleu.perl has it.
+    Exponential smoothing replaces zero matches by 1/2, 1/4, 1/8 … for each n-gram length without a match in turn.
+    Without smoothing BLEU is then 0, as in multi-bleu.perl.
 
     Args:
         sums: (…, 10).
@@ -121,5 +122,5 @@ def corpus_bleu(sums: ArrayLike, *, smooth: bool = True) -> NDArray[np.float64]:
 def _bleu_metric(tokenise: Tokenisation, *, smooth: str = "exp", effective_order: bool = False) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
-    # "force" keeps it from remarking that words look tokenised: those of a word vocabulary are.
+    # "force" suppresses the warning that the text looks tokenised, as the text of a word vocabulary does.
     return BLEU(tokenize=tokenise, smooth_method=smooth, effective_order=effective_order, force=True)

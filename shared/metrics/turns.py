@@ -1,4 +1,4 @@
-"""How long contenders take that are measured in turns, since a busy machine slows all alike."""
+"""Timing of several contenders in turns, so that other load on the machine slows all of them alike."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import TypeVar
 import torch
 
 Clock = Callable[[], float]
-"""Seconds since whenever."""
+"""Returns seconds since an arbitrary point in time."""
 Key = TypeVar("Key", bound=Hashable)
 
 
 def now() -> float:
-    """Seconds, when all that was asked of a GPU is done."""
+    """Return the time in seconds, after all pending work of the GPU is done."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return time.perf_counter()
 
 
 def timed(function: Callable[[], object], clock: Clock = now) -> Callable[[], float]:
-    """What calls ``function()`` and returns the seconds that it took."""
+    """Return a function that calls ``function()`` and returns its duration in seconds."""
 
     def seconds() -> float:
         begin = clock()
@@ -33,11 +33,11 @@ def timed(function: Callable[[], object], clock: Clock = now) -> Callable[[], fl
 
 
 def medians_of_turns(contenders: Mapping[Key, Callable[[], float]], turns: Iterable[object]) -> dict[Key, float]:
-    """The median of what each contender returns, over turns in which each is called once, in their order.
+    """Return the median duration of each contender; every turn calls each contender once, in order.
 
     Args:
-        contenders: each measures itself once and returns seconds, as :func:`timed` does.
-        turns: as many turns as it has items, at least one; it is asked for the next when the turn before is over.
+        contenders: each call measures one run and returns seconds, as the functions of :func:`timed` do.
+        turns: one turn per item, at least one; the next item is requested when the previous turn is over.
     """
     taken: dict[Key, list[float]] = {key: [] for key in contenders}
     for _ in turns:

@@ -1,6 +1,6 @@
-"""IBM Model 1: which word translates which, learned from pairs of sentences alone (Brown et al. 1993).
+"""IBM Model 1: word translation probabilities, learned from sentence pairs (Brown et al. 1993).
 
-The yardstick that alignments of attention are held against, and the dictionary of unknown-word replacement.
+It is the baseline for alignments by attention, and provides the dictionary of unknown-word replacement.
 
 Shape letters: S source words, T target words, K word pairs that occur together, N links.
 """
@@ -20,9 +20,9 @@ Words = Sequence[str]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-NULL = 0  # index of the empty source word, which stands in every sentence
-UNSEEN = 1e-9  # least probability of a word pair in a likelihood
-CELLS = 1 << 22  # source-target cells worked on at once, about 200 MiB
+NULL = 0  # index of the empty source word, which is part of every sentence
+UNSEEN = 1e-9  # floor of a word pair's probability in a likelihood
+CELLS = 1 << 22  # source-target cells per block, about 200 MiB
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class WordAligner:
     """A trained IBM Model 1 of the target given the source.
 
     Attributes:
-        source, target: word to index; source indices begin at 1, after the empty word.
-        keys: (K,) ``source * len(target) + target`` of the word pairs seen together, ascending.
+        source, target: word to index; source indices begin at 1, because 0 is the empty word.
+        keys: (K,) ``source * len(target) + target`` of the word pairs that occur together, ascending.
         probabilities: (K,) t(target | source).
-        counts: (source words + 1,) how often each source word was seen.
+        counts: (source words + 1,) number of occurrences of each source word.
     """
 
     source: Mapping[str, int]
@@ -44,14 +44,14 @@ class WordAligner:
 
     @classmethod
     def train(cls, pairs: Sequence[tuple[Words, Words]], *, iterations: int = 5) -> WordAligner:
-        """Expectation maximisation from uniform probabilities (Brown et al. 1993, section 4.1).
+        """Train by expectation maximisation from uniform probabilities (Brown et al. 1993, section 4.1).
 
         Args:
             pairs: source and target words of each sentence.
-            iterations: each can only make ``pairs`` more likely.
+            iterations: number of EM iterations; none of them decreases the likelihood of ``pairs``.
 
         Raises:
-            ReplicationError: there is no target word to learn from.
+            ReplicationError: the pairs have no target word.
         """
         source = _numbered((word for line, _ in pairs for word in line), 1)
         target = _numbered((word for _, line in pairs for word in line), 0)
@@ -76,21 +76,21 @@ class WordAligner:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> WordAligner:
-        """The aligner whose :meth:`state` this is."""
+        """Return the aligner whose :meth:`state` is given."""
         numbered = {"source": _numbered(state["source"], 1), "target": _numbered(state["target"], 0)}
         return cls(**{**state, **numbered})
 
     def state(self) -> dict[str, Any]:
-        """Arrays and lists of words to be kept."""
+        """Return the arrays and the lists of words that :meth:`from_state` needs."""
         return vars(self) | {"source": list(self.source), "target": list(self.target)}
 
     @property
     def parameters(self) -> int:
-        """K."""
+        """Number of parameters: K."""
         return len(self.keys)
 
     def table(self, source: Words, target: Words) -> Floats:
-        """t(target word | source word): (T, 1 + S), the empty word first; 0 for words never seen together."""
+        """Return t(target word | source word): (T, 1 + S), the empty word first; 0 for pairs that never occurred."""
         rows = np.array([self.target.get(word, -1) for word in target], dtype=np.int64)
         columns = np.array([NULL, *(self.source.get(word, -1) for word in source)], dtype=np.int64)
         keys = columns * len(self.target) + rows[:, None]
@@ -99,10 +99,10 @@ class WordAligner:
         return np.where(found, self.probabilities[places], 0.0)
 
     def links(self, source: Words, target: Words) -> Ints:
-        """The most probable alignment: (N, 2) source and target position of each target word that has a link.
+        """Return the most probable alignment: (N, 2) source and target position of each linked target word.
 
-        Of equals the first source word wins; a word is left without one if the empty word alone is more
-        probable, or if it was never seen together with any of them.
+        The first source word wins ties. A target word has no link if the empty word is more probable, or if it never
+        occurred together with any of the source words.
         """
         table = self.table(source, target)
         if not source:
@@ -113,15 +113,15 @@ class WordAligner:
         return np.stack((best[linked], linked), axis=1)
 
     def nll(self, source: Words, target: Words) -> float:
-        """Negative log-likelihood of the target given the source and both lengths, nats, none of it impossible."""
+        """Return the negative log-likelihood of the target given the source and both lengths in nats; it is finite."""
         return float(-np.log(np.maximum(self.table(source, target), UNSEEN).mean(axis=1)).sum())
 
     def translations(self, *, threshold: float = 0.0, count: int = 1) -> dict[str, str]:
-        """The most probable translation of each source word that has a clear one.
+        """Return the most probable translation of each source word that passes both limits.
 
         Args:
             threshold: the least probability of a translation.
-            count: how often the source word must have been seen.
+            count: the least number of occurrences of the source word.
         """
         source, target = np.divmod(self.keys, len(self.target))
         order = np.lexsort((-self.probabilities, source))
@@ -135,10 +135,10 @@ class WordAligner:
 
 @dataclass(frozen=True)
 class _Block:
-    """Sentence pairs as cells: for each target word in turn one per word of its source, the empty one first."""
+    """Sentence pairs as cells: for each target word one cell per source word of its sentence, the empty word first."""
 
-    keys: Ints  # the distinct word pairs, ascending
-    key: Ints  # (cells,) which of them each cell is
+    keys: Ints  # distinct word pairs, ascending
+    key: Ints  # (cells,) index into ``keys`` of each cell
     starts: Ints  # (target words,) the first cell of each
     widths: Ints  # (target words,) its number of cells
 
@@ -162,7 +162,7 @@ def _numbered(words: Iterable[str], first: int) -> dict[str, int]:
 
 
 def _blocks(pairs: Sequence[tuple[Words, Words]]) -> Iterator[Sequence[tuple[Words, Words]]]:
-    """Runs of the pairs that have target words, of about :data:`CELLS` cells each."""
+    """Yield consecutive pairs that have target words, in blocks of about :data:`CELLS` cells."""
     usable = [pair for pair in pairs if pair[1]]
     begin = cells = 0
     for end, (source, target) in enumerate(usable, start=1):

@@ -1,6 +1,6 @@
 """EfficientNet-lite0 (Tan & Le 2019, without squeeze-and-excitation and with ReLU6): a small ImageNet network.
 
-Its weights come through a package registry, so that a machine without the web at large has a trained encoder too.
+Its weights are available from a package registry, for machines that cannot reach other servers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from shared.errors import ReplicationError
 from shared.vision.efficientnet_blocks import BLOCKS, BlockShape
 
 MEAN, DEVIATION = 127.0, 128.0
-"""Pixels enter as (value - MEAN) / DEVIATION."""
+"""Pixels are normalised as (value - MEAN) / DEVIATION."""
 
 WEIGHTS = "efficientnet-lite0.pth"
-"""The file of the weights in their fetched folder."""
+"""Name of the file with the weights in their fetched folder."""
 
 _STEM, _HEAD, _CLASSES = 32, 1280, 1000
-_EPSILON = 1e-3  # of batch normalisation, as in TensorFlow
+_EPSILON = 1e-3  # constants of batch normalisation in TensorFlow
 
-# A name in the file of the weights to ours; the numbers of its norms start anew in every block.
+# Names in the file of the weights to names here; the numbers of norms restart in every block.
 _OURS = {
     "_conv_stem": "stem.convolution",
     "_conv_head": "head.convolution",
@@ -40,7 +40,7 @@ _OURS_IN_BLOCK = {"_bn0": "expand.norm", "_bn1": "depthwise.norm", "_bn2": "proj
 
 
 class SameConvolution(nn.Conv2d):
-    """A convolution without bias, padded as TensorFlow's "SAME": what is odd of the padding comes at the end."""
+    """A convolution without bias, padded as "SAME" in TensorFlow: an odd padding has its extra pixel at the end."""
 
     def __init__(self, channels: int, width: int, *, kernel: int, stride: int = 1, groups: int = 1) -> None:
         super().__init__(
@@ -54,10 +54,10 @@ class SameConvolution(nn.Conv2d):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        """(B, channels, height, width) to (B, width, ceil(height / stride), ceil(width / stride))."""
+        """Map (B, channels, height, width) to (B, width, ceil(height / stride), ceil(width / stride))."""
         if self.stride[0] > 1:
             sides = []
-            for size in (input.shape[3], input.shape[2]):  # F.pad begins with the last axis
+            for size in (input.shape[3], input.shape[2]):  # F.pad starts with the last axis
                 stride, kernel = self.stride[0], self.kernel_size[0]
                 missing = max(0, (math.ceil(size / stride) - 1) * stride + kernel - size)
                 sides += [missing // 2, missing - missing // 2]
@@ -74,7 +74,7 @@ def _unit(convolution: SameConvolution, *, activated: bool = True) -> nn.Sequent
 
 
 class InvertedBottleneck(nn.Module):
-    """Widen, convolve every channel by itself, narrow; and add the input where the shapes allow it."""
+    """Expand, convolve depthwise, project; and add the input if the shapes agree."""
 
     def __init__(self, channels: int, shape: BlockShape) -> None:
         super().__init__()
@@ -85,13 +85,13 @@ class InvertedBottleneck(nn.Module):
         self.residual = shape.stride == 1 and shape.width == channels
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(B, channels, height, width) to (B, shape.width, …), each side divided by the stride, rounded up."""
+        """Map (B, channels, height, width) to (B, shape.width, …), each side divided by the stride and rounded up."""
         outputs: Tensor = self.project(self.depthwise(self.expand(inputs)))
         return outputs + inputs if self.residual else outputs
 
 
 class EfficientNetLite0(nn.Module):
-    """The whole network; ``stem`` and ``blocks`` alone make feature maps."""
+    """The whole network; ``stem`` and ``blocks`` compute feature maps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,14 +102,14 @@ class EfficientNetLite0(nn.Module):
         self.classifier = nn.Linear(_HEAD, _CLASSES)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Scores of the 1,000 classes of ImageNet, (B, 1000), from normalised images (B, 3, height, width)."""
+        """Map normalised images (B, 3, height, width) to logits of the 1,000 classes of ImageNet (B, 1000)."""
         maps = self.head(self.blocks(self.stem(images)))
-        scores: Tensor = self.classifier(maps.mean((2, 3)))  # without the dropout of training
+        scores: Tensor = self.classifier(maps.mean((2, 3)))  # dropout is left out, because this network is not trained
         return scores
 
     @classmethod
     def load(cls, path: Path) -> EfficientNetLite0:
-        """The trained network, in evaluation mode.
+        """Load the trained network in evaluation mode.
 
         Raises:
             ReplicationError: the file is missing, damaged or of another network.
@@ -131,16 +131,16 @@ class EfficientNetLite0(nn.Module):
 
 
 def _own_name(name: str) -> str:
-    """``_blocks.3._bn0.weight`` to ``blocks.3.expand.norm.weight``."""
+    """Translate a name, such as ``_blocks.3._bn0.weight`` to ``blocks.3.expand.norm.weight``."""
     *block, part, value = name.split(".")
     ours = _OURS | (_OURS_IN_BLOCK if block else _OURS_OUTSIDE)
     return ".".join([*(piece.removeprefix("_") for piece in block), ours.get(part, part), value])
 
 
 def fold_norms(network: nn.Module) -> nn.Module:
-    """Turn every convolution and the batch normalisation after it into one convolution, in place.
+    """Fold every batch normalisation into the convolution before it, in place.
 
-    Only for a network in evaluation mode. The naive twin is the network as it was: values are the same up to rounding.
+    The network must be in evaluation mode. Its outputs change by rounding errors only.
     """
     for unit in list(network.modules()):
         parts = dict(unit.named_children())

@@ -1,4 +1,4 @@
-"""Image encoders: a trained network without its end, frozen, from pixels to annotation vectors."""
+"""Image encoders: the frozen first layers of a trained network map pixels to annotation vectors."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from shared.vision.settings import LAYERS, EncoderConfig, Layer
 
 
 class ImageEncoder(nn.Module):
-    """A network without its end, frozen and in evaluation mode (Xu et al. 2015, section 3.1.1).
+    """The first layers of a network, frozen and in evaluation mode (Xu et al. 2015, section 3.1.1).
 
     Attributes:
-        size: values of an annotation vector (D).
-        rows, columns: of the grid of places; L = rows x columns.
+        size: width of an annotation vector (D).
+        rows, columns: size of the grid of places; L = rows x columns.
     """
 
     mean: Tensor
@@ -40,12 +40,12 @@ class ImageEncoder(nn.Module):
         """Wrap a network that maps normalised images (B, 3, side, side) to the map of ``layer``.
 
         Args:
-            network: trained; it is frozen here.
-            layer: what its map is like.
-            side: pixels that images are resized to.
-            pool: places a side that are averaged into one.
-            mean: of each of the three colours, in pixels of 0 to 255; taken off.
-            deviation: likewise; divided by.
+            network: the trained network, which is frozen here.
+            layer: the channels and the stride of its feature map.
+            side: width and height in pixels to which images are resized.
+            pool: side, in places, of the squares over which the map is averaged.
+            mean: mean of each colour channel, for pixels from 0 to 255; it is subtracted.
+            deviation: standard deviation of each colour channel; pixels are divided by it.
         """
         super().__init__()
         self.network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -59,8 +59,8 @@ class ImageEncoder(nn.Module):
         self.eval().requires_grad_(False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Annotation vectors (B, L, D) float32, row by row, of images (B, height, width, 3) uint8."""
-        pixels = images.permute(0, 3, 1, 2).float()  # the memory stays as it was: channels last
+        """Map images (B, height, width, 3) uint8 to annotation vectors (B, L, D) float32, row by row."""
+        pixels = images.permute(0, 3, 1, 2).float()  # the memory layout stays channels-last
         if pixels.shape[2:] != (self._side, self._side):
             pixels = F.interpolate(pixels, (self._side, self._side), mode="bilinear", antialias=True)
         maps: Tensor = self.network((pixels - self.mean) / self.deviation)
@@ -70,9 +70,9 @@ class ImageEncoder(nn.Module):
 
     @torch.inference_mode()
     def standardise(self, batches: Iterable[Tensor]) -> None:
-        """From now on give every value mean 0 and deviation 1 over the places of these images, (B, H, W, 3) uint8 each.
+        """Standardise each component over the places of the images in ``batches``, (B, H, W, 3) uint8 each.
 
-        A value that is the same everywhere becomes 0.
+        A constant component becomes 0.
         """
         device = self.mean.device
         moments, places = torch.zeros(2, self.size, dtype=torch.float64, device=device), 0
@@ -89,14 +89,14 @@ class ImageEncoder(nn.Module):
 
 
 def build_encoder(config: EncoderConfig, *, data: Path = Path("data")) -> ImageEncoder:
-    """The trained encoder, on the accelerator if there is one.
+    """Build the trained encoder, on the accelerator if there is one.
 
     Args:
-        config: which.
-        data: folder of the fetched data sets, with that of `EncoderConfig.dataset` among them.
+        config: the settings of the encoder.
+        data: folder of the fetched data sets, including `EncoderConfig.dataset`.
 
     Raises:
-        ReplicationError: there are no weights, or they cannot be downloaded; says what to do.
+        ReplicationError: the weights are missing or cannot be downloaded; the message says what to do.
     """
     if config.dataset:
         whole = efficientnet_lite.EfficientNetLite0.load(data / config.dataset / efficientnet_lite.WEIGHTS)
@@ -117,7 +117,7 @@ def build_encoder(config: EncoderConfig, *, data: Path = Path("data")) -> ImageE
 
 
 def _from_torchvision(name: str, layer: str) -> tuple[nn.Module, list[float], list[float]]:
-    """A network up to a layer, and the mean and deviation of its pixels."""
+    """Return a network up to a layer, and the mean and deviation of its pixels."""
     from torchvision.models import get_model, get_model_weights
 
     weights = get_model_weights(name)["IMAGENET1K_V1"]
@@ -130,12 +130,12 @@ def _from_torchvision(name: str, layer: str) -> tuple[nn.Module, list[float], li
         ) from None
     network = get_model(name)
     network.load_state_dict(state)
-    colours = weights.transforms()  # in shares of 255
+    colours = weights.transforms()  # relative to 255
     return until(network, layer), [255 * x for x in colours.mean], [255 * x for x in colours.std]
 
 
 def until(network: nn.Module, layer: str) -> nn.Sequential:
-    """The first part of a torchvision network, up to and with a layer of `LAYERS`."""
+    """Return the first part of a torchvision network, up to and including a layer of `LAYERS`."""
     if layer == "conv5_4":
         return nn.Sequential(*list(network.get_submodule("features").children())[:-1])  # without the last max-pooling
     children = dict(network.named_children())

@@ -1,4 +1,4 @@
-"""Features of images: computed once, stored as float16, read through a memory map."""
+"""Features of images: computed once, stored as float16, and memory-mapped for reading."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from rich.progress import (
 from shared.errors import ReplicationError
 from shared.vision.encoders import ImageEncoder
 
-# Images at once. On a CPU few are faster: what the layers hand on is too large for the caches otherwise, and fresh
-# memory has to be mapped for all of it.
+# Batch sizes. On a CPU small batches are faster: the activations of large ones exceed the caches, and need newly mapped
+# memory.
 _BATCH_CPU, _BATCH_ACCELERATOR = 4, 128
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What the features of an image are: a grid of places, row by row, with ``size`` values each."""
+    """The shape of the features of an image: a grid of places, row by row, with ``size`` values each."""
 
     rows: int
     columns: int
@@ -48,20 +48,21 @@ def compute_features(
     batch: int | None = None,
     label: str,
 ) -> None:
-    """Write the annotation vectors of images as one ``.npy`` of (count, L, D) float16.
+    """Write the annotation vectors of images to one ``.npy`` file: (count, L, D) float16.
 
-    It grows beside ``path`` and gets its name when it is complete. On a terminal a bar shows speed and time left.
+    The data is written to a partial file beside ``path``, which is renamed when it is complete. On a terminal a
+    progress bar shows the speed and the remaining time.
 
     Args:
-        encoder: runs on the device that it is on.
-        images: indices to pixels (B, height, width, 3).
-        count: of all images.
-        path: of the file; its folder is made if need be.
-        batch: images at once; default: what suits the device.
-        label: shown in front of the bar.
+        encoder: the encoder; it runs on its current device.
+        images: function from indices to pixels (B, height, width, 3).
+        count: number of images.
+        path: path of the file; its folder is created if it does not exist.
+        batch: images per batch; default: a value for the device.
+        label: text before the progress bar.
 
     Raises:
-        ReplicationError: there is no room on the disk, or a value is too large for float16.
+        ReplicationError: the disk is full, or a value is too large for float16.
     """
     shape = (count, encoder.rows * encoder.columns, encoder.size)
     device = next((weights.device for weights in encoder.parameters()), torch.device("cpu"))
@@ -85,10 +86,10 @@ def compute_features(
 
 
 def load_features(path: Path) -> NDArray[np.float16]:
-    """Map the features of `compute_features` into memory: (N, L, D) float16, read-only.
+    """Memory-map the features of `compute_features`: (N, L, D) float16, read-only.
 
     Raises:
-        ReplicationError: the file is missing, cut short or something else.
+        ReplicationError: the file is missing, truncated or of another type.
     """
     try:
         features: NDArray[np.float16] = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -115,7 +116,7 @@ def _append(file: BinaryIO, encoder: ImageEncoder, pixels: torch.Tensor) -> None
     with torch.inference_mode():
         features = encoder(pixels)
     largest = float(features.abs().amax())
-    if not largest <= torch.finfo(torch.float16).max:  # nor is it NaN
+    if not largest <= torch.finfo(torch.float16).max:  # this comparison also catches NaN
         raise ReplicationError(
             f"an annotation vector has the value {largest:g}, which float16 cannot hold; choose another layer."
         )

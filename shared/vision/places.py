@@ -1,7 +1,7 @@
-"""Where boxes lie on the grid of places that the features of an image describe.
+"""Boxes of objects on the grid of places that the features of an image describe.
 
-The image is cut into rows × columns of equal places, numbered row by row as the features are. A box is the left, top,
-right and bottom end of an object, as shares of the image's width and height.
+The image is divided into rows × columns of equal places, numbered row by row as the features are. A box has the left,
+top, right and bottom end of an object, relative to the width and height of the image.
 
 Shape letters: W boxes, L places (rows · columns).
 """
@@ -15,10 +15,10 @@ Floats = NDArray[np.float64]
 
 
 def coverage(boxes: ArrayLike, rows: int, columns: int) -> Floats:
-    """Share of each place's area that lies inside of each box: (W, 4) to (W, L).
+    """Return the share of the area of each place that is inside of each box: (W, 4) to (W, L).
 
     Raises:
-        ValueError: a box has no area or reaches out of the image.
+        ValueError: a box has no area or extends beyond the image.
     """
     left, top, right, bottom = _ends(boxes)
     across, down = _overlap(left, right, columns), _overlap(top, bottom, rows)
@@ -26,7 +26,7 @@ def coverage(boxes: ArrayLike, rows: int, columns: int) -> Floats:
 
 
 def box_shares(boxes: ArrayLike, rows: int, columns: int) -> Floats:
-    """Share of each box's area that falls on each place: (W, 4) to (W, L), rows that sum to one.
+    """Return the share of the area of each box in each place: (W, 4) to (W, L); every row sums to one.
 
     Raises:
         ValueError: as :func:`coverage`.
@@ -36,7 +36,7 @@ def box_shares(boxes: ArrayLike, rows: int, columns: int) -> Floats:
 
 
 def centres_inside(boxes: ArrayLike, rows: int, columns: int) -> NDArray[np.bool_]:
-    """Whether the centre of each place lies inside of each box: (W, 4) to (W, L).
+    """Return whether the centre of each place is inside of each box: (W, 4) to (W, L).
 
     Raises:
         ValueError: as :func:`coverage`.
@@ -54,13 +54,13 @@ def _ends(boxes: ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def _overlap(start: Floats, end: Floats, places: int) -> Floats:
-    """Share of each of so many stretches of a side that lies between start and end: (W,) to (W, places)."""
+    """Return the share of each of ``places`` equal intervals that is between start and end: (W,) to (W, places)."""
     edges = np.arange(places + 1) / places
     overlap = np.minimum(end[:, None], edges[1:]) - np.maximum(start[:, None], edges[:-1])
     return np.asarray(places * np.maximum(overlap, 0))
 
 
 def _within(start: Floats, end: Floats, places: int) -> NDArray[np.bool_]:
-    """Whether the middle of each of so many stretches of a side lies between start and end: (W,) to (W, places)."""
+    """Return whether the centre of each of ``places`` equal intervals is between start and end: (W,) to (W, places)."""
     middles = (np.arange(places) + 0.5) / places
     return np.asarray((start[:, None] <= middles) & (middles <= end[:, None]))

@@ -1,4 +1,4 @@
-"""How many sentences of which lengths a generated split holds."""
+"""The numbers and the lengths of the sentences of a generated split."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _range(bucket: tuple[int, int]) -> tuple[int, int]:
 
 
 class Buckets(Strict):
-    """Sentences of one split: ``per_bucket`` of each length bucket, both ends included, in this order."""
+    """Sentences of one split: ``per_bucket`` of each length range, both ends included, in this order."""
 
     buckets: tuple[Annotated[tuple[int, int], AfterValidator(_range)], ...] = Field(min_length=1)
     per_bucket: int = Field(gt=0)

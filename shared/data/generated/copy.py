@@ -1,6 +1,6 @@
-"""The generated task `copy`: random sequences of symbols, which a model is to repeat.
+"""The generated task `copy`: random sequences of symbols, which a model must repeat.
 
-No sequence is stored. Each is drawn when it is needed, from its number, so that there can be any number of them.
+No sequence is stored. Each sequence is drawn from its number when it is needed, so their number is unlimited.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ class Copy(Strict):
     """Parameters of `copy`.
 
     Attributes:
-        seed: of all sequences.
-        symbols: how many different ones there are; they are the numbers from 1.
+        seed: seed of all sequences.
+        symbols: size of the alphabet; the symbols are numbered from 1.
     """
 
     seed: int = Field(ge=0)
     symbols: int = Field(ge=2, le=255)
 
     def draw(self, split: str, number: int, length: int, excluded: Collection[bytes]) -> bytes:
-        """A sequence of a split: ``length`` symbols, each of them uniform and independent of the others.
+        """Draw a sequence of a split: ``length`` independent uniform symbols.
 
-        The arguments alone decide it. It is drawn anew for as long as it is one of those ``excluded``.
+        The result depends on the arguments alone. Sequences in ``excluded`` are rejected.
         """
         rng = random.Random(f"copy {split} {self.seed} {number}")
         alphabet = range(1, self.symbols + 1)
@@ -41,7 +41,7 @@ class Copy(Strict):
 
 
 def copy(values: Mapping[str, Any]) -> Accompanied:
-    """No splits, but the file :data:`FILE` with the parameters, which is all that is needed to draw sequences.
+    """Return a corpus without splits and with the file :data:`FILE`, whose parameters suffice to draw sequences.
 
     Raises:
         ReplicationError: ``values`` are not valid parameters (`Copy`).

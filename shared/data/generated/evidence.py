@@ -1,8 +1,8 @@
-"""The generated task `evidence`: texts whose class a few of their words decide, and the context says which.
+"""The generated task `evidence`: texts whose class depends on a few of their words, which the context determines.
 
-What a text says is "key word … value word"; the values of the relevant keys make its class. The same values follow
-other keys and stand alone, so that neither which words a text has nor how often tells the class. A key or a value is
-a meaning that has several word forms, some frequent, some rare.
+A fact in a text is a key word followed by a value word; the values of the relevant keys are the class. The same values
+also follow other keys and occur alone, so the counts of words do not determine the class. A key or a value is a meaning
+with several word forms, of which some are frequent and some are rare.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shared.data.generated.buckets import Buckets
 from shared.data.splits import Corpus, Segment
 from shared.errors import ReplicationError
 
-_TRIES = 100  # draws for a text that has not been drawn before
+_TRIES = 100  # draws before an error, for a text that is not a duplicate
 _STEMS = [
     "".join(letters)
     for pattern in (("bdfghklmnprstvwz", "aeiou", "lmnrstv"), ("bdfk", "aeiou", "lmn", "aeiou", "rst"))
@@ -43,17 +43,17 @@ class Evidence(Strict):
     """Parameters of `evidence`.
 
     Attributes:
-        seed: of the words and of every split (each split draws from a generator of its own).
-        keys: relevant keys, each once in every text.
-        decoys: keys that do not matter.
-        values: what a key can have; with k keys there are ``values ** k`` classes.
+        seed: seed of the words and of every split (each split has its own generator).
+        keys: number of relevant keys; each occurs once in every text.
+        decoys: number of irrelevant keys.
+        values: number of values of a key; with k keys there are ``values ** k`` classes.
         key_forms: word types of each key, relevant or not.
         value_forms: word types of each value.
-        fillers: word types that say nothing.
-        gap: how many fillers can come between a key and its value.
-        distractors: least and greatest number of decoys with a value in a text; a decoy can come again.
-        bare: least and greatest number of values in a text that belong to no key.
-        splits: split name to its texts. Splits named earlier do not depend on later ones.
+        fillers: number of meaningless word types.
+        gap: largest number of fillers between a key and its value.
+        distractors: least and largest number of decoys with a value in a text; a decoy can occur repeatedly.
+        bare: least and largest number of values in a text that belong to no key.
+        splits: split name to its texts. A split does not depend on later ones.
     """
 
     seed: int = Field(ge=0)
@@ -85,7 +85,7 @@ class Evidence(Strict):
 
 
 class Words(NamedTuple):
-    """The vocabulary of `evidence`, by the part that a word plays."""
+    """The vocabulary of `evidence` by the role of a word."""
 
     keys: list[Meaning]
     decoys: list[Meaning]
@@ -94,7 +94,7 @@ class Words(NamedTuple):
 
 
 def vocabulary(parameters: Evidence) -> Words:
-    """Made-up words; the last letter shows the part, for the eye of the reader only.
+    """Return made-up words; their last letters show the role to human readers only.
 
     Relevant keys end in ``-o``, decoys in ``-a``, fillers in ``-u``, values in a consonant.
     """
@@ -118,12 +118,12 @@ def evidence(values: Mapping[str, Any]) -> Corpus:
 
     The three languages are the text, its label (the values of the relevant keys, in the order of the keys, each
     by its most frequent form, joined with ``+``) and its evidence (ascending 0-based positions of the relevant
-    keys and of their values). At every mention of a key or value its form is drawn anew, with a probability
-    proportional to 1/rank (Zipf's law) and nothing else, so forms do not tell the class.
+    keys and of their values). The form of every mention of a key or value is drawn independently with a
+    probability proportional to 1/rank (Zipf's law), so forms do not determine the class.
 
-    Lengths are uniform inside a bucket. In a split no class has two texts more than another. No text occurs
-    twice, within a split or in two. A value belongs to the key at most ``gap + 1`` words before it, with only
-    fillers between; bare values have no key so near.
+    Lengths are uniform inside a bucket. The numbers of texts of two classes in a split differ by at most 1. No text
+    occurs twice, within a split or in two. A value belongs to the key at most ``gap + 1`` words before it, with only
+    fillers between; bare values have no key within that distance.
 
     Raises:
         ReplicationError: ``values`` are not valid parameters (`Evidence`), or make too few distinct texts.
@@ -150,12 +150,12 @@ def evidence(values: Mapping[str, Any]) -> Corpus:
                 name = "+".join(value[0] for value in label)
                 yield Segment((text, name, " ".join(map(str, positions))))
 
-    # Lists, because which text is a repetition depends on the order in which the splits are drawn.
+    # Lists, because the duplicates depend on the order in which the splits are drawn.
     return {split: list(texts(split)) for split in parameters.splits}
 
 
 def _balanced(classes: list[tuple[Meaning, ...]], rng: random.Random) -> Iterator[tuple[Meaning, ...]]:
-    """All classes in random order, and all again in another, without end."""
+    """Yield all classes in random order, again and again, without end."""
     while True:
         rng.shuffle(classes)
         yield from classes
@@ -164,9 +164,9 @@ def _balanced(classes: list[tuple[Meaning, ...]], rng: random.Random) -> Iterato
 def _draw(
     label: Sequence[Meaning], length: int, words: Words, parameters: Evidence, rng: random.Random
 ) -> tuple[list[str], list[int]]:
-    """A text of ``length`` words with that label, and the positions of its evidence."""
+    """Return a text of ``length`` words with that label, and the positions of its evidence."""
     blocks = _blocks(label, length, words, parameters, rng)
-    slots = len(blocks) + length - sum(map(len, blocks))  # a block or a filler each
+    slots = len(blocks) + length - sum(map(len, blocks))  # each slot has a block or a filler
     places = set(rng.sample(range(slots), len(blocks)))
     remaining = iter(blocks)
     relevant = set(itertools.chain(*words.keys))
@@ -183,9 +183,9 @@ def _draw(
 def _blocks(
     label: Sequence[Meaning], length: int, words: Words, parameters: Evidence, rng: random.Random
 ) -> list[list[str]]:
-    """Keys with their values, and bare values, in the order of the text; "" stands for a filler.
+    """Return keys with their values, and bare values, in text order; "" is a filler.
 
-    The fillers that keep a bare value away from the key before it belong to its block.
+    The fillers that separate a bare value from the previous key belong to its block.
     """
     gap = parameters.gap
     decoys = [rng.choice(words.decoys) for _ in range(rng.randint(*parameters.distractors))]
@@ -195,7 +195,7 @@ def _blocks(
     items = [*facts, *bare]
     rng.shuffle(items)
     blocks = []
-    near = 0  # how many words after the last block its key would claim a value
+    near = 0  # within how many words after the last block its key would claim a value
     for key, value in items:
         if key:
             between = rng.randint(0, min(gap, spare))
@@ -210,5 +210,5 @@ def _blocks(
 
 
 def _form(meaning: Meaning, rng: random.Random) -> str:
-    """One of the word forms, after Zipf's law."""
+    """Draw one of the word forms by Zipf's law."""
     return rng.choices(meaning, [1 / rank for rank in range(1, len(meaning) + 1)])[0]

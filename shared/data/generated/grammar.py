@@ -1,7 +1,7 @@
-"""The generated task `grammar`: sentences of made-up words and their constituency trees, one symbol a bracket.
+"""The generated task `grammar`: sentences of made-up words and their constituency trees, one symbol per bracket.
 
-Trees are written as Vinyals et al. (2015, "Grammar as a Foreign Language") write them for a sequence model: brackets
-labelled at both ends, words and their tags replaced by ``XX``, as in ``(S (NP XX XX )NP (VP XX )VP )S``.
+Trees have the form of Vinyals et al. (2015, "Grammar as a Foreign Language"): brackets
+are labelled at both ends, and words with their tags are replaced by ``XX``, as in ``(S (NP XX XX )NP (VP XX )VP )S``.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from shared.data.generated.buckets import Buckets
 from shared.data.splits import Corpus, Segment
 from shared.errors import ReplicationError
 
-_TRIES = 2_000  # draws for each sentence wanted, after which a bucket counts as out of reach
+_TRIES = 2_000  # draws per sentence before an error says that a bucket cannot be filled
 _STEMS = [a + b + c for a, b, c in itertools.product("bdfklmnprst", "aeiou", "lmnrstv")]
 
 Symbol = Annotated[str, StringConstraints(pattern="^[A-Z]+(-[a-z]+)?$")]
-"""A label and, after a hyphen, what it tells apart that the tree does not show, such as a class of nouns."""
+"""A label and, after a hyphen, an optional subclass that the tree does not show, such as a class of nouns."""
 _Rules = dict[Symbol, dict[str, Annotated[float, Field(gt=0, le=1)]]]
 
 
 class Grammar(Strict):
-    """Parameters of `grammar`: a probabilistic context-free grammar and how much is drawn from it.
+    """Parameters of `grammar`: a probabilistic context-free grammar and the sizes of its samples.
 
     Attributes:
-        seed: of the words and of every split (each split draws from a generator of its own).
-        start: the symbol of a sentence.
-        rules: symbol to its expansions, symbols separated by spaces, each with its probability.
-        words: symbol that stands for one word to the number of words it chooses from, uniformly.
-        splits: split name to its sentences. Splits named earlier do not depend on later ones.
+        seed: seed of the words and of every split (each split has its own generator).
+        start: the start symbol.
+        rules: symbol to its expansions (symbols separated by spaces) with their probabilities.
+        words: preterminal symbol to its number of words, which are uniformly distributed.
+        splits: split name to its sentences. A split does not depend on later ones.
     """
 
     seed: int = Field(ge=0)
@@ -86,7 +86,7 @@ class Grammar(Strict):
 
 
 def vocabulary(parameters: Grammar) -> dict[str, list[str]]:
-    """Made-up words for every symbol that stands for one; no two symbols share a word."""
+    """Return made-up words for every preterminal symbol; no two symbols share a word."""
     stems = list(_STEMS)
     random.Random(f"grammar lexicon {parameters.seed}").shuffle(stems)
     names = iter(stems)
@@ -94,14 +94,13 @@ def vocabulary(parameters: Grammar) -> dict[str, list[str]]:
 
 
 def grammar(values: Mapping[str, Any]) -> Corpus:
-    """Sentences of a probabilistic context-free grammar and their linearised trees.
+    """Return sentences of a probabilistic context-free grammar and their linearised trees.
 
-    Sentences are expanded from the start symbol downwards and taken if their length falls into the bucket, so
-    that lengths inside a bucket are distributed as the grammar has them. No sentence occurs twice, within a
-    split or in two; trees do.
+    Sentences are expanded top-down and accepted if their length is in the bucket, so the lengths inside a bucket follow
+    the distribution of the grammar. No sentence occurs twice, within a split or in two; trees do.
 
     Raises:
-        ReplicationError: ``values`` are not valid parameters (`Grammar`), or the grammar hardly ever makes
+        ReplicationError: ``values`` are not valid parameters (`Grammar`), or the grammar hardly ever produces
             another sentence of a bucket.
     """
     parameters = build(Grammar, values, where="parameters of the generated task 'grammar'")
@@ -130,7 +129,7 @@ def grammar(values: Mapping[str, Any]) -> Corpus:
                     todo -= 1
                     yield Segment((text, " ".join(tree)))
 
-    # Lists, because which sentence is a repetition depends on the order in which the splits are drawn.
+    # Lists, because the duplicates depend on the order in which the splits are drawn.
     return {split: list(sentences(split)) for split in parameters.splits}
 
 
@@ -141,10 +140,10 @@ def _derive(
     rng: random.Random,
     longest: int,
 ) -> tuple[list[str], list[str]]:
-    """Expand ``start``, leftmost symbol first: the words and the tree; no words if there are more than ``longest``."""
+    """Expand ``start`` leftmost first; return words and tree, or no words if there are more than ``longest``."""
     sentence: list[str] = []
     tree: list[str] = []
-    agenda, due = [start], 1  # what is still to be written, and how many words that is at least
+    agenda, due = [start], 1  # symbols to expand, and a lower bound of their number of words
     while agenda:
         symbol = agenda.pop()
         if symbol.startswith(")"):

@@ -1,6 +1,6 @@
-"""The generated task `pictures`: small grey pictures of a few strokes, in the files that fetched pictures have.
+"""The generated task `pictures`: small grey pictures of a few strokes, in the file format of fetched pictures.
 
-They are for trying out what reads and draws pictures, in seconds and without a download; nobody is to learn from them.
+The pictures serve to test the code for pictures in seconds and without a download, not to train models for results.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import Field, PositiveInt
 from shared.config import Strict, build
 from shared.data.splits import Accompanied
 
-_PEN = 3  # side of the square that is moved along a stroke
+_PEN = 3  # side of the square brush of a stroke
 _FAINTEST = 128
 
 
@@ -25,10 +25,10 @@ class Pictures(Strict):
     """Parameters of `pictures`.
 
     Attributes:
-        seed: of every split (each split draws from a generator of its own).
-        side: pixels, of height and of width.
-        strokes: of a picture, the later ones over the earlier ones.
-        splits: split name to its pictures. Splits named earlier do not depend on later ones.
+        seed: seed of every split (each split has its own generator).
+        side: height and width in pixels.
+        strokes: number of strokes per picture; later ones cover earlier ones.
+        splits: split name to its pictures. A split does not depend on later ones.
     """
 
     seed: int = Field(ge=0)
@@ -38,9 +38,9 @@ class Pictures(Strict):
 
 
 def pictures(values: Mapping[str, Any]) -> Accompanied:
-    """No splits, but a file ``<split>.images.npy`` for each: (N, side, side, 1) uint8, black but for the strokes.
+    """Return a corpus with one file ``<split>.images.npy`` per split: (N, side, side, 1) uint8, on a black background.
 
-    No picture is there twice, within a split or in two.
+    No picture occurs twice, within a split or in two.
 
     Raises:
         ReplicationError: ``values`` are not valid parameters (`Pictures`).
@@ -63,14 +63,14 @@ def pictures(values: Mapping[str, Any]) -> Accompanied:
 
 
 def _picture(parameters: Pictures, rng: random.Random) -> NDArray[np.uint8]:
-    """(side, side, 1); every stroke is of one grey, and goes straight from a random place to another."""
+    """Draw a picture (side, side, 1); a stroke is a straight line of one grey between two random points."""
     picture = np.zeros((parameters.side, parameters.side, 1), np.uint8)
     for _ in range(parameters.strokes):
         top, left, bottom, right = (rng.randrange(parameters.side - _PEN + 1) for _ in range(4))
         grey = rng.randint(_FAINTEST, 255)
         steps = max(abs(bottom - top), abs(right - left), 1)
         for i in range(steps + 1):
-            # Whole numbers, so that the bytes are the same on every machine.
+            # Integer arithmetic, so that the bytes are the same on every machine.
             row, column = top + (bottom - top) * i // steps, left + (right - left) * i // steps
             picture[row : row + _PEN, column : column + _PEN] = grey
     return picture

@@ -1,6 +1,6 @@
-"""The generated task `proteins`: random sequences of amino acids in families, in the files that fetched proteins have.
+"""The generated task `proteins`: random sequences of amino acids in families, in the file format of fetched proteins.
 
-They are for trying out what reads proteins, in seconds and without a download; nobody is to learn from them.
+The sequences serve to test the code for proteins in seconds and without a download, not to train models for results.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from shared.data.homology import AMINO_ACIDS, ANOMALOUS
 from shared.data.splits import Corpus, Segment
 
 _LETTERS = AMINO_ACIDS + ANOMALOUS
-# From letter to letter rarer, so that to know how frequent they are is worth something; the anomalous ones are rare.
+# Frequencies decrease from letter to letter, so that unigram statistics help; the anomalous letters are rare.
 _WEIGHTS = (*range(100, 0, -5), *[1] * len(ANOMALOUS))
 
 
 class Families(Strict):
-    """How many families a split has, and how many proteins each of them."""
+    """The number of families of a split, and the number of proteins per family."""
 
     families: int = Field(gt=0, le=1000)
     members: int = Field(gt=0, le=100)
@@ -32,11 +32,10 @@ class Proteins(Strict):
     """Parameters of `proteins`.
 
     Attributes:
-        seed: of every split (each split draws from a generator of its own).
-        lengths: amino acids of the shortest family's proteins and of the longest one's.
-        changed: share of the ancestor's letters that are drawn anew for a member of a family.
-        splits: split name to its families, which are in no other split. Splits named earlier do not depend on later
-            ones.
+        seed: seed of every split (each split has its own generator).
+        lengths: least and largest length of proteins in amino acids; a family has one length.
+        changed: probability that a letter of the ancestor is redrawn for a member of a family.
+        splits: split name to its families, which are in no other split. A split does not depend on later ones.
     """
 
     seed: int = Field(ge=0)
@@ -53,10 +52,10 @@ class Proteins(Strict):
 
 
 def proteins(values: Mapping[str, Any]) -> Corpus:
-    """Sequences with their names, keyed ``family:accession``; a family is named by its first member.
+    """Return sequences with names, keyed ``family:accession``; the name of a family is that of its first member.
 
-    A family has a random ancestor, and its members are as long. The ancestor itself is not there, and no sequence is
-    there twice, within a split or in two.
+    A family has a random ancestor, whose length all members have. The corpus does not contain the ancestor, and no
+    sequence occurs twice, within a split or in two.
 
     Raises:
         ReplicationError: ``values`` are not valid parameters (`Proteins`).
@@ -79,10 +78,10 @@ def proteins(values: Mapping[str, Any]) -> Corpus:
                 name = f"Generated protein of family {accessions[0]}"
                 yield Segment((sequence, name), key=f"{accessions[0]}:{accession}")
 
-    # Lists, because which sequence is a repetition depends on the order in which the splits are drawn.
+    # Lists, because the duplicates depend on the order in which the splits are drawn.
     return {split: list(segments(split)) for split in parameters.splits}
 
 
 def _changed(ancestor: str, share: float, rng: random.Random) -> str:
-    """Each letter, independently with the probability ``share``, drawn anew (now and then the same one)."""
+    """Redraw each letter independently with the probability ``share``; the new letter can equal the old one."""
     return "".join(rng.choices(_LETTERS, _WEIGHTS)[0] if rng.random() < share else letter for letter in ancestor)

@@ -1,8 +1,8 @@
-"""The generated task `recall`: running text in which facts are repeated at known distances from where they were set.
+"""The generated task `recall`: running text in which facts are repeated at known distances.
 
-A fact is one word that names a key and its value, as ``bolo:mira``. Later a question, ``bolo?``, is followed by the
-same word again. Then the key is free and is set anew. The value of a fact that is set cannot be guessed; that after a
-question is certain for a reader that remembers so far back, and as hard to guess as the first for one that does not.
+A fact is one word with a key and its value, such as ``bolo:mira``. Later a question, ``bolo?``, is followed by the same
+word again. Then the key is free and can get another value. The value of a new fact is unpredictable. The value after a
+question is certain for a model that remembers the fact, and otherwise as unpredictable as before.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from shared.data.generated.buckets import Buckets
 from shared.data.splits import Corpus, Segment
 from shared.errors import ReplicationError
 
-_SHORTEST = 3  # a word comes between a fact and its question
-_TRIES = 200  # draws for a text that has not been drawn before
+_SHORTEST = 3  # least distance: one word is between a fact and its question
+_TRIES = 200  # draws before an error, for a text that is not a duplicate
 _STEMS = ["".join(letters) for letters in itertools.product("bdfghklmnprstvwz", "aeiou", "lmnrv")]
 
 
@@ -30,13 +30,13 @@ class Recall(Strict):
     """Parameters of `recall`.
 
     Attributes:
-        seed: of the words and of every split (each split draws from a generator of its own).
-        keys: how many have a value, each one value at a time.
-        values: how many a key can have; there are ``keys * values`` facts.
-        fillers: word types that say nothing.
-        distances: shortest and longest, in words from a fact to its repetition.
-        filler_share: of the places where a key could be set, those that a filler takes.
-        splits: split name to its texts. Splits named earlier do not depend on later ones.
+        seed: seed of the words and of every split (each split has its own generator).
+        keys: number of keys; a key has one value at a time.
+        values: number of values of a key; there are ``keys * values`` facts.
+        fillers: number of meaningless word types.
+        distances: least and largest distance in words from a fact to its repetition.
+        filler_share: share of fillers at the places where a key could be set.
+        splits: split name to its texts. A split does not depend on later ones.
     """
 
     seed: int = Field(ge=0)
@@ -63,7 +63,7 @@ class Recall(Strict):
 
 
 class Words(NamedTuple):
-    """What the words of `recall` are made of: keys and values, as ``key?`` and ``key:value``, and the fillers."""
+    """The parts of the words of `recall`: keys and values, as in ``key?`` and ``key:value``, and fillers."""
 
     keys: list[str]
     values: list[str]
@@ -71,7 +71,7 @@ class Words(NamedTuple):
 
 
 def vocabulary(parameters: Recall) -> Words:
-    """Made-up names; the last letter shows the part for the reader: ``-o`` a key, ``-a`` a value, ``-u`` a filler."""
+    """Return made-up names, whose last letter shows their role: ``-o`` a key, ``-a`` a value, ``-u`` a filler."""
     stems = list(_STEMS)
     random.Random(f"recall lexicon {parameters.seed}").shuffle(stems)
     names = iter(stems)
@@ -83,9 +83,9 @@ def vocabulary(parameters: Recall) -> Words:
 
 
 def recall(values: Mapping[str, Any]) -> Corpus:
-    """Texts, and for each the places of the facts that are repeated, with those of what they repeat.
+    """Return texts, and for each the positions of the repeated facts with the positions of their first mentions.
 
-    The two languages are the text and its recalls, ``place-earlier`` for each, positions of words from 0, ascending.
+    The two languages are the text and its recalls, ``repetition-mention`` pairs of word positions from 0, ascending.
     Lengths are uniform inside a bucket. No text occurs twice, within a split or in two.
 
     Raises:
@@ -111,23 +111,23 @@ def recall(values: Mapping[str, Any]) -> Corpus:
                 seen.add(text)
                 yield Segment((text, links))
 
-    # Lists, because which text is a repetition depends on the order in which the splits are drawn.
+    # Lists, because the duplicates depend on the order in which the splits are drawn.
     return {split: list(texts(split)) for split in parameters.splits}
 
 
 def _write(length: int, parameters: Recall, words: Words, rng: random.Random) -> tuple[str, str]:
-    """A text of ``length`` words, and its recalls.
+    """Return a text of ``length`` words and its recalls.
 
-    At each place a question that is due comes first. Else, but for ``filler_share``, a random free key is set to a
-    uniform value, with a log-uniform distance (rounded) to its repetition; else, or where no key is free, there is a
-    uniform filler. A question that falls due while another is asked and answered comes after that, so at most
-    ``2 * (keys - 1)`` words late. A fact whose repetition would fall beyond the end is never asked for.
+    At each position a due question has priority. Otherwise, with probability 1 - ``filler_share``, a random free key is
+    set to a uniform value, with a log-uniform distance (rounded) to its repetition. Otherwise, or if no key is free,
+    the word is a uniform filler. A question that is due during another question and its answer follows them, so it is
+    at most ``2 * (keys - 1)`` words late. A fact whose repetition would be after the end of the text has no question.
     """
     nearest, farthest = map(math.log, parameters.distances)
     text: list[str] = []
     links: list[str] = []
     free = list(words.keys)
-    waiting: list[tuple[int, int, str]] = []  # heap of: place of the question, place of the fact, key
+    waiting: list[tuple[int, int, str]] = []  # heap of (position of the question, position of the fact, key)
     while (place := len(text)) < length:
         if waiting and waiting[0][0] <= place < length - 1:
             _, earlier, key = heapq.heappop(waiting)

@@ -1,4 +1,4 @@
-"""Captions of generated scenes: a small grammar that says what is there and where, each noun linked to its object."""
+"""Captions of generated scenes from a small grammar of objects and relations; each noun is linked to its object."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import NamedTuple
 from shared.errors import ReplicationError
 
 Box = tuple[int, int, int, int]
-"""Left, top, right and bottom of a rectangle in pixels; right and bottom are the first ones outside."""
+"""Left, top, right and bottom of a rectangle in pixels; right and bottom are exclusive."""
 
 DIRECTIONS = {"left": "to the left of", "right": "to the right of", "above": "above", "below": "below"}
-"""Direction to how a caption says it."""
+"""Direction to its words in a caption."""
 
 _ORDERS = {"left": "from left to right", "above": "from top to bottom"}
-_LARGER = 2  # how often the box of what is called larger must hold the other one's, in area
-_TRIES = 1000  # templates drawn for a scene before there are thought to be no more captions
+_LARGER = 2  # least ratio of the areas of two boxes, of which one is called larger
+_TRIES = 1000  # templates drawn for a scene before an error
 
-# A, B and C are objects, from left to right: "A" with its article, "the-A" again; "A>B" is a direction that holds from
-# A to B, "A>>B" says that A is larger, "A<B<C" that they follow each other. Everything else stands for itself.
+# A, B and C are objects from left to right: "A" is the name with its indefinite article, "the-A" a second mention;
+# "A>B" is a direction from A to B, "A>>B" says that A is larger, "A<B<C" gives their order. Other words are literal.
 TEMPLATES: dict[int, tuple[str, ...]] = {
     1: ("A", "there is A", "a picture of A", "this is A", "here is A", "one can see A"),
     2: (
@@ -43,18 +43,18 @@ TEMPLATES: dict[int, tuple[str, ...]] = {
         "A is A>B B ; it is A>>C C",
     ),
 }
-"""Number of objects to what a caption can look like."""
+"""Number of objects to the templates of captions."""
 
 
 class Named(NamedTuple):
-    """An object and what a caption calls it."""
+    """An object and its name in a caption."""
 
     name: str
     box: Box
 
 
 class Mention(NamedTuple):
-    """The words from ``start`` to before ``end`` of a caption name the object of that index; the article is not one."""
+    """The words ``start`` to ``end`` (exclusive) of a caption, without article, name the object of that index."""
 
     start: int
     end: int
@@ -62,14 +62,14 @@ class Mention(NamedTuple):
 
 
 class Caption(NamedTuple):
-    """Lower-case words with spaces between, and the mentions in their order."""
+    """Lower-case words separated by spaces, and the mentions in their order."""
 
     text: str
     mentions: tuple[Mention, ...]
 
 
 def holds(direction: str, a: Box, b: Box) -> bool:
-    """Whether all of ``a`` lies in that direction of all of ``b``; left and above can both hold."""
+    """Return whether ``a`` lies completely in that direction of ``b``; left and above can both hold."""
     match direction:
         case "left":
             return a[2] <= b[0]
@@ -82,12 +82,12 @@ def holds(direction: str, a: Box, b: Box) -> bool:
 
 
 def larger(a: Box, b: Box) -> bool:
-    """Whether ``a`` has at least twice the area of ``b``."""
+    """Return whether ``a`` has at least twice the area of ``b``."""
     return _area(a) >= _LARGER * _area(b)
 
 
 def relations(token: str) -> dict[str, Callable[[Sequence[Box]], bool]]:
-    """All that a token of `TEMPLATES` can say, and whether it holds of the boxes of the token's letters in order."""
+    """Return the phrases of a token of `TEMPLATES`, and functions that tell whether they hold for its boxes."""
     if ">>" in token:
         return {"larger than": lambda boxes: larger(*boxes)}
     choices = DIRECTIONS if ">" in token else _ORDERS
@@ -95,24 +95,24 @@ def relations(token: str) -> dict[str, Callable[[Sequence[Box]], bool]]:
 
 
 def with_article(name: str) -> str:
-    """The name after ``a`` or ``an``, as it sounds: a unicorn, a ewe."""
+    """Return the name after ``a`` or ``an``, by pronunciation: a unicorn, a ewe."""
     vowel = name[0] in "aeiou" and not name.startswith(("uni", "ewe"))
     return f"{'an' if vowel else 'a'} {name}"
 
 
 def captions(things: Sequence[Named], count: int, rng: random.Random) -> list[Caption]:
-    """Different true captions of one to three objects, whose boxes are disjoint.
+    """Return distinct true captions of one to three objects, whose boxes are disjoint.
 
-    Templates come in random order, each before one comes again, and which of several true directions is named is random
-    too. The objects play their parts from left to right, so that a picture tells which of them is named next.
+    All templates are used in random order before one is used again; of several true directions a random one is used.
+    A caption names the objects in their order from left to right, so the picture determines which one is next.
 
     Args:
         things: the objects; no two have the same name.
-        count: how many captions.
-        rng: what decides.
+        count: number of captions.
+        rng: random generator.
 
     Raises:
-        ReplicationError: the grammar does not give so many.
+        ReplicationError: the grammar has fewer captions.
     """
     found: list[Caption] = []
     texts: set[str] = set()
@@ -132,7 +132,7 @@ def _endless(templates: Sequence[str], rng: random.Random) -> Iterator[str]:
 
 
 def _realise(template: str, things: Sequence[Named], rng: random.Random) -> Caption | None:
-    """The template in words, with the objects in its parts from left to right; None where it does not hold."""
+    """Fill the template with the objects from left to right; None if it does not hold."""
     order = sorted(range(len(things)), key=lambda thing: _middle(things[thing].box))
     parts = dict(zip("ABC", order, strict=False))
     words: list[str] = []
@@ -156,10 +156,10 @@ def _realise(template: str, things: Sequence[Named], rng: random.Random) -> Capt
 
 
 def _relation(token: str, boxes: Sequence[Box], rng: random.Random) -> str | None:
-    """What a token of relations says of these boxes; None if it does not hold."""
+    """Return a phrase of a relation token that holds for these boxes; None if there is none."""
     true = [said for said, judge in relations(token).items() if judge(boxes)]
     if ">>" in token:
-        return true[0] if true else None  # no choice, for which nothing is drawn
+        return true[0] if true else None  # with a single choice the generator is not used
     return rng.choice(true) if true else None
 
 
@@ -168,7 +168,7 @@ def _one_after_another(direction: str, boxes: Sequence[Box]) -> bool:
 
 
 def _middle(box: Box) -> tuple[int, int]:
-    """Twice the middle of a box, from the left and from the top."""
+    """Return twice the centre of a box (x, y), which is an integer."""
     return box[0] + box[2], box[1] + box[3]
 
 

@@ -1,4 +1,4 @@
-"""Whether a caption of a composed scene is true: read by the grammar that wrote the references, run backwards."""
+"""The truth of a caption of a composed scene; the caption is parsed with the grammar of the references."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Judge = Callable[[Sequence[Box]], bool]
 
 
 class Statement(NamedTuple):
-    """That a relation holds.
+    """A statement that a relation holds.
 
     Attributes:
-        holds: whether it does between objects of these boxes.
-        parts: which of the caption's names stand for the objects, in the order of the relation.
+        holds: tells whether the relation holds between objects with the given boxes.
+        parts: indices of the names in the caption, in the order of the relation.
     """
 
     holds: Judge
@@ -25,21 +25,21 @@ class Statement(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a caption says: that there is something of each name, and where it is or which is larger."""
+    """The content of a caption: the names of its objects, and statements about their places and sizes."""
 
     names: tuple[str, ...]
     statements: tuple[Statement, ...]
 
 
 class _Form(NamedTuple):
-    """A template as an expression that finds its names, as groups A, B and C, and its relations, by their tokens."""
+    """Return a template as a regular expression with groups A, B and C for names, and a group for each relation."""
 
     expression: re.Pattern[str]
     tokens: dict[str, str]
 
 
 def parse(caption: str) -> Reading | None:
-    """Read a caption of `shared.data.generated.scene_captions.captions`; None if the grammar does not give it."""
+    """Parse a caption of `shared.data.generated.scene_captions.captions`; None if it is not in the grammar."""
     for form in _FORMS:
         match = form.expression.fullmatch(caption)
         if match and _well_formed(match):
@@ -60,20 +60,20 @@ def parse(caption: str) -> Reading | None:
 def scene_truth(caption: str, names: Sequence[Sequence[str]], boxes: Sequence[Box]) -> dict[str, int]:
     """Compare a caption with its scene.
 
-    Each name stands for another object. Where several objects go by a name, as two animals do by "animal", it stands
-    for the one that makes most of the caption true. A caption that the grammar does not give makes no statements, and
-    its objects are the different names that follow "a" or "an".
+    Different names refer to different objects. If a name fits several objects, as "animal" fits two animals, it refers
+    to the object that makes most of the caption true. A caption outside of the grammar has no statements, and its
+    objects are the distinct names that follow "a" or "an".
 
     Args:
-        caption: lower-case words with spaces between.
-        names: for each object of the scene all that it may be called, its name and its kind.
-        boxes: of the objects.
+        caption: lower-case words separated by spaces.
+        names: for each object of the scene its possible names, the name and the kind.
+        boxes: the boxes of the objects.
 
     Returns:
-        ``objects`` of the scene, and how many of them are ``named``; how many objects are ``mentioned``, in the scene
-        or not, and how many of these are in it, ``right``, which are as many as are named; ``relations``, the number of
-        statements about places and sizes, and how many of them are ``true``, between objects of the scene;
-        ``grammatical`` (0 or 1); and ``all_true`` (0 or 1), grammatical with every object and every statement right.
+        ``objects``, the number of objects of the scene, and ``named``, how many of them the caption names;
+        ``mentioned``, the number of objects in the caption, and ``right``, how many of them are in the scene (equal to
+        ``named``); ``relations``, the number of statements about places and sizes, and ``true``, how many of them hold;
+        ``grammatical`` (0 or 1); and ``all_true`` (0 or 1): grammatical, and all objects and statements are right.
     """
     parsed = parse(caption)
     reading = parsed or Reading(tuple(dict.fromkeys(_NAMED.findall(caption))), ())
@@ -95,7 +95,7 @@ def scene_truth(caption: str, names: Sequence[Sequence[str]], boxes: Sequence[Bo
 
 
 def _interpretations(said: Sequence[str], names: Sequence[Sequence[str]]) -> Iterator[dict[int, int]]:
-    """All ways to say which object of the scene each name stands for; a name that stands for none is left out."""
+    """Yield all assignments of names to objects of the scene; a name that fits no object is left out."""
     choices = [[None, *(i for i, known in enumerate(names) if name in known)] for name in said]
     for chosen in itertools.product(*choices):
         places = {part: thing for part, thing in enumerate(chosen) if thing is not None}
@@ -109,7 +109,7 @@ def _holds(statement: Statement, places: dict[int, int], boxes: Sequence[Box]) -
 
 
 def _well_formed(match: re.Match[str]) -> bool:
-    """Whether names differ and stand behind the right article."""
+    """Return whether the names differ and have the right articles."""
     groups = match.groupdict()
     names = [name for group, name in groups.items() if group in "ABC"]
     articles = (f"{groups[f'article_{letter}']} {groups[letter]}" for letter in "ABC" if letter in groups)
@@ -142,12 +142,12 @@ def _is_relation(token: str) -> bool:
 
 
 def _words_of_the_grammar() -> set[str]:
-    """All that can stand before or after a name; no name has such a word, so it is certain where one ends."""
+    """Return the words that can be before or after a name; no name contains one, so its end is unambiguous."""
     found = {"a", "an", "the"}
     for token in {token for forms in TEMPLATES.values() for template in forms for token in template.split()}:
         if ">" in token:
             found |= {word for said in relations(token) for word in said.split()}
-        elif token.removeprefix("the-") not in "ABC" and "<" not in token:  # an order stands before a colon
+        elif token.removeprefix("the-") not in "ABC" and "<" not in token:  # a colon follows an order
             found.add(token)
     return found
 

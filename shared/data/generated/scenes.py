@@ -1,6 +1,6 @@
-"""Scenes composed of pictures: on disk a line each that says what is where, drawn when they are read.
+"""Scenes composed of pictures. A line on disk describes a scene, which is drawn when it is read.
 
-A fetched folder has four texts for every split, line-aligned, a line of JSON for each scene:
+A fetched folder has four line-aligned texts for every split, with one line of JSON for each scene:
 
 * ``<split>.captions``: the texts of all its captions;
 * ``<split>.mentions``: for each caption its list of ``[start, end, object]`` (`scene_captions.Mention`);
@@ -31,26 +31,26 @@ SIDE = 224
 """Width and height of a scene in pixels."""
 
 PICTURES = "pictures.jsonl"
-"""The file of the pictures in a fetched folder."""
+"""Name of the file with the pictures in a fetched folder."""
 
 LANGUAGES = ("captions", "mentions", "boxes", "scene")
-"""The line-aligned texts of a split, in this order."""
+"""The suffixes of the line-aligned texts of a split, in this order."""
 
-_UNITS = 72  # an OpenMoji picture is drawn on a square of this side
-_FINE = 4  # pixels a unit in which its box is measured
+_UNITS = 72  # side of the square on which an OpenMoji picture is drawn
+_FINE = 4  # pixels per unit when its box is measured
 
 Image = NDArray[np.uint8]
-"""(SIDE, SIDE, 3) RGB, or with a batch in front."""
+"""RGB pixels (SIDE, SIDE, 3), or a batch (B, SIDE, SIDE, 3)."""
 
 
 class Picture(NamedTuple):
-    """A drawing with a name; a line of ``pictures.jsonl``.
+    """A drawing with a name; one line of ``pictures.jsonl``.
 
     Attributes:
-        code: its code point in hexadecimal, as scenes refer to it.
+        code: code point in hexadecimal, by which scenes refer to the picture.
         name: one or two lower-case words.
-        kind: one word for what it is, such as animal or tool.
-        seen: whether it occurs in training scenes.
+        kind: one word for its kind, such as animal or tool.
+        seen: whether the picture occurs in training scenes.
         svg: the drawing.
     """
 
@@ -62,7 +62,7 @@ class Picture(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A picture in a scene: the square that it is drawn on, in pixels."""
+    """A picture in a scene, with the square in pixels on which it is drawn."""
 
     code: str
     left: int
@@ -71,11 +71,11 @@ class Placed(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What there is to draw; later objects cover earlier ones.
+    """The description of a scene; later objects cover earlier ones.
 
     Attributes:
-        colours: RGB at the start and at the end; between them the background changes linearly.
-        vertical: whether it changes from top to bottom, not from left to right.
+        colours: RGB at the start and at the end of the linear gradient of the background.
+        vertical: whether the gradient is from top to bottom instead of left to right.
         objects: from back to front.
     """
 
@@ -85,13 +85,13 @@ class Scene(NamedTuple):
 
     @classmethod
     def parse(cls, line: str) -> Scene:
-        """Read what ``json.dumps`` writes of a scene."""
+        """Parse a scene from its JSON form."""
         colours, vertical, objects = json.loads(line)
         return cls(tuple(colours), vertical, tuple(Placed(*item) for item in objects))
 
 
 class _Sprite(NamedTuple):
-    """A picture ready to be laid over others: colour times opacity, and 255 less opacity."""
+    """A picture with premultiplied alpha: colour times opacity, and 255 minus opacity."""
 
     colour: NDArray[np.uint16]  # (size, size, 3)
     clear: NDArray[np.uint16]  # (size, size, 1)
@@ -100,7 +100,7 @@ class _Sprite(NamedTuple):
 def rasterise(svg: str, size: int) -> Image:
     """Draw a picture: (size, size, 4) RGBA, colours not multiplied by opacity.
 
-    No font of the machine is used, so the pixels depend on the rasteriser alone.
+    No system font is used, so the pixels depend on the rasteriser alone.
     """
     import resvg_py
     from PIL import Image as Pillow
@@ -111,10 +111,10 @@ def rasterise(svg: str, size: int) -> Image:
 
 
 def extent(svg: str) -> Box:
-    """The box of what a picture draws, in 72ths of its side, rounded outwards.
+    """Return the bounding box of a drawing, in 72ths of its side, rounded outwards.
 
     Raises:
-        ReplicationError: it draws nothing.
+        ReplicationError: the drawing is empty.
     """
     drawn = rasterise(svg, _UNITS * _FINE)[..., 3] > 0
     rows, columns = np.flatnonzero(drawn.any(axis=1)), np.flatnonzero(drawn.any(axis=0))
@@ -125,7 +125,7 @@ def extent(svg: str) -> Box:
 
 
 def box_of(placed: Placed, drawn: Box) -> Box:
-    """The box in pixels of a placed picture whose `extent` is ``drawn``, rounded outwards."""
+    """Return the box in pixels of a placed picture with the `extent` ``drawn``, rounded outwards."""
     _, left, top, size = placed
     return (
         left + drawn[0] * size // _UNITS,
@@ -136,7 +136,7 @@ def box_of(placed: Placed, drawn: Box) -> Box:
 
 
 class Artwork:
-    """Pictures by their code, drawn once for each size that is asked for."""
+    """Pictures by code; each is rasterised once per requested size."""
 
     def __init__(self, pictures: Iterable[Picture]) -> None:
         self.pictures: Mapping[str, Picture] = {picture.code: picture for picture in pictures}
@@ -144,18 +144,18 @@ class Artwork:
 
     @classmethod
     def load(cls, folder: Path) -> Artwork:
-        """The pictures of a fetched folder.
+        """Load the pictures of a fetched folder.
 
         Raises:
-            ReplicationError: there are none.
+            ReplicationError: the file of the pictures is missing or invalid.
         """
         return cls(Picture(**json.loads(line)) for line in read_lines(folder / PICTURES))
 
     def draw(self, scene: Scene) -> Image:
-        """(SIDE, SIDE, 3) RGB of a scene, in whole numbers throughout.
+        """Draw a scene in integer arithmetic: (SIDE, SIDE, 3) RGB.
 
         Raises:
-            ReplicationError: one of its pictures is not here.
+            ReplicationError: a picture of the scene is unknown.
         """
         image = _background(scene)
         for code, left, top, size in scene.objects:
@@ -184,7 +184,7 @@ def _background(scene: Scene) -> Image:
 
 @dataclass(frozen=True)
 class SceneSplit:
-    """The scenes of a split; their images are drawn when asked for."""
+    """The scenes of a split, whose images are drawn on access."""
 
     columns: Mapping[str, Sequence[str]]
     artwork: Artwork
@@ -194,7 +194,7 @@ class SceneSplit:
         """Open a split of a fetched folder.
 
         Raises:
-            ReplicationError: a file is missing, or they differ in length.
+            ReplicationError: a file is missing, or the files differ in length.
         """
         return cls(read_columns(folder, split, LANGUAGES), Artwork.load(folder))
 
@@ -203,12 +203,12 @@ class SceneSplit:
 
     @cached_property
     def scenes(self) -> list[Scene]:
-        """What is where."""
+        """Return the description of a scene."""
         return [Scene.parse(line) for line in self.columns["scene"]]
 
     @cached_property
     def captions(self) -> list[list[Caption]]:
-        """All captions of each scene, with what their nouns name."""
+        """Return all captions of each scene, with their mentions of objects."""
         texts, links = self._parsed("captions"), self._parsed("mentions")
         return [
             [Caption(text, tuple(Mention(*link) for link in own)) for text, own in zip(scene, linked, strict=True)]
@@ -217,11 +217,11 @@ class SceneSplit:
 
     @cached_property
     def boxes(self) -> list[list[Box]]:
-        """The box of each object, in the order of the scene's objects."""
+        """Return the box of each object, in the order of the objects of the scene."""
         return [[tuple(box) for box in boxes] for boxes in self._parsed("boxes")]
 
     def images(self, indices: Iterable[int]) -> Image:
-        """(B, SIDE, SIDE, 3) RGB of these scenes."""
+        """Draw the scenes of these indices: (B, SIDE, SIDE, 3) RGB."""
         return np.stack([self.artwork.draw(self.scenes[index]) for index in indices])
 
     def _parsed(self, language: str) -> list[Any]:

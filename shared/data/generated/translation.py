@@ -1,4 +1,4 @@
-"""Generated tasks: corpora made by a program, with gold alignments, the same bytes on every machine."""
+"""Generated tasks: synthetic corpora with gold alignments, with the same bytes on every machine."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class AdjacentSwap(Strict):
     """Parameters of `adjacent_swap`.
 
     Attributes:
-        seed: of the lexicon and of every split (each split draws from a generator of its own).
-        nouns: word types that are nouns.
-        adjectives: word types that are adjectives.
-        others: word types that are neither.
-        splits: split name to its sentences. Splits named earlier do not depend on later ones.
+        seed: seed of the lexicon and of every split (each split has its own generator).
+        nouns: number of nouns.
+        adjectives: number of adjectives.
+        others: number of other word types.
+        splits: split name to its sentences. A split does not depend on later ones.
     """
 
     seed: int = Field(ge=0)
@@ -50,10 +50,10 @@ class AdjacentSwap(Strict):
 
 
 class NoisySwap(AdjacentSwap):
-    """Parameters of `noisy_swap`, beside those of `AdjacentSwap`.
+    """Parameters of `noisy_swap`, in addition to those of `AdjacentSwap`.
 
     Attributes:
-        noise: split name to the share of its target words that are replaced; a split not named is clean.
+        noise: split name to the share of replaced target words; other splits have no noise.
     """
 
     noise: dict[str, Annotated[float, Field(gt=0, le=1)]]
@@ -69,10 +69,10 @@ class ExchangedHalves(Strict):
     """Parameters of `exchanged_halves`.
 
     Attributes:
-        seed: of the dictionary and of every split (each split draws from a generator of its own).
-        marking: word types that, as the first of a sentence, make its halves change places.
-        others: word types that do not.
-        splits: split name to its sentences. Splits named earlier do not depend on later ones.
+        seed: seed of the dictionary and of every split (each split has its own generator).
+        marking: number of word types that exchange the halves of a sentence if they are its first word.
+        others: number of other word types.
+        splits: split name to its sentences. A split does not depend on later ones.
     """
 
     seed: int = Field(ge=0)
@@ -87,7 +87,7 @@ class ExchangedHalves(Strict):
 
 
 def _check_room(types: int, splits: Mapping[str, Buckets]) -> None:
-    """Refuse more word types than have names, and so many sentences that drawing distinct ones takes long."""
+    """Reject more word types than names, and numbers of sentences for which drawing distinct ones takes too long."""
     if types > 160:
         raise ValueError(f"at most 160 word types can be named, not {types}")
     wanted: Counter[int] = Counter()
@@ -101,7 +101,7 @@ def _check_room(types: int, splits: Mapping[str, Buckets]) -> None:
 
 
 class Lexicon(NamedTuple):
-    """The two vocabularies of `adjacent_swap`: source word to its translation, and the words that swap."""
+    """The dictionary of `adjacent_swap`: source word to its translation, and the words that swap."""
 
     translation: Mapping[str, str]
     nouns: frozenset[str]
@@ -111,8 +111,8 @@ class Lexicon(NamedTuple):
 def lexicon(parameters: AdjacentSwap) -> Lexicon:
     """Draw the word types and the one-to-one translation between them.
 
-    Source words show their class in the last letter, for the eye of the reader only (``-o`` noun, ``-a``
-    adjective, ``-u`` other); target words do not.
+    The last letter of a source word shows its class to human readers only (``-o`` noun, ``-a`` adjective, ``-u``
+    other); target words do not show it.
     """
     endings = "o" * parameters.nouns + "a" * parameters.adjectives + "u" * parameters.others
     translation = _dictionary("adjacent_swap", parameters.seed, endings)
@@ -124,7 +124,7 @@ def lexicon(parameters: AdjacentSwap) -> Lexicon:
 
 
 def _dictionary(task: str, seed: int, endings: str) -> dict[str, str]:
-    """Made-up source words, one per ending, and their translations."""
+    """Return made-up source words, one per ending, with their translations."""
     rng = random.Random(f"{task} lexicon {seed}")
     stems = [a + b + c for a, b, c in itertools.product("bdfklmnprst", "aeiou", "lmnrstv")]
     names = [a + b + c + "e" + d for a, b, c, d in itertools.product("ghjvwz", "aiou", "dlmnr", "lnst")]
@@ -137,7 +137,7 @@ def _dictionary(task: str, seed: int, endings: str) -> dict[str, str]:
 def translate(words: list[str], language: Lexicon) -> _Translated:
     """Translate word by word; an adjective directly before a noun changes places with it.
 
-    Scans from left to right, so that of several adjectives only the last swaps.
+    The scan is from left to right, so of several adjectives only the last one swaps.
 
     Returns:
         The target words, and the gold links (source position, target position), sorted by source position.
@@ -150,10 +150,10 @@ def translate(words: list[str], language: Lexicon) -> _Translated:
 
 
 def exchange(words: list[str], translation: Mapping[str, str]) -> _Translated:
-    """Translate word by word; if the first word is a marking one (in ``-i``), the halves change places.
+    """Translate word by word; if the first word is a marking one (in ``-i``), exchange the halves.
 
-    Of n words the first half has n // 2, so that in a sentence of odd length the word in the middle belongs to
-    the second half; a single word stays where it is.
+    The first half has n // 2 of n words, so the middle word of an odd length belongs to the second half, and a single
+    word does not move.
 
     Returns:
         As `translate`.
@@ -170,10 +170,10 @@ def _arranged(words: list[str], order: list[int], translation: Mapping[str, str]
 
 
 def adjacent_swap(values: Mapping[str, Any]) -> Corpus:
-    """Word-for-word translation with adjective-noun swaps, after the toy task of the RNNsearch claims.
+    """Generate word-for-word translations with adjective-noun swaps.
 
-    Lengths are uniform inside a bucket, source words are drawn independently and uniformly, so a sentence cannot
-    be guessed from a part of it. No sentence, source or target, occurs twice, within a split or in two splits.
+    Lengths are uniform inside a bucket, and source words are independent and uniform, so a part of a sentence does not
+    predict the rest. No sentence, source or target, occurs twice, within a split or in two splits.
 
     Raises:
         ReplicationError: ``values`` are not valid parameters (`AdjacentSwap`).
@@ -184,11 +184,11 @@ def adjacent_swap(values: Mapping[str, Any]) -> Corpus:
 
 
 def noisy_swap(values: Mapping[str, Any]) -> Corpus:
-    """The language of `adjacent_swap` with noise in the target texts of some splits.
+    """Generate the corpus of `adjacent_swap` with noise in the target texts of some splits.
 
-    Each word of such a target, independently with probability ``noise``, becomes a target word drawn uniformly
-    (now and then the same one). The gold links stay those of the clean translation. Sentences are drawn as in
-    `adjacent_swap`; no target occurs twice, before or after the noise.
+    Each word of such a target is replaced with probability ``noise``, independently, by a uniform target word (which
+    can be the same word). The gold links are those of the clean translation. Sentences are drawn as in `adjacent_swap`;
+    no target occurs twice, before or after the noise.
 
     Raises:
         ReplicationError: ``values`` are not valid parameters (`NoisySwap`).
@@ -211,10 +211,10 @@ def noisy_swap(values: Mapping[str, Any]) -> Corpus:
 
 
 def exchanged_halves(values: Mapping[str, Any]) -> Corpus:
-    """Word-for-word translation in which the first word decides whether the two halves change places.
+    """Generate word-for-word translations in which the first word decides whether the two halves are exchanged.
 
-    The reordering spans the sentence and depends on a word far from most of what it moves, so that neither
-    position alone nor a window around it finds the source word. Sentences are drawn as in `adjacent_swap`.
+    The reordering spans the sentence and depends on a word that is far from most of the moved words, so neither the
+    position nor a window around it determines the source word. Sentences are drawn as in `adjacent_swap`.
 
     Raises:
         ReplicationError: ``values`` are not valid parameters (`ExchangedHalves`).
@@ -232,7 +232,7 @@ def _corpus(
     translated: Callable[[list[str]], _Translated],
     corrupted: Callable[[list[str], str, random.Random], list[str]] | None = None,
 ) -> Corpus:
-    """Draw every split; ``corrupted`` turns a clean target of a split into the one that is written."""
+    """Draw every split; ``corrupted`` adds the noise of a split to a clean target."""
     seen: set[tuple[str, ...]] = set()
 
     def sentences(split: str) -> Iterator[Segment]:
@@ -243,7 +243,7 @@ def _corpus(
                 words = [rng.choice(vocabulary) for _ in range(rng.randint(low, high))]
                 clean, links = translated(words)
                 target = corrupted(clean, split, rng) if corrupted else clean
-                # Two sources may share a translation (a reordered and a plain one), so targets decide.
+                # A reordered and a plain source can have equal translations, so duplicates are detected by target.
                 if tuple(clean) in seen or tuple(target) in seen:
                     continue
                 seen.update((tuple(clean), tuple(target)))
@@ -251,7 +251,7 @@ def _corpus(
                 gold = " ".join(f"{s}-{t}" for s, t in links)
                 yield Segment((" ".join(words), " ".join(target)), links=gold)
 
-    # Lists, because which sentence is a repetition depends on the order in which the splits are drawn.
+    # Lists, because the duplicates depend on the order in which the splits are drawn.
     return {split: list(sentences(split)) for split in parameters.splits}
 
 
@@ -266,14 +266,14 @@ TASKS: dict[str, Callable[[Mapping[str, Any]], Corpus]] = {
     "proteins": proteins,
     "recall": recall,
 }
-"""Generated tasks by name; each checks its own parameters."""
+"""Generated tasks by name; each validates its parameters."""
 
 
 def generate(task: str, parameters: Mapping[str, Any]) -> Corpus:
-    """Run the generated task of that name.
+    """Generate the corpus of the task of the given name.
 
     Raises:
-        ReplicationError: no such task, or wrong parameters.
+        ReplicationError: the task does not exist, or its parameters are invalid.
     """
     if task not in TASKS:
         raise ReplicationError(f"there is no generated task '{task}'; known tasks: {', '.join(sorted(TASKS))}.")

@@ -1,4 +1,4 @@
-"""Readers: from a data set's raw files to its splits. A new format is one module and one line here."""
+"""Readers: from the raw files of a data set to its splits. A new format needs one module and one line here."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ READERS: dict[str, Callable[[Path, Sequence[str], Mapping[str, Any]], Corpus]] =
     "scenes": scenes.read,
     "treebank": treebank.read,
 }
-"""Reader name to a function of the raw folder, the languages in order, and the card's options."""
+"""Reader name to a function of the raw folder, the languages in order, and the options of the card."""
 
 
 def read(name: str, raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
-    """Read raw files with the reader of that name.
+    """Read raw files with the reader of the given name.
 
     Raises:
-        ReplicationError: no such reader, wrong options, or files that are not what the reader expects.
+        ReplicationError: the reader does not exist, the options are wrong, or a file is not as the reader expects.
     """
     if name not in READERS:
         raise ReplicationError(f"there is no reader '{name}'; known readers: {', '.join(sorted(READERS))}.")

@@ -33,11 +33,11 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
 
     Args:
         raw: folder that holds ``bible.db``.
-        languages: in the order in which texts are wanted.
+        languages: the order of the texts in a segment.
         options: `BibleOptions`.
 
     Raises:
-        ReplicationError: wrong options, or a file that is not the database that is meant.
+        ReplicationError: the options are wrong, or the file is not the expected database.
     """
     keys = build(BibleOptions, options, where="options of the reader 'bible'").translations
     try:
@@ -52,13 +52,13 @@ def verses(path: Path, translations: Sequence[tuple[str, str]]) -> Iterator[tupl
 
     Args:
         path: ``bible.db``.
-        translations: pairs of what `clean` takes as the language and the translation's key in the database.
+        translations: pairs of a language, as `clean` takes it, and the key of its translation in the database.
 
     Raises:
-        ReplicationError: the file is not the database that is meant.
+        ReplicationError: the file is not the expected database.
     """
     query = "SELECT bNumber, cNumber, vNumber, vText FROM bible WHERE bbName = ? ORDER BY 1, 2, 3"
-    # Read-only, so that a damaged or foreign file cannot make SQLite write a journal beside it.
+    # Opened read-only, so that SQLite does not write a journal for a damaged or foreign file.
     connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
     try:
         texts = [
@@ -77,13 +77,13 @@ def verses(path: Path, translations: Sequence[tuple[str, str]]) -> Iterator[tupl
 
 
 def clean(text: str, language: str, verse: tuple[int, int, int]) -> str:
-    """Remove what is not the verse: foreign verse numbers, titles of Psalms, editorial marks.
+    """Remove text that is not part of the verse: foreign verse numbers, titles of Psalms, editorial marks.
 
-    Words that an edition supplies in [brackets] stay, without the brackets.
+    Words in [brackets], which an edition adds, stay without the brackets.
 
     Args:
         text: ``vText`` as stored.
-        language: such as ``en_web``; what follows ``_`` names the edition.
+        language: such as ``en_web``; the part after ``_`` names the edition.
         verse: book, chapter, verse.
 
     Returns:
@@ -111,24 +111,24 @@ _MARKS: list[_Rule] = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         ("\u00ad", ""),
-        (r"\(\d+:\d+b?(?:\)|(?=\s))", " "),  # the verse number of another tradition
+        (r"\(\d+:\d+b?(?:\)|(?=\s))", " "),  # a verse number of another tradition
         (r"\[[^\]]*\d+:\d+[^\]]*\]", " "),  # a cross-reference
         (r"\(\*\)|\*+|#", ""),
         (r"-?\[|\]", ""),
         ("[`’]", "'"),
-        (r"^[-—\s]+|[-—\s]+$", ""),  # dashes that part paragraphs
+        (r"^[-—\s]+|[-—\s]+$", ""),  # dashes that separate paragraphs
     )
 ]
 _CAPITALS = r"¿?(?:[A-ZÁÉÍÓÚÑ]+ )?[A-ZÁÉÍÓÚÑ]{2,}\b"
 _EDITION: Mapping[str, list[_Rule]] = {
-    # The World English Bible file has the title of the next Psalm at the end of the one before.
+    # In the World English Bible file the title of a Psalm is at the end of the previous Psalm.
     "en_web": [(re.compile(r"\s(BOOK [IV]+\s*)?Psalm \d+\b.*$"), "")],
     "fr": [(re.compile(r"(?<=\s)-(?=\w)"), "")],
-    # Darby sets a space before double punctuation, Segond does not; a stray verse number opens one verse.
+    # Darby has a space before double punctuation, Segond does not; one verse begins with a stray verse number.
     "fr_darby": [(re.compile(r"\s+(?=[!?:;.,])"), ""), (re.compile(r"^\d+\s"), "")],
-    # The Hebrew letters over the parts of Psalm 119.
+    # Psalm 119 has Hebrew letter names before its parts.
     "en_basic": [(re.compile(r"^[A-Z]{3,}\s(?=[A-Z])"), "")],
-    # Reina-Valera opens paragraphs in capitals: "EN el principio", "Y DESPUÉS".
+    # Reina-Valera begins paragraphs with capitals: "EN el principio", "Y DESPUÉS".
     "es": [(re.compile(rf"^{_CAPITALS}"), _sentence_case), (re.compile(r"\bJehova\b"), "Jehová")],
 }
 _BASIC_TITLE = re.compile(

@@ -1,4 +1,4 @@
-"""The Greek New Testament and its English, with manual word alignments of the `bible-alignments` package."""
+"""The Greek New Testament and English translations, with the manual word alignments of `bible-alignments`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _TOKEN = re.compile(r"\d+(?:,\d+)+|\w+(?:[-’]\w+)*|\.{3}|[^\w\s]")
 _Tokens = dict[str, dict[str, str]]
 """Verse (BBCCCVVV) to its tokens in order: id to text."""
 _Places = dict[str, tuple[str, int]]
-"""Token id to its verse and its position there, from 0."""
+"""Token id to its verse and its position in the verse, from 0."""
 
 
 class BibleAlignmentsOptions(Strict):
     """Options of the reader ``bible_alignments``.
 
     Attributes:
-        translations: further English texts to train on: language as in the reader ``bible`` to the key in
+        translations: additional English texts for training: language, as in the reader ``bible``, to the key in
             ``bible.db``.
-        valid_percent: of the chapters.
-        test_percent: of the chapters.
+        valid_percent: percentage of the chapters in valid.
+        test_percent: percentage of the chapters in test.
     """
 
     translations: dict[str, str]
@@ -42,10 +42,10 @@ class BibleAlignmentsOptions(Strict):
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
     """Read verses keyed ``book:chapter:verse``, split by chapter; texts are tokens separated by spaces.
 
-    In valid and test the English is the aligned Berean Standard Bible, and every link of every manual record
-    is gold: all pairs of its Greek and its English tokens. In train each Greek verse comes once per English
-    text that has it, the Berean first. Left out are verses that a record connects with another verse (the two
-    editions part the text differently there) and, from valid and test, those that nobody aligned.
+    In valid and test the English text is the aligned Berean Standard Bible. The gold links are all pairs of Greek and
+    English tokens of each manual record. In train each Greek verse occurs once per English text that has it, the Berean
+    first. Verses that a record connects with another verse are left out, because the two editions divide the text
+    differently there. Verses without manual links are left out of valid and test.
 
     Args:
         raw: folder with ``SBLGNT.tsv``, ``nt_BSB.tsv``, ``SBLGNT-BSB-manual.json`` and ``bible.db``.
@@ -53,7 +53,7 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
         options: `BibleAlignmentsOptions`.
 
     Raises:
-        ReplicationError: other languages, wrong options, or files that are not the ones that are meant.
+        ReplicationError: the languages or options are wrong, or a file is not the expected one.
     """
     if list(languages) != ["grc", "en"]:
         raise ReplicationError("the reader 'bible_alignments' has the languages grc and en, in this order.")
@@ -76,9 +76,9 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
 
 
 def tokenize(text: str) -> str:
-    """Part a plain verse into words and marks, written as the aligned text writes them.
+    """Tokenise a plain verse into words and punctuation marks in the style of the aligned text.
 
-    Compounds and contractions are one word, quotation marks and apostrophes are typographic, dashes are long:
+    A compound or a contraction is one token, quotation marks and apostrophes are typographic, dashes are long:
     ``"don't--he said, 'O man-child!'"`` becomes ``“ don’t — he said , ‘ O man-child ! ’ ”``.
     """
     text = text.replace("--", "—")
@@ -88,10 +88,10 @@ def tokenize(text: str) -> str:
 
 
 def _aligned(raw: Path) -> Iterator[tuple[str, Segment]]:
-    """Yield (``book:chapter``, aligned verse); links are "" if nobody aligned it."""
+    """Yield (``book:chapter``, aligned verse); links are "" if the verse has no manual alignment."""
     try:
         greek = _tokens(raw / "SBLGNT.tsv", "id")
-        # The English is numbered by its own tradition; this column says to which Greek verse a token belongs.
+        # English verse numbers follow another tradition; this column has the Greek verse of a token.
         english = _tokens(raw / "nt_BSB.tsv", "source_verse")
         records = json.loads((raw / "SBLGNT-BSB-manual.json").read_text(encoding="utf-8"))["records"]
         links, torn = _links(records, _places(greek), _places(english))
@@ -110,7 +110,7 @@ def _tokens(path: Path, verse_column: str) -> _Tokens:
     tokens: _Tokens = defaultdict(dict)
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            # Greek ids begin with the letter of their testament; all have the verse in the eight digits then.
+            # Greek ids begin with a letter for the testament; the next eight digits are the verse.
             verse = row[verse_column].removeprefix("n")[:8]
             tokens[verse][row["id"]] = row["text"]
     return tokens
@@ -123,7 +123,7 @@ def _places(tokens: _Tokens) -> _Places:
 def _links(
     records: Sequence[Mapping[str, Any]], source: _Places, target: _Places
 ) -> tuple[dict[str, set[tuple[int, int]]], set[str]]:
-    """The links (source position, target position) of every verse, and the verses that share a record."""
+    """Return the links (source position, target position) of each verse, and the verses that share a record."""
     links: dict[str, set[tuple[int, int]]] = defaultdict(set)
     torn: set[str] = set()
     for record in records:

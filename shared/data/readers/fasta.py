@@ -1,4 +1,4 @@
-"""UniProt's FASTA files of proteins, split by family: what is tested has no relative in training."""
+"""FASTA files of proteins from UniProt, split by family: no test protein has a relative in train."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _NAMELESS = re.compile(r"^(?:protein)?$|uncharacterized|hypothetical|unnamed")
 
 
 class HeldOut(Strict):
-    """Whole families that are put into the split ``test_families``, as Choromanski et al. (2021) hold out 20 of Pfam.
+    """Families for the split ``test_families``, as Choromanski et al. (2021) hold out 20 families of Pfam.
 
     Attributes:
-        families: how many, chosen by the hash of their first accession number.
-        smallest: members that such a family has at least.
-        largest: members that it has at most.
+        families: number of families, chosen by the hash of their first accession number.
+        smallest: least number of members of such a family.
+        largest: largest number of members of such a family.
     """
 
     families: int = Field(ge=1)
@@ -42,13 +42,13 @@ class FastaOptions(Strict):
     """Options of the reader ``fasta``.
 
     Attributes:
-        file: the raw file.
-        shortest: amino acids of the shortest sequence that is taken.
-        k: letters of the words that relatives have in common, see :mod:`shared.data.homology`.
-        jaccard: likewise.
-        containment: likewise.
-        valid_percent: of the families.
-        test_percent: of the families.
+        file: name of the raw file.
+        shortest: least length of a sequence in amino acids.
+        k: length of the k-mers that relatives have in common, see :mod:`shared.data.homology`.
+        jaccard: least Jaccard index of relatives.
+        containment: least containment of relatives.
+        valid_percent: percentage of the families in valid.
+        test_percent: percentage of the families in test.
         held_out: the families that are in none of train, valid and test.
     """
 
@@ -63,7 +63,7 @@ class FastaOptions(Strict):
 
 
 class Protein(NamedTuple):
-    """An entry of UniProt; ``database`` is Swiss-Prot, whose entries people have reviewed, or TrEMBL."""
+    """An entry of UniProt; ``database`` is Swiss-Prot (reviewed entries) or TrEMBL (unreviewed)."""
 
     accession: str
     sequence: str
@@ -75,12 +75,12 @@ class Protein(NamedTuple):
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
     """Read proteins keyed ``family:accession``, each sequence once, and split them by family.
 
-    A family is named by the accession number of its first protein. All that have the same name are in one, too, unless
-    the name says nothing. Fragments can be told by their names, which end in "(Fragment)".
+    The name of a family is the accession number of its first protein. Proteins of the same name are in one family,
+    unless the name is uninformative. The names of fragments end in "(Fragment)".
 
     Raises:
-        ReplicationError: other languages, wrong options, a file that is not UniProt's FASTA, or fewer families than are
-            to be held out.
+        ReplicationError: the languages or options are wrong, the file is not FASTA of UniProt, or there are too few
+            families to hold out.
     """
     if not languages or languages[0] != "sequence" or not set(languages) < set(Protein._fields):
         raise ReplicationError(
@@ -108,10 +108,10 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
 
 
 def proteins(path: Path) -> Iterator[Protein]:
-    """Read the entries of a FASTA file with UniProt's headers, in their order.
+    """Yield the entries of a FASTA file with headers of UniProt in file order.
 
     Raises:
-        ReplicationError: it is none, or has a letter that stands for no amino acid.
+        ReplicationError: the file has another format, or a letter that is not an amino acid code.
     """
     try:
         with path.open(encoding="utf-8") as lines:
@@ -129,7 +129,7 @@ def proteins(path: Path) -> Iterator[Protein]:
 
 
 def plain_name(name: str) -> str | None:
-    """A protein's name without case, "(Fragment)" and "Putative"; None where that tells nothing of what it is."""
+    """Return a protein name in lower case without "(Fragment)" and "Putative"; None if the rest is uninformative."""
     plain = _GUESSED.sub("", _FRAGMENT.sub("", name.lower()))
     return None if _NAMELESS.search(plain) else plain
 

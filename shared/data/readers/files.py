@@ -1,4 +1,4 @@
-"""Files as they are: for what is no corpus, such as the weights of a network."""
+"""Unchanged files, for data without texts, such as the weights of a network."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from shared.errors import ReplicationError
 
 
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Accompanied:
-    """Take over every raw file under its name; there are no splits.
+    """Copy every raw file under its name; there are no splits.
 
     Raises:
-        ReplicationError: the card has languages, or options for this reader.
+        ReplicationError: the card has languages or reader options.
     """
     if languages or options:
         raise ReplicationError("the reader 'files' has no languages and no options; correct the card.")

@@ -19,7 +19,7 @@ class HtmlHelpOptions(Strict):
     """Options of the reader ``html_help``.
 
     Attributes:
-        original: the language that the others were translated from.
+        original: the language from which the others were translated.
     """
 
     original: str
@@ -28,11 +28,11 @@ class HtmlHelpOptions(Strict):
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
     """Read the folders ``<language>/`` of HTML files into paragraphs keyed ``file#id``, split by file.
 
-    A translation that is equal to the original was never made: that language's text is "". A paragraph
-    without any translation, or seen before in the same languages, is left out.
+    A text that equals the original counts as untranslated and becomes "". A paragraph without a translation, or equal
+    to an earlier paragraph in the same languages, is left out.
 
     Raises:
-        ReplicationError: wrong options, no folder for a language, or a file that is not UTF-8.
+        ReplicationError: the options are wrong, a language has no folder, or a file is not UTF-8.
     """
     original = build(HtmlHelpOptions, options, where="options of the reader 'html_help'").original
     if original not in languages:
@@ -59,10 +59,10 @@ def _paragraphs(raw: Path, languages: Sequence[str], original: int) -> Iterator[
 
 
 def parse(path: Path) -> dict[str, str]:
-    """Read the paragraphs and headings of one page: id to text on one line; none if there is no such page.
+    """Return the paragraphs and headings of one page: id to text on one line; empty if the page does not exist.
 
-    Where a page offers alternatives (a key on the Mac and elsewhere, a menu in Writer and in Calc), the
-    default is taken, else the first.
+    Where a page has alternatives (a key on the Mac and elsewhere, a menu in Writer and in Calc), the default is used,
+    or the first one if there is no default.
     """
     if not path.is_file():
         return {}
@@ -77,7 +77,7 @@ def parse(path: Path) -> dict[str, str]:
 
 @dataclass
 class _Frame:
-    """An open paragraph or span: its text so far or, if it is a switch, its alternatives."""
+    """An open paragraph or span: its text so far or, for a switch, its alternatives."""
 
     tag: str
     key: str
@@ -89,12 +89,12 @@ class _Frame:
 
 
 class _Page(HTMLParser):
-    """Collects the paragraphs and headings that have an id."""
+    """Collects paragraphs and headings with an id."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.paragraphs: dict[str, str] = {}
-        self._open: list[_Frame] = []  # a paragraph, then the spans open in it
+        self._open: list[_Frame] = []  # a paragraph, then its open spans
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
@@ -118,13 +118,13 @@ class _Page(HTMLParser):
             self.paragraphs.setdefault(frame.key, " ".join(frame.text().split()))
 
     def handle_data(self, data: str) -> None:
-        # White space between the alternatives of a switch is layout.
+        # White space between the alternatives of a switch is only layout.
         if self._open and not self._open[-1].is_switch:
             self._open[-1].pieces.append(data)
 
     def _close_span(self) -> None:
         frame, parent = self._open.pop(), self._open[-1]
         if parent.is_switch and frame.key.startswith("default"):
-            parent.pieces.insert(0, frame.text())  # the first alternative is the one taken
+            parent.pieces.insert(0, frame.text())  # the first alternative is used
         else:
             parent.pieces.append(frame.text())

@@ -1,4 +1,4 @@
-"""Texts with a class each, from the files in which corpora for classification come, in their official splits."""
+"""Labelled texts from the common file formats of classification corpora, in their official splits."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ class LabelledOptions(Strict):
     """Options of the reader ``labelled``.
 
     Attributes:
-        parts: split to the names of its raw file or folder; of several the first one that is there, since two
-            sources may have the same data in different files.
-        fields: language to the field of a record that holds it, where the two are not called the same.
-        labels: label in the raw data to the class that is written, null to leave the text out; default: all as
-            they are.
-        valid_percent: of the texts of train, for a corpus without the split valid; chosen by the hash of the text,
-            so that copies stay together.
-        sample: split to how many texts it has, all drawn from the file of train by the hash of the text. Copies stay
-            together, so a split may gain or lose a few to the next.
+        parts: split to the possible names of its raw file or folder; the first that exists is read, since two sources
+            may have the same data in different files.
+        fields: language to the field of a record, if their names differ.
+        labels: label in the raw data to the written class, or null to leave the text out; default: all unchanged.
+        valid_percent: percentage of the texts of train that become valid, for a corpus without that split; the hash
+            of the text decides, so that copies stay together.
+        sample: split to its number of texts, which are drawn from the file of train by the hash of the text. Copies
+            stay together, so the number of texts may differ by a few.
     """
 
     parts: dict[str, tuple[str, ...]] = Field(min_length=1)
@@ -46,11 +45,11 @@ class LabelledOptions(Strict):
 
 
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
-    """Read one segment per text; the language ``label`` is its class. HTML line breaks become spaces.
+    """Read one segment per text; the language ``label`` has its class. HTML line breaks become spaces.
 
     Raises:
-        ReplicationError: wrong options, or no language ``label``; while reading (a sample is read at once): a file
-            that is not what its name says, lacks a field, or has a label that the options do not know.
+        ReplicationError: the options are wrong, or there is no language ``label``; while reading (a sample is read at
+            once): a file has another format than its suffix, lacks a field, or has a label that is not an option.
     """
     chosen = build(LabelledOptions, options, where="options of the reader 'labelled'")
     if LABEL not in languages or len(languages) < 2:
@@ -69,15 +68,15 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the records of a raw file or folder, told apart by suffix.
+    """Read the records of a raw file or folder; the suffix decides the format.
 
-    * folder: ``<label>/<number>….txt``, one text a file; fields ``label`` and ``text``
-    * ``.json``, ``.jsonl``, ``.jsonl.xz``: one object a line
-    * ``.tab`` (of Orange): field names, two lines of types, then one record a line
-    * else: ``label text`` a line
+    * folder: ``<label>/<number>….txt``, one text per file; fields ``label`` and ``text``
+    * ``.json``, ``.jsonl``, ``.jsonl.xz``: one object per line
+    * ``.tab`` (of Orange): field names, two lines of types, then one record per line
+    * else: ``label text`` per line
 
     Raises:
-        ValueError: it is not that; UnicodeDecodeError and JSONDecodeError are such.
+        ValueError: the content has another format (including UnicodeDecodeError and JSONDecodeError).
     """
     if path.is_dir():
         for file in sorted(path.glob("*/*.txt"), key=_numbered):
@@ -95,7 +94,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _numbered(file: Path) -> tuple[str, list[str | int]]:
-    """Sort 2_7.txt before 10_1.txt."""
+    """Return a sort key that orders 2_7.txt before 10_1.txt."""
     return file.parent.name, [int(part) if part.isdigit() else part for part in _NUMBER.split(file.name)]
 
 
@@ -121,7 +120,7 @@ def _segments(raw: Path, split: str, languages: Sequence[str], options: Labelled
 
 
 def _side(raw: Path, side: str, languages: Sequence[str], options: LabelledOptions) -> Iterator[Segment]:
-    """The part of train that stays train, or that becomes valid."""
+    """Yield the part of train that stays train, or the part that becomes valid."""
     for segment in _segments(raw, "train", languages, options):
         key = _text(segment, languages)
         if hashed_split(key, valid_percent=options.valid_percent, test_percent=0) == side:
@@ -131,7 +130,7 @@ def _side(raw: Path, side: str, languages: Sequence[str], options: LabelledOptio
 def _sample(
     raw: Path, languages: Sequence[str], options: LabelledOptions, sizes: Mapping[str, int]
 ) -> dict[str, Iterator[Segment]]:
-    """The texts of the least hashes become the first split of ``sizes``, those of the next the second, and so on."""
+    """Sort the texts by hash and assign them to the splits of ``sizes`` in order."""
     hashes = (_hash(segment, languages) for segment in _segments(raw, "train", languages, options))
     least = heapq.nsmallest(sum(sizes.values()), hashes)
     if len(least) < sum(sizes.values()):
@@ -150,6 +149,6 @@ def _hash(segment: Segment, languages: Sequence[str]) -> int:
 
 
 def _text(segment: Segment, languages: Sequence[str]) -> str:
-    """What makes two texts the same: their words, whatever the label."""
+    """Return the normal form that decides whether two texts are equal, regardless of the label."""
     texts = (text for name, text in zip(languages, segment.texts, strict=True) if name != LABEL)
     return normalise(" ".join(texts))

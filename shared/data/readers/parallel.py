@@ -1,4 +1,4 @@
-"""Parallel text that comes as line-aligned files, plain, SGML or with tagged notes, in official splits."""
+"""Parallel text in line-aligned files (plain, SGML or with tagged notes), in official splits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shared.data.splits import Corpus, Segment, read_lines
 from shared.errors import ReplicationError
 
 _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
-# In the talks of IWSLT, lines about a talk stand between its sentences; title and description were translated too.
+# The files of IWSLT have lines with metadata between the sentences; title and description are translated too.
 _NOTE = re.compile(r"\s*</?(?:url|talkid|keywords|speaker|reviewer|translator|doc)\b")
 _TRANSLATED_NOTE = re.compile(r"</?(?:title|description)>")
 
@@ -25,10 +25,10 @@ class ParallelOptions(Strict):
     """Options of the reader ``parallel``.
 
     Attributes:
-        parts: split to its parts in order; a part names, per language, a raw file (``.sgm`` or ``.xml``: SGML,
-            else one segment per line, with ``.tags`` in the name: among notes).
-        skip_incomplete: leave out segments that lack a text, as noisy crawled corpora have them.
-        valid_every: every so-manieth segment of train makes the split valid, for a corpus that has none.
+        parts: split to its parts in order; a part names a raw file per language (``.sgm`` or ``.xml``: SGML;
+            else one segment per line; with ``.tags`` in the name: between lines of metadata).
+        skip_incomplete: whether to leave out segments that lack a text, as in noisy crawled corpora.
+        valid_every: for a corpus without valid: every n-th segment of train becomes valid.
     """
 
     parts: dict[str, tuple[dict[str, str], ...]] = Field(min_length=1)
@@ -43,11 +43,11 @@ class ParallelOptions(Strict):
 
 
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
-    """Read the parts of every split segment by segment, so that a corpus may exceed the memory.
+    """Read the parts of every split segment by segment, so that a corpus may be larger than the memory.
 
     Raises:
-        ReplicationError: wrong options; while reading: files of a part that have unequally many segments,
-            or are not UTF-8.
+        ReplicationError: the options are wrong; while reading: the files of a part differ in their number of
+            segments, or a file is not UTF-8.
     """
     chosen = build(ParallelOptions, options, where="options of the reader 'parallel'")
     for split, parts in chosen.parts.items():

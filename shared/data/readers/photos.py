@@ -1,4 +1,4 @@
-"""Photos in archives, with captions in a table and a list for each split, or all in one file of Karpathy's."""
+"""Photos in archives, with captions in a table and a list per split, or with both in a file of Karpathy."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from shared.data.photos import LANGUAGES, archives, photos_in
 from shared.data.splits import Accompanied, Corpus, Segment, read_lines
 from shared.errors import ReplicationError
 
-_KARPATHY = {"train": "train", "val": "valid", "test": "test"}  # what he calls restval is in no split
+_KARPATHY = {"train": "train", "val": "valid", "test": "test"}  # the part "restval" is in no split
 
 _Described = dict[str, list[str]]
-"""File name of a photo to its captions."""
+"""Photo file name to its captions."""
 
 
 class PhotosOptions(Strict):
     r"""Options of the reader ``photos``.
 
     Attributes:
-        captions: names that the file of captions can have; the first one that is there is read.
-        splits: split name to the list of its photos, for captions in a table.
-        words: a regular expression of what is a word or a sign in a caption; all else parts them.
-        at_most: so many captions of a photo, its first ones, are kept.
+        captions: possible names of the file of captions; the first that exists is read.
+        splits: split name to the file with the list of its photos, for captions in a table.
+        words: a regular expression that matches the words and signs of a caption; other characters separate them.
+        at_most: largest number of captions per photo; the first ones are kept.
     """
 
     captions: list[SafePath] = Field(min_length=1)
@@ -49,15 +49,14 @@ class PhotosOptions(Strict):
 
 
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
-    """Pair photos with their captions, in lower case, words and signs parted by spaces.
+    """Pair photos with their captions, in lower case, with spaces between words and signs.
 
-    The raw files are tar and zip archives, which are taken over as they are, and the captions: a table
-    (``image,caption``, a line for each) with a list of photos for each split, or, with the suffix ``.json``, one of
-    Karpathy's files, which have the splits as well.
+    The raw files are tar and zip archives, which are copied unchanged, and the captions: a table (``image,caption`` per
+    line) with a list of photos per split, or, with the suffix ``.json``, a file of Karpathy, which has the splits too.
 
     Raises:
-        ReplicationError: other languages, wrong options, files that are not what is meant, or a photo without captions
-            or in no archive.
+        ReplicationError: the languages or options are wrong, a file is not the expected one, or a photo has no captions
+            or is in no archive.
     """
     if tuple(languages) != LANGUAGES:
         raise ReplicationError(f"the reader 'photos' has the languages {' and '.join(LANGUAGES)}, in this order.")
@@ -80,7 +79,7 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
 
 
 def _listed(path: Path, raw: Path, splits: Mapping[str, str]) -> dict[str, _Described]:
-    """The splits of a table."""
+    """Return the splits of a table."""
     captions: _Described = {}
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -91,7 +90,7 @@ def _listed(path: Path, raw: Path, splits: Mapping[str, str]) -> dict[str, _Desc
 
 
 def _karpathy(path: Path) -> dict[str, _Described]:
-    """The splits of ``dataset_<name>.json`` (Karpathy & Fei-Fei 2015)."""
+    """Return the splits of ``dataset_<name>.json`` (Karpathy & Fei-Fei 2015)."""
     splits: dict[str, _Described] = {split: {} for split in _KARPATHY.values()}
     for image in json.loads(path.read_text(encoding="utf-8"))["images"]:
         if split := _KARPATHY.get(image["split"]):

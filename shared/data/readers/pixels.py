@@ -1,4 +1,4 @@
-"""Pictures as pixels: idx files, as those of MNIST, and the binary files of CIFAR-10."""
+"""Pictures as pixels: idx files, as of MNIST, and the binary files of CIFAR-10."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class PixelsOptions(Strict):
     """Options of the reader ``pixels``.
 
     Attributes:
-        format: of the files.
+        format: format of the files.
         train: files with the training pictures, in this order.
         test: files with the test pictures.
-        valid: how many of the training pictures, the last ones, are the validation split.
+        valid: number of training pictures, from the end, that become the validation split.
     """
 
     format: Literal["idx", "cifar"]
@@ -41,13 +41,13 @@ class PixelsOptions(Strict):
 
 
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Accompanied:
-    """Write ``<split>.images.npy`` for every split: (N, height, width, channels) uint8, classes left out.
+    """Write ``<split>.images.npy`` for every split: (N, height, width, channels) uint8, without classes.
 
-    They accompany a corpus without splits, since they are no lines. Yet no picture is in two splits: one of train is
-    left out where valid or test has the same, one of valid where test has it.
+    The corpus has no splits of text lines, only these files. No picture is in two splits: a picture of train is left
+    out if valid or test has an equal one, and a picture of valid if test has one.
 
     Raises:
-        ReplicationError: the card has languages, wrong options, or files that are not what the format says.
+        ReplicationError: the card has languages or wrong options, or a file has another format.
     """
     if languages:
         raise ReplicationError("the reader 'pixels' has no languages; leave languages and splits empty.")
@@ -87,7 +87,7 @@ def _joined(raw: Path, names: Sequence[str], read_file: Callable[[bytes], Images
 
 
 def _idx(content: bytes) -> Images:
-    """Four bytes that say what it is, three big-endian sizes, and the grey values of all pictures, row by row."""
+    """Read idx: a magic number of four bytes, three big-endian sizes, and the grey values of all pictures by rows."""
     if content[:4] != _IDX_BYTES_OF_THREE_AXES:
         raise ValueError("it does not begin as an idx file of bytes with three axes")
     sizes = [int.from_bytes(content[start : start + 4], "big") for start in (4, 8, 12)]
@@ -98,7 +98,7 @@ def _idx(content: bytes) -> Images:
 
 
 def _cifar(content: bytes) -> Images:
-    """For each picture the byte of its class, and a plane of each colour, row by row."""
+    """Read CIFAR-10: for each picture one byte with its class, then one plane per colour, row by row."""
     values = np.frombuffer(content, np.uint8)
     size = 1 + math.prod(_CIFAR_PLANES)
     if not len(values) or len(values) % size:

@@ -1,4 +1,4 @@
-"""Sentences that people rated from negative to positive, in classes: the data of Hutto and Gilbert (2014)."""
+"""Sentences with ratings from negative to positive, divided into classes: the data of Hutto and Gilbert (2014)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class RatedOptions(Strict):
 
     Attributes:
         archive: the raw tar file.
-        sets: name of a set, as it is written into the keys, to its member of the archive.
-        classes: from the most negative to the most positive, one more than thresholds.
-        thresholds: the ratings that part the classes, ascending. A rating that equals one belongs to the class
+        sets: name of a set, which is part of the keys, to its member of the archive.
+        classes: names from the most negative to the most positive class, one more than thresholds.
+        thresholds: the ratings between the classes, ascending. A rating equal to a threshold belongs to the class
             nearer to zero, so that a rating and its negative are in mirrored classes.
-        valid_percent: of the documents.
-        test_percent: of the documents.
+        valid_percent: percentage of the documents in valid.
+        test_percent: percentage of the documents in test.
     """
 
     archive: str
@@ -48,11 +48,11 @@ class RatedOptions(Strict):
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
     """Read sentences keyed ``set/document:sentence`` with their class, split by document.
 
-    A line is ``document_sentence``, or ``document`` where every one has its own, the mean rating, and the text,
-    with tabs between; HTML entities in the text are resolved.
+    A line has three tab-separated fields: ``document_sentence`` (or ``document``, if documents have one sentence each),
+    the mean rating, and the text, in which HTML entities are decoded.
 
     Raises:
-        ReplicationError: other languages, wrong options, or an archive that is not the one that is meant.
+        ReplicationError: the languages or options are wrong, or the archive is not the expected one.
     """
     if list(languages) != ["text", "label"]:
         raise ReplicationError("the reader 'rated' has the languages text and label, in this order.")
@@ -68,9 +68,9 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
 
 
 def classify(rating: float, thresholds: Sequence[float]) -> int:
-    """The number of the class of a rating, from 0 for the most negative."""
+    """Return the index of the class of a rating, 0 for the most negative."""
     below = bisect_left(thresholds, rating)
-    # Towards zero from both sides: bisect_left alone would count the threshold -0.5 to what lies below it.
+    # Ties go towards zero from both sides: bisect_left alone would put -0.5 into the class below the threshold -0.5.
     return below + (rating < 0 and rating in thresholds)
 
 

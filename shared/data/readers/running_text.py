@@ -1,4 +1,4 @@
-"""Running text for language models: whole files or parts of them, byte by byte as they are."""
+"""Running text for language models: unchanged bytes of whole files or of parts of them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _CHUNK = 1 << 20
 
 
 class Part(Strict):
-    """Some bytes of a raw file, or all files of a raw folder in the order of their names.
+    """A range of bytes of a raw file, or all files of a raw folder sorted by name.
 
     Attributes:
-        file: name of the raw file or folder; of several the first one that is there, since two sources may have the
+        file: possible names of the raw file or folder; the first that exists is read, since two sources may have the
             same data in different files.
-        start: how many bytes are skipped.
-        bytes: how many are taken; default: all that are left.
+        start: number of skipped bytes.
+        bytes: number of bytes; default: all remaining ones.
     """
 
     file: str | tuple[str, ...]
@@ -50,11 +50,11 @@ class RunningTextOptions(Strict):
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Accompanied:
     """Write ``<split>.text`` for every split.
 
-    They accompany a corpus without splits, since sentences of running text are neither compared nor dropped, and its
-    white space stays what it is.
+    The corpus has no splits of sentences, only these files: sentences of running text are neither compared nor dropped,
+    and white space is kept.
 
     Raises:
-        ReplicationError: the card has languages, wrong options, or a file is missing or too short.
+        ReplicationError: the card has languages or wrong options, or a file is missing or too short.
     """
     if languages:
         raise ReplicationError("the reader 'running_text' has no languages; leave languages and splits empty.")

