@@ -92,7 +92,7 @@ def _task(payload: bytes, number: int, topic: str, threads: int, root: str) -> O
     """Run a job in a worker's process."""
     from distributed import get_worker
 
-    worker = get_worker()
+    worker: Any = get_worker()
     stopped = _stop_signal(worker)
 
     def send(message: Message) -> None:

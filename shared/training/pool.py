@@ -109,7 +109,7 @@ def perform(payload: bytes, send: Send) -> Outcome:
     except ReplicationError as error:
         return Failed(str(error))
     except Exception as error:
-        traceback.print_exc()
+        send(traceback.format_exc())
         return Failed(f"{type(error).__name__}: {error}")
 
 

@@ -147,15 +147,12 @@ def train_run(
     best = load_checkpoint(last.with_name("best.ckpt"))  # it is there: the configuration sees to a validation
     made = trainer.global_step - (divergence.update > 0)
     return TrainingRecord(
-        updates=made,
-        precision=resolve_precision(config.precision),
+        updates=made, precision=resolve_precision(config.precision),
         stopped_because=_reason(config, made, divergence.update),
-        wall_seconds=throughput.seconds,
-        processor_seconds=throughput.processor_seconds,
+        wall_seconds=throughput.seconds, processor_seconds=throughput.processor_seconds,
         tokens_per_second=throughput.tokens_per_second,
-        best_valid_loss=best[VALID_LOSS],
-        best_update=min(int(best["global_step"]), made),
-    )
+        best_valid_loss=best[VALID_LOSS], best_update=min(int(best["global_step"]), made),
+    )  # fmt: skip
 
 
 def _reason(config: TrainingConfig, made: int, diverged: int) -> str:

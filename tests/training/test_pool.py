@@ -60,7 +60,9 @@ def test_a_killed_worker_is_named_the_others_finish_and_the_same_command_continu
     assert_same_runs(alone[0], tmp_path)
 
 
-def test_each_failed_seed_is_named_with_its_error_and_the_others_finish(alone: Alone, tmp_path: Path) -> None:
+def test_each_failed_seed_is_named_with_its_error_and_the_others_finish(
+    alone: Alone, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trains = training_jobs(tmp_path, [SEEDS[0] | {"poison": 4}, SEEDS[1]])
     jobs = [trains[0], Job("broken", fail, ("no such key",)), Job("status", end, (-3,)), trains[1]]
     with pytest.raises(ReplicationError) as caught:
@@ -72,6 +74,7 @@ def test_each_failed_seed_is_named_with_its_error_and_the_others_finish(alone: A
         "broken: TypeError: no such key",
         "status: its process ended with exit status 3; the same command continues it",
     ]
+    assert capsys.readouterr().out.count("Traceback") == 1  # of what no user is meant to see
     assert_same_run(alone[0] / "seed1", tmp_path / "seed1")
 
 
