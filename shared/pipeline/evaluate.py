@@ -11,7 +11,7 @@ from typing import Any
 
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
-from shared.pipeline.train import run_side_by_side, runnable
+from shared.pipeline.train import WITHOUT_LIGHTNING, run_side_by_side, runnable
 from shared.tasks.prepared import check_prepared
 from shared.training.pool import Job
 from shared.training.progress import Report
@@ -38,7 +38,7 @@ def evaluate_stage(name: str, scale: str) -> None:
         Job(f"{name} {label}: evaluation", evaluate_seeds, (str(Path.cwd()), paper, scale, variant, label, members))
         for label, members in groups.items()
     ]
-    results = dict(zip(groups, run_side_by_side(jobs), strict=True))
+    results = dict(zip(groups, run_side_by_side(jobs, WITHOUT_LIGHTNING), strict=True))
     seeds = {str(seed): results[f"seed {seed}"][0] for seed in config.seeds}
     together = {"ensemble": results["ensemble"][0]} if "ensemble" in results else {}
     mean = {key: rounded(sum(values) / len(values)) for key, values in by_metric(seeds.values()).items()}

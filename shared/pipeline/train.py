@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,12 @@ from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
 from shared.pipeline.provenance import environment, fingerprint, peak_memory_mib
 from shared.tasks.prepared import check_prepared
-from shared.training.pool import Job, run_jobs
+from shared.tasks.sections import find_route
+from shared.training.pool import PRELOAD, Job, run_jobs
 from shared.training.progress import Report
+
+WITHOUT_LIGHTNING = ("torch",)
+"""What workers import at their start that train no network: Lightning takes seconds."""
 
 
 def train_stage(name: str, scale: str) -> None:
@@ -46,7 +51,10 @@ def train_stage(name: str, scale: str) -> None:
             print(f"{label}: finished before, kept.")
         else:
             jobs.append(Job(label, train_seed, (str(Path.cwd()), paper, scale, variant, seed, mark)))
-    reasons = set(run_side_by_side(jobs)) - {None}
+    models = import_module(f"replications.{paper}.settings")
+    section, _ = find_route(config, models.MODEL, models.ROUTES)
+    trains_network = section is None or section[1].trains_network
+    reasons = set(run_side_by_side(jobs, PRELOAD if trains_network else WITHOUT_LIGHTNING)) - {None}
     if reasons:
         _keep_seeds(folder, ())
         write_json(folder / "not_run.json", {"not_run": reasons.pop()})
@@ -102,10 +110,13 @@ def runnable(settings: ScaleFile, variant: str) -> Any:
     return settings.run(variant)
 
 
-def run_side_by_side(jobs: Sequence[Job]) -> list[Any]:
-    """What the jobs return, with as many workers as ``params.yaml`` says."""
+def run_side_by_side(jobs: Sequence[Job], preload: Sequence[str]) -> list[Any]:
+    """What the jobs return, with as many workers as ``params.yaml`` says, which have imported ``preload``."""
+    if not jobs:
+        return []
     params = load_params()
-    return run_jobs(jobs, workers=params.workers or os.cpu_count() or 1, scheduler=params.scheduler)
+    workers = params.workers or os.cpu_count() or 1
+    return run_jobs(jobs, workers=workers, scheduler=params.scheduler, preload=preload)
 
 
 def write_curve(folder: Path) -> None:

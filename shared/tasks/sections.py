@@ -20,9 +20,11 @@ class RouteSection(Strict):
     Attributes:
         with_network: whether it lies over the settings of the task's network, because it builds one. Any other section
             is read without them: a setting of the same name is not picked up by accident.
+        trains_network: whether a network is trained for it, though not one of the paper's own.
     """
 
     with_network: ClassVar[bool] = False
+    trains_network: ClassVar[bool] = False
 
     def check(self, config: RunConfig, network: type[Strict]) -> None:
         """Refuse what the section's fields alone do not show.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -127,6 +127,7 @@ class BorrowedConfig(RouteSection):
         settings: a ``model`` section as that paper's own variants have.
     """
 
+    trains_network: ClassVar[bool] = True
     paper: str
     settings: dict[str, Any]
 
