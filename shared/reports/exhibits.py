@@ -10,6 +10,7 @@ import importlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from shared.claims.results import RunResults
@@ -44,6 +45,44 @@ class Exhibit(ABC):
         """Draw pictures into ``folder``; returns them with what stands between them, nothing if no variant was run."""
 
 
+@dataclass(frozen=True)
+class OfPanels(Exhibit):
+    """An exhibit with a figure for each group of variants.
+
+    Attributes:
+        panels: title to the variants of one task, at most seven, that share a figure.
+    """
+
+    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def variants(self) -> Sequence[str]:
+        """Those of all panels, each once."""
+        return list(dict.fromkeys(variant for names in self.panels.values() for variant in names))
+
+
+@dataclass(frozen=True)
+class OfVariant(Exhibit):
+    """An exhibit of one variant, by its first seed, with a caption that says what is seen."""
+
+    variant: str
+    caption: str
+
+    def variants(self) -> Sequence[str]:
+        """The one."""
+        return (self.variant,)
+
+
+@dataclass(frozen=True)
+class OfVariants(Exhibit):
+    """An exhibit that shows several variants."""
+
+    shown: Sequence[str]
+
+    def variants(self) -> Sequence[str]:
+        """Those shown."""
+        return self.shown
+
+
 def first_run(results: Results, variant: str) -> RunResults | None:
     """The results of a variant that has a trained seed; None if it was not run."""
     run = results.get(variant)
@@ -53,11 +92,6 @@ def first_run(results: Results, variant: str) -> RunResults | None:
 def run_ones(results: Results, variants: Sequence[str]) -> list[RunResults]:
     """The results of those variants that have a trained seed, in the order given."""
     return [run for variant in variants if (run := first_run(results, variant)) is not None]
-
-
-def flattened(panels: Mapping[str, Sequence[str]]) -> list[str]:
-    """The variants of all panels, each once, in order."""
-    return list(dict.fromkeys(variant for names in panels.values() for variant in names))
 
 
 def slug(title: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from shared.reports.curves import read_apart
 from shared.reports.document import SPREAD, Figure
-from shared.reports.exhibits import Exhibit, Results, flattened
+from shared.reports.exhibits import OfPanels, Results
 from shared.reports.panels import chosen_panels, panels
 
 EARLY = " A variant with crosses has a line for each seed: at a cross its training ended before its time."
@@ -34,23 +34,17 @@ ERROR_LABEL = "Validation error (share of {token}s)"
 
 
 @dataclass(frozen=True)
-class LearningCurves(Exhibit):
+class LearningCurves(OfPanels):
     """Figures ``training_<metric>_<panel>.png`` of those panels that have such a curve.
 
     Attributes:
-        panels: title to the variants of one task, at most seven, that share a figure; a task that none of these
-            variants is of is shown whole.
+        panels: as of the base; a task that none of their variants is of is shown whole.
         curves: what is drawn.
         diverging: whether training may end before its time, see :func:`shared.reports.figures.training_curves`.
     """
 
-    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     curves: Sequence[Curve] = (LOSS,)
     diverging: bool = False
-
-    def variants(self) -> Sequence[str]:
-        """Those of all panels."""
-        return flattened(self.panels)
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """A figure for each panel and quantity."""
@@ -68,19 +62,8 @@ class LearningCurves(Exhibit):
         return figures
 
 
-@dataclass(frozen=True)
-class LearningRates(Exhibit):
-    """Figures ``learning_rate_<panel>.png``.
-
-    Attributes:
-        panels: title to the variants of one task whose learning rates share a figure.
-    """
-
-    panels: Mapping[str, Sequence[str]]
-
-    def variants(self) -> Sequence[str]:
-        """Those of all panels."""
-        return flattened(self.panels)
+class LearningRates(OfPanels):
+    """Figures ``learning_rate_<panel>.png``."""
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """A figure for each panel that has a curve."""

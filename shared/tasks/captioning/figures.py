@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from shared.reports.document import Figure
-from shared.reports.exhibits import Exhibit, Results, first_run
+from shared.reports.exhibits import OfVariant, OfVariants, Results, first_run
 from shared.reports.learning_curves import LOSS, Curve
 
 CURVES = (
@@ -17,16 +16,8 @@ CURVES = (
 """What validation finds."""
 
 
-@dataclass(frozen=True)
-class Overlays(Exhibit):
-    """A figure ``overlays_<variant>.png`` of test images lit word by word where the first seed's attention falls."""
-
-    variant: str
-    caption: str
-
-    def variants(self) -> Sequence[str]:
-        """The one."""
-        return (self.variant,)
+class Overlays(OfVariant):
+    """A figure ``overlays_<variant>.png`` of test images lit word by word where attention falls."""
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if the variant attends and has kept it."""
@@ -37,15 +28,8 @@ class Overlays(Exhibit):
         return () if run is None else draw_overlays(run.attention(run.seeds[0]), path, self.caption)
 
 
-@dataclass(frozen=True)
-class Stopping(Exhibit):
-    """A figure ``stopping.png`` of BLEU against likelihood over training, a panel for each variant."""
-
-    shown: Sequence[str]
-
-    def variants(self) -> Sequence[str]:
-        """Those shown."""
-        return self.shown
+class Stopping(OfVariants):
+    """A figure ``stopping.png`` of BLEU against likelihood over training, all seeds, a panel for each variant."""
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if any variant recorded BLEU in training."""

@@ -7,23 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared.reports.document import Figure
-from shared.reports.exhibits import Exhibit, Results, first_run, run_ones
+from shared.reports.exhibits import Exhibit, OfVariant, Results, first_run, run_ones
 from shared.reports.learning_curves import ERROR_LABEL, LOSS, Curve
 
 CURVES = (LOSS, Curve("error", "Share of the validation split classified wrongly, against updates", ERROR_LABEL))
 """What validation finds."""
 
 
-@dataclass(frozen=True)
-class HeatTexts(Exhibit):
-    """A figure ``heat_<variant>.png`` of test texts whose words are coloured by the attention of the first seed."""
-
-    variant: str
-    caption: str
-
-    def variants(self) -> Sequence[str]:
-        """The one."""
-        return (self.variant,)
+class HeatTexts(OfVariant):
+    """A figure ``heat_<variant>.png`` of test texts whose words are coloured by attention."""
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if the variant has kept its attention."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from shared.reports.document import Figure
-from shared.reports.exhibits import Exhibit, Results
+from shared.reports.exhibits import OfVariants, Results
 from shared.reports.learning_curves import ERROR_LABEL, LOSS, Curve, LearningCurves
 
 _ERROR = "Share of the scored symbols of the validation split that are not the most probable ones, against updates"
@@ -20,15 +19,8 @@ def curves(panels: Mapping[str, Sequence[str]]) -> LearningCurves:
     return LearningCurves(panels, CURVES, diverging=True)
 
 
-@dataclass(frozen=True)
-class Pictures(Exhibit):
+class Pictures(OfVariants):
     """Figures ``samples_<task>.png`` and ``completions_<variant>.png`` of pictures that first seeds drew."""
-
-    shown: Sequence[str]
-
-    def variants(self) -> Sequence[str]:
-        """Those shown."""
-        return self.shown
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figures of the variants that drew anything."""

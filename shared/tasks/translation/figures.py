@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from shared.reports.document import SPREAD, Figure
-from shared.reports.exhibits import Exhibit, Results, first_run, flattened, run_ones
+from shared.reports.exhibits import Exhibit, OfPanels, OfVariant, Results, first_run, run_ones
 from shared.reports.panels import chosen_panels, panels
 
-Panels = Mapping[str, Sequence[str]]
-"""Title to the variants of one task, at most seven, that share a figure."""
 
-
-@dataclass(frozen=True)
-class SentenceScores(Exhibit):
+class SentenceScores(OfPanels):
     """Figures ``bleu_by_length_<panel>.png`` and ``alignment_offsets_<panel>.png``, of panels that have the numbers.
 
-    Attributes:
-        panels: who shares a figure; a task that none of these variants is of is shown whole.
+    A task that no variant of the panels is of is shown whole.
     """
-
-    panels: Panels = field(default_factory=dict)
-
-    def variants(self) -> Sequence[str]:
-        """Those of all panels."""
-        return flattened(self.panels)
 
     def measures(self) -> Sequence[str]:
         """BLEU."""
@@ -51,16 +40,8 @@ class SentenceScores(Exhibit):
         return figures
 
 
-@dataclass(frozen=True)
-class Heatmaps(Exhibit):
-    """A figure ``alignments_<variant>.png`` of attention on several test sentences, by the variant's first seed."""
-
-    variant: str
-    caption: str
-
-    def variants(self) -> Sequence[str]:
-        """The one."""
-        return (self.variant,)
+class Heatmaps(OfVariant):
+    """A figure ``alignments_<variant>.png`` of attention on several test sentences."""
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if the variant has kept its attention."""
@@ -97,16 +78,8 @@ class SideBySide(Exhibit):
         return [Figure(path, f"{self.caption} Blue: a weight of exactly zero.")] if drawn else ()
 
 
-@dataclass(frozen=True)
-class Heads(Exhibit):
-    """Figures ``heads_<variant>_<kind>.png`` of every head of every layer on one sentence, by the first seed."""
-
-    variant: str
-    caption: str
-
-    def variants(self) -> Sequence[str]:
-        """The one."""
-        return (self.variant,)
+class Heads(OfVariant):
+    """Figures ``heads_<variant>_<kind>.png`` of every head of every layer on one sentence."""
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """A figure for each kind of attention, if the variant has kept its heads."""
@@ -120,15 +93,8 @@ class Heads(Exhibit):
         return [Figure(paths[kind], f"{self.caption.rstrip('.')}. {SAID[kind]}") for kind in drawn]
 
 
-@dataclass(frozen=True)
-class LossByOperations(Exhibit):
+class LossByOperations(OfPanels):
     """Figures ``loss_by_operations_<panel>.png``: validation loss against the operations of training so far."""
-
-    panels: Panels
-
-    def variants(self) -> Sequence[str]:
-        """Those of all panels."""
-        return flattened(self.panels)
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """A figure for each panel of which any variant counted its operations."""
