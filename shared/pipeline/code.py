@@ -20,7 +20,10 @@ from shared.tasks.kinds import KINDS
 
 FETCHING = ("shared/data/fetch.py",)
 PREPARING = ("shared/data/*", "shared/vision/*", "shared/tasks/*/corpus.py", "shared/tasks/*/preparation.py")
-REPORTING = ("shared/claims/*", "shared/reports/*", "shared/tasks/*/report.py", "replications/*/report.py")
+REPORTING = (
+    "shared/claims/*", "shared/reports/*", "shared/tasks/*/report.py", "shared/tasks/*/figures.py",
+    "replications/*/report.py",
+)  # fmt: skip
 NOT_TRAINED = (
     *REPORTING, "shared/decoding/*", "shared/metrics/*", "shared/tasks/*/evaluation.py", "shared/tasks/*/measures.py",
     "shared/tasks/*/aligners.py", "shared/tasks/*/attention_maps.py", "shared/tasks/*/borrowed.py",
@@ -54,7 +57,7 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
     everything = _closure([*replications, f"{package}/module.py", "shared/training/run.py"])
     shown = _closure([*reports, f"{package}/report.py", "shared/reports/report.py"])
     models = [path for path in everything if fnmatch(path, "replications/*/model.py")]
-    module = _closure([f"{package}/module.py"], lambda path: not _is(path, REPORTING))
+    module = _closure([f"{package}/module.py", "shared/training/run.py"], lambda path: not _is(path, REPORTING))
     bound = _closure(replications, lambda path: path.endswith("/settings.py") and not path.startswith("shared/"))
     training = _closure(
         [path for path in everything if _is(path, ("shared/tasks/*/task.py",))] + models,
@@ -86,8 +89,17 @@ def _is(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch(path, pattern) for pattern in patterns)
 
 
-@cache
 def _read(path: str) -> _File:
+    try:
+        state = Path(path).stat()
+    except OSError as error:
+        raise ReplicationError(f"{path} cannot be read as Python ({error.strerror}).") from None
+    return _parsed(path, state.st_mtime_ns, state.st_size)
+
+
+@cache
+def _parsed(path: str, modified: int, size: int) -> _File:
+    """A file as it is at that time, so that it is parsed once."""
     try:
         tree = ast.parse(Path(path).read_bytes())
     except (OSError, SyntaxError, ValueError) as error:
@@ -106,7 +118,6 @@ def _modules(tree: ast.Module) -> Iterator[str]:
             yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
-@cache
 def _files(module: str) -> tuple[str, ...]:
     """What an import of a module runs of this project: the module, and the packages that it is in."""
     parts = module.split(".")

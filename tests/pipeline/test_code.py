@@ -1,38 +1,19 @@
-"""Which code a paper's results depend on: what is found, what changes its hash, and what does not."""
+"""Which code a paper's results depend on: what is searched, what changes its hash, and what does not."""
 
 import ast
-import json
 import textwrap
 from pathlib import Path
 
 import pytest
 
 from shared.errors import ReplicationError
-from shared.pipeline.code import evaluation_code, imported, training_code
-from shared.pipeline.stages import code_stage
-from shared.tasks.protocol import load_replication
+from shared.pipeline import code
+from shared.pipeline.code import STAGES, code_of
+from shared.pipeline.config import ScaleFile
+from shared.tasks.kinds import KINDS
+from shared.tasks.protocol import papers
 
 ROOT = Path(__file__).resolve().parents[2]
-PAPERS = sorted(path.parent.name for path in (ROOT / "replications").glob("*/replication.py"))
-TRANSLATION = {f"shared/{name}.py" for name in (
-    "decoding/beam", "pipeline/translation_evaluation", "training/translation"
-)}  # fmt: skip
-CLASSIFICATION = {f"shared/{name}.py" for name in (
-    "data/classified", "pipeline/classification_evaluation", "training/classification"
-)}  # fmt: skip
-CAPTIONING = {f"shared/{name}.py" for name in (
-    "data/captioned", "decoding/beam", "pipeline/captioning_evaluation", "training/captioning", "vision/features"
-)}  # fmt: skip
-LANGUAGE = {f"shared/{name}.py" for name in (
-    "data/language", "data/streams", "decoding/continuation", "pipeline/language_evaluation", "training/language"
-)}  # fmt: skip
-SEQUENCES = {f"shared/{name}.py" for name in (
-    "data/sequence_corpora", "data/sequences", "pipeline/sequence_evaluation", "training/sequences"
-)}  # fmt: skip
-OF_KIND = {
-    "translation": TRANSLATION, "classification": CLASSIFICATION, "captioning": CAPTIONING, "language": LANGUAGE,
-    "sequences": SEQUENCES,
-}  # fmt: skip
 MODEL = '''
 """A model."""
 
@@ -61,8 +42,9 @@ def write(folder, files):
 def project(tmp_path, monkeypatch):
     """A small project: a model, and modules of which each is imported in another way."""
     write(tmp_path, {
-        "replications/toy/replication.py": "import replications.toy.model\nfrom shared import metrics, config",
+        "replications/toy/replication.py": "import replications.toy.model, shared.tasks.copies.task, shared.config",
         "replications/toy/model.py": MODEL,
+        "replications/toy/report.py": "from shared.reports import figures",
         "shared/config.py": "import os",
         "shared/attention/__init__.py": "",
         "shared/attention/seen.py": """
@@ -82,34 +64,44 @@ def project(tmp_path, monkeypatch):
             def later(x: "Name"): ...
             """,
         "shared/training/types.py": "from shared.attention.seen import attend\nName = str",
+        "shared/training/run.py": "",
+        "shared/data/fetch.py": "from shared.data import cards",
+        "shared/data/cards.py": "",
         "shared/metrics/__init__.py": "from shared.metrics import score as s",
         "shared/metrics/score.py": "",
         "shared/metrics/other.py": "",
+        "shared/reports/report.py": "",
+        "shared/reports/figures.py": "",
+        "shared/tasks/copies/task.py": "from shared.tasks.copies import corpus, evaluation",
+        "shared/tasks/copies/corpus.py": "",
+        "shared/tasks/copies/evaluation.py": "from shared import metrics",
+        "shared/tasks/copies/module.py": "",
+        "shared/tasks/copies/report.py": "",
     })  # fmt: skip
+    monkeypatch.setitem(code.KINDS, "copies", "shared.tasks.copies")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_imports_are_followed_wherever_they_stand(project):
-    assert list(imported("toy")) == [
-        "replications/toy/model.py",
-        "replications/toy/replication.py",
-        "shared/attention/__init__.py",  # importing a module runs the packages that it is in
-        "shared/attention/seen.py",
-        "shared/config.py",
-        "shared/layers/inside.py",
-        "shared/metrics/__init__.py",
-        "shared/metrics/score.py",
-        "shared/training/types.py",
-    ]
+def stage(name, *others):
+    return code_of("copies", "toy", *others)[name]
 
 
-def test_a_file_belongs_to_training_or_to_evaluation_or_to_neither(project):
-    assert set(training_code("toy")) == {
-        "replications/toy/model.py", "replications/toy/replication.py", "shared/attention/__init__.py",
-        "shared/attention/seen.py", "shared/layers/inside.py", "shared/training/types.py",
-    }  # fmt: skip
-    assert set(evaluation_code("toy")) == {"shared/metrics/__init__.py", "shared/metrics/score.py"}
+MODELS = {
+    "replications/toy/model.py", "replications/toy/replication.py", "shared/attention/__init__.py",
+    "shared/attention/seen.py", "shared/layers/inside.py", "shared/training/types.py", "shared/training/run.py",
+}  # fmt: skip
+
+
+def test_every_stage_depends_on_the_code_that_it_runs(project):
+    assert set(stage("fetch")) == {"shared/data/fetch.py", "shared/data/cards.py"}
+    assert set(stage("prepare")) == {"shared/tasks/copies/corpus.py"}
+    kind = {f"shared/tasks/copies/{name}.py" for name in ("task", "corpus", "module")}
+    assert set(stage("train")) == MODELS | kind
+    judged = {"shared/metrics/__init__.py", "shared/metrics/score.py", "shared/tasks/copies/evaluation.py"}
+    assert set(stage("evaluate")) == MODELS | kind | judged | {"shared/config.py"}
+    shown = {"shared/reports/figures.py", "shared/reports/report.py", "shared/tasks/copies/report.py"}
+    assert set(stage("report")) == set(stage("evaluate")) | shown | {"replications/toy/report.py"}
 
 
 @pytest.mark.parametrize(
@@ -128,9 +120,9 @@ def test_a_file_belongs_to_training_or_to_evaluation_or_to_neither(project):
     ],
 )
 def test_what_only_people_read_changes_nothing(old, new, project):
-    before = training_code("toy")
+    before = stage("train")
     change(project / "replications" / "toy" / "model.py", old, new)
-    assert training_code("toy") == before
+    assert stage("train") == before
 
 
 @pytest.mark.parametrize(
@@ -152,9 +144,9 @@ def test_what_only_people_read_changes_nothing(old, new, project):
     ],
 )
 def test_what_a_file_does_changes_its_hash_and_no_other(old, new, project):
-    before = training_code("toy")
+    before = stage("train")
     change(project / "replications" / "toy" / "model.py", old, new)
-    after = training_code("toy")
+    after = stage("train")
     assert {path for path in after if after[path] != before[path]} == {"replications/toy/model.py"}
 
 
@@ -165,12 +157,12 @@ def change(path, old, new):
 
 
 def test_a_new_import_adds_a_file_and_an_unused_one_counts_for_nothing(project):
-    before = training_code("toy")
+    before = stage("train")
     write(project, {"shared/attention/unseen.py": "x = 2"})
-    assert training_code("toy") == before
+    assert stage("train") == before
     path = project / "shared" / "layers" / "inside.py"
     path.write_text(path.read_text() + "\nimport shared.attention.unseen\n")
-    assert training_code("toy").keys() - before.keys() == {"shared/attention/unseen.py"}
+    assert stage("train").keys() - before.keys() == {"shared/attention/unseen.py"}
 
 
 def test_a_hash_is_the_same_on_every_version_of_python(project):
@@ -185,88 +177,80 @@ def test_a_hash_is_the_same_on_every_version_of_python(project):
             case {"k": [1, *_]} | None: pass
         """
     write(project, {"replications/toy/model.py": text})
-    assert training_code("toy")["replications/toy/model.py"][:16] == "bec766bca675c7db"
+    assert stage("train")["replications/toy/model.py"][:16] == "bec766bca675c7db"
 
 
 @pytest.mark.parametrize("text", [b"def f(:", b"x = '\xff'", b"\0"])
 def test_a_broken_file_is_named(text, project):
     (project / "shared" / "attention" / "seen.py").write_bytes(text)
     with pytest.raises(ReplicationError, match=r"^shared/attention/seen\.py cannot be read as Python \(.+\)\.$"):
-        training_code("toy")
+        stage("train")
 
 
 def test_a_paper_that_is_not_there_is_named(project):
     with pytest.raises(ReplicationError, match=r"replications/nobody/replication\.py cannot be read"):
-        training_code("nobody")
+        code_of("copies", "nobody")
 
 
 def test_a_papers_other_files_train_if_its_model_uses_them(project):
     write(project, {
-        "replications/toy/replication.py": "from replications.toy import model, study",
+        "replications/toy/replication.py": "from replications.toy import model, study, settings",
         "replications/toy/model.py": "import shared.metrics.score\nfrom replications.toy.layers import layer",
+        "replications/toy/settings.py": "",
         "replications/toy/layers.py": "layer = 1",
         "replications/toy/study.py": "",
         "replications/toy/alone.py": "",
     })  # fmt: skip
-    own = {"replications/toy/replication.py", "replications/toy/model.py", "replications/toy/layers.py"}
-    assert set(training_code("toy")) == own
-    assert set(evaluation_code("toy")) == {
+    own = {f"replications/toy/{name}.py" for name in ("replication", "model", "layers", "settings")}
+    assert {path for path in stage("train") if path.startswith("replications/")} == own
+    assert "shared/metrics/score.py" not in stage("train")
+    assert stage("evaluate").keys() - stage("train").keys() == {
         "replications/toy/study.py", "shared/metrics/__init__.py", "shared/metrics/score.py",
     }  # fmt: skip
 
 
 def test_what_validation_decodes_and_scores_with_belongs_to_training(project):
-    before = training_code("toy")
-    path = project / "shared" / "training" / "types.py"
-    path.write_text(path.read_text() + "\nimport shared.metrics.score, shared.config\n")
-    assert training_code("toy").keys() - before.keys() == {"shared/metrics/__init__.py", "shared/metrics/score.py"}
-    assert evaluation_code("toy") == {}
+    before = stage("train")
+    write(project, {"shared/tasks/copies/module.py": "import shared.metrics.score, shared.config"})
+    added = {"shared/metrics/__init__.py", "shared/metrics/score.py", "shared/config.py"}
+    assert stage("train").keys() - before.keys() == added
 
 
-def test_the_code_of_two_papers_is_that_of_each(project):
+def test_the_code_of_a_lender_is_the_borrowers(project):
     write(project, {
         "replications/other/replication.py": "import replications.other.model",
         "replications/other/model.py": "import shared.attention.unseen",
+        "replications/other/report.py": "",
     })  # fmt: skip
-    both = training_code("toy") | training_code("other")
-    assert training_code("toy", "other") == training_code("other", "toy") == both
-    assert evaluation_code("toy", "other") == evaluation_code("toy")
-    assert imported("toy", "other") == imported("toy") | imported("other")
+    lent = {"replications/other/replication.py", "replications/other/model.py", "shared/attention/unseen.py"}
+    assert stage("train", "other").keys() - stage("train").keys() == lent
+    assert "replications/other/report.py" not in stage("report", "other")
 
 
-def test_the_stage_writes_both_lists_again_and_again_the_same(project):
-    write(project, {"replications/toy/smoke.yaml": "{tasks: {}, variants: {}}"})
-    contents = []
-    for _ in range(2):
-        code_stage("toy", "smoke")
-        folder = project / "runs" / "smoke" / "toy" / "code"
-        contents.append([(folder / f"{name}.json").read_text() for name in ("training", "evaluation")])
-    assert contents[0] == contents[1]
-    assert [json.loads(text) for text in contents[0]] == [training_code("toy"), evaluation_code("toy")]
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_of_each_paper_here_all_that_matters_is_found(paper, monkeypatch):
+def test_of_each_paper_here_all_that_matters_is_in_its_stages(monkeypatch):
     monkeypatch.chdir(ROOT)
-    training, evaluation = training_code(paper), evaluation_code(paper)
-    assert not training.keys() & evaluation.keys()
-    assert {f"replications/{paper}/model.py", f"replications/{paper}/replication.py"} <= training.keys()
-    assert {"shared/training/run.py", "shared/training/loss.py", "shared/data/batching.py"} <= training.keys()
-    own = OF_KIND[load_replication(paper).kind]
-    foreign = {path for paths in OF_KIND.values() for path in paths} - own
-    assert own <= training.keys() | evaluation.keys()
-    assert not foreign & (training.keys() | evaluation.keys())
-    others = {f"replications/{other}/" for other in PAPERS if other != paper}
-    assert not any(path.startswith(tuple(others)) for path in [*training, *evaluation])
+    for paper in papers():
+        settings = ScaleFile(paper, "quick")
+        lenders = settings.lenders(settings.variants)
+        stages = code_of(settings.kind, paper, *lenders)
+        assert list(stages) == list(STAGES)
+        package = KINDS[settings.kind].replace(".", "/")
+        assert {f"replications/{paper}/model.py", f"replications/{paper}/settings.py"} <= stages["train"].keys()
+        assert {"shared/training/run.py", "shared/training/schedules.py", f"{package}/module.py"} <= stages[
+            "train"
+        ].keys()
+        assert f"{package}/evaluation.py" in stages["evaluate"].keys() - stages["train"].keys()
+        assert f"{package}/report.py" in stages["report"].keys() - stages["evaluate"].keys()
+        foreign = {f"replications/{other}/" for other in papers() if other not in {paper, *lenders}}
+        foreign |= {other.replace(".", "/") + "/" for other in KINDS.values() if other != KINDS[settings.kind]}
+        assert not [path for path in stages["report"] if path.startswith(tuple(foreign))], paper
 
 
 def test_another_papers_attention_is_not_a_papers_code(monkeypatch):
     monkeypatch.chdir(ROOT)
-    bahdanau, luong = training_code("bahdanau"), training_code("luong")
+    bahdanau, luong = (code_of("translation", paper)["train"] for paper in ("bahdanau", "luong"))
     assert "shared/attention/additive.py" in bahdanau
-    own = {f"shared/{name}.py" for name in (
-        "attention/alignments", "attention/scores", "layers/deferred", "layers/stacked_lstm"
-    )}  # fmt: skip
+    own = {f"shared/{name}.py" for name in ("attention/alignments", "attention/scores", "layers/stacked_lstm")}
     assert own <= luong.keys()
     assert not own & bahdanau.keys()
     assert "shared/layers/attentive_recurrence.py" in bahdanau.keys() - luong.keys()

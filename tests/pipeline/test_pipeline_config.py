@@ -10,7 +10,8 @@ from ruamel.yaml import YAML
 
 from shared.config import load_yaml
 from shared.errors import ReplicationError
-from shared.pipeline.config import SCALES, ScaleFile, load_params, papers
+from shared.pipeline.config import SCALES, ScaleFile, load_params
+from shared.tasks.protocol import papers
 from tests.pipeline.scratch import ROOT
 
 SMOKE = Path("replications/bahdanau/smoke/params.yaml")
