@@ -84,12 +84,12 @@ FEATURES: dict[str, tuple[Callable[[], FeatureMap], Callable[[FeatureMap, Tensor
         lambda: GeneralizedFeatures(key_size=3, projections=7),
         lambda features, x: (x * features.root @ features.w.t()).clamp(min=0) + features.epsilon,
     ),
-    # The scale is small, so that the normaliser of trigonometric features is far from zero.
+    # The scale of trigonometric features is small: their products, which may be negative, are then all near one.
     **{
         f"FAVOR+ {estimator}": (
-            partial(SoftmaxFeatures, key_size=3, projections=7, estimator=estimator, scale=0.02), softmax_features,
+            partial(SoftmaxFeatures, key_size=3, projections=7, estimator=estimator, scale=scale), softmax_features,
         )
-        for estimator in ("positive", "hyperbolic", "trigonometric")
+        for estimator, scale in (("positive", 0.3), ("hyperbolic", 0.3), ("trigonometric", 1e-3))
     },
 }  # fmt: skip
 
