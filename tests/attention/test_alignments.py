@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from shared.attention.alignments import GlobalAlignment, LocalMonotonic, LocalPredictive
-from shared.attention.registry import ATTENTIONS, ScoredAlignment
 from shared.attention.scores import DotScore, build_score
+from tests.attention.registry import ATTENTIONS, ScoredAlignment
 
 F64 = torch.float64
 N = 4

@@ -6,7 +6,6 @@ Shape letters: B batch, S source length, Q queries, N query width, M annotation 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -31,30 +30,8 @@ from shared.attention.relative import (
 from shared.attention.scaled_dot_product import attend, causal_mask
 from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
 from shared.attention.softmax import masked_softmax
-
-Weigh = Callable[[nn.Module, Tensor, Tensor, Tensor], Tensor]
-"""(module, queries (B, Q, N), annotations (B, S, M), mask (B, S), true at words) to the weights (B, Q, S)."""
-
-
-@dataclass(frozen=True)
-class Attention:
-    """One attention.
-
-    Attributes:
-        build: from the query width N and the annotation width M to a module.
-        weights: how the module attends in its fast form.
-        naive: the same from the paper's equations, one pair of query and annotation at a time.
-        causal: whether query i sees only the positions up to i; then Q = S.
-        sums_to_one: whether a row of weights sums to one; otherwise it sums to at most one.
-        equivariant: whether the weights of a reordered source are the reordered weights.
-    """
-
-    build: Callable[[int, int], nn.Module]
-    weights: Weigh
-    naive: Weigh
-    causal: bool = False
-    sums_to_one: bool = True
-    equivariant: bool = True
+from tests.attention.entry import Attention
+from tests.attention.registered_others import OTHERS
 
 
 class ScoredAlignment(nn.Module):
@@ -239,5 +216,6 @@ ATTENTIONS: dict[str, Attention] = {
         for where, alignment in _ALIGNMENTS.items()
         for what, score in _SCORES.items()
     },
+    **OTHERS,
 }
 """By name."""
