@@ -23,10 +23,6 @@ SettingsT = TypeVar("SettingsT", bound="RunConfig", contravariant=True)
 class Runner(Protocol[SettingsT]):
     """What trains and judges variants of one kind, each by its settings."""
 
-    def check(self, config: SettingsT) -> None:
-        """Refuse a ``model`` section that is wrong, before any long work."""
-        ...
-
     def cannot_run(self, config: SettingsT) -> str | None:
         """Why this machine cannot run the variant, as where a package does not exist for it; None if it can."""
         ...
@@ -65,6 +61,10 @@ class Replication(Runner[SettingsT], Protocol[SettingsT]):
     @property
     def kind(self) -> str:
         """The kind of its tasks, one of :data:`shared.pipeline.config.KINDS`."""
+        ...
+
+    def check(self, config: SettingsT) -> None:
+        """Refuse a ``model`` section that is wrong, before any long work."""
         ...
 
     def prepare(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
