@@ -175,3 +175,52 @@ def at(value: object, path: tuple[str, ...]) -> object:
         assert isinstance(value, dict)
         value = value[key]
     return value
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "lines"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "a", (1, 3)),
+        ("a:\n  b: 1\n  c: 2\n  'b': 3\n", "b", (2, 4)),
+        ("a: [{b: 1},\n {c: 1,\n b: 2, c: 3}]\n", "c", (2, 3)),
+        ("base: &base\n  a: 1\n  a: 2\nother: {<<: *base}\n", "a", (2, 3)),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_with_both_lines(tmp_path: Path, text: str, key: str, lines: object) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    first, second = lines  # type: ignore[misc]
+    with pytest.raises(ReplicationError, match=rf"the key '{key}' stands in line {first} and again in line {second};"):
+        load_yaml(path)
+
+
+def test_merged_keys_may_be_overridden_and_merged_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: [*b, *a], y: 4}\nd: *b\n1: x\n'1': y\n")
+    assert load_yaml(path) == {
+        "a": {"x": 1, "y": 2}, "b": {"x": 3, "y": 2}, "c": {"x": 3, "y": 4}, "d": {"x": 3, "y": 2}, 1: "x", "1": "y",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({"updates": "3"}, "'updates': the text '3' is not a number; take off the quotes"),
+        ({"updates": 3.0}, "'updates': input should be a valid integer, got 3.0"),
+        ({"updates": True}, "'updates': input should be a valid integer, got True"),
+        ({"optimiser": {"learning_rate": "1e-9"}}, "YAML reads 1e-9 as text, since it has no point; write 1.0e-9"),
+        ({"optimiser": {"learning_rate": True}}, "'optimiser.learning_rate': input should be a valid number, got True"),
+        ({"schedules": {"a": [{"learning_rate": "0.5"}]}}, "'schedules.a.0.learning_rate': the text '0.5' is not a"),
+    ],
+)
+def test_a_number_has_to_be_one(value: dict[str, object], problem: str) -> None:
+    assert problem in refusal({**GOOD, **value})
+
+
+def test_an_integer_may_stand_for_a_float_and_a_list_for_a_tuple() -> None:
+    class Pair(Strict):
+        pair: tuple[int, float]
+
+    assert build(Pair, {"pair": [1, 2]}, where="here").pair == (1, 2.0)
+    with pytest.raises(ReplicationError, match=r"'pair\.0': the text '1'"):
+        build(Pair, {"pair": ["1", 2]}, where="here")

@@ -232,9 +232,6 @@ def training_operations(model: str) -> float:
 class ComplexityStudy(Study):
     """The variant ``complexity``."""
 
-    def check(self, config: RunConfig) -> None:
-        """It has no settings."""
-
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Table 1 as ``<layer>.<quantity>``, and of both models ``cost_rule_<model>`` and ``operations_<model>``."""
         rows = {f"{layer}.{name}": value for layer in LAYERS for name, value in layer_metrics(layer).items()}

@@ -22,10 +22,6 @@ SettingsT = TypeVar("SettingsT", bound="RunConfig", contravariant=True)
 class Runner(Protocol[SettingsT]):
     """What trains and judges variants of one kind, each by its settings."""
 
-    def check(self, config: SettingsT) -> None:
-        """Refuse a ``model`` section that is wrong, before any long work."""
-        ...
-
     def cannot_run(self, config: SettingsT) -> str | None:
         """Why this machine cannot run the variant, as where a package does not exist for it; None if it can."""
         ...
@@ -72,6 +68,10 @@ class Replication(Runner[SettingsT], Protocol[SettingsT]):
 
     def features(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
         """Encode the pictures of a fetched data set, for tasks with pictures; returns a summary."""
+        ...
+
+    def check(self, config: SettingsT) -> None:
+        """Refuse a ``model`` section that is wrong, before any long work."""
         ...
 
     def prepare(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:

@@ -66,12 +66,12 @@ class Place(NamedTuple):
     Attributes:
         file: the YAML file of the variant.
         variant: its name.
-        model: its own ``model`` section, before it is laid over that of its task.
+        inherited: keys of the ``model`` section that its task has and the variant itself has not.
     """
 
     file: str
     variant: str
-    model: Mapping[str, Any]
+    inherited: frozenset[str]
 
 
 class RunConfig(Strict):
@@ -104,10 +104,10 @@ class RunConfig(Strict):
             file: the YAML file of the variant.
             variant: its name.
             model: the variant's own ``model`` section, before it is laid over that of its task. Studies read it alone;
-                default: all of ``self.model`` is the variant's own.
+                default: all of ``self.model`` is its own.
         """
         copy = self.model_copy()
-        copy._place = Place(file, variant, self.model if model is None else model)
+        copy._place = Place(file, variant, frozenset(self.model.keys() - (self.model if model is None else model)))
         return copy
 
     @property
@@ -120,7 +120,8 @@ class RunConfig(Strict):
     @property
     def own_model(self) -> Mapping[str, Any]:
         """What the variant itself says of its model, without the defaults of its task."""
-        return self.model if self._place is None else self._place.model
+        inherited = () if self._place is None else self._place.inherited
+        return {key: value for key, value in self.model.items() if key not in inherited}
 
     def with_model(self: RunT, model: Mapping[str, Any]) -> RunT:
         """The same variant, in the same place, with another model section."""

@@ -27,10 +27,6 @@ class Study(ABC):
 
     section: ClassVar[type[StudyConfig]] = StudyConfig
 
-    def check(self, config: Any) -> None:
-        """Refuse a section that does not fit."""
-        config.checked_model(self.section)
-
     @abstractmethod
     def evaluate(self, config: Any, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Measure; returns metrics."""

@@ -51,5 +51,11 @@ class StudiedRun:
     def __init__(self, model):
         self.model = model
 
+    where = "the model section of task 'toy'"
+
     def checked_model(self, kind):
-        return build(kind, self.model, where="the model section of task 'toy'")
+        return build(kind, self.model, where=self.where)
+
+    def check(self, section):
+        """Refuse wrong settings, as the paper's own are refused."""
+        self.checked_model(section).check(self, Sizes)

@@ -22,6 +22,7 @@ from replications.linear_transformer.exactness import (
     step_by_step,
     sum_over_keys,
 )
+from replications.linear_transformer.settings import ExactnessConfig
 from shared.errors import ReplicationError
 from tests.replications.studied_linear_transformer import SECTION, StudiedRun, build_studied
 
@@ -37,7 +38,7 @@ def network(length=9):
 
 def evaluate(tmp_path, **changes):
     study, run = Exactness(build_studied), StudiedRun(SMALL | changes)
-    study.check(run)
+    run.check(ExactnessConfig)
     return study.evaluate(run, prepared=tmp_path, trained=[tmp_path / "seed1"], out=tmp_path)
 
 
@@ -210,4 +211,4 @@ def test_a_wrong_gradient_and_one_that_is_not_a_number_are_found(tmp_path, monke
 )
 def test_wrong_settings_are_refused(changes, message):
     with pytest.raises(ReplicationError, match=message):
-        Exactness(build_studied).check(StudiedRun(SMALL | changes))
+        StudiedRun(SMALL | changes).check(ExactnessConfig)

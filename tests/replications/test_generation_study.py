@@ -166,7 +166,7 @@ def test_what_times_become():
 def test_all_numbers_of_the_study(tmp_path):
     clock = count()  # every look at it is a second later
     study, run = Generation(build_studied, clock=lambda: float(next(clock))), StudiedRun(SMALL)
-    study.check(run)
+    run.check(GenerationConfig)
     metrics = study.evaluate(run, prepared=tmp_path, trained=[tmp_path], out=tmp_path)
     by_batch = [f"{name}_b{batch}" for name in ("seconds", "pictures_per_second", "growth") for batch in (1, 3)]
     places = [f"milliseconds{where}_n{place}" for where in ("", "_in_batch") for place in (3, 9)]
@@ -236,4 +236,4 @@ def test_the_paper_s_network_remembers_a_picture_of_mnist_in_a_48th_of_the_numbe
 )
 def test_wrong_settings_are_refused(changes, message):
     with pytest.raises(ReplicationError, match=message):
-        Generation(build_studied).check(StudiedRun(SMALL | changes))
+        StudiedRun(SMALL | changes).check(GenerationConfig)

@@ -12,7 +12,7 @@ from torch import nn
 
 from replications.performer.depth import Depth, Stack, depth_metrics, hand_over, one_draw
 from replications.performer.model import Performer
-from replications.performer.settings import DepthConfig
+from replications.performer.settings import DepthConfig, ModelConfig
 from shared.attention.favor import SoftmaxFeatures
 from shared.errors import ReplicationError
 from shared.tasks.settings import RunConfig
@@ -67,7 +67,6 @@ def performers(section, symbols, causal):
 def run(networks, seed=1, **changes):
     config = RunConfig.model_construct(task="proteins", model={"study": "depth"} | SMALL | changes)
     runner, config = study_route({"depth": Depth(networks)})(config)
-    runner.check(config)
     where = {"prepared": Path("prepared"), "trained": [Path(f"train/seed{seed}")], "out": Path("out")}
     return runner.evaluate(config, **where)
 
@@ -159,9 +158,6 @@ def test_wrong_settings_are_refused(wrong, said):
 
 
 def test_wrong_settings_of_the_network_are_refused_before_any_long_work():
-    def refuse(section, symbols, causal):
-        raise ReplicationError("width (64) must be a multiple of heads (3).")
-
     config = RunConfig.model_construct(task="proteins", model={"study": "depth", "network": {"heads": 3}})
     with pytest.raises(ReplicationError, match="multiple of heads"):
-        Depth(refuse).check(config)
+        config.checked_model(DepthConfig).check(config, ModelConfig)

@@ -48,7 +48,6 @@ def settings(**changes):
 def run(seed=1, **changes):
     config = RunConfig.model_construct(task="proteins", model={"study": "kernels"} | SMALL | changes)
     runner, config = study_route({"kernels": Kernels()})(config)
-    runner.check(config)
     where = {"prepared": Path("prepared"), "trained": [Path(f"train/seed{seed}")], "out": Path("out")}
     return runner.evaluate(config, **where)
 

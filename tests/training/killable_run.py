@@ -32,16 +32,20 @@ from shared.data.ragged import RaggedArray
 from shared.errors import ReplicationError
 from shared.tasks.captioning.corpus import CaptionedSplit
 from shared.tasks.captioning.module import CaptioningModule
+from shared.tasks.captioning.settings import CaptioningTraining
 from shared.tasks.classification.corpus import ClassifiedText
 from shared.tasks.classification.module import ClassificationModule
+from shared.tasks.classification.settings import ClassificationTraining
 from shared.tasks.language.module import LanguageModule
+from shared.tasks.language.settings import LanguageTraining
 from shared.tasks.language.streams import Stream
 from shared.tasks.sequences.module import CountingSequenceModule
 from shared.tasks.sequences.proteins import Proteins
+from shared.tasks.sequences.settings import SequenceTraining
 from shared.tasks.translation.corpus import ParallelText
 from shared.tasks.translation.module import TranslationModule
+from shared.tasks.translation.settings import TranslationTraining
 from shared.training.checkpoints import TrainingRecord
-from shared.training.config import TrainingConfig
 from shared.training.module import TrainingModule
 from shared.training.progress import Report
 from shared.training.protocol import TrainingBatch
@@ -155,14 +159,12 @@ def in_batches(split: Split) -> list[TrainingBatch]:
     return [split.batch(indices) for indices in order]
 
 
-def ordered(train: Split | Stream, config: TrainingConfig) -> Callable[[int], Iterator[TrainingBatch]]:
+def ordered(train: Split | Stream, config: Any) -> Callable[[int], Iterator[TrainingBatch]]:
     """From a batch's number to that batch and all that follow it."""
     if isinstance(train, Stream):
         columns, length = config.batch.sentences, config.batch.length
-        assert columns is not None
-        assert length is not None
         return lambda start: train.training_batches(columns=columns, length=length, seed=5, start=start)
-    batch = config.batch.model_dump(exclude={"length"}) | {"pool": 3}
+    batch = config.batch.model_dump() | {"pool": 3}
     order = partial(endless_batches, lengths(train), seed=5, **batch)
     if isinstance(train, Proteins):
         return lambda start: (train.batch(chosen, (5, i)) for i, chosen in enumerate(order(start=start), start))
@@ -210,17 +212,23 @@ KINDS = {
 }  # fmt: skip
 
 
+SETTINGS: dict[str, Any] = {
+    "translation": TranslationTraining, "classification": ClassificationTraining, "captioning": CaptioningTraining,
+    "language": LanguageTraining, "sequences": SequenceTraining,
+}  # fmt: skip
+
+
 def run(
     folder: str, *, kind: str = "translation", kill: str = "", number: int = signal.SIGKILL, poison: int = 0,
     fingerprint: str = "same", seed: int = 7, victim: str = "self", mark: str | None = None,
     progress: Report | None = None, **changed: Any,
 ) -> TrainingRecord:  # fmt: skip
-    """Train in ``folder``; ``changed`` are settings of :class:`TrainingConfig`."""
+    """Train in ``folder``; ``changed`` are settings of the kind's training."""
     settings = {
         "updates": 30, "batch": {"sentences": 8}, "optimizer": {"name": "adam", "learning_rate": 0.02},
         "schedule": {"name": "cosine", "warmup": 5}, "validate_every": VALIDATE_EVERY,
     }  # fmt: skip
-    config = TrainingConfig.model_validate(settings | changed)
+    config = SETTINGS[kind].model_validate(settings | changed)
     torch.manual_seed(3)
     module, model, train, valid = KINDS[kind]()
     return train_run(

@@ -21,7 +21,7 @@ from shared.training.config import TrainingConfig
 
 def config(**changes: Any) -> TrainingConfig:
     settings = {
-        "updates": 10, "batch": {"sentences": 2}, "optimizer": {"name": "adam", "learning_rate": 0.1},
+        "updates": 10, "optimizer": {"name": "adam", "learning_rate": 0.1},
         "validate_every": 5, "average": {"last": 3, "every": 2},
     }  # fmt: skip
     return TrainingConfig.model_validate(settings | changes)

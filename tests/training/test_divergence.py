@@ -32,7 +32,7 @@ def diverged(train: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
 
 def config(**changes):
     settings = {
-        "updates": 30, "batch": {"sentences": 8}, "optimizer": {"name": "adam", "learning_rate": 0.1},
+        "updates": 30, "optimizer": {"name": "adam", "learning_rate": 0.1},
         "validate_every": 6,
     }  # fmt: skip
     return TrainingConfig.model_validate(settings | changes)

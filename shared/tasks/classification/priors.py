@@ -27,9 +27,6 @@ class Prior(Study):
     def __init__(self, settings: PriorConfig) -> None:
         self.settings = settings
 
-    def check(self, config: ClassificationRun) -> None:
-        """The settings are checked."""
-
     def evaluate(
         self, config: ClassificationRun, *, prepared: Path, trained: Sequence[Path], out: Path
     ) -> Mapping[str, float]:

@@ -74,9 +74,6 @@ class AlignerRunner:
 
     settings: AlignerConfig
 
-    def check(self, config: TranslationRun) -> None:
-        """The settings are checked."""
-
     def cannot_run(self, config: TranslationRun) -> str | None:
         """Where systran-align does not exist, fast_align cannot run."""
         if self.settings.aligner == "ibm1" or fast_align.is_available():

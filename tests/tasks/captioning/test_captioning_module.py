@@ -10,16 +10,13 @@ from torch import nn
 
 from shared.data.batching import endless_batches
 from shared.data.tokenizers import BOS, EOS, PAD
-from shared.errors import ReplicationError
 from shared.metrics.caption_scores import corpus_bleu
 from shared.metrics.captioning import bleu_statistics
 from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch
 from shared.tasks.captioning.module import CaptioningModule
 from shared.tasks.captioning.protocol import Captioned
-from shared.tasks.classification.module import ClassificationModule
-from shared.tasks.translation.module import TranslationModule
+from shared.tasks.captioning.settings import CaptioningTraining
 from shared.training.checkpoints import load_checkpoint
-from shared.training.config import TrainingConfig
 from shared.training.run import train_run
 from tests.tasks.captioning.toy_captioner import (
     LONGEST,
@@ -38,7 +35,7 @@ def config(**changes):
         "updates": 3, "batch": {"sentences": 2}, "optimizer": {"name": "sgd", "learning_rate": 0.1},
         "validate_every": 1, "clip": None,
     }  # fmt: skip
-    return TrainingConfig.model_validate(settings | changes)
+    return CaptioningTraining.model_validate(settings | changes)
 
 
 def module_of(model, longest=LONGEST, **changes):
@@ -192,38 +189,14 @@ def test_bleu_knows_the_best_caption_of_each_image(monkeypatch):
     assert values["valid_bleu"] == pytest.approx(100)
 
 
-def test_label_smoothing_is_refused():
-    with pytest.raises(ReplicationError, match="label_smoothing must be 0 here"):
-        module_of(Plain(), label_smoothing=0.1)
-
-
-@pytest.mark.parametrize(
-    ("kind", "monitor", "choices"),
-    [
-        (CaptioningModule, "error", "bleu, loss"),
-        (ClassificationModule, "bleu", "error, loss"),
-        (TranslationModule, "error", "loss"),
-    ],
-)
-def test_what_a_kind_of_task_does_not_measure_cannot_decide(kind, monitor, choices):
-    more = (texts, LONGEST) if kind is CaptioningModule else ()
-    with pytest.raises(ReplicationError, match=f"monitor is {monitor}, .* choose one of {choices}\\."):
-        kind(Plain(), config(monitor=monitor), *more)
-
-
-@pytest.mark.parametrize(
-    ("kind", "monitor", "expected"),
-    [
-        (CaptioningModule, None, ("valid_bleu", "max")),
-        (CaptioningModule, "loss", ("valid_loss", "min")),
-        (ClassificationModule, None, ("valid_error", "min")),
-        (ClassificationModule, "loss", ("valid_loss", "min")),
-        (TranslationModule, None, ("valid_loss", "min")),
-    ],
-)
-def test_each_kind_of_task_has_its_own_judge_unless_told_otherwise(kind, monitor, expected):
-    module = kind(Plain(), config(monitor=monitor), *((texts, LONGEST) if kind is CaptioningModule else ()))
+@pytest.mark.parametrize(("monitor", "expected"), [("bleu", ("valid_bleu", "max")), ("loss", ("valid_loss", "min"))])
+def test_the_settings_say_which_validation_decides(monitor, expected):
+    module = module_of(Plain(), monitor=monitor)
     assert (module.monitor, module.mode) == expected
+
+
+def test_bleu_decides_by_default():
+    assert module_of(Plain()).monitor == "valid_bleu"
 
 
 class Scripted(CaptioningModule):

@@ -21,7 +21,7 @@ from shared.pipeline.config import ScaleFile
 from shared.tasks.classification.corpus import PreparedClassification
 from shared.tasks.classification.priors import Prior, prior_route
 from shared.tasks.classification.protocol import Classified
-from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig
+from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig, PriorConfig
 from shared.tasks.classification.task import Classification
 from shared.tasks.routed import Routed
 from shared.tasks.translation.task import Translation
@@ -77,7 +77,7 @@ class Toy(nn.Module):
 
 
 OWN = Classification(ToyConfig, Toy)
-REPLICATION = Routed(OWN, routes={"prior": prior_route})
+REPLICATION = Routed(OWN, routes={"prior": prior_route}, sections={"prior": PriorConfig})
 
 
 def write_dataset(folder, texts=("text",), keys=True):

@@ -13,8 +13,8 @@ from shared.errors import ReplicationError
 from shared.tasks.classification.corpus import ClassifiedBatch
 from shared.tasks.classification.module import ClassificationModule
 from shared.tasks.classification.protocol import Classified
+from shared.tasks.classification.settings import ClassificationTraining
 from shared.training.checkpoints import load_checkpoint
-from shared.training.config import TrainingConfig
 from shared.training.run import train_run
 from tests.tasks.classification.toy_classifier import CLASSES, ToyClassifier, random_texts
 
@@ -26,7 +26,7 @@ def config(**changes):
         "updates": 3, "batch": {"sentences": 2}, "optimizer": {"name": "sgd", "learning_rate": 0.1},
         "validate_every": 1, "clip": None,
     }  # fmt: skip
-    return TrainingConfig.model_validate(settings | changes)
+    return ClassificationTraining.model_validate(settings | changes)
 
 
 def batch(*indices):
@@ -200,3 +200,9 @@ def test_a_gradient_that_is_not_finite_stops_the_run_before_it_touches_a_weight(
     with pytest.raises(ReplicationError, match="not finite at update 1; lower the learning rate"):
         train(module, tmp_path / "run", lambda start: iter([batch(0, 1)] * 3), [batch(2)])
     assert torch.equal(module.model.table.weight, before)
+
+
+@pytest.mark.parametrize(("changes", "monitor"), [({}, "valid_error"), ({"monitor": "loss"}, "valid_loss")])
+def test_the_error_decides_unless_the_settings_say_otherwise(changes, monitor):
+    module = ClassificationModule(ToyClassifier(), config(**changes))
+    assert (module.monitor, module.mode) == (monitor, "min")

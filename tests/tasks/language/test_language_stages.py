@@ -259,15 +259,16 @@ def test_a_full_batch_is_like_one_of_the_data(corpus, symbols):
     ("section", "changes", "message"),
     [
         ("model", {"sise": 3}, r"unknown key 'sise' \(did you mean 'size'\?\)"),
-        ("training", {"batch": {"sentences": 6}, "memory": 0}, r"training\.batch\.length symbols; give both"),
-        ("training", {"batch": {"tokens": 60}, "memory": 0}, r"training\.batch\.length symbols; give"),
-        ("training", {"batch": {"sentences": 6, "length": 8, "pool": 3}}, r"leave out training\.batch\.pool"),
-        ("training", {"label_smoothing": 0.1}, r"mean over all symbols; leave out training\.label_smoothing"),
-        ("training", {"loss_per": "sentence"}, r"mean over all symbols; leave out training\.loss_per"),
-        ("training", {"max_words": 9}, r"mean over all symbols; leave out training\.max_words"),
+        ("training", {"batch": {"sentences": 6}, "memory": 0}, r"'training\.batch\.length': field required"),
+        ("training", {"batch": {"tokens": 60}, "memory": 0}, r"unknown key 'training\.batch\.tokens'"),
+        ("training", {"batch": {"sentences": 6, "length": 8, "pool": 3}}, "unknown key 'training.batch.pool'"),
+        ("training", {"label_smoothing": 0.1}, "unknown key 'training.label_smoothing'"),
+        ("training", {"loss_per": "sentence"}, r"unknown key 'training\.loss_per' \(did you mean 'loss_on'\?\)"),
+        ("training", {"max_words": 9}, "unknown key 'training.max_words'"),
+        ("training", {"monitor": "loss"}, "unknown key 'training.monitor'"),
         ("training", {"memory": -1}, r"'training\.memory': input should be greater than or equal to 0"),
         ("evaluation", {"beam": 3}, "unknown key 'evaluation.beam'"),
-        ("evaluation", {"heatmaps": 3}, "shows no attention; leave out heatmaps"),
+        ("evaluation", {"heatmaps": 3}, "unknown key 'evaluation.heatmaps'"),
         ("evaluation", {"reach": {"memory": 0, "same_length": True}}, "same_length needs a memory greater than 0"),
         ("evaluation", {"reach": {"memory": 9, "same_length": True}}, "same_length needs memories greater than 0"),
         ("evaluation", {"reach": {"memory": 9, "clamp": 0}}, "'evaluation.reach.clamp'.*greater than 0"),
@@ -286,7 +287,7 @@ def test_wrong_settings_and_those_of_another_kind_are_refused(section, changes, 
 def test_segments_are_refused_where_there_is_no_running_text():
     task = load_yaml(Path("replications/bahdanau/smoke.yaml"))["tasks"]["table1"]
     task["training"]["batch"] = {"sentences": 6, "length": 8}
-    with pytest.raises(ReplicationError, match=r"only language models .* leave out training\.batch\.length"):
+    with pytest.raises(ReplicationError, match=r"unknown key 'training\.batch\.length'"):
         build(TranslationRun, {"task": "table1", **task}, where="test")
 
 

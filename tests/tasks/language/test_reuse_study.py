@@ -12,7 +12,7 @@ from shared.data.tokenizers import EOS
 from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage, prepare_language
 from shared.tasks.language.reuse_study import EvaluationSpeed, passes, seconds_in_turns
-from shared.tasks.language.settings import LanguageRun
+from shared.tasks.language.settings import LanguageRun, SpeedConfig
 from shared.tasks.language.streams import Stream
 from shared.tasks.language.task import LanguageModelling
 from shared.tasks.routed import Routed
@@ -44,7 +44,8 @@ class Remembering(Toy):
 
 
 OWN = LanguageModelling(ToyConfig, Remembering)
-REPLICATION = Routed(OWN, routes={"study": study_route({"evaluation_speed": EvaluationSpeed(OWN)})}, whole=["study"])
+SECTIONS = {"study": {"evaluation_speed": SpeedConfig}}
+REPLICATION = Routed(OWN, routes={"study": study_route({"evaluation_speed": EvaluationSpeed(OWN)})}, sections=SECTIONS)
 
 
 def config(model=(), **evaluation):

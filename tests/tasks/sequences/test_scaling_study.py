@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from shared.config import build
+from shared.config import Strict, build
 from shared.errors import ReplicationError
 from shared.metrics.peak_memory import MEBIBYTE
 from shared.tasks.sequences.scaling_study import ATTENTION, Scaling, crossover, slope, training_pass
@@ -46,10 +46,10 @@ BUILDERS = {name: lambda config, name=name, cost=cost: Clocked(name, cost) for n
 
 def config(**model):
     return build(RunConfig, {
-        "kind": "test", "task": "toy", "seeds": [1], "corpus": {},
+        "kind": "test", "task": "toy", "seeds": [1], "corpus": {"dataset": "none"},
         "model": {"study": "scaling", "subjects": ["softmax", "linear"], "lengths": [4, 8, 16, 32, 256, 512],
                   "width": WIDTH, "heads": 2, "repeats": 3} | model,
-        "training": {"updates": 1, "batch": {"sentences": 1}, "validate_every": 1,
+        "training": {"updates": 1, "validate_every": 1,
                      "optimizer": {"name": "adam", "learning_rate": 0.1}},
         "evaluation": {},
     }, where="test")  # fmt: skip
@@ -58,7 +58,6 @@ def config(**model):
 def measured(builders=BUILDERS, clock=lambda: Clocked.now, **model):
     Clocked.order.clear()
     study = Scaling(builders, clock)
-    study.check(config(**model))
     return study.evaluate(config(**model), prepared=Path(), trained=[], out=Path())
 
 
@@ -204,7 +203,7 @@ def test_memory_is_what_the_papers_say_it_is():
 )
 def test_wrong_settings_are_refused(model, message):
     with pytest.raises(ReplicationError, match=message) as error:
-        Scaling(BUILDERS).check(config(**model))
+        config(**model).checked_model(ScalingConfig).check(config(**model), Strict)
     assert "the model section of task 'toy'" in str(error.value)
 
 

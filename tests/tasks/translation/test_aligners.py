@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import shutil
 import sys
 
 import pytest
@@ -15,7 +16,7 @@ from shared.pipeline import stages
 from shared.tasks.routed import Routed
 from shared.tasks.translation.aligners import _word_pairs, aligner_route
 from shared.tasks.translation.corpus import PreparedText
-from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
+from shared.tasks.translation.settings import AlignerConfig, ParallelCorpusConfig, TranslationRun
 from shared.tasks.translation.task import Translation
 from tests.pipeline.scratch import toy_project
 
@@ -25,7 +26,7 @@ class NetworkConfig(Strict):
 
 
 NETWORKS = Translation(NetworkConfig, lambda config, source, target: None)
-REPLICATION = Routed(NETWORKS, routes={"aligner": aligner_route})
+REPLICATION = Routed(NETWORKS, routes={"aligner": aligner_route}, sections={"aligner": AlignerConfig})
 LEXICON = {f"s{i}": f"t{i * 7 % 20}" for i in range(20)}
 TASK = {
     "corpus": {"dataset": "toy", "source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 24},
@@ -79,7 +80,7 @@ def run(model, prepared, folder):
 
 
 def test_model_1_finds_a_permuted_lexicon(prepared, tmp_path):
-    record, parameters, metrics, examples = run({"size": 8, "aligner": "ibm1"}, prepared, tmp_path)
+    record, parameters, metrics, examples = run({"aligner": "ibm1"}, prepared, tmp_path)
     assert metrics == {
         "alignment_accuracy": 1.0, "alignment_precision": 1.0, "alignment_recall": 1.0, "aer": 0.0,
     }  # fmt: skip
@@ -181,10 +182,12 @@ def test_an_aligner_is_not_rehearsed():
 
 
 def test_without_gold_alignments_there_is_nothing_to_judge(prepared, tmp_path):
-    one = config({"aligner": "ibm1"}, corpus=TASK["corpus"] | {"test": ["test_other"]})
-    REPLICATION.train(one, prepared=prepared, folder=tmp_path, seed=1, fingerprint="", label="toy")
+    one, without = config({"aligner": "ibm1"}, corpus=TASK["corpus"] | {"test": ["test"]}), tmp_path / "without"
+    shutil.copytree(prepared, without)
+    (without / "test" / "align.txt").unlink()
+    REPLICATION.train(one, prepared=without, folder=tmp_path, seed=1, fingerprint="", label="toy")
     with pytest.raises(ReplicationError, match="no gold alignments"):
-        REPLICATION.evaluate(one, prepared=prepared, trained=[tmp_path], out=tmp_path / "out")
+        REPLICATION.evaluate(one, prepared=without, trained=[tmp_path], out=tmp_path / "out")
 
 
 @pytest.fixture

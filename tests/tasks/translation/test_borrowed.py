@@ -16,12 +16,12 @@ from shared.pipeline import stages
 from shared.pipeline.code import evaluation_code, training_code
 from shared.pipeline.config import ScaleFile
 from shared.tasks.routed import Routed
+from shared.tasks.sections import RouteSection, StudyConfig
 from shared.tasks.studies import Study, study_route
-from shared.tasks.translation import borrowed
 from shared.tasks.translation.aligners import AlignerRunner, aligner_route
 from shared.tasks.translation.borrowed import borrowed_route
 from shared.tasks.translation.corpus import PreparedText
-from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
+from shared.tasks.translation.settings import AlignerConfig, BorrowedConfig, ParallelCorpusConfig, TranslationRun
 from shared.tasks.translation.task import Translation
 from tests.pipeline.scratch import toy_project
 
@@ -38,10 +38,6 @@ class OwnConfig(Strict):
 class Count(Study):
     """Counts words, which needs no training."""
 
-    def check(self, config):
-        if not config.corpus.test:
-            raise ReplicationError("nothing to count.")
-
     def evaluate(self, config, *, prepared, trained, out):
         return {"words": float(sum(map(len, PreparedText.load(prepared).split("test").source)))}
 
@@ -49,7 +45,7 @@ class Count(Study):
 OWN = Translation(OwnConfig, lambda config, source, target: None)
 REPLICATION = Routed(OWN, routes={
     "aligner": aligner_route, "paper": borrowed_route, "study": study_route({"count": Count()}),
-})  # fmt: skip
+}, sections={"aligner": AlignerConfig, "paper": BorrowedConfig, "study": {"count": StudyConfig}})  # fmt: skip
 LUONG = {"embedding_size": 6, "hidden_size": 5, "layers": 1, "reverse": False}
 BAHDANAU = {"kind": "rnnencdec", "embedding_size": 6, "hidden_size": 5, "maxout_size": 4}
 TASK = {
@@ -72,7 +68,7 @@ VARIANTS = {
 def config(model):
     """A variant whose own ``model`` section lies over the task's."""
     value = {"task": "words", **TASK, "model": TASK["model"] | model}
-    return build(TranslationRun, value, where="test")
+    return build(TranslationRun, value, where="test").at("toy/smoke.yaml", "rival", model)
 
 
 @pytest.fixture(scope="module")
@@ -149,9 +145,9 @@ def test_a_borrowed_model_is_rehearsed_and_a_study_is_not():
         ({"paper": "luong"}, "'settings': field required"),
         ({"paper": "luong", "setting": LUONG}, r"unknown key 'setting' \(did you mean 'settings'\?\)"),
         ({"paper": "luong", "settings": LUONG | {"hiden_size": 3}},
-         r"task 'words', settings for a model of luong: unknown key 'hiden_size' \(did you mean 'hidden_size'\?\)"),
-        ({"paper": "luong", "settings": {"aligner": "ibm1"}}, "settings for a model of luong: .*unknown key 'aligner'"),
-        ({"paper": "luong", "settings": LUONG, "study": "count"}, "has 'paper' and 'study'; leave in one"),
+         r"model.settings, for a model of luong: unknown key 'hiden_size' \(did you mean 'hidden_size'\?\)"),
+        ({"paper": "luong", "settings": {"aligner": "ibm1"}}, "for a model of luong: .*unknown key 'aligner'"),
+        ({"paper": "luong", "settings": LUONG, "study": "count"}, "it has 'paper' and 'study'; leave in one"),
         ({"study": "cuont"}, r"there is no study 'cuont' \(did you mean 'count'\?\)"),
         ({"study": "count", "words": 3}, "unknown key 'words'"),
         ({"stduy": "count"}, "unknown key 'stduy'"),
@@ -160,20 +156,33 @@ def test_a_borrowed_model_is_rehearsed_and_a_study_is_not():
 def test_a_wrong_section_is_refused_where_it_is(model, message):
     with pytest.raises(ReplicationError, match=message) as error:
         REPLICATION.check(config(model))
-    assert str(error.value).startswith("the model section of task 'words'")
+    assert str(error.value).startswith("toy/smoke.yaml: variants.rival.model")
 
 
-def test_a_paper_without_models_that_translate_lends_none(monkeypatch):
-    monkeypatch.setattr(borrowed, "load_replication", lambda paper: Count())
-    with pytest.raises(ReplicationError, match="luong has no model that translates"):
-        REPLICATION.check(config({"paper": "luong", "settings": {}}))
+def test_a_paper_without_models_that_translate_lends_none():
+    with pytest.raises(ReplicationError, match=r"variants\.rival\.model: performer has no model that translates"):
+        REPLICATION.check(config({"paper": "performer", "settings": {}}))
 
 
 def test_the_settings_of_the_tasks_networks_do_not_reach_a_route():
     seen = []
-    routed = Routed(OWN, routes={"kind": lambda variant: (seen.append(variant.model), (Count(), variant))[1]})
+    routed = Routed(
+        OWN, routes={"kind": lambda variant: (seen.append(variant.model), (Count(), variant))[1]},
+        sections={"kind": RouteSection},
+    )  # fmt: skip
     assert routed.descriptions(config({"kind": "x", "layers": 9, "more": 1}), Path()) == {}
-    assert seen == [{"kind": "x", "more": 1}]
+    assert seen == [{"kind": "x", "layers": 9, "more": 1}]  # its own, which the route refuses if it does not know them
+
+
+def test_a_setting_that_a_study_does_not_read_is_refused():
+    with pytest.raises(ReplicationError, match="unknown key 'layers'"):
+        REPLICATION.check(config({"study": "count", "layers": 9}))
+    REPLICATION.check(config({"study": "count"}))  # the task's own layers are the networks'
+
+
+def test_every_route_has_a_section():
+    with pytest.raises(ValueError, match=r"routes \['aligner'\] do not fit the sections \[\]"):
+        Routed(OWN, routes={"aligner": aligner_route}, sections={})
 
 
 def test_without_a_routes_key_a_variant_is_the_papers_own():

@@ -8,7 +8,7 @@ from shared.data.tokenizers import BOS, EOS, PAD
 from shared.errors import ReplicationError
 from shared.tasks.translation.corpus import Batch
 from shared.tasks.translation.module import TranslationModule
-from shared.training.config import TrainingConfig
+from shared.tasks.translation.settings import TranslationTraining
 from shared.training.loss import smoothed_loss, token_nll
 from shared.training.module import clip_gradients
 from shared.training.run import train_run
@@ -40,7 +40,7 @@ def config(**changes):
         "updates": 3, "batch": {"sentences": 2}, "optimizer": {"name": "adam", "learning_rate": 0.1},
         "validate_every": 1,
     }  # fmt: skip
-    return TrainingConfig.model_validate(settings | changes)
+    return TranslationTraining.model_validate(settings | changes)
 
 
 def batch(*targets):

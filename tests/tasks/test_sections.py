@@ -1,0 +1,102 @@
+"""Settings without torch: what is checked of a model section, and where messages say that it stands."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from shared.config import build
+from shared.errors import ReplicationError
+from shared.tasks.protocol import load_replication
+from shared.tasks.sections import check_model, find_route
+from shared.tasks.sequences.settings import SequenceRun
+from tests.replications.small_sequences import SIZES
+
+PAPERS = sorted(path.parent.name for path in Path("replications").glob("*/settings.py"))
+KINDS = sorted(path.parent.name for path in Path("shared/tasks").glob("*/settings.py"))
+
+
+def paper(name: str) -> Any:
+    return importlib.import_module(f"replications.{name}.settings")
+
+
+def run(own: dict[str, Any], **changes: Any) -> SequenceRun:
+    """A variant whose section lies over that of its task."""
+    model = SIZES | {"attention": "positive"}
+    value = {
+        "kind": "sequences", "task": "toy", "seeds": [1], "model": model | own,
+        "corpus": {"of": "proteins", "dataset": "generated_proteins", "length": 9},
+        "training": {"updates": 5, "batch": {"sentences": 3}, "validate_every": 5,
+                     "optimizer": {"name": "adam", "learning_rate": 0.1}},
+    }  # fmt: skip
+    return build(SequenceRun, value | changes, where="test").at("quick.yaml", "fast", own)
+
+
+def test_no_settings_import_torch() -> None:
+    modules = [f"shared.tasks.{kind}.settings" for kind in KINDS] + [f"replications.{name}.settings" for name in PAPERS]
+    code = f"import sys, {', '.join(modules)}; print([name for name in ('torch', 'lightning') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    assert len(PAPERS) == 8
+    assert len(KINDS) == 5
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_settings_are_those_that_the_replication_is_bound_to(name: str) -> None:
+    settings, replication = paper(name), load_replication(name)
+    networks = getattr(replication, "default", replication)
+    assert networks.kind == settings.KIND
+    assert networks.model_config is settings.MODEL
+    assert getattr(replication, "sections", {}) is settings.ROUTES or settings.ROUTES == {}
+    if "study" in settings.ROUTES:
+        module: ModuleType = sys.modules[f"replications.{name}.replication"]
+        studies = getattr(module, "STUDIES", None) or {}
+        assert all(study.section is settings.ROUTES["study"][key] for key, study in studies.items())
+
+
+@pytest.mark.parametrize(
+    ("own", "changes", "message"),
+    [
+        ({"withd": 3}, {}, r"quick\.yaml: variants\.fast\.model: unknown key 'withd' \(did you mean 'width'\?\)"),
+        ({"swap_at": 5}, {}, r"quick\.yaml: variants\.fast\.model: swap_at 5 is not before the last of 5"),
+        ({}, {"evaluation": {"swapped": {"late": {"swap_at": 9}}}},
+         r"quick\.yaml: variants\.fast\.model, changed by evaluation\.swapped\.late: swap_at 9"),
+        ({"study": "kernel"}, {}, r"variants\.fast\.model: there is no study 'kernel' \(did you mean 'kernels'\?\)"),
+        ({"study": ["kernels"]}, {}, "there is no study"),
+        ({"study": "kernels", "draw": 3}, {}, r"unknown key 'draw' \(did you mean 'draws'\?\)"),
+        ({"study": "kernels", "width": 8}, {}, "unknown key 'width'"),
+        ({"study": "scaling", "subjects": ["relu"], "lengths": [1, 2]}, {}, "'width': field required"),
+        ({"study": "depth", "network": {"heads": 3, "width": 4, "hidden": 4}}, {},
+         r"fast\.model, for a network of the study: .*multiple of heads"),
+    ],
+)  # fmt: skip
+def test_a_wrong_section_is_refused_with_its_place(own: dict[str, Any], changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ReplicationError, match=message):
+        check_model(paper("performer"), run(own, **changes))
+
+
+def test_a_study_that_builds_the_tasks_network_reads_its_settings_and_refuses_others() -> None:
+    settings = paper("linear_transformer")
+    sizes = SIZES | {"attention": "linear", "max_length": 9}
+    own = {"study": "exactness", "lengths": [2, 4]}
+    exact = run(own, model=sizes | own)
+    check_model(settings, exact)
+    assert find_route(exact, settings.MODEL, settings.ROUTES)[1].model["width"] == SIZES["width"]
+    own["lenght"] = 3  # type: ignore[assignment]
+    with pytest.raises(ReplicationError, match=r"unknown key 'lenght' \(did you mean 'length'\?\)"):
+        check_model(settings, run(own, model=sizes | own))
+
+
+def test_the_place_outlives_a_copy_and_is_no_setting() -> None:
+    here = run({"study": "kernels"})
+    copy = here.with_model({"study": "kernels", "draws": 3})
+    assert copy.where == "quick.yaml: variants.fast.model"
+    assert copy.own_model == {"study": "kernels", "draws": 3}
+    assert here.own_model == {"study": "kernels"}
+    assert here.model_dump() == build(SequenceRun, here.model_dump(), where="test").model_dump()
