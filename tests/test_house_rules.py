@@ -33,8 +33,8 @@ LEVELS = (
     {"pipeline"},
 )
 REPLICATION_FILES = {
-    "__init__.py", "README.md", "model.py", "replication.py", "paper.yaml", "claims.yaml",
-    "smoke.yaml", "quick.yaml", "bench.yaml", "paper_scale.yaml",
+    "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",
+    *(f"{scale}/params.yaml" for scale in ("smoke", "quick", "bench", "paper_scale")),
 }  # fmt: skip
 # What nothing but tests uses, and why it stays.
 FOR_TESTS = {
