@@ -8,8 +8,8 @@ import graphlib
 import importlib
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED, REPLICATIONS, BENCHMARKS, TESTS = (
@@ -33,8 +33,8 @@ LEVELS = (
     {"pipeline"},
 )
 REPLICATION_FILES = {
-    "__init__.py", "README.md", "model.py", "replication.py", "paper.yaml", "claims.yaml",
-    "smoke.yaml", "quick.yaml", "bench.yaml", "paper_scale.yaml",
+    "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",
+    *(f"{scale}/params.yaml" for scale in ("smoke", "quick", "bench", "paper_scale")),
 }  # fmt: skip
 # What nothing but tests uses, and why it stays.
 FOR_TESTS = {
@@ -50,37 +50,65 @@ DOTTED = re.compile(r"\w+(?:[.:]\w+)*")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@functools.cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 11))
+class Facts(NamedTuple):
+    """What the rules ask of a file; its tree is not kept.
+
+    Attributes:
+        lines: of the file.
+        functions: (name, number of lines) of each, methods and inner functions included.
+        imports: full name of every imported module, and of every name taken from one.
+        silent: public classes and functions at the top level without a docstring.
+        defines: top-level class or function to the names that it uses.
+        uses: names that the other top-level statements use.
+        idle: tests that assert nothing; the file itself where it has no test.
+    """
+
+    lines: int
+    functions: list[tuple[str, int]]
+    imports: frozenset[str]
+    silent: list[str]
+    defines: dict[str, set[str]]
+    uses: set[str]
+    idle: list[str]
 
 
 @functools.cache
-def nodes(path: Path) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(parsed(path)))
+def facts(path: Path) -> Facts:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text, str(path), feature_version=(3, 11))
+    nodes = list(ast.walk(tree))
+    functions = [node for node in nodes if isinstance(node, Function)]
+    asserted = asserting({node.name: node for node in functions})
+    tests = [node.name for node in functions if node.name.startswith("test_")]
+    public = [node for node in tree.body if isinstance(node, Function | ast.ClassDef)]
+    return Facts(
+        lines=len(text.splitlines()),
+        functions=[(node.name, (node.end_lineno or 0) - node.lineno + 1) for node in functions],
+        imports=frozenset(name for node in nodes for name in imported(path, node)),
+        silent=[node.name for node in public if not node.name.startswith("_") and not ast.get_docstring(node)],
+        defines={node.name: words(node) for node in public},
+        uses=set().union(*(words(node) for node in tree.body if node not in public)),
+        idle=[name for name in tests if name not in asserted] if tests else ["no test"],
+    )
 
 
-def functions(path: Path) -> Iterator[Function]:
-    return (node for node in nodes(path) if isinstance(node, Function))
+def imported(path: Path, node: ast.AST) -> list[str]:
+    """Return the modules that a statement imports, and the names that it takes from one."""
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"{path}:{node.lineno} imports relatively"
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+
+
+def listed(offenders: list[str]) -> str:
+    """Return all offenders, one a line; pytest itself shows the first one only."""
+    return "\n" + "\n".join(sorted(offenders))
 
 
 def name_of(path: Path) -> str:
     """Return the dotted name of the module in ``path``."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-@functools.cache
-def imported(path: Path) -> frozenset[str]:
-    """Return the full name of every module that ``path`` may import, and of every name it takes from one."""
-    names: set[str] = set()
-    for node in nodes(path):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno} imports relatively"
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return frozenset(names)
 
 
 def package_of(module: str) -> str:
@@ -90,31 +118,26 @@ def package_of(module: str) -> str:
 
 
 def test_files_and_functions_are_short() -> None:
-    files = [*PROGRAMS, *TESTS]
-    long = [str(path) for path in files if len(path.read_text(encoding="utf-8").splitlines()) > 350]
-    for path in files:
-        sizes = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions(path)}
-        long += [f"{path}: {name} has {lines} lines" for name, lines in sizes.items() if lines > 60]
-    assert long == []
+    long = []
+    for path in [*PROGRAMS, *TESTS]:
+        long += [f"{path} has {facts(path).lines} lines"] if facts(path).lines > 350 else []
+        long += [f"{path}: {name} has {lines} lines" for name, lines in facts(path).functions if lines > 60]
+    assert not long, listed(long)
 
 
 def test_nothing_imports_dvc() -> None:
-    files = [*PROGRAMS, *TESTS]
-    assert [str(path) for path in files if {name.split(".")[0] for name in imported(path)} & {"dvc"}] == []
+    wrong = [str(p) for p in [*PROGRAMS, *TESTS] if any(name.split(".")[0] == "dvc" for name in facts(p).imports)]
+    assert not wrong, listed(wrong)
 
 
 def test_everything_public_says_what_it_is() -> None:
-    silent = [
-        f"{path}: {node.name}"
-        for path in [ROOT / "replicate.py", *CODE]
-        for node in parsed(path).body
-        if isinstance(node, Function | ast.ClassDef) and not node.name.startswith("_") and not ast.get_docstring(node)
-    ]
-    assert silent == []
+    silent = [f"{path}: {name}" for path in [ROOT / "replicate.py", *CODE] for name in facts(path).silent]
+    assert not silent, listed(silent)
 
 
 def test_every_module_imports() -> None:
-    assert [name_of(path) for path in CODE if importlib.import_module(name_of(path)).__name__ != name_of(path)] == []
+    wrong = [name for name in map(name_of, CODE) if importlib.import_module(name).__name__ != name]
+    assert not wrong, listed(wrong)
 
 
 def test_shared_is_made_of_known_packages_only() -> None:
@@ -128,10 +151,11 @@ def test_inside_shared_imports_go_one_way() -> None:
     wrong = []
     for path in SHARED:
         package = package_of(name_of(path))
-        used = {name: package_of(name) for name in imported(path) if package and package_of(name) not in ("", package)}
+        used = {name: package_of(name) for name in facts(path).imports if package}
+        used = {name: other for name, other in used.items() if other not in ("", package)}
         wrong += [f"{name_of(path)} imports {name}" for name, other in used.items() if level[other] > level[package]]
         graph.get(package, set()).update(used.values())
-    assert wrong == []
+    assert not wrong, listed(wrong)
     assert set(graphlib.TopologicalSorter(graph).static_order()) == set(level)  # raises CycleError on a circle
 
 
@@ -144,36 +168,31 @@ def test_no_kind_of_task_knows_another() -> None:
             continue
         foreign = [f"shared.tasks.{kind}." for kind in KINDS if kind not in inside[1:2]]
         wrong += [
-            f"{name_of(path)} imports {name}" for name in imported(path) if (name + ".").startswith(tuple(foreign))
+            f"{name_of(path)} imports {name}" for name in facts(path).imports if (name + ".").startswith(tuple(foreign))
         ]
-    assert wrong == []
+    assert not wrong, listed(wrong)
 
 
 def test_shared_knows_no_replication_and_a_replication_no_other() -> None:
     wrong = []
     for path in CODE:
         top, *inner = path.relative_to(ROOT).parts
-        for name in imported(path):
+        for name in facts(path).imports:
             parts = name.split(".")
             same = top == "replications" and len(parts) > 1 and parts[1] == inner[0]
             if parts[0] == "replications" and not same:
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
-    assert wrong == []
+    assert not wrong, listed(wrong)
 
 
 def test_a_replication_has_its_files() -> None:
-    lacking = {folder.name: REPLICATION_FILES - {path.name for path in folder.iterdir()} for folder in PAPERS}
-    assert {paper: files for paper, files in lacking.items() if files} == {}
+    lacking = [f"{folder}: {name}" for folder in PAPERS for name in REPLICATION_FILES if not (folder / name).exists()]
+    assert not lacking, listed(lacking)
 
 
 def test_every_test_asserts_something() -> None:
-    idle = []
-    for path in TESTS:
-        defined = {node.name: node for node in functions(path)}
-        tests = [name for name in defined if name.startswith("test_")]
-        if path.name.startswith("test_"):
-            idle += [f"{path}: {name}" for name in (set(tests) - asserting(defined))] or ([] if tests else [str(path)])
-    assert idle == []
+    idle = [f"{path}: {name}" for path in TESTS if path.name.startswith("test_") for name in facts(path).idle]
+    assert not idle, listed(idle)
 
 
 def asserting(defined: dict[str, Function]) -> set[str]:
@@ -202,7 +221,7 @@ def test_no_text_names_a_place_of_one_machine() -> None:
         content = path.read_text(encoding="utf-8")
         for match in PLACES.finditer(content):
             named.append(f"{path.relative_to(ROOT)}:{content.count(chr(10), 0, match.start()) + 1}: {match.group()}")
-    assert named == []
+    assert not named, listed(named)
 
 
 def texts() -> list[Path]:
@@ -227,24 +246,25 @@ def test_the_marks_of_one_machine_are_recognised() -> None:
 def test_no_two_tests_have_one_name() -> None:
     """Pytest imports the files by their names alone, wherever they lie."""
     names = Counter(path.name for path in TESTS if path.name != "conftest.py")
-    assert [name for name, count in names.items() if count > 1] == []
+    twice = [name for name, count in names.items() if count > 1]
+    assert not twice, listed(twice)
 
 
 def test_nothing_is_there_for_tests_alone() -> None:
     """Every class and function is reached from a module's own statements, replicate.py or a benchmark."""
-    bodies: dict[str, list[ast.stmt]] = {}
-    live: set[str] = set().union(*(words(parsed(path)) for path in (ROOT / "replicate.py", *BENCHMARKS)))
+    live: set[str] = set().union(*(facts(path).uses for path in PROGRAMS))
+    live |= set().union(*(used for path in PROGRAMS if path not in CODE for used in facts(path).defines.values()))
+    bodies: dict[str, set[str]] = {}
     for path in CODE:
-        for node in parsed(path).body:
-            if isinstance(node, Function | ast.ClassDef):
-                bodies.setdefault(node.name, []).append(node)
-            else:
-                live |= words(node)
+        for name, used in facts(path).defines.items():
+            bodies[name] = bodies.get(name, set()) | used
     fresh = live & bodies.keys()
     while fresh:
-        fresh = set().union(*(words(node) for name in fresh for node in bodies[name])) & bodies.keys() - live
+        fresh = set().union(*(bodies[name] for name in fresh)) & bodies.keys() - live
         live |= fresh
-    assert bodies.keys() - live == FOR_TESTS.keys()
+    dead = [f"{name} is used by tests alone" for name in bodies.keys() - live - FOR_TESTS.keys()]
+    dead += [f"{name} is no longer used by tests alone: remove it from FOR_TESTS" for name in FOR_TESTS.keys() & live]
+    assert not dead, listed(dead)
 
 
 def words(root: ast.AST) -> set[str]:
