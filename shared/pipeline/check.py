@@ -19,7 +19,7 @@ from shared.tasks.kinds import load_measures
 from shared.tasks.protocol import papers
 from shared.tasks.sections import check_model
 
-PIPELINE = Path(__file__).with_name("templates") / "pipeline.yaml"
+PIPELINE = Path("shared/pipeline/templates/pipeline.yaml")
 
 
 def check_stage(paper: str | None, scale: str) -> None:
@@ -51,9 +51,7 @@ def check_settings(settings: ScaleFile) -> None:
     """Check a scale's pipeline, its data sets and every variant that could be built."""
     pipeline = settings.path.with_name("dvc.yaml")
     if not pipeline.is_file() or pipeline.read_text(encoding="utf-8") != PIPELINE.read_text(encoding="utf-8"):
-        raise ReplicationError(
-            f"{pipeline} is not the pipeline that all scales share; copy {_relative(PIPELINE)} to it."
-        )
+        raise ReplicationError(f"{pipeline} is not the pipeline that all scales share; copy {PIPELINE} to it.")
     for task in settings.tasks:
         if not (card := Path("data") / f"{settings.dataset(task)}.yaml").is_file():
             cards = (path.stem for path in Path("data").glob("*.yaml"))
@@ -111,7 +109,3 @@ def _measured_by_studies(paper: str) -> list[str]:
     """Patterns of the names of what the paper's studies measure."""
     studies = importlib.import_module(f"replications.{paper}.settings").ROUTES.get("study", {})
     return [pattern for section in studies.values() for pattern in section.measured]
-
-
-def _relative(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -1,0 +1,114 @@
+"""Mistakes that are found before any long work, each in one sentence, and without torch."""
+
+import subprocess
+import sys
+
+import pytest
+
+from shared.errors import ReplicationError
+from shared.pipeline.__main__ import main
+from shared.pipeline.check import check_stage
+from tests.pipeline.scratch import change_yaml, copy_files, environment
+
+PAPER = "replications/bahdanau"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    return copy_files(tmp_path_factory.mktemp("check") / "project")
+
+
+@pytest.fixture
+def project(original, monkeypatch):
+    """A copy of the project in which a test may change one file: it is restored afterwards."""
+    monkeypatch.chdir(original)
+    files = [*(original / PAPER).rglob("*.yaml"), original / "params.yaml"]
+    before = {path: path.read_text() for path in files}
+    yield original
+    for path, text in before.items():
+        path.write_text(text)
+
+
+def test_what_is_shipped_has_no_mistake(project):
+    for scale in ("quick", "smoke"):
+        check_stage(None, scale)
+    assert (project / "runs" / "smoke" / "performer" / "code" / "train.json").exists()
+
+
+def test_torch_is_not_imported(project):
+    program = (
+        "import sys; from shared.pipeline.__main__ import main; main(['check', 'transformer']); print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), check=True
+    )
+    modules = set(done.stdout.split())
+    assert "shared.pipeline.check" in modules
+    assert not modules & {"torch", "lightning", "torchvision", "matplotlib", "scipy"}
+
+
+def replaced(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("claims.yaml", "variants: [rnnsearch-50, rnnencdec-50]", "variants: [rnnsearch-05, rnnencdec-50]",
+         r"claims.yaml: B15-C1: 'cap 50': .*has no variant 'rnnsearch-05' \(did you mean 'rnnsearch-50'"),
+        ("claims.yaml", "metric: bleu", "metric: blue", r"claims.yaml: B15-C1: .*no measure 'blue'.*mean 'bleu"),
+        ("claims.yaml", "kind: greater", "kind: grater", "'claims.0.deciding.0': .*'grater'"),
+        ("smoke/params.yaml", "dataset: generated_translation", "dataset: generated_translatoin",
+         r"smoke/params.yaml: tasks.table1.corpus.dataset: .*did you mean 'generated_translation'"),
+        ("smoke/params.yaml", "alignment_size: 16", "alignment_sise: 16",
+         r"variants.rnnsearch-50.model: unknown key 'alignment_sise' \(did you mean 'alignment_size'"),
+        ("smoke/params.yaml", "updates: 8", "updates: '8'", r"variants.rnnsearch-50.*'training.updates'"),
+        ("smoke/params.yaml", "  table1:\n", "  table1:\n    seeds: [3]\n", r"smoke/params.yaml.*'seeds'"),
+        ("smoke/dvc.yaml", "always_changed: true", "always_changed: false", "not the pipeline that all scales share"),
+        ("variants.yaml", "rnnsearch-30:", "rnnsearch-03:", r"has no variant 'rnnsearch-30'"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_file_key_and_value(file, old, new, message, project):
+    replaced(project / PAPER / file, old, new)
+    with pytest.raises(ReplicationError, match=message) as error:
+        check_stage("bahdanau", "smoke")
+    assert "\n" not in str(error.value)
+
+
+def test_a_figure_that_names_an_unknown_variant_is_named(project, monkeypatch):
+    from replications.bahdanau import report
+
+    figure = report.FIGURES[0]
+    monkeypatch.setattr(type(figure), "variants", lambda self: ("rnnsearch-05",))
+    with pytest.raises(ReplicationError, match=r"report.py: \w+: .*has no variant 'rnnsearch-05'"):
+        check_stage("bahdanau", "smoke")
+
+
+def test_a_paper_that_no_report_is_made_of_is_named(project):
+    change_yaml(project / "params.yaml", lambda content: content["papers"].remove("bahdanau"))
+    with pytest.raises(ReplicationError, match=r"params.yaml: papers must list 'bahdanau'"):
+        check_stage("bahdanau", "smoke")
+    change_yaml(project / "params.yaml", lambda content: content["papers"].append("bahdanu"))
+    with pytest.raises(ReplicationError, match=r"params.yaml: papers: there is no paper 'bahdanu' \(did you mean"):
+        check_stage(None, "smoke")
+
+
+def test_the_command_prints_one_sentence_and_exits_with_2(project, capsys):
+    replaced(project / PAPER / "claims.yaml", "metric: bleu", "metric: blue")
+    assert main(["check", "bahdanau", "--scale", "smoke"]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith("error: replications/bahdanau/claims.yaml: B15-C1")
+    assert "Traceback" not in printed.err
+
+
+def test_the_used_scale_is_in_dvcs_sight_and_no_other_hidden_one(project):
+    ignored = project / ".dvcignore"
+    for scale, seen in (("smoke", "smoke"), ("paper_scale", "paper_scale"), ("quick", None)):
+        assert main(["use", scale]) == 0
+        assert f"scale: {scale}\n" in (project / "params.yaml").read_text()
+        lines = ignored.read_text().splitlines()
+        hidden = {name for name in ("smoke", "paper_scale") if f"/replications/*/{name}/" in lines}
+        assert hidden == {"smoke", "paper_scale"} - {seen}
+    assert main(["use", "quik"]) == 2
