@@ -61,7 +61,7 @@ def check_prepared(folder: Path, corpus: CorpusConfig) -> None:
 
 
 def _settings(corpus: CorpusConfig) -> dict[str, Any]:
-    return corpus.model_dump(mode="json", exclude={"left_out"})
+    return corpus.model_dump(mode="json")
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

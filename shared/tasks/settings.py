@@ -16,14 +16,10 @@ from shared.training.config import Batched, TrainingConfig
 
 
 class CorpusConfig(Strict):
-    """Which data set a task is of, and on which of its splits models are judged.
-
-    With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
-    """
+    """Which data set a task is of, and on which of its splits models are judged."""
 
     dataset: str
     test: list[str] = Field(default=["test"], min_length=1)
-    left_out: str | None = Field(default=None, min_length=1)
 
     @property
     def splits(self) -> list[str]:
