@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("torch", "lightning", "numpy", "sacrebleu", "sentencepiece")
-WRITTEN = ("runs", "reports", "dvc.lock", "*README.md")
+WRITTEN = ("runs", "reports", "*dvc.lock", "*README.md")
 """What stages write, and git keeps, so that a change there is no change of what made a result."""
 
 
@@ -35,8 +35,12 @@ def fingerprint(parameters: Any, data: Path, code: Mapping[str, str]) -> str:
     return hashlib.sha256(f"{text}\n{sha256_of([data])}".encode()).hexdigest()
 
 
-def environment() -> dict[str, Any]:
-    """Code revision, versions and machine; everything in a run's record that training does not measure."""
+def environment(lock: Path) -> dict[str, Any]:
+    """Code revision, versions and machine; everything in a run's record that training does not measure.
+
+    Args:
+        lock: the ``dvc.lock`` of the run's paper and scale; it may not exist yet.
+    """
     import torch
 
     return {
@@ -44,7 +48,7 @@ def environment() -> dict[str, Any]:
         "git_dirty": bool(
             _git("status", "--porcelain", "--untracked-files=no", "--", ".", *(f":(exclude){path}" for path in WRITTEN))
         ),
-        "dvc_lock_sha256": sha256_of([Path("dvc.lock")]) if Path("dvc.lock").exists() else None,
+        "dvc_lock_sha256": sha256_of([lock]) if lock.exists() else None,
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "cpu": _cpu(),

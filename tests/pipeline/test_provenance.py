@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from shared.pipeline import provenance
-from shared.pipeline.code import training_code
+from shared.pipeline.code import code_of
+
+LOCK = Path("replications/bahdanau/quick/dvc.lock")
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def project(tmp_path, monkeypatch):
 
 
 def fingerprint(parameters=("a", 1)):
-    return provenance.fingerprint(list(parameters), Path("prepared"), training_code("bahdanau"))
+    return provenance.fingerprint(list(parameters), Path("prepared"), code_of("translation", "bahdanau")["train"])
 
 
 def append(path, text="changed = True"):
@@ -89,7 +91,7 @@ def test_an_added_file_changes_a_folders_hash(tmp_path):
 def test_the_environment_is_described_without_git(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", "")
-    found = provenance.environment()
+    found = provenance.environment(LOCK)
     assert found["git_commit"] is None
     assert found["versions"]["torch"]
     assert found["threads"] >= 1
@@ -100,7 +102,7 @@ def test_the_environment_is_described_without_git(tmp_path, monkeypatch):
     ("path", "dirty"),
     [
         ("shared/model.py", True), ("params.yaml", True), ("runs/quick/curve.csv", False),
-        ("replications/a/README.md", False),
+        ("replications/a/README.md", False), ("replications/a/quick/dvc.lock", False),
     ],
 )  # fmt: skip
 def test_what_stages_write_themselves_is_no_change_of_what_made_a_result(path, dirty, tmp_path, monkeypatch):
@@ -111,6 +113,6 @@ def test_what_stages_write_themselves_is_no_change_of_what_made_a_result(path, d
     author = ["-c", "user.name=reader", "-c", "user.email=reader@example.org"]
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "the project"]):
         subprocess.run(["git", *author, *command], check=True)
-    assert provenance.environment()["git_dirty"] is False
+    assert provenance.environment(LOCK)["git_dirty"] is False
     file.write_text("after")
-    assert provenance.environment()["git_dirty"] is dirty
+    assert provenance.environment(LOCK)["git_dirty"] is dirty
