@@ -70,6 +70,6 @@ def naming_missing_files(raw: Path, where: str) -> Iterator[None]:
             raise
         known = ", ".join(sorted(path.name for path in raw.iterdir()))
         raise ReplicationError(
-            f"{where}: the reader looks for '{missing.relative_to(raw)}', which is not a file of the raw data ({known}); "
-            "correct 'reader.options'."
+            f"{where}: the reader looks for '{missing.relative_to(raw)}', which is not a file of the raw data "
+            f"({known}); correct 'reader.options'."
         ) from None
