@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -120,7 +120,7 @@ def build(config: type[ConfigT], value: Any, *, where: str) -> ConfigT:
     try:
         return config.model_validate(value)
     except ValidationError as error:
-        known = sorted(_field_names(config))
+        known = _paths(config)
         problems = [_explain(dict(problem), value, known) for problem in error.errors()]
         raise ReplicationError(f"{where}: {'; '.join(problems)}.") from None
 
@@ -148,11 +148,13 @@ def near(name: str, known: Iterable[str]) -> str:
     return f"; there are {', '.join(known[:MOST_NAMED])}{', …' if len(known) > MOST_NAMED else ''}"
 
 
-def _explain(problem: dict[str, Any], value: Any, known: list[str]) -> str:
+def _explain(problem: dict[str, Any], value: Any, known: Mapping[str, str]) -> str:
     key = ".".join(_keys(problem["loc"], value)) or "value"
     if problem["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
-        return f"unknown key '{key}'" + (f" (did you mean '{near[0]}'?)" if near else "")
+        name = str(problem["loc"][-1])
+        near = difflib.get_close_matches(name, sorted(known), n=1)
+        meant = known[near[0]] if name in near else "".join(near)  # a key of that name is known in another place
+        return f"unknown key '{key}'" + (f" (did you mean '{meant}'?)" if meant else "")
     if problem["type"] in ("int_type", "float_type") and _is_number(problem["input"]):
         return f"'{key}': {_number_as_text(problem['input'])}"
     shown = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
@@ -188,19 +190,21 @@ def _number_as_text(text: str) -> str:
     return f"the text '{text}' is not a number; take off the quotes"
 
 
-def _field_names(config: type[BaseModel]) -> set[str]:
-    names: set[str] = set()
-    todo: list[Any] = [config]
+def _paths(config: type[BaseModel]) -> dict[str, str]:
+    """Every key of a configuration and of those inside it, to the keys that lead to one of that name."""
+    paths: dict[str, str] = {}
+    todo: list[tuple[Any, str]] = [(config, "")]
     seen: set[Any] = set()
     while todo:
-        item = todo.pop()
+        item, prefix = todo.pop()
         if isinstance(item, type) and issubclass(item, BaseModel):
             if item in seen:
                 continue
             seen.add(item)
-            for name, field in item.model_fields.items():
-                names.add(field.alias or name)
-                todo.append(field.annotation)
+            for field_name, field in item.model_fields.items():
+                name = field.alias or field_name
+                paths.setdefault(name, prefix + name)
+                todo.append((field.annotation, f"{prefix}{name}."))
         else:
-            todo.extend(getattr(item, "__args__", ()))
-    return names
+            todo.extend((part, prefix) for part in getattr(item, "__args__", ()))
+    return paths

@@ -14,7 +14,7 @@ from replications.self_attentive.model import (
     SelfAttentiveEncoder,
     TextClassifier,
 )
-from replications.self_attentive.settings import ROUTES, ModelConfig
+from replications.self_attentive.settings import ROUTES, SUITS, ModelConfig
 from shared.tasks.classification.priors import prior_route
 from shared.tasks.classification.task import Classification
 from shared.tasks.routed import Routed
@@ -59,7 +59,7 @@ REPLICATION = Routed(
     Classification(
         model_config=ModelConfig,
         build_model=build_model,
-        pairs=lambda config: config.relation is not None,
+        suits=SUITS,
     ),
     routes={"prior": prior_route},
     sections=ROUTES,

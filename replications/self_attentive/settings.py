@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from shared.config import Strict
-from shared.tasks.classification.settings import PriorConfig
+from shared.tasks.classification.settings import ClassificationRun, PriorConfig, check_texts
 from shared.tasks.sections import Routes
 
 
@@ -83,6 +83,12 @@ class ModelConfig(Strict):
         return self
 
 
+def suits(section: ModelConfig, run: ClassificationRun, where: str) -> None:
+    """Refuse a corpus of pairs for a model of single texts, and the other way round."""
+    check_texts(run, where, pairs=section.relation is not None)
+
+
 KIND = "classification"
 MODEL = ModelConfig
 ROUTES: Routes = {"prior": PriorConfig}
+SUITS = suits

@@ -16,7 +16,7 @@ from rich.console import Console
 from shared.config import Strict, build
 from shared.data.cards import Card, GeneratedSource, MirrorSource, Raw, Sha256, Source, load_card
 from shared.data.generated.translation import generate
-from shared.data.readers import read
+from shared.data.readers import naming_missing_files, read
 from shared.data.sources import Workspace, obtain, sha256_of
 from shared.data.splits import Corpus, assert_disjoint, write_corpus
 from shared.errors import ReplicationError
@@ -110,9 +110,10 @@ def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | N
         for folder in (partial / "raw", partial / "scratch", partial / "files", downloads):
             folder.mkdir(parents=True, exist_ok=True)
         space = Workspace(partial / "raw", partial / "scratch", downloads, mirror, card.needs_bytes, console)
-        source, raw, corpus = _obtain_corpus(card, space, known)
-        console.print(f"{card.id}: reading what {source} provided", highlight=False, soft_wrap=True)
-        dropped = write_corpus(corpus, list(card.languages), partial / "files", compared=card.distinct)
+        with naming_missing_files(space.raw, str(root / f"{card.id}.yaml")):
+            source, raw, corpus = _obtain_corpus(card, space, known)
+            console.print(f"{card.id}: reading what {source} provided", highlight=False, soft_wrap=True)
+            dropped = write_corpus(corpus, list(card.languages), partial / "files", compared=card.distinct)
         manifest = Manifest(
             dataset=card.id,
             card_sha256=card.fingerprint,

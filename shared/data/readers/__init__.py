@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,25 @@ def read(name: str, raw: Path, languages: Sequence[str], options: Mapping[str, A
     """
     if name not in READERS:
         raise ReplicationError(f"there is no reader '{name}'; known readers: {', '.join(sorted(READERS))}.")
+    return READERS[name](raw, languages, options)
+
+
+@contextmanager
+def naming_missing_files(raw: Path, where: str) -> Iterator[None]:
+    """Say in one sentence that a reader looks for a file that is not there; splits are read when they are written.
+
+    Args:
+        raw: the raw folder.
+        where: the card's file.
+    """
     try:
-        return READERS[name](raw, languages, options)
+        yield
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         missing = Path(str(error.filename))
-        shown = missing.relative_to(raw) if missing.is_relative_to(raw) else missing
+        if not missing.is_relative_to(raw):
+            raise
+        known = ", ".join(sorted(path.name for path in raw.iterdir()))
         raise ReplicationError(
-            f"the reader '{name}' looks for the file '{shown}', which is not one of the raw files "
-            f"({', '.join(sorted(path.name for path in raw.iterdir()))}); correct 'reader.options' in the card."
+            f"{where}: the reader looks for '{missing.relative_to(raw)}', which is not a file of the raw data "
+            f"({known}); correct 'reader.options'."
         ) from None

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from shared.data.tokenizers import TokenizerConfig
+from shared.errors import ReplicationError
 from shared.tasks.sections import RouteSection
 from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, Shown
 from shared.training.config import Smoothed
@@ -73,6 +74,19 @@ class ClassificationRun(ExampleRun):
     corpus: ClassifiedCorpusConfig
     training: ClassificationTraining
     evaluation: ClassificationEvaluation = ClassificationEvaluation()
+
+
+def check_texts(run: ClassificationRun, where: str, *, pairs: bool) -> None:
+    """Refuse a corpus whose texts are not those that a model reads: the two of a pair, or one.
+
+    Raises:
+        ReplicationError: names the setting, after the place ``where``.
+    """
+    if pairs != (len(run.corpus.texts) == 2):
+        raise ReplicationError(
+            f"{where}: the model reads {'two texts' if pairs else 'one text'} at once, but its corpus has "
+            f"{len(run.corpus.texts)}; change the model section or corpus.texts."
+        )
 
 
 class PriorConfig(RouteSection):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,7 +14,6 @@ from torch import nn
 
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
-from shared.errors import ReplicationError
 from shared.tasks.classification.corpus import (
     ClassifiedBatch,
     ClassifiedText,
@@ -37,20 +36,9 @@ class Classification(ExampleNetworks[ModelConfigT, ClassificationRun, PreparedCl
         model_config: checks a variant's ``model`` section.
         build_model: from that section and the sizes of the vocabulary and of the set of classes to a model that can be
             called as ``model(texts, masks)`` and returns a :class:`shared.tasks.classification.protocol.Classified`.
-        pairs: whether a checked ``model`` section is of a model that reads two texts at once.
     """
 
     kind: ClassVar[str] = "classification"
-    pairs: Callable[[ModelConfigT], bool] = lambda config: False
-
-    def check(self, config: ClassificationRun) -> None:
-        """Refuse a model section that does not fit ``model_config`` or the number of texts."""
-        pairs = self.pairs(config.checked_model(self.model_config))
-        if pairs != (len(config.corpus.texts) == 2):
-            raise ReplicationError(
-                f"the model of task '{config.task}' reads {'two texts' if pairs else 'one text'} at once, but its "
-                f"corpus has {len(config.corpus.texts)}; change the model section or corpus.texts."
-            )
 
     def prepare(self, corpus: ClassifiedCorpusConfig, dataset: Path, out: Path) -> Mapping[str, object]:
         """Tokenise and encode."""

@@ -265,7 +265,7 @@ def test_what_the_metrics_need_is_looked_for_before_training(project, monkeypatc
         ({"evaluation": {"metrics": []}}, "at least 1 item"),
         ({"evaluation": {"metrics": ["blue"]}}, "'bleu'"),
         ({"decoding": {"beam": 3}}, "unknown key 'decoding'"),
-        ({"training": TASK["training"] | {"max_words": 9}}, r"use corpus\.max_words"),
+        ({"training": TASK["training"] | {"max_words": 9}}, r"unknown key 'training\.max_words'"),
         ({"corpus": CORPUS | {"texts": ["a"]}}, r"unknown key 'corpus\.texts'"),
     ],
 )

@@ -21,7 +21,7 @@ from shared.pipeline.config import ScaleFile
 from shared.tasks.classification.corpus import PreparedClassification
 from shared.tasks.classification.priors import Prior, prior_route
 from shared.tasks.classification.protocol import Classified
-from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig, PriorConfig
+from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig, PriorConfig, check_texts
 from shared.tasks.classification.task import Classification
 from shared.tasks.routed import Routed
 from shared.tasks.translation.task import Translation
@@ -76,7 +76,11 @@ class Toy(nn.Module):
         return Classified(self.classifier(self.dropout(summed)), attention, auxiliary)
 
 
-OWN = Classification(ToyConfig, Toy)
+def reading(*, pairs):
+    return Classification(ToyConfig, Toy, suits=lambda section, run, where: check_texts(run, where, pairs=pairs))
+
+
+OWN = reading(pairs=False)
 REPLICATION = Routed(OWN, routes={"prior": prior_route}, sections={"prior": PriorConfig})
 
 
@@ -193,7 +197,7 @@ def test_pairs_of_texts(tmp_path, monkeypatch):
     corpus = {"texts": list(texts), "evidence": None, "max_tokens": 7}
     prepared = prepare(folder, **corpus)
     task = TASK | {"corpus": CORPUS | corpus}
-    of_pairs = replace(REPLICATION, default=replace(OWN, pairs=lambda config: True))
+    of_pairs = replace(REPLICATION, default=reading(pairs=True))
     runs = toy_project(tmp_path, of_pairs, monkeypatch, "words", task, VARIANTS, prepared)
     run("attends")
     metrics = metrics_of(runs / "attends")["mean"]
@@ -254,7 +258,8 @@ def test_sets_need_keys(tmp_path):
 
 def config(model, **sections):
     """A variant whose own ``model`` section lies over the task's."""
-    return build(ClassificationRun, {"task": "words", **TASK, **sections, "model": TASK["model"] | model}, where="test")
+    value = {"task": "words", **TASK, **sections, "model": TASK["model"] | model}
+    return build(ClassificationRun, value, where="test").at("toy/smoke.yaml", "variant", model)
 
 
 def test_a_network_is_rehearsed_and_a_prior_is_not(project, capsys):
@@ -281,7 +286,7 @@ def test_a_network_is_rehearsed_and_a_prior_is_not(project, capsys):
 def test_a_wrong_model_section_is_refused_before_anything_is_done(model, message, project):
     with pytest.raises(ReplicationError, match=message) as error:
         REPLICATION.check(config(model))
-    assert str(error.value).startswith("the model section of task 'words'")
+    assert str(error.value).startswith("toy/smoke.yaml: variants.variant.model: ")
     home = Path("replications") / "toy" / "smoke.yaml"
     content = json.loads(home.read_text())
     content["variants"]["attends"]["model"] = model
@@ -300,7 +305,7 @@ def test_a_wrong_model_section_is_refused_before_anything_is_done(model, message
         ({"evaluation": {"beam": 3}}, "unknown key 'evaluation.beam'"),
         ({"evaluation": {"checkpoint": "average"}}, "needs training.average"),
         ({"decoding": {"beam": 3}}, "unknown key 'decoding'"),
-        ({"training": TASK["training"] | {"max_words": 9}}, "use corpus.max_tokens"),
+        ({"training": TASK["training"] | {"max_words": 9}}, r"unknown key 'training\.max_words'"),
     ],
 )
 def test_settings_of_another_kind_are_refused(sections, message):

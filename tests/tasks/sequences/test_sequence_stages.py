@@ -332,7 +332,7 @@ def test_a_scale_file_knows_the_kind_and_which_corpus_it_is(project):
     assert isinstance(settings.run("remembers"), SequenceRun)
     assert settings.run("remembers").evaluation.swapped["noisy"] == {"noise": 2.0}
     change(lambda content: content["tasks"]["copy"].update(corpus=PIXELS | {"lewels": 3}))
-    with pytest.raises(ReplicationError, match=r"unknown key 'corpus\.pixels\.lewels' \(did you mean 'lev"):
+    with pytest.raises(ReplicationError, match=r"unknown key 'corpus\.lewels' \(did you mean 'lev"):
         ScaleFile("toy", "smoke").corpus("copy")
     change(lambda content: content["tasks"]["copy"]["corpus"].pop("of"))
     with pytest.raises(ReplicationError, match=r"tasks\.copy: 'corpus': .*discriminator 'of'"):
