@@ -90,7 +90,8 @@ def train_seed(
     )  # fmt: skip
     fetched = json.loads((run_folder(paper, scale) / "fetched" / f"{config.task}.json").read_text(encoding="utf-8"))
     write_json(folder / "run.json", {
-        **environment(settings.path.with_name("dvc.lock")), "parameters": config.model_dump(mode="json"), "seed": seed, "fingerprint": mark,
+        **environment(settings.path.with_name("dvc.lock")), "parameters": config.model_dump(mode="json"),
+        "seed": seed, "fingerprint": mark,
         "data_sha256": {key: value["sha256"] for key, value in fetched["files"].items()},
         "peak_memory_mib": peak_memory_mib(), "parameter_count": count, **vars(record),
         "checkpoints": sorted(path.name for path in (folder / "checkpoints").glob("*.ckpt")),
