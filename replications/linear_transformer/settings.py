@@ -83,7 +83,6 @@ SUBJECTS: dict[str, tuple[dict[str, Any], bool]] = {
 """Rows of tables 4 and 5: changes to the task's network, and whether it goes step by step."""
 
 
-
 class ExactnessConfig(NetworkStudyConfig):
     """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
 

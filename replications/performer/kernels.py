@@ -44,6 +44,7 @@ OUTPUT_RATIOS: dict[str, tuple[Kind, Kind]] = {
 }
 """Whose errors are compared with whose."""
 
+
 class Kernels(Study):
     """The variant ``kernels``."""
 
