@@ -158,8 +158,7 @@ def test_wrong_settings_are_refused(wrong, said):
 
 
 def test_wrong_settings_of_the_network_are_refused_before_any_long_work():
-    config = RunConfig.model_construct(
-        task="proteins", model={"study": "depth", "network": {"heads": 3, "width": 64, "hidden": 9}}
-    )
+    model = {"study": "depth", "network": {"heads": 3, "width": 64, "hidden": 9}}
+    config = RunConfig.model_construct(task="proteins", model=model)
     with pytest.raises(ReplicationError, match="multiple of heads"):
         config.checked_model(DepthConfig).check(config, ModelConfig)

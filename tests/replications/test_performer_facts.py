@@ -64,7 +64,7 @@ def measured(scale: str, variant: str) -> frozenset[str]:
     """The names of all numbers of a study."""
     run = ScaleFile("performer", scale).run(variant)
     run = run.model_copy(update={"model": run.model | SMALL[variant]})
-    study, config = REPLICATION.routes["study"](run)
+    study, config = REPLICATION._runner(run)
     if variant == "scaling":
         study = Scaling(clock=partial(next, count()))
     return frozenset(study.evaluate(config, prepared=Path(), trained=[Path("seed1")], out=Path()))
