@@ -1,8 +1,8 @@
 """Where to look: f_att, soft and hard attention (Xu et al. 2015, sections 3.1.2 and 4), and views without attention.
 
-Unless ``fused`` is turned off, the twin of :func:`log_weights` in ``shared/attention/additive_log_weights.py`` runs in its
-place, with the same results. What the paper leaves open is as in its authors' code. Shape letters are those of :mod:`.model`: B batch, k beams,
-L places, D annotation width, A width of the attention's layer.
+Unless ``fused`` is turned off, the twin of :func:`log_weights` in ``shared/attention/additive_log_weights.py`` runs in
+its place, with the same results. What the paper leaves open is as in its authors' code. Shape letters are those of
+:mod:`.model`: B batch, k beams, L places, D annotation width, A width of the attention's layer.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 The caption generator, top to bottom; how it looks at the picture is in :mod:`.attention`, and what makes it learn to,
 besides the likelihood of captions, in :mod:`.learning`. One step of the recurrence is :meth:`Decoder.step`; unless
-``fused`` is turned off, its twin :class:`Steps` runs instead, with the same weights and results. Sections and equations are those of arXiv 1502.03044v3; names
-are the paper's. What the paper leaves open is as in its authors' code (kelvinxu/arctic-captions); a comment says so.
+``fused`` is turned off, its twin :class:`Steps` runs instead, with the same weights and results. Sections and equations
+are those of arXiv 1502.03044v3; names are the paper's. What the paper leaves open is as in its authors' code
+(kelvinxu/arctic-captions); a comment says so.
 
 Shape letters: B batch, k beams (1 in training), T caption length, L places (196 in the paper), D annotation width
 (512), m word width, n state width, A width of the attention's layer, K vocabulary.
