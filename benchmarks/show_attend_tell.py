@@ -20,11 +20,12 @@ from torch import Tensor, nn
 
 from benchmarks.plain_show_attend_tell import PlainCaptioner
 from benchmarks.timing import Step, run, seconds_in_turns
+from replications.show_attend_tell.attention import log_weights
 from replications.show_attend_tell.learning import doubly_stochastic_penalty
 from replications.show_attend_tell.model import CaptionGenerator
 from replications.show_attend_tell.replication import build_model
 from replications.show_attend_tell.settings import ModelConfig
-from shared.attention.additive_log_weights import additive_log_weights, naive_additive_log_weights
+from shared.attention.additive_log_weights import additive_log_weights
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
@@ -148,7 +149,7 @@ def attention_alone(turns: int) -> dict[str, object]:
             looks = torch.cat([function(query, keys, u) for query in queries], dim=1)
             torch.autograd.grad(looks.square().sum(), [*queries, keys, u])
 
-        functions = {"naive": naive_additive_log_weights, "ours": additive_log_weights}
+        functions = {"naive": log_weights, "ours": additive_log_weights}
         few = max(1, turns if which == "quick" else turns // 4)
         seconds = seconds_in_turns({name: partial(step, f) for name, f in functions.items()}, few)
         figures[which] = {

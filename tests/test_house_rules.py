@@ -40,7 +40,6 @@ REPLICATION_FILES = {
 FOR_TESTS = {
     "naive_attentive_recurrence": "the paper's equations, which the fused layer is tested against",
     "naive_gated_recurrence": "the paper's equations, which the fused layer is tested against",
-    "naive_lstm_cell": "the paper's equations, which the fused layer is tested against",
 }
 # Places of one machine; written so that this file does not match itself.
 PLACES = re.compile(r"/[w]ork/|/[f]arm\b|\.\./[s]hared|/[r]oot/|/[h]ome/\w|/[o]pt/(?:wheels|pypi)")

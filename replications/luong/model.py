@@ -1,8 +1,10 @@
 """Effective approaches to attention-based neural machine translation (Luong, Pham, Manning; EMNLP 2015).
 
-The whole encoder-decoder, top to bottom: the plain model, global and local attention over it, and input feeding. The
-parts of the attention, scores and alignments, are in ``shared/attention``. Sections and equations are those of arXiv
-1508.04025v5; names are the paper's. As in the authors' code there are no biases anywhere.
+The whole encoder-decoder, top to bottom: the plain model, global and local attention over it, and input feeding.
+Sections and equations are those of arXiv 1508.04025v5; names are the paper's. As in the authors' code there are no
+biases anywhere. The functions :func:`read` and :func:`write` are the paper's equations, one word at a time; unless
+``fused`` is turned off, twins with the same weights and results run instead: the LSTMs of
+``shared/layers/stacked_lstm.py``, and the scores and alignments of ``shared/attention``.
 
 Shape letters: B batch, S source length (end symbol included), W = S - 1 source words, T target length, N state width,
 M embedding width, A key width, L layers, V target vocabulary.
@@ -14,11 +16,106 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from shared.attention.alignments import Alignment
-from shared.attention.scores import Score
+from shared.attention.alignments import Alignment, LocalAlignment, LocalPredictive
+from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
+from shared.attention.softmax import masked_softmax
 from shared.decoding.protocol import select_beams, select_sources
 from shared.layers.stacked_lstm import StackedLSTM, State
+
+Layers = list[tuple[Tensor, Tensor]]
+"""Hidden and cell state of every layer, L pairs of (B, N) each."""
+
+
+def stacked_unit(lstm: StackedLSTM, x: Tensor, state: Layers) -> Layers:
+    """One step of the stacked LSTM (section 2, after Zaremba et al. 2014): input (B, I) and states to the next states.
+
+    Of each layer, whose input x is what is below it: [i; f; g; o] = W_x x + W_h h, c′ = σ(f) ∘ c + σ(i) ∘ tanh(g),
+    h′ = σ(o) ∘ tanh(c′). Dropout acts on what goes up, not on what goes on in time.
+    """
+    after: Layers = []
+    for layer, (h, c) in enumerate(state):
+        if layer:
+            x = functional.dropout(after[-1][0], lstm.dropout, lstm.training)
+        w_x, w_h = getattr(lstm, f"weight_ih_l{layer}"), getattr(lstm, f"weight_hh_l{layer}")  # (4N, I), (4N, N)
+        i, f, g, o = (x @ w_x.t() + h @ w_h.t()).chunk(4, dim=-1)  # (B, N) each
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        after.append((torch.sigmoid(o) * torch.tanh(c), c))
+    return after
+
+
+def read(lstm: StackedLSTM, x: Tensor) -> tuple[Tensor, State]:
+    """The encoder's LSTM over (S, B, M), from zero states: (S, B, N), and all layers' final states."""
+    zero = x.new_zeros(x.size(1), lstm.hidden_size)
+    state, top = [(zero, zero)] * lstm.num_layers, []
+    for x_s in x:
+        state = stacked_unit(lstm, x_s, state)
+        top.append(state[-1][0])
+    return torch.stack(top), (torch.stack([h for h, _ in state]), torch.stack([c for _, c in state]))
+
+
+def scores(score: Score, h: Tensor, h_bar: Tensor) -> Tensor:
+    """score(h_t, h̄_s) of section 3.1: decoder states (B, N) and annotations (B, W, N) to (B, W)."""
+    match score:
+        case DotScore():  # h_tᵀ h̄_s
+            return (h_bar @ h.unsqueeze(2)).squeeze(2)
+        case GeneralScore():  # h_tᵀ W_a h̄_s
+            return (h_bar @ (h @ score.w_a).unsqueeze(2)).squeeze(2)
+        case ConcatScore():  # v_aᵀ tanh(W_a [h_t; h̄_s]), the halves of W_a being w_a and u_a
+            return torch.tanh((h @ score.w_a).unsqueeze(1) + h_bar @ score.u_a) @ score.v_a
+        case LocationScore():  # W_a h_t, equation (8); no weight for words past the last row of W_a
+            words, rows = h_bar.size(1), score.w_a.size(1)
+            return functional.pad(h @ score.w_a, (0, max(words - rows, 0)), value=-torch.inf)[:, :words]
+    raise TypeError(f"{type(score).__name__} is none of the paper's scores.")
+
+
+def align(score: Score, alignment: Alignment, h: Tensor, h_bar: Tensor, mask: Tensor, t: int) -> Tensor:
+    """The weights a_t of one target position t, from 0: global (equation 7), local-m or local-p (section 3.2).
+
+    Args:
+        score: compares states and annotations.
+        alignment: which annotations are considered.
+        h: (B, N) h_t.
+        h_bar: (B, W, N) annotations.
+        mask: (B, W) bool, true at words.
+        t: the target position.
+
+    Returns:
+        (B, W).
+    """
+    e = scores(score, h, h_bar)
+    if not isinstance(alignment, LocalAlignment):
+        return masked_softmax(e, mask)
+    s = torch.arange(1, h_bar.size(1) + 1, device=h.device)  # (W,) source positions, from 1
+    length = mask.sum(1, keepdim=True)  # (B, 1) S
+    p = length.clamp(min=1, max=t + 1).to(h)  # local-m: p_t = t, at most S
+    if isinstance(alignment, LocalPredictive):
+        p = length * torch.sigmoid(torch.tanh(h @ alignment.w_p) @ alignment.v_p).unsqueeze(1)  # equation (9)
+    window = (s - p.detach().floor().clamp(min=1)).abs() <= alignment.window  # (B, W) [p_t - D, p_t + D]
+    a = masked_softmax(e, mask & window)
+    if isinstance(alignment, LocalPredictive) and alignment.gaussian:
+        a = a * torch.exp(-((s - p) ** 2) / (2 * alignment.sigma**2))  # equation (10), σ = D / 2
+    return a
+
+
+def write(model: EncoderDecoder, e: Tensor, state: DecoderState) -> tuple[Tensor, Tensor | None]:
+    """The decoder, word by word: embedded words (T, B, M) to h̃ (B, T, N) and, if there is attention, a (B, T, W)."""
+    layers = list(zip(state.h[:, 0].unbind(1), state.c[:, 0].unbind(1), strict=True))
+    h_tilde, vectors, weights = state.h_tilde[:, 0], [], []
+    for t, x in enumerate(e):
+        if model.input_feeding:
+            x = torch.cat((x, model.dropout(h_tilde)), dim=-1)  # [e_t; h̃_{t-1}] (section 3.3)
+        layers = stacked_unit(model.lstm, x, layers)
+        h_tilde = h = layers[-1][0]
+        if model.attention is not None:
+            attention = model.attention
+            a = align(attention.score, attention.alignment, h, state.annotations, state.mask, t)
+            c = (a.unsqueeze(1) @ state.annotations).squeeze(1)  # c_t = Σ_s a_t(s) h̄_s
+            h_tilde = torch.tanh(torch.cat((c, h), dim=-1) @ attention.w_c.weight.t())  # equation (5)
+            weights.append(a)
+        vectors.append(h_tilde)
+    return torch.stack(vectors, dim=1), torch.stack(weights, dim=1) if weights else None
 
 
 class Encoder(nn.Module):
@@ -34,7 +131,12 @@ class Encoder(nn.Module):
         layers: L.
         dropout: on the input of every layer.
         reverse: whether the words are read from last to first.
+
+    Attributes:
+        fused: whether ``lstm`` itself runs in place of :func:`read`.
     """
+
+    fused = True
 
     def __init__(
         self, *, vocabulary: int, embedding_size: int, hidden_size: int, layers: int, dropout: float, reverse: bool
@@ -61,7 +163,8 @@ class Encoder(nn.Module):
         words = source.gather(1, to_word.clamp(min=0))  # (B, W)
         e = self.embedding(words).masked_fill((position < padding).unsqueeze(2), 0)  # (B, W, M)
         end = self.embedding(source.gather(1, length - 1))  # (B, 1, M)
-        h, state = self.lstm(self.dropout(torch.cat((e, end), dim=1).transpose(0, 1)))  # (S, B, N)
+        x = self.dropout(torch.cat((e, end), dim=1).transpose(0, 1))  # (S, B, M)
+        h, state = self.lstm(x) if self.fused else read(self.lstm, x)  # (S, B, N)
         step = to_step.clamp(max=max(len(position) - 1, 0)).unsqueeze(2).expand(-1, -1, h.size(2))  # (B, W, N)
         return h[:-1].transpose(0, 1).gather(1, step), position < length - 1, state
 
@@ -114,7 +217,12 @@ class EncoderDecoder(nn.Module):
         attention: score and alignment, or None for the baseline.
         input_feeding: whether h̃_{t-1} is part of the decoder's input at t (section 3.3).
         init_range: weights start uniform in ± this (0.1).
+
+    Attributes:
+        fused: whether the decoder's twins run in place of :func:`write`.
     """
+
+    fused = True
 
     def __init__(
         self, *, source_vocabulary: int, target_vocabulary: int, embedding_size: int, hidden_size: int, layers: int,
@@ -162,8 +270,12 @@ class EncoderDecoder(nn.Module):
         """
         state = self.start(source, source_mask)
         e = self.dropout(self.embedding(target.t()))  # (T, B, M)
-        unroll = self._unroll_feeding if self.input_feeding else self._unroll
-        h_tilde, a = unroll(e, state)  # (B, T, N), (B, T, W)
+        if not self.fused:
+            h_tilde, a = write(self, e, state)  # (B, T, N), (B, T, W)
+        elif self.input_feeding:
+            h_tilde, a = self._unroll_feeding(e, state)
+        else:
+            h_tilde, a = self._unroll(e, state)
         return self.w_s(h_tilde), _with_end(a)
 
     def _unroll(self, e: Tensor, state: DecoderState) -> tuple[Tensor, Tensor | None]:

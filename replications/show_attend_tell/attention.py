@@ -1,7 +1,8 @@
 """Where to look: f_att, soft and hard attention (Xu et al. 2015, sections 3.1.2 and 4), and views without attention.
 
-What the paper leaves open is as in its authors' code. Shape letters are those of :mod:`.model`: B batch, k beams,
-L places, D annotation width, A width of the attention's layer.
+Unless ``fused`` is turned off, the twin of :func:`log_weights` in ``shared/attention/additive_log_weights.py`` runs in
+its place, with the same results. What the paper leaves open is as in its authors' code. Shape letters are those of
+:mod:`.model`: B batch, k beams, L places, D annotation width, A width of the attention's layer.
 """
 
 from __future__ import annotations
@@ -58,6 +59,21 @@ class Glimpse(nn.Module, ABC):
         """
 
 
+def log_weights(query: Tensor, keys: Tensor, u: Tensor) -> Tensor:
+    """log α_t of e_ti = uᵀ tanh(W_d h_{t-1} + key_i) and α_t = softmax(e_t) (equations 4 and 5).
+
+    Args:
+        query: (B, k, A) W_d h_{t-1}.
+        keys: (B, L, A).
+        u: (A,).
+
+    Returns:
+        (B, k, L).
+    """
+    e = torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ u
+    return torch.log_softmax(e, dim=-1)
+
+
 class Attention(Glimpse):
     """e_ti = f_att(a_i, h_{t-1}), a perceptron, and α_t = softmax(e_t) (equations 4 and 5).
 
@@ -68,7 +84,12 @@ class Attention(Glimpse):
         annotation_size: D.
         attention_size: A; in the code it is D.
         layers: that a_i goes through.
+
+    Attributes:
+        fused: whether :func:`additive_log_weights` runs in place of :func:`log_weights`.
     """
+
+    fused = True
 
     def __init__(self, *, annotation_size: int, attention_size: int, layers: int) -> None:
         super().__init__(annotation_size=annotation_size, query_size=attention_size)
@@ -86,7 +107,8 @@ class Attention(Glimpse):
 
     def log_alpha(self, query: Tensor, keys: Tensor) -> Tensor:
         """log α_t: (B, k, A) and (B, L, A) to (B, k, L); c, which no softmax sees, is left out."""
-        return additive_log_weights(query, keys, self.u.weight[0])
+        run = additive_log_weights if self.fused else log_weights
+        return run(query, keys, self.u.weight[0])
 
 
 class SoftAttention(Attention):

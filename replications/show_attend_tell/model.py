@@ -1,8 +1,10 @@
 """Show, attend and tell: neural image caption generation with visual attention (Xu et al.; ICML 2015).
 
 The caption generator, top to bottom; how it looks at the picture is in :mod:`.attention`, and what makes it learn to,
-besides the likelihood of captions, in :mod:`.learning`. Sections and equations are those of arXiv 1502.03044v3; names
-are the paper's. What the paper leaves open is as in its authors' code (kelvinxu/arctic-captions); a comment says so.
+besides the likelihood of captions, in :mod:`.learning`. One step of the recurrence is :meth:`Decoder.step`; unless
+``fused`` is turned off, its twin :class:`Steps` runs instead, with the same weights and results. Sections and equations
+are those of arXiv 1502.03044v3; names are the paper's. What the paper leaves open is as in its authors' code
+(kelvinxu/arctic-captions); a comment says so.
 
 Shape letters: B batch, k beams (1 in training), T caption length, L places (196 in the paper), D annotation width
 (512), m word width, n state width, A width of the attention's layer, K vocabulary.
@@ -10,6 +12,7 @@ Shape letters: B batch, k beams (1 in training), T caption length, L places (196
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -86,7 +89,7 @@ class DecoderState:
     image: Image
     h: Tensor  # (B, k, n)
     c: Tensor  # (B, k, n)
-    steps: Steps
+    steps: Callable[..., Seen]  # :meth:`Decoder.step` or its twin
 
 
 class Seen(NamedTuple):
@@ -109,7 +112,12 @@ class Decoder(nn.Module):
         hidden_size: n.
         glimpse: φ.
         gate: whether there is a β.
+
+    Attributes:
+        fused: whether :class:`Steps` runs in place of :meth:`step`.
     """
+
+    fused = True
 
     def __init__(self, *, embedding_size: int, hidden_size: int, glimpse: Glimpse, gate: bool) -> None:
         super().__init__()
@@ -121,13 +129,35 @@ class Decoder(nn.Module):
         self.w_d = nn.Parameter(torch.empty(glimpse.query_size, hidden_size))
         self.f_beta = nn.Linear(hidden_size, 1) if gate and context else None
 
-    def steps(self) -> Steps:
-        """This decoder ready for one pass over a batch of captions."""
-        return Steps(self)
+    def step(self, x: Tensor, state: DecoderState, drawn: Tensor | None = None) -> Seen:
+        """One step of the recurrence.
+
+        Args:
+            x: (B, k, 4n) the part of T that meets E y_{t-1}, bias included.
+            state: the one before.
+            drawn: (B, 1) bool, in which pictures hard attention draws a place.
+        """
+        h, c = state.h, state.c  # (B, k, n) each
+        look = self.glimpse(h @ self.w_d.t(), state.image, drawn)  # equations 4 to 6
+        z_hat, beta = look.z_hat, None
+        if self.f_beta is not None:
+            beta = torch.sigmoid(self.f_beta(h)).squeeze(2)  # (B, k)
+            z_hat = beta.unsqueeze(2) * z_hat
+        i, f, g, o = (x + h @ self.from_h.t() + z_hat @ self.from_z.t()).chunk(4, dim=-1)  # equation 1
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)  # equation 2
+        return Seen(torch.sigmoid(o) * torch.tanh(c), c, look, z_hat, beta)  # equation 3
+
+    def steps(self) -> Callable[..., Seen]:
+        """What makes the steps of one pass over a batch of captions."""
+        return Steps(self) if self.fused else self.step
 
 
 class Steps:
-    """A decoder's steps in one pass over a batch of captions, at whose end each weight gets its gradient at once."""
+    """The fused twin of :meth:`Decoder.step`, for one pass over a batch of captions.
+
+    One product with h_{t-1} replaces three, the LSTM's unit is one node of the graph, and each weight gets its gradient
+    from one product over all steps.
+    """
 
     def __init__(self, decoder: Decoder) -> None:
         self._glimpse, self._f_beta = decoder.glimpse, decoder.f_beta
@@ -135,7 +165,7 @@ class Steps:
         if decoder.f_beta is not None:
             asked.append(decoder.f_beta.weight)
         self._widths = [weight.size(0) for weight in asked]
-        self._from_h = DeferredWeight(torch.cat(asked).t())  # one product with h_{t-1} instead of three
+        self._from_h = DeferredWeight(torch.cat(asked).t())
         self._from_z = DeferredWeight(decoder.from_z.t())
 
     def __call__(self, x: Tensor, state: DecoderState, drawn: Tensor | None = None) -> Seen:

@@ -1,8 +1,10 @@
 """Transformer-XL: attentive language models beyond a fixed-length context (Dai, Yang et al., ACL 2019).
 
-The whole model, top to bottom, and what the paper compares it with. Attention by distance, the memory and the adaptive
-softmax are parts that stand in ``shared/attention/{relative,memory}.py`` and ``shared/layers/adaptive.py``. Sections,
-equations and names are those of arXiv 1901.02860v3; sizes are those of the released code.
+The whole model, top to bottom, and what the paper compares it with. :func:`attend` and :func:`read_segment` are its
+equations; unless ``fused`` is turned off, twins with the same weights and results run instead: attention that never
+holds a vector for each pair (``shared/attention/relative.py``) and a memory in one buffer
+(``shared/attention/memory.py``). The adaptive softmax is in ``shared/layers/adaptive.py``. Sections, equations and
+names are those of arXiv 1901.02860v3; sizes are those of the released code.
 
 Shape letters: B columns, T symbols of a segment, M length of the memory, S = M + T positions of the context (fewer
 while the memory fills up), D model width, H heads, K width of a head's keys, C distances that have an encoding.
@@ -10,6 +12,7 @@ while the memory fills up), D model width, H heads, K width of a head's keys, C 
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +20,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from shared.attention.memory import KeyValueMemory, Reach, SegmentMemory, StateMemory
 from shared.attention.multi_head import KeysValues, MultiHeadAttention
@@ -27,12 +31,79 @@ from shared.attention.relative import (
     RelativeMultiHeadAttention,
     memory_mask,
 )
+from shared.attention.softmax import masked_softmax
 from shared.layers.adaptive import AdaptiveSoftmax
 from shared.layers.positions import SinusoidalPositions
 
 Positions = Literal["relative", "shaw", "absolute"]
 """How a model tells where a symbol stands: section 3.3; the learned distances of Shaw et al. (2018); or sinusoids added
 to the embeddings, counted from the beginning of every segment, whether or not an earlier one is remembered."""
+
+
+def attend(
+    attention: RelativeMultiHeadAttention | MultiHeadAttention, h: Tensor, context: Tensor, r: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    """softmax(A^rel) V of one layer, with the terms (a) to (d) of section 3.3.
+
+    A^rel_ij = (a) q_iᵀ k_j + (b) q_iᵀ p_{i-j} + (c) uᵀ k_j + (d) vᵀ p_{i-j}, where q_i = W_q h_i, k_j = W_{k,E} h̃_j and
+    p_{i-j} = W_{k,R} R_{i-j}. Shaw et al. (2018) have (a) and (b), with learned p; absolute positions have (a) alone.
+
+    Args:
+        attention: the layer's weights.
+        h: (B, T, D) h^{n-1}.
+        context: (B, S, D) h̃^{n-1}, of which h is the last part.
+        r: (C, D) R of the distances 0 … C - 1; from C on distances count as C - 1.
+        mask: bool, broadcastable to (B, H, T, S), true where a query may look, and nowhere after it.
+
+    Returns:
+        (B, T, D), and the weights (B, H, T, S) before dropout.
+    """
+    symbols, keys = h.size(1), context.size(1)
+    q = attention.w_q(h).unflatten(2, (attention.heads, -1)).transpose(1, 2)  # (B, H, T, K)
+    k, v = attention.w_kv(context).unflatten(2, (2, attention.heads, -1)).permute(2, 0, 3, 1, 4)  # (B, H, S, K) each
+    scores, dropout = q @ k.mT, 0.0  # (a)
+    if isinstance(attention, RelativeMultiHeadAttention):
+        i, j = torch.arange(keys - symbols, keys, device=h.device).unsqueeze(1), torch.arange(keys, device=h.device)
+        distance = (i - j).clamp(min=0)  # (T, S); what comes after a query is hidden from it
+        of_distances = attention.positions(r, keys).expand(attention.heads, -1, -1)  # (H, S, K), for S - 1 … 0
+        p = of_distances[:, keys - 1 - distance]  # (H, T, S, K)
+        scores = scores + torch.einsum("bhik,hijk->bhij", q, p)  # (b)
+        if attention.biases is not None:
+            scores = scores + torch.einsum("hk,bhjk->bhj", attention.biases.u, k).unsqueeze(2)  # (c)
+            scores = scores + torch.einsum("hk,hijk->hij", attention.biases.v, p)  # (d)
+        dropout = attention.dropout
+    a = masked_softmax(scores / math.sqrt(q.size(-1)), mask)
+    heads = functional.dropout(a, dropout, attention.training) @ v  # (B, H, T, K)
+    return attention.w_o(heads.transpose(1, 2).flatten(2)), a
+
+
+def read_segment(
+    model: TransformerXL, inputs: Tensor, memory: tuple[Tensor, ...], reach: Reach
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """One segment, the summary of the procedure in section 3.3.
+
+    Args:
+        model: with N layers.
+        inputs: (B, T) symbols.
+        memory: m^0 … m^{N-1}, (B, up to M, D) each; none at the beginning of a text.
+        reach: M, and what is to be seen of it.
+
+    Returns:
+        h^N (B, T, D), and the memory for the next segment.
+    """
+    symbols, keys = inputs.size(1), inputs.size(1) + (memory[0].size(1) if memory else 0)
+    mask = memory_mask(symbols, keys, window=reach.memory if reach.same_length else None, device=inputs.device)
+    h = model.softmax.embedding(inputs)
+    h = model.dropout(h if model.relative else h + model.encodings(0, symbols))
+    r = model.dropout(model.encodings(0, min(keys, (reach.clamp or keys) + 1)))
+    after: list[Tensor] = []
+    layer: Any
+    for n, layer in enumerate(model.layers):
+        context = torch.cat((memory[n].detach(), h), dim=1) if memory else h  # h̃^{n-1} = [SG(m^{n-1}) ∘ h^{n-1}]
+        after.append(context[:, max(keys - reach.memory, 0) :].detach())
+        h = layer.attention_norm(h + layer.dropout(attend(layer.attention, h, context, r, mask)[0]))
+        h = layer.feed_forward_norm(h + layer.dropout(layer.feed_forward(h)))
+    return model.dropout(h), tuple(after) if reach.memory else ()
 
 
 class DecoderLayer(nn.Module):
@@ -109,7 +180,12 @@ class TransformerXL(Recurrent):
         dropout: on embeddings, encodings of distances, sub-layers and the output.
         attention_dropout: on attention's weights (``dropatt``); none where positions are absolute.
         std: of the normal distribution that weights begin with.
+
+    Attributes:
+        fused: whether the twins run in place of :func:`read_segment`.
     """
+
+    fused = True
 
     def __init__(
         self, *, softmax: AdaptiveSoftmax, layers: int, heads: int, key_size: int, hidden_size: int,
@@ -142,8 +218,10 @@ class TransformerXL(Recurrent):
         self.dropout = nn.Dropout(dropout)
         _reset(self.layers, std)
 
-    def memory(self, columns: int, reach: Reach) -> SegmentMemory:
+    def memory(self, columns: int, reach: Reach) -> SegmentMemory | HeldStates:
         """An empty memory of B texts: of states while the model trains, of keys and values when it is evaluated."""
+        if not self.fused:
+            return HeldStates(reach)
         like = self.softmax.embedding.tables[0].detach()
         if self.training:
             return StateMemory(
@@ -153,9 +231,12 @@ class TransformerXL(Recurrent):
             reach, layers=len(self.layers), columns=columns, heads=self.heads, key_size=self.key_size, like=like
         )
 
-    def states(self, inputs: Tensor, memory: SegmentMemory | None) -> Tensor:
+    def states(self, inputs: Tensor, memory: SegmentMemory | HeldStates | None) -> Tensor:
         """Section 3.3, the summary of the procedure: (B, T) symbols to h^N (B, T, D)."""
         memory = self.memory(len(inputs), Reach(0)) if memory is None else memory
+        if isinstance(memory, HeldStates):
+            states, memory.held = read_segment(self, inputs, memory.held, memory.reach)
+            return states
         symbols = inputs.size(1)
         keys = len(memory) + symbols
         window = memory.reach.memory if memory.reach.same_length else None
@@ -182,11 +263,13 @@ class TransformerXL(Recurrent):
         return lambda keys: layer.attention.positions(r(keys), keys)
 
 
-class RecurrentMemory:
-    """Hidden and cell states of an LSTM's layers after the last segment, (N, B, D) each; nothing at the beginning.
+class HeldStates:
+    """What a model has after the last segment, without gradients; nothing at the beginning of a text.
+
+    Of an LSTM it is the hidden and cell states of all layers, (N, B, D) each; of :func:`read_segment` it is m.
 
     Args:
-        reach: whether anything is kept.
+        reach: how much is kept.
     """
 
     def __init__(self, reach: Reach) -> None:
@@ -199,11 +282,11 @@ class RecurrentMemory:
 
     def state_dict(self) -> dict[str, Tensor]:
         """What is held."""
-        return dict(zip("hc", self.held, strict=False))
+        return {str(n): tensor for n, tensor in enumerate(self.held)}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Hold what another memory held."""
-        self.held = tuple(state[name] for name in "hc" if name in state)
+        self.held = tuple(state[str(n)] for n in range(len(state)))
 
 
 class LSTMLanguageModel(Recurrent):
@@ -223,11 +306,11 @@ class LSTMLanguageModel(Recurrent):
         self.lstm = nn.LSTM(width, width, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
         self.dropout = nn.Dropout(dropout)
 
-    def memory(self, columns: int, reach: Reach) -> RecurrentMemory:
+    def memory(self, columns: int, reach: Reach) -> HeldStates:
         """An empty memory; it takes the number of texts from what it is given first."""
-        return RecurrentMemory(reach)
+        return HeldStates(reach)
 
-    def states(self, inputs: Tensor, memory: RecurrentMemory | None) -> Tensor:
+    def states(self, inputs: Tensor, memory: HeldStates | None) -> Tensor:
         """(B, T) symbols to (B, T, D); no gradient flows into the state before the segment."""
         before = memory.held if memory is not None and memory.held else None
         h, after = self.lstm(self.dropout(self.softmax.embedding(inputs)), before)

@@ -14,11 +14,6 @@ import torch
 from torch import Tensor
 
 
-def naive_additive_log_weights(query: Tensor, keys: Tensor, u: Tensor) -> Tensor:
-    """The equation, the twin of :func:`additive_log_weights`."""
-    return torch.log_softmax(torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ u, dim=-1)
-
-
 def additive_log_weights(query: Tensor, keys: Tensor, u: Tensor) -> Tensor:
     """log α of e = uᵀ tanh(query + key) and α = softmax(e).
 

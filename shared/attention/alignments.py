@@ -81,6 +81,7 @@ class LocalAlignment(Alignment):
         super().__init__()
         if window < 1:
             raise ValueError(f"A local alignment needs a window D of at least 1, not {window}.")
+        self.window = window
         self.register_buffer("offsets", torch.arange(-window, window + 1), persistent=False)
 
     @abstractmethod

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from shared.attention.multi_head import KeysValues
-from shared.attention.softmax import masked_softmax
 
 
 def shift(x: Tensor) -> Tensor:
@@ -94,25 +93,6 @@ def attend_by_distance(
     a = torch.softmax(scores, dim=-1)  # (H·B, Q, S)
     heads = (functional.dropout(a, dropout) @ v.flatten(0, 1)).unflatten(0, k.shape[:2])
     return heads.masked_fill(blind, 0), a.view_as(bias).masked_fill(~mask, 0) if weights else None
-
-
-def naive_attend_by_distance(
-    q: tuple[Tensor, Tensor], k: Tensor, v: Tensor, p: Tensor, mask: Tensor, *, scale: float
-) -> tuple[Tensor, Tensor]:
-    """The twin of :func:`attend_by_distance`, one query and one key at a time, with the weights."""
-    queries, keys = q[0].size(2), k.size(2)
-
-    def score(i: int, j: int) -> Tensor:
-        """(H, B)."""
-        distance = i + keys - queries - j
-        if distance < 0:
-            return q[0].new_zeros(q[0].shape[:2])
-        of_distance = (q[1][:, :, i] * p[:, None, keys - 1 - distance]).sum(-1)
-        return ((q[0][:, :, i] * k[:, :, j]).sum(-1) + of_distance) * scale
-
-    rows = [torch.stack([score(i, j) for j in range(keys)], dim=-1) for i in range(queries)]
-    a = masked_softmax(torch.stack(rows, dim=2), mask)
-    return a @ v, a
 
 
 class GlobalBiases(nn.Module):

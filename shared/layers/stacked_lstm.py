@@ -68,15 +68,10 @@ class UnrolledLSTM:
         return after
 
 
-def naive_lstm_cell(gates: Tensor, c: Tensor) -> State:
-    """The equations, the twin of :func:`lstm_cell`: (B, 4N) in the order i, f, g, o and (B, N) to h and c, (B, N)."""
-    i, f, g, o = gates.chunk(4, dim=-1)
-    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-    return torch.sigmoid(o) * torch.tanh(c), c
-
-
 def lstm_cell(gates: Tensor, c: Tensor) -> State:
     """The unit after its products, as one node of the graph instead of ten.
+
+    c′ = σ(f) ∘ c + σ(i) ∘ tanh(g) and h′ = σ(o) ∘ tanh(c′).
 
     Args:
         gates: (B, 4N) sums before the non-linearities, in the order input, forget, candidate, output.

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from replications.transformer_xl.model import attend as attend_by_terms
 from shared.attention.additive import AdditiveAttention
 from shared.attention.alignments import (
     Alignment,
@@ -25,7 +26,6 @@ from shared.attention.relative import (
     ProjectedDistances,
     RelativeMultiHeadAttention,
     memory_mask,
-    naive_attend_by_distance,
 )
 from shared.attention.scaled_dot_product import attend, causal_mask
 from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
@@ -159,14 +159,10 @@ def _relative(positions: Callable[[int], nn.Module], *, biases: bool) -> Attenti
 
     def naive(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
         """Terms a to d of section 3.3 of Dai et al. (2019), or a and b alone."""
-        attention, (k, v), p = parts(module, annotations)
-        q = attention.w_q(queries).unflatten(-1, (attention.heads, -1)).permute(2, 0, 1, 3)
-        both = (q, q)
-        if attention.biases is not None:
-            both = q + attention.biases.u[:, None, None], q + attention.biases.v[:, None, None]
+        attention, _, _ = parts(module, annotations)
         seen = memory_mask(queries.size(1), annotations.size(1)) & mask.unsqueeze(1)
-        k, v = k.transpose(0, 1), v.transpose(0, 1)
-        return naive_attend_by_distance(both, k, v, p, seen, scale=3**-0.5)[1].mean(0)
+        encodings = torch.eye(annotations.size(2), dtype=annotations.dtype)
+        return attend_by_terms(attention, queries, annotations, encodings, seen.unsqueeze(1))[1].mean(1)
 
     def build(n: int, m: int) -> nn.Module:
         return RelativeMultiHeadAttention(

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.attention.additive_log_weights import additive_log_weights, naive_additive_log_weights
+from replications.show_attend_tell.attention import log_weights
+from shared.attention.additive_log_weights import additive_log_weights
 
 F64 = torch.float64
 many = settings(deadline=None, max_examples=30)
@@ -28,7 +29,7 @@ def case(batch=2, queries=3, length=4, width=5, seed=1, *, dtype=F64):
 def test_values_and_gradients_are_those_of_the_equation(dtype, tolerance, **size):
     tensors = case(**size, dtype=dtype)
     found = [(out, *torch.autograd.grad(out, tensors, torch.linspace(-1, 2, out.numel(), dtype=dtype).view_as(out)))
-             for out in (f(*tensors) for f in (additive_log_weights, naive_additive_log_weights))]  # fmt: skip
+             for out in (f(*tensors) for f in (additive_log_weights, log_weights))]  # fmt: skip
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
 
@@ -43,8 +44,7 @@ def test_an_input_that_wants_no_gradient_does_not_hinder_the_others(frozen):
     tensors[frozen] = tensors[frozen].detach()
     wanted = [tensor for tensor in tensors if tensor.requires_grad]
     ours, theirs = (
-        torch.autograd.grad(f(*tensors).square().sum(), wanted)
-        for f in (additive_log_weights, naive_additive_log_weights)
+        torch.autograd.grad(f(*tensors).square().sum(), wanted) for f in (additive_log_weights, log_weights)
     )
     torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-11)
 

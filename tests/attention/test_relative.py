@@ -13,9 +13,9 @@ from shared.attention.relative import (
     attend_by_distance,
     by_distance,
     memory_mask,
-    naive_attend_by_distance,
     shift,
 )
+from shared.attention.softmax import masked_softmax
 from tests.attention.plain_relative import plain_relative
 
 B, Q, M, D, H, K, LARGEST = 2, 3, 4, 6, 2, 3, 3
@@ -116,17 +116,27 @@ def test_of_one_length_every_query_sees_as_many_keys_as_the_memory_holds(queries
     assert seen.diagonal(filled).all()
 
 
-# Attention by distance and its twin
+# Attention by distance and its equation
+
+
+def by_pairs(q, k, v, p, mask, *, scale):
+    """The equation, with a vector of the distance for every pair."""
+    queries, keys = q[0].size(2), k.size(2)
+    distance = torch.arange(keys - queries, keys).unsqueeze(1) - torch.arange(keys)  # (Q, S)
+    r = p[:, keys - 1 - distance.clamp(min=0)]  # (H, Q, S, K)
+    scores = torch.einsum("hbik,hbjk->hbij", q[0], k) + torch.einsum("hbik,hijk->hbij", q[1], r)
+    a = masked_softmax(scores * scale, mask)
+    return a @ v, a
 
 
 @tolerances
 @many
 @given(queries=st.integers(1, 4), memory=st.integers(0, 4), window=st.none() | st.integers(1, 5), seed=seeds)
-def test_values_and_gradients_are_those_of_the_twin(dtype, tolerance, queries, memory, window, seed):
+def test_values_and_gradients_are_those_of_the_equation(dtype, tolerance, queries, memory, window, seed):
     tensors = parts(queries, memory, seed, dtype)
     keys = queries + memory
     mask = memory_mask(queries, keys, window=window) & (torch.rand(B, queries, keys) < 0.8)
-    expected, expected_a = called(naive_attend_by_distance, tensors, mask)
+    expected, expected_a = called(by_pairs, tensors, mask)
     found, a = called(attend_by_distance, tensors, mask, weights=True)
     without, none = called(attend_by_distance, tensors, mask)
     with torch.no_grad():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from replications.luong.replication import build_model
 from shared.reports.paper import Paper
-from tests.replications.small_luong import F64, KINDS, S_MAX, D, L, N, attention, config, kinds, sentences, small
+from tests.replications.small_luong import F64, KINDS, D, L, N, attention, config, kinds, sentences, small
 
 
 def formula(score, alignment, feed, *, k_x, k_y, m, n, layers, positions=0):
@@ -110,31 +110,20 @@ def test_local_p_general_with_input_feeding_written_out():
     assert len(centres) > 1
 
 
-def test_location_written_out():
-    """Equation 8 on a source that is longer than its positions, read forwards, without input feeding."""
-    model = small("location", "global", False, reverse=False)
-    source, mask, target = sentences(lengths=(7,))
-    logits, weights = model(source, mask, target)
-    h_bar, state = read(model, source[0], reverse=False)
-    for t in range(target.size(1)):
-        state = stack(model.lstm, model.embedding.weight[target[0, t]], state)
-        h = state[-1][0]
-        a = torch.softmax(h @ model.attention.score.w_a, dim=0)  # words near the end are ignored
-        c = sum(share * h_bar[s] for s, share in enumerate(a))
-        h_tilde = torch.tanh(model.attention.w_c.weight @ torch.cat((c, h)))
-        torch.testing.assert_close(a, weights[0, t, :S_MAX], atol=1e-10, rtol=0)
-        assert not weights[0, t, S_MAX:].any()
-        torch.testing.assert_close(model.w_s.weight @ h_tilde, logits[0, t], atol=1e-10, rtol=0)
-
-
-def test_the_baseline_written_out():
-    model = small()
-    source, mask, target = sentences(lengths=(5,))
-    logits, _ = model(source, mask, target)
-    _, state = read(model, source[0], reverse=True)
-    for t in range(target.size(1)):
-        state = stack(model.lstm, model.embedding.weight[target[0, t]], state)
-        torch.testing.assert_close(model.w_s.weight @ state[-1][0], logits[0, t], atol=1e-10, rtol=0)
+@kinds
+def test_the_fused_twins_are_the_equations_in_values_and_gradients(score, alignment, feed):
+    model = small(score, alignment, feed)
+    source, mask, target = sentences(lengths=(8, 4, 1))  # longer than the positions of a location; and without words
+    results = []
+    for fused in (True, False):
+        model.fused = model.encoder.fused = fused
+        logits, weights = model(source, mask, target)
+        outputs = [logits] if weights is None else [logits, weights]
+        cotangents = [torch.linspace(-1, 1, output.numel(), dtype=F64).view_as(output) for output in outputs]
+        gradients = torch.autograd.grad(outputs, model.parameters(), cotangents, materialize_grads=True)
+        results.append((*outputs, *gradients))
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
 
 
 @kinds

@@ -102,6 +102,22 @@ def test_perplexity_depends_on_neither_segments_nor_columns_once_what_is_read_co
     close(nats(columns, length), nats(1, 31))
 
 
+@transformers
+@modes
+@pytest.mark.parametrize("reach", [Reach(0), Reach(5), Reach(3, same_length=True, clamp=2)])
+def test_the_fused_twins_are_the_equations_in_values_and_gradients(kind, training, reach):
+    model, text, results = small(kind).train(training), a_text(SYMBOLS), []
+    for fused in (True, False):
+        model.fused = fused
+        with torch.set_grad_enabled(training):
+            nats = in_segments(model, *text, 4, reach)
+        cotangent = torch.linspace(-1, 1, nats.numel(), dtype=F64).view_as(nats)
+        gradients = torch.autograd.grad(nats, model.parameters(), cotangent, materialize_grads=True) if training else ()
+        results.append((nats, *gradients))
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
+
+
 # What is seen
 
 
