@@ -21,9 +21,9 @@ class CorpusConfig(Strict):
     With ``left_out``, the reason, the task is neither fetched nor prepared, and none of its variants is run.
     """
 
-    dataset: str
-    test: list[str] = Field(default=["test"], min_length=1)
-    left_out: str | None = Field(default=None, min_length=1)
+    dataset: str = Field(description="a card of data/, without .yaml")
+    test: list[str] = Field(default=["test"], min_length=1, description="splits that models are judged on")
+    left_out: str | None = Field(default=None, min_length=1, description="why the task is not made")
 
     @property
     def splits(self) -> list[str]:
@@ -47,7 +47,7 @@ class CorpusConfig(Strict):
 class JudgingConfig(Strict):
     """Which weights are judged."""
 
-    checkpoint: Literal["best", "last", "average"] = "best"
+    checkpoint: Literal["best", "last", "average"] = Field(default="best", description="which weights are judged")
 
 
 class Shown(Strict):
