@@ -102,7 +102,7 @@ def _check(name: str, kind: str) -> None:
     """Refuse what cannot be made, before anything is written."""
     if not (PARAMS.is_file() and REPLICATIONS.is_dir()):
         raise ReplicationError(
-            f"{Path.cwd()} is no project: {PARAMS} and the folder {REPLICATIONS} are missing; change to the project's root."
+            f"{Path.cwd()} is no project: it lacks {PARAMS} or the folder {REPLICATIONS}; change to the project's root."
         )
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise ReplicationError(f"'{name}' cannot name a folder of code; use lower-case letters, digits and '_'.")

@@ -160,7 +160,7 @@ def _exhibits() -> list[type[Exhibit]]:
 
 
 def _model(model: type[BaseModel], inner: Classes) -> Iterator[str]:
-    """What a class of settings says of itself, and a table of its keys; classes that it names are added to ``inner``."""
+    """What a class of settings says of itself, and a table of its keys; ``inner`` gets the classes that it names."""
     yield _summary(model)
     said = _attributes(model)
     rows = [

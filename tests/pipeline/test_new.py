@@ -112,7 +112,7 @@ def test_what_cannot_be_made_is_refused_and_nothing_is_written(name, kind, messa
 
 def test_a_folder_that_is_no_project_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ReplicationError, match=r"is no project: params\.yaml and the folder replications are missing"):
+    with pytest.raises(ReplicationError, match=r"is no project: it lacks params\.yaml or the folder replications"):
         new_replication("fresh")
     assert list(tmp_path.iterdir()) == []
 

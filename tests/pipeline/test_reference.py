@@ -27,7 +27,7 @@ def test_it_has_a_setting_of_each_kind_with_type_default_range_and_meaning(text)
     for row in (
         "| `workers` | integer or null | `null` | ≥ 1 | runs that are trained side by side;",
         "| `beam` | integer | required | ≥ 1 |",
-        "| `clamp` | integer or null | `null` | > 0 | greater distances count as this one |",
+        "| `clamp` | integer (> 0) or null | `null` |  | greater distances count as this one |",
         "| `attention` | `linear`, `softmax`, `lsh` | required |  | elu(x) + 1, softmax, or Reformer's hashing. |",
         "| `bleu4` | BLEU-4, no brevity penalty | BLEU | higher | score |",
     ):
