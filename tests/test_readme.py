@@ -1,37 +1,51 @@
-"""The README's commands are run, in a copy of the project, at the smoke scale."""
+"""The README's commands are run, in a copy of the project, at the smoke scale; every paper's smoke runs in process."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 import yaml
 
+from shared.pipeline.__main__ import COMMANDS, parser
+from shared.tasks.protocol import papers
+from tests.pipeline.scratch import change_yaml, commit, copy_files, copy_scenes, pipeline, smoke_of
+
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^]]*\]\((?!https?:)([^)#]+)\)")
-FETCHED_OR_MADE = (
-    ".git",
-    ".venv",
-    "__pycache__",
-    "*.egg-info",
-    ".*_cache",
-    ".hypothesis",
-    "runs",
-    "dvc.lock",  # of another scale; DVC writes the whole of it at every stage, which takes seconds
-    "tmp",
-    "cache",
-    "config.local",
-)
+NOT_COPIED = (
+    ".git", ".venv", "__pycache__", "*.egg-info", ".pytest_cache", ".hypothesis", "runs", "dvc.lock", "tmp", "cache",
+    "config.local", "bible", "bible_alignments", "libreoffice_help", "multi30k", "flickr8k", "newsgroups20", "mnist",
+    "uniprot_sample", "vader_sentiment",
+)  # fmt: skip
+SHOWN = {
+    "bahdanau": "rnnsearch-50",
+    "self_attentive": "attention",
+    "show_attend_tell": "soft",
+    "transformer_xl": "xl",
+    "linear_transformer": "copy-linear",
+}
+"""A paper of each kind of task, and the one variant of it that DVC trains here."""
+SMALLER = {
+    "/quick/params.yaml:variants.rnnsearch-50-long.training.updates=100":
+        "/smoke/params.yaml:variants.rnnsearch-50.model.alignment_size=12",
+    "/bench/dvc.yaml": "/smoke/dvc.yaml",
+    "use quick": "use smoke",
+    "estimate self_attentive": "estimate self_attentive --scale smoke",
+    # To run this test suite inside of itself would never end.
+    "replicate.py test": "replicate.py test --collect-only tests/test_config.py",
+}  # fmt: skip
+"""Parts of the README's commands, and what takes their place at smoke scale."""
 MINUTES = 60
 
 
@@ -44,15 +58,27 @@ def commands(path: Path) -> list[str]:
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_every_command_is_one_that_the_project_has(name: str) -> None:
     known = ("python3.11 replicate.py", "python -m shared.pipeline ", "dvc ", "source .venv/bin/activate")
-    found = commands(ROOT / name)
-    assert found
-    for command in found:
+    shown = commands(ROOT / name)
+    assert shown
+    for command in shown:
         assert command.startswith(known)
         assert subprocess.run(["bash", "-n", "-c", command]).returncode == 0
 
 
 def test_the_two_commands_come_first() -> None:
     assert commands(README)[:2] == ["python3.11 replicate.py", "python3.11 replicate.py test"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_commands_of_the_pipeline_have_the_arguments_that_it_takes(name: str) -> None:
+    begin = "python -m shared.pipeline "
+    own = [command.removeprefix(begin) for command in commands(ROOT / name) if command.startswith(begin)]
+    assert own
+    for command in own:
+        options = parser().parse_args(shlex.split(command))  # ends the program if it does not take them
+        kind = COMMANDS[options.command].name
+        if kind is not None and kind.startswith("paper") and options.command != "new":
+            assert options.name.split(".")[0] in papers()
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
@@ -77,14 +103,31 @@ def test_the_citation_names_the_version_of_the_project() -> None:
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a committed copy of the project at smoke scale, with an environment that replicate.py accepts."""
     folder = tmp_path_factory.mktemp("readme") / "project"
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*FETCHED_OR_MADE))
-    params = folder / "params.yaml"
-    params.write_text(re.sub(r"^scale: \w+$", "scale: smoke", params.read_text(), flags=re.MULTILINE))
-    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "the project"]):
-        author = ["-c", "user.name=reader", "-c", "user.email=reader@example.org"]
-        subprocess.run(["git", *author, *command], cwd=folder, check=True)
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    pipeline(folder, "use smoke")
+    others = [paper for paper in papers() if paper not in SHOWN]
+    change_yaml(folder / "params.yaml", lambda content: content.update(papers=list(SHOWN), workers=1))
+    for paper, variant in SHOWN.items():
+        change_yaml(
+            folder / f"replications/{paper}/smoke/params.yaml", lambda content, name=variant: keep(content, name)
+        )
+    with (folder / ".dvcignore").open("a") as ignored:
+        ignored.writelines(f"/replications/{hidden}/\n" for hidden in ("*/quick", "*/bench"))
+        ignored.writelines(f"/replications/{paper}/smoke/\n" for paper in others)
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    commit(folder)
     make_environment(folder)
     return folder
+
+
+def keep(content: dict, variant: str) -> None:
+    """Leave one variant in the settings of a scale, and its task."""
+    others = [name for name in content["variants"] if name != variant]
+    content["variants"] = {variant: content["variants"][variant]}
+    task = content["variants"][variant]["task"]
+    content["tasks"] = {task: content["tasks"][task]}
+    content["features"] = [name for name in content["features"] if name == task]
+    content["left_out"]["reasons"].append({"because": "one variant shows that the commands work", "variants": others})
 
 
 def make_environment(folder: Path) -> None:
@@ -111,10 +154,9 @@ def run(clone: Path, command: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "PYTEST_"))}
     environment.pop("REPLICATE_VENV", None)
     environment["PATH"] = f"{clone / '.venv' / 'bin'}{os.pathsep}{environment['PATH']}"
-    if command == "python3.11 replicate.py test":
-        command += " --collect-only"  # to run this test suite inside of itself would never end
-    command = command.replace("/quick.yaml:", "/smoke.yaml:")
-    # A file and no pipe, which the workers of DVC's queue would hold open for as long as they live.
+    for shown, smaller in SMALLER.items():
+        command = command.replace(shown, smaller)
+    # A file and no pipe, which a process that outlives the command would hold open.
     with tempfile.TemporaryFile("w+") as output:
         done = subprocess.run(
             ["bash", "-c", command],
@@ -136,24 +178,28 @@ def test_the_commands_work_in_the_order_in_which_they_are_shown(clone: Path) -> 
     for command in commands(README):
         printed = run(clone, command)
         if command == "python3.11 replicate.py":
-            assert "Running stage 'report@bahdanau'" in printed
+            assert "train@rnnsearch-50'" in printed
             assert (clone / "reports" / "smoke" / "bahdanau" / "index.html").is_file()
-            assert "up to date" in run(clone, command)
-        elif command.startswith("dvc repro"):
-            assert "Running stage 'train@bahdanau" not in printed  # the first command has done it
+        elif command == "dvc repro":
+            assert "train@rnnsearch-50'" not in printed  # the first command has done it
+            assert "train@copy-linear'" in printed
         elif command == "dvc metrics show":
             assert "bleu" in printed
-        elif command.startswith("dvc queue start"):
-            wait_for_queue(clone)
+        elif command.startswith("dvc exp run"):
+            assert "train@rnnsearch-50'" in printed
+    assert {path.name for path in (clone / "reports" / "smoke").iterdir()} == set(SHOWN)
     assert (clone / "replications" / "my_paper" / "model.py").is_file()
 
 
-def wait_for_queue(clone: Path) -> None:
-    """Wait until both queued experiments are over, and see that they went well."""
-    for _ in range(5 * MINUTES):
-        status = run(clone, "dvc queue status")
-        if "Queued" not in status and "Running" not in status:
-            break
-        time.sleep(1)
-    run(clone, "dvc queue stop")
-    assert status.count("Success") == 2, status
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", papers())
+def test_the_whole_smoke_of_a_paper_runs_in_process(paper: str, tmp_path: Path) -> None:
+    project = copy_files(tmp_path / "project")
+    if paper == "show_attend_tell":
+        copy_scenes(project)
+    change_yaml(project / "params.yaml", lambda content: content.update(workers=1))
+    printed = pipeline(project, *smoke_of(project, paper))
+    variants = yaml.safe_load((project / f"replications/{paper}/smoke/params.yaml").read_text())["variants"]
+    assert [name for name in variants if not (project / f"runs/smoke/{paper}/{name}/metrics.json").is_file()] == []
+    assert f"{paper}: {len(variants)} variants at smoke scale, no mistake." in printed
+    assert (project / "reports" / "smoke" / paper / "index.html").is_file()

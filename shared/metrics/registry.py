@@ -65,6 +65,11 @@ def register(measures: Mapping[str, Measure], families: Sequence[Family] = (), n
     _numbers.update(numbers)
 
 
+def families() -> tuple[Family, ...]:
+    """All registered families."""
+    return tuple(_families)
+
+
 def known(name: str) -> Measure | None:
     """The registered measure or member of a family called ``name``; None for a number that only metrics.json holds."""
     return _measures.get(name) or next((found for family in _families if (found := family.member(name))), None)

@@ -13,11 +13,11 @@ from shared.pipeline.config import SCALES, load_params
 
 
 class Command(NamedTuple):
-    """What a command does, and where; its module is imported when it is asked for."""
+    """What a command does, and where; its module is imported when it is asked for. ``name`` None: it takes no name."""
 
     module: str
     function: str
-    name: str
+    name: str | None
     text: str
     scaled: bool = True
 
@@ -34,24 +34,23 @@ COMMANDS = {
     "estimate": Command("estimate", "estimate_stage", "paper.variant", "say what training a variant or a paper costs"),
     "use": Command("use", "use_scale", "scale", "make <scale> the default one", scaled=False),
     "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False),
+    "summarize": Command("stages", "summarize_stage", None, "gather all reports into one page", scaled=False),
+    "reference": Command("reference", "write_reference", None, "write docs/REFERENCE.md from the code", scaled=False),
 }  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 if it worked, 2 after an error that the user can act on."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
-        if options.command == "summarize":
-            from shared.pipeline.stages import summarize_stage
-
-            summarize_stage()
-            return 0
         command = COMMANDS[options.command]
         function = getattr(importlib.import_module(f"shared.pipeline.{command.module}"), command.function)
         if command.scaled:
             function(options.name, options.scale or load_params().scale)
         elif options.command == "new":
             function(options.name, options.kind)
+        elif command.name is None:
+            function()
         else:
             function(options.name)
     except ReplicationError as error:
@@ -63,19 +62,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m shared.pipeline", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+def parser() -> argparse.ArgumentParser:
+    """Of the command line."""
+    whole = argparse.ArgumentParser(prog="python -m shared.pipeline", description=__doc__)
+    commands = whole.add_subparsers(dest="command", required=True, metavar="command")
     for name, command in COMMANDS.items():
         sub = commands.add_parser(name, help=command.text, description=command.text)
         optional = {"nargs": "?"} if name == "check" else {}
-        sub.add_argument("name", metavar=f"<{command.name}>", **optional)  # type: ignore[arg-type]
+        if command.name is not None:
+            sub.add_argument("name", metavar=f"<{command.name}>", **optional)  # type: ignore[arg-type]
         if command.scaled:
             sub.add_argument("--scale", choices=SCALES, help="default: the scale in params.yaml")
         if name == "new":
             sub.add_argument("--kind", default="translation", help="of its tasks; default: translation")
-    commands.add_parser("summarize", help="gather all reports into one page")
-    return parser
+    return whole
 
 
 if __name__ == "__main__":

@@ -1,45 +1,131 @@
-"""Starts a replication: a folder with its fixed set of files, around a small model that already runs."""
+"""Starts a replication: a folder with all its files, around a small model that already runs."""
 
 from __future__ import annotations
 
 import keyword
 import re
+import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from shared.config import near
 from shared.errors import ReplicationError
+from shared.pipeline.config import REPLICATIONS, SCALES, load_params
+from shared.tasks.kinds import KINDS
 
 TEMPLATES = Path(__file__).parent / "templates"
+PARAMS = Path("params.yaml")
+PURPOSES = {
+    "smoke": "every stage in seconds, for tests; its numbers mean nothing",
+    "quick": "minutes on two cores",
+    "bench": "an hour on two cores",
+    "paper_scale": "the paper's own data, sizes and schedule",
+}
 
 
-def new_replication(name: str) -> None:
-    """Create ``replications/<name>`` from the templates and print the entries for ``params.yaml``.
+class Shape(NamedTuple):
+    """What the template of a kind has.
 
-    What it makes is a translation with a plain encoder-decoder, which trains and reports at every scale; the paper's
-    model, facts and claims are to be written in its place.
+    Attributes:
+        task: its name.
+        metric: what its claim is on; less is better.
+        transformer: whether its model is a Transformer, with layers and heads.
+    """
+
+    task: str
+    metric: str
+    transformer: bool = False
+
+
+SHAPES = {
+    "translation": Shape("swaps", "nll_per_token", transformer=True),
+    "classification": Shape("evidence", "cross_entropy"),
+    "captioning": Shape("scenes", "nll_per_token"),
+    "language": Shape("recall", "word_perplexity", transformer=True),
+    "sequences": Shape("copy", "bits", transformer=True),
+}
+
+
+def new_replication(name: str, kind: str = "translation") -> None:
+    """Create ``replications/<name>`` from the templates and list it in ``params.yaml``.
+
+    What it makes trains and reports at every scale but ``paper_scale``; the paper's model, facts and claims are to be
+    written in its place.
 
     Raises:
-        ReplicationError: the name cannot be a Python package's, or the folder exists.
+        ReplicationError: the name cannot be a Python package's, the folder exists, there is no template of this kind,
+            or the working directory is no project. Nothing has been written then.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise ReplicationError(f"'{name}' cannot name a folder of code; use lower-case letters, digits and '_'.")
-    folder = Path("replications") / name
-    if folder.exists():
-        raise ReplicationError(f"{folder} exists; remove it first, or choose another name.")
+    _check(name, kind)
+    listed = _listed(PARAMS.read_text(encoding="utf-8"), name)
+    folder, partial = REPLICATIONS / name, REPLICATIONS / f".{name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        write_folder(partial, name, kind)
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    PARAMS.write_text(listed, encoding="utf-8")
+    print(f"{folder} is there, and listed in {PARAMS}. Try it:\n")
+    print(f"python -m shared.pipeline use smoke\ndvc repro report@{name}")
+
+
+def write_folder(folder: Path, name: str, kind: str) -> None:
+    """Write all files of a replication into ``folder``, which is made."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
     )
-    render = {
-        template: environment.get_template(template).render(name=name) for template in environment.list_templates()
-    }
-    entries = render.pop("params.yaml.j2")
-    scale = render.pop("scale.yaml.j2")
-    folder.mkdir(parents=True)
-    for template, text in render.items():
-        (folder / template.removesuffix(".j2")).write_text(text, encoding="utf-8")
-    for file in ("smoke.yaml", "quick.yaml", "bench.yaml", "paper_scale.yaml"):
-        (folder / file).write_text(scale, encoding="utf-8")
+    shape = SHAPES[kind]
+
+    def write(path: Path, template: str, **values: object) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = environment.get_template(template).render(name=name, kind=kind, **shape._asdict(), **values)
+        path.write_text(text, encoding="utf-8")
+
+    for template in environment.list_templates(extensions=["j2"]):
+        group, file = template.split("/")
+        if group in ("common", kind) and not file.endswith(("params.yaml.j2", "task.yaml.j2")):
+            write(folder / file.removesuffix(".j2"), template)
     (folder / "__init__.py").touch()
-    print(f"{folder} is there. Add to params.yaml:\n\n{entries}")
-    print(f"then try it: dvc exp run -S scale=smoke report@{name}")
+    for size, scale in enumerate(SCALES):
+        seeds = {"smoke": 2, "quick": 3}.get(scale, 5)
+        write(
+            folder / scale / "params.yaml", "common/params.yaml.j2",
+            scale=scale, size=size, seeds=seeds, purpose=PURPOSES[scale],
+        )  # fmt: skip
+        shutil.copy(TEMPLATES / "pipeline.yaml", folder / scale / "dvc.yaml")
+
+
+def _check(name: str, kind: str) -> None:
+    """Refuse what cannot be made, before anything is written."""
+    if not (PARAMS.is_file() and REPLICATIONS.is_dir()):
+        raise ReplicationError(
+            f"{Path.cwd()} is no project: it lacks {PARAMS} or the folder {REPLICATIONS}; change to the project's root."
+        )
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise ReplicationError(f"'{name}' cannot name a folder of code; use lower-case letters, digits and '_'.")
+    if kind not in KINDS:
+        raise ReplicationError(f"there is no kind of task '{kind}'{near(kind, KINDS)}.")
+    if kind not in SHAPES:
+        raise ReplicationError(
+            f"there is no template of kind '{kind}'; copy the folder of a paper of this kind, or choose "
+            f"{', '.join(SHAPES)}."
+        )
+    if name in load_params().papers:
+        raise ReplicationError(f"{PARAMS} lists '{name}' already; remove it there, or choose another name.")
+    if (REPLICATIONS / name).exists():
+        raise ReplicationError(f"{REPLICATIONS / name} exists; remove it first, or choose another name.")
+
+
+def _listed(text: str, name: str) -> str:
+    """``params.yaml`` with one more paper, in the form that DVC writes, all else as it was.
+
+    Raises:
+        ReplicationError: the list is not written as DVC would write it.
+    """
+    match = re.search(r"(?m)^papers:\n(- [a-z0-9_]+\n)+", text if text.endswith("\n") else f"{text}\n")
+    if match is None:
+        raise ReplicationError(f"{PARAMS}: 'papers' must be a list with a line '- <paper>' for each; rewrite it so.")
+    return f"{text[: match.end()].rstrip()}\n- {name}\n{text[match.end() :]}"

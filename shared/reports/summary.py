@@ -58,8 +58,8 @@ class Report:
 def summarize(reports_dir: Path, readmes: list[Path]) -> None:
     """Write ``README.md`` and ``index.html`` of the reports folder, and the verdict part of READMEs.
 
-    A README in ``replications/<paper>/`` gets that paper's verdicts, any other one those of all papers. Smoke
-    scale is for testing the machinery: it is listed in the reports folder only.
+    A README in ``replications/<paper>/`` gets the verdicts of that paper's claims, any other one how often there is
+    each verdict, for all papers. Smoke scale is for testing the machinery: it is listed in the reports folder only.
 
     Raises:
         ReplicationError: a report cannot be read, or a README lacks the two marker lines.
@@ -67,19 +67,21 @@ def summarize(reports_dir: Path, readmes: list[Path]) -> None:
     reports = _load(reports_dir)
     blocks: list[Block] = [
         Heading("Verdicts of all replications", level=1),
-        *(verdict_blocks(reports, reports_dir) or [Paragraph("No report has been made yet.")]),
+        *_or_none([*count_blocks(reports, reports_dir), *claim_blocks(reports, reports_dir)]),
         *_variant_blocks(reports, reports_dir),
     ]
     write_page(blocks, reports_dir, title="Verdicts of all replications")
     for readme in readmes:
-        own = readme.parent.name if readme.parent.parent.name == "replications" else None
-        shown = [r for r in reports if r.scale != "smoke" and own in (None, r.paper)]
-        part = verdict_blocks(shown, readme.parent) or [Paragraph("No report has been made yet.")]
-        _replace_part(readme, render(part, "md", title="", folder=readme.parent))
+        shown = [report for report in reports if report.scale != "smoke"]
+        if readme.parent.parent.name == "replications":
+            part = claim_blocks([report for report in shown if report.paper == readme.parent.name], readme.parent)
+        else:
+            part = count_blocks(shown, readme.parent)
+        _replace_part(readme, render(_or_none(part), "md", title="", folder=readme.parent))
 
 
-def verdict_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
-    """A table of counts with links, then all claims of each report; links are relative to ``base``."""
+def count_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
+    """How often there is each verdict, a row for each report with a link relative to ``base``; [] without reports."""
     if not reports:
         return []
     counts = [Counter(claim["verdict"] for claim in report.claims) for report in reports]
@@ -87,11 +89,20 @@ def verdict_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
         [_link(report, base), report.scale, *(plain(count[verdict], 0) for verdict in VERDICTS)]
         for report, count in zip(reports, counts, strict=True)
     ]
-    blocks: list[Block] = [Table(("Report", "Scale", *(v.capitalize() for v in VERDICTS)), rows, "llrrrr")]
+    return [Table(("Report", "Scale", *(v.capitalize() for v in VERDICTS)), rows, "llrrrr")]
+
+
+def claim_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
+    """A table of all claims for each report, after a link relative to ``base``; [] without reports."""
+    blocks: list[Block] = []
     for report in reports:
         blocks.append(Paragraph((_link(report, base), f", {report.scale} scale:")))
         blocks.append(Table(COLUMNS, [claim_row(claim) for claim in report.claims], "ltlrrrrl"))
     return blocks
+
+
+def _or_none(blocks: list[Block]) -> list[Block]:
+    return blocks or [Paragraph("No report has been made yet.")]
 
 
 def _variant_blocks(reports: Sequence[Report], base: Path) -> list[Block]:

@@ -38,6 +38,9 @@ def copy_project(folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", "shared.pipeline", "use", "smoke"], cwd=folder, env=environment(), check=True)
     with (folder / ".dvcignore").open("a") as file:  # DVC reads a paper's pipelines in a fifth of the time of all
         file.writelines(f"/replications/*/{scale}/dvc.yaml\n" for scale in ("quick", "bench"))
+    for pipeline in folder.glob("replications/*/smoke/dvc.yaml"):
+        if pipeline != folder / SMOKE.with_name("dvc.yaml"):
+            pipeline.unlink()
     change_yaml(folder / SMOKE, fewer_runs)
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     commit(folder)
@@ -86,3 +89,46 @@ def stages_run(printed: str) -> list[str]:
     """The stages that DVC says it ran, without the file that they stand in."""
     lines = (line for line in printed.splitlines() if line.startswith("Running stage '"))
     return [line.split("'")[1].rpartition(":")[2] for line in lines]
+
+
+COMMANDS = """
+import sys
+from shared.pipeline.__main__ import main
+for line in sys.argv[1:]:
+    if status := main(line.split()):
+        sys.exit(f"'{line}' ended with {status}")
+"""
+
+
+def pipeline(folder: Path, *commands: str) -> str:
+    """Run commands of the pipeline in ``folder``, all in one process, and return what they printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, *commands], cwd=folder, env=environment(), text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def smoke_of(folder: Path, paper: str) -> list[str]:
+    """The commands that the smoke pipeline of a paper runs, in order."""
+    content = yaml.safe_load((folder / "replications" / paper / "smoke" / "params.yaml").read_text())
+    names = {
+        "fetch": content["tasks"], "features": content["features"], "prepare": content["tasks"],
+        "train": content["variants"], "evaluate": content["variants"],
+    }  # fmt: skip
+    inner = [f"{stage} {paper}.{name} --scale smoke" for stage in names for name in names[stage]]
+    return [f"check {paper} --scale smoke", *inner, f"report {paper} --scale smoke"]
+
+
+def copy_scenes(folder: Path) -> None:
+    """Give a copy of the project the fetched scenes and their encoder, where the project has them."""
+    for name in ("emoji_scenes", "efficientnet_lite0"):
+        if (ROOT / "data" / name).is_dir():
+            shutil.copytree(ROOT / "data" / name, folder / "data" / name, dirs_exist_ok=True)
+
+
+def changes(folder: Path) -> list[str]:
+    """What git sees changed or added since the last commit, folders of new files as one."""
+    command = ["git", "status", "--short"]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.splitlines()

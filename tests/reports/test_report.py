@@ -163,7 +163,9 @@ def test_the_summary_and_the_readmes(root):
     summarize(root / "reports", [top, own, other])
     assert "[Bahdanau et al. 2015](quick/bahdanau/README.md)" in (root / "reports/README.md").read_text()
     assert (root / "reports/index.html").read_text().count("B15-C") == 6
-    assert "](reports/quick/bahdanau/README.md), quick scale:" in top.read_text()
+    assert "](reports/quick/bahdanau/README.md) | quick |" in top.read_text()
+    assert "B15-C" not in top.read_text()
+    assert own.read_text().count("B15-C") == 6
     assert "](../../reports/quick/bahdanau/README.md)" in own.read_text()
     assert "No report has been made yet." in other.read_text()
     assert top.read_text().startswith("# Top\n")

@@ -1,0 +1,187 @@
+"""A new paper of each kind, and a new kind, in a copy of the project: they run, and nothing else is touched."""
+
+import io
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+from ruamel.yaml import YAML
+
+from shared.errors import ReplicationError
+from shared.pipeline.config import SCALES, load_params
+from shared.pipeline.new import SHAPES, new_replication
+from shared.tasks.kinds import KINDS
+from tests.pipeline.scratch import (
+    ROOT,
+    change_yaml,
+    changes,
+    commit,
+    copy_files,
+    copy_scenes,
+    dvc,
+    pipeline,
+    smoke_of,
+)
+
+COPIED_KIND = "classification"
+MEASURES = '''"""Measures of graded texts."""
+
+from __future__ import annotations
+
+from shared.metrics.quantities import Measure, mean, percentage
+from shared.metrics.registry import register
+
+register({"graded_right": Measure("Graded right", "%", 2, mean("correct"), percentage, 100.0, better="higher")})
+'''
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A committed copy of the project."""
+    folder = copy_files(tmp_path_factory.mktemp("new") / "project")
+    change_yaml(folder / "params.yaml", lambda content: content.update(workers=1))
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    commit(folder)
+    return folder
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    """A project without papers."""
+    (tmp_path / "replications").mkdir()
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def files(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_every_kind_has_a_template():
+    assert set(SHAPES) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_paper_touches_its_folder_and_one_line(kind, project):
+    printed = pipeline(project, f"new my_{kind} --kind {kind}", f"check my_{kind} --scale smoke")
+    assert f"python -m shared.pipeline use smoke\ndvc repro report@my_{kind}\n" in printed
+    assert "2 variants at smoke scale, no mistake" in printed
+    assert changes(project) == [" M params.yaml", f"?? replications/my_{kind}/"]
+    difference = subprocess.run(["git", "diff", "-U0"], cwd=project, capture_output=True, text=True).stdout
+    assert re.findall(r"(?m)^[-+](?!\+\+ |-- ).*", difference) == [f"+- my_{kind}"]
+    commit(project)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_quick_and_smoke_differ_and_all_files_are_as_dvc_writes_them(kind, empty):
+    new_replication("fresh", kind)
+    folder = empty / "replications" / "fresh"
+    sizes = {scale: yaml.safe_load((folder / scale / "params.yaml").read_text()) for scale in SCALES}
+    (smoke,), (quick,) = (sizes[scale]["tasks"].values() for scale in ("smoke", "quick"))
+    assert smoke["model"] != quick["model"]
+    assert smoke["training"]["updates"] < quick["training"]["updates"]
+    for path in (empty / "params.yaml", folder / "variants.yaml", *folder.glob("*/params.yaml")):
+        written, round_trip = io.StringIO(), YAML()
+        round_trip.default_flow_style = False
+        round_trip.dump(round_trip.load(path.read_text()), written)
+        assert written.getvalue() == path.read_text(), path
+    assert load_params().papers[-1] == "fresh"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("My-Paper", "translation", "cannot name a folder of code"),
+        ("class", "translation", "cannot name a folder of code"),
+        ("fresh", "translatoin", "did you mean 'translation'"),
+        ("taken", "language", "taken exists"),
+        ("luong", "language", "lists 'luong' already"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_and_nothing_is_written(name, kind, message, empty):
+    (empty / "replications" / "taken").mkdir()
+    (empty / "replications" / "taken" / "model.py").touch()
+    before = files(empty)
+    with pytest.raises(ReplicationError, match=message):
+        new_replication(name, kind)
+    assert files(empty) == before
+
+
+def test_a_folder_that_is_no_project_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ReplicationError, match=r"is no project: it lacks params\.yaml or the folder replications"):
+        new_replication("fresh")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_list_of_papers_in_another_form_is_refused_and_nothing_is_written(empty):
+    change_yaml(empty / "params.yaml", lambda content: content.update(papers=[]))
+    before = files(empty)
+    with pytest.raises(ReplicationError, match="must be a list with a line"):
+        new_replication("fresh")
+    assert files(empty) == before
+
+
+def test_what_fails_half_way_leaves_nothing(empty, monkeypatch):
+    def fail(*_):
+        raise OSError("no space left on device")
+
+    before = files(empty)
+    monkeypatch.setattr("shared.pipeline.new.shutil.copy", fail)
+    with pytest.raises(OSError, match="no space"):
+        new_replication("fresh")
+    assert files(empty) == before
+    assert list((empty / "replications").iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.registry) if kind == "captioning" else kind for kind in KINDS]
+)
+def test_a_new_paper_runs_at_smoke_scale(kind, project):
+    if kind == "captioning":
+        copy_scenes(project)
+    paper = f"run_{kind}"
+    pipeline(project, f"new {paper} --kind {kind}")
+    if kind == "sequences":  # through DVC, by the commands that `new` prints
+        pipeline(project, "use smoke")
+        dvc(project, "repro", f"report@{paper}")
+    else:
+        pipeline(project, *smoke_of(project, paper))
+    report = (project / "reports" / "smoke" / paper / "README.md").read_text()
+    assert f"Run{kind.title()}-C1" in report
+    assert "scaled against unscaled" in report
+
+
+def grade(text):
+    """What belongs to the copied kind, as part of the new one."""
+    return text.replace(f"shared.tasks.{COPIED_KIND}", "shared.tasks.grading").replace(f'"{COPIED_KIND}"', '"grading"')
+
+
+@pytest.mark.slow
+def test_a_new_kind_touches_its_folder_and_one_line(tmp_path):
+    project = copy_files(tmp_path / "project")
+    change_yaml(project / "params.yaml", lambda content: content.update(workers=1))
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    pipeline(project, f"new graded --kind {COPIED_KIND}")
+    commit(project)
+    package, kinds = project / "shared/tasks/grading", project / "shared/tasks/kinds.py"
+    shutil.copytree(project / "shared/tasks" / COPIED_KIND, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "measures.py").write_text(MEASURES)
+    for path in (*package.glob("*.py"), *(project / "replications/graded").glob("*.py")):
+        path.write_text(grade(path.read_text()))
+    entry = '    "sequences": "shared.tasks.sequences",\n'
+    assert entry in kinds.read_text()
+    kinds.write_text(kinds.read_text().replace(entry, entry + '    "grading": "shared.tasks.grading",\n'))
+    paper = project / "replications/graded"
+    change_yaml(paper / "variants.yaml", lambda content: content.update(kind="grading"))
+    comparison = (paper / "claims.yaml").read_text().replace("kind: less", "kind: greater")
+    (paper / "claims.yaml").write_text(comparison.replace("cross_entropy", "graded_right"))
+    assert [line for line in changes(project) if "replications/" not in line] == [
+        " M shared/tasks/kinds.py", "?? shared/tasks/grading/",
+    ]  # fmt: skip
+    pipeline(project, *smoke_of(project, "graded"))
+    assert "Graded right" in (project / "reports/smoke/graded/README.md").read_text()

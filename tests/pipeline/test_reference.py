@@ -1,0 +1,55 @@
+"""docs/REFERENCE.md is what the code says, and is made without torch."""
+
+import subprocess
+import sys
+
+import pytest
+
+from shared.metrics.registry import MEASURES
+from shared.pipeline.reference import PATH, reference
+from shared.tasks.kinds import KINDS
+from shared.tasks.protocol import papers
+from tests.pipeline.scratch import ROOT
+
+
+@pytest.fixture(scope="module")
+def text():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        return reference()
+
+
+def test_the_committed_reference_is_current(text):
+    assert (ROOT / PATH).read_text(encoding="utf-8") == text, "run: python -m shared.pipeline reference"
+
+
+def test_it_has_a_setting_of_each_kind_with_type_default_range_and_meaning(text):
+    for row in (
+        "| `workers` | integer or null | `null` | ≥ 1 | runs that are trained side by side;",
+        "| `beam` | integer | required | ≥ 1 |",
+        "| `clamp` | integer (> 0) or null | `null` |  | greater distances count as this one |",
+        "| `attention` | `linear`, `softmax`, `lsh` | required |  | elu(x) + 1, softmax, or Reformer's hashing. |",
+        "| `bleu4` | BLEU-4, no brevity penalty | BLEU | higher | score |",
+    ):
+        assert row in text
+
+
+def test_it_lists_all_kinds_papers_and_measures(text):
+    for heading in (
+        *(f"## Kind of task: {kind}" for kind in KINDS),
+        *(f"## Model sections of {paper}" for paper in papers()),
+    ):
+        assert f"\n{heading}\n" in text
+    assert [name for name in MEASURES if f"\n| `{name}` |" not in text] == []
+
+
+def test_links_lead_to_a_heading(text):
+    headings = {line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line.startswith("#")}
+    targets = {part.split(")")[0] for part in text.split("](#")[1:]}
+    assert targets
+    assert targets - headings == set()
+
+
+def test_it_is_made_without_torch():
+    program = "import sys, shared.pipeline.reference as r; r.reference(); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
