@@ -18,14 +18,8 @@ from shared.training.config import Batched, TrainingConfig
 class CorpusConfig(Strict):
     """Which data set a task is of, and on which of its splits models are judged."""
 
-<<<<<<< HEAD
-    dataset: str
-    test: list[str] = Field(default=["test"], min_length=1)
-=======
     dataset: str = Field(description="a card of data/, without .yaml")
     test: list[str] = Field(default=["test"], min_length=1, description="splits that models are judged on")
-    left_out: str | None = Field(default=None, min_length=1, description="why the task is not made")
->>>>>>> effaa1e77a216bdf1331e5f73b0f86de4d81d7a7
 
     @property
     def splits(self) -> list[str]:
