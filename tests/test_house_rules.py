@@ -37,10 +37,7 @@ REPLICATION_FILES = {
     *(f"{scale}/params.yaml" for scale in ("smoke", "quick", "bench", "paper_scale")),
 }  # fmt: skip
 # What nothing but tests uses, and why it stays.
-FOR_TESTS = {
-    "naive_attentive_recurrence": "the paper's equations, which the fused layer is tested against",
-    "naive_gated_recurrence": "the paper's equations, which the fused layer is tested against",
-}
+FOR_TESTS = {"expected_kernel": "the closed form that estimates of the kernel are tested against"}
 # Places of one machine; written so that this file does not match itself.
 PLACES = re.compile(r"/[w]ork/|/[f]arm\b|\.\./[s]hared|/[r]oot/|/[h]ome/\w|/[o]pt/(?:wheels|pypi)")
 
