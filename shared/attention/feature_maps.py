@@ -126,23 +126,3 @@ class ReLU(ExactMap):
     def forward(self, x: Tensor) -> Tensor:
         """(…, K) to (…, K)."""
         return x.relu() + self.epsilon
-
-
-class SquaredReLU(ReLU):
-    """max(x, 0)² + ε."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(…, K) to (…, K)."""
-        return x.relu().square() + self.epsilon
-
-
-class Quadratic(ExactMap):
-    """All products x_a x_b: the weights are (qᵀk)² exactly (Katharopoulos et al. 2020, section 3.2.1)."""
-
-    def size(self, key_size: int) -> int:
-        """C = K²."""
-        return key_size**2
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(…, K) to (…, K²)."""
-        return (x.unsqueeze(-1) * x.unsqueeze(-2)).flatten(-2)

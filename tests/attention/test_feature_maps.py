@@ -5,14 +5,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.attention.feature_maps import EluPlusOne, Features, Quadratic, ReLU, SquaredReLU
+from shared.attention.feature_maps import EluPlusOne, Features, ReLU
 from shared.attention.linear import linear_attention
 from shared.attention.linear_naive import linear_attention_weights
 
 B, H, T, K = 2, 3, 6, 4
 F64 = torch.float64
 EXACT = {"atol": 1e-12, "rtol": 1e-12}
-MAPS = [EluPlusOne(), ReLU(), SquaredReLU(), Quadratic()]
+MAPS = [EluPlusOne(), ReLU()]
 maps = pytest.mark.parametrize("phi", MAPS, ids=lambda phi: type(phi).__name__)
 
 
@@ -113,23 +113,15 @@ def test_a_query_of_very_small_features_still_attends():
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-3, 0.5])
-def test_relu_and_its_square(epsilon):
+def test_relu(epsilon):
     x = torch.tensor([-2.0, -0.0, 0.5, 3.0])
     torch.testing.assert_close(ReLU(epsilon)(x), torch.tensor([0, 0, 0.5, 3]) + epsilon)
-    torch.testing.assert_close(SquaredReLU(epsilon)(x), torch.tensor([0, 0, 0.25, 9]) + epsilon)
 
 
-@pytest.mark.parametrize("kind", [ReLU, SquaredReLU])
-def test_without_epsilon_a_query_may_find_nothing(kind):
+def test_without_epsilon_a_query_may_find_nothing():
     x, v = torch.rand(1, 1, T, K), torch.randn(1, 1, T, K)
     for epsilon in (0.0, 1e-3):
-        phi = kind(epsilon)
+        phi = ReLU(epsilon)
         out = linear_attention(phi.queries(-x), phi.keys(x).values, v)
         assert out.isfinite().all()
         assert bool(out.any()) == (epsilon > 0)
-
-
-def test_products_of_quadratic_features_are_the_squared_product():
-    q, k = torch.randn(2, B, H, T, K, dtype=F64)
-    phi = Quadratic()
-    torch.testing.assert_close(phi.queries(q) @ phi.keys(k).values.mT, (q @ k.mT).square(), **EXACT)
