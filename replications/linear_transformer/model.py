@@ -2,8 +2,8 @@
 
 The paper's attention, and the two that it is compared with, in the Transformer of
 ``shared/layers/sequence_transformer.py``. The functions :func:`linear_attention` and :func:`recurrent_step` are the
-paper's equations; unless ``fused`` is turned off, the twins of ``shared/attention/linear.py`` run instead, with the same
-weights and results: they work chunk by chunk and hold no sum for each position. Attention by hashing is in
+paper's equations; unless ``fused`` is turned off, the twins of ``shared/attention/linear.py`` run instead, with the
+same weights and results: they work chunk by chunk and hold no sum for each position. Attention by hashing is in
 ``shared/attention/lsh.py`` (Reformer). Sections and equations are those of arXiv 2006.16236v3; what the paper leaves
 open, such as ReLU and where the norms stand, is as in its authors' library and programs.
 
