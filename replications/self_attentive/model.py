@@ -1,7 +1,9 @@
 """A structured self-attentive sentence embedding (Lin, Feng, dos Santos, Yu, Xiang, Zhou, Bengio; ICLR 2017).
 
-The self-attentive encoder, the encoders that it is compared with, and the heads above them. Sections and equations are
-those of arXiv 1703.03130v1; names are the paper's.
+The self-attentive encoder, the encoders that it is compared with, and the heads above them. The bidirectional LSTM is
+the loop :func:`read`; unless ``fused`` is turned off, its twin in ``shared/layers/bidirectional_lstm.py`` runs instead,
+with the same weights and results. The penalty of section 2.2 is in ``shared/attention/structured.py``, for evaluation
+measures it of every model. Sections and equations are those of arXiv 1703.03130v1; names are the paper's.
 
 Shape letters: B batch, n words, d word vector, u LSTM width per direction, D annotation width (2u), r rows of A,
 C classes, b hidden units of the MLP.
@@ -14,13 +16,61 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from shared.attention.structured import StructuredSelfAttention, redundancy_penalty
+from shared.attention.softmax import masked_softmax
+from shared.attention.structured import redundancy_penalty
 from shared.errors import ReplicationError
 from shared.layers.bidirectional_lstm import BidirectionalLSTM
 from shared.tasks.classification.protocol import Classified
 
 Embedded = tuple[Tensor, Tensor | None]
 """The embedding M (B, r, D) of a text, and what its words weigh in it, A (B, r, n), if that can be said."""
+
+
+def read(lstm: BidirectionalLSTM, s: Tensor, mask: Tensor) -> Tensor:
+    """The annotations H, h_t = [LSTM→(w_t, h→_{t-1}); LSTM←(w_t, h←_{t+1})] (equations 1 to 4), a word at a time.
+
+    The states are zero at padding, so that the backward LSTM starts at rest at each text's last word.
+
+    Args:
+        lstm: the weights of both directions; the last column of its input weights is the bias.
+        s: (B, n, d) word vectors, right-padded.
+        mask: (B, n) bool, true at words.
+
+    Returns:
+        (B, n, 2u), zero at padding.
+    """
+    n, directions = s.size(1), []
+    for name, times in (("l0", range(n)), ("l0_reverse", range(n - 1, -1, -1))):
+        w_h = getattr(lstm.lstm, f"weight_hh_{name}")  # (4u, u)
+        w_x, bias = getattr(lstm.lstm, f"weight_ih_{name}").split((s.size(2), 1), dim=1)  # (4u, d), (4u, 1)
+        h = c = s.new_zeros(len(s), w_h.size(1))
+        states = {}
+        for t in times:
+            i, f, g, o = (s[:, t] @ w_x.t() + h @ w_h.t() + bias.t()).chunk(4, dim=1)  # (B, u) each
+            c = (torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)) * mask[:, t : t + 1]
+            h = states[t] = torch.sigmoid(o) * torch.tanh(c)
+        directions.append(torch.stack([states[t] for t in range(n)], dim=1))
+    return torch.cat(directions, dim=2)
+
+
+class StructuredSelfAttention(nn.Module):
+    """A = softmax(W_s2 tanh(W_s1 Hᵀ)) over the words (equation 6); neither product has a bias.
+
+    Args:
+        annotation_size: D, the width of an annotation h_t.
+        attention_size: d_a.
+        rows: r, how many weightings there are.
+    """
+
+    def __init__(self, *, annotation_size: int, attention_size: int, rows: int) -> None:
+        super().__init__()
+        self.w_s1 = nn.Linear(annotation_size, attention_size, bias=False)
+        self.w_s2 = nn.Linear(attention_size, rows, bias=False)
+
+    def forward(self, h: Tensor, mask: Tensor) -> Tensor:
+        """Weights A (B, r, n): of annotations H (B, n, D) under their mask (B, n), true at words."""
+        scores = self.w_s2(torch.tanh(self.w_s1(h))).transpose(1, 2)  # (B, r, n)
+        return masked_softmax(scores, mask.unsqueeze(1))
 
 
 class Encoder(nn.Module, ABC):
@@ -42,7 +92,31 @@ class Encoder(nn.Module, ABC):
         """
 
 
-class SelfAttentiveEncoder(Encoder):
+class LSTMEncoder(Encoder):
+    """An encoder that weighs or pools the annotations of a bidirectional LSTM.
+
+    Args:
+        embedding_size: d.
+        hidden_size: u.
+
+    Attributes:
+        fused: whether ``lstm`` itself runs in place of :func:`read`.
+    """
+
+    fused = True
+
+    def __init__(self, *, embedding_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.annotation_size = 2 * hidden_size
+        self.lstm = BidirectionalLSTM(input_size=embedding_size, hidden_size=hidden_size)
+
+    def annotations(self, s: Tensor, mask: Tensor) -> Tensor:
+        """H (B, n, 2u) of word vectors (B, n, d) under their mask (B, n), zero at padding."""
+        h: Tensor = self.lstm(s, mask) if self.fused else read(self.lstm, s, mask)
+        return h
+
+
+class SelfAttentiveEncoder(LSTMEncoder):
     """M = A H over the annotations H of a bidirectional LSTM (equations 1 to 7).
 
     Args:
@@ -53,39 +127,33 @@ class SelfAttentiveEncoder(Encoder):
     """
 
     def __init__(self, *, embedding_size: int, hidden_size: int, attention_size: int, rows: int) -> None:
-        super().__init__()
-        self.rows, self.annotation_size = rows, 2 * hidden_size
-        self.lstm = BidirectionalLSTM(input_size=embedding_size, hidden_size=hidden_size)
+        super().__init__(embedding_size=embedding_size, hidden_size=hidden_size)
+        self.rows = rows
         self.attention = StructuredSelfAttention(
             annotation_size=self.annotation_size, attention_size=attention_size, rows=rows
         )
 
     def forward(self, s: Tensor, mask: Tensor) -> Embedded:
         """M (B, r, 2u) and the annotation matrix A (B, r, n)."""
-        h = self.lstm(s, mask)  # (B, n, 2u)
+        h = self.annotations(s, mask)  # (B, n, 2u)
         a = self.attention(h, mask)  # (B, r, n)
         return a @ h, a
 
 
-class MaxPooledLSTM(Encoder):
+class MaxPooledLSTM(LSTMEncoder):
     """The baseline: every feature's largest value over the words (section 4.1)."""
-
-    def __init__(self, *, embedding_size: int, hidden_size: int) -> None:
-        super().__init__()
-        self.annotation_size = 2 * hidden_size
-        self.lstm = BidirectionalLSTM(input_size=embedding_size, hidden_size=hidden_size)
 
     def forward(self, s: Tensor, mask: Tensor) -> Embedded:
         """M (B, 1, 2u); a word weighs the share of the features that are largest at it."""
-        return max_pooled(self.lstm(s, mask), mask)
+        return max_pooled(self.annotations(s, mask), mask)
 
 
-class MeanPooledLSTM(MaxPooledLSTM):
+class MeanPooledLSTM(LSTMEncoder):
     """Not in the paper's tables: the mean of the annotations, in which every word weighs the same."""
 
     def forward(self, s: Tensor, mask: Tensor) -> Embedded:
         """M (B, 1, 2u), and no weights."""
-        h = self.lstm(s, mask)  # (B, n, 2u), zero at padding
+        h = self.annotations(s, mask)  # (B, n, 2u), zero at padding
         return h.sum(1, keepdim=True) / mask.sum(1).clamp(min=1).view(-1, 1, 1), None
 
 

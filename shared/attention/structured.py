@@ -1,34 +1,12 @@
-"""Structured self-attention: several weightings of one text at once (Lin et al. 2017, section 2.1 and 2.2).
+"""How much several weightings of one text repeat each other (Lin et al. 2017, section 2.2).
 
-Shape letters: B batch, n words, D annotation width (2u), d_a attention width, r rows.
+Shape letters: B batch, n words, r rows.
 """
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
-
-from shared.attention.softmax import masked_softmax
-
-
-class StructuredSelfAttention(nn.Module):
-    """A = softmax(W_s2 tanh(W_s1 Hᵀ)) over the words (equation 6); neither product has a bias.
-
-    Args:
-        annotation_size: D, the width of an annotation h_t.
-        attention_size: d_a.
-        rows: r, how many weightings there are.
-    """
-
-    def __init__(self, *, annotation_size: int, attention_size: int, rows: int) -> None:
-        super().__init__()
-        self.w_s1 = nn.Linear(annotation_size, attention_size, bias=False)
-        self.w_s2 = nn.Linear(attention_size, rows, bias=False)
-
-    def forward(self, h: Tensor, mask: Tensor) -> Tensor:
-        """Weights A (B, r, n): of annotations H (B, n, D) under their mask (B, n), true at words."""
-        scores = self.w_s2(torch.tanh(self.w_s1(h))).transpose(1, 2)  # (B, r, n)
-        return masked_softmax(scores, mask.unsqueeze(1))
+from torch import Tensor
 
 
 def redundancy_penalty(a: Tensor) -> Tensor:

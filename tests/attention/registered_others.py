@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from replications.self_attentive.model import StructuredSelfAttention
 from replications.show_attend_tell.attention import HardAttention, Image, SoftAttention
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import EluPlusOne, FeatureMap, ReLU
@@ -18,7 +19,6 @@ from shared.attention.linear import chunkwise_linear_attention, linear_attention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.lsh import LSHSelfAttention, lsh_attention, lsh_attention_weights, lsh_buckets
 from shared.attention.softmax import masked_softmax
-from shared.attention.structured import StructuredSelfAttention
 from tests.attention.entry import Attention
 
 

@@ -113,7 +113,7 @@ def test_a_query_of_very_small_features_still_attends():
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-3, 0.5])
-def test_relu_and_what_keeps_it_positive(epsilon):
+def test_relu(epsilon):
     x = torch.tensor([-2.0, -0.0, 0.5, 3.0])
     torch.testing.assert_close(ReLU(epsilon)(x), torch.tensor([0, 0, 0.5, 3]) + epsilon)
 

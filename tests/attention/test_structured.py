@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.attention.structured import StructuredSelfAttention, redundancy_penalty
+from replications.self_attentive.model import StructuredSelfAttention
+from shared.attention.structured import redundancy_penalty
 
 F64 = torch.float64
 D, D_A = 6, 5

@@ -8,7 +8,19 @@ from pydantic import ValidationError
 
 from replications.linear_transformer.model import LinearAttention, SoftmaxAttention
 from replications.linear_transformer.settings import ModelConfig
-from tests.replications.small_sequences import F64, SIZES, TRANSFORMERS, VOCABULARY, D, H, N, small, steps, symbols
+from tests.replications.small_sequences import (
+    F64,
+    SIZES,
+    TRANSFORMERS,
+    VOCABULARY,
+    D,
+    H,
+    N,
+    padded,
+    small,
+    steps,
+    symbols,
+)
 
 RECURRENT = [name for name in TRANSFORMERS if not name.startswith("lsh")]
 LINEAR = [name for name in RECURRENT if name.startswith("linear")]
@@ -69,6 +81,24 @@ def test_a_recurrent_network_has_the_gradients_of_the_parallel_one(name):
     nats = (model.output(h, inputs).sum() for h in (states, model(inputs)))
     found, expected = (torch.autograd.grad(total, weights) for total in nats)
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("name", LINEAR)
+def test_the_fused_twins_are_the_equations_in_values_and_gradients(name, causal):
+    inputs, mask = padded([70, 5, 1])
+    model, results = small(name, causal=causal).train(), []
+    for fused in (True, False):
+        for module in model.modules():
+            if isinstance(module, LinearAttention):
+                module.fused = fused
+        outputs = [model(inputs, mask) * mask.unsqueeze(2)]
+        outputs += [torch.stack([*steps(model, inputs[:, :6])], dim=1)] if causal else []
+        cotangents = [torch.linspace(-1, 1, output.numel(), dtype=F64).view_as(output) for output in outputs]
+        wanted = [p for p in model.parameters() if p.requires_grad]
+        results.append((*outputs, *torch.autograd.grad(outputs, wanted, cotangents, materialize_grads=True)))
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
 
 
 # Drawing

@@ -15,7 +15,7 @@ from replications.self_attentive.model import (
     SelfAttentiveEncoder,
     max_pooled,
 )
-from tests.replications.small_self_attentive import F64, one_text
+from tests.replications.small_self_attentive import F64, VARIANTS, one_text, small, texts_of
 
 EXACT = {"atol": 1e-12, "rtol": 0}
 D_WORD, U, FEATURES = 4, 3, 5
@@ -53,6 +53,21 @@ def assert_pooled(m, a, text, features, *, rectified=False):
     torch.testing.assert_close(m[text, 0], torch.tensor(largest, dtype=F64), **EXACT)
     torch.testing.assert_close(a[text, 0, : len(shares)], torch.tensor(shares, dtype=F64), **EXACT)
     assert not a[text, 0, len(shares) :].any()
+
+
+@pytest.mark.parametrize("variant", [name for name in VARIANTS if name != "cnn"])
+def test_the_fused_lstm_is_the_loop_in_values_and_gradients(variant):
+    model, texts, results = small(variant), texts_of(variant, lengths=(6, 4, 1, 0)), []
+    for fused in (True, False):
+        model.encoder.fused = fused
+        out = model(*texts)
+        outputs = [tensor for tensor in (out.logits, *out.attention, out.auxiliary) if tensor is not None]
+        loss = sum(
+            (tensor * torch.linspace(-1, 1, tensor.numel(), dtype=F64).view_as(tensor)).sum() for tensor in outputs
+        )
+        results.append((*outputs, *torch.autograd.grad(loss, model.parameters(), materialize_grads=True)))
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
 
 
 @many
