@@ -118,7 +118,7 @@ def _claims() -> Iterator[str]:
     yield from _model(Claim, inner)
     for model in _models(Comparison):
         inner.pop(_name(model), None)
-        yield f"### `kind: {' | '.join(map(str, get_args(model.model_fields['kind'].annotation)))}`"
+        yield f"### {_name(model)}"
         yield from _model(model, inner)
     yield from (part for name in sorted(inner) for part in (f"### {name}", *_model(inner[name], inner)))
 
@@ -137,7 +137,7 @@ def _readers() -> Iterator[str]:
         for model in options:
             yield from list(_model(model, inner))[-1:]
         for label, model in sorted(inner.items()):
-            yield f"`{label}`:"
+            yield f"#### {label}"
             yield from list(_model(model, {}))[-1:]
 
 
