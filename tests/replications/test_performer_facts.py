@@ -63,7 +63,7 @@ def comparisons(scale: str) -> Iterator[Comparison]:
 def measured(scale: str, variant: str) -> frozenset[str]:
     """The names of all numbers of a study."""
     run = ScaleFile("performer", scale).run(variant)
-    run = run.model_copy(update={"model": run.model | SMALL[variant]})
+    run = run.with_model({**run.own_model, **SMALL[variant]})
     study, config = REPLICATION.routes["study"](run)
     if variant == "scaling":
         study = Scaling(clock=partial(next, count()))
