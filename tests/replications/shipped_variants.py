@@ -1,26 +1,31 @@
-"""What a paper comes with: all variants of all scales, and its facts."""
+"""What a paper comes with: its facts, and all variants that can be built, at all scales."""
 
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 
 import pytest
 from torch import nn
 
-from shared.config import load_yaml
 from shared.pipeline.config import SCALES, ScaleFile
 from shared.reports.paper import Paper
-from shared.tasks.protocol import load_replication
 
-REPLICATIONS = Path(__file__).resolve().parents[2] / "replications"
+ROOT = Path(__file__).resolve().parents[2]
+REPLICATIONS = ROOT / "replications"
 
 
-def shipped(paper: str) -> pytest.MarkDecorator:
-    """For a test with the arguments ``scale`` and ``variant``: every one there is."""
+def shipped(paper: str, *without: str, scales: Iterable[str] = SCALES) -> pytest.MarkDecorator:
+    """For a test with the arguments ``scale`` and ``variant``: every variant that can be built, except some.
+
+    A variant without settings at a scale is no case of the test, so that it passes none.
+    """
     pairs = [
         (scale, variant)
-        for scale in SCALES
-        for variant in load_yaml(REPLICATIONS / paper / f"{scale}.yaml")["variants"]
+        for scale in scales
+        for variant in scale_file_of(paper, scale).buildable()
+        if variant not in without
     ]
     return pytest.mark.parametrize(("scale", "variant"), pairs)
 
@@ -32,42 +37,18 @@ def facts(paper: str) -> Paper:
 @cache
 def scale_file_of(paper: str, scale: str) -> ScaleFile:
     """Read once, since many tests ask for it."""
-    return ScaleFile(paper, scale)
+    with chdir(ROOT):
+        return ScaleFile(paper, scale)
 
 
-def variants_by_task(paper: str, scale: str) -> dict[str, set[str]]:
-    """Of every task of a scale file."""
-    settings, found = scale_file_of(paper, scale), defaultdict(set)
-    for variant in settings.variants:
-        found[settings.task_of(variant)].add(variant)
-    return dict(found)
+def compared_tasks(paper: str, *without: str) -> pytest.MarkDecorator:
+    """For a test with the arguments ``scale`` and ``task``: every task with two variants that can be built, or more."""
+    pairs = []
+    for settings in (scale_file_of(paper, scale) for scale in SCALES):
+        counts = Counter(settings.task_of(variant) for variant in settings.buildable() if variant not in without)
+        pairs += [(settings.scale, task) for task, count in counts.items() if count > 1]
+    return pytest.mark.parametrize(("scale", "task"), pairs)
 
 
-def listed_variants(paper: str) -> dict[str, set[str]]:
-    """Of every task that params.yaml has the pipeline run, each under its own name."""
-    listed = load_yaml(REPLICATIONS.parent / "params.yaml")
-    found: dict[str, set[str]] = {}
-    for key, entry in listed["tasks"].items():
-        if entry["paper"] == paper:
-            assert key == f"{paper}.{entry['task']}"
-            found[entry["task"]] = set()
-    for key, entry in listed["runs"].items():
-        if entry["paper"] == paper:
-            assert key == f"{paper}.{entry['variant']}"
-            found[entry["task"]].add(entry["variant"])
-    return found
-
-
-def is_not_run_by(paper: str, scale: str, variant: str) -> bool:
-    """With a reason; and what is run has settings that fit together."""
-    settings = scale_file_of(paper, scale)
-    reason = settings.not_run(variant)
-    if reason is not None:
-        assert reason.strip()
-        return True
-    load_replication(paper).check(settings.run(variant))
-    return False
-
-
-def parameters(*modules: nn.Module) -> int:
-    return sum(parameter.numel() for module in modules for parameter in module.parameters())
+def parameters(*modules: nn.Module | None) -> int:
+    return sum(parameter.numel() for module in modules if module is not None for parameter in module.parameters())

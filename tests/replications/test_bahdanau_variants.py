@@ -6,8 +6,7 @@ from torch import nn
 from replications.bahdanau.model import EncoderDecoder, RNNencdec, RNNsearch
 from replications.bahdanau.replication import build_model
 from replications.bahdanau.settings import ModelConfig
-from shared.pipeline.config import ScaleFile
-from tests.replications.shipped_variants import facts, shipped
+from tests.replications.shipped_variants import facts, scale_file_of, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 
@@ -44,13 +43,8 @@ def test_the_parts_in_paper_yaml_are_those_of_the_modules() -> None:
 
 
 @shipped("bahdanau")
-def test_every_variant_builds_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
-    settings = ScaleFile("bahdanau", scale)
-    reason = settings.not_run(variant)
-    if reason is not None:
-        assert reason.strip()
-        return
-    run = settings.run(variant)
+def test_every_variant_has_attention_if_its_name_says_so(scale: str, variant: str) -> None:
+    run = scale_file_of("bahdanau", scale).run(variant)
     vocabulary = run.corpus.tokenizer.size
     model = build_model(ModelConfig.model_validate(run.model), vocabulary, vocabulary)
     assert isinstance(model, RNNsearch) == variant.removeprefix("corpus-").startswith("rnnsearch")

@@ -13,13 +13,13 @@ from replications.linear_transformer.generation import Generation
 from replications.linear_transformer.model import LinearAttention, LinearTransformer
 from shared.attention.lsh import lsh_attention_weights, lsh_buckets
 from shared.claims.schema import Claim, Comparison, load_claims
-from shared.config import build, load_yaml
+from shared.config import build
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
 from shared.metrics.registry import known
 from shared.pipeline.config import SCALES, ScaleFile
 from shared.tasks.sequences.scaling_study import Scaling
-from tests.replications.shipped_variants import REPLICATIONS, facts
+from tests.replications.shipped_variants import REPLICATIONS, facts, scale_file_of
 from tests.replications.studied_linear_transformer import SECTION, build_studied
 
 FOLDER = REPLICATIONS / "linear_transformer"
@@ -70,7 +70,7 @@ def measured(study: str) -> frozenset[str]:
 
 
 def subjects() -> list[str]:
-    return list(load_yaml(FOLDER / "bench.yaml")["variants"]["scaling"]["model"]["subjects"])
+    return list(scale_file_of("linear_transformer", "bench").run("scaling").model["subjects"])
 
 
 @pytest.mark.parametrize("table", PRINTED)

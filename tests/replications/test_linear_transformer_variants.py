@@ -1,43 +1,30 @@
 """Every variant of every scale is what its name says, and sizes are those that can be computed by hand."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from replications.linear_transformer.model import HashedAttention, LinearAttention, SoftmaxAttention
 from replications.linear_transformer.replication import STUDIES, build_model
 from replications.linear_transformer.settings import ModelConfig
-from shared.claims.schema import load_claims
-from shared.config import load_yaml, merge
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
-from shared.pipeline.config import SCALES
 from shared.tasks.sequences.settings import SequenceRun
 from tests.replications.shipped_variants import (
+    compared_tasks,
     facts,
-    is_not_run_by,
-    listed_variants,
     parameters,
     scale_file_of,
     shipped,
-    variants_by_task,
 )
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
-scales = pytest.mark.parametrize("scale", SCALES)
-VARIANTS = {
-    "copy": {"copy-softmax", "copy-linear", "copy-lsh-1", "copy-lsh-4", "scaling", "exactness"},
-    "mnist": {"mnist-softmax", "mnist-linear", "mnist-lsh-1", "generation"},
-    "cifar10": {"cifar10-softmax", "cifar10-linear"},
-}
 ATTENTIONS = {"softmax": SoftmaxAttention, "linear": LinearAttention, "lsh": HashedAttention}
 LEVELS = 257
 """Symbols of pixels, with the one that stands before the first."""
 
 
 scale_file = partial(scale_file_of, "linear_transformer")
-is_not_run = partial(is_not_run_by, "linear_transformer")
 
 
 def settings_of(scale: str, variant: str) -> tuple[SequenceRun, ModelConfig]:
@@ -46,30 +33,8 @@ def settings_of(scale: str, variant: str) -> tuple[SequenceRun, ModelConfig]:
     return run, ModelConfig.model_validate(run.model)
 
 
-def test_every_scale_has_every_variant_and_the_pipeline_all_of_them() -> None:
-    for scale in SCALES:
-        assert variants_by_task("linear_transformer", scale) == VARIANTS
-    assert listed_variants("linear_transformer") == VARIANTS
-
-
-@scales
-def test_claims_compare_variants_of_one_task(scale: str, root: Path) -> None:
-    settings = scale_file(scale)
-    claims = load_claims(root / "replications/linear_transformer/claims.yaml", scale)
-    assert [claim.id for claim in claims] == [f"K20-C{number}" for number in range(1, 8)]
-    for claim in claims:
-        for comparison in (*claim.deciding, *claim.also):
-            compared = comparison.compared()
-            assert len({settings.task_of(variant) for variant in compared}) == 1
-
-
-@shipped("linear_transformer")
-def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
-    if is_not_run(scale, variant):
-        return
-    if variant in STUDIES:
-        assert scale_file(scale).run(variant).model["study"] == variant
-        return
+@shipped("linear_transformer", *STUDIES)
+def test_every_variant_is_what_its_name_says(scale: str, variant: str) -> None:
     run, config = settings_of(scale, variant)
     task, attention, *rounds = variant.split("-")
     assert (run.task, config.attention) == (task, attention)
@@ -85,10 +50,8 @@ def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: st
     assert (run.evaluation.pictures is not None) == pixels
 
 
-@shipped("linear_transformer")
+@shipped("linear_transformer", *STUDIES)
 def test_variants_of_a_task_differ_in_nothing_but_attention(scale: str, variant: str) -> None:
-    if is_not_run(scale, variant) or variant in STUDIES:
-        return
     run, config = settings_of(scale, variant)
     other, linear = settings_of(scale, f"{run.task}-linear")
     assert (run.corpus, run.seeds, run.evaluation) == (other.corpus, other.seeds, other.evaluation)
@@ -103,11 +66,9 @@ def test_variants_of_a_task_differ_in_nothing_but_attention(scale: str, variant:
         assert run.training == other.training
 
 
-@shipped("linear_transformer")
+@shipped("linear_transformer", *STUDIES)
 def test_models_have_room_for_the_longest_sequence(scale: str, variant: str) -> None:
     """What step by step softmax attention reads beyond it is lost."""
-    if is_not_run(scale, variant) or variant in STUDIES:
-        return
     run, config = settings_of(scale, variant)
     if run.corpus.of == "copies":
         assert config.max_length == 2 * run.corpus.longest + 1
@@ -147,32 +108,24 @@ def test_models_of_the_papers_size_have_the_parameters_that_the_formula_says(
     assert added in counts.totals.values()
 
 
-@scales
-@pytest.mark.parametrize("task", VARIANTS)
+@compared_tasks("linear_transformer", *STUDIES)
 def test_attentions_have_equally_many_parameters_but_for_shared_queries_and_keys(scale: str, task: str) -> None:
-    names = [name for name in VARIANTS[task] if name.startswith(task) and not is_not_run(scale, name)]
+    names = [name for name in scale_file(scale).buildable() if name.startswith(task)]
+    assert len(names) > 1
     found = {}
     for name in names:
         _, config = settings_of(scale, name)
         found[name] = parameters(build_model(config, LEVELS, True))
         if config.attention == "lsh":
             found[name] += config.layers * config.width * (config.width + 1)
-    assert len(set(found.values())) <= 1
-    assert bool(found) == (scale == "paper_scale" or task != "cifar10")
+    assert len(set(found.values())) == 1, found
 
 
-@scales
-@pytest.mark.parametrize("study", STUDIES)
-def test_studies_build_the_networks_that_they_are_asked_for(scale: str, study: str) -> None:
-    """Settings of the task's networks lie below a study's own."""
-    settings = scale_file(scale)
-    raw = load_yaml(Path("replications/linear_transformer") / f"{scale}.yaml")
-    task = settings.task_of(study)
-    asked = merge(raw["tasks"][task]["model"], raw["variants"][study]["model"])
-    run = settings.run(study)
-    assert run.model == asked
-    if study == "generation" and scale != "smoke":  # the paper's network for MNIST, whatever is trained
-        paper = settings_of("paper_scale", "mnist-linear")[1]
-        for name in ("layers", "heads", "width", "hidden", "buckets", "chunk"):
-            assert asked[name] == getattr(paper, name)
-        assert (asked["length"], asked["symbols"]) == (paper.max_length, LEVELS)
+@pytest.mark.parametrize("scale", ["quick", "bench", "paper_scale"])
+def test_generation_is_timed_with_the_papers_network_for_mnist(scale: str) -> None:
+    """Whatever is trained at that scale."""
+    asked = scale_file(scale).run("generation").model
+    paper = settings_of("paper_scale", "mnist-linear")[1]
+    for name in ("layers", "heads", "width", "hidden", "buckets", "chunk"):
+        assert asked[name] == getattr(paper, name)
+    assert (asked["length"], asked["symbols"]) == (paper.max_length, LEVELS)

@@ -8,9 +8,9 @@ from replications.luong.replication import build_model
 from replications.luong.settings import ModelConfig
 from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
 from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
-from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.config import SCALES
 from shared.tasks.translation.settings import AlignerConfig
-from tests.replications.shipped_variants import facts, shipped
+from tests.replications.shipped_variants import facts, scale_file_of, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 SCORES: dict[str, type[Score]] = {
@@ -66,13 +66,8 @@ def test_the_parts_in_paper_yaml_are_those_of_the_modules() -> None:
 
 
 @shipped("luong")
-def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
-    settings = ScaleFile("luong", scale)
-    reason = settings.not_run(variant)
-    if reason is not None:
-        assert reason.strip()
-        return
-    run = settings.run(variant)
+def test_every_variant_is_what_its_name_says(scale: str, variant: str) -> None:
+    run = scale_file_of("luong", scale).run(variant)
     if variant in ("gold-ibm1", "gold-fast-align"):
         assert AlignerConfig.model_validate(run.model).aligner == variant.removeprefix("gold-").replace("-", "_")
         return
@@ -93,10 +88,10 @@ def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: st
 @pytest.mark.parametrize("scale", SCALES)
 def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale: str) -> None:
     """One size, one training for all of a task's networks, so that differences are those of the architecture."""
-    settings = ScaleFile("luong", scale)
+    settings = scale_file_of("luong", scale)
     common: dict[str, set[str]] = {}
-    for variant in settings.variants:
-        if settings.not_run(variant) is None and settings.run(variant).model.get("aligner") is None:
+    for variant in settings.buildable():
+        if settings.run(variant).model.get("aligner") is None:
             run = settings.run(variant)
             training = run.training.model_dump(exclude={"updates", "schedule"})  # the ladder adds epochs with dropout
             sizes = [run.model[key] for key in ("embedding_size", "hidden_size", "layers")]
@@ -105,11 +100,3 @@ def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale:
             common.setdefault(f"{run.task} windows", set()).update([] if window is None else [str(window)])
     assert common
     assert all(len(values) <= 1 for values in common.values()), common
-
-
-def test_figures_name_variants_that_exist() -> None:
-    variants = ScaleFile("luong", "quick").variants
-    compared = [exhibit.compared for exhibit in FIGURES if isinstance(exhibit, SideBySide)]
-    for names in (*compared, *PANELS.values()):
-        assert set(names) <= variants.keys()
-        assert len({variants[name]["task"] for name in names}) == 1

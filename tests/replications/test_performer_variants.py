@@ -1,7 +1,6 @@
 """Every variant of every scale is what its name says, and sizes are those that can be computed by hand."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -9,32 +8,20 @@ from replications.performer.replication import STUDIES, build_model
 from replications.performer.settings import ModelConfig
 from shared.attention.favor import SoftmaxFeatures
 from shared.attention.feature_maps import ReLU
-from shared.claims.schema import Claim, load_claims
-from shared.config import load_yaml, merge
+from shared.config import merge
 from shared.pipeline.config import SCALES
 from shared.tasks.sequences.settings import SequenceRun
 from tests.replications.shipped_variants import (
     facts,
-    is_not_run_by,
-    listed_variants,
     parameters,
     scale_file_of,
     shipped,
-    variants_by_task,
 )
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 scales = pytest.mark.parametrize("scale", SCALES)
-VARIANTS = {
-    "proteins": {"transformer", "relu", "kernels", "depth", "scaling"},
-    "masked": {"masked-transformer", "masked-relu", "masked-positive"},
-    "copy": {
-        "copy-transformer", "copy-positive", "copy-fixed", "copy-trigonometric", "transferred", "scratch",
-    },
-    "concatenated": {"concatenated-relu", "concatenated-transformer"},
-    "imagenet64": {"imagenet64-relu"},
-    "pg19": {"pg19-positive"},
-}  # fmt: skip
+LEARNED = ("quick", "bench", "paper_scale")
+"""Scales that have whatever is compared; the smoke scale trains each kind of model once."""
 BASE = {"proteins": "transformer"}
 """Of which the others of a task are changes; ``<task>-transformer`` where none is named."""
 ATTENTIONS = {"transformer": "softmax", "fixed": "positive", "transferred": "positive", "scratch": "positive"}
@@ -43,7 +30,6 @@ SYMBOLS = 256
 
 
 scale_file = partial(scale_file_of, "performer")
-is_not_run = partial(is_not_run_by, "performer")
 
 
 def settings_of(scale: str, variant: str) -> tuple[SequenceRun, ModelConfig]:
@@ -52,49 +38,8 @@ def settings_of(scale: str, variant: str) -> tuple[SequenceRun, ModelConfig]:
     return run, ModelConfig.model_validate(run.model)
 
 
-def claims(root: Path, scale: str) -> tuple[Claim, ...]:
-    return load_claims(root / "replications/performer/claims.yaml", scale)
-
-
-def test_every_scale_has_every_variant_and_the_pipeline_all_of_them() -> None:
-    for scale in SCALES:
-        assert variants_by_task("performer", scale) == VARIANTS
-    assert listed_variants("performer") == VARIANTS
-
-
-@scales
-def test_claims_compare_variants_of_one_task(scale: str, root: Path) -> None:
-    settings = scale_file(scale)
-    found = claims(root, scale)
-    assert [claim.id for claim in found] == [f"C21-C{number}" for number in range(1, 9)]
-    for claim in found:
-        for comparison in (*claim.deciding, *claim.also):
-            compared = comparison.compared()
-            assert len({settings.task_of(variant) for variant in compared}) == 1
-
-
-@scales
-def test_weights_are_judged_swapped_where_a_claim_asks_for_it(scale: str, root: Path) -> None:
-    comparisons = [each for claim in claims(root, scale) for each in (*claim.deciding, *claim.also)]
-    asked = {
-        (name, variant)
-        for each in comparisons
-        for _, _, name in (metric.partition("@") for metric in each.metrics())
-        for variant in each.compared()
-        if name and variant not in STUDIES
-    }
-    assert asked == {("positive", "copy-transformer")}
-    for name, variant in asked:
-        assert name in settings_of(scale, variant)[0].evaluation.swapped
-
-
-@shipped("performer")
-def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: str, variant: str) -> None:
-    if is_not_run(scale, variant):
-        return
-    if variant in STUDIES:
-        assert scale_file(scale).run(variant).model["study"] == variant
-        return
+@shipped("performer", *STUDIES)
+def test_every_variant_is_what_its_name_says(scale: str, variant: str) -> None:
     run, config = settings_of(scale, variant)
     kind = variant.rpartition("-")[2]
     attention = ATTENTIONS.get(kind, kind)
@@ -114,10 +59,8 @@ def test_every_variant_is_what_its_name_says_or_says_why_it_is_not_run(scale: st
         assert run.corpus.concatenated == (run.task == "concatenated")
 
 
-@shipped("performer")
+@shipped("performer", *STUDIES, "imagenet64-relu", "pg19-positive", scales=LEARNED)
 def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale: str, variant: str) -> None:
-    if is_not_run(scale, variant) or variant in STUDIES or variant in ("imagenet64-relu", "pg19-positive"):
-        return
     run, config = settings_of(scale, variant)
     other, exact = settings_of(scale, BASE.get(run.task, f"{run.task}-transformer"))
     assert (run.corpus, run.seeds) == (other.corpus, other.seeds)
@@ -131,15 +74,13 @@ def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale:
     assert run.training.model_dump(exclude=of_training) == other.training.model_dump(exclude=of_training)
 
 
-@scales
+@pytest.mark.parametrize("scale", LEARNED)
 def test_what_is_transferred_is_trained_like_the_transformer_and_then_like_scratch(scale: str) -> None:
     (exact, _), (transferred, config), (scratch, _) = (
         settings_of(scale, name) for name in ("copy-transformer", "transferred", "scratch")
     )
     fine_tuning = transferred.training.updates - config.swap_at
     assert fine_tuning > 0
-    if scale == "smoke":  # of which nothing is compared
-        return
     assert config.swap_at == exact.training.updates
     assert scratch.training.updates == fine_tuning < exact.training.updates / 2
     # Whatever the schedule is, the updates before the swap have to be those of the Transformer.
@@ -159,18 +100,6 @@ def test_swapped_weights_are_read_by_a_model_that_has_them(scale: str) -> None:
         for each in (config, changed)
     )
     assert ours == theirs
-
-
-@scales
-def test_figures_and_tables_show_variants_that_there_are(scale: str) -> None:
-    names = set().union(*VARIANTS.values())
-    assert {name for exhibit in FIGURES for name in exhibit.variants()} <= names
-    for panel in FIGURES[-1].panels.values():
-        tasks = {"concatenated": "proteins"}
-        assert len({tasks.get(task, task) for task in map(scale_file(scale).task_of, panel)}) == 1
-    paper = facts("performer")
-    shown = {name for table in paper.tables for row in range(len(table.rows)) for name in table.variants(row)}
-    assert shown <= names
 
 
 # Sizes
@@ -218,11 +147,7 @@ def test_bodies_have_the_parameters_that_the_formula_says(name: str, attention: 
     ],
 )
 def test_the_papers_sizes_are_those_of_its_models(scale: str, variant: str, size: str) -> None:
-    settings = scale_file(scale)
-    own = load_yaml(Path("replications/performer") / f"{scale}.yaml")
-    task = settings.task_of(variant)
-    section = merge(own["tasks"][task]["model"], own["variants"][variant].get("model", {}))
-    config = ModelConfig.model_validate(section)
+    _, config = settings_of(scale, variant)
     assert (config.layers, config.heads, config.width, config.hidden) == SHAPES[size]
     assert config.features == 256
 
