@@ -63,13 +63,8 @@ def comparisons(scale: str) -> Iterator[Comparison]:
 def measured(scale: str, variant: str) -> frozenset[str]:
     """The names of all numbers of a study."""
     run = ScaleFile("performer", scale).run(variant)
-<<<<<<< HEAD
-    run = run.model_copy(update={"model": run.model | SMALL[variant]})
-    study, config = REPLICATION._runner(run)
-=======
     run = run.with_model({**run.own_model, **SMALL[variant]})
     study, config = REPLICATION.routes["study"](run)
->>>>>>> dc7436e8fe9ccbd3976eb9356af7088caab13e91
     if variant == "scaling":
         study = Scaling(clock=partial(next, count()))
     return frozenset(study.evaluate(config, prepared=Path(), trained=[Path("seed1")], out=Path()))
