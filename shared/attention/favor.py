@@ -194,14 +194,16 @@ class SoftmaxFeatures(RandomFeatures):
         own order. The result is float32 for queries in float16, which does not hold the bounds.
         """
         if self.estimator == "trigonometric":
-            return self(x).values
+            features: Features = self(x)
+            return features.values
         values = _exponentials(self._logs(*self.project(x))[0], QUERY_SCALE)
         return values.clamp(min=LEAST_QUERY).to(torch.float32 if x.dtype == torch.float16 else x.dtype)
 
     def keys(self, x: Tensor, mask: Tensor | None = None) -> Features:
         """See :class:`shared.attention.feature_maps.FeatureMap`; positive features are all times :data:`KEY_SCALE`."""
         if self.estimator == "trigonometric":
-            return self(x).masked(mask)
+            features: Features = self(x)
+            return features.masked(mask)
         logs, log_scale = self._logs(*self.project(x))
         values = _exponentials(logs, KEY_SCALE).to(torch.float32 if x.dtype == torch.float16 else x.dtype)
         return Features(values, log_scale).masked(mask)

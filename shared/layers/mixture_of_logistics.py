@@ -8,8 +8,6 @@ Shape letters: D model width, C components, V levels.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -81,8 +79,3 @@ class MixtureOfLogistics(nn.Module):
             + within.masked_fill(lowest | highest, 0)
         )
         return (log_weights + log_probs).logsumexp(-1)
-
-
-def bits_per_dimension(nats: Tensor) -> Tensor:
-    """The nats of all T pixels of pictures (…, T) as bits per dimension (…)."""
-    return nats.mean(-1) / math.log(2)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import nn
 
-from shared.layers.mixture_of_logistics import MixtureOfLogistics, bits_per_dimension
+from shared.layers.mixture_of_logistics import MixtureOfLogistics
 
 
 def transparent(levels, components, dtype=torch.float64):
@@ -149,8 +149,3 @@ def test_it_learns_two_levels_at_once():
 
 def test_the_layer_of_the_paper_has_so_many_weights():
     assert sum(p.numel() for p in MixtureOfLogistics(width=256).parameters()) == 256 * 30 + 30
-
-
-def test_bits_per_dimension_are_those_of_a_uniform_distribution():
-    nats = torch.full((3, 784), math.log(256))
-    assert torch.allclose(bits_per_dimension(nats), torch.full((3,), 8.0))
