@@ -98,7 +98,8 @@ class LinearAttention(SelfAttention):
         if self.fused:
             out: Tensor = self.heads(x, self.heads.project(x, mask), causal=causal)[0]
             return out
-        heads = linear_attention(*self._projected(x), mask, causal)
+        q, k, v = self._projected(x)
+        heads = linear_attention(q, k, v, mask, causal)
         return self._joined(heads)
 
     def begin(self, like: Tensor, length: int) -> State | None:

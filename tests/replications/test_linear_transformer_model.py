@@ -85,7 +85,7 @@ def test_a_recurrent_network_has_the_gradients_of_the_parallel_one(name):
 
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("name", LINEAR)
-def test_the_fused_twins_are_the_equations_in_values_and_gradients(name, causal):
+def test_fused_linear_attention_is_the_equations_in_values_and_gradients(name, causal):
     inputs, mask = padded([70, 5, 1])
     model, results = small(name, causal=causal).train(), []
     for fused in (True, False):

@@ -111,7 +111,7 @@ def test_local_p_general_with_input_feeding_written_out():
 
 
 @kinds
-def test_the_fused_twins_are_the_equations_in_values_and_gradients(score, alignment, feed):
+def test_fused_translators_are_the_equations_in_values_and_gradients(score, alignment, feed):
     model = small(score, alignment, feed)
     source, mask, target = sentences(lengths=(8, 4, 1))  # longer than the positions of a location; and without words
     results = []

@@ -35,7 +35,7 @@ def of_attention(model):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_fused_twins_are_the_equations_in_values_and_gradients(variant):
+def test_the_fused_captioner_is_the_equations_in_values_and_gradients(variant):
     model, batch, results = small(variant).train(), given(), []
     for fused in (True, False):
         model.decoder.fused = model.decoder.glimpse.fused = fused

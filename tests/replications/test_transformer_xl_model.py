@@ -105,7 +105,7 @@ def test_perplexity_depends_on_neither_segments_nor_columns_once_what_is_read_co
 @transformers
 @modes
 @pytest.mark.parametrize("reach", [Reach(0), Reach(5), Reach(3, same_length=True, clamp=2)])
-def test_the_fused_twins_are_the_equations_in_values_and_gradients(kind, training, reach):
+def test_fused_segments_are_the_equations_in_values_and_gradients(kind, training, reach):
     model, text, results = small(kind).train(training), a_text(SYMBOLS), []
     for fused in (True, False):
         model.fused = fused
