@@ -7,6 +7,7 @@ from replications.luong.model import Encoder, EncoderDecoder
 from replications.luong.settings import ModelConfig
 from shared.config import build
 from shared.errors import ReplicationError
+from tests.processor import skip_without_bfloat16_lstm
 from tests.replications.small_luong import (
     ATTENTIONS,
     F64,
@@ -216,6 +217,7 @@ def test_an_encoder_whose_input_is_dropped_stays_at_rest():
 
 @kinds
 def test_mixed_precision_changes_little_and_gradients_stay_in_float32(score, alignment, feed):
+    skip_without_bfloat16_lstm()
     model = small(score, alignment, feed).float()
     batch = sentences()
     plain, _ = model(*batch)
