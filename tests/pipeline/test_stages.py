@@ -51,9 +51,8 @@ def test_a_folder_is_made_whole_or_stays_as_it_was(tmp_path):
     final = tmp_path / "folder"
     with made_anew(final) as partial:
         (partial / "first").touch()
-    with pytest.raises(ZeroDivisionError), made_anew(final) as partial:
-        (partial / "second").touch()
-        raise ZeroDivisionError
+    with pytest.raises(FileNotFoundError), made_anew(final) as partial:
+        (partial / "second" / "third").touch()
     assert [path.name for path in final.iterdir()] == ["first"]
     with made_anew(final) as partial:
         assert list(partial.iterdir()) == []

@@ -127,12 +127,15 @@ TOYS = {
             {"test": ([3, 6], 12), "test_long": ([7, 9], 6), "valid": ([3, 6], 10), "train": ([3, 6], 80)},
             seed=1, nouns=4, adjectives=3, others=3,
         ),
-        metric="nll_per_token", token="word", otherwise={"heatmaps": 1}, reprepared={"max_words": 5}, count={"test": 12, "test_long": 6},
+        metric="nll_per_token", token="word", otherwise={"heatmaps": 1},
+        reprepared={"max_words": 5}, count={"test": 12, "test_long": 6},
     ),
     "classification": Toy(
         models="tests.tasks.classification.toy_classifiers",
         task={
-            "corpus": {"tokenizer": {"kind": "words", "size": 40}, "evidence": "evidence", "test": ["test", "test_hard"]},
+            "corpus": {
+                "tokenizer": {"kind": "words", "size": 40}, "evidence": "evidence", "test": ["test", "test_hard"],
+            },
             "training": _training(0.05, {"sentences": 10}),
             "evaluation": {"heatmaps": 2},
         },
@@ -142,7 +145,8 @@ TOYS = {
             seed=1, keys=1, decoys=1, values=2, key_forms=1, value_forms=2, fillers=6, gap=1, distractors=[0, 1],
             bare=[0, 1],
         ) | {"compared": ["text"]},
-        metric="cross_entropy", token="text", otherwise={"heatmaps": 1}, reprepared={"max_tokens": 9}, count={"test": 15, "test_hard": 5},
+        metric="cross_entropy", token="text", otherwise={"heatmaps": 1},
+        reprepared={"max_tokens": 9}, count={"test": 15, "test_hard": 5},
     ),
     "captioning": Toy(
         models="tests.tasks.captioning.squares",
@@ -169,7 +173,8 @@ TOYS = {
                 "samples": {"prompt": 12, "length": 9},
             },
         },
-        card=toy_language_models.CARD, metric="word_perplexity", token="word", otherwise={"length": 7}, reprepared={"test": ["test"]}, count=None,
+        card=toy_language_models.CARD, metric="word_perplexity", token="word", otherwise={"length": 7},
+        reprepared={"test": ["test"]}, count=None,
     ),
     "sequences": Toy(
         models="tests.tasks.sequences.toy_sequence_models",
@@ -181,8 +186,8 @@ TOYS = {
             "training": _training(0.03, {"sentences": 10}),
             "evaluation": {"tokens": 60},
         },
-        card=toy_sequence_models.CARD, metric="perplexity", token="symbol", otherwise={"tokens": 11}, reprepared={"shortest": 3},
-        count={"test": 15, "test_other": 10},
+        card=toy_sequence_models.CARD, metric="perplexity", token="symbol", otherwise={"tokens": 11},
+        reprepared={"shortest": 3}, count={"test": 15, "test_other": 10},
     ),
 }  # fmt: skip
 CLASSES = {kind: f"{kind.capitalize()}Toy" for kind in TOYS}

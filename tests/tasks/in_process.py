@@ -10,7 +10,7 @@ def train(replication, config, prepared, folder):
     """Train every seed in ``folder/seed<k>``; returns what each run's record and number of parameters are."""
     return [
         replication.train(
-            config, prepared=prepared, folder=folder / f"seed{seed}", seed=seed, fingerprint="", label=f"toy seed {seed}"
+            config, prepared=prepared, folder=folder / f"seed{seed}", seed=seed, fingerprint="", label=f"seed {seed}"
         )
         for seed in config.seeds
     ]  # fmt: skip
