@@ -18,7 +18,7 @@ from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
 from shared.pipeline.provenance import environment, fingerprint, peak_memory_mib
 from shared.tasks.prepared import check_prepared
-from shared.tasks.sections import find_route
+from shared.tasks.sections import check_model, find_route
 from shared.training.pool import PRELOAD, Job, run_jobs
 from shared.training.progress import Report
 
@@ -36,6 +36,8 @@ def train_stage(name: str, scale: str) -> None:
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
     config = runnable(settings, variant)
+    models = import_module(f"replications.{paper}.settings")
+    check_model(models, config)
     prepared = prepared_folder(paper, scale, config.task)
     check_prepared(prepared, config.corpus)
     folder = run_folder(paper, scale) / variant / "train"
@@ -51,7 +53,6 @@ def train_stage(name: str, scale: str) -> None:
             print(f"{label}: finished before, kept.")
         else:
             jobs.append(Job(label, train_seed, (str(Path.cwd()), paper, scale, variant, seed, mark)))
-    models = import_module(f"replications.{paper}.settings")
     section, _ = find_route(config, models.MODEL, models.ROUTES)
     trains_network = section is None or section[1].trains_network
     reasons = set(run_side_by_side(jobs, PRELOAD if trains_network else WITHOUT_LIGHTNING)) - {None}

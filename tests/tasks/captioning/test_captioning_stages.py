@@ -24,7 +24,7 @@ from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
 from shared.tasks.captioning.task import Captioning
 from shared.vision.features import Grid
 from tests.pipeline.scratch import toy_project
-from tests.pipeline.squares import CAPTIONS, SPLITS, Colours, Toy, ToyConfig, write_dataset
+from tests.tasks.captioning.squares import CAPTIONS, SPLITS, Colours, Toy, ToyConfig, write_dataset
 
 CORPUS = {
     "dataset": "toy", "encoder": {"name": "efficientnet-lite0", "layer": "block15"},

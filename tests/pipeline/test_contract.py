@@ -1,0 +1,334 @@
+"""What the stages promise, asked of a toy paper of every kind of task: the same for all, in real worker processes."""
+
+import csv
+import gzip
+import json
+import shutil
+
+import pytest
+import torch
+
+from shared.claims.results import load_results
+from shared.pipeline.__main__ import main
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.estimate import estimate
+from shared.tasks.captioning import preparation as caption_preparation
+from tests.pipeline.scratch import change_yaml
+from tests.pipeline.toys import BREAKS, CANNOT_RUN, EVERY, LEFT_OUT, SEEDS, TOYS, UPDATES, write_project, write_yaml
+from tests.tasks.captioning.squares import Colours
+
+SMOKE = ["--scale", "smoke"]
+RECORD = {
+    "git_commit", "git_dirty", "dvc_lock_sha256", "versions", "device", "cpu", "threads", "parameters", "seed",
+    "fingerprint", "data_sha256", "peak_memory_mib", "parameter_count", "updates", "precision", "stopped_because",
+    "wall_seconds", "processor_seconds", "tokens_per_second", "best_valid_loss", "best_update", "checkpoints",
+    "finished",
+}  # fmt: skip
+"""What ``run.json`` says of every run."""
+
+
+class Paper:
+    """A toy paper in its project, which is the current folder."""
+
+    def __init__(self, kind, root):
+        self.kind, self.toy, self.name = kind, TOYS[kind], f"toy_{kind}"
+        self.root, self.runs = root, root / "runs" / "smoke" / self.name
+        self.settings = root / "replications" / self.name / "smoke" / "params.yaml"
+        self.prepared = self.runs / "tasks" / "task"
+
+    def stage(self, stage, *names, status=0):
+        for name in names:
+            assert main([stage, f"{self.name}.{name}", *SMOKE]) == status
+
+    def prepare(self):
+        stages = ["fetch", "prepare"] if self.toy.after == "fetched" else ["fetch", "features", "prepare"]
+        for stage in stages:
+            self.stage(stage, "task")
+
+    def change(self, section, **values):
+        change_yaml(self.settings, lambda content: content["tasks"]["task"][section].update(values))
+
+    def breaks(self, how, seed):
+        write_yaml(self.root / BREAKS, {"how": how, "seed": seed, "batch": EVERY + 5})
+
+    def json(self, path):
+        return json.loads((self.runs / path).read_text())
+
+    def weights(self, seed, variant="long"):
+        checkpoint = self.runs / variant / "train" / f"seed{seed}" / "checkpoints" / "last.ckpt"
+        return torch.load(checkpoint, weights_only=True)["state_dict"]
+
+    def examples(self, seed, variant="long"):
+        with gzip.open(self.runs / variant / "evaluation" / f"seed{seed}" / "examples.jsonl.gz", "rt") as lines:
+            return [json.loads(line) for line in lines]
+
+    def error(self, capsys, stage, name):
+        capsys.readouterr()
+        self.stage(stage, name, status=2)
+        message = capsys.readouterr().err.splitlines()[-1]
+        return message.removeprefix("error: ")
+
+
+def same(first, second):
+    return first.keys() == second.keys() and all(torch.equal(second[name], value) for name, value in first.items())
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def enter(root, patch):
+    """Make the project the current one, also for imports of its papers here and in workers."""
+    patch.chdir(root)
+    patch.syspath_prepend(str(root))
+    patch.setattr("replications.__path__", [str(root / "replications")])
+    patch.setattr(caption_preparation, "fetch", lambda dataset, **_: None)  # the weights of an encoder that has none
+    patch.setattr(caption_preparation, "build_encoder", lambda config, **_: Colours())
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Kind to a project in which its paper was prepared, trained and judged."""
+    projects = {}
+
+    def project(kind):
+        if kind not in projects:
+            root = write_project(tmp_path_factory.mktemp(kind) / "project")
+            with pytest.MonkeyPatch.context() as patch:
+                enter(root, patch)
+                paper = Paper(kind, root)
+                paper.prepare()
+                for stage in ("train", "evaluate"):
+                    paper.stage(stage, "long", "short", "elsewhere")
+            projects[kind] = root
+        return projects[kind]
+
+    return project
+
+
+@pytest.fixture(params=TOYS)
+def paper(request, made, tmp_path, monkeypatch):
+    """A paper of each kind in a copy of its project, in which a test may change what it wants."""
+    root = tmp_path / "project"
+    shutil.copytree(made(request.param), root, symlinks=True)
+    enter(root, monkeypatch)
+    return Paper(request.param, root)
+
+
+def test_preparation_is_the_same_every_time_and_whole_or_as_it_was_before(paper, capsys):
+    before = contents(paper.prepared)
+    assert before
+    paper.stage("prepare", "task")
+    assert contents(paper.prepared) == before
+    assert not list(paper.runs.rglob("*.partial"))
+    file = paper.root / "data" / paper.name / next(iter(paper.json("fetched/task.json")["files"]))
+    file.write_bytes(file.read_bytes()[::-1])
+    assert "is missing or has changed" in paper.error(capsys, "prepare", "task")
+    assert contents(paper.prepared) == before
+
+
+def test_training_leaves_what_is_documented_and_learns(paper):
+    for seed in SEEDS:
+        folder = paper.runs / "long" / "train" / f"seed{seed}"
+        record = json.loads((folder / "run.json").read_text())
+        assert record.keys() == RECORD
+        assert (record["seed"], record["updates"], record["threads"]) == (seed, UPDATES, 1)
+        assert record["checkpoints"] == ["best.ckpt", "last.ckpt"]
+        assert record["data_sha256"]
+        assert record["parameters"]["training"]["updates"] == UPDATES
+        weights = {name: value for name, value in paper.weights(seed).items() if value.dtype.is_floating_point}
+        assert 0 < record["parameter_count"] <= sum(value.numel() for value in weights.values())
+        with (folder / "curve.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert rows[0].keys() == {"step", "split", "metric", "value"}
+        assert {(row["split"], row["metric"]) for row in rows} >= {("train", "loss"), ("valid", "loss")}
+    with (paper.runs / "long" / "curve.csv").open() as file:
+        losses = {int(row["update"]): float(row["valid_loss"]) for row in csv.DictReader(file)}
+    assert losses.keys() == {EVERY, UPDATES}
+    assert losses[UPDATES] < losses[EVERY]
+    assert not same(*(paper.weights(seed) for seed in SEEDS))
+
+
+def test_evaluation_gives_metrics_and_examples_of_every_test_split(paper):
+    metrics = paper.json("long/metrics.json")
+    assert (metrics["variant"], metrics["task"], metrics["token"]) == ("long", "task", paper.toy.token)
+    assert metrics["seeds"].keys() == {*map(str, SEEDS)}
+    names = metrics["mean"].keys()
+    assert all(scores.keys() == names for scores in metrics["seeds"].values())
+    values = [scores[paper.toy.metric] for scores in metrics["seeds"].values()]
+    assert metrics["mean"][paper.toy.metric] == pytest.approx(sum(values) / len(values))
+    assert "ensemble" not in metrics
+    splits = paper.toy.task["corpus"]["test"]
+    assert {f"{split}.{paper.toy.metric}" for split in splits[1:]} <= names
+    for seed in SEEDS:
+        examples = paper.examples(seed)
+        assert len({example["id"] for example in examples}) == len(examples)
+        counts = {split: sum(example["split"] == split for example in examples) for split in splits}
+        assert counts == (paper.toy.count or counts)
+        assert all(counts.values())
+        assert sum(counts.values()) == len(examples)
+
+
+def test_judging_again_gives_the_same_bytes(paper):
+    files = ("metrics.json", "evaluation/seed3/examples.jsonl.gz", "evaluation/seed4/examples.jsonl.gz")
+    before = [(paper.runs / "short" / name).read_bytes() for name in files]
+    paper.stage("evaluate", "short")
+    assert [(paper.runs / "short" / name).read_bytes() for name in files] == before
+
+
+def test_other_settings_of_judging_change_neither_weights_nor_which_examples_there_are(paper, capsys):
+    before = [(example["id"], example["split"]) for example in paper.examples(3)]
+    change_yaml(
+        paper.settings, lambda content: content["variants"]["long"].update(evaluation=dict(paper.toy.otherwise))
+    )
+    paper.stage("train", "long")
+    assert capsys.readouterr().out.count("finished before, kept") == len(SEEDS)
+    paper.stage("evaluate", "long")
+    assert [(example["id"], example["split"]) for example in paper.examples(3)] == before
+
+
+def test_what_does_not_belong_to_a_stage_goes_and_what_is_missing_is_made_again(paper, capsys):
+    folder = paper.runs / "long" / "train"
+    before = {seed: paper.weights(seed) for seed in SEEDS}
+    (folder / "seed9").mkdir()
+    (folder / "seed3" / "checkpoints" / "best.ckpt").unlink()
+    assert "best.ckpt does not exist; run the train stage" in paper.error(capsys, "evaluate", "long")
+    paper.stage("train", "long")
+    assert f"{paper.name}.long seed 4: finished before, kept." in capsys.readouterr().out
+    assert {path.name for path in folder.iterdir()} == {"seed3", "seed4"}
+    assert same(before[3], paper.weights(3))
+
+
+def test_changed_parameters_start_anew(paper, capsys):
+    paper.change("model", size=13)
+    paper.stage("train", "short")
+    assert capsys.readouterr().out.count("parameters, data or code have changed") == len(SEEDS)
+    assert any(13 in value.shape for value in paper.weights(3, "short").values())
+
+
+def test_a_killed_run_continues_to_the_same_weights(paper, capsys):
+    before = {seed: paper.weights(seed) for seed in SEEDS}
+    shutil.rmtree(paper.runs / "long" / "train")
+    paper.breaks("killed", seed=4)
+    assert f"{paper.name}.long seed 4: its process was killed by SIGKILL" in paper.error(capsys, "train", "long")
+    (paper.root / BREAKS).unlink()
+    paper.stage("train", "long")
+    printed = capsys.readouterr().out
+    assert f"seed 4: continuing from update {EVERY}." in printed
+    assert "seed 3: finished before, kept." in printed
+    assert all(same(before[seed], paper.weights(seed)) for seed in SEEDS)
+
+
+def test_a_seed_that_fails_names_itself_and_the_others_finish(paper, capsys):
+    shutil.rmtree(paper.runs / "long" / "train")
+    paper.breaks("error", seed=3)
+    message = paper.error(capsys, "train", "long")
+    assert f"{paper.name}.long seed 3: the toy breaks" in message
+    assert not (paper.runs / "long" / "train" / "seed3" / "run.json").exists()
+    assert paper.json("long/train/seed4/run.json")["updates"] == UPDATES
+
+
+def test_a_machine_that_cannot_run_a_variant_says_so_in_its_metrics(paper):
+    metrics = paper.json("elsewhere/metrics.json")
+    assert metrics == {"variant": "elsewhere", "task": "task", "not_run": CANNOT_RUN}
+    assert load_results(paper.runs)["elsewhere"].not_run == CANNOT_RUN
+
+
+@pytest.mark.parametrize("stage", ["train", "evaluate", "estimate"])
+def test_a_variant_left_out_is_refused_with_its_reason(stage, paper, capsys):
+    assert f"'unread' is left out: {LEFT_OUT}" in paper.error(capsys, stage, "unread")
+    assert not (paper.runs / "unread").exists()
+
+
+def test_a_report_shows_verdict_deviation_and_what_is_left_out(paper):
+    assert main(["report", paper.name, *SMOKE]) == 0
+    folder = paper.root / "reports" / "smoke" / paper.name
+    assert {path.name for path in folder.iterdir()} >= {"README.md", "index.html", "claims.json", "metrics.json"}
+    (claim,) = json.loads((folder / "claims.json").read_text())
+    assert claim["id"] == "T-C1"
+    assert claim["effect"] < 0
+    page = (folder / "README.md").read_text()
+    assert all(text in page for text in (LEFT_OUT, CANNOT_RUN, "It is a toy."))
+    assert main(["verdicts", paper.name, *SMOKE]) == 0
+
+
+def test_a_damaged_result_is_named(paper, capsys):
+    path = paper.runs / "long" / "evaluation" / "seed3" / "examples.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:200])
+    assert main(["report", paper.name, *SMOKE]) == 2
+    assert path.name in capsys.readouterr().err
+
+
+def test_what_training_costs_is_measured_on_random_data_and_on_the_tasks_own(paper):
+    settings = ScaleFile(paper.name, "smoke")
+    measured = estimate(settings, "long")
+    assert measured.parameters == paper.json("long/train/seed3/run.json")["parameter_count"]
+    assert measured.seconds > 0
+    shutil.rmtree(paper.prepared)
+    assert estimate(settings, "long").seconds > 0
+
+
+MISTAKES = [
+    ("model", {"sise": 3}, "unknown key 'sise' (did you mean 'size'?)"),
+    ("model", {"size": 0}, "'size': input should be greater than or equal to 1, got 0"),
+    ("training", {"updates": "many"}, "'training.updates'"),
+    ("training", {"patiense": 3}, "did you mean 'patience'"),
+    ("evaluation", {"checkpoint": "average"}, "needs training.average"),
+    ("corpus", {"tests": []}, "did you mean 'test'"),
+    ("corpus", {"test": ["test", "train"]}, "neither 'train' nor 'valid'"),
+]
+
+
+@pytest.mark.parametrize(("section", "changes", "message"), MISTAKES)
+def test_wrong_settings_are_one_sentence_with_file_variant_and_key(section, changes, message, paper, capsys):
+    before = contents(paper.runs)
+    paper.change(section, **changes)
+    error = paper.error(capsys, "train", "long")
+    assert message in error
+    assert error.startswith(f"replications/{paper.name}/smoke/params.yaml: variants.long")
+    assert contents(paper.runs) == before
+
+
+def test_settings_of_another_kind_are_refused(paper, capsys):
+    others = {"translation": {"deletion": 0.1}}
+    paper.change("evaluation", **others.get(paper.kind, {"brackets": True}))
+    assert "unknown key 'evaluation." in paper.error(capsys, "train", "long")
+
+
+def test_data_prepared_with_other_settings_are_refused(paper, capsys):
+    paper.change("corpus", **paper.toy.reprepared)
+    key = next(iter(paper.toy.reprepared))
+    for stage in ("train", "evaluate"):
+        message = paper.error(capsys, stage, "long")
+        assert f"was prepared with other settings: key {key} is" in message
+        assert "run prepare again" in message
+    shutil.rmtree(paper.prepared)
+    assert f"prepare {paper.name}.task" in paper.error(capsys, "train", "long")
+
+
+@pytest.mark.parametrize(
+    ("stage", "name", "message"),
+    [
+        ("train", "lomg", "has no variant 'lomg' (did you mean 'long'?)"),
+        ("evaluate", "nothing", "has no variant 'nothing'"),
+        ("prepare", "taks", "has no task 'taks' (did you mean 'task'?)"),
+        ("fetch", "taks", "has no task 'taks' (did you mean 'task'?)"),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest_known_one(stage, name, message, paper, capsys):
+    assert message in paper.error(capsys, stage, name)
+
+
+def test_an_ensemble_is_judged_where_it_is_offered(paper, capsys):
+    paper.change("evaluation", ensemble=True)
+    if paper.kind != "translation":
+        assert "unknown key 'evaluation.ensemble'" in paper.error(capsys, "evaluate", "long")
+        return
+    before = paper.json("long/metrics.json")
+    paper.stage("evaluate", "long")
+    metrics = paper.json("long/metrics.json")
+    assert metrics["seeds"] == before["seeds"]
+    assert metrics["ensemble"].keys() == metrics["mean"].keys()
+    mean = sum(scores["nll_per_token"] for scores in metrics["seeds"].values()) / len(SEEDS)
+    assert metrics["ensemble"]["nll_per_token"] <= mean + 1e-6  # as the logarithm is concave
+    assert load_results(paper.runs)["long-ensemble"].examples.keys() == {0}

@@ -1,0 +1,266 @@
+"""A project of toy papers, one of each kind of task, made of files as real papers are: workers import them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from shared.data.cards import load_card
+from shared.data.fetch import MANIFEST, Manifest, _record
+from shared.errors import ReplicationError
+from shared.tasks.captioning.task import Captioning
+from shared.tasks.classification.task import Classification
+from shared.tasks.language.task import LanguageModelling
+from shared.tasks.sequences.task import Sequences
+from shared.tasks.translation.task import Translation
+from tests.pipeline.scratch import ROOT
+from tests.tasks.captioning import squares
+from tests.tasks.language import toy_language_models
+from tests.tasks.sequences import toy_sequence_models
+
+UPDATES, EVERY, SEEDS = 40, 20, [3, 4]
+BREAKS = Path("breaks.yaml")
+"""What goes wrong in the project: ``seed`` at batch ``batch``, which is an ``error`` or has the worker ``killed``."""
+LEFT_OUT = "it would show nothing new"
+CANNOT_RUN = "this machine has no such package"
+
+
+class Breaking:
+    """Before a class of networks: one seed breaks as :data:`BREAKS` says, and ``elsewhere`` runs on no machine."""
+
+    def cannot_run(self, config):
+        return CANNOT_RUN if ".elsewhere." in config.where else None
+
+    def _batches(self, config, text, seed):
+        batches = super()._batches(config, text, seed)
+        breaks = yaml.safe_load(BREAKS.read_text()) if BREAKS.exists() else None
+        if breaks is None or breaks["seed"] != seed:
+            return batches
+
+        def broken(start):
+            for number, batch in enumerate(batches(start), start):
+                if number == breaks["batch"]:
+                    if breaks["how"] == "killed":
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    raise ReplicationError("the toy breaks")
+                yield batch
+
+        return broken
+
+
+class TranslationToy(Breaking, Translation):
+    """Breaks as asked."""
+
+
+class ClassificationToy(Breaking, Classification):
+    """Breaks as asked."""
+
+
+class CaptioningToy(Breaking, Captioning):
+    """Breaks as asked."""
+
+
+class LanguageToy(Breaking, LanguageModelling):
+    """Breaks as asked."""
+
+
+class SequencesToy(Breaking, Sequences):
+    """Breaks as asked."""
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A toy paper.
+
+    Attributes:
+        models: the module of its ``Toy`` and ``ToyConfig``.
+        task: sections of its task.
+        card: of its data set, without what all cards have; None where the data are written as if fetched.
+        metric: of its claim, the less the better.
+        token: what one is.
+        otherwise: an evaluation that must not change training or which examples there are.
+        reprepared: settings of the corpus with which other data would be prepared.
+        count: of the examples of the splits in ``corpus.test``.
+        after: the stage before preparation.
+    """
+
+    models: str
+    task: dict
+    card: dict | None
+    metric: str
+    token: str
+    otherwise: dict
+    reprepared: dict
+    count: dict[str, int] | None
+    after: str = "fetched"
+
+
+def _training(rate, batch, **more):
+    optimizer = {"name": "adam", "learning_rate": rate}
+    return {"updates": UPDATES, "batch": batch, "optimizer": optimizer, "validate_every": EVERY} | more
+
+
+def _generated(task, languages, splits, **parameters):
+    counts = {name: {"buckets": [bucket], "per_bucket": count} for name, (bucket, count) in splits.items()}
+    source = {"kind": "generated", "task": task, "parameters": {**parameters, "splits": counts}}
+    return {"languages": languages, "sources": [source], "splits": dict.fromkeys(splits, "made up")}
+
+
+TOYS = {
+    "translation": Toy(
+        models="tests.tasks.translation.toy_translator",
+        task={
+            "corpus": {
+                "source": "source", "target": "target", "tokenizer": {"kind": "words", "size": 16},
+                "test": ["test", "test_long"],
+            },
+            "training": _training(0.05, {"sentences": 20}),
+            "decoding": {"beam": 2},
+            "evaluation": {"bleu": "none"},
+        },
+        card=_generated(
+            "adjacent_swap", {"source": "made-up words", "target": "their translations"},
+            {"test": ([3, 6], 12), "test_long": ([7, 9], 6), "valid": ([3, 6], 10), "train": ([3, 6], 80)},
+            seed=1, nouns=4, adjectives=3, others=3,
+        ),
+        metric="nll_per_token", token="word", otherwise={"heatmaps": 1},
+        reprepared={"max_words": 5}, count={"test": 12, "test_long": 6},
+    ),
+    "classification": Toy(
+        models="tests.tasks.classification.toy_classifiers",
+        task={
+            "corpus": {
+                "tokenizer": {"kind": "words", "size": 40}, "evidence": "evidence", "test": ["test", "test_hard"],
+            },
+            "training": _training(0.05, {"sentences": 10}),
+            "evaluation": {"heatmaps": 2},
+        },
+        card=_generated(
+            "evidence", {"text": "made-up words", "label": "a value", "evidence": "places"},
+            {"test": ([8, 12], 15), "test_hard": ([13, 16], 5), "valid": ([8, 12], 12), "train": ([8, 12], 80)},
+            seed=1, keys=1, decoys=1, values=2, key_forms=1, value_forms=2, fillers=6, gap=1, distractors=[0, 1],
+            bare=[0, 1],
+        ) | {"compared": ["text"]},
+        metric="cross_entropy", token="text", otherwise={"heatmaps": 1},
+        reprepared={"max_tokens": 9}, count={"test": 15, "test_hard": 5},
+    ),
+    "captioning": Toy(
+        models="tests.tasks.captioning.squares",
+        task={
+            "corpus": {
+                "encoder": {"name": "efficientnet-lite0", "layer": "block15"},
+                "tokenizer": {"kind": "words", "size": 40}, "test": ["test", "pairs"], "images": {"train": 24},
+            },
+            "training": _training(0.03, {"sentences": 12}),
+            "evaluation": {"heatmaps": 2, "metrics": ["bleu"]},
+        },
+        card=None, metric="nll_per_token", token="word", otherwise={"beam": 2}, reprepared={"max_words": 9},
+        count={name: squares.SPLITS[name] for name in ("test", "pairs")}, after="features",
+    ),
+    "language": Toy(
+        models="tests.tasks.language.toy_language_models",
+        task={
+            "corpus": {
+                "recalls": "recall", "tokenizer": {"kind": "words", "size": 20}, "test": ["test", "test_other"],
+            },
+            "training": _training(0.02, {"sentences": 6, "length": 8}, memory=8),
+            "evaluation": {
+                "length": 10, "reach": {"memory": 10}, "columns": 3, "block": 50, "memories": [0, 20],
+                "samples": {"prompt": 12, "length": 9},
+            },
+        },
+        card=toy_language_models.CARD, metric="word_perplexity", token="word", otherwise={"length": 7},
+        reprepared={"test": ["test"]}, count=None,
+    ),
+    "sequences": Toy(
+        models="tests.tasks.sequences.toy_sequence_models",
+        task={
+            "corpus": {
+                "of": "copies", "shortest": 2, "longest": 4, "test": ["test", "test_other"],
+                "sequences": {"train": 90, "valid": 20, "test": 15, "test_other": 10},
+            },
+            "training": _training(0.03, {"sentences": 10}),
+            "evaluation": {"tokens": 60},
+        },
+        card=toy_sequence_models.CARD, metric="perplexity", token="symbol", otherwise={"tokens": 11},
+        reprepared={"shortest": 3}, count={"test": 15, "test_other": 10},
+    ),
+}  # fmt: skip
+CLASSES = {kind: f"{kind.capitalize()}Toy" for kind in TOYS}
+
+
+def write_project(folder: Path) -> Path:
+    """Write ``params.yaml``, the data sets' cards and one paper of each kind, ``toy_<kind>``."""
+    (folder / "replications").mkdir(parents=True)
+    (folder / "replications" / "__init__.py").touch()
+    (folder / "shared").symlink_to(ROOT / "shared")
+    write_yaml(folder / "params.yaml", {"scale": "smoke", "workers": 2, "papers": [f"toy_{kind}" for kind in TOYS]})
+    for kind, toy in TOYS.items():
+        write_data(folder / "data", kind, toy)
+        write_paper(folder / "replications" / f"toy_{kind}", kind, toy)
+    return folder
+
+
+def write_data(data: Path, kind: str, toy: Toy) -> None:
+    """The card of a toy's data set; where nothing can fetch it, also its files as if they had been fetched."""
+    name = f"toy_{kind}"
+    common = {"title": "A toy", "licence": "none", "citation": "none", "needs_bytes": 1000, "traps": ["none"]}
+    pictures = {
+        "languages": dict.fromkeys(("captions", "mentions", "boxes", "scene"), "JSON"), "compared": ["scene"],
+        "sources": [{"kind": "mirror", "folder": "nowhere"}], "reader": {"name": "scenes"},
+        "raw": {"svg/": {"sha256": "0" * 64}}, "splits": dict.fromkeys(("train", "valid", "test"), "scenes"),
+    }  # fmt: skip
+    write_yaml(data / f"{name}.yaml", common | (pictures if toy.card is None else toy.card) | {"id": name})
+    if toy.card is None:
+        squares.write_dataset(data / name)
+        manifest = Manifest(
+            dataset=name, card_sha256=load_card(name, data).fingerprint, source="made by a test", raw={},
+            files=_record(data / name), dropped={},
+        )  # fmt: skip
+        (data / name / MANIFEST).write_text(manifest.model_dump_json())
+
+
+def write_paper(home: Path, kind: str, toy: Toy) -> None:
+    """The files of a paper, at the smoke scale alone."""
+    home.mkdir()
+    (home / "__init__.py").touch()
+    (home / "settings.py").write_text(
+        f"from {toy.models} import ToyConfig\n\nKIND = {kind!r}\nMODEL = ToyConfig\nROUTES = {{}}\n"
+    )
+    (home / "replication.py").write_text(
+        f"from replications.{home.name}.settings import MODEL\nfrom {toy.models} import Toy\n"
+        f"from tests.pipeline.toys import {CLASSES[kind]}\n\nREPLICATION = {CLASSES[kind]}(MODEL, Toy)\n"
+    )
+    (home / "report.py").write_text("FIGURES = ()\n")
+    write_yaml(home / "paper.yaml", {
+        "short": "Toy", "title": "T", "authors": ["A"], "venue": "V", "year": 2019, "url": "https://example.org",
+    })  # fmt: skip
+    write_yaml(home / "claims.yaml", {"claims": [{
+        "id": "T-C1", "statement": "Longer training helps.", "where": "nowhere", "effect_in_paper": {"text": "none"},
+        "deciding": [{"name": "long", "kind": "less", "metric": toy.metric, "variants": ["long", "short"]}],
+    }]})  # fmt: skip
+    short = {"updates": 2, "validate_every": 1}
+    names = ("long", "short", "elsewhere", "unread")
+    write_yaml(home / "variants.yaml", {"kind": kind, "variants": {name: {} for name in names}})
+    corpus = {"dataset": home.name, **toy.task["corpus"]}
+    write_yaml(home / "smoke" / "params.yaml", {
+        "paper": home.name, "scale": "smoke", "deviations": ["It is a toy."],
+        "features": ["task"] if toy.after == "features" else [],
+        "tasks": {"task": {
+            "after": toy.after, **toy.task, "corpus": corpus, "model": {"size": 12}, "seeds": SEEDS,
+        }},
+        "variants": {
+            "long": {"task": "task"}, "short": {"task": "task", "training": short},
+            "elsewhere": {"task": "task", "training": short},
+        },
+        "left_out": {"reasons": [{"because": LEFT_OUT, "variants": ["unread"]}]},
+    })  # fmt: skip
+
+
+def write_yaml(path: Path, content: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(content, sort_keys=False))

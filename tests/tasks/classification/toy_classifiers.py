@@ -1,0 +1,62 @@
+"""A classifier built from settings, and made-up texts, for tests of the kind "classification"."""
+
+from __future__ import annotations
+
+import random
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from shared.config import Strict
+from shared.tasks.classification.protocol import Classified
+
+SETS = ("films", "shops")
+
+
+class ToyConfig(Strict):
+    size: int = Field(ge=1)
+    rows: int = Field(default=2, ge=1)
+    penalty: float = 0.1
+
+
+class Toy(nn.Module):
+    """Every text, and of pairs both, as the sum of ``rows`` weighted means of its words."""
+
+    def __init__(self, config, vocabulary, classes):
+        super().__init__()
+        self.embedding, self.penalty = nn.Embedding(vocabulary, config.size), config.penalty
+        self.score = nn.Linear(config.size, config.rows)
+        self.dropout, self.classifier = nn.Dropout(0.1), nn.Linear(config.size, classes)
+
+    def forward(self, texts, masks):
+        read = [self.embedding(text) for text in texts]
+        scores = (self.score(words).mT for words in read)
+        attention = tuple(
+            score.masked_fill(~mask.unsqueeze(1), -torch.inf).softmax(-1)
+            for score, mask in zip(scores, masks, strict=True)
+        )
+        summed = sum((a @ words).sum(1) for a, words in zip(attention, read, strict=True))
+        auxiliary = self.penalty * sum(a.square().sum((1, 2)) for a in attention)
+        return Classified(self.classifier(self.dropout(summed)), attention, auxiliary)
+
+
+def write_dataset(folder, texts=("text",), keys=True):
+    """Texts of which one word tells the class; films are more often good, shops bad, and the test has a third set."""
+    choose = random.Random(5)
+    for split, count in {"train": 60, "valid": 20, "test": 30, "hard": 10}.items():
+        columns = {name: [] for name in (*texts, "label", "evidence", "key")}
+        for i in range(count):
+            group = choose.choice(SETS if split == "train" else (*SETS, "books"))
+            label = choose.choices(("bad", "good"), (1, 3) if group == "films" else (2, 1))[0]
+            lines = [[f"w{choose.randrange(12)}" for _ in range(choose.randrange(5, 9))] for _ in texts]
+            place = choose.randrange(len(lines[-1]))
+            lines[-1][place] = label[::-1]
+            for name, line in zip(texts, lines, strict=True):
+                columns[name].append(" ".join(line))
+            columns["label"].append(label)
+            columns["evidence"].append(str(place))
+            columns["key"].append(f"{group}/{i}")
+        for name, lines in columns.items():
+            if keys or name != "key":
+                (folder / f"{split}.{name}").write_text("".join(f"{line}\n" for line in lines))
