@@ -12,13 +12,12 @@ from pydantic import Field
 from shared.config import Strict, build
 from shared.errors import ReplicationError
 from shared.metrics.fast_align import FastAlign
-from shared.pipeline import stages
 from shared.tasks.routed import Routed
 from shared.tasks.translation.aligners import _word_pairs, aligner_route
 from shared.tasks.translation.corpus import PreparedText
 from shared.tasks.translation.settings import AlignerConfig, ParallelCorpusConfig, TranslationRun
 from shared.tasks.translation.task import Translation
-from tests.pipeline.scratch import toy_project
+from tests.tasks.in_process import judge, train
 
 
 class NetworkConfig(Strict):
@@ -37,7 +36,6 @@ TASK = {
     "decoding": {"beam": 1},
     "seeds": [3],
 }  # fmt: skip
-VARIANTS = {name: {"task": "gold", "model": {"aligner": name, "iterations": 4}} for name in ("ibm1", "fast_align")}
 
 
 def corpus(folder, tokenizer=None):
@@ -176,9 +174,8 @@ def test_a_wrong_section_is_refused(model, message):
         REPLICATION.check(config(model))
 
 
-def test_an_aligner_is_not_rehearsed():
-    with pytest.raises(ReplicationError, match="needs no rehearsal"):
-        REPLICATION.rehearse(config({"aligner": "ibm1"}))
+def test_an_aligner_costs_no_training():
+    assert REPLICATION.cost(config({"aligner": "ibm1"}), None) is None
 
 
 def test_without_gold_alignments_there_is_nothing_to_judge(prepared, tmp_path):
@@ -190,29 +187,16 @@ def test_without_gold_alignments_there_is_nothing_to_judge(prepared, tmp_path):
         REPLICATION.evaluate(one, prepared=without, trained=[tmp_path], out=tmp_path / "out")
 
 
-@pytest.fixture
-def project(prepared, tmp_path, monkeypatch):
-    """A project with one prepared task, two aligners and nothing else."""
-    return toy_project(tmp_path, REPLICATION, monkeypatch, "gold", TASK, VARIANTS, prepared)
+@pytest.mark.parametrize("checkpoint", ["best", "last"])
+def test_an_aligner_is_trained_and_judged_as_a_network_is(checkpoint, prepared, tmp_path):
+    aligner = config({"aligner": "ibm1", "iterations": 4}, evaluation={"checkpoint": checkpoint})
+    ((record, parameters),) = train(REPLICATION, aligner, prepared, tmp_path)
+    assert (record.updates, parameters) == (4, 420)
+    assert {path.name for path in (tmp_path / "seed3" / "checkpoints").iterdir()} >= {"best.ckpt", "last.ckpt"}
+    assert judge(REPLICATION, aligner, prepared, tmp_path)[0]["aer"] == 0
 
 
-def test_an_aligner_goes_through_the_stages(project, capsys):
-    for stage in (stages.train_stage, stages.evaluate_stage, stages.train_stage):
-        stage("toy.ibm1", "smoke")
-    assert "toy.ibm1 seed 3: finished before, kept." in capsys.readouterr().out
-    metrics = json.loads((project / "ibm1" / "metrics.json").read_text())
-    assert metrics["mean"]["aer"] == 0
-    assert metrics["token"] == "word"
-    record = json.loads((project / "ibm1" / "train" / "seed3" / "run.json").read_text())
-    assert (record["updates"], record["parameter_count"]) == (4, 420)
-
-
-def test_where_the_package_is_missing_fast_align_is_not_run_and_says_why(project, monkeypatch):
+def test_where_the_package_is_missing_fast_align_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "systran_align", None)
-    for stage in (stages.train_stage, stages.evaluate_stage):
-        stage("toy.fast_align", "smoke")
-    metrics = json.loads((project / "fast_align" / "metrics.json").read_text())
-    assert metrics.keys() == {"variant", "task", "not_run"}
-    assert "systran-align" in metrics["not_run"]
-    assert json.loads((project / "fast_align" / "train" / "not_run.json").read_text())["not_run"] == metrics["not_run"]
+    assert "systran-align" in REPLICATION.cannot_run(config({"aligner": "fast_align"}))
     assert REPLICATION.cannot_run(config({"aligner": "ibm1"})) is None

@@ -1,19 +1,16 @@
 """Variants of other kinds: models of other papers on this paper's data, and studies."""
 
-import json
 import random
 from pathlib import Path
 
 import pytest
-import torch
 from pydantic import Field
 
 from replications.bahdanau.model import RNNencdec
 from replications.luong.model import EncoderDecoder
 from shared.config import Strict, build
 from shared.errors import ReplicationError
-from shared.pipeline import stages
-from shared.pipeline.code import evaluation_code, training_code
+from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile
 from shared.tasks.routed import Routed
 from shared.tasks.sections import RouteSection, StudyConfig
@@ -23,9 +20,7 @@ from shared.tasks.translation.borrowed import borrowed_route
 from shared.tasks.translation.corpus import PreparedText
 from shared.tasks.translation.settings import AlignerConfig, BorrowedConfig, ParallelCorpusConfig, TranslationRun
 from shared.tasks.translation.task import Translation
-from tests.pipeline.scratch import toy_project
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.tasks.in_process import judge, train
 
 
 class OwnConfig(Strict):
@@ -56,19 +51,17 @@ TASK = {
     "decoding": {"beam": 2},
     "seeds": [3],
 }  # fmt: skip
-VARIANTS = {
-    "own": {"task": "words"},
-    "rival": {"task": "words", "model": {"paper": "luong", "settings": LUONG}},
-    "other": {"task": "words", "model": {"paper": "bahdanau", "settings": BAHDANAU}},
-    "later": {"task": "words", "model": {"paper": "elsewhere", "settings": {}}, "not_run": "of its length"},
-    "count": {"task": "words", "model": {"study": "count"}},
+MODELS = {
+    "rival": {"paper": "luong", "settings": LUONG},
+    "other": {"paper": "bahdanau", "settings": BAHDANAU},
+    "count": {"study": "count"},
 }
 
 
-def config(model):
+def config(model, **sections):
     """A variant whose own ``model`` section lies over the task's."""
-    value = {"task": "words", **TASK, "model": TASK["model"] | model}
-    return build(TranslationRun, value, where="test").at("toy/smoke.yaml", "rival", model)
+    value = {"task": "words", **TASK, **sections, "model": TASK["model"] | model}
+    return build(TranslationRun, value, where="test").at("toy/params.yaml", "rival", model)
 
 
 @pytest.fixture(scope="module")
@@ -87,53 +80,36 @@ def prepared(tmp_path_factory):
     return out
 
 
-@pytest.fixture
-def project(prepared, tmp_path, monkeypatch):
-    """A project with one prepared task, this paper, and the papers that it borrows from."""
-    runs = toy_project(tmp_path, REPLICATION, monkeypatch, "words", TASK, VARIANTS, prepared)
-    papers = tmp_path / "replications"
-    for paper in ("luong", "bahdanau"):
-        (papers / paper).symlink_to(ROOT / "replications" / paper)
-    (tmp_path / "shared").symlink_to(ROOT / "shared")
-    (papers / "toy" / "replication.py").write_text("from shared.layers import deferred\n")
-    return runs
-
-
 @pytest.mark.parametrize(
     ("variant", "kind", "parameter"),
     [("rival", EncoderDecoder, "encoder.embedding.weight"), ("other", RNNencdec, "embedding.weight")],
 )
 def test_a_borrowed_model_is_the_other_papers_with_its_own_settings_alone(variant, kind, parameter, prepared):
-    lender, lent = borrowed_route(config({}).model_copy(update={"model": VARIANTS[variant]["model"]}))
+    lender, lent = borrowed_route(config({}).model_copy(update={"model": MODELS[variant]}))
     text = PreparedText.load(prepared)
     model = lender.model(lent, text)
     assert isinstance(model, kind)
     assert model.get_parameter(parameter).shape == (len(text.target), 6)
     assert model.dropout.p == 0  # and not the task's 0.5
-    assert lent.model == VARIANTS[variant]["model"]["settings"]
+    assert lent.model == MODELS[variant]["settings"]
     assert (lent.corpus, lent.training, lent.decoding) == (config({}).corpus, config({}).training, config({}).decoding)
 
 
-@pytest.mark.parametrize("variant", ["rival", "other", "count"])
-def test_it_goes_through_the_stages_of_this_paper(variant, project, capsys):
-    for stage in (stages.train_stage, stages.evaluate_stage, stages.train_stage):
-        stage(f"toy.{variant}", "smoke")
-    assert f"toy.{variant} seed 3: finished before, kept." in capsys.readouterr().out
-    metrics = json.loads((project / variant / "metrics.json").read_text())
-    assert metrics["mean"].keys() >= ({"words"} if variant == "count" else {"bleu", "perplexity"})
-    record = json.loads((project / variant / "train" / "seed3" / "run.json").read_text())
-    assert record["updates"] == (0 if variant == "count" else 2)
-    assert record["parameters"]["model"] == TASK["model"] | VARIANTS[variant]["model"]
+@pytest.mark.parametrize("variant", MODELS)
+def test_it_is_trained_and_judged_on_the_data_of_this_paper(variant, prepared, tmp_path):
+    ((record, _),) = train(REPLICATION, config(MODELS[variant]), prepared, tmp_path)
+    assert record.updates == (0 if variant == "count" else 2)
+    (metrics,) = judge(REPLICATION, config(MODELS[variant]), prepared, tmp_path)
+    assert metrics.keys() >= ({"words"} if variant == "count" else {"bleu", "perplexity"})
 
 
-def test_a_borrowed_model_is_rehearsed_and_a_study_is_not():
-    parameters, seconds = REPLICATION.rehearse(config(VARIANTS["rival"]["model"]))
+def test_a_borrowed_model_costs_what_it_costs_its_own_paper_and_a_study_nothing():
+    parameters, seconds = REPLICATION.cost(config(MODELS["rival"]), None)
     assert parameters == sum(p.numel() for p in EncoderDecoder(
         source_vocabulary=12, target_vocabulary=12, attention=None, dropout=0.0, **LUONG
     ).parameters())  # fmt: skip
     assert seconds > 0
-    with pytest.raises(ReplicationError, match="nothing to rehearse"):
-        REPLICATION.rehearse(config({"study": "count"}))
+    assert REPLICATION.cost(config({"study": "count"}), None) is None
 
 
 @pytest.mark.parametrize(
@@ -156,7 +132,7 @@ def test_a_borrowed_model_is_rehearsed_and_a_study_is_not():
 def test_a_wrong_section_is_refused_where_it_is(model, message):
     with pytest.raises(ReplicationError, match=message) as error:
         REPLICATION.check(config(model))
-    assert str(error.value).startswith("toy/smoke.yaml: variants.rival.model")
+    assert str(error.value).startswith("toy/params.yaml: variants.rival.model")
 
 
 def test_a_paper_without_models_that_translate_lends_none():
@@ -192,19 +168,19 @@ def test_without_a_routes_key_a_variant_is_the_papers_own():
     assert isinstance(REPLICATION._runner(config({"aligner": "ibm1"}))[0], AlignerRunner)
 
 
-def test_a_lenders_code_is_the_borrowers(project):
-    """The stage writes it for the whole paper; a checkpoint belongs to the code of its own variant."""
-    settings = ScaleFile("toy", "smoke")
-    assert settings.lenders(settings.variants) == {"luong", "bahdanau"}  # 'later' is not run here
-    assert settings.lenders(["own", "count"]) == set()
-    stages.code_stage("toy", "smoke")
-    written = [json.loads((project / "code" / f"{name}.json").read_text()) for name in ("training", "evaluation")]
-    assert written == [training_code("toy", "luong", "bahdanau"), evaluation_code("toy", "luong", "bahdanau")]
-    assert written[0].keys() - training_code("toy").keys() >= {
+def test_a_lenders_code_is_the_borrowers():
+    """A checkpoint belongs to the code of its own variant, which is also that of the papers it borrows from."""
+    settings = ScaleFile("transformer", "quick")
+    assert settings.lenders(settings.variants) == {"luong", "bahdanau"}
+    assert settings.lenders(["base"]) == set()
+    alone, lent = (
+        code_of("translation", *papers) for papers in (["transformer"], ["transformer", "luong", "bahdanau"])
+    )
+    assert lent["train"].keys() - alone["train"].keys() >= {
         "replications/luong/model.py", "replications/bahdanau/model.py", "shared/attention/additive.py",
         "shared/attention/alignments.py",
     }  # fmt: skip
-    assert "shared/decoding/beam.py" in written[1]
+    assert "shared/decoding/beam.py" in lent["evaluate"]
 
 
 def test_an_average_is_judged_only_where_one_is_made():
@@ -215,20 +191,9 @@ def test_an_average_is_judged_only_where_one_is_made():
     assert build(TranslationRun, value, where="test").training.average.last == 2
 
 
-def test_the_average_of_a_borrowed_model_is_judged(project):
-    home = Path("replications") / "toy" / "smoke.yaml"
-    content = json.loads(home.read_text())
-    content["tasks"]["words"]["training"]["average"] = {"last": 2, "every": 1}
-    content["tasks"]["words"]["evaluation"] = {"checkpoint": "average"}
-    home.write_text(json.dumps(content))
-    for stage in (stages.train_stage, stages.evaluate_stage):
-        stage("toy.rival", "smoke")
-    folder = project / "rival" / "train" / "seed3"
-    record = json.loads((folder / "run.json").read_text())
-    assert record["checkpoints"] == ["average.ckpt", "best.ckpt", "last.ckpt"]
-    average = folder / "checkpoints" / "average.ckpt"
-    before = torch.load(average, weights_only=True)["state_dict"]
-    average.unlink()
-    stages.train_stage("toy.rival", "smoke")  # which sees that it is gone
-    again = torch.load(average, weights_only=True)["state_dict"]
-    assert all(torch.equal(again[name], value) for name, value in before.items())
+def test_the_average_of_a_borrowed_model_is_judged(prepared, tmp_path):
+    training = TASK["training"] | {"average": {"last": 2, "every": 1}}
+    averaged = config(MODELS["rival"], training=training, evaluation={"checkpoint": "average"})
+    train(REPLICATION, averaged, prepared, tmp_path)
+    assert (tmp_path / "seed3" / "checkpoints" / "average.ckpt").exists()
+    assert judge(REPLICATION, averaged, prepared, tmp_path)[0]["perplexity"] > 0

@@ -1,0 +1,163 @@
+"""Captioning beyond what all kinds have in common: images that are encoded once, and what judges captions."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from shared.config import build
+from shared.data.tokenizers import EOS
+from shared.errors import ReplicationError
+from shared.tasks.captioning import preparation as caption_preparation
+from shared.tasks.captioning import task as captioning
+from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch, PreparedCaptions
+from shared.tasks.captioning.settings import CaptioningRun
+from shared.tasks.captioning.task import Captioning
+from shared.vision.features import Grid
+from tests.tasks.captioning.squares import CAPTIONS, SPLITS, Colours, Toy, ToyConfig, write_dataset
+from tests.tasks.in_process import judge, train
+
+CORPUS = {
+    "dataset": "toy", "encoder": {"name": "efficientnet-lite0", "layer": "block15"},
+    "tokenizer": {"kind": "words", "size": 40}, "test": ["test", "pairs"], "images": {"train": 24},
+}  # fmt: skip
+TASK = {
+    "corpus": CORPUS,
+    "model": {"size": 16},
+    "training": {"updates": 40, "batch": {"sentences": 12}, "optimizer": {"name": "adam", "learning_rate": 0.03},
+                 "validate_every": 20},
+    "evaluation": {"heatmaps": 2, "metrics": ["bleu"]},
+    "seeds": [3, 4],
+}  # fmt: skip
+REPLICATION = Captioning(ToyConfig, Toy)
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A folder with data that count as fetched, and an encoder without weights."""
+    monkeypatch.chdir(tmp_path)
+    write_dataset(tmp_path / "data" / "toy")
+    for place in (captioning, caption_preparation):
+        monkeypatch.setattr(place, "fetch", lambda dataset, **_: None)
+    monkeypatch.setattr(caption_preparation, "build_encoder", lambda config, **_: Colours())
+    return tmp_path
+
+
+def encode(root):
+    """What the features stage makes: its record, with the features in ``features/shapes``."""
+    out = root / "features" / "shapes"
+    out.mkdir(parents=True, exist_ok=True)
+    record = REPLICATION.features(config().corpus, root / "data" / "toy", out)
+    out.with_name("shapes.json").write_text(json.dumps(record))
+    return record
+
+
+def prepare(root):
+    out = root / "tasks" / "shapes"
+    out.mkdir(parents=True, exist_ok=True)
+    REPLICATION.prepare(config().corpus, root / "data" / "toy", out)
+    return out
+
+
+@pytest.fixture
+def prepared(root):
+    encode(root)
+    return prepare(root)
+
+
+def config(**sections):
+    return build(CaptioningRun, {"task": "shapes", **TASK, **sections}, where="test")
+
+
+def test_images_are_encoded_once_for_all_variants(root):
+    record = encode(root)
+    features = {split: np.load(root / "features" / "shapes" / f"{split}.npy") for split in record["splits"]}
+    assert {split: len(rows) for split, rows in features.items()} == SPLITS | CORPUS["images"]
+    assert all(rows.shape[1:] == (16, 3) and rows.dtype == np.float16 for rows in features.values())
+    assert all(rows.std() > 0.1 for rows in features.values())
+    kept = json.loads((prepare(root) / "features.json").read_text())
+    assert kept == {key: value for key, value in record.items() if key not in ("seconds", "images_per_second")}
+
+
+def test_other_features_make_another_prepared_task(prepared, root, monkeypatch):
+    before = (prepared / "features.json").read_bytes()
+    monkeypatch.setattr(Colours, "forward", lambda self, images, old=Colours.forward: 1 - old(self, images))
+    encode(root)
+    assert (prepare(root) / "features.json").read_bytes() != before
+
+
+def test_captions_need_features(root):
+    with pytest.raises(ReplicationError, match="run the features"):
+        prepare(root)
+
+
+def test_attention_and_captions_are_judged(prepared, tmp_path):
+    run = config(seeds=[3])
+    train(REPLICATION, run, prepared, tmp_path)
+    (metrics,) = judge(REPLICATION, run, prepared, tmp_path)
+    assert metrics.keys() >= {"bleu4", "pairs.bleu4", "attention_correctness"}
+    assert (tmp_path / "judged3" / "attention.npz").exists()
+    assert "words as they are" in REPLICATION.descriptions(run, prepared)["signatures"]["bleu"]
+    with (tmp_path / "seed3" / "curve.csv").open() as file:
+        assert "bleu" in {row["metric"] for row in csv.DictReader(file) if row["split"] == "valid"}
+
+
+def test_validation_has_every_caption_once_and_every_image_in_order(prepared):
+    text = PreparedCaptions.load(prepared)
+    batches = list(REPLICATION._validation(config(), text))
+    of_captions = [batch for batch in batches if isinstance(batch, CaptionBatch)]
+    of_images = [batch for batch in batches if isinstance(batch, ImageBatch)]
+    assert batches == [*of_captions, *of_images]
+    assert len(batches) == len(REPLICATION._validation(config(), text))
+    assert sum(len(batch.captions) for batch in of_captions) == CAPTIONS * SPLITS["valid"]
+    assert sum(batch.tokens for batch in of_captions) == text.split("valid").lengths[0].sum()
+    references = [captions for batch in of_images for captions in batch.references]
+    assert references == [tuple(own) for own in text.references("valid")]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "grid"),
+    [
+        ({"name": "efficientnet-lite0", "layer": "block10"}, (14, 14, 112)),
+        ({"name": "efficientnet-lite0", "layer": "block10", "pool": 2}, (7, 7, 112)),
+        ({"name": "resnet101", "layer": "layer4", "side": 448, "pool": 2}, (7, 7, 2048)),
+        ({"name": "vgg19", "layer": "conv5_4", "side": 128}, (8, 8, 512)),
+    ],
+)
+def test_a_full_batch_is_like_one_of_the_data(encoder, grid):
+    batch, sizes = REPLICATION._full_batch(config(corpus=CORPUS | {"max_words": 9, "encoder": encoder}))
+    assert sizes == (40, Grid(*grid))
+    assert batch.features.shape == (12, grid[0] * grid[1], grid[2])
+    assert batch.captions.shape == (12, 10)
+    assert (batch.captions[:, -1] == EOS).all()
+    assert (batch.captions[:, :-1] > EOS).all()
+    torch.testing.assert_close(batch.regions.sum(-1), torch.ones(12, 10))
+
+
+def test_what_the_metrics_need_is_looked_for_before_training(prepared, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    run = config(evaluation=TASK["evaluation"] | {"metrics": ["bleu", "meteor"]})
+    with pytest.raises(ReplicationError, match="Java"):
+        train(REPLICATION, run, prepared, tmp_path)
+    assert not (tmp_path / "seed3").exists()
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"model": {"sise": 3}}, r"unknown key 'sise' \(did you mean 'size'\?\)"),
+        ({"evaluation": {"beem": 3}}, r"did you mean 'evaluation\.beam'|did you mean 'beam'"),
+        ({"evaluation": {"beam": 0}}, "greater than or equal to 1"),
+        ({"evaluation": {"normalisation": "gnmt"}}, "'none' or 'mean'"),
+        ({"evaluation": {"metrics": []}}, "at least 1 item"),
+        ({"evaluation": {"metrics": ["blue"]}}, "'bleu'"),
+        ({"decoding": {"beam": 3}}, "unknown key 'decoding'"),
+        ({"training": TASK["training"] | {"max_words": 9}}, r"unknown key 'training\.max_words'"),
+        ({"corpus": CORPUS | {"texts": ["a"]}}, r"unknown key 'corpus\.texts'"),
+    ],
+)
+def test_wrong_settings_and_those_of_another_kind_are_refused(sections, message):
+    with pytest.raises(ReplicationError, match=message):
+        REPLICATION.check(config(**sections))

@@ -1,0 +1,177 @@
+"""Language models beyond what all kinds have in common: one stream of symbols, and what is remembered of it."""
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from shared.config import build, load_yaml
+from shared.data.fetch import fetch
+from shared.data.tokenizers import EOS
+from shared.errors import ReplicationError
+from shared.tasks.language.corpus import PreparedLanguage
+from shared.tasks.language.settings import LanguageRun, ReachConfig
+from shared.tasks.language.task import LanguageModelling
+from shared.tasks.translation.settings import TranslationRun
+from tests.tasks.in_process import examples_of, judge, run, train, weights_of
+from tests.tasks.language.toy_language_models import CARD, Toy, ToyConfig, write_card
+
+CORPUS = {
+    "dataset": "toy", "recalls": "recall", "tokenizer": {"kind": "words", "size": 20}, "test": ["test", "test_other"],
+}  # fmt: skip
+TRAINING = {
+    "updates": 40, "batch": {"sentences": 6, "length": 8}, "memory": 8, "validate_every": 20,
+    "optimizer": {"name": "adam", "learning_rate": 0.02},
+}  # fmt: skip
+EVALUATION = {
+    "length": 10, "reach": {"memory": 10}, "columns": 3, "block": 50, "memories": [0, 20],
+    "contexts": {"step": 4, "most": 12, "positions": 20}, "samples": {"prompt": 12, "length": 9},
+}  # fmt: skip
+TASK = {
+    "corpus": CORPUS, "model": {"size": 12}, "training": TRAINING, "evaluation": EVALUATION,
+    "seeds": [3, 4],
+}  # fmt: skip
+SHORT = TRAINING | {"updates": 2, "validate_every": 1}
+REPLICATION = LanguageModelling(ToyConfig, Toy)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """The fetched data set."""
+    folder = tmp_path_factory.mktemp("data")
+    write_card(folder)
+    fetch("toy", root=folder / "data")
+    return folder / "data" / "toy"
+
+
+@pytest.fixture(scope="module")
+def prepared(data):
+    out = data.parent / "prepared"
+    out.mkdir()
+    REPLICATION.prepare(config().corpus, data, out)
+    return out
+
+
+def config(**sections):
+    return build(LanguageRun, {"task": "recall", **TASK, **sections}, where="test")
+
+
+def test_a_generated_text_is_encoded_as_one_stream(data, prepared):
+    text = PreparedLanguage.load(prepared)
+    for split in CARD["splits"]:
+        words, recalls = ((data / f"{split}.{kind}").read_text() for kind in ("text", "recall"))
+        stream = text.split(split)
+        assert len(stream) == text.units[split] == len(words.split()) + words.count("\n")
+        assert (stream.distances > 0).sum() == len(recalls.split()) > 0
+
+
+def test_every_symbol_is_judged_once_and_memory_contexts_and_samples_are_studied(prepared, tmp_path):
+    (metrics, _) = run(REPLICATION, config(training=SHORT), prepared, tmp_path)
+    assert metrics.keys() >= {"word_perplexity@20", "recalled@16"}
+    text, examples = PreparedLanguage.load(prepared), examples_of(tmp_path, 3)
+    for split in ("test", "test_other"):
+        assert sum(example["tokens"] for example in examples if example["split"] == split) == len(text.split(split))
+    assert json.loads((tmp_path / "judged3" / "samples.json").read_text())[0]["text"]
+    otherwise = config(training=SHORT, evaluation=EVALUATION | {"length": 7, "columns": 2, "samples": None})
+    (tmp_path / "judged3" / "samples.json").unlink()
+    judge(REPLICATION, otherwise, prepared, tmp_path)
+    for key in ("id", "split", "tokens"):
+        assert [example[key] for example in examples_of(tmp_path, 3)] == [example[key] for example in examples]
+    assert not (tmp_path / "judged3" / "samples.json").exists()
+
+
+def test_settings_of_judging_change_no_weights(prepared, tmp_path):
+    for name, sections in (("one", {}), ("other", {"evaluation": EVALUATION | {"length": 7, "columns": 2}})):
+        train(REPLICATION, config(training=SHORT, seeds=[3], **sections), prepared, tmp_path / name)
+    first, second = (weights_of(tmp_path / name, 3) for name in ("one", "other"))
+    assert all(torch.equal(second[name], value) for name, value in first.items())
+
+
+def test_training_can_begin_at_any_batch(prepared):
+    text = PreparedLanguage.load(prepared)
+    run = config()
+    count = text.split("train").epoch_batches(columns=6, length=8)
+    batches = REPLICATION._batches(run, text, 3)
+    from_first = list(itertools.islice(batches(0), count + 3))
+    assert [batch.reset for batch in from_first] == [i in (0, count) for i in range(count + 3)]
+    for start in (1, count - 1, count, count + 1):
+        later = next(batches(start))
+        assert torch.equal(later.places, from_first[start].places)
+        assert later.reset == from_first[start].reset
+    assert not torch.equal(next(REPLICATION._batches(run, text, 4)(0)).places, from_first[0].places)
+
+
+def test_validation_has_every_symbol_once_and_depends_on_training_alone(prepared):
+    text = PreparedLanguage.load(prepared)
+    batches = REPLICATION._validation(config(), text)
+    places = torch.cat([batch.places[batch.mask] for batch in batches])
+    assert sorted(places.tolist()) == list(range(len(text.split("valid"))))
+    assert [batch.reset for batch in batches] == [True] + [False] * (len(batches) - 1)
+    assert batches[0].inputs.shape == (6, 8)
+    other = REPLICATION._validation(config(evaluation=EVALUATION | {"columns": 1, "length": 3}), text)
+    assert all(torch.equal(a.inputs, b.inputs) for a, b in zip(batches, other, strict=True))
+
+
+def test_a_text_too_short_for_one_batch_is_refused_before_training(prepared, tmp_path):
+    wide = config(training=TRAINING | {"batch": {"sentences": 300, "length": 8}})
+    with pytest.raises(ReplicationError, match=r"300 columns of segments of 8 symbols need 2,400 symbols, but the"):
+        train(REPLICATION, wide, prepared, tmp_path)
+    assert not list(tmp_path.rglob("*.*"))
+
+
+@pytest.mark.parametrize(
+    ("corpus", "symbols"), [({}, 20), ({"tokenizer": {"kind": "bytes"}, "unit": "byte", "recalls": None}, EOS + 257)]
+)
+def test_a_full_batch_is_like_one_of_the_data(corpus, symbols):
+    batch, sizes = REPLICATION._full_batch(config(corpus=CORPUS | corpus))
+    assert sizes == (symbols, None)
+    assert batch.inputs.shape == batch.targets.shape == (6, 8)
+    assert torch.equal(batch.inputs[:, 1:], batch.targets[:, :-1])
+    assert EOS < batch.inputs.min() <= batch.inputs.max() < symbols
+    assert batch.tokens == 48
+    assert not batch.reset
+
+
+@pytest.mark.parametrize(
+    ("section", "changes", "message"),
+    [
+        ("model", {"sise": 3}, r"unknown key 'sise' \(did you mean 'size'\?\)"),
+        ("training", {"batch": {"sentences": 6}, "memory": 0}, r"'training\.batch\.length': field required"),
+        ("training", {"batch": {"tokens": 60}, "memory": 0}, r"unknown key 'training\.batch\.tokens'"),
+        ("training", {"batch": {"sentences": 6, "length": 8, "pool": 3}}, "unknown key 'training.batch.pool'"),
+        ("training", {"label_smoothing": 0.1}, "unknown key 'training.label_smoothing'"),
+        ("training", {"loss_per": "sentence"}, r"unknown key 'training\.loss_per' \(did you mean 'loss_on'\?\)"),
+        ("training", {"max_words": 9}, "unknown key 'training.max_words'"),
+        ("training", {"monitor": "loss"}, "unknown key 'training.monitor'"),
+        ("training", {"memory": -1}, r"'training\.memory': input should be greater than or equal to 0"),
+        ("evaluation", {"beam": 3}, "unknown key 'evaluation.beam'"),
+        ("evaluation", {"heatmaps": 3}, "unknown key 'evaluation.heatmaps'"),
+        ("evaluation", {"reach": {"memory": 0, "same_length": True}}, "same_length needs a memory greater than 0"),
+        ("evaluation", {"reach": {"memory": 9, "same_length": True}}, "same_length needs memories greater than 0"),
+        ("evaluation", {"reach": {"memory": 9, "clamp": 0}}, "'evaluation.reach.clamp'.*greater than 0"),
+        ("evaluation", {"sliding": {"context": 9}}, r"set reach\.memory to 0, got"),
+        ("evaluation", {"sliding": {"context": 9, "stride": 10}}, r"stride \(10\) must not exceed context \(9\)"),
+        ("evaluation", {"contexts": {"step": 4, "most": 9, "positions": 9}}, r"most \(9\) must be a multiple of step"),
+        ("evaluation", {"samples": {"top_p": 1.5}}, "'evaluation.samples.top_p'.*less than or equal to 1"),
+        ("corpus", {"texts": ["a"]}, "unknown key 'corpus.texts'"),
+    ],
+)
+def test_wrong_settings_and_those_of_another_kind_are_refused(section, changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        REPLICATION.check(config(**{section: TASK[section] | changes}))
+
+
+def test_segments_are_refused_where_there_is_no_running_text():
+    task = load_yaml(Path("replications/bahdanau/smoke/params.yaml"))["tasks"]["table1"]
+    task.pop("after")
+    task["model"]["kind"] = "rnnencdec"
+    task["training"]["batch"] = {"sentences": 6, "length": 8}
+    with pytest.raises(ReplicationError, match=r"unknown key 'training\.batch\.length'"):
+        build(TranslationRun, {"task": "table1", **task}, where="test")
+
+
+def test_reach_is_what_models_are_told_of_it():
+    assert config().evaluation.reach.reach == (10, False, None)
+    assert ReachConfig(memory=4, same_length=True, clamp=3).reach == (4, True, 3)

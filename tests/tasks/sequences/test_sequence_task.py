@@ -1,0 +1,202 @@
+"""Models of sequences beyond what all kinds have in common: corpora of three sorts, swapped weights, divergence."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from shared.config import build
+from shared.data.fetch import fetch
+from shared.errors import ReplicationError
+from shared.tasks.sequences.alphabet import VOCABULARY
+from shared.tasks.sequences.corpus import load_prepared
+from shared.tasks.sequences.module import CountingSequenceModule
+from shared.tasks.sequences.settings import SequenceRun
+from shared.tasks.sequences.task import Sequences
+from tests.tasks.in_process import examples_of, judge, run, train, weights_of
+from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, write_card, write_pictures, write_proteins
+
+COPIES = {
+    "of": "copies", "dataset": "toy", "shortest": 2, "longest": 4, "test": ["test", "test_other"],
+    "sequences": {"train": 90, "valid": 20, "test": 15, "test_other": 10},
+}  # fmt: skip
+PROTEINS = {"of": "proteins", "dataset": "toy", "length": 20}
+PIXELS = {"of": "pixels", "dataset": "toy", "levels": 8, "pool": 2}
+COUNTS = {"train": 40, "valid": 12, "test": 9}
+TRAINING = {
+    "updates": 40, "batch": {"sentences": 10}, "validate_every": 20,
+    "optimizer": {"name": "adam", "learning_rate": 0.03},
+}  # fmt: skip
+TASK = {
+    "corpus": COPIES, "model": {"size": 12}, "training": TRAINING,
+    "evaluation": {"tokens": 60}, "seeds": [3, 4],
+}  # fmt: skip
+SHORT = TRAINING | {"updates": 2, "validate_every": 1}
+REPLICATION = Sequences(ToyConfig, Toy)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """From a corpus to its prepared task."""
+    folder = tmp_path_factory.mktemp("texts")
+    for name in ("proteins", "pixels"):
+        (folder / name).mkdir()
+    write_proteins(folder / "proteins", COUNTS)
+    write_pictures(folder / "pixels", COUNTS)
+    write_card(folder)
+    fetch("toy", root=folder / "data")
+    (folder / "data" / "toy").rename(folder / "copies")
+
+    def opened(corpus):
+        checked, out = config(corpus=corpus).corpus, folder / "prepared" / corpus["of"]
+        out.mkdir(parents=True, exist_ok=True)
+        REPLICATION.prepare(checked, folder / corpus["of"], out)
+        return load_prepared(checked, out)
+
+    return opened
+
+
+@pytest.fixture
+def prepared(text):
+    """The folder of the prepared copies."""
+    return text(COPIES).folder
+
+
+def config(**sections):
+    return build(SequenceRun, {"task": "copy", **TASK, **sections}, where="test")
+
+
+def first_batches(text, corpus, seed=3, start=0, count=4):
+    batches = REPLICATION._batches(config(corpus=corpus), text(corpus), seed)(start)
+    return list(itertools.islice(batches, count))
+
+
+def test_the_weights_are_judged_in_other_models_too(prepared, tmp_path):
+    """What these draw for themselves is the same every time, and another for another seed."""
+    swapped = config(evaluation={"swapped": {"same": {}, "noisy": {"noise": 2.0}}})
+    metrics = run(REPLICATION, swapped, prepared, tmp_path)
+    for scores in metrics:
+        assert scores["perplexity@same"] == scores["perplexity"]
+        assert scores["perplexity@noisy"] > scores["perplexity"]
+    assert metrics[0]["perplexity@noisy"] != metrics[1]["perplexity@noisy"]
+    assert judge(REPLICATION, swapped, prepared, tmp_path) == metrics
+    splits = [example["id"] for example in examples_of(tmp_path, 3)]
+    assert splits == [f"{split}-{i}" for split in ("test", "test_other") for i in range(COPIES["sequences"][split])]
+    weights = {name: value for name, value in weights_of(tmp_path, 3).items() if name.split(".")[-1] != "origin"}
+    parameters, _ = REPLICATION.cost(swapped, prepared)
+    assert parameters == sum(value.numel() for name, value in weights.items() if name != "model.drawn")
+
+
+def test_a_model_with_other_weights_cannot_take_the_place(prepared, tmp_path):
+    wider = config(training=SHORT, seeds=[3], evaluation={"swapped": {"wide": {"size": 13}}})
+    train(REPLICATION, wider, prepared, tmp_path)
+    with pytest.raises(ReplicationError, match=r"swapped\.wide makes a model whose weights are others"):
+        judge(REPLICATION, wider, prepared, tmp_path)
+
+
+def test_a_run_that_diverges_is_judged_as_it_was_before(prepared, tmp_path, monkeypatch):
+    def told(model, number):
+        if number == 24:
+            model.embedding.weight.register_hook(lambda gradient: gradient * float("inf"))
+
+    monkeypatch.setattr(Toy, "at_update", told)
+    explodes = config(training=TRAINING | {"may_diverge": True}, seeds=[3])
+    ((record, _),) = train(REPLICATION, explodes, prepared, tmp_path)
+    assert record.updates == 24
+    assert record.stopped_because == "the gradient was not finite at update 25, which was not made"
+    assert judge(REPLICATION, explodes, prepared, tmp_path)[0]["perplexity"] < 20
+
+
+@pytest.mark.parametrize("corpus", [COPIES, PIXELS, PROTEINS, PROTEINS | {"masked": True}])
+def test_training_can_begin_at_any_batch(text, corpus):
+    whole = first_batches(text, corpus, count=14)  # more than an epoch has
+    for start in (1, 3, 12):
+        (later,) = first_batches(text, corpus, start=start, count=1)
+        assert torch.equal(later.inputs, whole[start].inputs)
+        assert torch.equal(later.scored, whole[start].scored)
+    (other,) = first_batches(text, corpus, seed=4, count=1)
+    assert not torch.equal(other.inputs, whole[0].inputs)
+
+
+def test_what_is_masked_changes_from_batch_to_batch_and_with_the_seed(text):
+    corpus, scored = PROTEINS | {"masked": True}, []
+    for seed, number in ((3, 0), (3, 4), (4, 0)):
+        train, order = REPLICATION._training_order(config(corpus=corpus), text(corpus), seed)
+        (batch,) = first_batches(text, corpus, seed=seed, start=number, count=1)
+        assert torch.equal(batch.scored, train.batch(next(order(start=number)), (seed, number)).scored)
+        scored.append(train.batch(np.arange(10), (seed, number)).scored)
+    assert not any(torch.equal(*pair) for pair in itertools.combinations(scored, 2))
+
+
+def test_validation_has_every_sequence_once_and_always_masks_the_same(text):
+    corpus = PROTEINS | {"masked": True}
+    batches = REPLICATION._validation(config(corpus=corpus), text(corpus))
+    assert sum(len(batch.inputs) for batch in batches) == COUNTS["valid"]
+    again = REPLICATION._validation(config(corpus=corpus, evaluation={"tokens": 7}), text(corpus))
+    for one, other in zip(batches, again, strict=True):
+        assert torch.equal(one.inputs, other.inputs)
+        assert torch.equal(one.scored, other.scored)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "sizes"), [(COPIES, (7, True)), (PIXELS, (9, True)), (PROTEINS | {"masked": True}, (VOCABULARY, False))]
+)
+def test_a_model_is_built_for_what_the_corpus_asks(text, corpus, sizes):
+    run = config(corpus=corpus)
+    assert REPLICATION._sizes(run, text(corpus)) == sizes
+    model = REPLICATION.model(run, text(corpus))
+    assert model.embedding.num_embeddings == sizes[0]
+    assert model.layer.bidirectional != sizes[1]
+    assert isinstance(REPLICATION._module(model, run, None), CountingSequenceModule) == (corpus["of"] != "pixels")
+
+
+@pytest.mark.parametrize(
+    ("corpus", "symbols", "length"),
+    [
+        (COPIES, 11, 9), (PIXELS | {"dataset": "mnist"}, 9, 196), (PIXELS | {"dataset": "cifar10"}, 9, 768),
+        (PROTEINS, VOCABULARY, 20), (PROTEINS | {"masked": True}, VOCABULARY, 20),
+    ],
+)  # fmt: skip
+def test_a_full_batch_is_like_one_of_the_data(corpus, symbols, length):
+    run = config(corpus=corpus)
+    batch, sizes = REPLICATION._full_batch(run)
+    assert sizes == (symbols, run.corpus.causal)
+    assert batch.inputs.shape == batch.targets.shape == batch.scored.shape == (10, length)
+    assert 0 <= batch.targets.min() <= batch.targets.max() < symbols - 1
+    assert batch.tokens == (10 * length if run.corpus.causal else 10 * -(-length // 7))
+    parameters, seconds = REPLICATION.cost(run, None)
+    assert parameters == sum(p.numel() for p in Toy(ToyConfig(size=12), *sizes).parameters())
+    assert seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("section", "changes", "message"),
+    [
+        ("model", {"sise": 3}, r"unknown key 'sise' \(did you mean 'size'\?\)"),
+        ("training", {"batch": {"sentences": 6, "length": 8}}, "unknown key 'training.batch.length'"),
+        ("training", {"label_smoothing": 0.1}, "unknown key 'training.label_smoothing'"),
+        ("training", {"loss_per": "sentence"}, "unknown key 'training.loss_per'"),
+        ("training", {"max_words": 9}, "unknown key 'training.max_words'"),
+        ("training", {"monitor": "bleu"}, "'training.monitor': input should be 'loss' or 'error'"),
+        ("evaluation", {"tokens": 0}, "'evaluation.tokens'.*greater than 0"),
+        ("evaluation", {"heatmaps": 3}, "unknown key 'evaluation.heatmaps'"),
+        ("evaluation", {"swapped": {"other": {"noize": 1}}}, r"unknown key 'noize' \(did you mean 'noise'\?\)"),
+        ("evaluation", {"pictures": {"samples": 3}}, r"only models of pixels .* leave out evaluation\.pictures"),
+        ("evaluation", {"pictures": {"given": 1.0}}, "'evaluation.pictures.given'.*less than 1"),
+        ("evaluation", {"baseline": True}, r"only proteins .* leave out evaluation\.baseline"),
+        ("corpus", {"of": "letters"}, "'copies', 'pixels', 'proteins'"),
+        ("corpus", {"longst": 3}, r"did you mean 'longest'\?"),
+    ],
+)
+def test_wrong_settings_and_those_of_another_kind_are_refused(section, changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        REPLICATION.check(config(**{section: TASK[section] | changes}))
+
+
+def test_each_kind_of_corpus_is_prepared_and_opened(text):
+    for corpus, count in ((COPIES, 15), (PIXELS, COUNTS["test"]), (PROTEINS, COUNTS["test"])):
+        split = text(corpus).split("test")
+        assert len(split) == count
+        assert REPLICATION._lengths(split)[0].shape == (count,)
+        assert split.batch(np.arange(2)).inputs.shape[0] == 2
