@@ -75,7 +75,7 @@ def test_every_corpus_is_prepared_and_opened_and_has_batches(
     [
         ({}, "corpus.*of"),
         ({"of": "letters"}, "copies.*pixels.*proteins"),
-        ({"of": "pixels", "masked": True}, "unknown key 'corpus.pixels.masked'"),
+        ({"of": "pixels", "masked": True}, "unknown key 'corpus.masked'"),
         ({"of": "proteins", "maskd": True}, "did you mean 'masked'"),
     ],
 )
