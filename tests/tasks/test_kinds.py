@@ -46,5 +46,5 @@ def test_every_kind_has_figures_for_papers_that_list_none(kind):
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(ReplicationError, match="no kind of task 'poetry'; choose translation, classification"):
+    with pytest.raises(ReplicationError, match="no kind of task 'poetry'; there are captioning, classification"):
         kind_report("poetry")

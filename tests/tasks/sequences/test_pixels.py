@@ -171,7 +171,3 @@ def test_what_is_not_there_or_damaged_is_named(tmp_path):
         prepare_pixels(config, tmp_path / "toy", tmp_path / "out")
     with pytest.raises(ReplicationError, match="out is incomplete; run the prepare stage"):
         PreparedPixels.load(tmp_path / "out")
-
-
-def test_a_task_can_be_left_out():
-    assert PixelCorpusConfig(dataset="toy", left_out="too large").left_out == "too large"
