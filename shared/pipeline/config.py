@@ -117,7 +117,7 @@ class Content(Strict):
     features: list[str]
     tasks: dict[str, Task]
     variants: dict[str, Variant]
-    left_out: LeftOut = LeftOut()
+    left_out: LeftOut
 
 
 def load_params(path: Path = Path("params.yaml")) -> Params:
