@@ -154,7 +154,7 @@ def _explain(problem: dict[str, Any], value: Any, known: Mapping[str, str]) -> s
         name = str(problem["loc"][-1])
         near = difflib.get_close_matches(name, sorted(known), n=1)
         meant = known[near[0]] if name in near else "".join(near)  # a key of that name is known in another place
-        return f"unknown key '{key}'" + (f" (did you mean '{meant}'?)" if meant else "")
+        return f"unknown key '{key}'" + (f" (did you mean '{meant}'?)" if meant not in ("", key) else "")
     if problem["type"] in ("int_type", "float_type") and _is_number(problem["input"]):
         return f"'{key}': {_number_as_text(problem['input'])}"
     shown = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
