@@ -19,7 +19,8 @@ from shared.errors import ReplicationError
 from shared.tasks.kinds import KINDS
 
 FETCHING = ("shared/data/fetch.py",)
-PREPARING = ("shared/data/*", "shared/vision/*", "shared/tasks/*/corpus.py", "shared/tasks/*/preparation.py")
+PREPARING = ("corpus.py", "preparation.py")
+"""Those modules of a kind that turn a fetched data set into what training reads; not every kind has the second."""
 REPORTING = (
     "shared/claims/*", "shared/reports/*", "shared/tasks/*/report.py", "shared/tasks/*/figures.py",
     "replications/*/report.py",
@@ -42,7 +43,7 @@ class _File:
 
 
 def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
-    """Stage to source file to hash of its code; a file counts for the first of the stages that use it.
+    """Stage to source file to hash of its code; a file counts for every stage that uses it.
 
     Args:
         kind: of the papers' tasks.
@@ -58,6 +59,7 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
     shown = _closure([*reports, f"{package}/report.py", "shared/reports/report.py"])
     models = [path for path in everything if fnmatch(path, "replications/*/model.py")]
     module = _closure([f"{package}/module.py", "shared/training/run.py"], lambda path: not _is(path, REPORTING))
+    preparing = [f"{package}/{name}" for name in PREPARING if (package / name).is_file()]
     bound = _closure(replications, lambda path: path.endswith("/settings.py") and not path.startswith("shared/"))
     training = _closure(
         [path for path in everything if _is(path, ("shared/tasks/*/task.py",))] + models,
@@ -65,7 +67,7 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
     )
     stages = {
         "fetch": _closure(FETCHING),
-        "prepare": {path for path in everything if _is(path, PREPARING)},
+        "prepare": _closure(preparing),
         "train": bound | module | training,
         "evaluate": {path for path in everything if not _is(path, REPORTING)},
         "report": everything | shown,

@@ -209,6 +209,12 @@ def test_a_papers_other_files_train_if_its_model_uses_them(project):
     }  # fmt: skip
 
 
+def test_preparation_depends_on_all_that_the_corpus_imports(project):
+    files = {"corpus.py": "from shared.tasks.copies import pixels", "pixels.py": ""}
+    write(project, {f"shared/tasks/copies/{name}": text for name, text in files.items()})
+    assert set(stage("prepare")) == {"shared/tasks/copies/corpus.py", "shared/tasks/copies/pixels.py"}
+
+
 def test_what_validation_decodes_and_scores_with_belongs_to_training(project):
     before = stage("train")
     write(project, {"shared/tasks/copies/module.py": "import shared.metrics.score, shared.config"})
