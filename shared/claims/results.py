@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -173,6 +175,27 @@ def check_paired(first: list[Example], other: list[Example], who: str) -> None:
             f"the test examples of {who} cannot be paired: {len(other)} examples, not {len(first)}; evaluate "
             "all variants of the task again on the same test set."
         )
+
+
+def read_curve(path: Path, *, metric: str, split: str) -> dict[int, float]:
+    """Update to what was recorded there in the training of one seed; empty if there is no such file.
+
+    What is not a finite number, as where a training diverged, is left out.
+
+    Raises:
+        ReplicationError: it has other columns than step, split, metric, value.
+    """
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as lines:
+        rows = csv.DictReader(lines)
+        if rows.fieldnames != ["step", "split", "metric", "value"]:
+            raise ReplicationError(f"{path} is not a training curve (step,split,metric,value); train again.")
+        return {
+            int(row["step"]): float(row["value"])
+            for row in rows
+            if row["split"] == split and row["metric"] == metric and math.isfinite(float(row["value"]))
+        }
 
 
 def _read_json(path: Path) -> Any:

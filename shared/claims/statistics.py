@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from shared.metrics.quantities import Array
 
@@ -31,7 +30,7 @@ Statistic = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A quantity with its resampling distribution; differences and multiples keep the pairing.
+    """A quantity with its resampling distribution.
 
     Attributes:
         value: on the examples and seeds as they are.
@@ -41,46 +40,22 @@ class Estimate:
     value: float
     draws: Array
 
-    def __sub__(self, other: Estimate) -> Estimate:
-        return Estimate(self.value - other.value, self.draws - other.draws)
-
-    def __truediv__(self, other: Estimate) -> Estimate:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return Estimate(float(np.divide(self.value, other.value)), self.draws / other.draws)
-
-    def __rmul__(self, factor: float) -> Estimate:
-        return Estimate(factor * self.value, factor * self.draws)
-
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
         """The central interval that holds ``level`` of the draws."""
         low, high = np.quantile(self.draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
         return float(low), float(high)
 
-    def p_value(self, claimed: tuple[float, float]) -> float:
-        """Two-sided p-value against the effects just outside ``claimed``.
+    def p_at_most(self, bound: float) -> float:
+        """One-sided p-value of the test that the quantity lies above ``bound``: the share of draws that do not."""
+        return _share(self.draws <= bound)
 
-        One finite end: the share of draws on the rarer side of it, doubled. Two finite ends: the larger of
-        the two one-sided tests (equivalence), doubled likewise. With +1 in both counts, so it is never zero.
-        """
-        low, high = claimed
-        if np.isfinite(claimed).all():
-            return min(1.0, 2.0 * max(_share(self.draws <= low), _share(self.draws >= high)))
-        border = low if np.isfinite(low) else high
-        return min(1.0, 2.0 * min(_share(self.draws <= border), _share(self.draws >= border)))
-
-    def p_value_outside(self, claimed: tuple[float, float]) -> float:
-        """Two-sided p-value against the effects just inside ``claimed``: small where the effect lies outside of it.
-
-        The smaller of the two one-sided tests, of an effect above the upper end and of one below the lower end,
-        doubled. With one finite end this is :meth:`p_value`, whose test is the same in both directions.
-        """
-        low, high = claimed
-        if not np.isfinite(claimed).all():
-            return self.p_value(claimed)
-        return min(1.0, 2.0 * min(_share(self.draws >= low), _share(self.draws <= high)))
+    def p_at_least(self, bound: float) -> float:
+        """One-sided p-value of the test that the quantity lies below ``bound``: the share of draws that do not."""
+        return _share(self.draws >= bound)
 
 
 def _share(hits: NDArray[np.bool_]) -> float:
+    """With +1 in both counts, so that it is never zero."""
     return float(1 + hits.sum()) / (1 + len(hits))
 
 
@@ -134,58 +109,17 @@ def over_seeds(values: Array, draws: Array, rng: np.random.Generator) -> Estimat
         draws: (K, R) under resampling of examples.
         rng: source of the t-distributed deviations.
     """
-    seeds = len(values)
+    seeds, mean = len(values), float(values.mean())
     if seeds == 1:
-        return Estimate(float(values[0]), draws[0])
+        return Estimate(mean, draws[0])
     standard_error = values.std(ddof=1) / np.sqrt(seeds)
     by_seeds = standard_error * rng.standard_t(seeds - 1, size=draws.shape[1])
-    return _widened(values, draws, by_seeds)
-
-
-def jointly_over_seeds(values: Array, draws: Array, rng: np.random.Generator) -> list[Estimate]:
-    """As :func:`over_seeds` for measures of the same seeds: what varies together stays together.
-
-    The deviations by seeds are drawn from the multivariate t distribution with the seeds' own covariance: each
-    seed's deviations from the mean, of all measures alike, are taken times one normal number.
-
-    Args:
-        values: (J, K) of J measures.
-        draws: (J, K, R).
-        rng: source of the deviations.
-    """
-    seeds, resamples = draws.shape[1:]
-    if seeds == 1:
-        return [Estimate(float(value[0]), drawn[0]) for value, drawn in zip(values, draws, strict=True)]
-    scale = np.sqrt(seeds * rng.chisquare(seeds - 1, size=resamples))
-    by_seeds = (values - values.mean(axis=1, keepdims=True)) @ rng.standard_normal((seeds, resamples)) / scale
-    return [_widened(*measured) for measured in zip(values, draws, by_seeds, strict=True)]
-
-
-def _widened(values: Array, draws: Array, by_seeds: Array) -> Estimate:
-    """Mean over seeds (K,), its draws that of (K, R) without its share of chance, moved by ``by_seeds`` (R,)."""
-    mean = float(values.mean())
     deviations = draws - draws.mean(axis=1, keepdims=True)
     by_examples = deviations.mean(axis=0)
-    by_chance = deviations.var(axis=0, ddof=1).mean() / len(values)
+    by_chance = deviations.var(axis=0, ddof=1).mean() / seeds
     variance = by_examples.var()
     kept = np.sqrt(max(0.0, 1.0 - by_chance / variance)) if variance > 0.0 else 0.0
     return Estimate(mean, mean + kept * by_examples + by_seeds)
-
-
-def rank_correlation(first: Sequence[Estimate], second: Sequence[Estimate]) -> Estimate:
-    """Spearman's correlation of two measures over the V things measured (Spearman 1904); ties share their ranks.
-
-    Noise lowers a correlation, and the draws have that of the values on top of their own: they are moved to lie
-    about the value again. The value itself stays too low, so the interval is one of what was measured and errs
-    downwards where the things lie close together. All is NaN where a measure has the same value everywhere.
-    """
-    measured = (np.array([np.append(e.draws, e.value) for e in estimates]) for estimates in (first, second))
-    ranks = [stats.rankdata(values, axis=0) for values in measured]  # (V, R + 1) each
-    a, b = (rank - rank.mean(axis=0) for rank in ranks)
-    with np.errstate(invalid="ignore"):
-        found = (a * b).sum(axis=0) / np.sqrt((a**2).sum(axis=0) * (b**2).sum(axis=0))
-    value = float(found[-1])
-    return Estimate(value, np.clip(found[:-1] + value - np.median(found[:-1]), -1.0, 1.0))
 
 
 def on_examples(statistics: Array, corpus: Callable[[Array], Array]) -> Statistic:
@@ -224,23 +158,6 @@ def bin_labels(covariate: Array, bins: int | Sequence[tuple[float, float]]) -> L
     for index, (low, high) in enumerate(bins):
         labels[(covariate >= low) & (covariate <= high)] = index
     return labels
-
-
-def power_law(x: Array, y: Array, rng: np.random.Generator, resamples: int = RESAMPLES) -> Estimate:
-    """Exponent b of y = a·x^b: least-squares slope in log-log, with Student-t draws of its standard error.
-
-    Where y is the same everywhere the exponent is 0 without error.
-
-    Args:
-        x, y: (N,) positive measurements, repeats of one x included.
-        rng: source of the draws.
-        resamples: R.
-    """
-    if np.ptp(y) == 0.0:
-        return Estimate(0.0, np.zeros(resamples))
-    fit = stats.linregress(np.log(x), np.log(y))
-    draws = fit.slope + fit.stderr * rng.standard_t(max(1, len(x) - 2), size=resamples)
-    return Estimate(float(fit.slope), np.asarray(draws))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -1,237 +1,214 @@
 """From claims and runs to verdicts.
 
-One rule for every kind of comparison: its effect has a 95 % interval, the claim names a region of effects.
-Interval inside the region: reproduced; outside it: contradicted; across its border: inconclusive.
+Every seed has one effect, positive where it agrees with the claim. Two one-sided tests, at 2.5 % each, corrected by
+Holm's method over the primary comparisons of the paper, ask *a*: is the mean effect above 0? *b*: is it below
+``relevant``, the smallest that matters? *b*: contradicted. *a* and not *b*: reproduced. Neither: inconclusive.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
-from typing import Any, Literal, get_args
-
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from shared.claims import schema
+from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides
+from shared.claims.competence import Check, doubling_check, floor_check, gap_check, learned
+from shared.claims.effects import effects, scalars
+from shared.claims.outcomes import Decision, Evidence, Outcome, Tests, Verdict
 from shared.claims.results import RunResults
-from shared.claims.sampling import sample, scalars
-from shared.claims.statistics import RESAMPLES, Estimate, generator, holm, power_law
+from shared.claims.statistics import Estimate, generator, holm, over_seeds
 from shared.errors import ReplicationError
+from shared.metrics.quantities import Array
 from shared.metrics.registry import measure
 
-Verdict = Literal["reproduced", "contradicted", "inconclusive", "not tested"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+ALPHA = 0.05
+"""Chance of any false verdict on a paper; half of it on either side."""
+FEWEST_SEEDS = 5
 Results = Mapping[str, RunResults]
-Interval = tuple[float, float]
-HEAD = (
-    *("kind", "metric", "variants", "effect", "unit", "interval"),
-    *("p_value", "p_holm", "seeds", "n", "variance", "token"),
-)
-"""What a claim's entry in claims.json repeats of its leading comparison."""
-COUNTED = frozenset({"training_operations"})
-"""Numbers that are counted, so that one run shows all there is to know."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What one comparison came to.
-
-    Attributes:
-        effect: in ``unit``; positive means the first variant's value is the larger one. Of a number that is to be
-            exact it is the number itself, of the seed that is furthest from the value.
-        interval: 95 % interval, or None where nothing varies or nothing is known of how it varies.
-        p_value: two-sided, against the border of what is claimed: of the test that the effect lies within it, or, where
-            the verdict is ``contradicted``, of the test that it lies outside.
-        p_holm: the same, corrected over all deciding comparisons of the paper.
-        n: test examples; None for a number that is one per run.
-        seeds: of the variant with the fewest.
-        variance: what the interval covers: "examples+seeds", "examples" (one seed only), "seeds",
-            "points" (of a fitted line) or "none"; "families" instead of "examples" that are drawn by these.
-        paper: the paper's effect in the same unit.
-        token: what the runs call that which likelihoods are per.
-    """
-
-    name: str
-    kind: str
-    verdict: Verdict
-    metric: str
-    unit: str
-    variants: tuple[str, ...]
-    deciding: bool
-    reason: str = ""
-    effect: float | None = None
-    interval: Interval | None = None
-    p_value: float | None = None
-    p_holm: float | None = None
-    n: int | None = None
-    seeds: int = 0
-    variance: str = "none"
-    resamples: int = 0
-    paper: float | None = None
-    token: str = "token"
-
-
-@dataclass(frozen=True)
-class Decision:
-    """The verdict on one claim at one scale, with what it rests on."""
-
-    claim: schema.Claim
-    scale: str
-    verdict: Verdict
-    reason: str
-    outcomes: tuple[Outcome, ...]
-
-    @property
-    def lead(self) -> Outcome | None:
-        """The first deciding comparison that was tested; its figures stand for the claim in overviews."""
-        return next((o for o in self.outcomes if o.deciding and o.verdict != "not tested"), None)
-
-    def to_json(self) -> dict[str, Any]:
-        """The entry of claims.json: the verdict, the figures of the leading comparison, and all of them."""
-        head = {key: getattr(self.lead, key) if self.lead else None for key in HEAD}
-        entry = {"id": self.claim.id, "statement": self.claim.statement, "verdict": self.verdict}
-        rows = [asdict(outcome) for outcome in self.outcomes]
-        return entry | {"reason": self.reason, "scale": self.scale} | head | {"comparisons": rows}
-
-
-def decide(claims: Sequence[schema.Claim], results: Results, scale: str) -> list[Decision]:
-    """Judge every claim by the runs at one scale.
+def decide(
+    claims: schema.Claims,
+    results: Results,
+    scale: str,
+    *,
+    evidence: Mapping[str, Evidence] | None = None,
+    changed: Mapping[str, tuple[str, ...]] | None = None,
+) -> list[Decision]:
+    """Judge all claims of a paper.
 
     Args:
-        claims: of one paper.
-        results: of all its variants, by name; a comparison with a variant that was not run is ``not tested``.
-        scale: named in the decisions.
+        claims: of the paper, at the scale.
+        results: of all its variants, by name.
+        scale: of the runs.
+        evidence: task to what its data are; default: all generated.
+        changed: claim to what has changed since the plan was frozen; None: there is no plan.
 
     Raises:
-        ReplicationError: examples of compared variants are not the same, or a metric is missing.
+        ReplicationError: runs do not fit together, or lack a metric.
     """
-    outcomes = [
-        _compare(claim.id, comparison, results, deciding=comparison in claim.deciding)
-        for claim in claims
-        for comparison in (*claim.deciding, *claim.also)
-    ]
-    tested = [i for i, outcome in enumerate(outcomes) if outcome.deciding and outcome.p_value is not None]
-    corrected = holm([outcomes[index].p_value or 1.0 for index in tested])
-    for index, p in zip(tested, corrected, strict=True):
-        outcomes[index] = replace(outcomes[index], p_holm=p)
-    remaining = iter(outcomes)
-    return [_conclude(claim, scale, tuple(next(remaining) for _ in (*claim.deciding, *claim.also))) for claim in claims]
+    level = ALPHA / 2.0 / max(1, len(claims.looks))
+    drafts = [_compare_all(claim, results, scale) for claim in claims.claims]
+    _correct(drafts)
+    decisions = []
+    for claim, rows in zip(claims.claims, drafts, strict=True):
+        decision = _decision(claims, claim, results, scale, [_judged(row, level) for row in rows])
+        lead = decision.lead
+        of = None if lead is None else (evidence or {}).get(results[lead.variants[0]].task, "generated")
+        own = None if changed is None else changed.get(claim.id, ())
+        decisions.append(replace(decision, evidence=of, changed=own))
+    return decisions
 
 
-def _conclude(claim: schema.Claim, scale: str, outcomes: tuple[Outcome, ...]) -> Decision:
-    if claim.not_tested is not None:
-        return Decision(claim, scale, "not tested", claim.not_tested, outcomes)
-    deciding = [outcome for outcome in outcomes if outcome.deciding]
-    tested = [outcome for outcome in deciding if outcome.verdict != "not tested"]
-    left_out = "; ".join(f"not tested: {o.name} ({o.reason})" for o in deciding if o.verdict == "not tested")
-    if not tested:
-        return Decision(claim, scale, "not tested", left_out, outcomes)
-    counts = Counter(outcome.verdict for outcome in tested)
-    verdict: Verdict = "inconclusive"
-    if counts["contradicted"]:
-        verdict = "contradicted"
-    elif counts["reproduced"] == len(tested):
-        verdict = "reproduced"
-    said = ", ".join(f"{counts[kind]} {kind}" for kind in VERDICTS if counts[kind])
-    reasons = [f"of {len(tested)} deciding comparison{'s' * (len(tested) > 1)}: {said}"]
-    weak = [o.name for o in tested if o.verdict != "inconclusive" and (o.p_holm or 0.0) > 0.05]
-    if weak:
-        reasons.append(f"does not survive Holm's correction: {', '.join(weak)}")
-    return Decision(claim, scale, verdict, "; ".join([*reasons, *([left_out] if left_out else [])]), outcomes)
+def _correct(drafts: Sequence[list[Outcome]]) -> None:
+    """Correct the p-values of the primary comparisons of a paper, which are the first rows of their claims."""
+    primary = [(rows, tests) for rows in drafts if rows and rows[0].deciding and (tests := rows[0].tests) is not None]
+    above = holm([tests.above for _, tests in primary])
+    below = holm([tests.below for _, tests in primary])
+    for (rows, tests), p_above, p_below in zip(primary, above, below, strict=True):
+        rows[0] = replace(rows[0], tests=replace(tests, above_holm=p_above, below_holm=p_below))
 
 
-def _compare(claim_id: str, comparison: schema.Comparison, results: Results, *, deciding: bool) -> Outcome:
-    variants = comparison.compared()
+def _compare_all(claim: schema.Claim, results: Results, scale: str) -> list[Outcome]:
+    """Every row of a claim, without verdicts, those that decide first; none where nothing decides at this scale."""
+    if claim.undecided_at(scale) is not None:
+        return []
+    deciding = {id(row) for row in (claim.primary, *claim.identities)}
+    return [_compared(claim.id, row, results, deciding=id(row) in deciding) for row in claim.rows()]
+
+
+def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> Outcome:
+    variants = (row.variant,) if isinstance(row, Exact) else row.compared()
     outcome = Outcome(
-        name=comparison.name,
-        kind=comparison.kind,
-        verdict="not tested",
-        metric=comparison.metric,
-        unit=_unit(comparison),
-        variants=variants,
+        name=row.name, kind=row.kind, verdict="not tested", metric=row.metric, unit=_unit(row), variants=variants,
         deciding=deciding,
-        paper=comparison.paper,
-    )
+    )  # fmt: skip
     for variant in variants:
         if variant not in results:
             return replace(outcome, reason=f"{variant} was not run at this scale")
-        if results[variant].not_run is not None:
-            return replace(outcome, reason=f"{variant}: {results[variant].not_run}")
+        if (reason := results[variant].not_run) is not None:
+            return replace(outcome, reason=f"{variant}: {reason}")
     runs = [results[variant] for variant in variants]
-    outcome = replace(outcome, seeds=min(len(run.seeds) for run in runs), token=runs[0].token)
-    if isinstance(comparison, schema.Exact):
-        return _exact(comparison, runs[0], outcome)
-    rng = generator(claim_id, comparison.name)
-    if isinstance(comparison, schema.Exponent):
-        return _judge(comparison, _exponent(comparison, runs[0], rng), replace(outcome, variance="points"))
-    sampled = sample(comparison, runs, rng)
-    outcome = replace(outcome, n=sampled.n, variance=sampled.variance, resamples=RESAMPLES)
-    if isinstance(comparison, schema.Ladder):
-        steps = [upper - lower for lower, upper in pairwise(sampled.estimates)]
-        return _weakest([_judge(comparison, step, outcome) for step in steps])
-    return _judge(comparison, _effect(comparison, sampled.estimates), outcome)
-
-
-def _effect(comparison: schema.Comparison, estimates: Sequence[Estimate]) -> Estimate:
-    if isinstance(comparison, schema.Ratio):
-        return estimates[0] / estimates[1]
-    if isinstance(comparison, schema.Slope) and len(estimates) == 2:
-        return estimates[0] - comparison.share * estimates[1]
-    return estimates[0] - estimates[1] if len(estimates) == 2 else estimates[0]
-
-
-def _judge(comparison: schema.Comparison, effect: Estimate, outcome: Outcome) -> Outcome:
-    """Lay the interval of the effect against the claimed region."""
-    if outcome.variance == "none" and comparison.metric not in COUNTED:
-        return replace(
-            outcome,
-            verdict="inconclusive",
-            effect=effect.value,
-            reason="one run cannot show how results vary",
-        )
-    (low, high), (claim_low, claim_high) = effect.interval(), comparison.claimed()
-    if math.isnan(low) or math.isnan(high):
+    if isinstance(row, Exact):
+        return _exact(row, runs[0], outcome)
+    rng = generator(claim_id, row.name)
+    found = effects(row, runs, rng)
+    estimate = over_seeds(found.values, found.draws, rng)
+    low, high = estimate.interval()
+    if math.isnan(low + high):
         raise ReplicationError(
-            f"'{comparison.name}': {comparison.metric} is undefined on some resamples of {outcome.n} "
-            "test examples; use more examples or a wider 'where'."
+            f"{claim_id}, '{row.name}': {row.metric} is undefined on some resamples of {found.n} test examples; use "
+            "more examples or a wider 'where'."
         )
-    verdict: Verdict = "inconclusive"
-    if claim_low < low and high < claim_high:
-        verdict = "reproduced"
-    elif high < claim_low or low > claim_high:
-        verdict = "contradicted"
-    test = effect.p_value_outside if verdict == "contradicted" else effect.p_value
-    p_value = test((claim_low, claim_high))
-    return replace(outcome, verdict=verdict, effect=effect.value, interval=(low, high), p_value=p_value)
+    return replace(
+        outcome, verdict="inconclusive", scale=row.scale, effect=row.shown(estimate.value),
+        relevant=row.relevant, interval=(row.shown(low), row.shown(high)) if len(found.seeds) > 1 else None,
+        seeds=found.seeds, per_seed=tuple(row.shown(float(value)) for value in found.values), sides=found.sides,
+        n=found.n, drawn_of=found.drawn_of, paper=row.paper, token=runs[0].token, tests=_tests(row, estimate),
+    )  # fmt: skip
 
 
-def _weakest(steps: Sequence[Outcome]) -> Outcome:
-    """A ladder stands on its weakest step: a contradicted one if any, else the one nearest to none."""
-    order = {"contradicted": 0, "inconclusive": 1, "reproduced": 2}
-    return min(steps, key=lambda step: (order[step.verdict], step.interval or (0.0, 0.0)))
+def _tests(row: Comparison, effect: Estimate) -> Tests:
+    if isinstance(row, Sides) and row.kind == "equal":
+        within = max(effect.p_at_most(-row.margin), effect.p_at_least(row.margin))
+        return Tests(within, min(effect.p_at_least(-row.margin), effect.p_at_most(row.margin)))
+    return Tests(effect.p_at_most(0.0), effect.p_at_least(row.margin))
 
 
-def _exact(comparison: schema.Exact, run: RunResults, outcome: Outcome) -> Outcome:
-    numbers = scalars(run, comparison.metric)
-    worst = float(numbers[np.abs(numbers - comparison.value).argmax()])
-    equal = abs(worst - comparison.value) <= comparison.tolerance
-    return replace(outcome, verdict="reproduced" if equal else "contradicted", effect=worst)
+def _judged(outcome: Outcome, level: float) -> Outcome:
+    """The verdict of a comparison by its corrected p-values, or by its own where there are none."""
+    tests = outcome.tests
+    if tests is None:
+        return outcome
+    if len(outcome.seeds) < FEWEST_SEEDS:
+        few = f"{len(outcome.seeds)} seed{'s' * (len(outcome.seeds) > 1)}, and at least {FEWEST_SEEDS} decide"
+        return replace(outcome, reason=few)
+    verdict, plainly = (_table(*(p <= level for p in ps)) for ps in (tests.deciding, (tests.above, tests.below)))
+    if verdict == plainly:
+        return replace(outcome, verdict=verdict, how=_how(outcome) if verdict == "contradicted" else "")
+    return replace(outcome, verdict="inconclusive", reason=f"{plainly}, but for Holm's correction")
 
 
-def _exponent(comparison: schema.Exponent, run: RunResults, rng: np.random.Generator) -> Estimate:
-    y = np.concatenate([scalars(run, name) for name in comparison.points.values()])
-    x = np.repeat(np.array(list(comparison.points)), len(run.seeds))
-    if (y <= 0.0).any():
-        raise ReplicationError(f"'{comparison.name}': an exponent needs positive numbers in {run.folder}.")
-    return power_law(x, y, rng)
+def _table(a: bool, b: bool) -> Verdict:
+    """From the two tests; what is below ``relevant`` is contradicted even where it is above 0."""
+    return "contradicted" if b else "reproduced" if a else "inconclusive"
 
 
-def _unit(comparison: schema.Comparison) -> str:
-    unit = measure(comparison.metric).unit
-    if isinstance(comparison, schema.Slope):
-        return f"{unit} per {comparison.per}".strip()
-    without = schema.Ratio | schema.Exponent | schema.RankCorrelation
-    return "" if isinstance(comparison, without) else unit
+def _how(outcome: Outcome) -> str:
+    """What a contradicted comparison shows in place of what is claimed, by its plain interval."""
+    if outcome.kind == "equal":
+        return "differs by more than matters"
+    low, high = outcome.interval or (0.0, 0.0)
+    none = 1.0 if outcome.scale == "log" else 0.0
+    if high < none:
+        return "opposite"
+    return "real but too small to matter" if low > none else "no effect that matters"
+
+
+def _decision(
+    claims: schema.Claims, claim: schema.Claim, results: Results, scale: str, rows: Sequence[Outcome]
+) -> Decision:
+    """The verdict of a claim from those of its comparisons."""
+    outcomes = tuple(rows)
+    leading = [row for row in rows if row.deciding]
+    if not leading:
+        return Decision(claim, scale, "not tested", "", claim.undecided_at(scale) or "", outcomes)
+    if missing := [row.reason for row in leading if not row.tested]:
+        return Decision(claim, scale, "not tested", "", "; ".join(dict.fromkeys(missing)), outcomes)
+    if claim.identities:
+        failed = [row.name for row in leading if row.verdict != "verified"]
+        reason = f"does not hold: {', '.join(failed)}" if failed else f"all {len(leading)} identities hold"
+        return Decision(claim, scale, "refuted" if failed else "verified", "", reason, outcomes)
+    assert claim.primary is not None, "a claim without identities that is decided has a primary comparison"
+    lead, runs = rows[0], [results[variant] for variant in rows[0].variants]
+    looked = Check("looks", "yes", "")
+    if claims.looks and len(lead.seeds) not in claims.looks:
+        looked = Check("looks", "no", "", f"{len(lead.seeds)} seeds are none of the looks of the plan")
+    checks = (
+        floor_check(claims.floors, runs), gap_check(claim.primary, lead.verdict, runs),
+        doubling_check(claim.primary, _effect(claim.primary, lead), lead.verdict, results, _effect_of(claim)),
+    )  # fmt: skip
+    floor = claims.floors.get(runs[0].task)
+    counts = () if floor is None else tuple(learned(floor, run) for run in runs)
+    failed = [check.verdict for check in (looked, *checks) if check.passed == "no"]
+    if lead.verdict == "inconclusive" or not failed:
+        reason = lead.reason or f"{len(lead.seeds)} paired seeds"
+        return Decision(claim, scale, lead.verdict, lead.how, reason, outcomes, None, checks, counts)
+    reason = f"{lead.verdict} as measured, but {'; '.join(failed)}"
+    return Decision(claim, scale, "inconclusive", failed[0], reason, outcomes, None, checks, counts)
+
+
+def _effect(row: Comparison, outcome: Outcome) -> float:
+    """The effect on the scale that it is computed on."""
+    effect = outcome.effect or 0.0
+    return math.log(effect) if row.scale == "log" else effect
+
+
+def _effect_of(claim: schema.Claim) -> Callable[[list[RunResults]], Array]:
+    def of(runs: list[RunResults]) -> Array:
+        assert claim.primary is not None, "only primary comparisons are doubled"
+        return effects(claim.primary, runs, generator(claim.id, "doubled")).values
+
+    return of
+
+
+def _exact(row: Exact, run: RunResults, outcome: Outcome) -> Outcome:
+    numbers = [float(number) for number in scalars(run, row.metric)]
+    target = row.value if row.value is not None else -math.inf
+    worst = max(numbers, key=lambda number: abs(number - target) if math.isfinite(target) else number)
+    return replace(
+        outcome, verdict="verified" if all(map(row.holds, numbers)) else "refuted", effect=worst, seeds=run.seeds,
+        per_seed=tuple(numbers),
+    )  # fmt: skip
+
+
+def _unit(row: Row) -> str:
+    if isinstance(row, Correlation) or (not isinstance(row, Exact) and row.scale == "log"):
+        return ""
+    unit = measure(row.metric).unit
+    if isinstance(row, Exact):
+        return unit
+    if row.over is not None:
+        return f"{unit} per {row.over.per}".strip()
+    return unit if isinstance(row, Sides) else f"{unit} per step".strip()

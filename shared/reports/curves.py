@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import math
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 
-from shared.claims.results import RunResults
-from shared.errors import ReplicationError
+from shared.claims.results import RunResults, read_curve
 
 Points = dict[float, list[float]]
 """x to the seeds' values there."""
@@ -45,24 +41,3 @@ def read_apart(run: RunResults, *, metric: str, split: str) -> Apart:
         if curve := read_curve(run.curve(seed), metric=metric, split=split):
             seeds.append((curve, record["stopped_because"].startswith(DIVERGED)))
     return seeds if any(ended for _, ended in seeds) else []
-
-
-def read_curve(path: Path, *, metric: str, split: str) -> dict[int, float]:
-    """Update to what was recorded there in the training of one seed; empty if there is no such file.
-
-    What is not a finite number, as where a training diverged, is left out.
-
-    Raises:
-        ReplicationError: it has other columns than step, split, metric, value.
-    """
-    if not path.exists():
-        return {}
-    with path.open(encoding="utf-8", newline="") as lines:
-        rows = csv.DictReader(lines)
-        if rows.fieldnames != ["step", "split", "metric", "value"]:
-            raise ReplicationError(f"{path} is not a training curve (step,split,metric,value); train again.")
-        return {
-            int(row["step"]): float(row["value"])
-            for row in rows
-            if row["split"] == split and row["metric"] == metric and math.isfinite(float(row["value"]))
-        }

@@ -1,0 +1,167 @@
+"""Whether a comparison may decide: have the models learned, have the two sides settled, would twice the updates agree.
+
+A model that has not learned yet says nothing of its architecture. Three checks bind every verdict, for and against:
+
+* the floor: of the seeds of a variant that is meant to be good, four in five reach what its task asks for;
+* the gap: between half of the updates and their end, the difference of the sides' validation losses has not shrunk by
+  more than half;
+* doubling: with twice the updates the effect keeps its side and half of its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+from shared.claims.comparisons import Comparison, Correlation, Floor, Sides
+from shared.claims.results import RunResults, read_curve
+from shared.claims.statistics import LEVEL
+from shared.metrics.quantities import Array
+from shared.metrics.registry import measure
+
+LEARNED = 0.8
+"""Share of the seeds that must reach the floor."""
+LEFT = 0.5
+"""Share of the gap at half of the updates, or of the effect, that must be left."""
+DOUBLED_SEEDS = 3
+Passed = Literal["yes", "no", "not asked"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One of the three.
+
+    Attributes:
+        name: "floor", "gap" or "doubling".
+        passed: "not asked" where it does not apply or could not be afforded.
+        said: what was found, for the report.
+        verdict: what the claim's verdict says where the check failed, after "inconclusive: ".
+    """
+
+    name: str
+    passed: Passed
+    said: str
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """How many seeds of a variant reach the floor of its task."""
+
+    task: str
+    variant: str
+    reached: int
+    seeds: int
+    exempt: str = ""
+
+    @property
+    def enough(self) -> bool:
+        """Four in five, or the variant is meant to fail."""
+        return bool(self.exempt) or self.reached >= LEARNED * self.seeds
+
+
+def learned(floor: Floor, run: RunResults) -> Learned:
+    """Count the seeds of a run that reach the floor; a seed without the floor's metric does not."""
+    numbers = [metrics.get(floor.metric) for metrics in run.metrics.values()]
+    reached = sum(number is not None and floor.reached(number) for number in numbers)
+    return Learned(run.task, run.variant, reached, len(numbers), floor.exempt.get(run.variant, ""))
+
+
+def floor_check(floors: Mapping[str, Floor], runs: Sequence[RunResults]) -> Check:
+    """Whether the variants that are meant to be good have learned."""
+    floor = floors.get(runs[0].task)
+    if floor is None:
+        return Check("floor", "not asked", "the task has no floor")
+    counts = [learned(floor, run) for run in runs]
+    said = ", ".join(
+        f"{each.variant}: {each.reached} of {each.seeds} learned" + (" (meant to fail)" if each.exempt else "")
+        for each in counts
+    )
+    if failed := [each.variant for each in counts if not each.enough]:
+        return Check("floor", "no", said, f"{' and '.join(failed)} did not learn")
+    return Check("floor", "yes", said)
+
+
+def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) -> Check:
+    """Whether the sides' validation losses were still closing in on each other when training ended.
+
+    A trend is judged by its two ends. A gap that cannot be told from none at half of the updates is not closing.
+    """
+    if comparison.learned is not None:
+        return Check("gap", "not asked", comparison.learned.off)
+    if isinstance(comparison, Correlation) or len(runs) < 2:
+        return Check("gap", "not asked", "there are no two sides")
+    if isinstance(comparison, Sides) and comparison.kind == "equal" and verdict != "contradicted":
+        return Check("gap", "not asked", "a gap that closes is no objection to equality")
+    if measure(comparison.metric).theme != "score":
+        return Check("gap", "not asked", f"{comparison.metric} is not what training makes better")
+    halves = [_courses(run) for run in (runs[0], runs[-1])]
+    seeds = sorted(halves[0].keys() & halves[1].keys())
+    if len(seeds) < 2:
+        return Check("gap", "not asked", "no two curves of validation were recorded")
+    half, end = (np.array([halves[0][s][at] - halves[1][s][at] for s in seeds]) for at in (0, 1))
+    if not _apart(half):
+        return Check("gap", "yes", "no gap at half of the updates")
+    left = float(end.mean() / half.mean())
+    said = f"{left:.2f} of the gap at half of the updates is left"
+    return Check("gap", "yes", said) if left >= LEFT else Check("gap", "no", said, "still closing")
+
+
+def _courses(run: RunResults) -> dict[int, tuple[float, float]]:
+    """Seed to its validation loss at half of its updates and at their end."""
+    found = {}
+    for seed in run.seeds:
+        curve = read_curve(run.curve(seed), metric="loss", split="valid")
+        if len(curve) > 1:
+            last = max(curve)
+            half = min(curve, key=lambda step: abs(step - last / 2.0))
+            found[seed] = curve[half], curve[last]
+    return found
+
+
+def _apart(values: Array) -> bool:
+    """Whether the mean over seeds differs from 0, by Student's t."""
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return bool(abs(values.mean()) > stats.t.ppf((1.0 + LEVEL) / 2.0, len(values) - 1) * error)
+
+
+def doubling_check(
+    comparison: Comparison,
+    effect: float,
+    verdict: str,
+    results: Mapping[str, RunResults],
+    of: Callable[[list[RunResults]], Array],
+) -> Check:
+    """Whether the verdict would be the same with twice the updates.
+
+    Args:
+        comparison: names the variants that were trained so.
+        effect: with as many updates as all have.
+        verdict: that it would have.
+        results: of all variants.
+        of: from the doubled runs to the effect of every seed.
+    """
+    runs = [results[name] for name in comparison.doubled if name in results and results[name].not_run is None]
+    if not comparison.doubled or len(runs) < len(comparison.doubled):
+        return Check("doubling", "not asked", "one budget")
+    values = of(runs)
+    if len(values) < DOUBLED_SEEDS:
+        return Check("doubling", "not asked", f"one budget: {len(values)} seeds of the doubled one are too few")
+    doubled = float(values.mean())
+    said = f"{comparison.shown(doubled):.3g} with twice the updates ({len(values)} seeds)"
+    if _agrees(comparison, effect, verdict, doubled):
+        return Check("doubling", "yes", f"survives doubling: {said}")
+    return Check("doubling", "no", said, "depends on the budget")
+
+
+def _agrees(comparison: Comparison, effect: float, verdict: str, doubled: float) -> bool:
+    """Reproduced: the same side and half of the size. Contradicted: no effect that matters has come up."""
+    if isinstance(comparison, Sides) and comparison.kind == "equal":
+        return (abs(doubled) < comparison.margin) == (verdict != "contradicted")
+    if verdict == "contradicted":
+        return doubled < comparison.margin
+    return effect * doubled > 0.0 and abs(doubled) >= LEFT * abs(effect)

@@ -1,0 +1,232 @@
+"""From the runs that a comparison names to one effect per seed, with what resampled test examples make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from shared.claims.comparisons import Comparison, Condition, Correlation, Over, Sides, Trend
+from shared.claims.results import RunResults, check_paired
+from shared.claims.statistics import (
+    RESAMPLES,
+    Statistic,
+    bin_labels,
+    on_examples,
+    resample,
+    slope_over_bins,
+)
+from shared.errors import ReplicationError
+from shared.metrics.quantities import Array, Example, Measure
+from shared.metrics.registry import measure
+
+
+@dataclass(frozen=True)
+class Effects:
+    """One effect for every seed, positive where it agrees with the claim (``equal``: where the first is larger).
+
+    Attributes:
+        seeds: (K,) those that all variants have.
+        values: (K,) on the test examples as they are.
+        draws: (K, R) on resampled examples, the same ones for every seed.
+        sides: variant to its mean over the seeds, as measured.
+        n: test examples, or None where the metric is one number per run.
+        drawn_of: what is resampled beside seeds: "examples", "families" or nothing.
+    """
+
+    seeds: tuple[int, ...]
+    values: Array
+    draws: Array
+    sides: Mapping[str, float]
+    n: int | None
+    drawn_of: str
+
+
+def effects(comparison: Comparison, runs: Sequence[RunResults], rng: np.random.Generator) -> Effects:
+    """The effect of every seed; the same seed of two variants is a pair.
+
+    Args:
+        comparison: what is compared.
+        runs: of its variants, in its order.
+        rng: source of the resamples.
+
+    Raises:
+        ReplicationError: the variants share no seed, examples are not the same, none is selected, a metric is missing,
+            or logarithms are asked of what is not positive.
+    """
+    seeds = tuple(sorted(set.intersection(*(set(run.seeds) for run in runs))))
+    if not seeds:
+        names = " and ".join(run.variant for run in runs)
+        raise ReplicationError(f"'{comparison.name}': {names} share no seed, and only equal seeds are compared.")
+    measured, n, drawn_of = _measured(comparison, runs, seeds, rng)
+    observed = measured[..., 0]  # (metrics, V, K); what follows are resamples
+    found = _combined(comparison, _scaled(comparison, measured, runs)) * comparison.sign
+    sides = {run.variant: float(mean) for run, mean in zip(runs, observed[0].mean(axis=-1), strict=True)}
+    return Effects(seeds, found[:, 0], found[:, 1:], sides, n, drawn_of)
+
+
+def _measured(
+    comparison: Comparison, runs: Sequence[RunResults], seeds: Sequence[int], rng: np.random.Generator
+) -> tuple[Array, int | None, str]:
+    """The metrics of every variant and seed, (metrics, V, K, 1 + R): as they are, then on resampled examples."""
+    names = comparison.metrics()
+    carried = [name for name in names if measure(name).statistics is not None]
+    if comparison.over is not None and not carried:
+        raise ReplicationError(f"'{comparison.name}': a slope needs a metric that test examples carry.")
+    chosen = Chosen.of(comparison.name, comparison.where, comparison.over, runs[0]) if carried else None
+    resampled: dict[str, Array] = {}
+    if chosen is not None:
+        of_all = [(name, run, seed) for name in carried for run in runs for seed in seeds]
+        functions = [chosen.statistic(measure(name), run, seed) for name, run, seed in of_all]
+        values, draws = resample(functions, chosen.strata, rng)
+        both = np.concatenate([values[:, None], draws], axis=1).reshape(len(carried), len(runs), len(seeds), -1)
+        resampled = dict(zip(carried, both, strict=True))
+    fixed = {name: _fixed(runs, seeds, name) for name in names if name not in resampled}
+    found = np.stack([resampled[name] if name in resampled else fixed[name] for name in names])
+    if chosen is None:
+        return found, None, ""
+    return found, len(chosen.indices), "examples" if chosen.families is None else "families"
+
+
+def _fixed(runs: Sequence[RunResults], seeds: Sequence[int], metric: str) -> Array:
+    values = np.array([scalars(run, metric, seeds) for run in runs])
+    return np.repeat(values[..., None], 1 + RESAMPLES, axis=-1)
+
+
+def _scaled(comparison: Comparison, measured: Array, runs: Sequence[RunResults]) -> Array:
+    if comparison.scale == "plain":
+        return measured
+    if (measured <= 0.0).any():
+        raise ReplicationError(
+            f"'{comparison.name}': 'scale: log' needs positive numbers, and {comparison.metric} is not in "
+            f"{' or '.join(str(run.folder) for run in runs)}."
+        )
+    return np.asarray(np.log(measured))
+
+
+def _combined(comparison: Comparison, measured: Array) -> Array:
+    """From (metrics, V, K, 1 + R) to the effect of every seed (K, 1 + R), as measured."""
+    first = measured[0]
+    if isinstance(comparison, Sides):
+        if comparison.than is None:
+            return np.asarray(first[0] - first[1])
+        return np.asarray(first[0] - (np.log(comparison.than) if comparison.scale == "log" else comparison.than))
+    if isinstance(comparison, Trend):
+        steps = np.arange(len(first)) - (len(first) - 1) / 2.0
+        return np.asarray(np.tensordot(steps / (steps**2).sum(), first, axes=1))
+    assert isinstance(comparison, Correlation), "there is no other kind"
+    sign = -1.0 if comparison.direction == "negative" else 1.0
+    return spearman(first, sign * measured[1]) - comparison.than
+
+
+def spearman(first: Array, second: Array) -> Array:
+    """Spearman's correlation over the first axis (V, …) of two measures; ties share their ranks (Spearman 1904)."""
+    a, b = (stats.rankdata(values, axis=0) for values in (first, second))
+    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((a * b).sum(axis=0) / np.sqrt((a**2).sum(axis=0) * (b**2).sum(axis=0)))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The test examples that count.
+
+    Examples of one ``family``, such as related proteins, are not independent: they are drawn together or not at all.
+
+    Attributes:
+        reference: all examples of one seed, to which those of every other run must correspond.
+        indices: (E,) into every run's list.
+        strata: bins of what is drawn, the E examples or their families; all 0 if they are not binned.
+        covariate: (E,) what bins are of.
+        families: (E,) numbers from 0; None where examples are independent.
+    """
+
+    reference: list[Example]
+    indices: NDArray[np.int64]
+    strata: NDArray[np.int64]
+    covariate: Array
+    families: NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, name: str, where: Mapping[str, Condition], over: Over | None, run: RunResults) -> Chosen:
+        """Those of a run that meet ``where``.
+
+        Raises:
+            ReplicationError: there are none, or those that are binned fill fewer than two bins or have families.
+        """
+        reference = next(iter(run.examples.values()), [])
+        indices = np.array([i for i, example in enumerate(reference) if selected(example, where)], int)
+        covariate, strata = np.zeros(len(indices)), np.zeros(len(indices), dtype=np.int64)
+        if over is not None and len(indices):
+            covariate = np.array([reference[i][over.covariate] for i in indices], dtype=np.float64)
+            strata = bin_labels(covariate, over.bins)
+            indices, covariate, strata = indices[strata >= 0], covariate[strata >= 0], strata[strata >= 0]
+            if len(np.unique(strata)) < 2:
+                raise ReplicationError(
+                    f"'{name}': the test examples of {run.folder} fill fewer than two bins of {over.covariate}; "
+                    "choose other 'bins'."
+                )
+        if not len(indices):
+            raise ReplicationError(f"'{name}': no test example of {run.folder} meets {where}.")
+        if "family" not in reference[indices[0]]:
+            return cls(reference, indices, strata, covariate, None)
+        if over is not None:
+            raise ReplicationError(f"'{name}': there are no slopes over examples that have families.")
+        names, families = np.unique([reference[i]["family"] for i in indices], return_inverse=True)
+        return cls(reference, indices, np.zeros(len(names), dtype=np.int64), covariate, families)
+
+    def statistic(self, of: Measure, run: RunResults, seed: int) -> Statistic:
+        """A measure of one run, or its slope over the bins, as a function of how often each example is drawn."""
+        rows = run.examples.get(seed, [])
+        check_paired(self.reference, rows, f"{run.variant}, seed {seed},")
+        statistics = per_example(of, [rows[i] for i in self.indices], str(run.folder))
+        assert of.corpus is not None, "a measure with statistics has a corpus function"
+        if len(np.unique(self.strata)) > 1:
+            return slope_over_bins(statistics, of.corpus, self.covariate, self.strata)
+        if self.families is not None:
+            statistics = np.stack([np.bincount(self.families, column) for column in statistics.T], axis=1)
+        return on_examples(statistics, of.corpus)
+
+
+def scalars(run: RunResults, metric: str, seeds: Sequence[int] | None = None) -> Array:
+    """One number per seed (K,) from metrics.json; of all seeds by default.
+
+    Raises:
+        ReplicationError: a seed lacks it.
+    """
+    try:
+        return np.array([run.metrics[seed][metric] for seed in seeds or run.seeds], dtype=np.float64)
+    except KeyError:
+        raise ReplicationError(
+            f"{run.folder / 'metrics.json'} has no '{metric}' for every seed; check the metric's name in "
+            f"claims.yaml, or evaluate '{run.variant}' again."
+        ) from None
+
+
+def per_example(of: Measure, examples: Sequence[Example], where: str) -> Array:
+    """Additive statistics (E, C) of every example; zeros for those that have none.
+
+    Raises:
+        ReplicationError: no example has any.
+    """
+    assert of.statistics is not None, "asked only of measures with statistics"
+    found = [of.statistics(example) for example in examples]
+    width = max((len(row) for row in found if row is not None), default=0)
+    if not width:
+        raise ReplicationError(f"the test examples under {where} carry nothing to compute '{of.title}' from.")
+    return np.array([[0.0] * width if row is None else row for row in found], dtype=np.float64)
+
+
+def selected(example: Example, where: Mapping[str, Condition]) -> bool:
+    """Whether the example meets every condition: equals the value, or lies in the inclusive range."""
+    for name, wanted in where.items():
+        value = example.get(name)
+        if isinstance(wanted, tuple):
+            if value is None or not wanted[0] <= value <= wanted[1]:
+                return False
+        elif value != wanted:
+            return False
+    return True

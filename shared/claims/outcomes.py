@@ -1,0 +1,148 @@
+"""What comparisons and claims came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from shared.claims import schema
+from shared.claims.competence import Check, Learned
+
+Verdict = Literal["reproduced", "contradicted", "inconclusive", "verified", "refuted", "not tested"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+Evidence = Literal["paper's data", "standard data", "generated", "measured"]
+"""What decided: models of the paper's own data, of other published data, of texts made here, or no data but a study."""
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Tests:
+    """One-sided p-values of a comparison's two tests.
+
+    Attributes:
+        above: that the effect is above 0 (``equal``: that it lies within ± relevant).
+        below: that it is below ``relevant``, the smallest that matters (``equal``: that it lies outside).
+        above_holm, below_holm: the same, corrected over the primary comparisons of the paper; None of others.
+    """
+
+    above: float
+    below: float
+    above_holm: float | None = None
+    below_holm: float | None = None
+
+    @property
+    def deciding(self) -> tuple[float, float]:
+        """Both as they decide: corrected where they are."""
+        return (
+            self.above if self.above_holm is None else self.above_holm,
+            self.below if self.below_holm is None else self.below_holm,
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one comparison came to.
+
+    Attributes:
+        deciding: whether the claim's verdict is that of this comparison.
+        how: of a contradicted one: opposite, no effect that matters, or real but too small to matter.
+        effect: mean over the seeds, positive where it agrees with the claim; a ratio on the log scale. Of an identity
+            the number that is furthest from what it should be.
+        relevant: the smallest effect that matters, in the same unit.
+        interval: 95 %, over seeds and test examples, of this comparison alone; None where one run shows no spread.
+        tests: the two that decide; None of an identity, and where nothing was run.
+        seeds, per_seed: the seeds and the effect of each.
+        sides: variant to its mean, as measured.
+        n: test examples; None for a number that is one per run.
+        drawn_of: "examples" or "families" that are resampled beside the seeds; empty if nothing is.
+        paper: the paper's effect in the same unit.
+        token: what the runs call that which likelihoods are per.
+    """
+
+    name: str
+    kind: str
+    verdict: Verdict
+    metric: str
+    unit: str
+    variants: tuple[str, ...]
+    deciding: bool
+    scale: str = "plain"
+    reason: str = ""
+    how: str = ""
+    effect: float | None = None
+    relevant: float | None = None
+    interval: Interval | None = None
+    tests: Tests | None = None
+    seeds: tuple[int, ...] = ()
+    per_seed: tuple[float, ...] = ()
+    sides: Mapping[str, float] = field(default_factory=dict)
+    n: int | None = None
+    drawn_of: str = ""
+    paper: float | None = None
+    token: str = "token"
+
+    @property
+    def tested(self) -> bool:
+        """Whether there were runs to judge."""
+        return self.verdict != "not tested"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The verdict on one claim at one scale, with what it rests on.
+
+    Attributes:
+        how: see :class:`Outcome`; of an inconclusive one why, if a check of competence failed.
+        reason: a sentence.
+        evidence: None where nothing decided.
+        checks: of competence, of the primary comparison.
+        learned: seeds that reach the floor, of the primary comparison's variants.
+        changed: what deciding has changed since the plan was frozen; None if there is no plan.
+    """
+
+    claim: schema.Claim
+    scale: str
+    verdict: Verdict
+    how: str
+    reason: str
+    outcomes: tuple[Outcome, ...]
+    evidence: Evidence | None = None
+    checks: tuple[Check, ...] = ()
+    learned: tuple[Learned, ...] = ()
+    changed: tuple[str, ...] | None = None
+
+    @property
+    def lead(self) -> Outcome | None:
+        """The primary comparison, or the first identity, if it was tested."""
+        return next((outcome for outcome in self.outcomes if outcome.deciding and outcome.tested), None)
+
+    @property
+    def supporting(self) -> Sequence[Outcome]:
+        """The other comparisons that were tested."""
+        return [outcome for outcome in self.outcomes if not outcome.deciding and outcome.tested]
+
+    @property
+    def agreeing(self) -> int:
+        """How many supporting comparisons agree with the claim."""
+        return sum(outcome.verdict in ("reproduced", "verified") for outcome in self.supporting)
+
+    @property
+    def budget(self) -> str:
+        """``survives doubling`` or ``one budget``; empty where nothing is trained."""
+        doubling = next((check for check in self.checks if check.name == "doubling"), None)
+        if doubling is None:
+            return ""
+        return {"yes": "survives doubling", "no": "depends on the budget"}.get(doubling.passed, "one budget")
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of claims.json: the verdict, the figures of what decided, and every comparison."""
+        lead = asdict(self.lead) if self.lead else None
+        return {
+            "id": self.claim.id, "statement": self.claim.statement, "verdict": self.verdict, "how": self.how,
+            "reason": self.reason, "scale": self.scale, "evidence": self.evidence, "budget": self.budget,
+            "agreeing": self.agreeing, "supporting": len(self.supporting), "lead": lead,
+            "checks": [asdict(check) for check in self.checks], "learned": [asdict(each) for each in self.learned],
+            "changed": None if self.changed is None else list(self.changed),
+            "comparisons": [asdict(outcome) for outcome in self.outcomes],
+        }  # fmt: skip
