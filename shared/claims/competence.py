@@ -18,16 +18,12 @@ import numpy as np
 from scipy import stats
 
 from shared.claims.comparisons import Comparison, Correlation, Floor, Sides
+from shared.claims.rules import DOUBLED_SEEDS, LEARNED, LEFT
 from shared.claims.results import RunResults, read_curve
 from shared.claims.statistics import LEVEL
 from shared.metrics.quantities import Array
 from shared.metrics.registry import measure
 
-LEARNED = 0.8
-"""Share of the seeds that must reach the floor."""
-LEFT = 0.5
-"""Share of the gap at half of the updates, or of the effect, that must be left."""
-DOUBLED_SEEDS = 3
 Passed = Literal["yes", "no", "not asked"]
 
 

@@ -17,14 +17,12 @@ from shared.claims.competence import Check, doubling_check, floor_check, gap_che
 from shared.claims.effects import effects, scalars
 from shared.claims.outcomes import Decision, Evidence, Outcome, Tests, Verdict
 from shared.claims.results import RunResults
+from shared.claims.rules import ALPHA, FEWEST_SEEDS
 from shared.claims.statistics import Estimate, generator, holm, over_seeds
 from shared.errors import ReplicationError
 from shared.metrics.quantities import Array
 from shared.metrics.registry import measure
 
-ALPHA = 0.05
-"""Chance of any false verdict on a paper; half of it on either side."""
-FEWEST_SEEDS = 5
 Results = Mapping[str, RunResults]
 
 
@@ -42,7 +40,7 @@ def decide(
         claims: of the paper, at the scale.
         results: of all its variants, by name.
         scale: of the runs.
-        evidence: task to what its data are; default: all generated.
+        evidence: variant to what its data are; default: generated.
         changed: claim to what has changed since the plan was frozen; None: there is no plan.
 
     Raises:
@@ -55,7 +53,7 @@ def decide(
     for claim, rows in zip(claims.claims, drafts, strict=True):
         decision = _decision(claims, claim, results, scale, [_judged(row, level) for row in rows])
         lead = decision.lead
-        of = None if lead is None else (evidence or {}).get(results[lead.variants[0]].task, "generated")
+        of = None if lead is None else (evidence or {}).get(lead.variants[0].removesuffix("-ensemble"), "generated")
         own = None if changed is None else changed.get(claim.id, ())
         decisions.append(replace(decision, evidence=of, changed=own))
     return decisions

@@ -31,6 +31,7 @@ COMMANDS = {
     "evaluate": Command("evaluate", "evaluate_stage", "paper.variant", "score all seeds of <paper>.<variant>"),
     "report": Command("stages", "report_stage", "paper", "decide the claims of <paper> and write its report"),
     "verdicts": Command("stages", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),
+    "freeze": Command("freeze", "freeze_stage", "paper", "write down how the claims of <paper> will be decided"),
     "estimate": Command("estimate", "estimate_stage", "paper.variant", "say what training a variant or a paper costs"),
     "use": Command("use", "use_scale", "scale", "make <scale> the default one", scaled=False),
     "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False),

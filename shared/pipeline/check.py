@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
-from fnmatch import fnmatch
+from collections.abc import Collection
 from pathlib import Path
 
-from shared.claims.schema import Exponent, load_claims
 from shared.config import near
 from shared.errors import ReplicationError
-from shared.metrics.registry import MEASURES, is_known
+from shared.pipeline.check_claims import check_claims
 from shared.pipeline.code import STAGES, code_of
 from shared.pipeline.config import REPLICATIONS, SCALES, ScaleFile, load_params
 from shared.pipeline.files import run_folder, write_json
+from shared.pipeline.names import check_measures, check_variants
+from shared.pipeline.plan import changes, load_plan, plan_path
 from shared.reports.exhibits import load_exhibits
 from shared.tasks.kinds import load_measures
 from shared.tasks.protocol import papers
@@ -42,9 +42,10 @@ def check_stage(paper: str | None, scale: str) -> None:
         settings = {each: ScaleFile(name, each) for each in SCALES}
         for each in settings.values():
             check_settings(each)
-        check_shown(settings[scale])
+        check_shown(settings[scale], {task for each in settings.values() for task in each.tasks})
         write_code(settings[scale])
         print(f"{name}: {len(settings[scale].variants)} variants at {scale} scale, no mistake.")
+        warn_of_changes(settings[scale])
 
 
 def check_settings(settings: ScaleFile) -> None:
@@ -64,45 +65,35 @@ def check_settings(settings: ScaleFile) -> None:
         check_model(paper, settings.run(variant))
 
 
-def check_shown(settings: ScaleFile) -> None:
-    """Check that claims and figures name variants and measures that exist."""
-    folder = REPLICATIONS / settings.paper
+def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
+    """Check that claims can be decided, and that figures name variants and measures that exist.
+
+    Args:
+        settings: of the scale.
+        tasks: those of the paper at any scale.
+    """
     measured = tuple(_measured_by_studies(settings.paper))
-    for claim in load_claims(folder / "claims.yaml", settings.scale):
-        where = f"{folder / 'claims.yaml'}: {claim.id}"
-        for comparison in (*claim.deciding, *claim.also):
-            check_variants(settings, comparison.compared(), f"{where}: '{comparison.name}'")
-            points = comparison.points.values() if isinstance(comparison, Exponent) else comparison.metrics()
-            check_measures(points, measured, f"{where}: '{comparison.name}'")
+    check_claims(settings, tasks, measured)
     for figure in load_exhibits(settings.paper, ()):
-        where = f"{folder / 'report.py'}: {type(figure).__name__}"
+        where = f"{REPLICATIONS / settings.paper / 'report.py'}: {type(figure).__name__}"
         check_variants(settings, figure.variants(), where)
         check_measures(figure.measures(), measured, where)
 
 
-def check_variants(settings: ScaleFile, variants: Iterable[str], where: str) -> None:
-    """Refuse a variant that no scale has; the ensemble of one is ``<variant>-ensemble``."""
-    for variant in variants:
-        if variant.removesuffix("-ensemble") not in settings.known():
-            raise ReplicationError(
-                f"{where}: {settings.variants_path} has no variant '{variant}'{near(variant, settings.known())}."
-            )
-
-
-def check_measures(measures: Iterable[str], measured: Iterable[str], where: str) -> None:
-    """Refuse a measure that neither evaluation nor a study of the paper has; a test split may stand before its name."""
-    for measure in measures:
-        plain = measure.split(".", 1)[-1]
-        if is_known(measure) or is_known(plain) or any(fnmatch(measure, pattern) for pattern in measured):
-            continue
-        raise ReplicationError(f"{where}: there is no measure '{measure}'{near(measure, MEASURES)}.")
+def warn_of_changes(settings: ScaleFile) -> None:
+    """Say which claims are no longer decided as the plan says; nothing forbids it, and the report says so too."""
+    changed = {claim: said for claim, said in (changes(settings) or {}).items() if said}
+    for claim, said in changed.items():
+        print(f"{plan_path(settings)}: {claim}: since the plan was frozen, this has changed: {', '.join(said)}.")
 
 
 def write_code(settings: ScaleFile) -> None:
     """Write ``runs/<scale>/<paper>/code/<stage>.json``, on which DVC's stages depend."""
     code = code_of(settings.kind, settings.paper, *sorted(settings.lenders(settings.variants)))
+    folder = run_folder(settings.paper, settings.scale) / "code"
     for stage in STAGES:
-        write_json(run_folder(settings.paper, settings.scale) / "code" / f"{stage}.json", code[stage])
+        write_json(folder / f"{stage}.json", code[stage])
+    write_json(folder / "plan.json", load_plan(settings))
 
 
 def _measured_by_studies(paper: str) -> list[str]:

@@ -90,7 +90,7 @@ def write_folder(folder: Path, name: str, kind: str) -> None:
             write(folder / file.removesuffix(".j2"), template)
     (folder / "__init__.py").touch()
     for size, scale in enumerate(SCALES):
-        seeds = {"smoke": 2, "quick": 3}.get(scale, 5)
+        seeds = 2 if scale == "smoke" else 5
         write(
             folder / scale / "params.yaml", "common/params.yaml.j2",
             scale=scale, size=size, seeds=seeds, purpose=PURPOSES[scale],

@@ -52,6 +52,8 @@ def prepare_stage(name: str, scale: str) -> None:
 
 def report_stage(paper: str, scale: str) -> None:
     """Decide the paper's claims and write ``reports/<scale>/<paper>``."""
+    from shared.pipeline.evidence import evidence_of
+    from shared.pipeline.plan import changes, load_plan
     from shared.reports.exhibits import load_exhibits
     from shared.reports.report import write_report
     from shared.tasks.kinds import kind_report, load_measures
@@ -68,6 +70,9 @@ def report_stage(paper: str, scale: str) -> None:
         deviations=settings.deviations,
         figures=load_exhibits(paper, kind.figures),
         kind=kind,
+        evidence=evidence_of(settings),
+        changed=changes(settings),
+        plan=load_plan(settings),
     )
 
 

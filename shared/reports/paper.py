@@ -102,6 +102,7 @@ class Paper(Strict):
 
     Attributes:
         short: as cited in running text, such as "Bahdanau et al. 2015".
+        data: names of the data cards of what the paper's own models were trained on.
     """
 
     short: str
@@ -110,6 +111,7 @@ class Paper(Strict):
     venue: str
     year: int
     url: str
+    data: tuple[str, ...] = ()
     tables: tuple[PaperTable, ...] = ()
     hyperparameters: tuple[Setting, ...] = ()
     parameter_counts: ParameterCounts | None = None

@@ -240,8 +240,11 @@ def write_paper(home: Path, kind: str, toy: Toy) -> None:
         "short": "Toy", "title": "T", "authors": ["A"], "venue": "V", "year": 2019, "url": "https://example.org",
     })  # fmt: skip
     write_yaml(home / "claims.yaml", {"claims": [{
-        "id": "T-C1", "statement": "Longer training helps.", "where": "nowhere", "effect_in_paper": {"text": "none"},
-        "deciding": [{"name": "long", "kind": "less", "metric": toy.metric, "variants": ["long", "short"]}],
+        "id": "T-C1", "statement": "Longer training helps.", "where": "nowhere", "in_paper": {"text": "none"},
+        "primary": {
+            "kind": "less", "metric": toy.metric, "variants": ["long", "short"], "relevant": 1.05, "because": "a test",
+            "scale": "log",
+        },
     }]})  # fmt: skip
     short = {"updates": 2, "validate_every": 1}
     names = ("long", "short", "elsewhere", "unread")

@@ -1,0 +1,32 @@
+"""Freezes the plan of a scale before its deciding runs."""
+
+from __future__ import annotations
+
+import datetime
+
+from shared.errors import ReplicationError
+from shared.pipeline.check import check_stage
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.files import write_json
+from shared.pipeline.plan import content, plan_path
+from shared.pipeline.provenance import revision
+
+
+def freeze_stage(paper: str, scale: str) -> None:
+    """Write ``replications/<paper>/<scale>/plan.json``.
+
+    Raises:
+        ReplicationError: something is wrong with what it would freeze, or is not committed.
+    """
+    check_stage(paper, scale)
+    commit, dirty = revision()
+    if dirty:
+        raise ReplicationError(
+            f"the plan of {paper} is frozen from a clean commit; commit what has changed, then freeze it again."
+        )
+    settings = ScaleFile(paper, scale)
+    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    write_json(
+        plan_path(settings), {"paper": paper, "scale": scale, "commit": commit, "date": date} | content(settings)
+    )
+    print(f"{plan_path(settings)}: frozen at {commit}.")

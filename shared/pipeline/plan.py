@@ -1,0 +1,99 @@
+"""The plan of a scale, frozen before the deciding runs: what decides every claim, in hashes.
+
+``plan.json`` holds a hash of what every claim is decided by and of all settings of every variant that decides one.
+Whatever changes later is found by comparing, and said beside the verdict; nothing forbids it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from shared.claims import rules, schema
+from shared.errors import ReplicationError
+from shared.pipeline.config import REPLICATIONS, ScaleFile
+
+RULES = {
+    "alpha": rules.ALPHA, "fewest_seeds": rules.FEWEST_SEEDS, "learned": rules.LEARNED, "left": rules.LEFT,
+    "doubled_seeds": rules.DOUBLED_SEEDS,
+}  # fmt: skip
+
+
+def plan_path(settings: ScaleFile) -> Path:
+    """``replications/<paper>/<scale>/plan.json``."""
+    return settings.path.with_name("plan.json")
+
+
+def load_plan(settings: ScaleFile) -> dict[str, Any] | None:
+    """The frozen plan; None where there is none.
+
+    Raises:
+        ReplicationError: it cannot be read.
+    """
+    path = plan_path(settings)
+    if not path.exists():
+        return None
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ReplicationError(f"{path} is not JSON ({error}); run 'python -m shared.pipeline freeze'.") from None
+
+
+def content(settings: ScaleFile) -> dict[str, Any]:
+    """What a plan of these settings holds, beside commit and date."""
+    claims = schema.load_claims(REPLICATIONS / settings.paper / "claims.yaml", settings.scale)
+    decided = {claim.id: _decided(claims, claim, settings) for claim in claims.claims}
+    names = sorted({name for part in decided.values() for name in part["variants"]})
+    search = settings.path.with_name("search.json")
+    return {
+        "rules": RULES | {"looks": list(claims.looks)},
+        "claims": decided,
+        "variants": {name: _hash(settings.run(name).model_dump(mode="json")) for name in names},
+        "search": _hash(json.loads(search.read_text(encoding="utf-8"))) if search.exists() else None,
+    }
+
+
+def changes(settings: ScaleFile) -> dict[str, tuple[str, ...]] | None:
+    """Claim to what deciding has changed since the plan was frozen; None where there is no plan."""
+    plan = load_plan(settings)
+    if plan is None:
+        return None
+    now = content(settings)
+    different = [f"the rule '{name}'" for name in now["rules"] if now["rules"][name] != plan["rules"].get(name)]
+    return {claim: (*different, *_changed(claim, plan, now)) for claim in now["claims"]}
+
+
+def _changed(claim: str, plan: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    then, here = plan["claims"].get(claim), now["claims"][claim]
+    if then is None:
+        return ["the claim was not in the plan"]
+    found = [what for what in ("decided by", "floor") if then[what] != here[what]]
+    named = {"decided by": "what decides the claim", "floor": "the floor of its task"}
+    variants = sorted({*then["variants"], *here["variants"]})
+    different = [name for name in variants if plan["variants"].get(name) != now["variants"].get(name)]
+    return [named[what] for what in found] + [f"the settings of {name}" for name in different]
+
+
+def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) -> dict[str, Any]:
+    """What decides one claim at the scale: its comparison or identities, the floor, the variants."""
+    names: list[str] = []
+    if claim.undecided_at(settings.scale) is None:
+        primary = claim.primary
+        named = (
+            [row.variant for row in claim.identities] if primary is None else [*primary.compared(), *primary.doubled]
+        )
+        names = [name for name in dict.fromkeys(named) if name in settings.variants]
+    floors = {task: claims.floors[task] for name in names if (task := settings.task_of(name)) in claims.floors}
+    rows = [row.model_dump(mode="json") for row in (claim.primary, *claim.identities) if row is not None]
+    return {
+        "decided by": _hash([rows, claim.undecided_at(settings.scale)]),
+        "floor": _hash({task: floor.model_dump(mode="json") for task, floor in floors.items()}),
+        "variants": names,
+    }
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
