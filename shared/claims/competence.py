@@ -18,8 +18,8 @@ import numpy as np
 from scipy import stats
 
 from shared.claims.comparisons import Comparison, Correlation, Floor, Sides
-from shared.claims.rules import DOUBLED_SEEDS, LEARNED, LEFT
 from shared.claims.results import RunResults, read_curve
+from shared.claims.rules import DOUBLED_SEEDS, LEARNED, LEFT
 from shared.claims.statistics import LEVEL
 from shared.metrics.quantities import Array
 from shared.metrics.registry import measure
