@@ -1,0 +1,182 @@
+"""Claims that cannot be decided are refused before training, and a plan shows what was changed after it was frozen."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from shared.errors import ReplicationError
+from shared.pipeline.__main__ import main
+from shared.pipeline.check_claims import check_claims
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.plan import changes, load_plan
+from shared.tasks.kinds import load_measures
+from tests.pipeline.scratch import change_yaml, commit
+from tests.pipeline.toys import write_project
+
+PAPER = "toy_sequences"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """The folder of a toy paper with a quick scale of five seeds, and a variant of twice the updates."""
+    root = write_project(tmp_path / "project")
+    monkeypatch.chdir(root)
+    monkeypatch.syspath_prepend(str(root))
+    monkeypatch.setattr("replications.__path__", [str(root / "replications")])
+    load_measures()
+    folder = root / "replications" / PAPER
+    for scale in ("quick", "bench", "paper_scale"):
+        shutil.copytree(folder / "smoke", folder / scale)
+        change_yaml(folder / scale / "params.yaml", lambda content, scale=scale: at_scale(content, scale))
+    for scale in ("smoke", "quick", "bench", "paper_scale"):
+        shutil.copy("shared/pipeline/templates/pipeline.yaml", folder / scale / "dvc.yaml")
+    return folder
+
+
+def at_scale(content, scale):
+    content["scale"] = scale
+    content["tasks"]["task"]["seeds"] = [1, 2, 3, 4, 5]
+    content["variants"]["elsewhere"] = {"task": "task", "training": {"updates": 80}, "seeds": [1, 2, 3]}
+
+
+def primary(home, **fields):
+    change_yaml(home / "claims.yaml", lambda content: content["claims"][0]["primary"].update(fields))
+
+
+def check(scale="quick"):
+    check_claims(ScaleFile(PAPER, scale), {"task"}, ())
+
+
+def settings():
+    return ScaleFile(PAPER, "quick")
+
+
+def test_a_claim_of_five_paired_seeds_is_accepted(home):
+    check()
+    primary(home, doubled=["elsewhere", "elsewhere"], variants=["long", "long"])
+    check()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"variants": ["lang", "short"]}, r"variants.yaml has no variant 'lang' \(did you mean 'long'"),
+        ({"metric": "perplexty"}, "there is no measure 'perplexty'"),
+        ({"scale": "plain", "relevant": 1.0}, "compare nats or bits, or give 'scale: log'"),
+        ({"metric": "token_accuracy", "scale": "plain", "relevant": 100.0}, "no two values of token_accuracy differ by"),
+        ({"metric": "token_accuracy", "scale": "plain", "kind": "greater", "variants": ["long"], "than": 95.0,
+          "relevant": 6.0}, "relevant: token_accuracy is at most 100, never 101"),
+        ({"doubled": ["short", "short"]}, "doubled: short makes 2 updates, not twice the 40 of long"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_decided_is_refused(fields, message, home):
+    primary(home, **fields)
+    with pytest.raises(ReplicationError, match=message) as error:
+        check()
+    assert str(error.value).startswith(f"replications/{PAPER}/claims.yaml: T-C1")
+    assert "\n" not in str(error.value)
+
+
+def test_fewer_than_five_paired_seeds_decide_nothing_but_at_smoke_scale(home):
+    change_yaml(home / "quick/params.yaml", lambda content: content["variants"]["short"].update(seeds=[1]))
+    with pytest.raises(ReplicationError, match=r"long and short share 1 seed in .*quick/params.yaml, and fewer than 5"):
+        check()
+    check("smoke")
+    change_yaml(home / "claims.yaml", lambda content: content["claims"][0].update(not_decided={"quick": "one run"}))
+    check()
+
+
+def test_a_doubling_of_too_few_seeds_is_refused(home):
+    primary(home, doubled=["elsewhere", "elsewhere"], variants=["long", "long"])
+    change_yaml(home / "quick/params.yaml", lambda content: content["variants"]["elsewhere"].update(seeds=[1, 2]))
+    with pytest.raises(ReplicationError, match="doubled: elsewhere needs at least 3 seeds"):
+        check()
+
+
+def test_variants_of_different_data_are_refused(home):
+    def second_task(content):
+        task = content["tasks"]["task"]
+        content["tasks"]["other"] = task | {"corpus": task["corpus"] | {"shortest": 3}}
+        content["variants"]["short"]["task"] = "other"
+
+    change_yaml(home / "quick/params.yaml", second_task)
+    with pytest.raises(ReplicationError, match="long and short are of different data, the tasks 'task' and 'other'"):
+        check()
+
+
+@pytest.mark.parametrize(
+    ("task", "floor", "message"),
+    [
+        ("tusk", {"metric": "perplexity", "at_most": 3.0}, r"no scale of toy_sequences has the task 'tusk' \(did you"),
+        ("task", {"metric": "perplexty", "at_most": 3.0}, "there is no measure 'perplexty'"),
+        ("task", {"metric": "token_accuracy", "at_least": 101.0}, "at_least: token_accuracy is never 101"),
+        ("task", {"metric": "perplexity", "at_most": 3.0, "exempt": {"lang": "x"}}, "has no variant 'lang'"),
+    ],
+)
+def test_a_floor_that_nothing_can_reach_or_have_is_refused(task, floor, message, home):
+    change_yaml(home / "claims.yaml", lambda content: content.update(floors={task: floor | {"because": "a test"}}))
+    with pytest.raises(ReplicationError, match=message) as error:
+        check()
+    assert str(error.value).startswith(f"replications/{PAPER}/claims.yaml: floors.{task}")
+
+
+@pytest.fixture
+def frozen(home):
+    project = home.parent.parent
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    commit(project)
+    assert main(["freeze", PAPER, "--scale", "quick"]) == 0
+    return home
+
+
+def test_a_plan_holds_the_commit_and_a_hash_of_what_decides(frozen):
+    plan = json.loads((frozen / "quick/plan.json").read_text())
+    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    assert plan["commit"] == head
+    assert plan["variants"].keys() == {"long", "short"}
+    assert plan["claims"]["T-C1"]["variants"] == ["long", "short"]
+    assert plan["rules"]["fewest_seeds"] == 5
+    assert changes(settings()) == {"T-C1": ()}
+
+
+def test_without_a_plan_nothing_is_said_of_changes(home):
+    assert load_plan(settings()) is None
+    assert changes(settings()) is None
+
+
+def test_what_has_changed_since_is_named_for_each_claim(frozen, capsys):
+    change_yaml(
+        frozen / "quick/params.yaml", lambda content: content["variants"]["short"]["training"].update(updates=4)
+    )
+    assert changes(settings()) == {"T-C1": ("the settings of short",)}
+    primary(frozen, relevant=1.1)
+    assert changes(settings()) == {"T-C1": ("what decides the claim", "the settings of short")}
+    assert main(["check", PAPER, "--scale", "quick"]) == 0
+    said = capsys.readouterr().out
+    assert "plan.json: T-C1: since the plan was frozen, this has changed: what decides the claim" in said
+
+
+def test_a_floor_and_a_new_claim_are_changes_but_another_variant_is_none(frozen):
+    floor = {"metric": "perplexity", "at_most": 3.0, "because": "a test"}
+    change_yaml(frozen / "quick/params.yaml", lambda content: content["variants"]["elsewhere"].update(seeds=[1]))
+    assert changes(settings()) == {"T-C1": ()}
+    change_yaml(frozen / "claims.yaml", lambda content: content.update(floors={"task": floor}))
+    change_yaml(frozen / "claims.yaml", lambda content: content["claims"].append(content["claims"][0] | {"id": "T-C2"}))
+    assert changes(settings()) == {"T-C1": ("the floor of its task",), "T-C2": ("the claim was not in the plan",)}
+
+
+def test_a_supporting_comparison_and_words_may_change(frozen):
+    row = {"name": "more", "kind": "less", "metric": "bits", "variants": ["long", "short"], "relevant": 0.1}
+    change_yaml(
+        frozen / "claims.yaml",
+        lambda content: content["claims"][0].update(supporting=[row], different_here="It is a toy."),
+    )
+    assert changes(settings()) == {"T-C1": ()}
+
+
+def test_a_plan_is_frozen_from_a_clean_commit(frozen, capsys):
+    primary(frozen, relevant=1.1)
+    assert main(["freeze", PAPER, "--scale", "quick"]) == 2
+    assert "is frozen from a clean commit; commit what has changed" in capsys.readouterr().err
