@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, Any, TypeVar
 
 import yaml
@@ -135,6 +136,8 @@ def merge(base: Any, override: Any) -> Any:
     }
 
 
+MOST_SHOWN = 100
+"""Characters of a wrong value that an error shows."""
 MOST_NAMED = 12
 """Known names that an error lists where none is near."""
 
@@ -157,7 +160,7 @@ def _explain(problem: dict[str, Any], value: Any, known: Mapping[str, str]) -> s
         return f"unknown key '{key}'" + (f" (did you mean '{meant}'?)" if meant not in ("", key) else "")
     if problem["type"] in ("int_type", "float_type") and _is_number(problem["input"]):
         return f"'{key}': {_number_as_text(problem['input'])}"
-    shown = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
+    shown = "" if problem["type"] == "missing" else f", got {shorten(repr(problem['input']), MOST_SHOWN)}"
     return f"'{key}': {problem['msg'][0].lower() + problem['msg'][1:]}{shown}"
 
 

@@ -113,18 +113,24 @@ def load_claims(path: Path, scale: str) -> Claims:
     """
     document = load_yaml(path)
     if isinstance(document, dict):
-        for claim in document.get("claims") or ():
-            _lay_over(claim, scale, path)
+        claims = document.get("claims")
+        if isinstance(claims, list):
+            document["claims"] = [_built(claim, scale, path) for claim in claims]
         if isinstance(floors := document.get("floors"), dict):
             laid = {task: _at_scale(floor, scale, f"{path}: floors.{task}") for task, floor in floors.items()}
             document["floors"] = {task: floor for task, floor in laid.items() if floor is not None}
     return build(Claims, document, where=str(path))
 
 
-def _lay_over(claim: Any, scale: str, path: Path) -> None:
-    if not isinstance(claim, dict):
-        return
-    where = f"{path}: {claim.get('id')}"
+def _built(claim: Any, scale: str, path: Path) -> Claim:
+    """One claim as it is at a scale, so that errors name it."""
+    where = f"{path}: {claim.get('id', 'a claim without id') if isinstance(claim, dict) else 'claims'}"
+    if isinstance(claim, dict):
+        _lay_over(claim, scale, where)
+    return build(Claim, claim, where=where)
+
+
+def _lay_over(claim: dict[str, Any], scale: str, where: str) -> None:
     if "primary" in claim:
         claim["primary"] = _at_scale(claim["primary"], scale, f"{where}: primary")
         if isinstance(claim["primary"], dict) and claim["primary"]:

@@ -65,7 +65,7 @@ def test_a_claim_of_five_paired_seeds_is_accepted(home):
         ({"variants": ["lang", "short"]}, r"variants.yaml has no variant 'lang' \(did you mean 'long'"),
         ({"metric": "perplexty"}, "there is no measure 'perplexty'"),
         ({"scale": "plain", "relevant": 1.0}, "compare nats or bits, or give 'scale: log'"),
-        ({"metric": "token_accuracy", "scale": "plain", "relevant": 100.0}, "no two values of token_accuracy differ by"),
+        ({"metric": "token_accuracy", "scale": "plain", "relevant": 100.0}, "no two values of token_accuracy differ"),
         ({"metric": "token_accuracy", "scale": "plain", "kind": "greater", "variants": ["long"], "than": 95.0,
           "relevant": 6.0}, "relevant: token_accuracy is at most 100, never 101"),
         ({"doubled": ["short", "short"]}, "doubled: short makes 2 updates, not twice the 40 of long"),
