@@ -32,6 +32,7 @@ COMMANDS = {
     "report": Command("stages", "report_stage", "paper", "decide the claims of <paper> and write its report"),
     "verdicts": Command("stages", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),
     "estimate": Command("estimate", "estimate_stage", "paper.variant", "say what training a variant or a paper costs"),
+    "search": Command("search", "search_stage", "paper", "try what search.yaml of <paper> lists, on pilot seeds"),
     "use": Command("use", "use_scale", "scale", "make <scale> the default one", scaled=False),
     "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False),
     "summarize": Command("stages", "summarize_stage", None, "gather all reports into one page", scaled=False),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("torch", "lightning", "numpy", "sacrebleu", "sentencepiece")
-WRITTEN = ("runs", "reports", "*dvc.lock", "*README.md")
+WRITTEN = ("runs", "reports", "*dvc.lock", "*README.md", "*search.json")
 """What stages write, and git keeps, so that a change there is no change of what made a result."""
 
 
@@ -44,15 +44,21 @@ def environment(lock: Path) -> dict[str, Any]:
     import torch
 
     return {
-        "git_commit": _git("rev-parse", "HEAD"),
-        "git_dirty": bool(
-            _git("status", "--porcelain", "--untracked-files=no", "--", ".", *(f":(exclude){path}" for path in WRITTEN))
-        ),
+        **revision(),
         "dvc_lock_sha256": sha256_of([lock]) if lock.exists() else None,
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "cpu": _cpu(),
         "threads": torch.get_num_threads(),
+    }
+
+
+def revision() -> dict[str, Any]:
+    """The commit, and whether what makes results differs from it."""
+    excluded = (f":(exclude){path}" for path in WRITTEN)
+    return {
+        "git_commit": _git("rev-parse", "HEAD"),
+        "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no", "--", ".", *excluded)),
     }
 
 
