@@ -178,15 +178,21 @@ class ScaleFile:
         built: Any = build(section, {"corpus": self._task(task).corpus}, where=f"{self.path}: tasks.{task}")
         return built.corpus
 
-    def run(self, variant: str) -> RunConfig:
-        """All settings of a variant; also of one that is left out, if it could be built at this scale."""
+    def run(self, variant: str, changes: Section | None = None) -> RunConfig:
+        """All settings of a variant; also of one that is left out, if it could be built at this scale.
+
+        Args:
+            variant: its name.
+            changes: sections that are laid over all others.
+        """
         own = self._variant(variant)
         value: Any = _given(self._task(own.task)) | {"task": own.task}
         value.pop("after", None)
-        value = merge(merge(value, _given(self._identity(variant))), _given(own))
+        value = merge(merge(merge(value, _given(self._identity(variant))), _given(own)), changes or {})
         where = f"{self.path}: variants.{variant}"
         run = build(settings_of(self.kind), value, where=where)
-        return run.at(str(self.path), variant, merge(self._identity(variant).model, own.model))
+        model = merge(merge(self._identity(variant).model, own.model), (changes or {}).get("model", {}))
+        return run.at(str(self.path), variant, model)
 
     def lenders(self, variants: Iterable[str]) -> set[str]:
         """The papers whose models variants borrow (``shared.tasks.translation.borrowed``)."""

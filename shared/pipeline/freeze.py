@@ -10,23 +10,28 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import write_json
 from shared.pipeline.plan import content, plan_path
 from shared.pipeline.provenance import revision
+from shared.pipeline.search_result import unfollowed
 
 
 def freeze_stage(paper: str, scale: str) -> None:
     """Write ``replications/<paper>/<scale>/plan.json``.
 
     Raises:
-        ReplicationError: something is wrong with what it would freeze, or is not committed.
+        ReplicationError: something is wrong with what it would freeze or is not committed, or settings are not those
+            that the search found best.
     """
     check_stage(paper, scale)
-    commit, dirty = revision()
-    if dirty:
+    made_of = revision()
+    if made_of["git_dirty"]:
         raise ReplicationError(
             f"the plan of {paper} is frozen from a clean commit; commit what has changed, then freeze it again."
         )
     settings = ScaleFile(paper, scale)
+    if settings.path.with_name("search.yaml").exists() and (lines := unfollowed(paper, scale)):
+        raise ReplicationError(lines[0])
     date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     write_json(
-        plan_path(settings), {"paper": paper, "scale": scale, "commit": commit, "date": date} | content(settings)
+        plan_path(settings),
+        {"paper": paper, "scale": scale, "commit": made_of["git_commit"], "date": date} | content(settings),
     )
-    print(f"{plan_path(settings)}: frozen at {commit}.")
+    print(f"{plan_path(settings)}: frozen at {made_of['git_commit']}.")

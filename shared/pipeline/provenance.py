@@ -43,10 +43,8 @@ def environment(lock: Path) -> dict[str, Any]:
     """
     import torch
 
-    commit, dirty = revision()
     return {
-        "git_commit": commit,
-        "git_dirty": dirty,
+        **revision(),
         "dvc_lock_sha256": sha256_of([lock]) if lock.exists() else None,
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
@@ -55,10 +53,13 @@ def environment(lock: Path) -> dict[str, Any]:
     }
 
 
-def revision() -> tuple[str | None, bool]:
-    """The commit, None without git, and whether anything has changed since that stages do not write themselves."""
+def revision() -> dict[str, Any]:
+    """The commit, and whether what makes results differs from it."""
     excluded = (f":(exclude){path}" for path in WRITTEN)
-    return _git("rev-parse", "HEAD"), bool(_git("status", "--porcelain", "--untracked-files=no", "--", ".", *excluded))
+    return {
+        "git_commit": _git("rev-parse", "HEAD"),
+        "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no", "--", ".", *excluded)),
+    }
 
 
 def peak_memory_mib() -> float:

@@ -7,10 +7,10 @@ import datetime
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.errors import ReplicationError
 from shared.pipeline.code import code_of
@@ -21,6 +21,9 @@ from shared.tasks.prepared import check_prepared
 from shared.tasks.sections import check_model, find_route
 from shared.training.pool import PRELOAD, Job, run_jobs
 from shared.training.progress import Report
+
+if TYPE_CHECKING:
+    from shared.tasks.settings import RunConfig
 
 WITHOUT_LIGHTNING = ("torch",)
 """What workers import at their start that train no network: Lightning takes seconds."""
@@ -38,18 +41,14 @@ def train_stage(name: str, scale: str) -> None:
     config = runnable(settings, variant)
     models = import_module(f"replications.{paper}.settings")
     check_model(models, config)
-    prepared = prepared_folder(paper, scale, config.task)
-    check_prepared(prepared, config.corpus)
+    marks = marks_of(settings, variant, config, config.seeds)
     folder = run_folder(paper, scale) / variant / "train"
     _keep_seeds(folder, config.seeds)
     (folder / "not_run.json").unlink(missing_ok=True)
-    code = code_of(settings.kind, paper, *settings.lenders([variant]))["train"]
-    parameters = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"})
     jobs = []
-    for seed in config.seeds:
-        mark = fingerprint([parameters, seed], prepared, code)
+    for seed, mark in marks.items():
         label = f"{name} seed {seed}"
-        if _finished(folder / f"seed{seed}", mark):
+        if is_finished(folder / f"seed{seed}", mark):
             print(f"{label}: finished before, kept.")
         else:
             jobs.append(Job(label, train_seed, (str(Path.cwd()), paper, scale, variant, seed, mark)))
@@ -77,19 +76,56 @@ def train_seed(
         why this machine cannot run the variant, if it cannot.
     """
     os.chdir(root)
+    settings = ScaleFile(paper, scale)
+    folder, label = run_folder(paper, scale) / variant / "train" / f"seed{seed}", f"{paper}.{variant} seed {seed}"
+    return train_into(folder, settings, settings.run(variant), seed=seed, mark=mark, label=label, report=report)
+
+
+def marks_of(settings: ScaleFile, variant: str, config: RunConfig, seeds: Iterable[int]) -> dict[int, str]:
+    """The fingerprint of each seed's run.
+
+    Raises:
+        ReplicationError: the task is not prepared with these settings.
+    """
+    prepared = prepared_folder(settings.paper, settings.scale, config.task)
+    check_prepared(prepared, config.corpus)
+    code = code_of(settings.kind, settings.paper, *settings.lenders([variant]))["train"]
+    parameters = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"})
+    return {seed: fingerprint([parameters, seed], prepared, code) for seed in seeds}
+
+
+def train_into(
+    folder: Path, settings: ScaleFile, config: RunConfig, *, seed: int, mark: str, label: str, report: Report | None,
+    keep_checkpoints: bool = True,
+) -> str | None:  # fmt: skip
+    """Train one seed of any settings into a folder and record what it was made of.
+
+    Args:
+        folder: gets ``run.json`` beside what training writes.
+        settings: of the paper at a scale.
+        config: of the variant.
+        seed: of the run.
+        mark: its fingerprint.
+        label: names it in what is printed.
+        report: is told how far training is.
+        keep_checkpoints: whether they stay when training has ended.
+
+    Returns:
+        why this machine cannot run the variant, if it cannot.
+    """
     from shared.tasks.protocol import load_replication
 
-    settings = ScaleFile(paper, scale)
-    config, replication = settings.run(variant), load_replication(paper)
+    replication, runs = load_replication(settings.paper), run_folder(settings.paper, settings.scale)
     replication.check(config)
     if reason := replication.cannot_run(config):
         return reason
-    folder = run_folder(paper, scale) / variant / "train" / f"seed{seed}"
     record, count = replication.train(
-        config, prepared=prepared_folder(paper, scale, config.task), folder=folder, seed=seed, fingerprint=mark,
-        label=f"{paper}.{variant} seed {seed}", progress=report,
+        config, prepared=prepared_folder(settings.paper, settings.scale, config.task), folder=folder, seed=seed,
+        fingerprint=mark, label=label, progress=report,
     )  # fmt: skip
-    fetched = json.loads((run_folder(paper, scale) / "fetched" / f"{config.task}.json").read_text(encoding="utf-8"))
+    if not keep_checkpoints:
+        shutil.rmtree(folder / "checkpoints")
+    fetched = json.loads((runs / "fetched" / f"{config.task}.json").read_text(encoding="utf-8"))
     write_json(folder / "run.json", {
         **environment(settings.path.with_name("dvc.lock")), "parameters": config.model_dump(mode="json"),
         "seed": seed, "fingerprint": mark,
@@ -134,7 +170,7 @@ def write_curve(folder: Path) -> None:
         csv.writer(file).writerows([("update", "valid_loss"), *rows])
 
 
-def _finished(seed_folder: Path, mark: str) -> bool:
+def is_finished(seed_folder: Path, mark: str) -> bool:
     """Whether the seed was trained to its end with this fingerprint, and nobody has deleted a checkpoint since."""
     try:
         record: Mapping[str, Any] = json.loads((seed_folder / "run.json").read_text())

@@ -1,0 +1,182 @@
+"""Settings tried with pilot seeds on validation data, before the plan of a paper at a scale is frozen.
+
+``search.yaml`` says what is tried (:mod:`shared.pipeline.search_file`); what came of it goes into ``search.json``
+beside it. No test split is looked at.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from shared.errors import ReplicationError
+from shared.pipeline.code import code_of
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.files import run_folder, write_json
+from shared.pipeline.provenance import revision, sha256_of
+from shared.pipeline.search_file import Search, Value, load_search
+from shared.pipeline.search_result import asked, digest, result_path, settings_digest, show, unfollowed
+from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
+from shared.pipeline.train import is_finished, marks_of, run_side_by_side, train_into
+from shared.training.pool import PRELOAD, Job
+from shared.training.progress import Report
+
+if TYPE_CHECKING:
+    from shared.tasks.settings import RunConfig
+
+
+class Trial(NamedTuple):
+    """One run of a search.
+
+    Attributes:
+        paper, scale, variant: of the run.
+        key: of the setting that is tried.
+        value: of that setting.
+        seed: of a pilot.
+        config: the settings with that value.
+        folder: of its record and curve.
+        mark: its fingerprint.
+    """
+
+    paper: str
+    scale: str
+    variant: str
+    key: str
+    value: Value
+    seed: int
+    config: RunConfig
+    folder: Path
+    mark: str
+
+    @property
+    def label(self) -> str:
+        """What it is called in progress and errors."""
+        return f"{self.paper}.{self.variant} {self.key} {self.value} seed {self.seed}"
+
+
+def search_stage(paper: str, scale: str) -> None:
+    """Train every variant with every value and pilot seed, and say which value is best; a killed search is continued.
+
+    Raises:
+        ReplicationError: ``search.yaml`` is wrong, or trials failed; the others have been trained to their end by then.
+    """
+    search = load_search(paper, scale)
+    variants = [variant for group in search.tried for variant in group.variants]
+    for task in dict.fromkeys(search.settings.task_of(variant) for variant in variants):
+        _prepare(search.settings, task)
+    trials = list(_trials(search))
+    jobs: dict[Path, Job] = {}
+    for trial in trials:
+        if is_finished(trial.folder, trial.mark):
+            print(f"{trial.label}: finished before, kept.")
+        else:
+            jobs.setdefault(trial.folder, Job(trial.label, train_trial, (str(Path.cwd()), trial)))
+    if reasons := set(run_side_by_side([*jobs.values()], PRELOAD)) - {None}:
+        raise ReplicationError(f"{search.path}: a variant cannot be trained on this machine: {reasons.pop()}.")
+    record = _record(search, trials)
+    write_json(result_path(search), record)
+    show(record)
+    for line in unfollowed(paper, scale):
+        print(line)
+
+
+def train_trial(root: str, trial: Trial, *, report: Report | None = None) -> str | None:
+    """Run a trial, in a process of its own; returns why this machine cannot, if it cannot."""
+    os.chdir(root)
+    return train_into(
+        trial.folder, ScaleFile(trial.paper, trial.scale), trial.config, seed=trial.seed, mark=trial.mark,
+        label=trial.label, report=report, keep_checkpoints=False,
+    )  # fmt: skip
+
+
+def _prepare(settings: ScaleFile, task: str) -> None:
+    """Make a task's data, unless they are there as its settings, its card and the code would make them."""
+    paper, scale = settings.paper, settings.scale
+    name, runs = f"{paper}.{task}", run_folder(paper, scale)
+    fetch_stage(name, scale)
+    known = runs / "search" / f"{task}.json"
+
+    def made() -> dict[str, Any]:
+        return {
+            "fetched": sha256_of([runs / "fetched" / f"{task}.json"]),
+            "corpus": settings.corpus(task).model_dump(mode="json"),
+            "code": code_of(settings.kind, paper)["prepare"],
+            "data": sha256_of([runs / "tasks" / task]),
+        }
+
+    if known.exists() and json.loads(known.read_text(encoding="utf-8")) == made():
+        return
+    if task in settings.features:
+        features_stage(name, scale)
+    prepare_stage(name, scale)
+    write_json(known, made())
+
+
+def _trials(search: Search) -> Iterator[Trial]:
+    settings = search.settings
+    for group in search.tried:
+        for variant in group.variants:
+            for value in group.values:
+                config = search.config(group, variant, value)
+                for seed, mark in marks_of(settings, variant, config, search.seeds).items():
+                    folder = run_folder(settings.paper, settings.scale) / "search" / variant / mark[:16]
+                    yield Trial(settings.paper, settings.scale, variant, group.key, value, seed, config, folder, mark)
+
+
+def _record(search: Search, trials: Sequence[Trial]) -> dict[str, Any]:
+    """What is written: every loss, and what it was made of."""
+    settings, groups = search.settings, list[dict[str, Any]]()
+    for group in search.tried:
+        outcomes = {}
+        for variant in group.variants:
+            own = [trial for trial in trials if (trial.key, trial.variant) == (group.key, variant)]
+            values = [_outcome(value, [trial for trial in own if trial.value == value]) for value in group.values]
+            learnt = [value for value in values if value["loss"] is not None]
+            outcomes[variant] = {
+                "trials": values,
+                "best": min(learnt, key=lambda value: value["loss"])["value"] if learnt else None,
+                "in_params": search.value(variant, group.key),
+                "settings": settings_digest(search, group, variant),
+                "code": digest(code_of(settings.kind, settings.paper, *settings.lenders([variant]))["train"]),
+            }
+        groups.append(asked(group) | {"variants": outcomes})
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    seconds = {trial.folder: _run(trial)["processor_seconds"] for trial in trials}
+    return {
+        "paper": settings.paper, "scale": settings.scale, **revision(), "date": now, "seeds": search.seeds,
+        "processor_seconds": round(sum(seconds.values()), 1), "groups": groups,
+    }  # fmt: skip
+
+
+def _outcome(value: Value, trials: Sequence[Trial]) -> dict[str, Any]:
+    """Of one value: means over the pilots of the validation loss at the end and of the lowest; null if one diverged."""
+    ends, lowest, seconds = dict[str, float | None](), list[float | None](), 0.0
+    for trial in trials:
+        run = _run(trial)
+        with (trial.folder / "curve.csv").open(newline="") as file:
+            rows = [row for row in csv.DictReader(file) if (row["split"], row["metric"]) == ("valid", "loss")]
+        losses = [float(row["value"]) for row in rows]
+        diverged = "not finite" in run["stopped_because"] or not math.isfinite(losses[-1])
+        ends[str(trial.seed)] = None if diverged else losses[-1]
+        lowest.append(None if diverged else min(losses))
+        seconds += run["processor_seconds"]
+    return {
+        "value": value, "loss": _mean([*ends.values()]), "lowest": _mean(lowest), "seeds": ends,
+        "processor_seconds": round(seconds, 1),
+    }  # fmt: skip
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(f"{sum(known) / len(known):.6g}") if len(known) == len(values) else None
+
+
+def _run(trial: Trial) -> dict[str, Any]:
+    run: dict[str, Any] = json.loads((trial.folder / "run.json").read_text(encoding="utf-8"))
+    return run

@@ -1,0 +1,209 @@
+"""``replications/<paper>/<scale>/search.yaml``: which settings are tried before the plan of a paper is frozen."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import Field
+
+from shared.config import Strict, build, load_yaml, merge, near
+from shared.errors import ReplicationError
+from shared.pipeline.config import EMPTY, ScaleFile
+from shared.pipeline.train import runnable
+from shared.tasks.sections import check_model, find_route
+
+if TYPE_CHECKING:
+    from shared.tasks.settings import RunConfig
+
+Value = bool | int | float | str
+
+
+class Tried(Strict):
+    """Variants each of which is trained with each value of one setting.
+
+    Attributes:
+        variants: their names.
+        key: of the setting in a variant, such as ``training.optimizer.learning_rate``.
+        values: what is tried.
+        updates: of a trial; null: as many as in ``params.yaml``.
+        kept: variant to the reason why it keeps a value that is not the best one.
+    """
+
+    variants: list[str] = Field(min_length=1)
+    key: str
+    values: list[Value] = Field(min_length=2)
+    updates: int | None = Field(default=None, ge=1)
+    kept: dict[str, str] = EMPTY
+
+
+class Same(Strict):
+    """Variants that are not tried: their settings of the searched keys are those of another one.
+
+    Attributes:
+        variants: their names.
+        same_as: the variant that is tried.
+        because: why its values suit them.
+        kept: variant to the reason why it has another value all the same.
+    """
+
+    variants: list[str] = Field(min_length=1)
+    same_as: str
+    because: str
+    kept: dict[str, str] = EMPTY
+
+
+class _Content(Strict):
+    seeds: list[int] = Field(min_length=1)
+    groups: list[dict[str, Any]] = Field(min_length=1)
+
+
+class Search(NamedTuple):
+    """A checked ``search.yaml``.
+
+    Attributes:
+        path: of the file.
+        settings: of the paper at the scale.
+        seeds: of pilots.
+        tried: groups that are trained.
+        same: groups that are not.
+    """
+
+    path: Path
+    settings: ScaleFile
+    seeds: list[int]
+    tried: list[Tried]
+    same: list[Same]
+
+    def config(self, group: Tried, variant: str, value: Value) -> RunConfig:
+        """The settings of a trial; one whose gradient is not finite ends there and harms no other.
+
+        Raises:
+            ReplicationError: the value does not fit.
+        """
+        changes: Any = value
+        for part in reversed(group.key.split(".")):
+            changes = {part: changes}
+        training: dict[str, Any] = {} if group.updates is None else {"updates": group.updates}
+        if self.settings.run(variant).training.average is None:
+            training["may_diverge"] = True
+        try:
+            config = self.settings.run(variant, merge({"training": training}, changes))
+            check_model(_models(self.settings), config)
+        except ReplicationError as error:
+            raise ReplicationError(f"{self.path}: {variant}: {group.key} {value!r} cannot be tried: {error}") from None
+        return config
+
+    def keys(self, variant: str) -> list[str]:
+        """The settings of a variant that are tried."""
+        return [group.key for group in self.tried if variant in group.variants]
+
+    def value(self, variant: str, key: str) -> Any:
+        """The value of a setting in ``params.yaml``.
+
+        Raises:
+            ReplicationError: no variant of its kind has that setting.
+        """
+        known = trained_settings(self.settings, variant)
+        if key not in known:
+            raise ReplicationError(f"{self.path}: '{variant}' is not trained with a setting '{key}'{near(key, known)}.")
+        return known[key]
+
+
+def load_search(paper: str, scale: str) -> Search:
+    """Read and check the file.
+
+    Raises:
+        ReplicationError: it is missing or wrong; names key and value.
+    """
+    settings = ScaleFile(paper, scale)
+    path = settings.path.with_name("search.yaml")
+    content = build(_Content, load_yaml(path), where=str(path))
+    tried, same = list[Tried](), list[Same]()
+    for number, section in enumerate(content.groups):
+        where = f"{path}: groups.{number}"
+        if "same_as" in section:
+            same.append(build(Same, section, where=where))
+        else:
+            tried.append(build(Tried, section, where=where))
+    search = Search(path, settings, content.seeds, tried, same)
+    both: list[Tried | Same] = [*tried, *same]
+    for each in both:
+        _check_variants(search, each)
+    _refuse_twice(f"{path}: seeds", content.seeds)
+    _refuse_twice(f"{path}: groups", [f"{group.key} of {variant}" for group in tried for variant in group.variants])
+    for group in tried:
+        _refuse_twice(f"{path}: values of {group.key}", group.values)
+        for variant in group.variants:
+            search.value(variant, group.key)
+            for value in group.values:
+                search.config(group, variant, value)
+    for other in same:
+        if not (keys := search.keys(other.same_as)):
+            known = {variant for group in tried for variant in group.variants}
+            raise ReplicationError(f"{path}: same_as: '{other.same_as}' is not tried{near(other.same_as, known)}.")
+        for variant in other.variants:
+            for key in keys:
+                search.value(variant, key)
+    return search
+
+
+def trained_settings(settings: ScaleFile, variant: str) -> dict[str, Any]:
+    """All that decides how a variant is trained, by dotted keys: ``training.updates``.
+
+    Raises:
+        ReplicationError: it trains no network.
+    """
+    config, models = settings.run(variant), _models(settings)
+    check_model(models, config)
+    section, routed = find_route(config, models.MODEL, models.ROUTES)
+    if section is None:
+        model = build(models.MODEL, config.model, where=config.where).model_dump()
+    elif section[1].trains_network:
+        model = dict(routed.model)
+    else:
+        raise ReplicationError(
+            f"{config.where}: a study trains no network, so there is nothing to search; take it out."
+        )
+    return _flat({"training": config.training.model_dump(), "model": model})
+
+
+def _models(settings: ScaleFile) -> Any:
+    return importlib.import_module(f"replications.{settings.paper}.settings")
+
+
+def _flat(sections: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in sections.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
+
+
+def _check_variants(search: Search, group: Tried | Same) -> None:
+    """Refuse variants that do not run, or whose claims are decided with a seed of the pilots."""
+    known = search.settings.known()
+    for variant in group.variants:
+        if variant not in known:
+            raise ReplicationError(f"{search.path}: there is no variant '{variant}'{near(variant, known)}.")
+        if variant in search.settings.left_out:
+            raise ReplicationError(
+                f"{search.path}: '{variant}' is left out at this scale: {search.settings.left_out[variant]}."
+            )
+        if both := sorted({*search.seeds} & {*runnable(search.settings, variant).seeds}):
+            raise ReplicationError(
+                f"{search.path}: seeds: {both[0]} is a seed that decides claims about '{variant}'; choose others, "
+                "such as 101."
+            )
+    for variant in group.kept:
+        if variant not in group.variants:
+            raise ReplicationError(
+                f"{search.path}: kept: '{variant}' is no variant of its group{near(variant, group.variants)}."
+            )
+
+
+def _refuse_twice(where: str, values: Sequence[Any]) -> None:
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise ReplicationError(f"{where}: {value} stands there twice; leave in one.")

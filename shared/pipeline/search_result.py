@@ -1,0 +1,114 @@
+"""Whether the settings of a paper at a scale are those that its search found best (``search.json``)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.search_file import Search, Tried, load_search
+
+
+def unfollowed(paper: str, scale: str) -> list[str]:
+    """What is to be done before settings are those that a search found best, a sentence each; none without a search.
+
+    Raises:
+        ReplicationError: ``search.yaml`` is wrong.
+    """
+    if not ScaleFile(paper, scale).path.with_name("search.yaml").exists():
+        return []
+    search = load_search(paper, scale)
+    path, command = result_path(search), f"run 'python -m shared.pipeline search {paper} --scale {scale}'"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return [f"{path} does not exist; {command}."]
+    except ValueError as error:
+        return [f"{path} is damaged ({error}); {command} again."]
+    answered = [found | {"variants": [*found["variants"]]} for found in record["groups"]]
+    if record["seeds"] != search.seeds or [asked(group) for group in search.tried] != answered:
+        return [f"{path} is not of what {search.path} asks now; {command} again."]
+    lines = []
+    for group, found in zip(search.tried, record["groups"], strict=True):
+        for variant, outcome in found["variants"].items():
+            if outcome["settings"] != settings_digest(search, group, variant):
+                lines.append(
+                    f"{path}: other settings of '{variant}', or its data, have changed since; {command} again."
+                )
+            elif variant not in group.kept:
+                lines += _not_best(search, variant, group.key, outcome)
+    return lines + _not_same(search)
+
+
+def _not_best(search: Search, variant: str, key: str, outcome: Mapping[str, Any]) -> list[str]:
+    """A sentence if the value in ``params.yaml`` is not a best one."""
+    now, best = search.value(variant, key), outcome["best"]
+    losses = {trial["value"]: trial["loss"] for trial in outcome["trials"]}
+    if best is None:
+        return [f"{search.path}: {variant} diverged with every {key}; try others."]
+    if now in losses and losses[now] == losses[best]:
+        return []
+    return [
+        f"{search.settings.path}: variants.{variant}.{key} is {now}, but the search found {best} best; set it, or say "
+        f"why in {search.path} (`kept: {{{variant}: reason}}`)."
+    ]
+
+
+def _not_same(search: Search) -> list[str]:
+    """A sentence for each variant that has not the value which another one has."""
+    lines = []
+    for same in search.same:
+        for variant, key in ((each, key) for each in same.variants for key in search.keys(same.same_as)):
+            now, other = search.value(variant, key), search.value(same.same_as, key)
+            if now != other and variant not in same.kept:
+                lines.append(
+                    f"{search.settings.path}: variants.{variant}.{key} is {now}, but that of '{same.same_as}', with "
+                    f"which it goes, is {other}; set it, or say why in {search.path} (`kept: {{{variant}: reason}}`)."
+                )
+    return lines
+
+
+def show(record: Mapping[str, Any]) -> None:
+    """Print a table per group, variant by value."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for group in record["groups"]:
+        table = Table(title=f"{group['key']}: validation loss at the end", title_justify="left")
+        for name in ("variant", *map(str, group["values"]), "params.yaml"):
+            table.add_column(name, overflow="fold")
+        for variant, found in group["variants"].items():
+            cells = ["diverged" if each["loss"] is None else f"{each['loss']:.4f}" for each in found["trials"]]
+            best = [each["value"] for each in found["trials"]].index(found["best"]) if found["best"] is not None else -1
+            marked = [f"[bold green]{cell} *[/]" if place == best else cell for place, cell in enumerate(cells)]
+            table.add_row(variant, *marked, str(found["in_params"]))
+        console.print(table)
+    console.print(f"* the best. {record['processor_seconds']:,.0f} processor seconds in all.", highlight=False)
+
+
+def asked(group: Tried) -> dict[str, Any]:
+    """What a group asks for, as it is compared with an outcome."""
+    return {name: getattr(group, name) for name in ("key", "values", "updates", "variants")}
+
+
+def settings_digest(search: Search, group: Tried, variant: str) -> str:
+    """Of all settings of training but the one that is searched, and of the data's card."""
+    from shared.data.cards import load_card
+
+    config = search.config(group, variant, group.values[0])
+    given = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"}, exclude_unset=True)
+    return digest([given, load_card(config.corpus.dataset).fingerprint])
+
+
+def digest(value: Any) -> str:
+    """A sha256 of plain values."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def result_path(search: Search) -> Path:
+    """Where the outcome of a search is written."""
+    return search.path.with_name("search.json")

@@ -1,0 +1,314 @@
+"""A search tries settings with pilot seeds on validation data, and says when a paper's settings are not the best."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from shared.errors import ReplicationError
+from shared.pipeline.__main__ import main
+from shared.pipeline.search_result import unfollowed
+from shared.tasks.sections import StudyConfig
+from tests.pipeline.scratch import ROOT, change_yaml, environment
+from tests.pipeline.toys import BREAKS, CANNOT_RUN, LEFT_OUT, write_project, write_yaml
+
+PAPER, RATE = "toy_sequences", "training.optimizer.learning_rate"
+RATES, SIZES, PILOTS = [0.00001, 0.03], [6, 9], [101, 102]
+SEARCH = {
+    "seeds": PILOTS,
+    "groups": [
+        {"variants": ["long"], "key": RATE, "values": RATES, "updates": 20},
+        {"variants": ["short"], "key": "model.size", "values": SIZES},
+        {"variants": ["twin"], "same_as": "long", "because": "it differs in nothing."},
+    ],
+}
+
+
+class Project:
+    """A project with a toy paper, which is the current folder."""
+
+    def __init__(self, root):
+        self.root, self.runs = root, root / "runs" / "smoke" / PAPER
+        self.scale = root / "replications" / PAPER / "smoke"
+        self.result = self.scale / "search.json"
+
+    def search(self, status=0):
+        assert main(["search", PAPER, "--scale", "smoke"]) == status
+
+    def asks(self, change):
+        change_yaml(self.scale / "search.yaml", change)
+
+    def set(self, variant, section, **values):
+        change_yaml(
+            self.scale / "params.yaml",
+            lambda content: content["variants"][variant].setdefault(section, {}).update(values),
+        )
+
+    def found(self, variant, group=0):
+        return json.loads(self.result.read_text())["groups"][group]["variants"][variant]
+
+    def trials(self, variant):
+        """Fingerprint's beginning to the record and the validation losses of each trial."""
+        return {
+            path.parent.name: (json.loads(path.read_text()), losses(path.with_name("curve.csv")))
+            for path in (self.runs / "search" / variant).glob("*/run.json")
+        }
+
+
+def losses(curve):
+    with curve.open() as file:
+        return [
+            float(row["value"]) for row in csv.DictReader(file) if (row["split"], row["metric"]) == ("valid", "loss")
+        ]
+
+
+def enter(root, patch):
+    patch.chdir(root)
+    patch.syspath_prepend(str(root))
+    patch.setattr("replications.__path__", [str(root / "replications")])
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """A project in which a search was made, and what it printed."""
+    root = write_project(tmp_path_factory.mktemp("search") / "project")
+    change_yaml(root / "params.yaml", lambda content: content.update(workers=1))
+    change_yaml(root / "replications" / PAPER / "variants.yaml", lambda content: content["variants"].update(twin={}))
+    scale = root / "replications" / PAPER / "smoke"
+    change_yaml(scale / "params.yaml", lambda content: content["variants"].update(twin={"task": "task"}))
+    write_yaml(scale / "search.yaml", SEARCH)
+    with pytest.MonkeyPatch.context() as patch:
+        enter(root, patch)
+        Project(root).search()
+    return root
+
+
+@pytest.fixture
+def project(searched, tmp_path, monkeypatch):
+    """A copy of it, in which a test may change what it wants."""
+    root = tmp_path / "project"
+    shutil.copytree(searched, root, symlinks=True)
+    enter(root, monkeypatch)
+    return Project(root)
+
+
+def test_the_best_value_has_the_least_validation_loss_at_the_end(project):
+    found, trials = project.found("long"), project.trials("long").values()
+    assert len(trials) == len(RATES) * len(PILOTS)
+    for rate, told in zip(RATES, found["trials"], strict=True):
+        of = {
+            record["seed"]: valid
+            for record, valid in trials
+            if record["parameters"]["training"]["optimizer"]["learning_rate"] == rate
+        }
+        assert told["value"] == rate
+        assert told["seeds"] == {str(seed): of[seed][-1] for seed in PILOTS}
+        assert told["loss"] == pytest.approx(sum(of[seed][-1] for seed in PILOTS) / 2, rel=1e-5)
+        assert told["lowest"] == pytest.approx(sum(min(of[seed]) for seed in PILOTS) / 2, rel=1e-5)
+    assert (found["best"], found["in_params"]) == (0.03, 0.03)
+    assert {record["updates"] for record, _ in trials} == {20}
+    assert {record["updates"] for record, _ in project.trials("short").values()} == {2}
+
+
+def test_the_record_says_what_it_was_made_of(project):
+    record = json.loads(project.result.read_text())
+    assert record.keys() == {
+        "paper", "scale", "git_commit", "git_dirty", "date", "seeds", "processor_seconds", "groups",
+    }  # fmt: skip
+    runs = [run for variant in ("long", "short") for run, _ in project.trials(variant).values()]
+    assert record["processor_seconds"] == pytest.approx(sum(run["processor_seconds"] for run in runs), abs=0.06)
+    assert record["seeds"] == PILOTS
+    assert len(project.found("short", 1)["code"]) == 64
+    assert not [*project.runs.rglob("*.ckpt")]
+    assert not [*project.runs.rglob("examples.jsonl.gz")]
+
+
+def test_a_trial_is_what_the_train_stage_trains(project):
+    project.set("short", "model", size=SIZES[0])
+    change_yaml(project.scale / "params.yaml", lambda content: content["variants"]["short"].update(seeds=PILOTS))
+    assert main(["train", f"{PAPER}.short", "--scale", "smoke"]) == 0
+    for seed in PILOTS:
+        (trial,) = (
+            valid
+            for record, valid in project.trials("short").values()
+            if (record["seed"], record["parameters"]["model"]["size"]) == (seed, SIZES[0])
+        )
+        assert losses(project.runs / "short" / "train" / f"seed{seed}" / "curve.csv") == trial
+
+
+def test_what_is_finished_is_kept_and_what_is_new_is_trained(project, capsys):
+    before = project.trials("long")
+    project.asks(lambda content: content["groups"][0]["values"].append(0.01))
+    project.search()
+    printed = capsys.readouterr().out
+    assert printed.count("finished before, kept") == 4 + len(SIZES) * len(PILOTS)
+    after = project.trials("long")
+    assert len(after) == len(before) + len(PILOTS)
+    assert {name: after[name] for name in before} == before
+    assert [trial["value"] for trial in project.found("long")["trials"]] == [*RATES, 0.01]
+
+
+@pytest.mark.parametrize("changed", ["settings", "card"])
+def test_other_settings_or_data_are_tried_anew(changed, project, capsys):
+    if changed == "settings":
+        project.set("long", "training", clip=0.5)
+    else:
+        tasks = project.runs / "tasks" / "task"
+        before = (tasks / "summary.json").stat().st_ino
+        change_yaml(
+            project.root / "data" / f"{PAPER}.yaml", lambda card: card["sources"][0]["parameters"].update(seed=9)
+        )
+    assert any("other settings of 'long', or its data, have changed" in line for line in unfollowed(PAPER, "smoke"))
+    project.search()
+    kept = capsys.readouterr().out.count("finished before, kept")
+    assert kept == (len(SIZES) * len(PILOTS) if changed == "settings" else 0)
+    assert len(project.trials("long")) == 2 * len(RATES) * len(PILOTS)
+    if changed == "card":
+        assert (tasks / "summary.json").stat().st_ino != before
+
+
+def test_a_trial_that_fails_is_named_and_the_others_finish(project, capsys):
+    shutil.rmtree(project.runs / "search" / "long")
+    project.result.unlink()
+    write_yaml(project.root / BREAKS, {"how": "error", "seed": 102, "batch": 3})
+    project.search(status=2)
+    assert f"{PAPER}.long {RATE} 0.03 seed 102: the toy breaks" in capsys.readouterr().err
+    assert sorted(record["seed"] for record, _ in project.trials("long").values()) == [101, 101]
+    assert not project.result.exists()
+
+
+def test_what_diverges_is_never_best(project, capsys):
+    def change(content):
+        content["groups"][1:] = [{"variants": ["short"], "key": RATE, "values": [1.0e30, 0.03], "updates": 3}]
+
+    project.asks(change)
+    project.search()
+    assert "diverged" in capsys.readouterr().out
+    found = project.found("short", 1)
+    assert found["trials"][0]["loss"] is None
+    assert found["trials"][0]["seeds"] == {"101": None, "102": None}
+    assert found["best"] == 0.03
+    for trial in found["trials"]:
+        trial["loss"] = None
+    record = json.loads(project.result.read_text())
+    record["groups"][1]["variants"]["short"] = found | {"best": None}
+    project.result.write_text(json.dumps(record))
+    assert unfollowed(PAPER, "smoke")[0].endswith(f"short diverged with every {RATE}; try others.")
+
+
+def test_a_machine_that_cannot_train_a_variant_says_so(project, capsys):
+    project.asks(lambda content: content["groups"][1].update(variants=["elsewhere"]))
+    project.search(status=2)
+    assert CANNOT_RUN in capsys.readouterr().err
+
+
+def test_a_setting_that_is_not_the_best_is_named_until_it_is_set_or_kept_for_a_reason(project, capsys):
+    best = project.found("short", 1)["best"]
+    capsys.readouterr()
+    project.search()
+    (line,) = unfollowed(PAPER, "smoke")
+    assert line == (
+        f"replications/{PAPER}/smoke/params.yaml: variants.short.model.size is 12, but the search found {best} best; set "
+        f"it, or say why in replications/{PAPER}/smoke/search.yaml (`kept: {{short: reason}}`)."
+    )
+    assert line in capsys.readouterr().out
+    project.asks(lambda content: content["groups"][1].update(kept={"short": "12 is what the paper has"}))
+    assert unfollowed(PAPER, "smoke") == []
+    project.asks(lambda content: content["groups"][1].pop("kept"))
+    project.set("short", "model", size=best)
+    assert unfollowed(PAPER, "smoke") == []
+    project.set("short", "model", size=(set(SIZES) - {best}).pop())
+    assert f"the search found {best} best" in unfollowed(PAPER, "smoke")[0]
+
+
+def test_a_variant_that_goes_with_another_has_its_value(project):
+    project.set("short", "model", size=project.found("short", 1)["best"])
+    project.set("twin", "training", optimizer={"learning_rate": 0.01})
+    (line,) = unfollowed(PAPER, "smoke")
+    assert f"variants.twin.{RATE} is 0.01, but that of 'long', with which it goes, is 0.03" in line
+    project.asks(lambda content: content["groups"][2].update(kept={"twin": "it is larger"}))
+    assert unfollowed(PAPER, "smoke") == []
+
+
+def test_without_a_search_there_is_nothing_to_follow_and_one_without_outcome_is_named(project):
+    project.result.write_text("{")
+    assert "search.json is damaged" in unfollowed(PAPER, "smoke")[0]
+    project.result.unlink()
+    assert unfollowed(PAPER, "smoke") == [
+        f"replications/{PAPER}/smoke/search.json does not exist; run 'python -m shared.pipeline search {PAPER} "
+        "--scale smoke'."
+    ]
+    (project.scale / "search.yaml").unlink()
+    assert unfollowed(PAPER, "smoke") == []
+
+
+@pytest.mark.parametrize(
+    ("group", "changes"),
+    [
+        (None, {"seeds": [101]}),
+        (0, {"values": [0.00001, 0.04]}),
+        (0, {"updates": None}),
+        (0, {"variants": ["long", "twin"]}),
+        (1, {"key": "training.clip", "values": [1, 2]}),
+    ],
+)
+def test_an_outcome_of_another_search_does_not_count(group, changes, project):
+    project.asks(lambda content: (content if group is None else content["groups"][group]).update(changes))
+    (line,) = unfollowed(PAPER, "smoke")
+    assert "is not of what" in line
+
+
+MISTAKES = [
+    (0, {"variants": ["lomg"]}, "there is no variant 'lomg' (did you mean 'long'?)"),
+    (0, {"variants": []}, "groups.0: 'variants': list should have at least 1 item"),
+    (0, {"variants": ["unread"]}, f"'unread' is left out at this scale: {LEFT_OUT}."),
+    (2, {"variants": ["unread"]}, "'unread' is left out"),
+    (
+        0,
+        {"key": "training.optimizer.learning_rat"},
+        f"setting 'training.optimizer.learning_rat' (did you mean '{RATE}'?)",
+    ),
+    (0, {"key": "corpus.shortest"}, "'long' is not trained with a setting 'corpus.shortest'"),
+    (0, {"key": "model.sise"}, "(did you mean 'model.size'?)"),
+    (0, {"values": []}, "groups.0: 'values': list should have at least 2 items after validation, not 0"),
+    (0, {"values": [0.1, 0.1]}, f"values of {RATE}: 0.1 stands there twice"),
+    (0, {"values": [0.1, -0.1]}, f"long: {RATE} -0.1 cannot be tried: "),
+    (0, {"updates": 10}, "validate_every (20) must not exceed updates (10)"),
+    (0, {"update": 10}, "unknown key 'update' (did you mean 'updates'?)"),
+    (1, {"values": [3, 0]}, "short: model.size 0 cannot be tried: "),
+    (1, {"variants": ["long"], "key": RATE}, f"groups: {RATE} of long stands there twice"),
+    (1, {"kept": {"long": "it is good"}}, "kept: 'long' is no variant of its group"),
+    (2, {"same_as": "twin"}, "same_as: 'twin' is not tried"),
+    (2, {"because": None}, "groups.2: 'because'"),
+    (None, {"seeds": [101, 3]}, "seeds: 3 is a seed that decides claims about 'long'"),
+    (None, {"seeds": []}, "'seeds': list should have at least 1 item"),
+    (None, {"seeds": [101, 101]}, "seeds: 101 stands there twice"),
+]
+
+
+@pytest.mark.parametrize(("group", "changes", "message"), MISTAKES)
+def test_a_mistake_is_one_sentence_with_file_and_key(group, changes, message, project, capsys):
+    project.asks(lambda content: (content if group is None else content["groups"][group]).update(changes))
+    project.search(status=2)
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"error: replications/{PAPER}/smoke/search.yaml: ")
+    assert message in error
+
+
+def test_a_study_is_not_searched(project, monkeypatch):
+    from replications.toy_sequences import settings
+
+    monkeypatch.setattr(settings, "ROUTES", {"study": {"speed": StudyConfig}})
+    project.set("short", "model", study="speed")
+    with pytest.raises(ReplicationError, match=r"variants.short.model: a study trains no network"):
+        unfollowed(PAPER, "smoke")
+
+
+def test_trials_are_in_neither_gits_nor_dvcs_sight():
+    trial = "runs/quick/bahdanau/search/rnnsearch-50/0123/run.json"
+    for command in (["git"], [sys.executable, "-m", "dvc"]):
+        done = subprocess.run([*command, "check-ignore", trial], cwd=ROOT, env=environment(), capture_output=True)
+        assert trial in done.stdout.decode()
