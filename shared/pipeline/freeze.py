@@ -27,7 +27,7 @@ def freeze_stage(paper: str, scale: str) -> None:
             f"the plan of {paper} is frozen from a clean commit; commit what has changed, then freeze it again."
         )
     settings = ScaleFile(paper, scale)
-    if settings.path.with_name("search.yaml").exists() and (lines := unfollowed(paper, scale)):
+    if lines := unfollowed(paper, scale):
         raise ReplicationError(lines[0])
     date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     write_json(
