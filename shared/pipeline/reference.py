@@ -23,6 +23,7 @@ from shared.claims.schema import Claim, Comparison
 from shared.data.readers import READERS
 from shared.metrics.registry import MEASURES, families
 from shared.pipeline.config import Params
+from shared.pipeline.search_file import Same, Tried
 from shared.reports.exhibits import Exhibit
 from shared.tasks.kinds import KINDS, load_measures, settings_of
 from shared.tasks.protocol import papers
@@ -52,6 +53,10 @@ def reference() -> str:
         "this file.",
         "## `params.yaml`",
         *_model(Params, inner),
+        "## `search.yaml`",
+        "`seeds` lists those of the pilots, `groups` what is tried. A group has one of two forms.",
+        *_model(Tried, inner),
+        *_model(Same, inner),
     ]
     for kind in KINDS:
         parts += _kind(kind, inner)

@@ -104,9 +104,11 @@ class Search(NamedTuple):
         """The value of a setting in ``params.yaml``.
 
         Raises:
-            ReplicationError: no variant of its kind has that setting.
+            ReplicationError: its training has no such setting, or it is a study.
         """
-        known = trained_settings(self.settings, variant)
+        known = _trained_settings(self.settings, variant)
+        if known is None:
+            raise ReplicationError(f"{self.path}: '{variant}' is a study, which trains no network; take it out.")
         if key not in known:
             raise ReplicationError(f"{self.path}: '{variant}' is not trained with a setting '{key}'{near(key, known)}.")
         return known[key]
@@ -150,12 +152,8 @@ def load_search(paper: str, scale: str) -> Search:
     return search
 
 
-def trained_settings(settings: ScaleFile, variant: str) -> dict[str, Any]:
-    """All that decides how a variant is trained, by dotted keys: ``training.updates``.
-
-    Raises:
-        ReplicationError: it trains no network.
-    """
+def _trained_settings(settings: ScaleFile, variant: str) -> dict[str, Any] | None:
+    """All that decides how a variant is trained, by dotted keys: ``training.updates``; None of a study."""
     config, models = settings.run(variant), _models(settings)
     check_model(models, config)
     section, routed = find_route(config, models.MODEL, models.ROUTES)
@@ -164,9 +162,7 @@ def trained_settings(settings: ScaleFile, variant: str) -> dict[str, Any]:
     elif section[1].trains_network:
         model = dict(routed.model)
     else:
-        raise ReplicationError(
-            f"{config.where}: a study trains no network, so there is nothing to search; take it out."
-        )
+        return None
     return _flat({"training": config.training.model_dump(), "model": model})
 
 

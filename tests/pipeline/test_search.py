@@ -182,7 +182,7 @@ def test_a_trial_that_fails_is_named_and_the_others_finish(project, capsys):
 
 def test_what_diverges_is_never_best(project, capsys):
     def change(content):
-        content["groups"][1:] = [{"variants": ["short"], "key": RATE, "values": [1.0e30, 0.03], "updates": 3}]
+        content["groups"][1:] = [{"variants": ["short"], "key": RATE, "values": [3.0e38, 0.03], "updates": 3}]
 
     project.asks(change)
     project.search()
@@ -210,9 +210,10 @@ def test_a_setting_that_is_not_the_best_is_named_until_it_is_set_or_kept_for_a_r
     capsys.readouterr()
     project.search()
     (line,) = unfollowed(PAPER, "smoke")
+    scale = f"replications/{PAPER}/smoke"
     assert line == (
-        f"replications/{PAPER}/smoke/params.yaml: variants.short.model.size is 12, but the search found {best} best; set "
-        f"it, or say why in replications/{PAPER}/smoke/search.yaml (`kept: {{short: reason}}`)."
+        f"{scale}/params.yaml: variants.short.model.size is 12, but the search found {best} best; set it, or say why "
+        f"in {scale}/search.yaml (`kept: {{short: reason}}`)."
     )
     assert line in capsys.readouterr().out
     project.asks(lambda content: content["groups"][1].update(kept={"short": "12 is what the paper has"}))
@@ -303,7 +304,7 @@ def test_a_study_is_not_searched(project, monkeypatch):
 
     monkeypatch.setattr(settings, "ROUTES", {"study": {"speed": StudyConfig}})
     project.set("short", "model", study="speed")
-    with pytest.raises(ReplicationError, match=r"variants.short.model: a study trains no network"):
+    with pytest.raises(ReplicationError, match=r"smoke/search.yaml: 'short' is a study"):
         unfollowed(PAPER, "smoke")
 
 
