@@ -23,7 +23,7 @@ CHECK = {"check"}
 def project(tmp_path_factory):
     folder = copy_project(tmp_path_factory.mktemp("dvc") / "project")
     ran = stages_run(dvc(folder, "repro"))
-    first = ["check", "fetch@table1", "prepare@table1", "train@rnnsearch-50", "evaluate@rnnsearch-50", "report"]
+    first = ["check", "fetch@swaps", "prepare@swaps", "train@rnnsearch-50", "evaluate@rnnsearch-50", "report"]
     assert sorted(first, key=ran.index) == first
     assert set(ran[-2:]) == {"report@bahdanau", "summarize"}
     commit(folder)
@@ -61,7 +61,7 @@ def test_metrics_and_curves_of_all_variants_are_shown(project):
 
 
 def test_prepared_data_that_was_changed_is_made_again_and_trains_nothing(project):
-    array = project / "runs" / "smoke" / "bahdanau" / "tasks" / "table1" / "train" / "source.npy"
+    array = project / "runs" / "smoke" / "bahdanau" / "tasks" / "swaps" / "train" / "source.npy"
     whole = array.read_bytes()
     array.write_bytes(whole[:-1] + b"!")
     assert not any(stage.startswith("train@") for stage in stages_run(dvc(project, "repro")))
@@ -69,7 +69,7 @@ def test_prepared_data_that_was_changed_is_made_again_and_trains_nothing(project
 
 
 def test_a_change_of_decoding_trains_nothing(project):
-    change_yaml(project / SMOKE, lambda content: content["tasks"]["table1"]["decoding"].update(beam=1))
+    change_yaml(project / SMOKE, lambda content: content["tasks"]["swaps"]["decoding"].update(beam=1))
     ran = stages_run(dvc(project, "repro"))
     assert set(ran) == CHECK | {f"evaluate@{variant}" for variant in VARIANTS} | LAST
 
@@ -108,7 +108,7 @@ def test_an_experiment_changes_one_line_of_a_scale_and_runs_what_depends_on_it(p
     commit(project)
     path = project / "replications" / "bahdanau" / "quick" / "params.yaml"
     before = path.read_text().splitlines()
-    setting = "replications/bahdanau/quick/params.yaml:tasks.table1.training.updates=401"
+    setting = "replications/bahdanau/quick/params.yaml:tasks.swaps.training.updates=401"
     dvc(project, "exp", "run", "-S", setting, f"{PIPELINE}:check")
     after = path.read_text().splitlines()
     assert [(old, new) for old, new in zip(before, after, strict=True) if old != new] == [
@@ -142,7 +142,7 @@ def test_a_pipeline_that_was_killed_continues_in_the_middle_of_training(project)
 def test_a_mistake_stops_the_pipeline_at_its_check_and_is_not_locked(project):
     lock = project / "replications" / "bahdanau" / "smoke" / "dvc.lock"
     before = yaml.safe_load(lock.read_text())["stages"]
-    change_yaml(project / SMOKE, lambda content: content["tasks"]["table1"]["training"].update(clip=-1.0))
+    change_yaml(project / SMOKE, lambda content: content["tasks"]["swaps"]["training"].update(clip=-1.0))
     printed = dvc(project, "repro", f"{PIPELINE}:train@rnnsearch-50", status=255)
     assert "error: replications/bahdanau/smoke/params.yaml: variants.rnnsearch-50: 'training.clip'" in printed
     assert "Traceback" not in printed

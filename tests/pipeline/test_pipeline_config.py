@@ -49,10 +49,10 @@ def test_files_are_in_the_form_that_dvc_writes():
 
 
 def test_a_variant_is_its_task_what_it_is_and_what_its_scale_changes(project):
-    task = load_yaml(SMOKE)["tasks"]["table1"]
+    task = load_yaml(SMOKE)["tasks"]["swaps"]
     change(project / IDENTITIES, lambda content: content["variants"]["rnnsearch-50"].update(evaluation={"bleu": "13a"}))
     run = ScaleFile("bahdanau", "smoke").run("rnnsearch-50")
-    assert run.task == "table1"
+    assert run.task == "swaps"
     assert run.model == task["model"] | {"kind": "rnnsearch", "alignment_size": 16}
     assert run.evaluation.bleu == "13a"
     assert run.evaluation.heatmaps == task["evaluation"]["heatmaps"]
@@ -77,25 +77,25 @@ def change(path, mend):
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (lambda c: c["tasks"]["table1"]["training"].update(update=3), "did you mean 'updates'"),
-        (lambda c: c["tasks"]["table1"]["training"].update(updates=3), r"validate_every \(4\) must not exceed updates"),
-        (lambda c: c["tasks"]["table1"]["training"].update(updates=0), "greater than or equal to 1, got 0"),
-        (lambda c: c["tasks"]["table1"]["training"].update(clip=float("nan")), "'training.clip'"),
-        (lambda c: c["tasks"]["table1"]["training"]["batch"].update(tokens=5), "either tokens or sentences"),
-        (lambda c: c["tasks"]["table1"]["training"]["optimizer"].update(name="adamm"), "adamm"),
-        (lambda c: c["tasks"]["table1"].update(seeds=[]), "'seeds'"),
-        (lambda c: c["tasks"]["table1"].update(seeds=[1], evaluation={"ensemble": True}), "needs at least two seeds"),
-        (lambda c: c["variants"]["rnnsearch-50"].update(task="table2"), "did you mean 'table1'"),
+        (lambda c: c["tasks"]["swaps"]["training"].update(update=3), "did you mean 'updates'"),
+        (lambda c: c["tasks"]["swaps"]["training"].update(updates=3), r"validate_every \(4\) must not exceed updates"),
+        (lambda c: c["tasks"]["swaps"]["training"].update(updates=0), "greater than or equal to 1, got 0"),
+        (lambda c: c["tasks"]["swaps"]["training"].update(clip=float("nan")), "'training.clip'"),
+        (lambda c: c["tasks"]["swaps"]["training"]["batch"].update(tokens=5), "either tokens or sentences"),
+        (lambda c: c["tasks"]["swaps"]["training"]["optimizer"].update(name="adamm"), "adamm"),
+        (lambda c: c["tasks"]["swaps"].update(seeds=[]), "'seeds'"),
+        (lambda c: c["tasks"]["swaps"].update(seeds=[1], evaluation={"ensemble": True}), "needs at least two seeds"),
+        (lambda c: c["variants"]["rnnsearch-50"].update(task="swap"), "did you mean 'swaps'"),
         (lambda c: c["variants"]["rnnsearch-50"].update(modle={}), r"unknown key '.*modle'.*did you mean 'model'"),
         (lambda c: c.pop("variants"), "'variants': field required"),
         (lambda c: c.update(paper="luong"), "must be those of the folder"),
         (lambda c: c.update(scale="quick"), "must be those of the folder"),
-        (lambda c: c["variants"].update(rnnserch={"task": "table1"}), "has no variant 'rnnserch'"),
+        (lambda c: c["variants"].update(rnnserch={"task": "swaps"}), "has no variant 'rnnserch'"),
         (lambda c: c["variants"].pop("rnnsearch-50"), "'rnnsearch-50' .* neither runs nor is left out"),
         (lambda c: c["left_out"]["reasons"][0]["variants"].append("rnnsearch-50"), "is among variants and left_out"),
-        (lambda c: c["tasks"]["table1"].update(after="features"), "'features' must list 'table1'"),
-        (lambda c: c["features"].append("table1"), "'features' must not list 'table1'"),
-        (lambda c: c["tasks"].update(other=c["tasks"]["table1"]), "tasks.other has no variant that runs"),
+        (lambda c: c["tasks"]["swaps"].update(after="features"), "'features' must list 'swaps'"),
+        (lambda c: c["features"].append("swaps"), "'features' must not list 'swaps'"),
+        (lambda c: c["tasks"].update(other=c["tasks"]["swaps"]), "tasks.other has no variant that runs"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(mistake, message, project):

@@ -14,7 +14,7 @@ from tests.pipeline.scratch import copy_files, environment
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
-        (["fetch", "bahdanau.table1", "--scale", "smoke"], 0),
+        (["fetch", "bahdanau.swaps", "--scale", "smoke"], 0),
         (["summarize"], 0),
         (["train", "bahdanau.nothing"], 2),
         (["train", "bahdanau"], 2),

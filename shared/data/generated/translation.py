@@ -86,6 +86,25 @@ class ExchangedHalves(Strict):
         return self
 
 
+class Fertility(Strict):
+    """Parameters of `fertility`.
+
+    Attributes:
+        seed: seed of the dictionary and of every split (each split has its own generator).
+        pairs: number of target words; each has two source words, one that gives it once and one that gives it twice.
+        splits: split name to its sentences, by the length of the source. A split does not depend on later ones.
+    """
+
+    seed: int = Field(ge=0)
+    pairs: int = Field(gt=0)
+    splits: dict[str, Buckets] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _enough_sentences(self) -> Fertility:
+        _check_room(self.pairs, self.splits)
+        return self
+
+
 def _check_room(types: int, splits: Mapping[str, Buckets]) -> None:
     """Reject more word types than names, and numbers of sentences for which drawing distinct ones takes too long."""
     if types > 160:
@@ -165,6 +184,16 @@ def exchange(words: list[str], translation: Mapping[str, str]) -> _Translated:
     return _arranged(words, order, translation)
 
 
+def repeat(words: list[str], translation: Mapping[str, str]) -> _Translated:
+    """Translate word by word, in order; a doubling word (in ``-e``) gives its translation twice.
+
+    Returns:
+        The target words, and the gold links (source position, target position), sorted by both.
+    """
+    sources = [i for i, word in enumerate(words) for _ in range(1 + word.endswith("e"))]
+    return [translation[words[i]] for i in sources], [(s, t) for t, s in enumerate(sources)]
+
+
 def _arranged(words: list[str], order: list[int], translation: Mapping[str, str]) -> _Translated:
     return [translation[words[i]] for i in order], sorted((s, t) for t, s in enumerate(order))
 
@@ -225,9 +254,25 @@ def exchanged_halves(values: Mapping[str, Any]) -> Corpus:
     return _corpus("exchanged_halves", parameters, list(translation), lambda words: exchange(words, translation))
 
 
+def fertility(values: Mapping[str, Any]) -> Corpus:
+    """Generate monotone translations in which every source word is translated once or twice, as its type says.
+
+    A target word has two source words, one of each kind. A word that has just been written therefore does not say
+    whether it must be written again: that stands in the source word that was attended to. Sentences are drawn as in
+    `adjacent_swap`; of the sources that have one translation only one occurs.
+
+    Raises:
+        ReplicationError: ``values`` are not valid parameters (`Fertility`).
+    """
+    parameters = build(Fertility, values, where="parameters of the generated task 'fertility'")
+    names = _dictionary("fertility", parameters.seed, "u" * parameters.pairs)
+    translation = {word[:-1] + ending: name for word, name in names.items() for ending in "ue"}
+    return _corpus("fertility", parameters, list(translation), lambda words: repeat(words, translation))
+
+
 def _corpus(
     task: str,
-    parameters: AdjacentSwap | ExchangedHalves,
+    parameters: AdjacentSwap | ExchangedHalves | Fertility,
     vocabulary: Sequence[str],
     translated: Callable[[list[str]], _Translated],
     corrupted: Callable[[list[str], str, random.Random], list[str]] | None = None,
@@ -260,6 +305,7 @@ TASKS: dict[str, Callable[[Mapping[str, Any]], Corpus]] = {
     "copy": copy,
     "evidence": evidence,
     "exchanged_halves": exchanged_halves,
+    "fertility": fertility,
     "grammar": grammar,
     "noisy_swap": noisy_swap,
     "pictures": pictures,

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data.generated.translation import AdjacentSwap, exchange, generate, lexicon, translate
+from shared.data.generated.translation import AdjacentSwap, exchange, generate, lexicon, repeat, translate
 from shared.errors import ReplicationError
 
 
@@ -24,7 +24,16 @@ def noisy(**changes):
     return parameters(noise={"train": 0.25, "valid": 1.0}) | changes
 
 
-TASKS = [("adjacent_swap", parameters), ("exchanged_halves", halves), ("noisy_swap", noisy)]
+def fertile(**changes):
+    return {"seed": 1, "pairs": 12, "splits": parameters()["splits"]} | changes
+
+
+TASKS = [
+    ("adjacent_swap", parameters),
+    ("exchanged_halves", halves),
+    ("fertility", fertile),
+    ("noisy_swap", noisy),
+]
 LANGUAGE = lexicon(AdjacentSwap.model_validate(parameters()))
 
 
@@ -75,6 +84,26 @@ def test_the_generated_halves_follow_their_rule():
         assert all(target[t] == translation.get(source[s], target[t]) for s, t in expected)
     assert len(segments) / 3 < moved < len(segments) * 2 / 3
     assert {len(source) for source, _, _ in pairs} == set(range(3, 11))
+
+
+@given(words=st.lists(st.sampled_from(["bu", "be", "du", "de"]), min_size=1, max_size=8))
+def test_a_doubling_word_is_written_twice_in_its_place(words):
+    target, links = repeat(words, {word: word[0] for word in words})
+    assert target == [letter for word in words for letter in word[0] * (1 + (word[1] == "e"))]
+    assert [t for _, t in links] == list(range(len(target)))
+    assert [words[s][0] for s, _ in links] == target
+    assert [sum(s == i for s, _ in links) for i in range(len(words))] == [1 + (word[1] == "e") for word in words]
+
+
+def test_a_target_word_does_not_say_whether_it_comes_twice():
+    segments = [segment for split in generate("fertility", fertile()).values() for segment in split]
+    givers = {}
+    for segment in segments:
+        source, target = (text.split() for text in segment.texts)
+        for s, t in (map(int, link.split("-")) for link in segment.links.split()):
+            givers.setdefault(target[t], set()).add(source[s])
+    assert len(givers) == 12
+    assert all({word[-1] for word in words} == {"u", "e"} and len(words) == 2 for words in givers.values())
 
 
 def test_noise_replaces_its_share_of_target_words_and_leaves_sources_and_links():
@@ -174,6 +203,6 @@ def test_wrong_noise_is_refused(noise, message):
 
 
 def test_an_unknown_task_is_named_with_the_known_ones():
-    known = "adjacent_swap, copy, evidence, exchanged_halves, grammar, noisy_swap"
+    known = "adjacent_swap, copy, evidence, exchanged_halves, fertility, grammar, noisy_swap"
     with pytest.raises(ReplicationError, match=f"no generated task 'swap'; known tasks: {known}"):
         generate("swap", {})

@@ -164,12 +164,12 @@ def test_wrong_settings_and_those_of_another_kind_are_refused(section, changes, 
 
 
 def test_segments_are_refused_where_there_is_no_running_text():
-    task = load_yaml(Path("replications/bahdanau/smoke/params.yaml"))["tasks"]["table1"]
+    task = load_yaml(Path("replications/bahdanau/smoke/params.yaml"))["tasks"]["swaps"]
     task.pop("after")
     task["model"]["kind"] = "rnnencdec"
     task["training"]["batch"] = {"sentences": 6, "length": 8}
     with pytest.raises(ReplicationError, match=r"unknown key 'training\.batch\.length'"):
-        build(TranslationRun, {"task": "table1", **task}, where="test")
+        build(TranslationRun, {"task": "swaps", **task}, where="test")
 
 
 def test_reach_is_what_models_are_told_of_it():
