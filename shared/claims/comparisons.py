@@ -12,10 +12,10 @@ from shared.config import Strict
 Condition = bool | int | str | tuple[float, float]
 
 
-class Off(Strict):
-    """Why the check that both sides have settled does not apply, such as to a claim about the speed of learning."""
+class Learned(Strict):
+    """``exempt``: why both sides need not have settled, as for a claim about the speed of learning."""
 
-    off: str = Field(min_length=1)
+    exempt: str = Field(min_length=1)
 
 
 class Over(Strict):
@@ -51,7 +51,7 @@ class _Compared(Strict):
         over: compare the slope over a covariate in place of the value.
         paper: the same effect in the paper, in the same unit, where it gives one.
         doubled: the same variants with twice the updates.
-        learned: ``{off: reason}`` where the sides need not have settled.
+        learned: ``{exempt: reason}`` where the sides need not have settled.
     """
 
     name: str = ""
@@ -63,7 +63,7 @@ class _Compared(Strict):
     over: Over | None = None
     paper: float | None = None
     doubled: tuple[str, ...] = ()
-    learned: Off | None = None
+    learned: Learned | None = None
 
     @field_validator("where")
     @classmethod

@@ -88,7 +88,7 @@ def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) 
     A trend is judged by its two ends. A gap that cannot be told from none at half of the updates is not closing.
     """
     if comparison.learned is not None:
-        return Check("gap", "not asked", comparison.learned.off)
+        return Check("gap", "not asked", comparison.learned.exempt)
     if isinstance(comparison, Correlation) or len(runs) < 2:
         return Check("gap", "not asked", "there are no two sides")
     if isinstance(comparison, Sides) and comparison.kind == "equal" and verdict != "contradicted":

@@ -105,8 +105,8 @@ class Claims(Strict):
 def load_claims(path: Path, scale: str) -> Claims:
     """Read a claims.yaml, with the changes that comparisons and floors make at ``scale``.
 
-    Both may carry ``at: {<scale>: {…}}``; that mapping is laid over them at this scale. A floor that is null there
-    does not count.
+    Both may carry ``at: {<scale>: {…}}``; that mapping is laid over them at this scale. A key that is null there is
+    taken away, and a floor that is null does not count.
 
     Raises:
         ReplicationError: the file is missing or wrong, or two claims share an id; says where.
@@ -154,4 +154,4 @@ def _at_scale(row: Any, scale: str, where: str) -> Any:
         raise ReplicationError(f"{where}.at: '{unknown[0]}' is no scale.")
     plain = {key: value for key, value in row.items() if key != "at"}
     own = row["at"].get(scale, {})
-    return None if own is None else merge(plain, own)
+    return None if own is None else {key: value for key, value in merge(plain, own).items() if value is not None}

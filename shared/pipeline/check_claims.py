@@ -76,8 +76,8 @@ def _check_bounds(row: Comparison, where: str) -> None:
 def _check_data(settings: ScaleFile, row: Comparison, where: str) -> None:
     """Refuse variants of different data, of those that run."""
     tasks = {settings.task_of(name): name for name in _running(settings, row.compared())}
-    first, *others = tasks
-    for other in others:
+    first = next(iter(tasks), "")
+    for other in tasks:
         if settings.corpus(other) != settings.corpus(first):
             raise ReplicationError(
                 f"{where}: {tasks[first]} and {tasks[other]} are of different data, the tasks '{first}' and '{other}'; "
