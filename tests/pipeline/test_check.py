@@ -57,9 +57,10 @@ def replaced(path, old, new):
     ("file", "old", "new", "message"),
     [
         ("claims.yaml", "variants: [rnnsearch-50, rnnencdec-50]", "variants: [rnnsearch-05, rnnencdec-50]",
-         r"claims.yaml: B15-C1: 'cap 50': .*has no variant 'rnnsearch-05' \(did you mean 'rnnsearch-50'"),
+         r"claims.yaml: B15-C1: 'primary': .*has no variant 'rnnsearch-05' \(did you mean 'rnnsearch-50'"),
         ("claims.yaml", "metric: bleu", "metric: blue", r"claims.yaml: B15-C1: .*no measure 'blue'.*mean 'bleu"),
-        ("claims.yaml", "kind: greater", "kind: grater", "'claims.0.deciding.0': .*'grater'"),
+        ("claims.yaml", "kind: greater", "kind: grater", "claims.yaml: B15-C1: 'primary': .*'grater'"),
+        ("claims.yaml", "    relevant: 4.5\n", "", "B15-C1: primary.relevant is missing; give the smallest effect that"),
         ("smoke/params.yaml", "dataset: generated_translation", "dataset: generated_translatoin",
          r"smoke/params.yaml: tasks.swaps.corpus.dataset: .*did you mean 'generated_translation'"),
         ("smoke/params.yaml", "alignment_size: 16", "alignment_sise: 16",
