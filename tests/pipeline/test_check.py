@@ -58,7 +58,7 @@ def replaced(path, old, new):
     [
         ("claims.yaml", "variants: [rnnsearch-50, rnnencdec-50]", "variants: [rnnsearch-05, rnnencdec-50]",
          r"claims.yaml: B15-C1: 'primary': .*has no variant 'rnnsearch-05' \(did you mean 'rnnsearch-50'"),
-        ("claims.yaml", "metric: bleu", "metric: blue", r"claims.yaml: B15-C1: .*no measure 'blue'.*mean 'bleu"),
+        ("claims.yaml", "greater\n    metric: bleu", "greater\n    metric: blue", r"claims.yaml: B15-C1: .*no measure 'blue'.*mean 'bleu"),
         ("claims.yaml", "kind: greater", "kind: grater", "claims.yaml: B15-C1: 'primary': .*'grater'"),
         ("claims.yaml", "    relevant: 4.5\n", "", "B15-C1: primary.relevant is missing; give the smallest effect that"),
         ("smoke/params.yaml", "dataset: generated_translation", "dataset: generated_translatoin",
@@ -97,7 +97,7 @@ def test_a_paper_that_no_report_is_made_of_is_named(project):
 
 
 def test_the_command_prints_one_sentence_and_exits_with_2(project, capsys):
-    replaced(project / PAPER / "claims.yaml", "metric: bleu", "metric: blue")
+    replaced(project / PAPER / "claims.yaml", "greater\n    metric: bleu", "greater\n    metric: blue")
     assert main(["check", "bahdanau", "--scale", "smoke"]) == 2
     printed = capsys.readouterr()
     assert printed.err.startswith("error: replications/bahdanau/claims.yaml: B15-C1")
