@@ -6,21 +6,14 @@ from shared.reports.learning_curves import LearningCurves
 from shared.tasks.translation.figures import SentenceScores, SideBySide
 
 PANELS = {
-    "The ladder where neighbours change places": [
-        "swaps-base", "swaps-reverse", "swaps-location", "swaps-location-feed", "swaps-local-p-general-feed",
+    "Where neighbours change places": [
+        "swaps-base", "swaps-reverse", "swaps-dot", "swaps-dot-forward", "swaps-location-forward",
+        "swaps-local-m-general-forward", "swaps-local-p-general",
     ],
-    "Architectures where neighbours change places": [
-        "swaps-location", "swaps-dot", "swaps-general", "swaps-concat", "swaps-local-m-general",
-        "swaps-local-p-dot", "swaps-local-p-general",
+    "Where halves change places": [
+        "halves-reverse", "halves-location", "halves-general", "halves-local-m-general", "halves-local-p-general",
     ],
-    "Without input feeding where halves change places": [
-        "halves-reverse", "halves-location", "halves-dot", "halves-general", "halves-local-m-general",
-        "halves-local-p-general",
-    ],
-    "With and without input feeding where halves change places": [
-        "halves-location", "halves-location-feed", "halves-dot", "halves-dot-feed", "halves-local-p-general",
-        "halves-local-p-general-feed",
-    ],
+    "Where words are translated twice": ["fertility-location", "fertility-location-feed"],
     "The ladder on real text": [
         "base", "base-reverse", "base-reverse-dropout", "global-location", "global-location-feed",
         "local-m-general", "local-p-general-feed",
@@ -34,11 +27,15 @@ FIGURES = [
     SentenceScores(PANELS),
     SideBySide(
         "Global and local attention where neighbours change places; the true alignment is marked.",
-        ["swaps-dot", "swaps-local-m-general", "swaps-local-p-general"],
+        ["swaps-dot-forward", "swaps-location-forward", "swaps-local-m-general-forward"],
     ),
     SideBySide(
-        "Global and local attention where halves change places; the true alignment is marked.",
-        ["halves-general", "halves-location-feed", "halves-local-p-general"],
+        "Scores of content and of location where halves change places; the true alignment is marked.",
+        ["halves-general", "halves-location"],
+    ),
+    SideBySide(
+        "Without and with input feeding where words are translated twice; the true alignment is marked.",
+        ["fertility-location", "fertility-location-feed"],
     ),
     SideBySide(
         "Global and local attention on real text.", ["global-location", "local-m-general", "local-p-general-feed"]
