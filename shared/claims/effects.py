@@ -81,7 +81,7 @@ def _measured(
     if chosen is not None:
         of_all = [(name, run, seed) for name in carried for run in runs for seed in seeds]
         functions = [chosen.statistic(measure(name), run, seed) for name, run, seed in of_all]
-        values, draws = resample(functions, chosen.strata, rng)
+        values, draws = resample(functions, chosen.strata, rng, RESAMPLES)  # as many as numbers of whole runs have
         both = np.concatenate([values[:, None], draws], axis=1).reshape(len(carried), len(runs), len(seeds), -1)
         resampled = dict(zip(carried, both, strict=True))
     fixed = {name: _fixed(runs, seeds, name) for name in names if name not in resampled}
