@@ -94,7 +94,7 @@ def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> O
         return _exact(row, runs[0], outcome)
     rng = generator(claim_id, row.name)
     found = effects(row, runs, rng)
-    estimate = over_seeds(found.values, found.draws, rng)
+    estimate = over_seeds(found.values, found.draws, rng, found.drawn)
     low, high = estimate.interval()
     if math.isnan(low + high):
         raise ReplicationError(
