@@ -123,11 +123,13 @@ def test_the_interval_over_seeds_and_examples_covers_the_effect_95_times_in_100(
     assert covered(judged, 0.0) == pytest.approx(0.95, abs=0.02)
 
 
-def test_the_interval_over_families_covers_the_effect_95_times_in_100(monkeypatch):
+@pytest.mark.parametrize("families", [8, 40])
+def test_the_interval_over_families_covers_the_effect_95_times_in_100(families, monkeypatch):
+    """Of few families too, whose bootstrap alone covers it 88 times in 100 for eight."""
     monkeypatch.setattr(effects, "RESAMPLES", 500)
     spreads = {"seed_spread": 0.05, "shared": 1.0, "own": 0.3}
-    judged = judged_on_examples(np.random.default_rng(40), 400, 5, 0.5, families=40, **spreads)
-    assert covered(judged, 0.0) == pytest.approx(0.95, abs=0.025)
+    judged = judged_on_examples(np.random.default_rng(families), 400, 5, 0.5, families=families, **spreads)
+    assert covered(judged, 0.0) == pytest.approx(0.95, abs=0.02)
 
 
 @pytest.mark.parametrize(("seeds", "claims", "correlation"), [(5, 8, 0.0), (8, 6, 0.5), (12, 7, 0.8)])
