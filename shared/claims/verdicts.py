@@ -165,7 +165,7 @@ def _decision(
         looked = Check("looks", "no", "", f"{len(lead.seeds)} seeds are none of the looks of the plan")
     counts = learned(claims.floors, runs, lead.seeds)
     checks = (
-        floor_check(counts), gap_check(claim.primary, lead.verdict, runs),
+        floor_check(claim.primary, counts), gap_check(claim.primary, lead.verdict, runs),
         doubling_check(claim.primary, _effect(claim.primary, lead), lead.verdict, results, _effect_of(claim)),
     )  # fmt: skip
     failed = [check.verdict for check in (looked, *checks) if check.passed == "no"]
