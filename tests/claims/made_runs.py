@@ -6,6 +6,7 @@ import numpy as np
 
 from shared.claims.results import RunResults
 from shared.claims.schema import Claim, Claims
+from shared.claims.verdicts import decide
 
 BECAUSE = "smaller effects change nothing"
 
@@ -59,3 +60,17 @@ def claim(identifier="T99-C1", **changes):
 
 def paper(*claims, looks=(), floors=None):
     return Claims(claims=claims, looks=looks, floors=floors or {})
+
+
+UNIT = np.array([-1.26491106, -0.63245553, 0.0, 0.63245553, 1.26491106])
+"""Five seeds of mean 0 and deviation 1."""
+
+
+def pair(effect, spread=0.1, *, seeds=UNIT, base=4.0):
+    """Two sides that differ by ``effect`` on average, and by ``spread`` from seed to seed."""
+    return [made("a", {"score": base + effect + spread * seeds}), made("b", {"score": np.full(len(seeds), base)})]
+
+
+def decided(runs, claims=None, **changes):
+    """The decision on the first claim: by default on the primary comparison with these changes."""
+    return decide(claims or paper(claim(primary=primary(**changes))), by_name(*runs), "quick")[0]
