@@ -45,7 +45,7 @@ def check_of(decision, name):
 )
 def test_four_in_five_seeds_must_reach_the_floor(scores, reached, passed):
     counts = learned({"made": Floor(**GOOD)}, pair(scores, [9] * 5), (1, 2, 3, 4, 5))
-    check = floor_check(counts)
+    check = floor_check(comparison(), counts)
     assert [(each.variant, each.reached, each.seeds) for each in counts] == [("a", reached, 5), ("b", 5, 5)]
     assert (check.passed, check.said) == (passed, f"a: {reached} of 5 learned, b: 5 of 5 learned")
     assert check.verdict == ("" if passed == "yes" else "a did not learn")
@@ -55,12 +55,12 @@ def test_a_floor_may_be_a_ceiling_of_what_is_to_be_small():
     floor = Floor(metric="score", at_most=5.0, because="the entropy is 4")
     counts = learned({"made": floor}, pair([5, 4, 4, 4, 5.1], [6] * 5), (1, 2, 3, 4, 5))
     assert [each.enough for each in counts] == [True, False]
-    assert floor_check(counts).verdict == "b did not learn"
+    assert floor_check(comparison(), counts).verdict == "b did not learn"
 
 
 def test_a_variant_that_is_meant_to_fail_is_exempt_by_name():
     floor = Floor(**GOOD, exempt={"b": "one vector holds no long sentence"})
-    check = floor_check(learned({"made": floor}, pair([9] * 5, [1] * 5), (1, 2, 3, 4, 5)))
+    check = floor_check(comparison(), learned({"made": floor}, pair([9] * 5, [1] * 5), (1, 2, 3, 4, 5)))
     assert (check.passed, check.said) == ("yes", "a: 5 of 5 learned, b: 0 of 5 learned (meant to fail)")
 
 
@@ -294,3 +294,9 @@ def test_twice_the_updates_bind_either_verdict(scores, twice, as_measured):
 def test_all_that_failed_is_said(tmp_path):
     found = decided(curved(tmp_path, 0.5, 0.1), floors={"made": Floor(**GOOD | {"at_least": 9.0})})
     assert found.reason == "reproduced as measured, but a and b did not learn; still closing"
+
+
+def test_a_correlation_is_over_models_of_any_quality():
+    correlation = {"kind": "correlation", "variants": list("abcdef"), "other": "other", "relevant": 0.2}
+    counts = learned({"made": Floor(**GOOD)}, pair([1] * 5, [9] * 5), (1, 2, 3, 4, 5))
+    assert floor_check(comparison(**correlation), counts).passed == "not asked"
