@@ -20,7 +20,7 @@ RATES, SIZES, PILOTS = [0.00001, 0.03], [6, 9], [101, 102]
 SEARCH = {
     "seeds": PILOTS,
     "groups": [
-        {"variants": ["long"], "key": RATE, "values": RATES, "updates": 20},
+        {"variants": ["long"], "key": RATE, "values": RATES, "updates": 60},
         {"variants": ["short"], "key": "model.size", "values": SIZES},
         {"variants": ["twin"], "same_as": "long", "because": "it differs in nothing."},
     ],
@@ -109,7 +109,7 @@ def test_the_best_value_has_the_least_validation_loss_at_the_end(project):
         assert told["loss"] == pytest.approx(sum(of[seed][-1] for seed in PILOTS) / 2, rel=1e-5)
         assert told["lowest"] == pytest.approx(sum(min(of[seed]) for seed in PILOTS) / 2, rel=1e-5)
     assert (found["best"], found["in_params"]) == (0.03, 0.03)
-    assert {record["updates"] for record, _ in trials} == {20}
+    assert {record["updates"] for record, _ in trials} == {60}
     assert {record["updates"] for record, _ in project.trials("short").values()} == {2}
 
 
