@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.claims.results import RunResults
-from shared.claims.results import read_curve
+from shared.claims.results import RunResults, read_curve
 from shared.reports.document import Block, Code, Paragraph, Table, Text, over_seeds
 
 FEWEST = 3  # validations that a correlation is of
