@@ -114,8 +114,9 @@ class Decision:
 
     @property
     def lead(self) -> Outcome | None:
-        """The primary comparison, or the first identity, if it was tested."""
-        return next((outcome for outcome in self.outcomes if outcome.deciding and outcome.tested), None)
+        """The primary comparison, or of the identities the first that is refuted, else the first; if any was tested."""
+        tested = [outcome for outcome in self.outcomes if outcome.deciding and outcome.tested]
+        return next((outcome for outcome in tested if outcome.verdict == "refuted"), next(iter(tested), None))
 
     @property
     def supporting(self) -> Sequence[Outcome]:

@@ -19,7 +19,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 import shared
-from shared.claims.schema import Claim, Comparison
+from shared.claims.comparisons import Row
+from shared.claims.schema import Claims
 from shared.data.readers import READERS
 from shared.metrics.registry import MEASURES, families
 from shared.pipeline.config import Params
@@ -33,6 +34,10 @@ SECTIONS = ("corpus", "training", "decoding", "evaluation")
 BOUNDS = {"ge": "≥ {}", "gt": "> {}", "le": "≤ {}", "lt": "< {}", "multiple_of": "multiple of {}",
           "min_length": "at least {} long", "max_length": "at most {} long", "pattern": "like `{}`"}  # fmt: skip
 SETTING = ("Key", "Type", "Default", "Range", "What it is")
+CLAIMS_AT_SCALE = (
+    "Comparisons and floors may also carry `at: {<scale>: {…}}`: at that scale these keys are laid over the others. "
+    "A key that is null there is taken away, and a floor that is null does not count."
+)
 Classes = dict[str, type[BaseModel]]
 
 
@@ -118,14 +123,24 @@ def _measures() -> Iterator[str]:
 
 
 def _claims() -> Iterator[str]:
+    """The file, what it is made of, then the kinds of comparison by the value of their key ``kind``."""
     inner: Classes = {}
-    yield "An entry of `claims` in claims.yaml:"
-    yield from _model(Claim, inner)
-    for model in _models(Comparison):
-        inner.pop(_name(model), None)
-        yield f"### {_name(model)}"
+    yield from _model(Claims, inner)
+    yield CLAIMS_AT_SCALE
+    kinds = {_name(model): model for model in _models(Row)}
+    written = set(kinds)
+    while waiting := [name for name in inner if name not in written]:
+        for name in waiting:
+            written.add(name)
+            yield f"### {name}"
+            yield from _model(inner[name], inner)
+    for name, model in kinds.items():
+        of = _type(model.model_fields["kind"].annotation, {})
+        yield f"### {name}"
+        yield f"`kind`: {of}."
         yield from _model(model, inner)
-    yield from (part for name in sorted(inner) for part in (f"### {name}", *_model(inner[name], inner)))
+    rest = [name for name in inner if name not in written]
+    yield from (part for name in sorted(rest) for part in (f"### {name}", *_model(inner[name], {})))
 
 
 def _readers() -> Iterator[str]:
@@ -169,7 +184,7 @@ def _model(model: type[BaseModel], inner: Classes) -> Iterator[str]:
     yield _summary(model)
     said = _attributes(model)
     rows = [
-        (f"`{key}`", _type(field.annotation, inner), _default(field), _range(field.metadata),
+        (f"`{field.alias or key}`", _type(field.annotation, inner), _default(field), _range(field.metadata),
          field.description or said.get(key, ""))
         for key, field in model.model_fields.items()
     ]  # fmt: skip
@@ -258,6 +273,8 @@ def _default(field: FieldInfo) -> str:
         return "required"
     if isinstance(value, BaseModel):
         return "all defaults"
+    if value == "":
+        return "empty"
     shown = {None: "null", True: "true", False: "false"}.get(value) if isinstance(value, bool | None) else None
     return f"`{shown or value}`"
 

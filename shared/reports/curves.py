@@ -1,9 +1,11 @@
-"""The curves of training, read back."""
+"""The curves of training, read back, and gathered in one file."""
 
 from __future__ import annotations
 
+import csv
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from shared.claims.results import RunResults, read_curve
 
@@ -41,3 +43,31 @@ def read_apart(run: RunResults, *, metric: str, split: str) -> Apart:
         if curve := read_curve(run.curve(seed), metric=metric, split=split):
             seeds.append((curve, record["stopped_because"].startswith(DIVERGED)))
     return seeds if any(ended for _, ended in seeds) else []
+
+
+def write_curves(results: Mapping[str, RunResults], path: Path) -> None:
+    """Write what validation recorded in every training, ``variant,seed,update,metric,value``, to six digits, sorted.
+
+    Raises:
+        ReplicationError: as :func:`read_curve`.
+    """
+    rows = sorted(
+        (run.variant, seed, step, metric, f"{value:.6g}")
+        for run in results.values()
+        if not run.members
+        for seed in run.seeds
+        for metric in _validated(run.curve(seed))
+        for step, value in read_curve(run.curve(seed), metric=metric, split="valid").items()
+    )
+    with path.open("w", encoding="utf-8", newline="") as lines:
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow(("variant", "seed", "update", "metric", "value"))
+        writer.writerows(rows)
+
+
+def _validated(path: Path) -> set[str]:
+    """What is recorded of the validation split."""
+    if not path.exists():
+        return set()
+    with path.open(encoding="utf-8", newline="") as lines:
+        return {row["metric"] for row in csv.DictReader(lines) if row.get("split") == "valid"}

@@ -17,6 +17,9 @@ from markupsafe import Markup
 MINUS = "\N{MINUS SIGN}"
 SPACE = "\N{NO-BREAK SPACE}"
 SPREAD = "mean over seeds, lowest to highest seed shaded."  # what the captions of most curves say
+SYMBOLS = {
+    "reproduced": "✔", "contradicted": "✘", "inconclusive": "?", "verified": "✔", "refuted": "✘", "not tested": "–"
+}  # fmt: skip
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -55,7 +58,7 @@ class Badge:
     @property
     def symbol(self) -> str:
         """A sign that tells the verdicts apart without colour."""
-        return {"reproduced": "✔", "contradicted": "✘", "inconclusive": "?", "not tested": "–"}[self.text]
+        return SYMBOLS[self.text]
 
 
 Inline = str | Strong | Code | Link | Badge
@@ -149,7 +152,16 @@ class Heat(Figure):
         return any(line.marked for line in self.lines)
 
 
-Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure
+@dataclass(frozen=True)
+class Details:
+    """What is folded away below a line of words until a reader asks for it."""
+
+    summary: str
+    blocks: Sequence[Block]
+    kind: ClassVar[str] = "details"
+
+
+Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Details
 
 
 def render(blocks: Sequence[Block], form: Literal["md", "html"], *, title: str, folder: Path) -> str:

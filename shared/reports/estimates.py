@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from shared.claims.effects import per_example, scalars
 from shared.claims.results import RunResults
-from shared.claims.sampling import per_example, scalars
 from shared.claims.statistics import Estimate, generator, on_examples, over_seeds, resample
 from shared.metrics.quantities import Example, Measure
 from shared.metrics.registry import measure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from shared.claims.outcomes import Decision
 from shared.claims.results import RunResults
-from shared.claims.verdicts import Decision
 from shared.reports.document import Block
 from shared.reports.exhibits import Exhibit, Results
 

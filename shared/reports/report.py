@@ -9,17 +9,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shared.claims.results import RunResults, load_results
+from shared.claims.outcomes import VERDICTS, Decision, Evidence
+from shared.claims.results import load_results
 from shared.claims.schema import load_claims
-from shared.claims.verdicts import VERDICTS, Decision, decide
+from shared.claims.verdicts import decide
 from shared.reports import sections
+from shared.reports.claim_sections import claim_sections
+from shared.reports.curves import write_curves
 from shared.reports.document import Block, Code, CodeBlock, Heading, Paragraph, write_page
-from shared.reports.exhibits import Exhibit, draw_all
+from shared.reports.exhibits import Exhibit, Results, draw_all
 from shared.reports.kind import KindReport
+from shared.reports.learned import learned_blocks
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import beside_the_paper
-from shared.reports.verdicts import details, overview
+from shared.reports.plans import plan_blocks
+from shared.reports.verdicts import overview
 
 
 def write_report(
@@ -32,8 +37,14 @@ def write_report(
     deviations: Sequence[str] = (),
     figures: Sequence[Exhibit] = (),
     kind: KindReport | None = None,
+    evidence: Mapping[str, Evidence] | None = None,
+    changed: Mapping[str, tuple[str, ...]] | None = None,
+    plan: Mapping[str, Any] | None = None,
+    search: Mapping[str, Any] | None = None,
 ) -> list[Decision]:
-    """Judge a paper's claims by its runs; write README.md, index.html, claims.json, metrics.json, figures.
+    """Judge a paper's claims by its runs; write README.md, index.html, the json and csv files, figures.
+
+    claims.json has every decision, metrics.json the mean scores, curves.csv what validation recorded of every seed.
 
     Args:
         paper_dir: ``replications/<paper>``, with paper.yaml and claims.yaml.
@@ -45,47 +56,33 @@ def write_report(
         figures: what the paper shows, see :func:`shared.reports.exhibits.load_exhibits`; their further metrics are
             known to the claims.
         kind: what reports of the paper's kind of task show; its measures must be registered.
+        evidence: variant to what its data are, see :func:`decide`.
+        changed: claim to what has changed since the plan was frozen, see :func:`decide`.
+        plan: content of plan.json; None where none was frozen.
+        search: content of search.json; None where nothing was searched.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
     """
     paper = Paper.load(paper_dir / "paper.yaml")
-    results: Mapping[str, RunResults] = load_results(runs_dir, left_out)
+    results: Results = load_results(runs_dir, left_out)
     for exhibit in figures:
         results = exhibit.completed(results)
-    decisions = decide(load_claims(paper_dir / "claims.yaml", scale), results, scale)
+    claims = load_claims(paper_dir / "claims.yaml", scale)
+    decisions = decide(claims, results, scale, evidence=evidence, changed=changed)
     folder = out_dir / "figures"
     if folder.exists():
         shutil.rmtree(folder)
-    shown = draw_all(figures, results, folder)
-    blocks = _page(paper, paper_dir.name, results, decisions, shown, kind or KindReport(), scale, deviations)
-    write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale")
-    _write_json(out_dir / "claims.json", [decision.to_json() | {"paper": paper.short} for decision in decisions])
-    counts = Counter(decision.verdict for decision in decisions)
-    means = {name: dict(result.mean) for name, result in sorted(results.items()) if result.mean}
-    _write_json(out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means})
-    return decisions
-
-
-def _page(
-    paper: Paper,
-    name: str,
-    results: Mapping[str, RunResults],
-    decisions: Sequence[Decision],
-    figures: Sequence[Block],
-    kind: KindReport,
-    scale: str,
-    deviations: Sequence[str],
-) -> list[Block]:
     tasks = by_task(results)
-    return [
-        Heading(f"{paper.short}, replicated at {scale} scale", level=1),
-        sections.citation(paper),
-        Paragraph(("Everything below was made by this command, with ", Code(f"scale: {scale}"), " in params.yaml:")),
-        CodeBlock(f"dvc repro report@{name}"),
+    kind = kind or KindReport()
+    shown = draw_all(figures, results, folder)
+    blocks = [
+        *_head(paper, paper_dir.name, scale),
         *overview(decisions),
-        *details(decisions),
-        *([Heading("Figures"), *figures] if figures else ()),
+        *plan_blocks(plan, search),
+        *claim_sections(decisions, claims, results, folder),
+        *learned_blocks(claims.floors, tasks),
+        *([Heading("Figures"), *shown] if shown else ()),
         *sections.our_results(tasks, results, kind),
         *kind.sections(decisions, results),
         *sections.cost(tasks),
@@ -93,6 +90,27 @@ def _page(
         *sections.settings(paper, scale, deviations),
         *sections.provenance(tasks),
     ]
+    write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale")
+    write_curves(results, out_dir / "curves.csv")
+    _write_numbers(paper, decisions, results, out_dir)
+    return decisions
+
+
+def _head(paper: Paper, name: str, scale: str) -> list[Block]:
+    return [
+        Heading(f"{paper.short}, replicated at {scale} scale", level=1),
+        sections.citation(paper),
+        Paragraph(("Everything below was made by this command, with ", Code(f"scale: {scale}"), " in params.yaml:")),
+        CodeBlock(f"dvc repro report@{name}"),
+    ]
+
+
+def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results, out_dir: Path) -> None:
+    """claims.json and metrics.json."""
+    _write_json(out_dir / "claims.json", [decision.to_json() | {"paper": paper.short} for decision in decisions])
+    counts = Counter(decision.verdict for decision in decisions)
+    means = {name: dict(result.mean) for name, result in sorted(results.items()) if result.mean}
+    _write_json(out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means})
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared.claims.verdicts import VERDICTS
+from shared.claims.outcomes import VERDICTS
 from shared.errors import ReplicationError
 from shared.metrics.registry import by_theme, measure
 from shared.reports.document import (
@@ -25,11 +25,10 @@ from shared.reports.document import (
     render,
     write_page,
 )
-from shared.reports.verdicts import claim_row, metric_title
+from shared.reports.verdicts import ALIGN, COLUMNS, claim_row, metric_title
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 SCALES = ("quick", "bench", "paper_scale", "smoke")
-COLUMNS = ("Claim", "The paper says", "Verdict", "Effect", "95 % interval", "Seeds", "n", "Metric")
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def count_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
         [_link(report, base), report.scale, *(plain(count[verdict], 0) for verdict in VERDICTS)]
         for report, count in zip(reports, counts, strict=True)
     ]
-    return [Table(("Report", "Scale", *(v.capitalize() for v in VERDICTS)), rows, "llrrrr")]
+    return [Table(("Report", "Scale", *(v.capitalize() for v in VERDICTS)), rows, "ll" + "r" * len(VERDICTS))]
 
 
 def claim_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
@@ -97,7 +96,7 @@ def claim_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
     blocks: list[Block] = []
     for report in reports:
         blocks.append(Paragraph((_link(report, base), f", {report.scale} scale:")))
-        blocks.append(Table(COLUMNS, [claim_row(claim) for claim in report.claims], "ltlrrrrl"))
+        blocks.append(Table(COLUMNS, [claim_row(claim) for claim in report.claims], ALIGN))
     return blocks
 
 
@@ -137,6 +136,8 @@ def _load(reports_dir: Path) -> list[Report]:
             metrics = json.loads((path.parent / "metrics.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ReplicationError(f"{path.parent} is no whole report ({error}); run its report stage.") from None
+        if any("lead" not in claim for claim in claims):
+            continue  # made before one comparison decided a claim: its verdicts are not to be set beside others
         reports.append(Report(path.parent, path.parent.parent.name, path.parent.name, claims, metrics))
     rank = {scale: index for index, scale in enumerate(SCALES)}
     return sorted(reports, key=lambda report: (rank.get(report.scale, len(rank)), report.paper))

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
+from shared.claims.effects import scalars
 from shared.claims.results import RunResults
-from shared.claims.sampling import scalars
 from shared.metrics.registry import measure
 from shared.reports.estimates import estimate
 from shared.reports.figures import INK, MARKERS, PALETTE, drawing, place_ticks

@@ -6,11 +6,16 @@ import json
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from shared.errors import ReplicationError
+from shared.reports.verdicts import effect_text
 
-STYLES = {"reproduced": "green", "contradicted": "red", "inconclusive": "yellow", "not tested": "dim"}
+STYLES = {
+    "reproduced": "green", "contradicted": "red", "inconclusive": "yellow", "verified": "green", "refuted": "red",
+    "not tested": "dim",
+}  # fmt: skip
 
 
 def print_verdicts(folder: Path, console: Console | None = None) -> None:
@@ -30,10 +35,13 @@ def print_verdicts(folder: Path, console: Console | None = None) -> None:
         raise ReplicationError(f"{folder} is no whole report ({error}); run its report stage.") from None
     table = Table(title=f"{claims[0]['paper']}: what the runs say of its claims", title_justify="left")
     table.add_column("Claim", no_wrap=True)
-    table.add_column("Verdict", no_wrap=True)
+    table.add_column("Verdict")
+    table.add_column("Effect")
     table.add_column("The paper says")
     for claim in claims:
-        verdict = claim["verdict"]
-        table.add_row(claim["id"], f"[{STYLES.get(verdict, '')}]{verdict}[/]", claim["statement"])
+        verdict, lead = claim["verdict"], claim["lead"]
+        how = f": {claim['how']}" if claim["how"] else ""
+        effect = "–" if lead is None else effect_text(lead)
+        table.add_row(claim["id"], f"[{STYLES[verdict]}]{verdict}[/]{how}", escape(effect), escape(claim["statement"]))
     console.print(table)
     console.print(f"Open {folder / 'index.html'} in a browser, or read {folder / 'README.md'}.", soft_wrap=True)

@@ -1,135 +1,115 @@
-"""The verdict part of a report: one table of all claims, then what decided each."""
+"""The verdicts of a report: one table of all claims, and how effects, tests and evidence are written."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
-from shared.claims.schema import Claim, Comparison, Exact
-from shared.claims.verdicts import VERDICTS, Decision, Outcome
-from shared.metrics.registry import measure
-from shared.reports.document import (
-    SPACE,
-    Badge,
-    Block,
-    Code,
-    Heading,
-    Paragraph,
-    Strong,
-    Table,
-    Text,
-    plain,
-    signed,
-    typeset,
-)
+from shared.claims.outcomes import VERDICTS, Decision
+from shared.claims.rules import ALPHA, FEWEST_SEEDS
+from shared.metrics.registry import known, measure
+from shared.reports.document import SPACE, Badge, Block, Heading, Paragraph, Strong, Table, Text, plain, signed
 from shared.reports.studies import number
 
-UNSIGNED = frozenset({"above", "below", "ratio_at_least", "exponent", "rank_correlation", "exact"})
-"""Kinds of comparisons whose effects are values or ratios, and no differences."""
+COLUMNS = ("Claim", "The paper says", "Verdict", "Effect", "Evidence")
+ALIGN = "ltlll"
 RULE = (
-    "An effect comes with its 95 % interval over test examples and seeds (paired bootstrap over examples, "
-    "Student's t over seeds). A comparison is reproduced if the interval lies wholly on the claimed side, "
-    "contradicted if it lies wholly on the other, inconclusive if it covers the border. A claim is "
-    "reproduced if all its deciding comparisons are, contradicted if any is. p is two-sided, and "
-    "of the test that decided: that the effect lies on the claimed side or, of a contradicted comparison, that it "
-    "lies outside; in brackets it is corrected by Holm's method over all deciding comparisons of the paper."
+    "The same seed of two variants is a pair with one effect, positive where it agrees with the claim; the 95 % "
+    f"interval of the mean effect covers seeds and test examples. Two one-sided tests, at {100 * ALPHA / 2:g} % each, "
+    "decide: a claim is contradicted if its effect is surely below the smallest that matters, else reproduced if it "
+    f"is surely above 0, else inconclusive. At least {FEWEST_SEEDS} seeds are needed, and the p-values are corrected "
+    "by Holm's method over the claims of the paper. No verdict stands, for or against, if models have not learned "
+    "their task, if the gap between them was still closing, or if twice the training, where we could afford it, "
+    "disagrees. What holds by mathematics is verified or refuted, and counted apart."
 )
 
 
 def overview(decisions: Sequence[Decision]) -> list[Block]:
     """The table of verdicts, and how they come about."""
-    counts = Counter(decision.verdict for decision in decisions)
-    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-    rows = [claim_row(decision.to_json(), _paper_effect(decision.claim)) for decision in decisions]
-    columns = (
-        "Claim",
-        "The paper says",
-        "Verdict",
-        "Effect",
-        "95 % interval",
-        "In the paper",
-        "Seeds",
-        "n",
-        "Metric",
-    )
-    return [
-        Heading("Verdicts"),
-        Paragraph((f"Of {len(decisions)} claims: ", Strong(said), ".")),
-        Table(columns, rows, "ltlrrlrrl"),
-        Paragraph(
-            "The figures in a row are those of the claim's first deciding comparison; the next section has "
-            f"them all. n is the number of test examples. {RULE}"
-        ),
-    ]
+    rows = [claim_row(decision.to_json()) for decision in decisions]
+    return [Heading("Verdicts"), Paragraph(counted(decisions)), Table(COLUMNS, rows, ALIGN), Paragraph(RULE)]
 
 
-def claim_row(entry: Mapping[str, Any], in_paper: Text | None = None) -> list[Text]:
-    """Cells for one entry of claims.json; with ``in_paper`` the paper's effect stands before the seeds."""
-    tested = entry["metric"] is not None
+def counted(decisions: Sequence[Decision]) -> Text:
+    """How often there is each verdict; identities apart."""
+    identities = [decision for decision in decisions if decision.claim.identities]
+    others = [decision for decision in decisions if not decision.claim.identities]
+    said: list[str | Strong] = []
+    for group, name in ((others, "claim"), (identities, "identity" if len(identities) == 1 else "identitie")):
+        counts = Counter(decision.verdict for decision in group)
+        if group:
+            plural = "s" * (len(group) > 1)
+            found = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+            said += [f"{' ' if said else ''}Of {len(group)} {name}{plural}: ", Strong(found), "."]
+    return tuple(said)
+
+
+def claim_row(entry: Mapping[str, Any]) -> list[Text]:
+    """Cells for one entry of claims.json: badge, effect and evidence are of the one comparison that decides."""
+    lead = entry["lead"]
     return [
         Strong(entry["id"]),
         entry["statement"],
-        Badge(entry["verdict"]),
-        *(_figures(entry) if tested else ("–", "–")),
-        *([] if in_paper is None else [in_paper]),
-        plain(entry["seeds"], 0),
-        plain(entry["n"], 0),
-        metric_title(entry["metric"], entry.get("token", "token")) if tested else "–",
+        verdict_text(entry),
+        "–" if lead is None else effect_text(lead),
+        "–" if lead is None else evidence_text(entry, lead),
     ]
 
 
-def details(decisions: Sequence[Decision]) -> list[Block]:
-    """For every claim: what it says, every comparison, and the reason for the verdict."""
-    blocks: list[Block] = [Heading("What decided each claim")]
-    for decision in decisions:
-        claim = decision.claim
-        blocks += [
-            Heading((f"{claim.id}: ", Badge(decision.verdict)), level=3),
-            Paragraph(f"{claim.statement} ({claim.where}; in the paper: {claim.effect_in_paper.text}.)"),
-        ]
-        if decision.outcomes:
-            comparisons = (*claim.deciding, *claim.also)
-            rows = [_outcome_row(*pair) for pair in zip(comparisons, decision.outcomes, strict=True)]
-            blocks.append(Table(_DETAIL_COLUMNS, rows, "tllllrrrrrr"))
-        blocks.append(Paragraph((Strong("Reason:"), f" {decision.reason}.")))
-        if claim.note:
-            blocks.append(Paragraph(claim.note))
-        if decision.verdict == "contradicted" and claim.if_contradicted:
-            blocks.append(Paragraph((Strong("Why it may differ here:"), f" {claim.if_contradicted}")))
-    return blocks
+def verdict_text(entry: Mapping[str, Any]) -> Text:
+    """The badge, and what kind of contradicted or inconclusive it is."""
+    badge = Badge(entry["verdict"])
+    return (badge, f": {entry['how']}") if entry["how"] else badge
 
 
-_DETAIL_COLUMNS = (
-    *("Comparison", "Verdict", "Variants", "Metric", "Claimed", "Effect", "95 % interval"),
-    *("In the paper", "p (Holm)", "n", "Seeds"),
-)
+def evidence_text(entry: Mapping[str, Any], lead: Mapping[str, Any]) -> str:
+    """What the data are, how many seeds there were, and whether twice the training agrees."""
+    if lead["kind"] == "exact":
+        return "identity"
+    return ", ".join(part for part in (entry["evidence"], seeds_text(len(lead["seeds"])), entry["budget"]) if part)
 
 
-def _outcome_row(comparison: Comparison, outcome: Outcome) -> list[Text]:
-    name = outcome.name if outcome.deciding else f"{outcome.name} (supporting)"
-    if outcome.reason:
-        name = f"{name}: {outcome.reason}"
-    variants: list[Code | str] = []
-    for variant in outcome.variants:
-        variants += [", ", Code(variant)]
-    paper = (
-        None if outcome.paper is None else _number(outcome.kind, outcome.paper, _digits(outcome.kind, outcome.metric))
-    )
-    return [
-        name,
-        Badge(outcome.verdict),
-        tuple(variants[1:]),
-        ", ".join(metric_title(metric, outcome.token) for metric in comparison.metrics()),
-        _claimed_text(comparison),
-        *_figures(asdict(outcome)),
-        paper or "–",
-        p_text(outcome.p_value, outcome.p_holm),
-        plain(outcome.n, 0),
-        f"{outcome.seeds}{' (spread unknown)' if outcome.seeds == 1 else ''}",
-    ]
+def seeds_text(seeds: int) -> str:
+    """So many seeds."""
+    return f"{seeds} seed{'s' * (seeds != 1)}"
+
+
+def effect_text(outcome: Mapping[str, Any]) -> str:
+    """The effect with its unit, then its interval in brackets."""
+    if outcome["effect"] is None:
+        return "–"
+    shown = with_unit(amount(outcome, outcome["effect"]), outcome)
+    if outcome["interval"] is None:
+        return shown
+    return f"{shown} [{f',{SPACE}'.join(amount(outcome, end) for end in outcome['interval'])}]"
+
+
+def with_unit(shown: str, outcome: Mapping[str, Any]) -> str:
+    """A number and what it is of; the effects of comparisons on the log scale are ratios."""
+    unit = "times" if outcome["scale"] == "log" else outcome["unit"]
+    return f"{shown}{SPACE}{unit}" if unit else shown
+
+
+def amount(outcome: Mapping[str, Any], value: float) -> str:
+    """An effect as a number, fine enough for two digits of the smallest that matters; of an identity a plain one."""
+    if outcome["kind"] == "exact":
+        return number(value)
+    relevant = outcome["relevant"] - (outcome["scale"] == "log")
+    digits = min(6, max(0, 1 - math.floor(math.log10(relevant) + 1e-9)))
+    return plain(value, digits) if outcome["scale"] == "log" else signed(value, digits)
+
+
+def matters(outcome: Mapping[str, Any]) -> str:
+    """The smallest effect that matters, with its unit."""
+    shown = amount(outcome, outcome["relevant"]).removeprefix("+")
+    return with_unit(f"±{SPACE}{shown}" if outcome["kind"] == "equal" else shown, outcome)
+
+
+def value_text(metric: str, value: float) -> str:
+    """What was measured, as score tables have it."""
+    return plain(value, measure(metric).digits) if known(metric) else number(value)
 
 
 def metric_title(metric: str, token: str = "token") -> str:
@@ -137,53 +117,7 @@ def metric_title(metric: str, token: str = "token") -> str:
     return measure(metric).title.format(token=token)
 
 
-def _figures(outcome: Mapping[str, Any]) -> tuple[str, str]:
-    """Effect with unit, and interval."""
-    kind = outcome["kind"]
-    digits = _digits(kind, outcome["metric"])
-    effect, interval = outcome["effect"], outcome["interval"]
-    return (
-        "–" if effect is None else f"{_number(kind, effect, digits)}{SPACE}{outcome['unit']}".strip(),
-        "–" if interval is None else f"[{f',{SPACE}'.join(_number(kind, end, digits) for end in interval)}]",
-    )
-
-
-def _digits(kind: str, metric: str) -> int:
-    """After the decimal point: the metric's own, unless what is shown is a number without its unit."""
-    digits = measure(metric).digits
-    return max(digits, 2) if kind in ("ratio_at_least", "exponent", "rank_correlation") else digits
-
-
-def _number(kind: str, value: float, digits: int) -> str:
-    """Differences and slopes carry their sign; values and ratios do not. What is exact may be tiny, or a count."""
-    if kind == "exact":
-        return number(value)
-    return plain(value, digits) if kind in UNSIGNED else signed(value, digits)
-
-
-def _paper_effect(claim: Claim) -> str:
-    """Written as the effect beside it, where it is the same value or ratio."""
-    effect, first = claim.effect_in_paper, next(iter(claim.deciding), None)
-    if effect.number is None:
-        return effect.text
-    shown = signed(effect.number, 2)
-    if first is not None and first.kind in UNSIGNED and first.paper == effect.number:
-        shown = _number(first.kind, effect.number, _digits(first.kind, first.metric))
-    return f"{shown}{SPACE}{effect.unit or ''}".strip()
-
-
 def p_text(p: float | None, corrected: float | None = None) -> str:
     """A p-value, with the corrected one in brackets."""
     shown = [f"<{SPACE}0.001" if value < 0.001 else f"{value:.3f}" for value in (p, corrected) if value is not None]
     return "–" if not shown else shown[0] if len(shown) == 1 else f"{shown[0]} ({shown[1]})"
-
-
-def _claimed_text(comparison: Comparison) -> str:
-    if isinstance(comparison, Exact):
-        margin = f"{SPACE}±{SPACE}{typeset(f'{comparison.tolerance:g}')}" if comparison.tolerance else ""
-        return f"{number(comparison.value)}{margin}"
-    region = comparison.claimed()
-    low, high = (typeset(f"{end + 0.0:g}") for end in region)  # + 0.0 turns -0.0 into 0
-    if math.isinf(region[1]):
-        return f">{SPACE}{low}"
-    return f"<{SPACE}{high}" if math.isinf(region[0]) else f"{low} to {high}"

@@ -9,6 +9,7 @@ from shared.reports.document import (
     Bullets,
     Code,
     CodeBlock,
+    Details,
     Figure,
     Heading,
     Link,
@@ -97,3 +98,18 @@ def test_large_numbers_are_legible():
     assert [signed(value, 2) for value in (-4.1e17, 2.5e5)] == ["−4.10×10¹⁷", "+250,000"]
     found = [typeset(number) for number in ("1e-05", "-0.5", "inf", "2e+20")]
     assert found == ["1×10⁻⁵", "−0.5", "inf", "2×10²⁰"]
+
+
+def test_details_are_folded_and_hold_blocks_of_every_kind(tmp_path):
+    folded = Details("Seeds & more", [Paragraph("a < b"), Table(("Seed",), [["1"]], "r")])
+    blocks = [Paragraph("before"), folded, Heading("after")]
+    assert render(blocks, "md", title="t", folder=tmp_path) == (
+        "before\n\n<details>\n<summary>Seeds &amp; more</summary>\n\na < b\n\n| Seed |\n| ---: |\n| 1 |\n\n"
+        "</details>\n\n## after\n"
+    )
+    html = render(blocks, "html", title="t", folder=tmp_path)
+    inside = html.split("<details>")[1].split("</details>")[0]
+    assert "<summary>Seeds &amp; more</summary>" in inside
+    assert "<p>a &lt; b</p>" in inside
+    assert '<td class="r">1</td>' in inside
+    assert "<h2>after</h2>" not in inside

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 
 import shared.tasks.classification.measures  # noqa: F401  registers the accuracy
+from shared.claims.comparisons import Condition, Sides
+from shared.claims.effects import selected
 from shared.claims.mcnemar import McNemar, mcnemar
+from shared.claims.outcomes import Decision, Outcome
 from shared.claims.results import RunResults, check_paired
-from shared.claims.sampling import sample, selected
-from shared.claims.schema import Comparison, Condition, Difference, Equal, Ladder, Ratio
-from shared.claims.statistics import generator
-from shared.claims.verdicts import Decision, Outcome
 from shared.metrics.quantities import Example
 from shared.metrics.registry import MEASURES
 from shared.reports.document import SPACE, Block, Code, Heading, Paragraph, Table, Text, plain, signed
@@ -25,14 +22,14 @@ BY = {"set": "Accuracy by set, %", "label": "Accuracy by class, %", "split": "Ac
 MOST_COLUMNS = 8
 DIGITS = MEASURES[ACCURACY].digits
 COLUMNS = (
-    *("Claim", "Variants", "Texts", "Difference, points", "95 % interval"),
-    *("Seeds", "Right with the first only / the second only", "p"),
+    *("Claim", "Variants", "Texts", "Seed", "Difference, points"),
+    *("Right with the first only / the second only", "p"),
 )
 EXPLAINED = (
-    "Both variants classify the same texts. The difference is the mean over seeds, its interval covers texts and "
-    "seeds. For every seed by itself, the last columns have the texts that only one of the two classifies rightly, and "
-    "the two-sided p of McNemar's exact test on them, not corrected for the number of tests: it says whether these two "
-    "trained models differ, not whether others like them would."
+    "Both variants classify the same texts. For every seed by itself, the table has the difference of the accuracies "
+    "(first minus second), the texts that only one of the two classifies rightly, and the two-sided p of McNemar's "
+    "exact test on them, not corrected for the number of tests: it says whether these two trained models differ, not "
+    "whether others like them would. That is for the tests above."
 )
 
 
@@ -78,28 +75,6 @@ def _texts(examples: Sequence[Example], field: str) -> list[Example]:
     return [row for row in examples if field in row and (field == "split" or row["split"] == "test")]
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """Two variants that a claim compares by accuracy, on the test texts that meet ``where``; their difference."""
-
-    variants: tuple[str, str]
-    where: Mapping[str, Condition]
-    effect: float | None
-    interval: tuple[float, float] | None
-
-    def tests(self, results: Mapping[str, RunResults]) -> dict[int, McNemar]:
-        """Seed to its test, of the seeds that both have."""
-        first, second = (results[variant] for variant in self.variants)
-        found = {}
-        for seed in sorted(first.examples.keys() & second.examples.keys()):
-            check_paired(first.examples[seed], second.examples[seed], f"{second.variant}, seed {seed},")
-            found[seed] = mcnemar(*(self._right(run.examples[seed]) for run in (first, second)))
-        return found
-
-    def _right(self, examples: Sequence[Example]) -> list[int]:
-        return [row["correct"] for row in examples if selected(row, self.where)]
-
-
 def paired_tests(decisions: Sequence[Decision], results: Mapping[str, RunResults]) -> list[Block]:
     """For every two variants that the claims compare by accuracy, McNemar's test for each seed.
 
@@ -107,48 +82,35 @@ def paired_tests(decisions: Sequence[Decision], results: Mapping[str, RunResults
         ReplicationError: their test texts are not the same.
     """
     rows: list[list[Text]] = []
-    for claim, pair in _each_once(decisions, results):
-        found = pair.tests(results)
-        first, second = pair.variants
-        ends = [signed(end, DIGITS) for end in pair.interval or ()]
-        rows.append([
-            claim, (Code(first), " – ", Code(second)), _restriction(pair.where),
-            "–" if pair.effect is None else signed(pair.effect, DIGITS), f"[{f',{SPACE}'.join(ends)}]" if ends else "–",
-            ", ".join(map(str, found)),
-            "; ".join(f"{test.only_first}{SPACE}/{SPACE}{test.only_second}" for test in found.values()),
-            "; ".join(p_text(test.p) for test in found.values()),
-        ])  # fmt: skip
-    return [Heading("Paired tests"), Table(COLUMNS, rows, "lllrrlll"), Paragraph(EXPLAINED)] if rows else []
+    for claim, row, outcome in _each_once(decisions):
+        first, second = (results[variant] for variant in row.variants)
+        for seed, effect in zip(outcome.seeds, outcome.per_seed, strict=True):
+            test = _tested(first, second, seed, row.where)
+            rows.append([
+                claim, (Code(first.variant), " – ", Code(second.variant)), _restriction(row.where), str(seed),
+                signed(row.sign * effect, DIGITS), f"{test.only_first}{SPACE}/{SPACE}{test.only_second}",
+                p_text(test.p),
+            ])  # fmt: skip
+    return [Heading("Paired tests"), Table(COLUMNS, rows, "lllrrll"), Paragraph(EXPLAINED)] if rows else []
 
 
-def _each_once(decisions: Sequence[Decision], results: Mapping[str, RunResults]) -> Iterator[tuple[str, _Pair]]:
-    """Every pair, with the claim that compares it first."""
+def _tested(first: RunResults, second: RunResults, seed: int, where: Mapping[str, Condition]) -> McNemar:
+    check_paired(first.examples[seed], second.examples[seed], f"{second.variant}, seed {seed},")
+    right = ([row["correct"] for row in run.examples[seed] if selected(row, where)] for run in (first, second))
+    return mcnemar(*right)
+
+
+def _each_once(decisions: Sequence[Decision]) -> Iterator[tuple[str, Sides, Outcome]]:
+    """Every comparison of the accuracies of two variants, with the claim that makes it first."""
     seen = set()
     for decision in decisions:
-        comparisons = (*decision.claim.deciding, *decision.claim.also)
-        for comparison, outcome in zip(comparisons, decision.outcomes, strict=True):
-            if comparison.metric != ACCURACY or outcome.verdict == "not tested":
+        for row, outcome in zip(decision.claim.rows(), decision.outcomes, strict=False):  # none where nothing decides
+            if not (isinstance(row, Sides) and outcome.tested and row.metric == ACCURACY and row.than is None):
                 continue
-            for pair in _pairs(decision.claim.id, comparison, outcome, results):
-                key = (pair.variants, tuple(sorted(pair.where.items())))
-                if key not in seen:
-                    seen.add(key)
-                    yield decision.claim.id, pair
-
-
-def _pairs(claim: str, comparison: Comparison, outcome: Outcome, results: Mapping[str, RunResults]) -> list[_Pair]:
-    """The neighbours in a comparison of several variants; a ratio's or a ladder's differences are drawn here."""
-    if isinstance(comparison, Difference | Equal):
-        return [_Pair(comparison.variants, comparison.where, outcome.effect, outcome.interval)]
-    if not isinstance(comparison, Ratio | Ladder):
-        return []
-    runs = [results[variant] for variant in comparison.variants]
-    estimates = sample(comparison, runs, generator(claim, comparison.name)).estimates
-    differences = (first - second for first, second in pairwise(estimates))
-    return [
-        _Pair(variants, comparison.where, difference.value, difference.interval())
-        for variants, difference in zip(pairwise(comparison.variants), differences, strict=True)
-    ]
+            key = (row.variants, tuple(sorted(row.where.items())))
+            if row.scale == "plain" and row.over is None and key not in seen:
+                seen.add(key)
+                yield decision.claim.id, row, outcome
 
 
 def _restriction(where: Mapping[str, Condition]) -> str:

@@ -1,0 +1,47 @@
+"""Have the models learned: what every task asks for, and how many seeds of every variant reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shared.claims.comparisons import Floor
+from shared.claims.results import RunResults
+from shared.reports.document import Block, Bullets, Code, Heading, Paragraph, Strong, Table, Text
+from shared.reports.verdicts import metric_title, value_text
+
+Tasks = Mapping[str, list[RunResults]]
+NO_FLOOR = "No floor is stated for any task of these runs: that the models have learned was not checked."
+
+
+def learned_blocks(floors: Mapping[str, Floor], tasks: Tasks) -> list[Block]:
+    """The floors with their reasons, then a row per variant.
+
+    Args:
+        floors: task to what its models must reach.
+        tasks: to the variants that were run.
+    """
+    heading = Heading("Have the models learned?")
+    stated = {task: floors[task] for task in tasks if task in floors}
+    if not stated:
+        return [heading, Paragraph(NO_FLOOR)]
+    rows: list[list[Text]] = []
+    for task, floor in stated.items():
+        for run in tasks[task]:
+            numbers = [metrics.get(floor.metric) for metrics in run.metrics.values()]
+            known = [number for number in numbers if number is not None]
+            reached = f"{sum(map(floor.reached, known))} of {len(numbers)}" if known else "not measured"
+            rows.append([Code(task), Code(run.variant), reached, floor.exempt.get(run.variant, "")])
+    columns = ("Task", "Variant", "Seeds that learned", "Meant to fail, because")
+    reasons: list[Text] = [
+        (Code(task), ": ", Strong(_floor_text(floor, tasks[task])), f", because {floor.because.rstrip('. ')}.")
+        for task, floor in stated.items()
+    ]
+    return [heading, Bullets(reasons), Table(columns, rows, "lllt")]
+
+
+def _floor_text(floor: Floor, runs: list[RunResults]) -> str:
+    title = metric_title(floor.metric, runs[0].token)
+    if floor.at_most is not None:
+        return f"{title} at most {value_text(floor.metric, floor.at_most)}"
+    assert floor.at_least is not None, "a floor has one of the two bounds"
+    return f"{title} at least {value_text(floor.metric, floor.at_least)}"

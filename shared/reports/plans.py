@@ -1,0 +1,40 @@
+"""What a report says of the frozen plan, and of the settings that were tried before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shared.reports.document import Block, Code, Details, Paragraph, Table, Text, plain
+
+HASH_SHOWN = 12
+
+
+def plan_blocks(plan: Mapping[str, Any] | None, search: Mapping[str, Any] | None) -> list[Block]:
+    """When the plan was frozen, and a folded table of what was tried.
+
+    Args:
+        plan: content of plan.json; None where none was frozen.
+        search: content of search.json; None where nothing was searched.
+    """
+    if plan is None:
+        said: Text = "No plan was frozen before these runs."
+    else:
+        at = Code(str(plan["commit"])[:HASH_SHOWN])
+        said = ("What decides each claim was frozen on ", str(plan["date"])[:10], " at commit ", at, ".")
+    blocks: list[Block] = [Paragraph(said)]
+    if search is not None:
+        seeds = ", ".join(map(str, search["seeds"]))
+        intro = f"Validation loss at the end of training, mean over the pilot seeds {seeds}; no test data were used."
+        tables = [part for group in search["groups"] for part in _group(group)]
+        blocks.append(Details("Settings that were tried before", [Paragraph(intro), *tables]))
+    return blocks
+
+
+def _group(group: Mapping[str, Any]) -> Sequence[Block]:
+    rows: list[list[Text]] = []
+    for variant, found in group["variants"].items():
+        losses = ["diverged" if each["loss"] is None else plain(each["loss"], 4) for each in found["trials"]]
+        rows.append([Code(variant), *losses, str(found["best"]), str(found["in_params"])])
+    columns = ("Variant", *map(str, group["values"]), "Best", "Used")
+    return Paragraph((Code(str(group["key"])), ":")), Table(columns, rows, "l" + "r" * (len(columns) - 1))
