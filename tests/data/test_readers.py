@@ -284,11 +284,13 @@ def packed(content):
 REAL = {
     "bible": 30_000,
     "bible_alignments": 28_000,
+    "generated_agreement": 20_000,
     "generated_evidence": 4_000,
     "generated_grammar": 20_000,
     "generated_halves": 60_000,
     "generated_noisy": 4_000,
     "generated_proteins": 48,
+    "generated_short_trees": 20_000,
     "generated_translation": 60_000,
     "libreoffice_help": 30_000,
     "multi30k": 28_000,
