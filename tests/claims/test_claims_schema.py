@@ -81,7 +81,7 @@ def without(fields, *names):
         (CORRELATION | {"sign": "-"}, "'primary.sign': input should be 'positive' or 'negative', got '-'."),
         (
             PRIMARY | {"learned": {"exempt": ""}},
-            "'primary.learned.exempt': string should have at least 1",
+            "'primary.learned.exempt': string should have at least 1 character, got ''.",
         ),
         (PRIMARY | {"at": {"huge": {}}}, "primary.at: 'huge' is no scale."),
         (PRIMARY | {"at": {"all": {}}}, "primary.at: 'all' is no scale."),
