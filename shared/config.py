@@ -16,6 +16,8 @@ from pydantic_core import CoreSchema
 from shared.errors import ReplicationError
 
 _STRICT_TYPES = ("int", "float", "bool")
+_OF_A_WHOLE = ("value_error", "union_tag_invalid", "union_tag_not_found")
+"""What may be wrong with a mapping though none of its values is by itself; a message need not repeat it all."""
 
 
 def _refuse_coercion(schema: Any) -> None:
@@ -152,7 +154,8 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def _explain(problem: dict[str, Any], value: Any, known: Mapping[str, str]) -> str:
-    key = ".".join(_keys(problem["loc"], value)) or "value"
+    whole = problem["type"] in _OF_A_WHOLE and isinstance(problem["input"], dict)
+    key = ".".join(_keys(problem["loc"], value, inside=whole)) or ("" if whole else "value")
     if problem["type"] == "extra_forbidden":
         name = str(problem["loc"][-1])
         near = difflib.get_close_matches(name, sorted(known), n=1)
@@ -160,18 +163,23 @@ def _explain(problem: dict[str, Any], value: Any, known: Mapping[str, str]) -> s
         return f"unknown key '{key}'" + (f" (did you mean '{meant}'?)" if meant not in ("", key) else "")
     if problem["type"] in ("int_type", "float_type") and _is_number(problem["input"]):
         return f"'{key}': {_number_as_text(problem['input'])}"
-    shown = "" if problem["type"] == "missing" else f", got {shorten(repr(problem['input']), MOST_SHOWN)}"
-    return f"'{key}': {problem['msg'][0].lower() + problem['msg'][1:]}{shown}"
+    got = shorten(repr(problem["input"]), MOST_SHOWN)
+    shown = "" if whole or problem["type"] == "missing" else f", got {got}"
+    said = str(problem["msg"]).removeprefix("Value error, ")
+    return (f"'{key}': " if key else "") + said[0].lower() + said[1:] + shown
 
 
-def _keys(place: tuple[str | int, ...], value: Any) -> list[str]:
-    """The keys of the YAML that lead to a place, without the names that pydantic gives the members of a union."""
+def _keys(place: tuple[str | int, ...], value: Any, *, inside: bool) -> list[str]:
+    """The keys of the YAML that lead to a place, without the names that pydantic gives the members of a union.
+
+    The last may be a key that is missing, unless the place is known to be ``inside``.
+    """
     keys = []
     for part in place:
-        inside = isinstance(value, dict) and part in value
-        if inside or (isinstance(value, list) and isinstance(part, int)):
+        found = isinstance(value, dict) and part in value
+        if found or (isinstance(value, list) and isinstance(part, int)):
             value = value[part]
-        elif part is not place[-1]:
+        elif inside or part is not place[-1]:
             continue
         keys.append(str(part))
     return keys

@@ -9,6 +9,10 @@ PANELS = {
     "Heads and the width of keys (rows A and B)": [
         "base", "heads-1", "heads-half", "heads-2x", "heads-4x", "keys-quarter", "keys-half",
     ],
+    "Heads where every word needs five others": ["agreement-base", "agreement-heads-1", "agreement-heads-4x"],
+    "Width, and the width of keys, where every word needs five others": [
+        "agreement-base", "agreement-width-half", "agreement-width-quarter", "agreement-keys-quarter",
+    ],
     "Size (row C)": [
         "base", "layers-third", "layers-two-thirds", "layers-four-thirds", "width-half", "width-2x", "big",
     ],
@@ -16,6 +20,7 @@ PANELS = {
     "Regularisation (row D)": ["base", "dropout-0", "dropout-2x", "smoothing-0", "smoothing-2x"],
     "Positions (row E)": ["base", "learned-positions", "no-positions"],
     "The Transformer and its rivals": ["base", "rnnsearch", "luong"],
+    "Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"],
 }  # fmt: skip
 FIGURES = [
     SentenceScores(PANELS),
@@ -24,12 +29,13 @@ FIGURES = [
         "Attention to the source, mean over the last layer's heads, beside that of the rivals.",
         ["base", "rnnsearch", "luong"],
     ),
-    Heads("base", "Every head of the base model on a sentence of the generated language"),
+    Heads("base", "Every head of the base model on a sentence of the noisy language"),
+    Heads("agreement-base", "Every head of a model whose words each need five others"),
     Heads("corpus-base", "Every head of the base model on real text"),
     Heads("parsing-transformer", "Every head on a sentence and its tree"),
     LearningCurves(PANELS),
     LossByOperations({
-        "The generated language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
+        "The noisy language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
         "Real text": ["corpus-base", "corpus-big", "corpus-rnnsearch", "corpus-luong"],
         "Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"],
     }),

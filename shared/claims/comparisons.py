@@ -76,6 +76,8 @@ class _Compared(Strict):
             raise ValueError(f"on the log scale 'relevant' is a ratio above 1, not {self.relevant:g}")
         if self.scale == "log" and self.over is not None:
             raise ValueError("'over' and 'scale: log' do not go together")
+        if len(set(self.compared())) < len(self.compared()):
+            raise ValueError("the variants that are compared must differ")
         if self.doubled and len(self.doubled) != len(self.compared()):
             raise ValueError(f"'doubled' must name as many variants as 'variants': {len(self.compared())}")
         return self
@@ -164,8 +166,6 @@ class Correlation(_Compared):
 
     @model_validator(mode="after")
     def _reachable(self) -> Correlation:
-        if len(set(self.variants)) < len(self.variants):
-            raise ValueError("the variants of a correlation must differ")
         if self.scale == "log" or self.over is not None:
             raise ValueError("a correlation has neither 'scale: log' nor 'over'")
         if self.than + self.relevant >= 1.0:

@@ -60,19 +60,29 @@ class Learned:
         return bool(self.exempt) or self.reached >= LEARNED * self.seeds
 
 
-def learned(floor: Floor, run: RunResults) -> Learned:
-    """Count the seeds of a run that reach the floor; a seed without the floor's metric does not."""
-    numbers = [metrics.get(floor.metric) for metrics in run.metrics.values()]
-    reached = sum(number is not None and floor.reached(number) for number in numbers)
-    return Learned(run.task, run.variant, reached, len(numbers), floor.exempt.get(run.variant, ""))
+def learned(floors: Mapping[str, Floor], runs: Sequence[RunResults], seeds: Sequence[int]) -> tuple[Learned, ...]:
+    """Count for every run, of a task that has a floor, the seeds that reach it; one without its metric does not.
+
+    Args:
+        floors: task to what its models must reach.
+        runs: of one comparison.
+        seeds: that are compared; others decide nothing.
+    """
+    found = []
+    for run in runs:
+        if (floor := floors.get(run.task)) is not None:
+            numbers = [run.metrics[seed].get(floor.metric) for seed in seeds]
+            reached = sum(number is not None and floor.reached(number) for number in numbers)
+            found.append(Learned(run.task, run.variant, reached, len(numbers), floor.exempt.get(run.variant, "")))
+    return tuple(found)
 
 
-def floor_check(floors: Mapping[str, Floor], runs: Sequence[RunResults]) -> Check:
-    """Whether the variants that are meant to be good have learned."""
-    floor = floors.get(runs[0].task)
-    if floor is None:
+def floor_check(comparison: Comparison, counts: Sequence[Learned]) -> Check:
+    """Whether the variants that are meant to be good have learned; a correlation is over models of any quality."""
+    if isinstance(comparison, Correlation):
+        return Check("floor", "not asked", "a correlation is over models of any quality")
+    if not counts:
         return Check("floor", "not asked", "the task has no floor")
-    counts = [learned(floor, run) for run in runs]
     said = ", ".join(
         f"{each.variant}: {each.reached} of {each.seeds} learned" + (" (meant to fail)" if each.exempt else "")
         for each in counts

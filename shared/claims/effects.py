@@ -35,6 +35,7 @@ class Effects:
         sides: variant to its mean over the seeds, as measured.
         n: test examples, or None where the metric is one number per run.
         drawn_of: what is resampled beside seeds: "examples", "families" or nothing.
+        drawn: how many of these there are; None if nothing is resampled.
     """
 
     seeds: tuple[int, ...]
@@ -43,6 +44,7 @@ class Effects:
     sides: Mapping[str, float]
     n: int | None
     drawn_of: str
+    drawn: int | None
 
 
 def effects(comparison: Comparison, runs: Sequence[RunResults], rng: np.random.Generator) -> Effects:
@@ -61,17 +63,23 @@ def effects(comparison: Comparison, runs: Sequence[RunResults], rng: np.random.G
     if not seeds:
         names = " and ".join(run.variant for run in runs)
         raise ReplicationError(f"'{comparison.name}': {names} share no seed, and only equal seeds are compared.")
-    measured, n, drawn_of = _measured(comparison, runs, seeds, rng)
+    measured, chosen = _measured(comparison, runs, seeds, rng)
     observed = measured[..., 0]  # (metrics, V, K); what follows are resamples
     found = _combined(comparison, _scaled(comparison, measured, runs)) * comparison.sign
     sides = {run.variant: float(mean) for run, mean in zip(runs, observed[0].mean(axis=-1), strict=True)}
-    return Effects(seeds, found[:, 0], found[:, 1:], sides, n, drawn_of)
+    if chosen is None:
+        return Effects(seeds, found[:, 0], found[:, 1:], sides, None, "", None)
+    of = "examples" if chosen.families is None else "families"
+    return Effects(seeds, found[:, 0], found[:, 1:], sides, len(chosen.indices), of, len(chosen.strata))
 
 
 def _measured(
     comparison: Comparison, runs: Sequence[RunResults], seeds: Sequence[int], rng: np.random.Generator
-) -> tuple[Array, int | None, str]:
-    """The metrics of every variant and seed, (metrics, V, K, 1 + R): as they are, then on resampled examples."""
+) -> tuple[Array, Chosen | None]:
+    """The metrics of every variant and seed, (metrics, V, K, 1 + R): as they are, then on resampled examples.
+
+    Beside them the examples that count; None where no metric is of examples.
+    """
     names = comparison.metrics()
     carried = [name for name in names if measure(name).statistics is not None]
     if comparison.over is not None and not carried:
@@ -81,14 +89,11 @@ def _measured(
     if chosen is not None:
         of_all = [(name, run, seed) for name in carried for run in runs for seed in seeds]
         functions = [chosen.statistic(measure(name), run, seed) for name, run, seed in of_all]
-        values, draws = resample(functions, chosen.strata, rng)
+        values, draws = resample(functions, chosen.strata, rng, RESAMPLES)  # as many as numbers of whole runs have
         both = np.concatenate([values[:, None], draws], axis=1).reshape(len(carried), len(runs), len(seeds), -1)
         resampled = dict(zip(carried, both, strict=True))
     fixed = {name: _fixed(runs, seeds, name) for name in names if name not in resampled}
-    found = np.stack([resampled[name] if name in resampled else fixed[name] for name in names])
-    if chosen is None:
-        return found, None, ""
-    return found, len(chosen.indices), "examples" if chosen.families is None else "families"
+    return np.stack([resampled[name] if name in resampled else fixed[name] for name in names]), chosen
 
 
 def _fixed(runs: Sequence[RunResults], seeds: Sequence[int], metric: str) -> Array:

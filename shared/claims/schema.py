@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -47,7 +48,7 @@ class Claim(Strict):
     primary: Comparison | None = None
     identities: tuple[Exact, ...] = ()
     supporting: tuple[Row, ...] = ()
-    not_decided: dict[str, str] = Field(default_factory=dict)
+    not_decided: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
     different_here: str | None = None
 
     SCALES: ClassVar[frozenset[str]] = frozenset({"smoke", "quick", "bench", "paper_scale", ALL})
@@ -62,9 +63,9 @@ class Claim(Strict):
             raise ValueError("the primary comparison must say why 'relevant' matters, as 'because'")
         if unknown := sorted(self.not_decided.keys() - self.SCALES):
             raise ValueError(f"not_decided: '{unknown[0]}' is no scale")
-        names = [row.name for row in (*self.identities, *self.supporting)]
-        if not all(names):
+        if not all(row.name for row in (*self.identities, *self.supporting)):
             raise ValueError("every supporting comparison and identity needs a 'name'")
+        names = [row.name for row in self.rows()]
         if len(set(names)) < len(names):
             raise ValueError("the names of a claim's comparisons must differ")
         return self
@@ -99,6 +100,8 @@ class Claims(Strict):
         ids = [claim.id for claim in self.claims]
         if len(set(ids)) < len(ids):
             raise ValueError(f"every claim needs an id of its own, got {', '.join(ids)}")
+        if any(later <= earlier for earlier, later in pairwise(self.looks)):
+            raise ValueError("each of 'looks' must be greater than the one before")
         return self
 
 
@@ -113,44 +116,38 @@ def load_claims(path: Path, scale: str) -> Claims:
     """
     document = load_yaml(path)
     if isinstance(document, dict):
-        claims = document.get("claims")
-        if isinstance(claims, list):
-            document["claims"] = [_built(claim, scale, path) for claim in claims]
+        if isinstance(claims := document.get("claims"), list):
+            document["claims"] = [_claim(claim, scale, path) for claim in claims]
         if isinstance(floors := document.get("floors"), dict):
             laid = {task: _at_scale(floor, scale, f"{path}: floors.{task}") for task, floor in floors.items()}
             document["floors"] = {task: floor for task, floor in laid.items() if floor is not None}
     return build(Claims, document, where=str(path))
 
 
-def _built(claim: Any, scale: str, path: Path) -> Claim:
-    """One claim as it is at a scale, so that errors name it."""
-    where = f"{path}: {claim.get('id', 'a claim without id') if isinstance(claim, dict) else 'claims'}"
-    if isinstance(claim, dict):
-        _lay_over(claim, scale, where)
-    return build(Claim, claim, where=where)
-
-
-def _lay_over(claim: dict[str, Any], scale: str, where: str) -> None:
-    if "primary" in claim:
-        claim["primary"] = _at_scale(claim["primary"], scale, f"{where}: primary")
-        if isinstance(claim["primary"], dict) and claim["primary"]:
-            claim["primary"] = {"name": "primary"} | claim["primary"]
-            if "relevant" not in claim["primary"]:
-                raise ReplicationError(
-                    f"{where}: primary.relevant is missing; give the smallest effect that matters, in its unit."
-                )
+def _claim(claim: Any, scale: str, path: Path) -> Any:
+    """A claim at a scale, checked by itself so that what is wrong with it is said of its id."""
+    if not isinstance(claim, dict):
+        return claim
+    claim, where = dict(claim), f"{path}: {claim.get('id')}"
+    if isinstance(claim.get("primary"), dict):
+        claim["primary"] = {"name": "primary"} | _at_scale(claim["primary"], scale, f"{where}: primary")
+        if "relevant" not in claim["primary"]:
+            raise ReplicationError(
+                f"{where}: primary.relevant is missing; give the smallest effect that matters, in its unit."
+            )
     for group in ("identities", "supporting"):
         if isinstance(claim.get(group), list):
             claim[group] = [_at_scale(row, scale, f"{where}: {group}") for row in claim[group]]
     if isinstance(claim.get("identities"), list):
-        claim["identities"] = [{"kind": "exact"} | row for row in claim["identities"] if isinstance(row, dict)]
+        claim["identities"] = [{"kind": "exact"} | row if isinstance(row, dict) else row for row in claim["identities"]]
+    return build(Claim, claim, where=where)
 
 
 def _at_scale(row: Any, scale: str, where: str) -> Any:
     """A row with what it says of ``scale`` laid over it; None where it says null."""
     if not (isinstance(row, dict) and isinstance(row.get("at"), dict)):
         return row
-    if unknown := sorted(row["at"].keys() - Claim.SCALES):
+    if unknown := sorted(row["at"].keys() - (Claim.SCALES - {ALL})):
         raise ReplicationError(f"{where}.at: '{unknown[0]}' is no scale.")
     plain = {key: value for key, value in row.items() if key != "at"}
     own = row["at"].get(scale, {})

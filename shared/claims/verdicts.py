@@ -92,7 +92,7 @@ def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> O
         return _exact(row, runs[0], outcome)
     rng = generator(claim_id, row.name)
     found = effects(row, runs, rng)
-    estimate = over_seeds(found.values, found.draws, rng)
+    estimate = over_seeds(found.values, found.draws, rng, found.drawn)
     low, high = estimate.interval()
     if math.isnan(low + high):
         raise ReplicationError(
@@ -163,12 +163,11 @@ def _decision(
     looked = Check("looks", "yes", "")
     if claims.looks and len(lead.seeds) not in claims.looks:
         looked = Check("looks", "no", "", f"{len(lead.seeds)} seeds are none of the looks of the plan")
+    counts = learned(claims.floors, runs, lead.seeds)
     checks = (
-        floor_check(claims.floors, runs), gap_check(claim.primary, lead.verdict, runs),
+        floor_check(claim.primary, counts), gap_check(claim.primary, lead.verdict, runs),
         doubling_check(claim.primary, _effect(claim.primary, lead), lead.verdict, results, _effect_of(claim)),
     )  # fmt: skip
-    floor = claims.floors.get(runs[0].task)
-    counts = () if floor is None else tuple(learned(floor, run) for run in runs)
     failed = [check.verdict for check in (looked, *checks) if check.passed == "no"]
     if lead.verdict == "inconclusive" or not failed:
         reason = lead.reason or f"{len(lead.seeds)} paired seeds"

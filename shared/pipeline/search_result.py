@@ -86,6 +86,9 @@ def show(record: Mapping[str, Any]) -> None:
             best = [each["value"] for each in found["trials"]].index(found["best"]) if found["best"] is not None else -1
             marked = [f"[bold green]{cell} *[/]" if place == best else cell for place, cell in enumerate(cells)]
             table.add_row(variant, *marked, str(found["in_params"]))
+            numbers = [value for value in group["values"] if type(value) in (int, float)]
+            if found["best"] in numbers and found["best"] in (min(numbers), max(numbers)):
+                table.caption = "A best value at the end of what was tried: a wider search may find a better one."
         console.print(table)
     console.print(f"* the best. {record['processor_seconds']:,.0f} processor seconds in all.", highlight=False)
 

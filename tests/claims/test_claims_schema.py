@@ -1,124 +1,245 @@
-"""claims.yaml: the shipped one, and what is refused."""
+"""claims.yaml: what is refused, in one sentence that says where, and what a scale changes."""
 
 import math
-from pathlib import Path
 
 import pytest
 import yaml
 
-from shared.claims.schema import Claim, Difference, Equal, Exponent, Ratio, Slope, Threshold, load_claims
+from shared.claims.comparisons import Correlation, Exact, Sides, Trend
+from shared.claims.schema import load_claims
 from shared.errors import ReplicationError
+from tests.claims.made_runs import content, primary
 
-ROOT = Path(__file__).parents[2]
-CLAIMS = sorted(ROOT.glob("replications/*/claims.yaml"))
-BASE = {"name": "x", "metric": "bleu"}
-DIFFERENCE = BASE | {"kind": "greater", "variants": ["a", "b"]}
-CORRELATION = BASE | {
-    "kind": "rank_correlation",
-    "other": "perplexity",
-    "variants": ["a", "b", "c", "d"],
-    "bound": 0.8,
-}
-CLAIM = {
-    "id": "T99-C1",
-    "statement": "a is better",
-    "where": "Table 1",
-    "effect_in_paper": {"text": "+1"},
-    "deciding": [DIFFERENCE],
-}
+PRIMARY = primary(variants=["a", "b"])
+SIX = list("abcdef")
+CORRELATION = PRIMARY | {"kind": "correlation", "variants": SIX, "other": "loss", "relevant": 0.3}
+IDENTITY = {"name": "count", "variant": "a", "metric": "parameters", "value": 4}
+FLOOR = {"metric": "bleu", "at_least": 20.0, "because": "published systems reach 25"}
 
 
-def write(path, *claims):
-    path.write_text(yaml.safe_dump({"claims": list(claims)}), encoding="utf-8")
-    return path
+def load(tmp_path, *claims, scale="quick", **fields):
+    path = tmp_path / "claims.yaml"
+    path.write_text(yaml.safe_dump({"claims": list(claims), **fields}), encoding="utf-8")
+    return load_claims(path, scale)
 
 
-@pytest.mark.parametrize("path", CLAIMS, ids=lambda path: path.parent.name)
-@pytest.mark.parametrize("scale", ["smoke", "quick", "bench", "paper_scale"])
-def test_every_shipped_file_loads_at_every_scale(path, scale):
-    claims = load_claims(path, scale)
-    assert claims
-    assert all(claim.deciding or claim.not_tested for claim in claims)
+def decided(tmp_path, at_scale="quick", **changes):
+    """The primary comparison with these changes, as it is read."""
+    return load(tmp_path, content(primary=PRIMARY | changes), scale=at_scale).claims[0].primary
 
 
-def test_bahdanau_has_the_six_claims():
-    claims = load_claims(ROOT / "replications/bahdanau/claims.yaml", "quick")
-    assert [claim.id for claim in claims] == [f"B15-C{number}" for number in range(1, 7)]
-    assert [claim.id for claim in claims if claim.not_tested] == ["B15-C5"]
+def refusal(tmp_path, *claims, **fields):
+    with pytest.raises(ReplicationError) as refused:
+        load(tmp_path, *claims, **fields)
+    return str(refused.value).removeprefix(f"{tmp_path / 'claims.yaml'}: ")
+
+
+def without(fields, *names):
+    return {key: value for key, value in fields.items() if key not in names}
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("comparison", "message"),
     [
-        ({"statment": "typo"}, "did you mean 'statement'"),
-        ({"id": "first"}, "'claims.0.id'"),
-        ({"deciding": []}, "give either 'deciding'"),
-        ({"not_tested": "too big"}, "give either 'deciding'"),
-        ({"also": [DIFFERENCE]}, "must differ"),
-        ({"deciding": [DIFFERENCE | {"kind": "bigger"}]}, "bigger"),
-        ({"deciding": [DIFFERENCE | {"margin": math.nan}]}, "margin"),
-        ({"deciding": [BASE | {"kind": "declines", "variant": "a", "bins": 1}]}, "at least two bins"),
+        (without(PRIMARY, "because"), "the primary comparison must say why 'relevant' matters, as 'because'."),
+        (PRIMARY | {"because": ""}, "the primary comparison must say why 'relevant' matters, as 'because'."),
         (
-            {"deciding": [BASE | {"kind": "no_decline", "variant": "a", "against": "b", "bins": 3}]},
-            "go together",
+            without(PRIMARY, "relevant"),
+            "primary.relevant is missing; give the smallest effect that matters, in its unit.",
         ),
-        ({"deciding": [BASE | {"kind": "ladder", "variants": ["a"]}]}, "variants"),
-        ({"deciding": [CORRELATION | {"variants": ["a", "b", "c"]}]}, "variants"),
-        ({"deciding": [CORRELATION | {"variants": ["a", "b", "c", "a"]}]}, "must differ"),
-        ({"deciding": [CORRELATION | {"bound": 1.0}]}, "bound"),
-        ({"deciding": [CORRELATION | {"sign": "-"}]}, "sign"),
+        (PRIMARY | {"relevant": 0.0}, "'primary.relevant': input should be greater than 0, got 0.0."),
+        (PRIMARY | {"relevant": math.nan}, "'primary.relevant': input should be a finite number, got nan."),
         (
-            {"deciding": [BASE | {"kind": "exponent", "variant": "a", "points": {1: "p", 2: "q", 4: "r"}}]},
-            "at_least",
+            PRIMARY | {"than": 1.0},
+            "'primary': give two 'variants', or one and the number to compare it with as 'than'.",
         ),
+        (
+            PRIMARY | {"variants": ["a"]},
+            "'primary': give two 'variants', or one and the number to compare it with as 'than'.",
+        ),
+        (PRIMARY | {"variants": ["a", "a"]}, "'primary': the variants that are compared must differ."),
+        (PRIMARY | {"scale": "log"}, "'primary': on the log scale 'relevant' is a ratio above 1, not 1."),
+        (
+            PRIMARY | {"scale": "log", "relevant": 1.1, "variants": ["a"], "than": 0.0},
+            "'primary': on the log scale 'than' must be positive.",
+        ),
+        (
+            PRIMARY | {"scale": "log", "relevant": 1.1, "over": {"bins": 3}},
+            "'primary': 'over' and 'scale: log' do not go together.",
+        ),
+        (PRIMARY | {"over": {"bins": [[1, 5]]}}, "'primary.over': a slope needs at least two bins."),
+        (PRIMARY | {"doubled": ["a"]}, "'primary': 'doubled' must name as many variants as 'variants': 2."),
+        (
+            CORRELATION | {"than": 0.7},
+            "'primary': no correlation is 1 or more; lower 'than' or 'relevant'.",
+        ),
+        (CORRELATION | {"variants": [*SIX, "a"]}, "'primary': the variants that are compared must differ."),
+        (
+            CORRELATION | {"over": {"bins": 3}},
+            "'primary': a correlation has neither 'scale: log' nor 'over'.",
+        ),
+        (CORRELATION | {"sign": "-"}, "'primary.sign': input should be 'positive' or 'negative', got '-'."),
+        (
+            PRIMARY | {"learned": {"exempt": ""}},
+            "'primary.learned.exempt': string should have at least 1 character, got ''.",
+        ),
+        (PRIMARY | {"at": {"huge": {}}}, "primary.at: 'huge' is no scale."),
+        (PRIMARY | {"at": {"all": {}}}, "primary.at: 'all' is no scale."),
+        (PRIMARY | {"marginn": 1.0}, "unknown key 'primary.marginn'."),
     ],
 )
-def test_wrong_claims_are_refused_with_a_hint(tmp_path, change, message):
-    with pytest.raises(ReplicationError, match=message):
-        load_claims(write(tmp_path / "claims.yaml", CLAIM | change), "quick")
+def test_a_comparison_that_cannot_decide_is_refused(tmp_path, comparison, message):
+    assert refusal(tmp_path, content(primary=comparison)) == f"T99-C1: {message}"
+
+
+@pytest.mark.parametrize(
+    ("comparison", "message"),
+    [
+        (PRIMARY | {"kind": "bigger"}, "'greater', 'less', 'equal', 'rises', 'falls', 'correlation'"),
+        (PRIMARY | {"kind": "rises"}, "at least 3"),
+        (CORRELATION | {"variants": SIX[:5]}, "at least 6"),
+        (PRIMARY | {"variants": [*SIX]}, "at most 2"),
+        (without(PRIMARY, "metric"), "'primary.metric': field required"),
+    ],
+)
+def test_a_comparison_of_a_wrong_form_is_refused(tmp_path, comparison, message):
+    found = refusal(tmp_path, content(primary=comparison))
+    assert found.startswith("T99-C1: 'primary")
+    assert message in found
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"identities": [IDENTITY]}, "give 'primary' or 'identities', not both."),
+        ({"primary": None}, "give 'primary' or 'identities', or under not_decided.all why nothing decides it."),
+        (
+            {"primary": None, "not_decided": {"quick": "too small"}},
+            "give 'primary' or 'identities', or under not_decided.all why nothing decides it.",
+        ),
+        ({"not_decided": {"huge": "too big"}}, "not_decided: 'huge' is no scale."),
+        ({"not_decided": {"quick": ""}}, "'not_decided.quick': string should have at least 1 character, got ''."),
+        (
+            {"supporting": [without(PRIMARY, "name")]},
+            "every supporting comparison and identity needs a 'name'.",
+        ),
+        ({"supporting": [PRIMARY | {"name": "x"}] * 2}, "the names of a claim's comparisons must differ."),
+        ({"supporting": [PRIMARY]}, "the names of a claim's comparisons must differ."),
+        (
+            {"primary": None, "identities": [without(IDENTITY, "value")]},
+            "'identities.0': give either 'value' or 'at_most'.",
+        ),
+        (
+            {"primary": None, "identities": [IDENTITY, "count"]},
+            "'identities.1': input should be a valid dictionary or instance of Exact, got 'count'.",
+        ),
+        ({"supporting": [PRIMARY | {"name": "x", "at": {"huge": {}}}]}, "supporting.at: 'huge' is no scale."),
+        ({"statment": "typo"}, "unknown key 'statment' (did you mean 'statement'?)."),
+    ],
+)
+def test_a_claim_that_does_not_say_what_decides_it_is_refused(tmp_path, changes, message):
+    assert refusal(tmp_path, content(**({"primary": PRIMARY} | changes))) == f"T99-C1: {message}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"floors": {"words": without(FLOOR, "at_least")}}, "'floors.words': give either 'at_most' or 'at_least'."),
+        ({"floors": {"words": FLOOR | {"at_most": 30.0}}}, "'floors.words': give either 'at_most' or 'at_least'."),
+        ({"floors": {"words": without(FLOOR, "because")}}, "'floors.words.because': field required."),
+        ({"floors": {"words": FLOOR | {"at": {"huge": None}}}}, "floors.words.at: 'huge' is no scale."),
+        ({"looks": [8, 5]}, "each of 'looks' must be greater than the one before."),
+        ({"looks": [5, 5]}, "each of 'looks' must be greater than the one before."),
+    ],
+)
+def test_floors_and_looks_that_say_too_little_are_refused(tmp_path, fields, message):
+    assert refusal(tmp_path, content(primary=PRIMARY), **fields) == message
 
 
 def test_two_claims_may_not_share_an_id(tmp_path):
-    with pytest.raises(ReplicationError, match="id of its own"):
-        load_claims(write(tmp_path / "claims.yaml", CLAIM, CLAIM), "quick")
+    twice = content("T99-C2", primary=PRIMARY)
+    expected = "every claim needs an id of its own, got T99-C1, T99-C2, T99-C2."
+    assert refusal(tmp_path, content(primary=PRIMARY), twice, twice) == expected
 
 
-def test_a_file_that_is_no_list_of_claims_is_refused(tmp_path):
+def test_an_id_names_paper_and_number(tmp_path):
+    assert refusal(tmp_path, content("first", primary=PRIMARY)).startswith("first: 'id': ")
+
+
+@pytest.mark.parametrize("text", ["- just a list\n", "claims: 3\n", "claims: []\n", "claims: [3]\n"])
+def test_a_file_without_claims_is_refused(tmp_path, text):
     path = tmp_path / "claims.yaml"
-    path.write_text("- just a list\n", encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(ReplicationError, match=r"claims\.yaml"):
         load_claims(path, "quick")
 
 
 def test_a_comparison_changes_with_the_scale(tmp_path):
-    slope = BASE | {
-        "kind": "declines",
-        "variant": "a",
-        "bins": [[3, 5], [6, 10]],
-        "at": {"bench": {"bins": 6}},
+    at = {"bench": {"relevant": 0.5, "doubled": ["a2", "b2"]}}
+    assert (decided(tmp_path, at=at).relevant, decided(tmp_path, at=at).doubled) == (1.0, ())
+    found = decided(tmp_path, "bench", at=at)
+    assert (found.relevant, found.doubled, found.variants) == (0.5, ("a2", "b2"), ("a", "b"))
+
+
+def test_what_matters_may_be_said_for_one_scale_alone(tmp_path):
+    row = without(PRIMARY, "relevant") | {"at": {"bench": {"relevant": 0.5}}}
+    assert load(tmp_path, content(primary=row), scale="bench").claims[0].primary.relevant == 0.5
+    assert "primary.relevant is missing" in refusal(tmp_path, content(primary=row), scale="quick")
+
+
+def test_a_floor_changes_with_the_scale_or_does_not_count(tmp_path):
+    floors = {"words": FLOOR | {"at": {"smoke": None, "bench": {"at_least": 30.0}}}}
+    found = {
+        scale: load(tmp_path, content(primary=PRIMARY), scale=scale, floors=floors).floors
+        for scale in ("smoke", "quick", "bench")
     }
-    path = write(tmp_path / "claims.yaml", CLAIM | {"deciding": [slope]})
-    quick, bench = (load_claims(path, scale)[0].deciding[0] for scale in ("quick", "bench"))
-    assert isinstance(quick, Slope)
-    assert isinstance(bench, Slope)
-    assert quick.bins == ((3.0, 5.0), (6.0, 10.0))
-    assert bench.bins == 6
+    assert found["smoke"] == {}
+    assert (found["quick"]["words"].at_least, found["bench"]["words"].at_least) == (20.0, 30.0)
 
 
-def test_examples_are_those_of_the_test_split_unless_said():
-    assert Claim.model_validate(CLAIM).deciding[0].where == {"split": "test"}
-    given = DIFFERENCE | {"where": {"source_length": [11, 15], "unknown": False}}
-    where = Claim.model_validate(CLAIM | {"deciding": [given]}).deciding[0].where
-    assert where == {"split": "test", "source_length": (11.0, 15.0), "unknown": False}
+def test_every_row_may_change_with_the_scale(tmp_path):
+    changed = {"at": {"bench": {"metric": "loss"}}}
+    supported = content(primary=PRIMARY, supporting=[PRIMARY | {"name": "x"} | changed])
+    identities = content("T99-C2", primary=None, identities=[IDENTITY | changed])
+    for scale, metrics in (("quick", ["score", "parameters"]), ("bench", ["loss", "loss"])):
+        first, second = load(tmp_path, supported, identities, scale=scale).claims
+        assert [first.supporting[0].metric, second.identities[0].metric] == metrics
 
 
-def test_claimed_regions():
-    two, one = {"variants": ("a", "b")}, {"variant": "a"}
-    points = {1.0: "p", 2.0: "q", 4.0: "r"}
-    assert Difference(kind="less", margin=0.5, **BASE, **two).claimed() == (-math.inf, -0.5)
-    assert Equal(kind="equal", margin=0.5, **BASE, **two).claimed() == (-0.5, 0.5)
-    assert Ratio(kind="ratio_at_least", bound=2.0, **BASE, **two).claimed() == (2.0, math.inf)
-    assert Threshold(kind="below", bound=0.2, **BASE, **one).claimed() == (-math.inf, 0.2)
-    ranks = Claim.model_validate(CLAIM | {"deciding": [CORRELATION]}).deciding[0]
-    assert (ranks.claimed(), ranks.metrics()) == ((0.8, math.inf), ("bleu", "perplexity"))
-    assert Exponent(kind="exponent", points=points, at_most=1.2, **BASE, **one).claimed() == (-math.inf, 1.2)
+def test_what_decides_comes_first(tmp_path):
+    supporting = [PRIMARY | {"name": "x"}, IDENTITY | {"kind": "exact"}]
+    claim = load(tmp_path, content(primary=PRIMARY, supporting=supporting)).claims[0]
+    assert [row.name for row in claim.rows()] == ["primary", "x", "count"]
+    assert [type(row) for row in claim.rows()] == [Sides, Sides, Exact]
+
+
+def test_a_scale_at_which_nothing_decides_says_why(tmp_path):
+    some, none = {"quick": "too small"}, {"all": "no such data"}
+    claim = load(tmp_path, content(primary=PRIMARY, not_decided=some)).claims[0]
+    assert [claim.undecided_at(scale) for scale in ("quick", "bench")] == ["too small", None]
+    claim = load(tmp_path, content(primary=None, not_decided=none | some)).claims[0]
+    assert [claim.undecided_at(scale) for scale in ("quick", "bench")] == ["too small", "no such data"]
+
+
+def test_examples_are_those_of_the_test_split_unless_said(tmp_path):
+    assert decided(tmp_path).where == {"split": "test"}
+    where = {"source_length": [11, 15], "unknown": False}
+    assert decided(tmp_path, where=where).where == {"split": "test", "source_length": (11.0, 15.0), "unknown": False}
+    assert decided(tmp_path, where={"split": "long"}).where == {"split": "long"}
+
+
+def test_each_kind_knows_its_direction_and_what_it_needs(tmp_path):
+    assert [decided(tmp_path, kind=kind).sign for kind in ("greater", "less", "equal")] == [1.0, -1.0, 1.0]
+    trend = decided(tmp_path, kind="falls", variants=["a", "b", "c"])
+    assert isinstance(trend, Trend)
+    assert (trend.sign, trend.compared()) == (-1.0, ("a", "b", "c"))
+    ranks = decided(tmp_path, **without(CORRELATION, "name"), sign="negative")
+    assert isinstance(ranks, Correlation)
+    assert (ranks.direction, ranks.metrics(), ranks.compared()) == ("negative", ("score", "loss"), tuple(SIX))
+
+
+def test_the_log_scale_shows_ratios(tmp_path):
+    found = decided(tmp_path, scale="log", relevant=1.5)
+    assert found.margin == pytest.approx(math.log(1.5))
+    assert found.shown(found.margin) == pytest.approx(1.5)
+    assert (decided(tmp_path).margin, decided(tmp_path).shown(-2.0)) == (1.0, -2.0)

@@ -1,4 +1,6 @@
-"""Resampling: coverage of the intervals, p-values, Holm, slopes and exponents."""
+"""Resampling: intervals over seeds and examples, p-values, Holm and slopes, against plain computations."""
+
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,137 +14,127 @@ from shared.claims.statistics import (
     bin_labels,
     generator,
     holm,
-    jointly_over_seeds,
     on_examples,
     over_seeds,
-    power_law,
-    rank_correlation,
     resample,
     slope_over_bins,
 )
 from shared.metrics.quantities import ratio
 from shared.metrics.translation import corpus_bleu
 
-TRIALS, CONFIDENCE = 300, 1e-5
-
 
 def one_stratum(size):
     return np.zeros(size, dtype=np.int64)
 
 
-def estimate_mean(scores, rng, resamples=800):
+def mean_of(row):
+    return on_examples(np.stack((row, np.ones_like(row)), axis=1), ratio)
+
+
+def estimate_mean(scores, rng, resamples=800, drawn=None):
     """Scores (K, E) of seeds and examples to the estimate of their mean."""
-    functions = [on_examples(np.stack((row, np.ones_like(row)), axis=1), ratio) for row in scores]
-    return over_seeds(*resample(functions, one_stratum(scores.shape[1]), rng, resamples), rng)
+    functions = [mean_of(row) for row in scores]
+    return over_seeds(*resample(functions, one_stratum(scores.shape[1]), rng, resamples), rng, drawn)
 
 
-def covered(make, rng):
-    """How many of TRIALS intervals of a difference whose true value is 0 hold it."""
-    count = 0
-    for _ in range(TRIALS):
-        first, second = make()
-        drawn = np.random.default_rng(rng.integers(2**32))
-        functions = [
-            on_examples(np.stack((row, np.ones_like(row)), axis=1), ratio) for row in np.concatenate((first, second))
-        ]
-        values, draws = resample(functions, one_stratum(first.shape[1]), drawn, 800)
-        seeds = len(first)
-        low, high = (
-            over_seeds(values[:seeds], draws[:seeds], drawn) - over_seeds(values[seeds:], draws[seeds:], drawn)
-        ).interval()
-        count += low <= 0.0 <= high
-    return count
+def width(estimate):
+    low, high = estimate.interval()
+    return high - low
 
 
-def test_interval_over_examples_covers_about_95_percent():
-    """One seed, skewed scores. Error rate 2e-5 for any coverage from 0.93 to 0.965."""
-    rng = np.random.default_rng()
-    hits = covered(lambda: (rng.exponential(size=(1, 100)), rng.exponential(size=(1, 100))), rng)
-    assert stats.binom.ppf(CONFIDENCE, TRIALS, 0.93) <= hits <= stats.binom.ppf(1 - CONFIDENCE, TRIALS, 0.965)
+@pytest.mark.parametrize("seeds", [2, 5, 8, 12])
+def test_over_seeds_alone_is_the_t_interval(seeds):
+    values = np.random.default_rng(seeds).normal(3.0, 2.0, size=seeds)
+    found = over_seeds(values, np.repeat(values[:, None], 100_000, axis=1), generator("t"))
+    expected = stats.t.interval(0.95, seeds - 1, values.mean(), stats.sem(values))
+    assert found.value == pytest.approx(values.mean())
+    assert found.interval() == pytest.approx(expected, abs=0.03 * np.ptp(expected))
 
 
-def test_interval_over_seeds_covers_at_least_95_percent():
-    """Three seeds whose variation dominates; the interval may be conservative. Error rate 1e-5."""
-    rng = np.random.default_rng()
+@pytest.mark.parametrize("seeds", [5, 12])
+def test_the_p_value_over_seeds_is_that_of_the_t_test(seeds):
+    values = np.random.default_rng(seeds).normal(0.8, 1.0, size=seeds)
+    found = over_seeds(values, np.repeat(values[:, None], 100_000, axis=1), generator("p"))
+    for bound in (0.0, 0.3, 1.5):
+        above = stats.ttest_1samp(values, bound, alternative="greater").pvalue
+        assert found.p_at_most(bound) == pytest.approx(above, rel=0.1, abs=3e-4)
+        assert found.p_at_least(bound) == pytest.approx(1.0 - above, rel=0.1, abs=3e-4)
 
-    def make():
-        hard = rng.normal(size=(1, 60))  # shared by both variants: the pairing takes it out
-        return tuple(hard + 0.2 * rng.normal(size=(3, 60)) + 0.5 * rng.normal(size=(3, 1)) for _ in range(2))
 
-    assert covered(make, rng) >= stats.binom.ppf(CONFIDENCE, TRIALS, 0.95)
+def test_over_examples_alone_is_their_t_interval():
+    """Seeds that agree in all but a constant; twelve examples, of which a plain bootstrap makes too narrow a one."""
+    row = np.random.default_rng(3).normal(size=12)
+    found = estimate_mean(np.stack([row] * 5), generator("e"), 40_000, drawn=12).interval()
+    expected = stats.t.interval(0.95, 11, row.mean(), stats.sem(row))
+    assert found == pytest.approx(expected, abs=0.04 * np.ptp(expected))
 
 
-def test_interval_over_seeds_that_differ_by_chance_only_covers_at_least_95_percent():
-    """Three seeds of one quality: what differs is which examples each gets right. Error rate 1e-5."""
-    rng = np.random.default_rng()
+def test_many_examples_need_no_wider_draws():
+    row = np.random.default_rng(4).normal(size=2_000)
+    plain, wider = (estimate_mean(np.stack([row] * 5), generator("m"), 4_000, drawn) for drawn in (None, 2_000))
+    assert width(wider) == pytest.approx(width(plain), rel=0.02)
 
-    def make():
-        chance = rng.uniform(0.3, 0.9, size=(1, 60))
-        return tuple((rng.random((3, 60)) < chance).astype(float) for _ in range(2))
 
-    assert covered(make, rng) >= stats.binom.ppf(CONFIDENCE, TRIALS, 0.95)
+def test_seeds_and_examples_join():
+    """Their variances add up where examples are hard for all seeds alike."""
+    rng = np.random.default_rng(12)
+    hard, shift = rng.normal(size=400), rng.normal(scale=0.05, size=(40, 1))
+    found = estimate_mean(hard + shift, generator("both"), 20_000)
+    error = np.sqrt(hard.var() / 400 + shift.var(ddof=1) / 40)
+    assert width(found) == pytest.approx(2 * 1.96 * error, rel=0.05)
 
 
 def test_chance_between_seed_and_example_is_counted_once():
     """With no shared difficulty, the interval is the plain t interval of the seeds, no wider."""
-    rng = np.random.default_rng(5)
-    scores = rng.normal(size=(3, 400))
+    scores = np.random.default_rng(5).normal(size=(3, 400))
     low, high = estimate_mean(scores, generator("once"), 20_000).interval()
     expected = stats.t.interval(0.95, 2, scores.mean(), stats.sem(scores.mean(axis=1)))
     assert (low, high) == pytest.approx(expected, rel=0.15)
 
 
-def test_picking_three_seeds_with_replacement_would_cover_far_less():
-    """Why seeds are not resampled: the percentile interval misses the truth too often. Error rate 1e-5."""
-    rng = np.random.default_rng()
-    picks = np.array(np.meshgrid(*[range(3)] * 3)).reshape(3, -1)
-    hits = 0
-    for _ in range(TRIALS):
-        low, high = np.quantile(rng.normal(size=3)[picks].mean(axis=0), (0.025, 0.975))
-        hits += low <= 0.0 <= high
-    assert hits <= stats.binom.ppf(1 - CONFIDENCE, TRIALS, 0.80)
+def test_one_seed_has_the_spread_of_the_examples_alone():
+    values, draws = np.array([1.0]), np.array([[0.5, 1.0, 1.5]])
+    found = over_seeds(values, draws, generator("one"))
+    assert (found.value, found.draws.tolist()) == (1.0, [0.5, 1.0, 1.5])
 
 
-def test_p_values_under_the_null_are_no_smaller_than_they_should_be():
-    """Share of p < 0.1 at most 0.12 (a small sample's bootstrap is slightly liberal). Error rate 1e-5."""
-    rng = np.random.default_rng()
-    p_values = [estimate_mean(rng.normal(size=(1, 80)), rng).p_value((0.0, np.inf)) for _ in range(TRIALS)]
-    assert sum(p < 0.1 for p in p_values) <= stats.binom.ppf(1 - CONFIDENCE, TRIALS, 0.12)
+def test_seeds_and_examples_without_any_spread_have_none():
+    values = np.full(5, 0.1)
+    found = over_seeds(values, np.full((5, 50), 0.1), generator("none"), 20)
+    assert found.interval() == pytest.approx((0.1, 0.1))
+    assert np.isfinite(found.draws).all()
 
 
-scores = arrays(float, (2, 12), elements=st.integers(-50, 50).map(float))
+def test_a_seed_without_a_number_leaves_none():
+    """What is not a number may not pass for certainty: the interval says so."""
+    values = np.array([1.0, np.nan, 2.0])
+    found = over_seeds(values, np.repeat(values[:, None], 50, axis=1), generator("nan"))
+    assert np.isnan(found.interval()).all()
 
 
-@given(scores, scores)
-def test_swapping_the_variants_negates_the_effect(first, second):
-    a, b = (estimate_mean(x, generator("swap"), 50) for x in (first, second))
-    assert (a - b).value == -(b - a).value
-    assert (a - b).interval() == pytest.approx(tuple(-end for end in reversed((b - a).interval())))
+rows = arrays(float, (2, 12), elements=st.integers(-50, 50).map(float))
 
 
-@given(scores, st.integers(-20, 20))
+@given(rows, st.integers(-20, 20))
 def test_adding_a_constant_shifts_estimate_and_interval(first, constant):
     plain, shifted = (estimate_mean(x, generator("shift"), 50) for x in (first, first + constant))
     assert shifted.value == pytest.approx(plain.value + constant)
     assert np.subtract(shifted.interval(), constant) == pytest.approx(plain.interval(), abs=1e-9)
 
 
-@given(scores)
+@given(rows)
 def test_a_variant_against_itself_has_no_spread_over_examples(first):
-    statistic = on_examples(np.stack((first[0], np.ones(12)), axis=1), ratio)
-    values, draws = resample([statistic, statistic], one_stratum(12), generator("self"), 50)
+    values, draws = resample([mean_of(first[0])] * 2, one_stratum(12), generator("self"), 50)
     assert values[0] == values[1]
     assert (draws[0] == draws[1]).all()
 
 
-def test_the_seed_variation_widens_the_interval():
-    rng = generator("wide")
-    examples = np.tile(np.linspace(0.0, 1.0, 200), (3, 1))
-    alike = estimate_mean(examples, rng).interval()
-    apart = estimate_mean(examples + np.array([[-1.0], [0.0], [1.0]]), rng).interval()
-    # Student's t with two degrees of freedom: 4.30 standard errors of 1/√3 each way
-    assert apart[1] - apart[0] == pytest.approx(2 * 4.303 / np.sqrt(3), rel=0.3)
-    assert alike[1] - alike[0] < 0.15
+def test_p_values_count_draws_and_are_never_zero():
+    estimate = Estimate(2.0, np.linspace(1.0, 3.0, 99))
+    assert estimate.p_at_most(0.0) == pytest.approx(1 / 100)
+    assert estimate.p_at_least(4.0) == pytest.approx(1 / 100)
+    assert estimate.p_at_most(2.0) == estimate.p_at_least(2.0) == pytest.approx(51 / 100)
+    assert estimate.p_at_most(3.0) == 1.0
 
 
 def test_resamples_stay_inside_their_stratum():
@@ -160,6 +152,22 @@ def test_a_long_test_set_is_resampled_in_blocks_with_the_same_result_shape():
     assert draws.shape == (1, 8)
 
 
+def test_a_bootstrap_draws_as_a_naive_one_does():
+    """Its spread is that of means of examples picked one by one."""
+    row = np.random.default_rng(9).exponential(size=50)
+    _, draws = resample([mean_of(row)], one_stratum(50), generator("naive"), 5_000)
+    picked = np.random.default_rng(10).choice(row, size=(5_000, 50)).mean(axis=1)
+    assert np.quantile(draws[0], (0.05, 0.5, 0.95)) == pytest.approx(np.quantile(picked, (0.05, 0.5, 0.95)), rel=0.03)
+
+
+def test_one_call_resamples_every_variant_and_seed():
+    rng = np.random.default_rng(0)
+    tables = [rng.integers(1, 9, (600, 10)).astype(float) for _ in range(6)]
+    values, draws = resample([on_examples(table, corpus_bleu) for table in tables], one_stratum(600), rng, 500)
+    assert draws.shape == (6, 500)
+    assert values == pytest.approx([float(corpus_bleu(table.sum(axis=0))) for table in tables])
+
+
 def test_the_generator_depends_on_the_names_only():
     assert generator("B15-C1", "cap 50").random() == generator("B15-C1", "cap 50").random()
     assert generator("B15-C1", "cap 50").random() != generator("B15-C1", "cap 30").random()
@@ -172,152 +180,32 @@ def test_holm_by_hand():
     assert holm([]) == []
 
 
-@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8))
-def test_holm_never_lowers_and_keeps_the_order(p_values):
-    adjusted = holm(p_values)
-    assert all(new >= old for new, old in zip(adjusted, p_values, strict=True))
-    assert np.argsort(p_values, kind="stable").tolist() == sorted(
-        range(len(p_values)), key=lambda i: (adjusted[i], p_values[i], i)
-    )
+def by_closed_testing(p_values):
+    """Holm's method is closed testing by Bonferroni: a hypothesis falls if every set that it is in does."""
+    indices = range(len(p_values))
+    sets = [chosen for size in range(1, len(p_values) + 1) for chosen in combinations(indices, size)]
+    worst = [max(len(s) * min(p_values[j] for j in s) for s in sets if i in s) for i in indices]
+    return [min(1.0, p) for p in worst]
 
 
-def test_equivalence_is_two_one_sided_tests():
-    draws = np.linspace(-0.5, 0.5, 1001)
-    assert Estimate(0.0, draws).p_value((-1.0, 1.0)) == pytest.approx(2 / 1002)
-    assert Estimate(0.0, draws).p_value((-0.1, 0.1)) > 0.5
-    assert Estimate(0.0, draws).p_value((-0.45, 10.0)) == pytest.approx(2 * 52 / 1002)
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6))
+def test_holm_is_closed_testing_by_bonferroni(p_values):
+    assert holm(p_values) == pytest.approx(by_closed_testing(p_values))
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_an_effect_beyond_a_margin_has_a_small_p_value_of_lying_outside(sign):
-    draws = sign * np.linspace(2.0, 3.0, 1001)
-    far = Estimate(sign * 2.5, draws)
-    assert far.p_value((-1.0, 1.0)) == 1.0
-    assert far.p_value_outside((-1.0, 1.0)) == pytest.approx(2 / 1002)
-    assert far.p_value_outside((-2.05, 2.05)) == pytest.approx(2 * 52 / 1002)
-    assert far.p_value_outside((-2.5, 2.5)) > 0.9
-    assert far.p_value_outside((-4.0, 4.0)) == 1.0
-    assert far.p_value_outside((0.0, np.inf)) == far.p_value((0.0, np.inf))
-
-
-def test_an_effect_at_the_margin_is_seldom_found_outside():
-    rng = np.random.default_rng(31)
-    p_values = [estimate_mean(rng.normal(1.0, size=(1, 80)), rng).p_value_outside((-1.0, 1.0)) for _ in range(TRIALS)]
-    assert sum(p < 0.1 for p in p_values) <= stats.binom.ppf(1 - CONFIDENCE, TRIALS, 0.06)
-
-
-def test_slope_over_bins_recovers_a_line():
-    covariate = np.repeat([2.0, 7.0, 12.0], 50)
-    rng = np.random.default_rng()
-    scores = 3.0 - 0.25 * covariate + 0.01 * rng.normal(size=150)
-    labels = bin_labels(covariate, [(0, 5), (6, 10), (11, 15)])
-    slope = slope_over_bins(np.stack((scores, np.ones(150)), axis=1), ratio, covariate, labels)
-    values, draws = resample([slope], labels, generator("slope"), 500)
-    assert values[0] == pytest.approx(-0.25, abs=0.005)
-    assert np.quantile(draws[0], 0.975) < -0.24
+def test_slope_over_bins_is_the_least_squares_line_through_the_bins():
+    rng = np.random.default_rng(6)
+    covariate = rng.integers(1, 16, size=200).astype(float)
+    scores = 3.0 - 0.25 * covariate + rng.normal(size=200)
+    labels = bin_labels(covariate, [(1, 5), (6, 10), (11, 15)])
+    table = np.stack((scores, np.ones(200)), axis=1)
+    values, draws = resample([slope_over_bins(table, ratio, covariate, labels)], labels, generator("slope"), 500)
+    means = [(covariate[labels == k].mean(), scores[labels == k].mean()) for k in range(3)]
+    assert values[0] == pytest.approx(np.polyfit(*zip(*means, strict=True), 1)[0])
+    assert np.quantile(draws[0], 0.025) < -0.25 < np.quantile(draws[0], 0.975) < 0.0
 
 
 def test_bins_by_range_and_by_number():
     covariate = np.array([1.0, 3.0, 5.0, 6.0, 9.0, 40.0])
     assert bin_labels(covariate, [(3, 5), (6, 10)]).tolist() == [-1, 0, 0, 1, 1, -1]
     assert bin_labels(covariate, 3).tolist() == [0, 0, 1, 1, 2, 2]
-
-
-def test_power_law_on_quadratic_and_linear_measurements():
-    x = np.repeat([256.0, 512.0, 1024.0, 2048.0], 3)
-    noise = np.exp(0.02 * np.random.default_rng().normal(size=12))
-    quadratic = power_law(x, 3e-6 * x**2 * noise, generator("square"))
-    low, high = quadratic.interval()
-    assert quadratic.value == pytest.approx(2.0, abs=0.1)
-    assert low > 1.8
-    assert high < 2.2
-    assert power_law(x, 5e-3 * x, generator("line")).interval() == pytest.approx((1.0, 1.0))
-    assert power_law(x, np.full_like(x, 2.0), generator("constant")).interval() == (0.0, 0.0)
-
-
-def test_one_call_resamples_every_variant_and_seed():
-    rng = np.random.default_rng(0)
-    rows = [rng.integers(1, 9, (600, 10)).astype(float) for _ in range(6)]
-    values, draws = resample([on_examples(row, corpus_bleu) for row in rows], one_stratum(600), rng, 2_000)
-    assert draws.shape == (6, 2_000)
-    assert values == pytest.approx([float(corpus_bleu(row.sum(axis=0))) for row in rows])
-
-
-def correlated(rng, *shape, correlation):
-    """Two standard normal arrays of a shape, correlated."""
-    first, second = rng.normal(size=(2, *shape))
-    return first, correlation * first + np.sqrt(1.0 - correlation**2) * second
-
-
-def correlation_of(truths, rng, *, seeds=3, examples=60, spread=0.1):
-    """Measure things whose true values (2, V) are given: noisy examples, some hardness shared, noisy seeds."""
-    count = truths.shape[1]
-    shift = np.stack(correlated(rng, count, seeds, correlation=0.8))  # (2, V, K)
-    noise = np.stack(correlated(rng, count, seeds, examples, correlation=0.8)) + rng.normal(size=examples)
-    scores = truths[:, :, None, None] + spread * shift[..., None] + 0.5 * noise  # (2, V, K, E)
-    functions = [on_examples(np.stack((row, np.ones_like(row)), axis=1), ratio) for row in scores.reshape(-1, examples)]
-    values, draws = resample(functions, one_stratum(examples), rng, 400)
-    values, draws = values.reshape(2, count, seeds), draws.reshape(2, count, seeds, -1)
-    both = [jointly_over_seeds(values[:, v], draws[:, v], rng) for v in range(count)]
-    return rank_correlation(*zip(*both, strict=True))
-
-
-@pytest.mark.parametrize(("scale", "looseness"), [(1.0, 0.5), (0.4, 1.0), (0.4, 3.0)])
-def test_interval_of_a_rank_correlation_covers_at_least_90_percent(scale, looseness):
-    """Eight things, some well apart, some not. It errs downwards if at all, hence 95 for its lower end."""
-    rng = np.random.default_rng()
-    low_held = high_held = 0
-    for _ in range(TRIALS):
-        first = scale * rng.normal(size=8)
-        truths = np.stack((first, first + looseness * scale * rng.normal(size=8)))
-        true = float(stats.spearmanr(*truths).statistic)
-        low, high = correlation_of(truths, rng).interval()
-        low_held += low <= true + 1e-9
-        high_held += high >= true - 1e-9
-    assert low_held >= stats.binom.ppf(CONFIDENCE, TRIALS, 0.95)
-    assert high_held >= stats.binom.ppf(CONFIDENCE, TRIALS, 0.90)
-
-
-def test_noise_alone_is_no_high_rank_correlation():
-    """Things that do not differ, measured with noise that the measures share: it never lies above 0.8 for sure."""
-    rng = np.random.default_rng()
-    lows = [correlation_of(np.zeros((2, 8)), rng).interval()[0] for _ in range(100)]
-    assert sum(low > 0.8 for low in lows) <= stats.binom.ppf(1 - CONFIDENCE, 100, 0.025)
-
-
-values = arrays(float, (2, 6), elements=st.integers(-9, 9).map(float))
-
-
-def constant(row):
-    return [Estimate(value, np.full(5, value)) for value in row]
-
-
-@given(values)
-def test_rank_correlation_without_noise_is_spearmans(rows):
-    found = rank_correlation(*map(constant, rows))
-    if any(len(set(row)) == 1 for row in rows.tolist()):
-        assert np.isnan(found.value)
-        assert np.isnan(found.draws).all()
-    else:
-        assert found.value == pytest.approx(stats.spearmanr(*rows).statistic)
-        assert found.interval() == pytest.approx((found.value, found.value))
-
-
-@given(values)
-def test_rank_correlation_is_symmetric_and_blind_to_scale(rows):
-    first, second = map(constant, rows)
-    found = rank_correlation(first, second).value
-    assert rank_correlation(second, first).value == pytest.approx(found, nan_ok=True)
-    assert rank_correlation([3.0 * e for e in first], second).value == pytest.approx(found, nan_ok=True)
-    assert rank_correlation([-1.0 * e for e in first], second).value == pytest.approx(-found, nan_ok=True)
-
-
-def test_seeds_of_several_measures_are_drawn_together():
-    """Each measure alone as by over_seeds; together with the seeds' correlation."""
-    rng = np.random.default_rng(7)
-    rows = np.array([[1.0, 2.0, 4.0], [-2.0, -4.0, -8.0]])
-    first, second = jointly_over_seeds(rows, np.repeat(rows[..., None], 20_000, axis=2), rng)
-    alone = over_seeds(rows[0], np.repeat(rows[0][:, None], 20_000, axis=1), rng)
-    assert first.interval() == pytest.approx(alone.interval(), rel=0.1)
-    assert second.draws == pytest.approx(-2.0 * first.draws)
-    assert (first.value, second.value) == pytest.approx((7 / 3, -14 / 3))

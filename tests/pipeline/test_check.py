@@ -58,9 +58,10 @@ def replaced(path, old, new):
     [
         ("claims.yaml", "variants: [rnnsearch-50, rnnencdec-50]", "variants: [rnnsearch-05, rnnencdec-50]",
          r"claims.yaml: B15-C1: 'primary': .*has no variant 'rnnsearch-05' \(did you mean 'rnnsearch-50'"),
-        ("claims.yaml", "greater\n    metric: bleu", "greater\n    metric: blue", r"claims.yaml: B15-C1: .*no measure 'blue'.*mean 'bleu"),
+        ("claims.yaml", "greater\n    metric: bleu", "greater\n    metric: blue",
+         r"claims.yaml: B15-C1: .*no measure 'blue'.*mean 'bleu"),
         ("claims.yaml", "kind: greater", "kind: grater", "claims.yaml: B15-C1: 'primary': .*'grater'"),
-        ("claims.yaml", "    relevant: 4.5\n", "", "B15-C1: primary.relevant is missing; give the smallest effect that"),
+        ("claims.yaml", "    relevant: 4.5\n", "", "B15-C1: primary.relevant is missing; give the smallest effect"),
         ("smoke/params.yaml", "dataset: generated_translation", "dataset: generated_translatoin",
          r"smoke/params.yaml: tasks.swaps.corpus.dataset: .*did you mean 'generated_translation'"),
         ("smoke/params.yaml", "alignment_size: 16", "alignment_sise: 16",

@@ -49,13 +49,19 @@ def check(scale="quick"):
     check_claims(ScaleFile(PAPER, scale), {"task"}, ())
 
 
+def doubled(home):
+    """Both sides make 40 updates, and 80 where they are doubled."""
+    change_yaml(home / "quick/params.yaml", lambda content: content["variants"]["short"].pop("training"))
+    primary(home, doubled=["elsewhere", "elsewhere"])
+
+
 def settings():
     return ScaleFile(PAPER, "quick")
 
 
 def test_a_claim_of_five_paired_seeds_is_accepted(home):
     check()
-    primary(home, doubled=["elsewhere", "elsewhere"], variants=["long", "long"])
+    doubled(home)
     check()
 
 
@@ -89,7 +95,7 @@ def test_fewer_than_five_paired_seeds_decide_nothing_but_at_smoke_scale(home):
 
 
 def test_a_doubling_of_too_few_seeds_is_refused(home):
-    primary(home, doubled=["elsewhere", "elsewhere"], variants=["long", "long"])
+    doubled(home)
     change_yaml(home / "quick/params.yaml", lambda content: content["variants"]["elsewhere"].update(seeds=[1, 2]))
     with pytest.raises(ReplicationError, match="doubled: elsewhere needs at least 3 seeds"):
         check()

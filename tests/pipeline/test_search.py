@@ -10,7 +10,7 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
-from shared.pipeline.search_result import unfollowed
+from shared.pipeline.search_result import show, unfollowed
 from shared.tasks.sections import StudyConfig
 from tests.pipeline.scratch import ROOT, change_yaml, environment
 from tests.pipeline.toys import BREAKS, CANNOT_RUN, LEFT_OUT, write_project, write_yaml
@@ -20,7 +20,7 @@ RATES, SIZES, PILOTS = [0.00001, 0.03], [6, 9], [101, 102]
 SEARCH = {
     "seeds": PILOTS,
     "groups": [
-        {"variants": ["long"], "key": RATE, "values": RATES, "updates": 20},
+        {"variants": ["long"], "key": RATE, "values": RATES, "updates": 60},
         {"variants": ["short"], "key": "model.size", "values": SIZES},
         {"variants": ["twin"], "same_as": "long", "because": "it differs in nothing."},
     ],
@@ -109,7 +109,7 @@ def test_the_best_value_has_the_least_validation_loss_at_the_end(project):
         assert told["loss"] == pytest.approx(sum(of[seed][-1] for seed in PILOTS) / 2, rel=1e-5)
         assert told["lowest"] == pytest.approx(sum(min(of[seed]) for seed in PILOTS) / 2, rel=1e-5)
     assert (found["best"], found["in_params"]) == (0.03, 0.03)
-    assert {record["updates"] for record, _ in trials} == {20}
+    assert {record["updates"] for record, _ in trials} == {60}
     assert {record["updates"] for record, _ in project.trials("short").values()} == {2}
 
 
@@ -149,6 +149,17 @@ def test_what_is_finished_is_kept_and_what_is_new_is_trained(project, capsys):
     assert len(after) == len(before) + len(PILOTS)
     assert {name: after[name] for name in before} == before
     assert [trial["value"] for trial in project.found("long")["trials"]] == [*RATES, 0.01]
+
+
+def test_a_best_value_at_the_end_of_what_was_tried_is_remarked_upon(project, capsys):
+    record = json.loads(project.result.read_text())
+    for best, remarked in ((RATES[0], True), (0.001, False), (RATES[1], True)):
+        group = record["groups"][0] | {"values": [RATES[0], 0.001, RATES[1]]}
+        trials = [{"value": value, "loss": 1.0} for value in group["values"]]
+        show(record | {"groups": [group | {"variants": {"long": group["variants"]["long"] | {
+            "trials": trials, "best": best,
+        }}}]})  # fmt: skip
+        assert ("a wider search" in " ".join(capsys.readouterr().out.split())) == remarked
 
 
 @pytest.mark.parametrize("changed", ["settings", "card"])

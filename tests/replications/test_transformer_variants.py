@@ -34,6 +34,10 @@ CHANGES: dict[str, dict[str, float]] = {
     "ff-half": {"d_ff": 1 / 2}, "ff-2x": {"d_ff": 2},
     "dropout-0": {"p_drop": 0}, "dropout-2x": {"p_drop": 2},
     "big": {"d_model": 2, "d_ff": 2, "h": 2, "p_drop": 3},
+    "agreement-heads-1": {"h": 0}, "agreement-heads-4x": {"h": 4},
+    "agreement-width-half": {"d_model": 1 / 2, "d_k": 1 / 2, "d_v": 1 / 2},
+    "agreement-width-quarter": {"d_model": 1 / 4, "d_k": 1 / 4, "d_v": 1 / 4},
+    "agreement-keys-quarter": {"d_model": 1 / 2, "d_k": 1 / 8, "d_v": 1 / 2},
 }  # fmt: skip
 """By how much table 3's rows change the base model; 0 heads are one, and heads change K and V against their number."""
 
@@ -111,24 +115,25 @@ def test_every_variant_is_what_its_name_says(scale: str, variant: str) -> None:
     assert model.embedding.num_embeddings == run.corpus.tokenizer.size
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_rows_of_table_3_change_what_they_are_named_for_and_nothing_else(scale: str) -> None:
+@pytest.mark.parametrize(("scale", "compared"), [*((scale, "base") for scale in SCALES), ("quick", "agreement-base")])
+def test_rows_of_table_3_change_what_they_are_named_for_and_nothing_else(scale: str, compared: str) -> None:
     settings = scale_file_of("transformer", scale)
-    base = settings.run("base")
+    base = settings.run(compared)
     rate = base.training.optimizer.learning_rate * base.model["d_model"] ** 0.5
     for variant in settings.buildable():
         run = settings.run(variant)
-        if run.task != "table3" or {"paper", "study"} & run.model.keys():
+        if run.task != base.task or {"paper", "study"} & run.model.keys():
             continue
         expected = sizes(base)
         for name, factor in CHANGES.get(variant, {}).items():
             expected[name] = max(1, factor * expected[name]) if name == "h" else factor * expected[name]
-        if variant.startswith("heads") or variant == "big":
+        if "heads" in variant or variant == "big":
             expected |= dict.fromkeys(("d_k", "d_v"), expected["d_model"] / expected["h"])
         assert sizes(run) == pytest.approx(expected), variant
         smoothing = {"smoothing-0": 0, "smoothing-2x": 2}.get(variant, 1) * base.training.label_smoothing
         assert run.training.label_smoothing == pytest.approx(smoothing), variant
-        assert run.training.optimizer.learning_rate * run.model["d_model"] ** 0.5 == pytest.approx(rate, rel=3e-3)
+        if scale != "quick":  # there the rate is searched for
+            assert run.training.optimizer.learning_rate * run.model["d_model"] ** 0.5 == pytest.approx(rate, rel=3e-3)
         assert variant == "big" or run.training.updates == base.training.updates
 
 
@@ -175,8 +180,7 @@ def pairs_of(settings: ScaleFile, task: str) -> ParallelText:
 @pytest.mark.parametrize(
     ("ours", "rivals", "tolerance"),
     [
-        ("base", ["rnnsearch", "luong"], 0.05),
-        ("corpus-base", ["corpus-rnnsearch", "corpus-luong"], 0.08),  # of lengths that are not quite the text's
+        ("base", ["rnnsearch"], 0.05),
         ("parsing-transformer", ["parsing-luong"], 0.05),
     ],
 )

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, model_validator
 
 from shared.config import Strict, build
+from shared.data.generated.agreement import agreement
 from shared.data.generated.buckets import Buckets
 from shared.data.generated.copy import copy
 from shared.data.generated.evidence import evidence
@@ -302,6 +303,7 @@ def _corpus(
 
 TASKS: dict[str, Callable[[Mapping[str, Any]], Corpus]] = {
     "adjacent_swap": adjacent_swap,
+    "agreement": agreement,
     "copy": copy,
     "evidence": evidence,
     "exchanged_halves": exchanged_halves,

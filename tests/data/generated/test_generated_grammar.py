@@ -175,6 +175,15 @@ def test_word_classes_resolve_the_ambiguity_as_the_card_says(shipped):
     assert parsed(shipped, family) == pytest.approx([0.67, 1.0, 0.913], abs=0.01)  # there are ties
 
 
+def test_short_sentences_are_as_ambiguous_as_their_card_says(pytestconfig, generated):
+    parameters = load_yaml(pytestconfig.rootpath / "data/generated_short_trees.yaml")["sources"][0]["parameters"]
+    short = build(Grammar, parameters, where="card"), generated("grammar", parameters)
+    assert parsed(short, lambda symbol: symbol)[::2] == pytest.approx([0.996, 0.999], abs=0.0005)
+    families = {"R": "N", "T": "V", "W": "V", "C": "V"}
+    blurred = parsed(short, lambda symbol: families.get(symbol.split("-")[0], symbol.split("-")[0]))
+    assert blurred[::2] == pytest.approx([0.85, 0.969], abs=0.01)  # there are ties
+
+
 def test_buckets_have_their_count_and_lengths_and_no_sentence_comes_twice(shipped):
     grammar, corpus = shipped
     everything = [segment.texts[0] for split in corpus.values() for segment in split]

@@ -1,0 +1,302 @@
+"""Models that have not learned decide nothing: floors, gaps that close, and twice the updates."""
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from shared.claims import competence, effects
+from shared.claims.comparisons import Floor
+from shared.claims.competence import Check, doubling_check, floor_check, gap_check, learned
+from shared.claims.schema import Claim
+from shared.claims.verdicts import decide
+from tests.claims.made_runs import by_name, claim, content, made, paper, primary
+
+SPREAD = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
+GOOD = {"metric": "score", "at_least": 5.0, "because": "chance is 1"}
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch):
+    monkeypatch.setattr(effects, "RESAMPLES", 1_000)
+
+
+def comparison(**changes):
+    return Claim.model_validate(content(primary=primary(**changes))).primary
+
+
+def pair(first, second, **fields):
+    return [made(name, {"score": row}, **fields) for name, row in (("a", first), ("b", second))]
+
+
+def decided(runs, *, floors=None, **changes):
+    (decision,) = decide(paper(claim(primary=primary(**changes)), floors=floors), by_name(*runs), "quick")
+    return decision
+
+
+def check_of(decision, name):
+    (found,) = [check for check in decision.checks if check.name == name]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("scores", "reached", "passed"), [([5, 6, 7, 8, 4.9], 4, "yes"), ([5, 6, 7, 4, 4.9], 3, "no"), ([9] * 5, 5, "yes")]
+)
+def test_four_in_five_seeds_must_reach_the_floor(scores, reached, passed):
+    counts = learned({"made": Floor(**GOOD)}, pair(scores, [9] * 5), (1, 2, 3, 4, 5))
+    check = floor_check(comparison(), counts)
+    assert [(each.variant, each.reached, each.seeds) for each in counts] == [("a", reached, 5), ("b", 5, 5)]
+    assert (check.passed, check.said) == (passed, f"a: {reached} of 5 learned, b: 5 of 5 learned")
+    assert check.verdict == ("" if passed == "yes" else "a did not learn")
+
+
+def test_a_floor_may_be_a_ceiling_of_what_is_to_be_small():
+    floor = Floor(metric="score", at_most=5.0, because="the entropy is 4")
+    counts = learned({"made": floor}, pair([5, 4, 4, 4, 5.1], [6] * 5), (1, 2, 3, 4, 5))
+    assert [each.enough for each in counts] == [True, False]
+    assert floor_check(comparison(), counts).verdict == "b did not learn"
+
+
+def test_a_variant_that_is_meant_to_fail_is_exempt_by_name():
+    floor = Floor(**GOOD, exempt={"b": "one vector holds no long sentence"})
+    check = floor_check(comparison(), learned({"made": floor}, pair([9] * 5, [1] * 5), (1, 2, 3, 4, 5)))
+    assert (check.passed, check.said) == ("yes", "a: 5 of 5 learned, b: 0 of 5 learned (meant to fail)")
+
+
+def test_a_seed_without_the_number_has_not_reached_the_floor():
+    run = replace(pair([9] * 5, [9] * 5)[0], metrics={seed: {} for seed in range(1, 6)})
+    (count,) = learned({"made": Floor(**GOOD)}, [run], run.seeds)
+    assert (count.reached, count.enough) == (0, False)
+    (count,) = learned({"made": Floor(**GOOD)}, pair([float("nan")] * 5, [1])[:1], (1, 2, 3, 4, 5))
+    assert count.reached == 0
+
+
+def test_only_the_compared_seeds_must_have_learned():
+    """Three more seeds of one side alone are good; of the five that decide two are not."""
+    floors = {"made": Floor(**GOOD)}
+    runs = pair([6.2, 6.1, 6.3, 1.9, 2.0, 9, 9, 9], [5.1, 5.0, 5.2, 0.8, 1.0])
+    decision = decided(runs, floors=floors, relevant=0.5)
+    assert [(each.reached, each.seeds) for each in decision.learned] == [(3, 5), (3, 5)]
+    assert (decision.verdict, decision.how) == ("inconclusive", "a and b did not learn")
+
+
+def test_every_side_has_the_floor_of_its_own_task():
+    runs = [made("a", {"score": 9 + SPREAD}, task="easy"), made("b", {"score": 3 + SPREAD}, task="hard")]
+    floors = {"easy": Floor(**GOOD), "hard": Floor(**GOOD | {"at_least": 2.0})}
+    assert decided(runs, floors=floors).verdict == "reproduced"
+    floors["hard"] = Floor(**GOOD)
+    assert decided(runs, floors=floors).how == "b did not learn"
+    del floors["hard"]
+    assert [each.variant for each in decided(runs, floors=floors).learned] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("effect", "as_measured"), [(2.0, "reproduced"), (0.0, "contradicted"), (-2.0, "contradicted")]
+)
+def test_the_floor_binds_either_verdict(effect, as_measured):
+    runs = pair(4 + effect + SPREAD, 4 - 2 * SPREAD)
+    assert decided(runs).verdict == as_measured
+    found = decided(runs, floors={"made": Floor(**GOOD | {"at_least": 9.0})})
+    assert (found.verdict, found.how) == ("inconclusive", "a and b did not learn")
+    assert found.reason == f"{as_measured} as measured, but a and b did not learn"
+    assert found.lead.verdict == as_measured
+
+
+def test_a_task_without_a_floor_asks_for_none():
+    found = decided(pair(6 + SPREAD, 4 - SPREAD), floors={"other": Floor(**GOOD | {"at_least": 9.0})})
+    assert found.verdict == "reproduced"
+    assert check_of(found, "floor") == Check("floor", "not asked", "the task has no floor")
+    assert found.learned == ()
+
+
+def write_curves(folder, half, end, *, updates=400):
+    """Validation losses of the seeds 1, 2, … at a quarter, half, three quarters and the end."""
+    for seed, (middle, last) in enumerate(zip(half, end, strict=True), start=1):
+        path = folder / "train" / f"seed{seed}" / "curve.csv"
+        path.parent.mkdir(parents=True)
+        quarters = zip((0.25, 0.5, 0.75, 1.0), (9.0, middle, (middle + last) / 2, last), strict=True)
+        with path.open("w", newline="", encoding="utf-8") as lines:
+            writer = csv.writer(lines)
+            writer.writerow(["step", "split", "metric", "value"])
+            for share, loss in quarters:
+                writer.writerow([int(share * updates), "train", "loss", 0.0])
+                writer.writerow([int(share * updates), "valid", "loss", loss])
+
+
+def trained(folder, name, score, half, end):
+    write_curves(folder / name, half, end)
+    return made(name, {"score": score}, folder=folder / name)
+
+
+def curved(folder, half, end, scores=(6.0, 4.0)):
+    """Two sides whose validation losses differ by ``half`` and ``end``, about one seed by seed."""
+    first = trained(folder, "a", scores[0] + SPREAD, 2.0 + SPREAD, 1.0 + SPREAD)
+    return [first, trained(folder, "b", scores[1] - SPREAD, 2.0 + half - SPREAD, 1.0 + end - SPREAD)]
+
+
+@pytest.mark.parametrize(
+    ("half", "end", "passed", "said"),
+    [
+        (0.5, 0.45, "yes", "0.90 of the gap at half of the updates is left"),
+        (0.5, 0.26, "yes", "0.52 of the gap at half of the updates is left"),
+        (0.5, 0.24, "no", "0.48 of the gap at half of the updates is left"),
+        (0.5, -0.4, "no", "-0.80 of the gap at half of the updates is left"),
+        (-0.5, -0.1, "no", "0.20 of the gap at half of the updates is left"),
+        (0.5, 1.5, "yes", "3.00 of the gap at half of the updates is left"),
+        (0.01, 0.0, "yes", "no gap at half of the updates"),
+    ],
+)
+def test_a_gap_that_has_shrunk_by_more_than_half_is_closing(tmp_path, half, end, passed, said):
+    check = gap_check(comparison(), "reproduced", curved(tmp_path, half, end))
+    assert (check.passed, check.said) == (passed, said)
+    assert check.verdict == ("still closing" if passed == "no" else "")
+
+
+def test_a_closing_gap_binds_either_verdict(tmp_path):
+    for number, (scores, as_measured) in enumerate([((6.0, 4.0), "reproduced"), ((4.0, 6.0), "contradicted")]):
+        found = decided(curved(tmp_path / str(number), 0.5, 0.1, scores))
+        assert (found.verdict, found.how) == ("inconclusive", "still closing")
+        assert found.reason == f"{as_measured} as measured, but still closing"
+
+
+def test_a_gap_that_stays_leaves_the_verdict(tmp_path):
+    found = decided(curved(tmp_path, 0.5, 0.5))
+    assert (found.verdict, found.how, check_of(found, "gap").passed) == ("reproduced", "", "yes")
+
+
+def test_equality_suffers_from_a_closing_gap_only_where_it_is_contradicted(tmp_path):
+    runs = curved(tmp_path, 0.5, 0.1)
+    equal = comparison(kind="equal", relevant=5.0)
+    assert gap_check(equal, "reproduced", runs).said == "a gap that closes is no objection to equality"
+    assert gap_check(equal, "contradicted", runs).passed == "no"
+    assert decided(runs, kind="equal", relevant=5.0).verdict == "reproduced"
+    assert decided(runs, kind="equal", relevant=0.5).how == "still closing"
+
+
+def test_a_trend_is_judged_by_its_ends(tmp_path):
+    first, last = curved(tmp_path, 0.5, 0.1)
+    middle = trained(tmp_path, "c", 5.0 + SPREAD, 9.0 + SPREAD, 0.1 + SPREAD)
+    trend = comparison(kind="falls", variants=("a", "c", "b"))
+    assert gap_check(trend, "reproduced", [first, middle, last]).said.startswith("0.20 of the gap")
+    assert gap_check(trend, "reproduced", [first, last, middle]).said.startswith("-0.13 of the gap")
+
+
+def test_gaps_are_of_the_seeds_that_both_have_curves_of(tmp_path):
+    first, last = curved(tmp_path, 0.5, 0.1)
+    for seed in (1, 2, 3, 4):
+        (last.folder / "train" / f"seed{seed}" / "curve.csv").unlink()
+    check = gap_check(comparison(), "reproduced", [first, last])
+    assert (check.passed, check.said) == ("not asked", "no two curves of validation were recorded")
+
+
+SIX = tuple("abcdef")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"learned": {"exempt": "a claim about the speed of learning"}}, "a claim about the speed of learning"),
+        ({"variants": ("a",), "than": 1.0}, "there are no two sides"),
+        ({"kind": "correlation", "variants": SIX, "other": "x", "relevant": 0.3}, "there are no two sides"),
+        ({"metric": "alignment_accuracy"}, "alignment_accuracy is not what training makes better"),
+    ],
+)
+def test_the_gap_is_not_asked_for_where_it_means_nothing(tmp_path, changes, said):
+    row = comparison(**changes)
+    runs = curved(tmp_path, 0.5, 0.0)[: len(row.compared())]
+    assert gap_check(row, "reproduced", runs) == Check("gap", "not asked", said)
+
+
+def doubled(effect, by_seed, verdict="reproduced", **changes):
+    row = comparison(doubled=("a2", "b2"), **changes)
+    runs = {name: made(name, {"score": by_seed}) for name in ("a2", "b2")}
+    return doubling_check(row, effect, verdict, runs, lambda found: np.asarray(by_seed, dtype=float))
+
+
+@pytest.mark.parametrize(
+    ("effect", "verdict", "by_seed", "passed"),
+    [
+        (2.0, "reproduced", [1.9, 2.0, 2.1], "yes"),
+        (2.0, "reproduced", [1.0, 1.0, 1.1], "yes"),
+        (2.0, "reproduced", [0.9, 1.0, 1.0], "no"),  # loses more than half
+        (2.0, "reproduced", [-2.0, -2.0, -2.0], "no"),  # changes sides
+        (2.0, "reproduced", [9.0, 9.0, 9.0], "yes"),
+        (0.1, "contradicted", [0.2, 0.3, 0.1], "yes"),
+        (0.1, "contradicted", [1.0, 1.1, 1.2], "no"),  # what matters comes with more updates
+        (-2.0, "contradicted", [-0.1, -0.1, -0.1], "yes"),  # no effect that matters still
+        (-2.0, "contradicted", [2.0, 2.0, 2.0], "no"),
+    ],
+)
+def test_twice_the_updates_must_agree(effect, verdict, by_seed, passed):
+    check = doubled(effect, by_seed, verdict)
+    assert check.passed == passed
+    assert check.said.endswith(f"{np.mean(by_seed):.3g} with twice the updates (3 seeds)")
+    assert check.said.startswith("survives doubling") == (passed == "yes")
+    assert check.verdict == ("depends on the budget" if passed == "no" else "")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "by_seed", "passed"),
+    [
+        ("reproduced", [0.5, 0.6, 0.7], "yes"),
+        ("reproduced", [-1.5, -1.6, -1.7], "no"),
+        ("contradicted", [-1.5, -1.6, -1.7], "yes"),
+        ("contradicted", [0.5, 0.6, 0.7], "no"),
+    ],
+)
+def test_with_twice_the_updates_equal_stays_equal_and_unequal_unequal(verdict, by_seed, passed):
+    assert doubled(0.1, by_seed, verdict, kind="equal").passed == passed
+
+
+def test_halves_of_a_ratio_are_on_the_log_scale():
+    log = {"scale": "log", "relevant": 1.1}
+    assert doubled(np.log(4.0), np.log([2.1, 2.1, 2.1]), **log).passed == "yes"
+    check = doubled(np.log(4.0), np.log([1.9, 1.9, 1.9]), **log)
+    assert (check.passed, check.said) == ("no", "1.9 with twice the updates (3 seeds)")
+
+
+def test_fewer_than_three_doubled_seeds_tell_nothing():
+    check = doubled(2.0, [-2.0, -2.0])
+    assert (check.passed, check.said) == ("not asked", "one budget: 2 seeds of the doubled one are too few")
+    assert competence.DOUBLED_SEEDS == 3
+
+
+def test_what_was_not_doubled_says_that_there_was_one_budget():
+    def never(runs):
+        raise AssertionError("nothing was run")
+
+    plain, asked = comparison(), comparison(doubled=("a2", "b2"))
+    skipped = replace(made("b2", {"score": [1.0]}), metrics={}, not_run="too long")
+    for row, results in ((plain, {}), (asked, {}), (asked, {"a2": made("a2", {"score": [1.0]}), "b2": skipped})):
+        check = doubling_check(row, 2.0, "reproduced", results, never)
+        assert check == Check("doubling", "not asked", "one budget")
+
+
+@pytest.mark.parametrize(
+    ("scores", "twice", "as_measured"),
+    [((6.0, 4.0), (4.5, 4.0), "reproduced"), ((4.0, 4.0), (6.0, 4.0), "contradicted")],
+)
+def test_twice_the_updates_bind_either_verdict(scores, twice, as_measured):
+    runs = pair(scores[0] + SPREAD, scores[1] - SPREAD)
+    later = [made(f"{name}2", {"score": score + SPREAD[:3]}) for name, score in zip("ab", twice, strict=True)]
+    plain = decided(runs)
+    assert (plain.verdict, plain.budget) == (as_measured, "one budget")
+    found = decided([*runs, *later], doubled=("a2", "b2"))
+    assert (found.verdict, found.how, found.budget) == (
+        "inconclusive", "depends on the budget", "depends on the budget",
+    )  # fmt: skip
+    same = [replace(run, variant=f"{run.variant}2") for run in runs]
+    survived = decided([*runs, *same], doubled=("a2", "b2"))
+    assert (survived.verdict, survived.budget) == (as_measured, "survives doubling")
+
+
+def test_all_that_failed_is_said(tmp_path):
+    found = decided(curved(tmp_path, 0.5, 0.1), floors={"made": Floor(**GOOD | {"at_least": 9.0})})
+    assert found.reason == "reproduced as measured, but a and b did not learn; still closing"
+
+
+def test_a_correlation_is_over_models_of_any_quality():
+    correlation = {"kind": "correlation", "variants": list("abcdef"), "other": "other", "relevant": 0.2}
+    counts = learned({"made": Floor(**GOOD)}, pair([1] * 5, [9] * 5), (1, 2, 3, 4, 5))
+    assert floor_check(comparison(**correlation), counts).passed == "not asked"

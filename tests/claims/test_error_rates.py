@@ -1,0 +1,194 @@
+"""How often verdicts and intervals are right, by simulation through ``decide``.
+
+A variant's score in a seed is normal with deviation 1, correlated between the two variants of a pair. Fixed random
+numbers: a failure is no accident of one run.
+"""
+
+import numpy as np
+import pytest
+
+from shared.claims import effects
+from shared.claims.verdicts import decide
+from tests.claims.made_runs import by_name, claim, made, paper, primary, with_losses
+
+RELEVANT = 0.3
+"""So small that what has no effect is seldom contradicted first, which would hide that it was also reproduced."""
+FALSE = 0.05
+FAST = {"learned": {"exempt": "nothing was trained"}}
+
+
+@pytest.fixture(autouse=True)
+def _fewer_resamples(monkeypatch):
+    """Enough for p-values down to 0.025 / 3 looks / 2 claims, and 0.025 / 8 claims."""
+    monkeypatch.setattr(effects, "RESAMPLES", 1_000)
+
+
+def scores(rng, papers, claims, seeds, correlation=0.0):
+    """Scores (2, papers, claims, seeds) of pairs of variants that do not differ."""
+    first, other = rng.normal(size=(2, papers, claims, seeds))
+    return np.stack((first, correlation * first + np.sqrt(1.0 - correlation**2) * other))
+
+
+def verdicts(found, relevant=RELEVANT, looks=(), names="T"):
+    """Outcomes of the primary comparisons: papers, each a list; the seeds of every number are 1, 2, …"""
+    _, papers, claims, _ = found.shape
+    base = claim(primary=primary(relevant=relevant, **FAST))
+    judged = []
+    for number in range(papers):
+        pairs = [(f"a{c}", f"b{c}") for c in range(claims)]
+        of_paper = paper(*[
+            base.model_copy(update={
+                "id": f"{names}{number}-C{c}", "primary": base.primary.model_copy(update={"variants": pair}),
+            })
+            for c, pair in enumerate(pairs)
+        ], looks=looks)  # fmt: skip
+        runs = by_name(*[
+            made(name, {"score": found[side, number, c]}) for c, pair in enumerate(pairs)
+            for side, name in enumerate(pair)
+        ])  # fmt: skip
+        judged.append(decide(of_paper, runs, "quick"))
+    return judged
+
+
+def share_with(judged, verdict):
+    """Share of the papers that have any claim of this verdict."""
+    return np.mean([any(decision.verdict == verdict for decision in of_paper) for of_paper in judged])
+
+
+def at_most(rate, papers):
+    """The rate and three standard errors of what so many papers show of it."""
+    return rate + 3.0 * np.sqrt(rate * (1.0 - rate) / papers)
+
+
+def covered(judged, truth):
+    intervals = [decision.lead.interval for of_paper in judged for decision in of_paper]
+    return np.mean([low <= truth <= high for low, high in intervals])
+
+
+@pytest.mark.parametrize("seeds", [5, 8, 12])
+def test_the_interval_over_seeds_covers_the_effect_95_times_in_100(seeds):
+    rates = []
+    for correlation in (0.0, 0.5, 0.8):
+        found = scores(np.random.default_rng([seeds, int(10 * correlation)]), 500, 1, seeds, correlation)
+        found[0] += 0.7
+        rates.append(covered(verdicts(found), 0.7))
+    assert np.mean(rates) == pytest.approx(0.95, abs=0.02)
+    assert rates == pytest.approx([0.95] * 3, abs=0.03)  # three standard errors of 500
+
+
+def measured(rng, seeds, correlation, *, seed_spread, shared, own, families=None, size=40):
+    """One pair's losses on a test set drawn anew, (2, K, E); the true difference is 0.
+
+    Args:
+        rng: source.
+        seeds: K.
+        correlation: of the two variants' seeds.
+        seed_spread: deviation of a seed's quality.
+        shared: deviation over examples of what all seeds of a variant find hard and the other variant does not.
+        own: the same of a single seed.
+        families: that the examples are in; None: they are independent.
+        size: E.
+    """
+    quality = seed_spread * scores(rng, 1, 1, seeds, correlation)[:, 0, 0, :, None]
+    hard = rng.normal(size=size)  # for both variants: the pairing takes it out
+    if families is None:
+        of_variant = rng.normal(size=(2, 1, size))
+    else:
+        of_variant = rng.normal(size=(2, 1, families)).repeat(size // families, axis=2)
+    return 5.0 + quality + hard + shared * of_variant + own * rng.normal(size=(2, seeds, size))
+
+
+def judged_on_examples(rng, repetitions, seeds, correlation, families=None, **spreads):
+    judged = []
+    for number in range(repetitions):
+        losses = measured(rng, seeds, correlation, families=families, **spreads)
+        fields = {} if families is None else {"family": [f"f{i * families // 40}" for i in range(40)]}
+        one = claim(f"T{number}-C1", primary=primary(kind="less", metric="nll_per_token", **FAST))
+        runs = [with_losses(name, rows, **fields) for name, rows in zip("ab", losses, strict=True)]
+        judged.append(decide(paper(one), by_name(*runs), "quick"))
+    return judged
+
+
+@pytest.mark.parametrize(
+    ("seeds", "correlation", "spreads"),
+    [
+        (5, 0.8, {"seed_spread": 0.3, "shared": 0.3, "own": 0.3}),
+        (8, 0.5, {"seed_spread": 0.02, "shared": 1.0, "own": 1.0}),  # the examples decide
+        (12, 0.0, {"seed_spread": 0.2, "shared": 0.0, "own": 1.0}),  # the seeds decide, in part by their examples
+    ],
+)
+def test_the_interval_over_seeds_and_examples_covers_the_effect_95_times_in_100(
+    seeds, correlation, spreads, monkeypatch
+):
+    monkeypatch.setattr(effects, "RESAMPLES", 500)
+    judged = judged_on_examples(np.random.default_rng(seeds), 300, seeds, correlation, **spreads)
+    assert covered(judged, 0.0) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize("families", [8, 20])
+def test_the_interval_over_families_covers_the_effect_95_times_in_100(families, monkeypatch):
+    """Of few families too, whose bootstrap alone covers it 88 times in 100 for eight."""
+    monkeypatch.setattr(effects, "RESAMPLES", 500)
+    spreads = {"seed_spread": 0.05, "shared": 1.0, "own": 0.3}
+    judged = judged_on_examples(np.random.default_rng(families), 300, 5, 0.5, families=families, **spreads)
+    assert covered(judged, 0.0) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize(("seeds", "claims", "correlation"), [(5, 8, 0.0), (8, 6, 0.5), (12, 7, 0.8)])
+@pytest.mark.parametrize(("effect", "false"), [(0.0, "reproduced"), (RELEVANT, "contradicted")])
+def test_a_paper_rarely_gets_a_false_verdict(seeds, claims, correlation, effect, false):
+    """All effects at 0, where none may be reproduced, or all as large as matters, where none may be contradicted."""
+    papers = 120
+    found = scores(np.random.default_rng([seeds, effect > 0.0]), papers, claims, seeds, correlation)
+    found[0] += effect
+    assert share_with(verdicts(found), false) <= at_most(FALSE / 2.0, papers)
+
+
+def false_verdicts(judged):
+    """Of papers whose claims have no effect and one as large as matters in turns: whether any is judged wrongly."""
+    false = ("reproduced", "contradicted")
+    return np.array([any(d.verdict == false[i % 2] for i, d in enumerate(of_paper)) for of_paper in judged])
+
+
+def test_a_paper_of_claims_at_both_bounds_rarely_gets_a_false_verdict():
+    papers, claims = 300, 6
+    found = scores(np.random.default_rng(66), papers, claims, 5, 0.5)
+    found[0, :, 1::2] += RELEVANT
+    assert false_verdicts(verdicts(found)).mean() <= at_most(FALSE, papers)
+
+
+def test_looking_again_with_more_seeds_keeps_the_rate_of_false_verdicts():
+    """Five seeds; while a claim is inconclusive eight, then twelve. A wrong verdict at any look counts."""
+    papers, looks = 400, (5, 8, 12)
+    found = scores(np.random.default_rng(58), papers, 2, looks[-1], 0.5)
+    found[0, :, 1::2] += RELEVANT
+    wrong, open_ = np.zeros(papers, dtype=bool), np.arange(papers)
+    for seeds in looks:
+        judged = verdicts(found[:, open_, :, :seeds], looks=looks, names=f"L{seeds}x")
+        wrong[open_] |= false_verdicts(judged)
+        undecided = [any(d.verdict == "inconclusive" for d in of_paper) for of_paper in judged]
+        open_ = open_[undecided]
+    assert wrong.mean() <= at_most(FALSE, papers)
+    assert len(open_) > 0.5 * papers  # most are never decided, so the last look was made
+
+
+def reproduced(judged):
+    return np.mean([decision.verdict == "reproduced" for of_paper in judged for decision in of_paper])
+
+
+@pytest.mark.parametrize(("deviations", "seeds", "claims"), [(3.0, 5, 6), (1.6, 8, 1), (1.0, 12, 1)])
+def test_a_plan_has_the_power_that_it_promises(deviations, seeds, claims):
+    """Effects in deviations of a seed's effect, none of them too small to matter."""
+    found = scores(np.random.default_rng(seeds), 600 // claims, claims, seeds, 0.5)  # differences of deviation 1
+    found[0] += deviations
+    assert reproduced(verdicts(found, relevant=0.5 * deviations)) >= 0.8
+
+
+def test_pairs_of_seeds_that_agree_need_a_smaller_effect():
+    found = {}
+    for correlation in (0.0, 0.8):
+        drawn = scores(np.random.default_rng(11), 200, 1, 5, correlation)
+        drawn[0] += 1.2
+        found[correlation] = reproduced(verdicts(drawn))
+    assert found[0.8] >= 0.8
+    assert found[0.0] <= 0.4

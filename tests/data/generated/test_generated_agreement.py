@@ -1,0 +1,136 @@
+"""The generated language whose target words agree with several source words at once."""
+
+import itertools
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.config import build, load_yaml
+from shared.data.generated.agreement import Agreement, agreeing, meant, vocabulary
+from shared.data.generated.translation import generate
+from shared.errors import ReplicationError
+
+
+def values(**changes):
+    small = {
+        "seed": 1,
+        "places": [-1, 0, 2],
+        "distances": [1, 3],
+        "pronouns": 0.4,
+        "splits": {
+            "test": {"buckets": [[3, 5], [6, 9]], "per_bucket": 20},
+            "train": {"buckets": [[3, 9]], "per_bucket": 60},
+        },
+    }
+    return small | changes
+
+
+@pytest.fixture(scope="module")
+def shipped(pytestconfig, generated):
+    """The card's parameters, and what is generated from them."""
+    parameters = load_yaml(pytestconfig.rootpath / "data/generated_agreement.yaml")["sources"][0]["parameters"]
+    return build(Agreement, parameters, where="card"), generated("agreement", parameters)
+
+
+def word_meant(sentence, place, distances):
+    """Follow the pronouns of a sentence of numbers, whose pronouns are negative, one hop after the other."""
+    while sentence[place] < 0:
+        place += distances[-sentence[place] - 1]
+    return sentence[place]
+
+
+def translated(source, parameters):
+    """Word for word and feature for feature: the naive twin."""
+    words, pronouns, names = vocabulary(parameters)
+    numbers = {word: number for number, word in enumerate(words)}
+    numbers |= {word: -number for number, word in enumerate(pronouns, start=1)}
+    sentence = [numbers[word] for word in source.split()]
+    target = []
+    for place in range(len(sentence)):
+        features = 0
+        for feature, far in enumerate(parameters.places):
+            if 0 <= place + far < len(sentence):
+                features += 2**feature * (word_meant(sentence, place + far, parameters.distances) // 2**feature % 2)
+        target.append(names[features])
+    return " ".join(target)
+
+
+@given(
+    seed=st.integers(0, 1000),
+    places=st.lists(st.integers(-4, 4), min_size=1, max_size=5, unique=True),
+    distances=st.lists(st.integers(1, 4), min_size=1, max_size=3, unique=True),
+    pronouns=st.floats(0, 0.9),
+)
+@settings(deadline=None, max_examples=40)
+def test_every_target_is_what_the_naive_twin_makes_of_its_source(seed, places, distances, pronouns):
+    splits = {"train": {"buckets": [[8, 12]], "per_bucket": 20}}
+    drawn = values(seed=seed, places=places, distances=distances, pronouns=pronouns, splits=splits)
+    parameters = build(Agreement, drawn, where="test")
+    for segment in generate("agreement", drawn)["train"]:
+        assert translated(segment.texts[0], parameters) == segment.texts[1]
+
+
+def test_the_shipped_targets_are_too(shipped):
+    parameters, corpus = shipped
+    for split in ("test", "valid"):
+        assert all(translated(segment.texts[0], parameters) == segment.texts[1] for segment in corpus[split])
+
+
+def test_a_feature_is_that_of_its_place_and_a_chain_of_pronouns_that_of_its_end():
+    assert meant([4, 5, 4, 0, 3], distances=[1, 3], words=4) == [3, 3, 0, 0, 3]
+    assert agreeing([3, 0, 2, 1], places=[-1, 1]) == [0, 1 + 2, 0, 0]
+
+
+def test_pronouns_are_as_frequent_and_targets_as_uncertain_as_the_card_says(shipped):
+    _, corpus = shipped
+    train = [[word.endswith("i") for word in segment.texts[0].split()] for segment in corpus["train"]]
+    total = sum(map(len, train))
+    shares = [
+        sum(map(sum, train)) / total,
+        sum(a and b for words in train for a, b in itertools.pairwise(words)) / total,
+    ]
+    assert shares == pytest.approx([0.27, 0.07], abs=0.005)
+    counts = Counter(word for segment in corpus["test"] for word in segment.texts[1].split())
+    entropy = -sum(count / counts.total() * math.log(count / counts.total()) for count in counts.values())
+    assert entropy == pytest.approx(3.35, abs=0.005)
+    assert (len(counts), len({word for segment in corpus["train"] for word in segment.texts[0].split()})) == (32, 33)
+
+
+def test_lengths_are_those_of_the_buckets_and_no_source_comes_twice():
+    corpus = generate("agreement", values())
+    lengths = [len(segment.texts[0].split()) for segment in corpus["test"]]
+    assert set(lengths[:20]) <= {3, 4, 5}
+    assert set(lengths[20:]) <= {6, 7, 8, 9}
+    sources = [segment.texts[0] for segments in corpus.values() for segment in segments]
+    assert len(set(sources)) == len(sources) == 100
+
+
+def test_the_seed_alone_decides_and_later_splits_change_nothing_before_them():
+    base = generate("agreement", values())
+    assert generate("agreement", values()) == base
+    assert generate("agreement", values(seed=2)) != base
+    splits = values()["splits"] | {"train": {"buckets": [[3, 9]], "per_bucket": 90}}
+    larger = generate("agreement", values(splits=splits))
+    assert larger | {"train": larger["train"][:60]} == base
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"place": [1]}, "did you mean 'places'"),
+        ({"places": [1, 1]}, "'places' has a number twice"),
+        ({"distances": [2, 2]}, "'distances' has a number twice"),
+        ({"distances": [0]}, "greater than 0"),
+        ({"pronouns": 1}, "less than 1"),
+        (
+            {"places": [0], "splits": {"train": {"buckets": [[3, 9]], "per_bucket": 60}}},
+            "2 words make too few distinct",
+        ),
+    ],
+)
+def test_wrong_parameters_are_refused(changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        generate("agreement", values(**changes))
