@@ -11,7 +11,7 @@ from shared.claims.outcomes import Outcome
 from shared.claims.results import RunResults
 from shared.claims.schema import Claim
 from shared.reports.document import Figure
-from shared.reports.verdicts import matters, with_unit
+from shared.reports.verdicts import matters
 
 HEIGHT = 2.1
 LETTERS = 13  # points: a phone shows the figure at half of its size
@@ -88,8 +88,7 @@ def _draw(lead: Outcome, failed: frozenset[int], path: Path) -> None:
         axes.spines["left"].set_visible(False)
         axes.margins(x=0.06)
         axes.tick_params(labelsize=LETTERS, length=0)
-        unit = with_unit("Effect,", outcome) if ratio or lead.unit else "Effect"
-        axes.set_xlabel(f"{unit} (matters: {matters(outcome)})", fontsize=LETTERS)
+        axes.set_xlabel(f"Effect; from {matters(outcome)} on it matters", fontsize=LETTERS)
         if ratio:
             plain_powers(axes.xaxis)
         else:

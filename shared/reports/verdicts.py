@@ -10,7 +10,7 @@ from typing import Any
 from shared.claims.outcomes import VERDICTS, Decision
 from shared.claims.rules import ALPHA, FEWEST_SEEDS
 from shared.metrics.registry import known, measure
-from shared.reports.document import SPACE, Badge, Block, Heading, Paragraph, Strong, Table, Text, plain, signed
+from shared.reports.document import SPACE, Badge, Block, Heading, Paragraph, Strong, Table, Text, plain, signed, typeset
 from shared.reports.studies import number
 
 COLUMNS = ("Claim", "The paper says", "Verdict", "Effect", "Evidence")
@@ -103,7 +103,7 @@ def amount(outcome: Mapping[str, Any], value: float) -> str:
 
 def matters(outcome: Mapping[str, Any]) -> str:
     """The smallest effect that matters, with its unit."""
-    shown = amount(outcome, outcome["relevant"]).removeprefix("+")
+    shown = typeset(f"{outcome['relevant']:g}")
     return with_unit(f"±{SPACE}{shown}" if outcome["kind"] == "equal" else shown, outcome)
 
 

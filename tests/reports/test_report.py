@@ -1,13 +1,13 @@
 """The whole report of made-up runs, and the summary over reports."""
 
+import csv
 import json
 import re
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from shared.claims.results import load_results
+from shared.claims.results import load_results, read_curve
 from shared.errors import ReplicationError
 from shared.reports.exhibits import draw_all
 from shared.reports.learning_curves import LearningCurves
@@ -15,24 +15,57 @@ from shared.reports.report import write_report
 from shared.reports.summary import BEGIN, END, summarize
 from shared.tasks.translation.figures import Heatmaps, SentenceScores
 from shared.tasks.translation.report import REPORT
-from tests.synthetic_runs import TRANSLATORS, Variant, build, skip
+from tests.made_claims import claim, compared, paper_folder
+from tests.synthetic_runs import TRANSLATORS, build, skip, study
 
-PAPER = Path(__file__).parents[2] / "replications" / "bahdanau"
 FIGURES = [SentenceScores(), Heatmaps("rnnsearch-50", "Attention weights."), LearningCurves()]
-QUICK = {"scale": "quick", "deviations": ["Adam in place of Adadelta."], "figures": FIGURES, "kind": REPORT}
+SEEDS = (1, 2, 3, 4, 5)
+SHOWN = ("rnnsearch-50", "rnnencdec-50", "rnnencdec-30")
+SEARCH = {
+    "seeds": [101, 102],
+    "groups": [{"key": "training.optimizer.rate", "values": [0.1, 0.3], "updates": 400, "variants": {"rnnsearch-50": {
+        "trials": [{"value": 0.1, "loss": 1.5}, {"value": 0.3, "loss": None}], "best": 0.1, "in_params": 0.1}}}],
+}  # fmt: skip
+QUICK = {
+    "scale": "quick", "deviations": ["Adam in place of Adadelta."], "figures": FIGURES, "kind": REPORT,
+    "evidence": dict.fromkeys(SHOWN, "generated"), "changed": {"T99-C2": ("the settings of rnnencdec-30",)},
+    "plan": {"commit": "3f2c9d1e5b7a00", "date": "2026-11-22T10:00:00+00:00"}, "search": SEARCH,
+}  # fmt: skip
+FLOOR = {"metric": "nll_per_token", "at_most": 0.1, "because": "the words are known",
+         "exempt": {"rnnencdec-50": "it has one vector"}}  # fmt: skip
+
+
+def loss(first, second, **more):
+    return compared("less", "nll_per_token", first, second, **more)
+
+
+CLAIMS = [
+    claim(1, primary=loss("rnnsearch-50", "rnnencdec-50", paper=0.25), different_here="The words are made up.",
+          supporting=[{"name": "BLEU"} | compared("greater", "bleu", "rnnsearch-50", "rnnencdec-50", relevant=1.0),
+                      {"name": "reversed"} | loss("rnnencdec-50", "rnnsearch-50")]),
+    claim(2, primary=loss("rnnsearch-50", "rnnencdec-30")),
+    claim(3, primary=compared("less", "perplexity", "rnnencdec-50", "rnnsearch-50", relevant=1.05, scale="log")),
+    claim(4, primary=loss("rnnsearch-50-long", "rnnencdec-50")),
+    claim(5),
+    claim(6, identities=[{"name": "growth", "variant": "counts", "metric": "growth", "value": 4.0},
+                         {"name": "operations", "variant": "counts", "metric": "operations", "at_most": 100}]),
+    claim(7, identities=[{"name": "growth", "variant": "counts", "metric": "growth", "value": 4.0}]),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory):
+def paper(tmp_path_factory):
+    return paper_folder(tmp_path_factory.mktemp("papers") / "bahdanau", *CLAIMS, floors={"generated": FLOOR})
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory, paper):
     root = tmp_path_factory.mktemp("project")
-    losing = TRANSLATORS | {
-        "corpus-rnnsearch": Variant("corpus", 0.4),
-        "corpus-rnnencdec": Variant("corpus", 0.7),
-    }
-    del losing["rnnsearch-50-long"]
-    runs = build(root / "runs/quick/bahdanau", losing, examples=120)
+    shown = {name: TRANSLATORS[name] for name in SHOWN}
+    runs = build(root / "runs/quick/bahdanau", shown, seeds=SEEDS, examples=120)
+    study(runs, "counts", "generated", {"growth": 4.0, "operations": 100_663_296})
     skip(runs, "rnnsearch-50-long", "generated", "twice the budget of this scale")
-    write_report(PAPER, runs, root / "reports/quick/bahdanau", **QUICK)
+    write_report(paper, runs, root / "reports/quick/bahdanau", **QUICK)
     return root
 
 
@@ -41,55 +74,137 @@ def folder(root):
     return root / "reports/quick/bahdanau"
 
 
-def verdicts(folder):
-    return {entry["id"]: entry["verdict"] for entry in json.loads((folder / "claims.json").read_text())}
+def entries(folder):
+    return {entry["id"]: entry for entry in json.loads((folder / "claims.json").read_text())}
+
+
+def page(folder):
+    return (folder / "README.md").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+
+
+def section(folder, number):
+    return page(folder).split(f"### T99-C{number}: ")[1].split("\n##")[0]
 
 
 def test_the_verdicts_follow_the_made_up_effects(folder):
-    assert verdicts(folder) == {
-        "B15-C1": "contradicted", "B15-C2": "reproduced", "B15-C3": "reproduced", "B15-C4": "not tested",
-        "B15-C5": "not tested", "B15-C6": "reproduced",
-    }  # fmt: skip
+    assert [entry["verdict"] for entry in entries(folder).values()] == [
+        "reproduced", "inconclusive", "contradicted", "not tested", "not tested", "refuted", "verified"
+    ]  # fmt: skip
+    assert {(entry["scale"], entry["paper"]) for entry in entries(folder).values()} == {
+        ("quick", "Bahdanau et al. 2015")
+    }
 
 
-def test_claims_json_is_what_is_promised(folder):
-    for entry in json.loads((folder / "claims.json").read_text()):
-        assert {
-            "id",
-            "verdict",
-            "effect",
-            "interval",
-            "seeds",
-            "n",
-            "metric",
-            "variants",
-            "scale",
-        } <= entry.keys()
-        assert entry["scale"] == "quick"
-        assert entry["paper"] == "Bahdanau et al. 2015"
+def test_badge_and_row_come_from_the_same_comparison(folder):
+    """The supporting row that contradicts shows in no row; of identities the one that fails is shown."""
+    rows = {
+        line.split("**")[1]: line for line in page(folder).split("## Claim by")[0].splitlines() if "| **T99" in line
+    }
+    for name, entry in entries(folder).items():
+        cells = [cell.strip() for cell in rows[name].split("|")[3:6]]
+        said = f"**{entry['verdict']}**" + (f": {entry['how']}" if entry["how"] else "")
+        assert cells[0].split(" ", 1)[1] == said
+        lead = entry["lead"]
+        if lead is None:
+            assert cells[1:] == ["–", "–"]
+            continue
+        assert lead in entry["comparisons"]
+        assert lead["deciding"]
+        as_measured = {"inconclusive": "reproduced"}.get(entry["verdict"], entry["verdict"])  # by the check of learning
+        assert lead["verdict"] == as_measured
+        assert (
+            cells[1]
+            .replace(",", "")
+            .startswith(
+                "100663296"
+                if name == "T99-C6"
+                else f"{lead['effect']:+.3f} nats"
+                if lead["unit"]
+                else f"{lead['effect']:.3g}"
+            )
+        )
+        assert cells[2].startswith("generated, 5 seeds" if lead["kind"] != "exact" else "identity")
 
 
 def test_metrics_json_has_numbers_only(folder):
     metrics = json.loads((folder / "metrics.json").read_text())
-    assert metrics["claims"] == {"reproduced": 3, "contradicted": 1, "inconclusive": 0, "not tested": 2}
+    assert metrics["claims"] == {
+        "reproduced": 1, "contradicted": 1, "inconclusive": 1, "verified": 1, "refuted": 1, "not tested": 2
+    }  # fmt: skip
     numbers = [value for means in metrics["variants"].values() for value in means.values()]
     assert numbers
     assert all(isinstance(value, int | float) for value in numbers)
+
+
+def test_the_curves_of_every_seed_are_written_in_order(root, folder):
+    with (folder / "curves.csv").open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    keys = [(row["variant"], int(row["seed"]), int(row["update"]), row["metric"]) for row in rows]
+    assert keys == sorted(keys)
+    assert {key[:2] for key in keys} == {(name, seed) for name in SHOWN for seed in SEEDS}
+    curve = read_curve(
+        load_results(root / "runs/quick/bahdanau")["rnnsearch-50"].curve(2), metric="loss", split="valid"
+    )
+    written = {
+        int(row["update"]): row["value"] for row in rows if (row["variant"], row["seed"]) == ("rnnsearch-50", "2")
+    }
+    assert written == {update: f"{value:.6g}" for update, value in curve.items()}
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (1, "has a lower NLL per word than `rnnencdec-50`."),
+        (1, "; in the paper: +0.250 nats. An effect matters from 0.05 nats on: it is made up."),
+        (1, "5 seeds, 100 test examples; 1 of 2 supporting comparisons agree."),
+        (1, "**Learned:** rnnsearch-50: 5 of 5 learned, rnnencdec-50: 0 of 5 learned (meant to fail)."),
+        (1, "**Twice the updates:** not checked: one budget."),
+        (1, "**Different here:** The words are made up."),
+        (1, "**Plan:** nothing changed since it was frozen."),
+        (2, "? **inconclusive**: rnnencdec-30 did not learn"),
+        (2, "**Why:** reproduced as measured, but rnnencdec-30 did not learn."),
+        (2, "**Plan:** changed since it was frozen: the settings of rnnencdec-30."),
+        (2, "crosses: seeds in which a model did not learn its task"),
+        (3, "above 1 where it agrees with the claim. An effect matters from 1.05 times on"),
+        (4, "**Why:** rnnsearch-50-long: twice the budget of this scale."),
+        (5, "**Why:** no run could."),
+        (6, "**Why:** does not hold: operations."),
+        (6, "| operations (decides) | ✘ **refuted** | `counts` | operations | 100,663,296 | at most 100 |"),
+        (7, "| growth (decides) | ✔ **verified** | `counts` | growth | 4 | exactly 4 |"),
+    ],
+)
+def test_a_claim_s_section_says(folder, number, expected):
+    assert expected in section(folder, number)
+
+
+def test_only_where_it_is_the_same_quantity_the_paper_s_number_stands_beside_ours(folder):
+    assert "in the paper:" not in section(folder, 2)
+
+
+def test_every_seed_is_folded_away(folder):
+    shown, folded = section(folder, 1).split("<details>")
+    assert "| Effect of seed |" not in shown
+    effects = entries(folder)["T99-C1"]["comparisons"][1]["per_seed"]
+    assert f"| BLEU | {' | '.join(f'{effect:+.1f}' for effect in effects)} |" in folded
 
 
 @pytest.mark.parametrize(
     "expected",
     [
         "dvc repro report@bahdanau",
-        "Of 6 claims: **3 reproduced, 1 contradicted, 2 not tested**.",
-        "✘ **contradicted**",
-        "rnnsearch-50-long: twice the budget of this scale",
+        "Of 5 claims: **1 reproduced, 1 contradicted, 1 inconclusive, 2 not tested**. "
+        "Of 2 identities: **1 verified, 1 refuted**.",
+        "frozen on 2026-11-22 at commit `3f2c9d1e5b7a`.",
+        "| `rnnsearch-50` | 1.5000 | diverged | 0.1 | 0.1 |",
+        "* `generated`: **NLL per word, nats at most 0.100**, because the words are known.",
+        "| `generated` | `rnnencdec-50` | 0 of 5 | it has one vector |",
+        "| `generated` | `counts` | not measured |  |",
         "| RNNsearch-50 | 26.75 |",
         "| RNNsearch-50\\* | 28.45 |",
-        "Perplexity per BPE piece",
+        "Perplexity per word",
         "BLEU: `nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0`",
         "| total | 80,401,000 | 68,540,000 |",
-        "| Seeds | 1, 2, 3 |",
+        "| Seeds | 1, 2, 3, 4, 5 |",
         "| torch | 2.13.0 |",
         "| Commit | 3f2c9d1e5b7a |",
         "Adam in place of Adadelta",
@@ -97,7 +212,7 @@ def test_metrics_json_has_numbers_only(folder):
     ],
 )
 def test_the_page_says(folder, expected):
-    assert expected in (folder / "README.md").read_text(encoding="utf-8")
+    assert expected in page(folder)
 
 
 def test_deltas_stand_beside_the_papers_numbers(folder):
@@ -109,12 +224,12 @@ def test_deltas_stand_beside_the_papers_numbers(folder):
 def test_every_linked_figure_is_there_and_every_figure_is_linked(folder):
     linked = set(re.findall(r"\]\((figures/[^)]+)\)", (folder / "README.md").read_text(encoding="utf-8")))
     assert linked == {f"figures/{path.name}" for path in (folder / "figures").iterdir()}
-    assert len(linked) == 6
+    assert {f"figures/seeds_T99-C{number}.png" for number in (1, 2, 3)} < linked
 
 
 def test_the_page_works_offline(folder):
     html = (folder / "index.html").read_text(encoding="utf-8")
-    assert html.count("data:image/png;base64,") == 6
+    assert html.count("data:image/png;base64,") == len(list((folder / "figures").iterdir()))
     assert not re.search(r'<(script|link)\b|src="(?!data:)|@import|url\(', html)
 
 
@@ -126,22 +241,27 @@ def test_every_table_row_has_as_many_cells_as_its_head(folder):
     assert max(widths) > 8
 
 
-def test_a_second_run_writes_the_same_bytes(root, folder):
+def test_a_second_run_writes_the_same_bytes(root, paper, folder):
     before = {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
     (folder / "figures" / "stale.png").write_bytes(b"left over")
-    write_report(PAPER, root / "runs/quick/bahdanau", folder, **QUICK)
+    write_report(paper, root / "runs/quick/bahdanau", folder, **QUICK)
     assert {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()} == before
 
 
 def test_one_seed_without_records_still_makes_a_report(tmp_path):
-    runs = build(tmp_path / "runs", {"rnnsearch-50": TRANSLATORS["rnnsearch-50"]}, seeds=(1,), examples=40)
+    paper = paper_folder(tmp_path / "a", claim(1, primary=loss("rnnsearch-50", "rnnencdec-50")))
+    two = {name: TRANSLATORS[name] for name in SHOWN[:2]}
+    runs = build(tmp_path / "runs", two, seeds=(1,), examples=40)
     (runs / "rnnsearch-50/train/seed1/run.json").unlink()
     (runs / "rnnsearch-50/train/seed1/curve.csv").unlink()
-    decisions = write_report(PAPER, runs, tmp_path / "out", scale="bench")
-    assert {decision.verdict for decision in decisions} == {"not tested", decisions[-1].verdict}
-    text = (tmp_path / "out/README.md").read_text(encoding="utf-8")
-    assert "1 (spread unknown)" in text
+    (decision,) = write_report(paper, runs, tmp_path / "out", scale="bench")
+    assert decision.verdict == "inconclusive"
+    text = page(tmp_path / "out")
+    assert "1 seed, and at least 5 decide" in text
     assert "None are recorded for the bench scale." in text
+    assert "No plan was frozen before these runs." in text
+    assert "No floor is stated" in text
+    assert (tmp_path / "out/figures/seeds_T99-C1.png").exists()
 
 
 def test_two_figures_of_one_name_are_refused(root, tmp_path):
@@ -162,10 +282,10 @@ def test_the_summary_and_the_readmes(root):
     other = readme(root / "replications/luong/README.md")
     summarize(root / "reports", [top, own, other])
     assert "[Bahdanau et al. 2015](quick/bahdanau/README.md)" in (root / "reports/README.md").read_text()
-    assert (root / "reports/index.html").read_text().count("B15-C") == 6
-    assert "](reports/quick/bahdanau/README.md) | quick |" in top.read_text()
-    assert "B15-C" not in top.read_text()
-    assert own.read_text().count("B15-C") == 6
+    assert (root / "reports/index.html").read_text().count("T99-C") == 7
+    assert "](reports/quick/bahdanau/README.md) | quick | 1 | 1 | 1 | 1 | 1 | 2 |" in top.read_text()
+    assert "T99-C" not in top.read_text()
+    assert own.read_text().count("T99-C") == 7
     assert "](../../reports/quick/bahdanau/README.md)" in own.read_text()
     assert "No report has been made yet." in other.read_text()
     assert top.read_text().startswith("# Top\n")
@@ -200,3 +320,11 @@ def test_half_a_report_is_refused(tmp_path):
     (tmp_path / "quick/bahdanau/claims.json").write_text("[]")
     with pytest.raises(ReplicationError, match="no whole report"):
         summarize(tmp_path, [])
+
+
+def test_a_report_of_an_earlier_version_is_passed_over(tmp_path):
+    (tmp_path / "quick/bahdanau").mkdir(parents=True)
+    (tmp_path / "quick/bahdanau/claims.json").write_text('[{"id": "T99-C1", "verdict": "reproduced"}]')
+    (tmp_path / "quick/bahdanau/metrics.json").write_text("{}")
+    summarize(tmp_path, [])
+    assert "No report has been made yet." in (tmp_path / "README.md").read_text()

@@ -7,8 +7,6 @@ import shutil
 import pytest
 
 from shared.claims.results import load_results
-from shared.claims.schema import Claim
-from shared.claims.verdicts import decide
 from shared.reports.document import Block, Table, render
 from shared.reports.exhibits import draw_all
 from shared.reports.learning_curves import LearningCurves, LearningRates
@@ -16,7 +14,6 @@ from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import beside_the_paper
 from shared.reports.sections import cost, our_results, provenance
-from shared.reports.verdicts import details, overview
 from shared.tasks.translation.figures import Heads, LossByOperations, SentenceScores, SideBySide
 from shared.tasks.translation.report import REPORT
 from tests.synthetic_runs import Variant, build, study, write_metrics
@@ -208,52 +205,3 @@ def test_counts_stand_beside_formulas(tmp_path):
     (table,) = tables(beside_the_paper(facts, by_task(load_results(folder))))
     assert table.columns[-1] == "BLEU, ours on generated"
     assert table.rows[0][-1] == "16"
-
-
-def decided(runs, *deciding, **effect):
-    content = {"id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1", **effect}}
-    rows = [{"name": f"c{i}", "variant": "counts"} | row for i, row in enumerate(deciding)]
-    return decide([Claim.model_validate(content | {"deciding": rows})], runs, "quick")
-
-
-def test_what_is_exact_is_one_quantity_in_all_columns(tmp_path):
-    scores = {"growth": 4.0, "difference": 6.25e-7, "operations": 100_663_296}
-    study(tmp_path, "counts", "generated", scores)
-    exact = {"kind": "exact", "value": 0.0}
-    decisions = decided(
-        load_results(tmp_path), exact | {"metric": "growth", "value": 4.0, "paper": 4.0},
-        exact | {"metric": "difference", "tolerance": 1e-5, "paper": 0.0},
-        exact | {"metric": "operations", "value": 100_663_295}, number=4.0, unit="times",
-    )  # fmt: skip
-    (table,) = tables(details(decisions))
-    columns = [table.columns.index(name) for name in ("Claimed", "Effect", "95 % interval", "In the paper")]
-    shown = [[row[column].replace("\N{NO-BREAK SPACE}", " ") for column in columns] for row in table.rows]
-    assert shown == [
-        ["4", "4", "–", "4"],
-        ["0 ± 1×10⁻⁵", "6.25×10⁻⁷", "–", "0"],
-        ["100,663,295", "100,663,296", "–", "–"],
-    ]
-    (row,) = tables(overview(decisions))[0].rows
-    assert [row[3], row[5].replace("\N{NO-BREAK SPACE}", " ")] == ["4", "4 times"]
-
-
-@pytest.mark.parametrize(("number", "shown"), [(1.0, "1.000 exponent"), (2.0, "+2.00 exponent")])
-def test_the_paper_s_effect_is_written_as_ours_if_it_is_the_same_quantity(tmp_path, number, shown):
-    study(tmp_path, "counts", "generated", {"slope": 1.06})
-    below = {"kind": "below", "metric": "slope", "bound": 1.15, "paper": 1.0}
-    (row,) = tables(overview(decided(load_results(tmp_path), below, number=number, unit="exponent")))[0].rows
-    assert row[5].replace("\N{NO-BREAK SPACE}", " ") == shown
-
-
-def test_a_rank_correlation_names_both_metrics(results, tmp_path):
-    comparison = {
-        "name": "perplexity tracks BLEU", "kind": "rank_correlation", "metric": "perplexity", "other": "bleu",
-        "sign": "negative", "variants": ["attentive", "attentive-ensemble", "plain", "poor"], "bound": 0.5,
-    }  # fmt: skip
-    content = {"id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1"}}
-    claim = Claim.model_validate(content | {"deciding": [comparison]})
-    (decision,) = decide([claim], results, "quick")
-    assert decision.outcomes[0].seeds == 1  # an ensemble has been judged but once
-    page = text(details([decision]), tmp_path)
-    assert "Perplexity per word, BLEU" in page
-    assert "> 0.5" in page.replace("\N{NO-BREAK SPACE}", " ")

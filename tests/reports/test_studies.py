@@ -92,11 +92,10 @@ def test_a_study_is_no_row_among_translations_nor_of_the_cost(results):
 def test_a_study_is_no_row_in_the_summary(tmp_path, results):
     report = tmp_path / "quick/paper"
     report.mkdir(parents=True)
-    (report / "claims.json").write_text(json.dumps([]))
     means = {name: dict(result.mean) for name, result in results.items()}
     (report / "metrics.json").write_text(json.dumps({"variants": means}))
-    (report / "claims.json").write_text(json.dumps([{**dict.fromkeys(("metric", "seeds", "n")), "id": "T1-C1",
-        "statement": "s", "verdict": "not tested", "paper": "P"}]))  # fmt: skip
+    untested = {"id": "T1-C1", "statement": "s", "verdict": "not tested", "how": "", "lead": None, "paper": "P"}
+    (report / "claims.json").write_text(json.dumps([untested]))
     summarize(tmp_path, [])
     page = (tmp_path / "README.md").read_text()
     assert "`base`" in page

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binomtest
 
 from shared.claims.results import load_results
-from shared.claims.schema import Claim
+from shared.claims.schema import Claims
 from shared.claims.verdicts import decide
 from shared.errors import ReplicationError
 from shared.reports.document import Table, render
@@ -16,6 +16,7 @@ from shared.reports.panels import by_task
 from shared.reports.sections import our_results
 from shared.tasks.classification.accuracy import accuracies, paired_tests
 from shared.tasks.classification.report import REPORT
+from tests import made_claims
 from tests.tasks.classification.synthetic_classification import CLASSIFIERS, Classifier, build
 
 SPACE = "\N{NO-BREAK SPACE}"
@@ -96,85 +97,71 @@ def test_scores_and_attention_stand_in_tables_of_their_own_and_no_token_is_expla
     assert "One token is" not in page
 
 
-def claim(number=1, *, deciding=(), also=()):
-    facts = {"statement": "s", "where": "w", "effect_in_paper": {"text": "+1"}}
-    return Claim.model_validate(facts | {"id": f"T17-C{number}", "deciding": deciding, "also": also})
+def decided(results, *claims):
+    return decide(Claims.model_validate({"claims": claims}), results, "quick")
 
 
-def compared(first, second, **more):
-    return {"name": f"{first} and {second} {more}", "kind": "greater", "metric": "accuracy",
-            "variants": [first, second]} | more  # fmt: skip
+def compared(first, second, kind="greater", metric="accuracy", **more):
+    return made_claims.compared(kind, metric, first, second, relevant=1.0, **more)
 
 
-def test_every_pair_that_claims_compare_is_tested_once(results):
-    claims = [
-        claim(1, deciding=[compared("attention", "max"), compared("attention", "never-run")],
-              also=[compared("attention", "penalty-0", kind="equal", margin=50.0),
-                    compared("attention", "max", metric="cross_entropy", kind="less")]),
-        claim(2, deciding=[compared("attention", "max", margin=1.0),
-                           compared("attention", "max", where={"set": "news"})]),
-    ]  # fmt: skip
-    decisions = decide(claims, results, "quick")
+def claim(number=1, *, primary, also=()):
+    supporting = [{"name": f"row {place}"} | row for place, row in enumerate(also)]
+    return made_claims.claim(number, primary=primary, supporting=supporting)
+
+
+def test_every_pair_that_claims_compare_is_tested_once_by_each_seed(results):
+    decisions = decided(
+        results,
+        claim(1, primary=compared("attention", "max"),
+              also=[compared("attention", "never-run"), compared("attention", "penalty-0", "equal"),
+                    compared("attention", "max", "less", "cross_entropy"),
+                    made_claims.compared("greater", "accuracy", "max", relevant=1.0, than=50.0)]),
+        claim(2, primary=compared("attention", "max", "less"),
+              also=[compared("attention", "max", where={"set": "news"})]),
+        made_claims.claim(3),
+    )  # fmt: skip
     heading, table, _ = paired_tests(decisions, results)
     assert heading.text == "Paired tests"
-    shown = [(row[0], row[1][0].text, row[1][2].text, row[2]) for row in table.rows]
+    shown = [(row[0], row[1][0].text, row[1][2].text, row[2], row[3]) for row in table.rows]
     assert shown == [
-        ("T17-C1", "attention", "max", "all"), ("T17-C1", "attention", "penalty-0", "all"),
-        ("T17-C2", "attention", "max", "set news"),
+        (*pair, seed)
+        for pair in (("T99-C1", "attention", "max", "all"), ("T99-C1", "attention", "penalty-0", "all"),
+                     ("T99-C2", "attention", "max", "set news"))
+        for seed in ("1", "2", "3")
     ]  # fmt: skip
     assert {len(row) for row in table.rows} == {len(table.columns)} == {len(table.align)}
 
 
-def test_a_pair_has_the_claims_difference_and_mcnemars_counts(results):
-    decisions = decide([claim(deciding=[compared("attention", "max")])], results, "quick")
-    _, table, _ = paired_tests(decisions, results)
-    (outcome,) = decisions[0].outcomes
-    difference, interval, seeds, counts, p_values = table.rows[0][3:]
-    assert difference == f"{outcome.effect:+.2f}"
-    assert interval == f"[{outcome.interval[0]:+.2f},{SPACE}{outcome.interval[1]:+.2f}]"
-    assert seeds == "1, 2, 3"
-    first, second = ([row["correct"] for row in results[name].examples[1]] for name in ("attention", "max"))
-    only = [sum(a > b for a, b in zip(*pair, strict=True)) for pair in ((first, second), (second, first))]
-    assert counts.split("; ")[0] == f"{only[0]}{SPACE}/{SPACE}{only[1]}"
-    p = binomtest(only[0], sum(only)).pvalue
-    assert p_values.split("; ")[0] == (f"<{SPACE}0.001" if p < 0.001 else f"{p:.3f}")
-    gain = np.mean([results[name].mean["accuracy"] * sign for name, sign in (("attention", 2), ("max", -2))])
-    assert outcome.effect == pytest.approx(gain)
-
-
-def test_ratios_and_ladders_are_taken_apart(results):
-    """Their differences are those that a claim about the same two variants has."""
-    steps = [compared("max", "rows-1"), compared("rows-1", "penalty-0")]
-    ladder = {"name": "l", "kind": "ladder", "metric": "accuracy", "variants": ["max", "rows-1", "penalty-0"]}
-    ratio = compared("attention", "max", kind="ratio_at_least", bound=0.5)
-    bound = {"name": "b", "kind": "above", "metric": "accuracy", "variant": "max", "bound": 1.0}
-    found = {}
-    for name, deciding in (("steps", steps), ("ladder", [ladder, ratio, bound])):
-        decisions = decide([claim(deciding=deciding)], results, "quick")
-        found[name] = paired_tests(decisions, results)[1].rows
-    pairs = [(row[1][0].text, row[1][2].text) for row in found["ladder"]]
-    assert pairs == [("max", "rows-1"), ("rows-1", "penalty-0"), ("attention", "max")]
-    for own, from_ladder in zip(found["steps"], found["ladder"], strict=False):
-        assert own[3] == from_ladder[3]
-        assert own[5:] == from_ladder[5:]
+@pytest.mark.parametrize(("first", "second", "kind"), [("attention", "max", "greater"), ("max", "attention", "less")])
+def test_a_seed_has_its_own_difference_and_mcnemars_counts(results, first, second, kind):
+    decisions = decided(results, claim(primary=compared(first, second, kind)))
+    for row in paired_tests(decisions, results)[1].rows:
+        seed, difference, counts, p_value = row[3:]
+        pair = [[example["correct"] for example in results[name].examples[int(seed)]] for name in (first, second)]
+        assert difference == f"{100 * (np.mean(pair[0]) - np.mean(pair[1])):+.2f}".replace("-", "\N{MINUS SIGN}")
+        only = [sum(a > b for a, b in zip(*sides, strict=True)) for sides in (pair, pair[::-1])]
+        assert counts == f"{only[0]}{SPACE}/{SPACE}{only[1]}"
+        p = binomtest(only[0], sum(only)).pvalue
+        assert p_value == (f"<{SPACE}0.001" if p < 0.001 else f"{p:.3f}")
 
 
 def test_only_seeds_that_both_have_are_tested(tmp_path):
     build(tmp_path, {"attention": CLASSIFIERS["attention"]})
     build(tmp_path, {"max": CLASSIFIERS["max"]}, seeds=(2,))
     results = load_results(tmp_path)
-    decisions = decide([claim(deciding=[compared("attention", "max")])], results, "quick")
-    assert paired_tests(decisions, results)[1].rows[0][5] == "2"
+    decisions = decided(results, claim(primary=compared("attention", "max")))
+    assert [row[3] for row in paired_tests(decisions, results)[1].rows] == ["2"]
 
 
 def test_nothing_is_tested_where_no_accuracies_are_compared(results):
-    comparison = compared("attention", "max", metric="cross_entropy", kind="less")
-    assert paired_tests(decide([claim(deciding=[comparison])], results, "quick"), results) == []
+    primary = compared("attention", "max", "less", "cross_entropy")
+    assert paired_tests(decided(results, claim(primary=primary)), results) == []
 
 
 def test_other_texts_are_not_paired(tmp_path):
     results = load_results(build(tmp_path, texts=20))
-    decisions = decide([claim(deciding=[compared("attention", "max")])], results, "quick")
+    decisions = decided(results, claim(primary=compared("attention", "max")))
     results["max"].examples[2][0]["id"] = "another"
     with pytest.raises(ReplicationError, match=r"max, seed 2, cannot be paired"):
         paired_tests(decisions, results)

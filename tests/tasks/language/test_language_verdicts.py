@@ -2,20 +2,20 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from shared.claims.results import load_results
-from shared.claims.schema import Claim
+from shared.claims.schema import Claims
 from shared.claims.verdicts import decide
 from shared.metrics.registry import corpus_values
 from shared.reports.report import write_report
 from shared.tasks.language.figures import ContextLengths
+from tests.made_claims import claim, compared, paper_folder
 from tests.synthetic_runs import write_examples
 
-SEEDS, BLOCKS = (1, 2, 3), 60
+SEEDS, BLOCKS = (1, 2, 3, 4, 5), 60
 MODELS = {"far": (2.0, 3), "near": (2.3, 0)}
 """Bits per unit, and how many times twice the context still helps."""
 
@@ -54,34 +54,27 @@ CONTEXTS = ContextLengths({"words": ["words-far", "words-near"]})
 
 
 def less(task, metric):
-    return {"kind": "less", "metric": metric, "variants": [f"{task}-far", f"{task}-near"]}
+    return compared("less", metric, f"{task}-far", f"{task}-near", relevant=0.02)
 
 
 @pytest.mark.parametrize(
-    ("comparison", "effect"),
+    ("primary", "effect"),
     [
-        (less("characters", "bits"), -0.3),
+        (less("characters", "bits"), 0.3),
         (less("words", "word_perplexity"), None),
-        (less("words", "bits_start"), -0.3 * 16 / 9),
-        (less("words", "start_excess"), -0.3 * 8 / 9),
-        ({"kind": "above", "metric": "bits_saved@32-64", "variant": "characters-far", "bound": 0.05}, 0.1),
-        ({"kind": "less", "metric": "bits_saved@32-64", "variants": ["words-near", "words-far"]}, -0.1),
-        ({"kind": "equal", "metric": "recalled@8", "variants": ["words-near", "words-far"], "margin": 1.0}, 0.0),
-        (
-            {"kind": "ratio_at_least", "metric": "recl_words_100", "variants": ["words-far", "words-near"],
-             "bound": 1.8},
-            4.0,
-        ),
+        (less("words", "bits_start"), 0.3 * 16 / 9),
+        (less("words", "start_excess"), 0.3 * 8 / 9),
+        (compared("greater", "bits_saved@32-64", "characters-far", than=0.05, relevant=0.02), 0.05),
+        (compared("less", "bits_saved@32-64", "words-near", "words-far", relevant=0.02), 0.1),
+        (compared("equal", "recalled@8", "words-near", "words-far", relevant=1.0), 0.0),
+        (compared("greater", "recl_words_100", "words-far", "words-near", scale="log", relevant=1.8), 4.0),
     ],
-)  # fmt: skip
-def test_every_kind_of_measure_can_decide_a_claim(runs, comparison, effect):
-    claim = Claim.model_validate({
-        "id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1"},
-        "deciding": [{"name": "c"} | comparison],
-    })  # fmt: skip
-    (decision,) = decide([claim], CONTEXTS.completed(load_results(runs)), "quick")
+)
+def test_every_kind_of_measure_can_decide_a_claim(runs, primary, effect):
+    claims = Claims.model_validate({"claims": [claim(primary=primary)]})
+    (decision,) = decide(claims, CONTEXTS.completed(load_results(runs)), "quick")
     assert decision.verdict == "reproduced"
-    assert decision.lead.seeds == 3
+    assert decision.lead.seeds == SEEDS
     blocks_count = decision.lead.metric != "recl_words_100"
     assert decision.lead.n == (BLOCKS if blocks_count else None)
     if effect is not None:
@@ -89,8 +82,7 @@ def test_every_kind_of_measure_can_decide_a_claim(runs, comparison, effect):
 
 
 def test_what_follows_from_several_variants_is_known_to_a_report(runs, tmp_path):
-    paper = Path(__file__).parents[3] / "replications" / "bahdanau"
-    write_report(paper, runs, tmp_path, scale="quick", figures=[CONTEXTS])
+    write_report(paper_folder(tmp_path / "paper", claim()), runs, tmp_path, scale="quick", figures=[CONTEXTS])
     written = json.loads((tmp_path / "metrics.json").read_text())["variants"]
     assert written["words-far"]["recl_words_50"] == 40
     assert written["words-near"]["recl_words_50"] == 10

@@ -2,22 +2,23 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from shared.claims.results import load_results
-from shared.claims.schema import Claim
+from shared.claims.schema import Claims
 from shared.claims.verdicts import decide
 from shared.errors import ReplicationError
 from shared.reports.report import write_report
 from shared.reports.summary import summarize
 from shared.tasks.examples import judged
 from shared.tasks.sequences.report import REPORT
+from tests import made_claims
+from tests.made_claims import claim, paper_folder
 from tests.synthetic_runs import write_examples
 
-SEEDS, SEQUENCES = (1, 2, 3), 60
+SEEDS, SEQUENCES = (1, 2, 3, 4, 5), 60
 SPLITS = ("test", "test_families")
 MODELS = {"exact": (0.3, 0.2), "relu": (0.33, 0.17), "unstable": (0.15, 0.1)}
 """Share of letters that are predicted rightly, on either split."""
@@ -60,43 +61,44 @@ def runs(tmp_path_factory):
     return folder
 
 
-def compared(kind, metric, first="relu", second="exact", task="proteins", **more):
-    return {"kind": kind, "metric": metric, "variants": [f"{task}-{first}", f"{task}-{second}"], **more}
+def compared(kind, metric, first="relu", second="exact", task="proteins", relevant=0.01, **more):
+    return made_claims.compared(kind, metric, f"{task}-{first}", f"{task}-{second}", relevant=relevant, **more)
 
 
-def alone(kind, metric, variant="proteins-exact", **more):
-    return {"kind": kind, "metric": metric, "variant": variant, **more}
+def alone(kind, metric, than):
+    return made_claims.compared(kind, metric, "proteins-exact", than=than, relevant=0.01)
+
+
+def decided(primary, results):
+    (decision,) = decide(Claims.model_validate({"claims": [claim(primary=primary)]}), results, "quick")
+    return decision
 
 
 @pytest.mark.parametrize(
-    ("comparison", "effect"),
+    ("primary", "effect"),
     [
         (compared("greater", "token_accuracy"), 3.0),
-        (compared("less", "token_accuracy", where={"split": "test_families"}), -3.0),
-        (compared("less", "perplexity"), math.exp(3 - 0.66) - math.exp(3 - 0.6)),
-        (compared("less", "bits", task="pictures"), -0.06 / math.log(2)),
+        (compared("less", "token_accuracy", where={"split": "test_families"}), 3.0),
+        (compared("less", "perplexity"), math.exp(3 - 0.6) - math.exp(3 - 0.66)),
+        (compared("less", "bits", task="pictures"), 0.06 / math.log(2)),
         (compared("greater", "sequence_accuracy", "exact", "relu", task="copy"), 100 / 3),
-        (compared("equal", "token_accuracy", "exact", "relu", task="copy", margin=2.0), 2 / 3),
+        (compared("equal", "token_accuracy", "exact", "relu", task="copy", relevant=2.0), 2 / 3),
         (compared("greater", "undefined", "unstable", "relu"), 14.0),
-        (alone("above", "accuracy_lost@positive", bound=10.0), 15.0),
-        (alone("above", "perplexity@positive", bound=20.0), math.exp(3.5)),
-        (alone("above", "token_accuracy@positive", bound=10.0), 15.0),
-        (alone("below", "baseline_accuracy", bound=11.0), 10.0),
+        (alone("greater", "accuracy_lost@positive", 10.0), 15.0 - 10.0),
+        (alone("greater", "perplexity@positive", 20.0), math.exp(3.5) - 20.0),
+        (alone("greater", "token_accuracy@positive", 10.0), 15.0 - 10.0),
+        (alone("less", "baseline_accuracy", 11.0), 11.0 - 10.0),
     ],
-)  # fmt: skip
-def test_every_measure_can_decide_a_claim(runs, comparison, effect):
-    claim = Claim.model_validate({
-        "id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1"},
-        "deciding": [{"name": "c"} | comparison],
-    })  # fmt: skip
-    (decision,) = decide([claim], load_results(runs), "quick")
+)
+def test_every_measure_can_decide_a_claim(runs, primary, effect):
+    decision = decided(primary, load_results(runs))
     assert decision.verdict == "reproduced"
-    assert (decision.lead.seeds, decision.lead.n) == (3, SEQUENCES)
+    assert (decision.lead.seeds, decision.lead.n) == (SEEDS, SEQUENCES)
     assert decision.lead.effect == pytest.approx(effect, rel=0.1)
 
 
 def test_reports_have_what_was_measured_on_every_split(runs, tmp_path):
-    paper = Path(__file__).parents[3] / "replications" / "bahdanau"
+    paper = paper_folder(tmp_path / "papers/bahdanau", claim())
     write_report(paper, runs, tmp_path / "quick" / "bahdanau", scale="quick", kind=REPORT)
     page = (tmp_path / "quick" / "bahdanau" / "README.md").read_text(encoding="utf-8")
     tables = page.split("### Task `")[1:]
@@ -131,10 +133,6 @@ def test_reports_have_what_was_measured_on_every_split(runs, tmp_path):
 
 def test_relatives_are_drawn_together(runs):
     """Four times as many relatives are worth no more; as independent examples they would halve the interval."""
-    claim = Claim.model_validate({
-        "id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1"},
-        "deciding": [{"name": "c"} | alone("above", "token_accuracy", bound=0.0)],
-    })  # fmt: skip
     widths = []
     for copies, related in ((1, False), (4, True), (4, False)):
         results = load_results(runs)
@@ -142,24 +140,19 @@ def test_relatives_are_drawn_together(runs):
         for seed, rows in run.examples.items():
             kin = [{"family": row["id"]} if related else {} for row in rows]
             run.examples[seed] = [row | of for row, of in zip(rows, kin, strict=True) for _ in range(copies)]
-        (decision,) = decide([claim], results, "quick")
-        assert decision.lead.n == copies * SEQUENCES
-        assert decision.lead.variance == ("families+seeds" if related else "examples+seeds")
-        low, high = decision.lead.interval
-        widths.append(high - low)
+        lead = decided(alone("greater", "token_accuracy", 0.0), results).lead
+        assert lead.n == copies * SEQUENCES
+        assert lead.drawn_of == ("families" if related else "examples")
+        widths.append(lead.interval[1] - lead.interval[0])
     assert widths[1] == pytest.approx(widths[0], rel=0.05)
     assert widths[2] < 0.7 * widths[0]
 
 
 def test_there_are_no_slopes_over_families(runs):
     results = load_results(runs)
-    for rows in results["proteins-exact"].examples.values():
-        for row in rows:
-            row["family"] = "F"
-    claim = Claim.model_validate({
-        "id": "T99-C1", "statement": "s", "where": "w", "effect_in_paper": {"text": "+1"},
-        "deciding": [{"name": "c", "kind": "declines", "metric": "token_accuracy", "variant": "proteins-exact",
-                      "covariate": "nll", "bins": 2}],
-    })  # fmt: skip
+    for name in ("proteins-exact", "proteins-relu"):
+        for rows in results[name].examples.values():
+            for row in rows:
+                row["family"] = "F"
     with pytest.raises(ReplicationError, match="no slopes over examples that have families"):
-        decide([claim], results, "quick")
+        decided(compared("less", "token_accuracy", over={"covariate": "nll", "bins": 2}), results)

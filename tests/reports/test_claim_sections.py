@@ -1,0 +1,119 @@
+"""What a report says of each kind of comparison."""
+
+import json
+
+import pytest
+
+from shared.claims.results import load_results
+from shared.claims.schema import Claims
+from shared.claims.verdicts import decide
+from shared.reports.claim_sections import claim_sections
+from shared.reports.document import Figure, render
+from shared.reports.terminal import print_verdicts
+from shared.reports.verdicts import claim_row, overview
+from tests.made_claims import claim, compared
+from tests.synthetic_runs import Variant, build, study
+
+NAMES = ("a", "b", "c", "d", "e", "f")
+SEEDS = (1, 2, 3, 4, 5)
+COUNTS = {"difference": 6.25e-7, "operations": 100_663_296.0}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Six variants, each better than the one before, and a study."""
+    better = {name: Variant("generated", 0.7 + 0.05 * place, 0.001) for place, name in enumerate(NAMES)}
+    folder = build(tmp_path_factory.mktemp("runs"), better, examples=40, seeds=SEEDS)
+    study(folder, "counts", "generated", COUNTS)
+    return load_results(folder)
+
+
+def decided(results, *claims, **more):
+    found = Claims.model_validate({"claims": claims, **more})
+    return decide(found, results, "quick"), found
+
+
+def shown(results, folder, *claims, **more):
+    decisions, found = decided(results, *claims, **more)
+    blocks = claim_sections(decisions, found, results, folder)
+    return render(blocks, "md", title="", folder=folder).replace("\N{NO-BREAK SPACE}", " "), blocks
+
+
+@pytest.mark.parametrize(
+    ("primary", "expected"),
+    [
+        (compared("greater", "bleu", "f", "a"), "the claim expects that `f` has a higher BLEU than `a`."),
+        (compared("greater", "bleu", "f", than=3.0), "the claim expects that `f` has a higher BLEU than 3."),
+        (compared("equal", "bleu", "f", "a", relevant=99.0), "that `f` has the same BLEU as `a`."),
+        (compared("equal", "bleu", "f", "a", relevant=99.0), "positive where the first is higher. An effect matters "
+         "from ± 99 BLEU on: it is made up."),
+        (compared("equal", "bleu", "f", "a", relevant=99.0), "lies within ± 99 BLEU: p < 0.001"),
+        (compared("rises", "bleu", *NAMES), "expects that BLEU rises along `a`, `b`, `c`, `d`, `e`, `f`."),
+        (compared("rises", "bleu", *NAMES), "BLEU per step ["),
+        (compared("less", "perplexity", "f", "a", where={"source_length": [3, 9]}), "On the task `generated` (source "
+         "length 3 to 9), the claim expects that `f` has a lower perplexity per word than `a`."),
+        (compared("less", "nll_per_token", "f", "a", over={"bins": 2}),
+         "a lower slope of NLL per word per source word"),
+        (compared("correlation", "perplexity", *NAMES, other="bleu", sign="negative", relevant=0.1, than=0.5),
+         "perplexity per word rises and BLEU falls together over `a`, `b`, `c`, `d`, `e`, `f`: that Spearman's "
+         "correlation is above 0.5."),
+        (compared("less", "perplexity", "f", "a", scale="log", relevant=1.1), "that the effect is above 1: p < 0.001"),
+        (compared("less", "perplexity", "f", "a", learned={"exempt": "this is about speed"}),
+         "**Gap between the sides:** not checked: this is about speed."),
+    ],
+)  # fmt: skip
+def test_every_kind_of_comparison_is_said_in_words(results, tmp_path, primary, expected):
+    text, blocks = shown(results, tmp_path, claim(primary=primary))
+    assert expected in text
+    (figure,) = (block for block in blocks if isinstance(block, Figure))
+    assert figure.path.exists()
+
+
+def test_identities_have_numbers_and_no_figure(results, tmp_path):
+    exact = [
+        {"name": "difference", "variant": "counts", "metric": "difference", "value": 0.0, "tolerance": 1e-5},
+        {"name": "operations", "variant": "counts", "metric": "operations", "value": 100_663_295},
+    ]
+    text, blocks = shown(results, tmp_path, claim(identities=exact))
+    assert "| 6.25×10⁻⁷ | exactly 0 ± 1×10⁻⁵ |" in text
+    assert "| 100,663,296 | exactly 100,663,295 |" in text
+    assert not [block for block in blocks if isinstance(block, Figure)]
+
+
+def test_what_holm_s_correction_takes_away_is_said(results, tmp_path, monkeypatch):
+    monkeypatch.setattr("shared.claims.verdicts.holm", lambda ps: [1.0 for _ in ps])
+    text, _ = shown(results, tmp_path, claim(primary=compared("greater", "bleu", "f", "a")))
+    assert "### T99-C1: ? **inconclusive**" in text
+    assert "**Why:** reproduced, but for Holm's correction." in text
+    assert "corrected 1.000" in text
+
+
+def test_the_rule_is_five_sentences_and_names_the_tests(results):
+    decisions, _ = decided(results, claim())
+    rule = overview(decisions)[-1].text
+    assert rule.count(". ") + rule.endswith(".") == 5
+    assert "2.5 %" in rule
+
+
+@pytest.mark.parametrize(
+    ("relevant", "scale", "effect"),
+    [(0.05, "plain", "+0.312"), (2.0, "plain", "+0.3"), (30.0, "plain", "+0"), (1.1, "log", "0.31")],
+)
+def test_effects_are_as_fine_as_what_matters(relevant, scale, effect):
+    lead = {"kind": "less", "effect": 0.312, "interval": None, "relevant": relevant, "scale": scale, "unit": "nats",
+            "seeds": [1]}  # fmt: skip
+    row = claim_row({"id": "T", "statement": "s", "verdict": "inconclusive", "how": "", "lead": lead,
+                     "evidence": "generated", "budget": "one budget"})  # fmt: skip
+    assert row[3] == f"{effect}\N{NO-BREAK SPACE}{'times' if scale == 'log' else 'nats'}"
+    assert row[4] == "generated, 1 seed, one budget"
+
+
+def test_the_terminal_has_verdict_and_effect(results, tmp_path, capsys):
+    decisions, _ = decided(results, claim(primary=compared("less", "bleu", "f", "a", relevant=1.0)))
+    entries = [decision.to_json() | {"paper": "P"} for decision in decisions]
+    (tmp_path / "claims.json").write_text(json.dumps(entries))
+    print_verdicts(tmp_path)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "contradicted" in said
+    assert "opposite" in said
+    assert f"−{-entries[0]['lead']['effect']:.1f}" in said
