@@ -105,11 +105,14 @@ def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> O
         outcome, verdict="inconclusive", scale=row.scale, effect=row.shown(estimate.value),
         relevant=row.relevant, interval=(row.shown(low), row.shown(high)) if len(found.seeds) > 1 else None,
         seeds=found.seeds, per_seed=tuple(row.shown(float(value)) for value in found.values), sides=found.sides,
-        n=found.n, drawn_of=found.drawn_of, paper=row.paper, token=runs[0].token, tests=_tests(row, estimate),
+        n=found.n, drawn_of=found.drawn_of, paper=row.paper, token=runs[0].token,
+        tests=_tests(row, estimate, found.repeats),
     )  # fmt: skip
 
 
-def _tests(row: Comparison, effect: Estimate) -> Tests:
+def _tests(row: Comparison, effect: Estimate, repeats: float) -> Tests:
+    if isinstance(row, Correlation):  # as runs can show it: chance in them makes any correlation smaller
+        return Tests(effect.p_at_most(0.0), effect.p_at_least((row.than + row.margin) * repeats - row.than))
     if isinstance(row, Sides) and row.kind == "equal":
         within = max(effect.p_at_most(-row.margin), effect.p_at_least(row.margin))
         return Tests(within, min(effect.p_at_least(-row.margin), effect.p_at_most(row.margin)))
