@@ -289,6 +289,7 @@ REAL = {
     "generated_halves": 60_000,
     "generated_noisy": 4_000,
     "generated_proteins": 48,
+    "generated_tally": 4_000,
     "generated_translation": 60_000,
     "libreoffice_help": 30_000,
     "multi30k": 28_000,
