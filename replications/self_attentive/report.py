@@ -16,7 +16,7 @@ FIGURES = [
     HeatTexts("max-matched", "Where the maxima of the LSTM with max pooling lie, in the same texts."),
     HeatRows(
         "Single rows of A on one generated text, with the penalty and without it.",
-        ["attention", "penalty-0"],
+        ["few-attention", "few-penalty-0"],
     ),
     HeatTexts("imdb-attention", "What the self-attentive model attends to in reviews, all rows together."),
     LearningCurves(PANELS, CURVES),
