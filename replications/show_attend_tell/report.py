@@ -8,7 +8,6 @@ from shared.tasks.captioning.figures import CURVES, Overlays, Stopping
 _OPENMOJI = "Pictures: OpenMoji (openmoji.org), CC BY-SA 4.0, which this figure is under too."
 PANELS = {
     "Attention and none": ["soft", "soft-penalty-0", "hard", "mean", "initial"],
-    "Twice the updates": ["soft", "soft-twice", "mean", "mean-twice"],
     "What attention learns by": ["soft", "soft-penalty-tenth", "soft-penalty-0", "supervised", "hard", "hard-sampled"],
 }
 FIGURES = [
