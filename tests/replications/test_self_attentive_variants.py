@@ -155,7 +155,11 @@ def test_networks_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale:
     unclipped = {"clip"} if scale == "paper_scale" and variant.endswith("-cnn") else set()
     longer = {"updates": 2 * usual.training.updates} if twice else {}
     assert run.training.model_dump(exclude=unclipped) == usual.training.model_dump(exclude=unclipped) | longer
-    if run.task != "age" and variant.removeprefix("few-").removesuffix("-twice") not in MATCHED and not variant.endswith("pruned"):
+    if (
+        run.task != "age"
+        and variant.removeprefix("few-").removesuffix("-twice") not in MATCHED
+        and not variant.endswith("pruned")
+    ):
         assert run.model["b"] == usual.model["b"]
 
 
