@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shared.reports.learning_curves import LearningCurves
+from shared.reports.sweeps import Sweep
 from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts
 
 PANELS = {
@@ -12,6 +13,12 @@ PANELS = {
     "The penalty": ["penalty-0", "penalty-code", "attention", "penalty-tenth", "penalty-1"],
 }
 FIGURES = [
+    Sweep(
+        title="The number of rows, without the penalty",
+        x="r",
+        points={1: "rows-1", 5: "rows-5", 10: "penalty-0", 30: "rows-30"},
+        metrics=("accuracy", "evidence_mass", "redundancy"),
+    ),
     HeatTexts("attention", "What the self-attentive model attends to; the words that decide the class are underlined."),
     HeatTexts("max-matched", "Where the maxima of the LSTM with max pooling lie, in the same texts."),
     HeatRows(
