@@ -109,7 +109,7 @@ def load_claims(path: Path, scale: str) -> Claims:
     """Read a claims.yaml, with the changes that comparisons and floors make at ``scale``.
 
     Both may carry ``at: {<scale>: {…}}``; that mapping is laid over them at this scale. A key that is null there is
-    taken away, and a floor that is null does not count.
+    taken away; a floor or a supporting comparison that is null does not count.
 
     Raises:
         ReplicationError: the file is missing or wrong, or two claims share an id; says where.
@@ -138,6 +138,8 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
     for group in ("identities", "supporting"):
         if isinstance(claim.get(group), list):
             claim[group] = [_at_scale(row, scale, f"{where}: {group}") for row in claim[group]]
+    if isinstance(claim.get("supporting"), list):
+        claim["supporting"] = [row for row in claim["supporting"] if row is not None]
     if isinstance(claim.get("identities"), list):
         claim["identities"] = [{"kind": "exact"} | row if isinstance(row, dict) else row for row in claim["identities"]]
     return build(Claim, claim, where=where)
