@@ -130,7 +130,10 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
         return claim
     claim, where = dict(claim), f"{path}: {claim.get('id')}"
     if isinstance(claim.get("primary"), dict):
-        claim["primary"] = {"name": "primary"} | _at_scale(claim["primary"], scale, f"{where}: primary")
+        laid = _at_scale(claim["primary"], scale, f"{where}: primary")
+        if laid is None and scale not in (claim.get("not_decided") or ()):
+            raise ReplicationError(f"{where}: primary is null at {scale} scale; say why under not_decided.{scale}.")
+        claim["primary"] = {"name": "primary"} | (laid or {k: v for k, v in claim["primary"].items() if k != "at"})
         if "relevant" not in claim["primary"]:
             raise ReplicationError(
                 f"{where}: primary.relevant is missing; give the smallest effect that matters, in its unit."
