@@ -22,7 +22,6 @@ from shared.reports.kind import KindReport
 from shared.reports.learned import learned_blocks
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
-from shared.reports.paper_tables import beside_the_paper
 from shared.reports.plans import plan_blocks
 from shared.reports.verdicts import overview
 
@@ -85,10 +84,7 @@ def write_report(
         *([Heading("Figures"), *shown] if shown else ()),
         *sections.our_results(tasks, results, kind),
         *kind.sections(decisions, results),
-        *sections.cost(tasks),
-        *beside_the_paper(paper, tasks),
-        *sections.settings(paper, scale, deviations),
-        *sections.provenance(tasks),
+        *sections.of_runs(paper, tasks, scale, deviations),
     ]
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale")
     write_curves(results, out_dir / "curves.csv")
