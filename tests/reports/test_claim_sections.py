@@ -1,17 +1,18 @@
 """What a report says of each kind of comparison."""
 
 import json
+import re
 
 import pytest
 
 from shared.claims.results import load_results
-from shared.claims.schema import Claims
+from shared.claims.schema import Claims, load_claims
 from shared.claims.verdicts import decide
 from shared.reports.claim_sections import claim_sections
 from shared.reports.document import Figure, render
 from shared.reports.terminal import print_verdicts
 from shared.reports.verdicts import claim_row, overview
-from tests.made_claims import claim, compared
+from tests.made_claims import REPLICATIONS, claim, compared
 from tests.synthetic_runs import Variant, build, study
 
 NAMES = ("a", "b", "c", "d", "e", "f")
@@ -117,3 +118,12 @@ def test_the_terminal_has_verdict_and_effect(results, tmp_path, capsys):
     assert "contradicted" in said
     assert "opposite" in said
     assert f"−{-entries[0]['lead']['effect']:.1f}" in said
+
+
+def test_the_example_in_contributing_is_a_claim(tmp_path):
+    text = (REPLICATIONS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (example,) = (part for part in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "claims:" in part)
+    (tmp_path / "claims.yaml").write_text(example)
+    found = load_claims(tmp_path / "claims.yaml", "quick")
+    assert found.claims[0].primary.compared() == ("halves-general", "halves-reverse")
+    assert found.floors["halves"].reached(0.6)
