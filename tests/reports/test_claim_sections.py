@@ -2,12 +2,14 @@
 
 import json
 import re
+from contextlib import contextmanager
 
 import pytest
 
 from shared.claims.results import load_results
 from shared.claims.schema import Claims, load_claims
 from shared.claims.verdicts import decide
+from shared.reports import figures
 from shared.reports.claim_sections import claim_sections
 from shared.reports.document import Figure, render
 from shared.reports.terminal import print_verdicts
@@ -127,3 +129,36 @@ def test_the_example_in_contributing_is_a_claim(tmp_path):
     found = load_claims(tmp_path / "claims.yaml", "quick")
     assert found.claims[0].primary.compared() == ("halves-general", "halves-reverse")
     assert found.floors["halves"].reached(0.6)
+
+
+@pytest.mark.parametrize(
+    ("primary", "none", "ends"),
+    [
+        (compared("greater", "bleu", "f", "a", relevant=2.0, paper=7.5), 0.0, [2.0]),
+        (compared("equal", "bleu", "f", "a", relevant=2.0), 0.0, [-2.0, 2.0]),
+        (compared("less", "perplexity", "f", "a", scale="log", relevant=1.25), 1.0, [1.25]),
+        (compared("equal", "perplexity", "f", "a", scale="log", relevant=1.25), 1.0, [0.8, 1.25]),
+    ],
+)
+def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
+    results, tmp_path, monkeypatch, primary, none, ends
+):
+    canvases, drawing = [], figures.drawing
+
+    @contextmanager
+    def kept(*args, **keys):
+        with drawing(*args, **keys) as canvas:
+            canvases.append(canvas)
+            yield canvas
+
+    monkeypatch.setattr(figures, "drawing", kept)
+    (decision,), found = decided(results, claim(primary=primary))
+    claim_sections([decision], found, results, tmp_path)
+    (axes,) = canvases[0].axes
+    lines = [[float(x) for x in line.get_xdata()] for line in axes.get_lines()]
+    lead, upright = decision.lead, 1 + len(ends)
+    assert lines[:upright] == [[x, x] for x in (none, *ends)]
+    assert lines[upright : upright + len(SEEDS)] == [[effect] for effect in lead.per_seed]
+    assert lines[upright + len(SEEDS) :] == [
+        [*lead.interval], [lead.effect], *([] if lead.paper is None else [[lead.paper]])
+    ]  # fmt: skip
