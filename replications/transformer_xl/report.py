@@ -15,18 +15,18 @@ from shared.tasks.language.figures import (
 FIGURES = [
     MemoryLengths({
         "Characters of the Bible": ["xl", "no-memory", "shaw", "shaw-no-memory", "absolute-memory"],
-        "Generated text": ["recall-xl", "recall-no-memory", "recall-shaw"],
+        "Generated text": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute-memory"],
         "WikiText-2": ["wikitext2-xl", "wikitext2-no-memory"],
         "Penn Treebank": ["ptb-xl", "ptb-no-memory"],
         "WikiText-103": ["wikitext103-base"],
     }),
     SegmentPositions({
         "Characters of the Bible": ["xl", "no-memory", "lstm"],
-        "Shuffled verses, words": ["sentences-xl", "sentences-no-memory", "sentences-shaw"],
+        "Short lines, words": ["sentences-xl", "sentences-no-memory", "sentences-shaw"],
     }),
     RecallDistances({
         "Facts recalled in generated text": [
-            "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-lstm",
+            "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory", "recall-lstm",
         ],
     }),
     ContextLengths({
@@ -42,5 +42,9 @@ FIGURES = [
     Samples(["xl", "sentences-xl", "ptb-xl", "wikitext2-xl", "wikitext103-base"]),
     LearningCurves({
         "Characters of the Bible": ["xl", "no-memory", "shaw", "shaw-no-memory", "absolute", "absolute-memory", "lstm"],
+        "Generated text": [
+            "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory", "recall-lstm",
+        ],
+        "Short lines": ["sentences-xl", "sentences-no-memory"],
     }),
 ]  # fmt: skip

@@ -172,6 +172,10 @@ class Correlation(_Compared):
             raise ValueError(f"no correlation is {self.than + self.relevant:g} or more; lower 'than' or 'relevant'")
         return self
 
+    def shown(self, effect: float) -> float:
+        """As it is, within what there is: an interval does not reach beyond a correlation of 1."""
+        return min(max(effect, -1.0 - self.than), 1.0 - self.than)
+
     def compared(self) -> tuple[str, ...]:
         """All variants."""
         return self.variants

@@ -36,6 +36,7 @@ class Effects:
         n: test examples, or None where the metric is one number per run.
         drawn_of: what is resampled beside seeds: "examples", "families" or nothing.
         drawn: how many of these there are; None if nothing is resampled.
+        repeats: of a correlation, what one of 1 would come to between two runs that differ in the seed; otherwise 1.
     """
 
     seeds: tuple[int, ...]
@@ -45,6 +46,7 @@ class Effects:
     n: int | None
     drawn_of: str
     drawn: int | None
+    repeats: float = 1.0
 
 
 def effects(comparison: Comparison, runs: Sequence[RunResults], rng: np.random.Generator) -> Effects:
@@ -67,10 +69,11 @@ def effects(comparison: Comparison, runs: Sequence[RunResults], rng: np.random.G
     observed = measured[..., 0]  # (metrics, V, K); what follows are resamples
     found = _combined(comparison, _scaled(comparison, measured, runs)) * comparison.sign
     sides = {run.variant: float(mean) for run, mean in zip(runs, observed[0].mean(axis=-1), strict=True)}
+    repeats = _repeats(observed) if isinstance(comparison, Correlation) else 1.0
     if chosen is None:
-        return Effects(seeds, found[:, 0], found[:, 1:], sides, None, "", None)
-    of = "examples" if chosen.families is None else "families"
-    return Effects(seeds, found[:, 0], found[:, 1:], sides, len(chosen.indices), of, len(chosen.strata))
+        return Effects(seeds, found[:, 0], found[:, 1:], sides, None, "", None, repeats)
+    of, drawn = "examples" if chosen.families is None else "families", len(chosen.strata)
+    return Effects(seeds, found[:, 0], found[:, 1:], sides, len(chosen.indices), of, drawn, repeats)
 
 
 def _measured(
@@ -133,6 +136,18 @@ def spearman(first: Array, second: Array) -> Array:
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
     with np.errstate(invalid="ignore"):
         return np.asarray((a * b).sum(axis=0) / np.sqrt((a**2).sum(axis=0) * (b**2).sum(axis=0)))
+
+
+def _repeats(measured: Array) -> float:
+    """How well seeds agree on the ranks of two measures (2, V, K): the root of the product of their own correlations.
+
+    Chance in the runs makes a correlation of two measures smaller by this factor (Spearman 1904).
+    """
+    first, second = np.triu_indices(measured.shape[-1], k=1)
+    if not len(first):
+        return 1.0
+    own = [spearman(each[:, first], each[:, second]).mean() for each in measured]
+    return float(np.sqrt(np.prod(np.clip(own, 0.0, 1.0))))
 
 
 @dataclass(frozen=True)

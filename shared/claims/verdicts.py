@@ -103,11 +103,14 @@ def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> O
         outcome, verdict="inconclusive", scale=row.scale, effect=row.shown(estimate.value),
         relevant=row.relevant, interval=(row.shown(low), row.shown(high)) if len(found.seeds) > 1 else None,
         seeds=found.seeds, per_seed=tuple(row.shown(float(value)) for value in found.values), sides=found.sides,
-        n=found.n, drawn_of=found.drawn_of, paper=row.paper, token=runs[0].token, tests=_tests(row, estimate),
+        n=found.n, drawn_of=found.drawn_of, paper=row.paper, token=runs[0].token,
+        tests=_tests(row, estimate, found.repeats),
     )  # fmt: skip
 
 
-def _tests(row: Comparison, effect: Estimate) -> Tests:
+def _tests(row: Comparison, effect: Estimate, repeats: float) -> Tests:
+    if isinstance(row, Correlation):  # as runs can show it: chance in them makes any correlation smaller
+        return Tests(effect.p_at_most(0.0), effect.p_at_least((row.than + row.margin) * repeats - row.than))
     if isinstance(row, Sides) and row.kind == "equal":
         within = max(effect.p_at_most(-row.margin), effect.p_at_least(row.margin))
         return Tests(within, min(effect.p_at_least(-row.margin), effect.p_at_most(row.margin)))
@@ -115,17 +118,26 @@ def _tests(row: Comparison, effect: Estimate) -> Tests:
 
 
 def _judged(outcome: Outcome, level: float) -> Outcome:
-    """The verdict of a comparison by its corrected p-values, or by its own where there are none."""
+    """The verdict of a comparison by its corrected p-values, or by its own where there are none.
+
+    A correction takes verdicts back and makes none: what alone were contradicted, being too small, is not reproduced
+    because the correction leaves only the test that it is above 0.
+    """
     tests = outcome.tests
     if tests is None:
         return outcome
     if len(outcome.seeds) < FEWEST_SEEDS:
         few = f"{len(outcome.seeds)} seed{'s' * (len(outcome.seeds) > 1)}, and at least {FEWEST_SEEDS} decide"
         return replace(outcome, reason=few)
-    verdict, plainly = (_table(*(p <= level for p in ps)) for ps in (tests.deciding, (tests.above, tests.below)))
-    if verdict == plainly:
+    plain = tests.above, tests.below
+    alone, looked, verdict = (
+        _table(*(p <= bound for p in ps))
+        for bound, ps in ((ALPHA / 2.0, plain), (level, plain), (level, tests.deciding))
+    )
+    if verdict == alone:
         return replace(outcome, verdict=verdict, how=_how(outcome) if verdict == "contradicted" else "")
-    return replace(outcome, verdict="inconclusive", reason=f"{plainly}, but for Holm's correction")
+    correction = "Holm's correction" if looked == alone else "the looks of the plan"
+    return replace(outcome, verdict="inconclusive", reason=f"{alone}, but for {correction}")
 
 
 def _table(a: bool, b: bool) -> Verdict:

@@ -238,6 +238,11 @@ def test_each_kind_knows_its_direction_and_what_it_needs(tmp_path):
     assert (ranks.direction, ranks.metrics(), ranks.compared()) == ("negative", ("score", "loss"), tuple(SIX))
 
 
+def test_a_correlation_is_shown_within_what_there_is(tmp_path):
+    ranks = decided(tmp_path, **without(CORRELATION, "name"), than=0.2)
+    assert [ranks.shown(effect) for effect in (-3.0, 0.5, 1.1)] == [-1.2, 0.5, 0.8]
+
+
 def test_the_log_scale_shows_ratios(tmp_path):
     found = decided(tmp_path, scale="log", relevant=1.5)
     assert found.margin == pytest.approx(math.log(1.5))

@@ -78,6 +78,16 @@ def test_looks_share_the_error_rate():
     assert several(10.0 * effect, spread=4.0, looks=(5, 8, 12))[0].verdict == "reproduced"
 
 
+def test_a_verdict_that_the_looks_take_back_is_inconclusive_and_says_so():
+    effect = 3.0 * 4.0 / math.sqrt(5)
+    (found,) = several(effect, spread=4.0, looks=(5, 8, 12))
+    assert (found.verdict, found.reason) == ("inconclusive", "reproduced, but for the looks of the plan")
+    error = 0.1 / math.sqrt(5)
+    (found,) = several(1.0 - 3.0 * error, looks=(5, 8, 12))
+    assert found.lead.tests.above < 0.001 < 0.025 / 3.0 < found.lead.tests.below < 0.025
+    assert (found.verdict, found.reason) == ("inconclusive", "contradicted, but for the looks of the plan")
+
+
 def test_a_number_of_seeds_that_is_no_look_of_the_plan_decides_nothing():
     (found,) = several(2.0, looks=(8, 12))
     assert (found.verdict, found.how) == ("inconclusive", "5 seeds are none of the looks of the plan")

@@ -100,6 +100,21 @@ def test_a_correlation_is_spearman_s_of_every_seed(sign, times):
     assert found(runs, **changes).values == pytest.approx(expected)
 
 
+def test_how_well_seeds_agree_is_their_own_correlation():
+    first, second = np.random.default_rng(6).normal(size=(2, 7, 3)) + np.arange(7.0)[:, None]
+    names = tuple("abcdefg")
+    runs = [made(v, {"score": x, "other": y}) for v, x, y in zip(names, first, second, strict=True)]
+    own = [
+        np.mean([stats.spearmanr(table[:, i], table[:, j]).statistic for i, j in ((0, 1), (0, 2), (1, 2))])
+        for table in (first, second)
+    ]
+    changes = {"kind": "correlation", "variants": names, "other": "other", "relevant": 0.3}
+    assert found(runs, **changes).repeats == pytest.approx(np.sqrt(own[0] * own[1]))
+    alone = [made(v, {"score": x[:1], "other": y[:1]}) for v, x, y in zip(names, first, second, strict=True)]
+    assert found(alone, **changes).repeats == 1.0
+    assert found(numbers(a=[3.0, 1.0], b=[2.0, 5.0])).repeats == 1.0
+
+
 def test_the_correlation_with_a_constant_is_no_number():
     assert np.isnan(spearman(np.arange(6.0), np.ones(6)))
 

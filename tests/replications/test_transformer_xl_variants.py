@@ -58,9 +58,10 @@ def test_every_variant_is_what_its_name_says(scale: str, variant: str) -> None:
 def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale: str, variant: str) -> None:
     run, config = settings_of(scale, variant)
     other, rival = settings_of(scale, usual(run.task))
-    assert (run.corpus, run.seeds) == (other.corpus, other.seeds)
+    assert run.corpus == other.corpus
+    assert set(run.seeds) <= set(other.seeds)
     assert run.evaluation.block == other.evaluation.block  # examples are compared pair by pair
-    of_training = {"memory", "loss_on"}
+    of_training = {"memory", "loss_on"} | ({"updates"} if "twice" in variant else set())
     if config.network == "lstm":
         of_training |= {"optimizer"}
     else:
@@ -73,7 +74,7 @@ def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale:
 
 @pytest.mark.parametrize(
     ("scale", "variant"),
-    [("quick", "lstm"), ("quick", "recall-lstm"), ("bench", "ptb-lstm"), ("bench", "wikitext2-lstm")],
+    [("quick", "recall-lstm"), ("bench", "ptb-lstm"), ("bench", "wikitext2-lstm")],
 )
 def test_an_lstm_has_at_least_as_many_parameters_as_what_it_is_compared_with(scale: str, variant: str) -> None:
     run, config = settings_of(scale, variant)
