@@ -32,6 +32,7 @@ from shared.reports.studies import number
 from shared.reports.verdicts import (
     amount,
     effect_text,
+    evidence_text,
     matters,
     metric_title,
     p_text,
@@ -123,7 +124,7 @@ def _strength(decision: Decision) -> list[Text]:
         points.append((Strong("Why:"), f" {why}."))
     if lead is not None and lead.kind != "exact":
         n = "" if lead.n is None else f", {plain(lead.n, 0)} test examples"
-        said = f"{seeds_text(len(lead.seeds))}{n}"
+        said = f"{evidence_text(decision.to_json(), asdict(lead))}{n}"
         if decision.supporting:
             said += f"; {decision.agreeing} of {len(decision.supporting)} supporting comparisons agree"
         points.append((Strong("Strength:"), f" {said}."))

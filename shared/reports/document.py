@@ -92,11 +92,15 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; ``align`` has one letter per column: l left, r right, t for running text (left, kept wide)."""
+    """A table; ``align`` has one letter per column: l left, r right, t for running text (left, kept wide).
+
+    On a narrow screen the cells of a row of a ``stacked`` one stand below each other, without the heads of columns.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Text]]
     align: str
+    stacked: bool = False
     kind: ClassVar[str] = "table"
 
 

@@ -22,7 +22,6 @@ from shared.reports.kind import KindReport
 from shared.reports.learned import learned_blocks
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
-from shared.reports.paper_tables import beside_the_paper
 from shared.reports.plans import plan_blocks
 from shared.reports.verdicts import overview
 
@@ -44,8 +43,6 @@ def write_report(
 ) -> list[Decision]:
     """Judge a paper's claims by its runs; write README.md, index.html, the json and csv files, figures.
 
-    claims.json has every decision, metrics.json the mean scores, curves.csv what validation recorded of every seed.
-
     Args:
         paper_dir: ``replications/<paper>``, with paper.yaml and claims.yaml.
         runs_dir: ``runs/<scale>/<paper>``.
@@ -58,8 +55,7 @@ def write_report(
         kind: what reports of the paper's kind of task show; its measures must be registered.
         evidence: variant to what its data are, see :func:`decide`.
         changed: claim to what has changed since the plan was frozen, see :func:`decide`.
-        plan: content of plan.json; None where none was frozen.
-        search: content of search.json; None where nothing was searched.
+        plan, search: content of plan.json and of search.json; None where there is none.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
@@ -73,8 +69,7 @@ def write_report(
     folder = out_dir / "figures"
     if folder.exists():
         shutil.rmtree(folder)
-    tasks = by_task(results)
-    kind = kind or KindReport()
+    tasks, kind = by_task(results), kind or KindReport()
     shown = draw_all(figures, results, folder)
     blocks = [
         *_head(paper, paper_dir.name, scale),
@@ -85,13 +80,9 @@ def write_report(
         *([Heading("Figures"), *shown] if shown else ()),
         *sections.our_results(tasks, results, kind),
         *kind.sections(decisions, results),
-        *sections.cost(tasks),
-        *beside_the_paper(paper, tasks),
-        *sections.settings(paper, scale, deviations),
-        *sections.provenance(tasks),
+        *sections.of_runs(paper, tasks, scale, deviations),
     ]
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale")
-    write_curves(results, out_dir / "curves.csv")
     _write_numbers(paper, decisions, results, out_dir)
     return decisions
 
@@ -106,11 +97,12 @@ def _head(paper: Paper, name: str, scale: str) -> list[Block]:
 
 
 def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results, out_dir: Path) -> None:
-    """claims.json and metrics.json."""
+    """claims.json, every decision; metrics.json, mean scores; curves.csv, what validation recorded of every seed."""
     _write_json(out_dir / "claims.json", [decision.to_json() | {"paper": paper.short} for decision in decisions])
     counts = Counter(decision.verdict for decision in decisions)
     means = {name: dict(result.mean) for name, result in sorted(results.items()) if result.mean}
     _write_json(out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means})
+    write_curves(results, out_dir / "curves.csv")
 
 
 def _write_json(path: Path, value: Any) -> None:

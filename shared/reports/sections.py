@@ -22,7 +22,7 @@ from shared.reports.document import (
 )
 from shared.reports.kind import KindReport
 from shared.reports.paper import Paper
-from shared.reports.paper_tables import written
+from shared.reports.paper_tables import beside_the_paper, written
 from shared.reports.studies import is_study, number, study
 
 Results = Mapping[str, RunResults]
@@ -124,6 +124,16 @@ def _signatures(runs: list[RunResults]) -> list[Block]:
     signatures = {name: text for run in runs for name, text in run.signatures.items()}
     named = [Paragraph((f"{measure(name).title}: ", Code(text))) for name, text in sorted(signatures.items())]
     return [*([Paragraph(" ".join(said))] if said else []), *named]
+
+
+def of_runs(paper: Paper, tasks: Tasks, scale: str, deviations: Sequence[str]) -> list[Block]:
+    """What training cost, the paper's tables beside ours, deviations and settings, provenance."""
+    return [
+        *cost(tasks),
+        *beside_the_paper(paper, tasks),
+        *settings(paper, scale, deviations),
+        *provenance(tasks),
+    ]
 
 
 def cost(tasks: Tasks) -> list[Block]:

@@ -96,7 +96,7 @@ def claim_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
     blocks: list[Block] = []
     for report in reports:
         blocks.append(Paragraph((_link(report, base), f", {report.scale} scale:")))
-        blocks.append(Table(COLUMNS, [claim_row(claim) for claim in report.claims], ALIGN))
+        blocks.append(Table(COLUMNS, [claim_row(claim) for claim in report.claims], ALIGN, stacked=True))
     return blocks
 
 

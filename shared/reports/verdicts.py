@@ -29,7 +29,8 @@ RULE = (
 def overview(decisions: Sequence[Decision]) -> list[Block]:
     """The table of verdicts, and how they come about."""
     rows = [claim_row(decision.to_json()) for decision in decisions]
-    return [Heading("Verdicts"), Paragraph(counted(decisions)), Table(COLUMNS, rows, ALIGN), Paragraph(RULE)]
+    table = Table(COLUMNS, rows, ALIGN, stacked=True)
+    return [Heading("Verdicts"), Paragraph(counted(decisions)), table, Paragraph(RULE)]
 
 
 def counted(decisions: Sequence[Decision]) -> Text:

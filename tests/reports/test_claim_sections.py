@@ -1,17 +1,20 @@
 """What a report says of each kind of comparison."""
 
 import json
+import re
+from contextlib import contextmanager
 
 import pytest
 
 from shared.claims.results import load_results
-from shared.claims.schema import Claims
+from shared.claims.schema import Claims, load_claims
 from shared.claims.verdicts import decide
+from shared.reports import figures
 from shared.reports.claim_sections import claim_sections
 from shared.reports.document import Figure, render
 from shared.reports.terminal import print_verdicts
 from shared.reports.verdicts import claim_row, overview
-from tests.made_claims import claim, compared
+from tests.made_claims import REPLICATIONS, claim, compared
 from tests.synthetic_runs import Variant, build, study
 
 NAMES = ("a", "b", "c", "d", "e", "f")
@@ -117,3 +120,45 @@ def test_the_terminal_has_verdict_and_effect(results, tmp_path, capsys):
     assert "contradicted" in said
     assert "opposite" in said
     assert f"−{-entries[0]['lead']['effect']:.1f}" in said
+
+
+def test_the_example_in_contributing_is_a_claim(tmp_path):
+    text = (REPLICATIONS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (example,) = (part for part in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "claims:" in part)
+    (tmp_path / "claims.yaml").write_text(example)
+    found = load_claims(tmp_path / "claims.yaml", "quick")
+    assert found.claims[0].primary.compared() == ("halves-general", "halves-reverse")
+    assert found.floors["halves"].reached(0.6)
+
+
+@pytest.mark.parametrize(
+    ("primary", "none", "ends"),
+    [
+        (compared("greater", "bleu", "f", "a", relevant=2.0, paper=7.5), 0.0, [2.0]),
+        (compared("equal", "bleu", "f", "a", relevant=2.0), 0.0, [-2.0, 2.0]),
+        (compared("less", "perplexity", "f", "a", scale="log", relevant=1.25), 1.0, [1.25]),
+        (compared("equal", "perplexity", "f", "a", scale="log", relevant=1.25), 1.0, [0.8, 1.25]),
+    ],
+)
+def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
+    results, tmp_path, monkeypatch, primary, none, ends
+):
+    canvases, drawing = [], figures.drawing
+
+    @contextmanager
+    def kept(*args, **keys):
+        with drawing(*args, **keys) as canvas:
+            canvases.append(canvas)
+            yield canvas
+
+    monkeypatch.setattr(figures, "drawing", kept)
+    (decision,), found = decided(results, claim(primary=primary))
+    claim_sections([decision], found, results, tmp_path)
+    (axes,) = canvases[0].axes
+    lines = [[float(x) for x in line.get_xdata()] for line in axes.get_lines()]
+    lead, upright = decision.lead, 1 + len(ends)
+    assert lines[:upright] == [[x, x] for x in (none, *ends)]
+    assert lines[upright : upright + len(SEEDS)] == [[effect] for effect in lead.per_seed]
+    assert lines[upright + len(SEEDS) :] == [
+        [*lead.interval], [lead.effect], *([] if lead.paper is None else [[lead.paper]])
+    ]  # fmt: skip

@@ -156,7 +156,7 @@ def test_the_curves_of_every_seed_are_written_in_order(root, folder):
     [
         (1, "has a lower NLL per word than `rnnencdec-50`."),
         (1, "; in the paper: +0.250 nats. An effect matters from 0.05 nats on: it is made up."),
-        (1, "5 seeds, 100 test examples; 1 of 2 supporting comparisons agree."),
+        (1, "**Strength:** generated, 5 seeds, one budget, 100 test examples; 1 of 2 supporting comparisons agree."),
         (1, "**Learned:** rnnsearch-50: 5 of 5 learned, rnnencdec-50: 0 of 5 learned (meant to fail)."),
         (1, "**Twice the updates:** not checked: one budget."),
         (1, "**Different here:** The words are made up."),
