@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +13,7 @@ from shared.claims.results import RunResults
 from shared.claims.schema import Claims
 from shared.metrics.registry import measure
 from shared.reports.document import (
+    MINUS,
     SPACE,
     Badge,
     Block,
@@ -110,7 +112,10 @@ def _found(row: Comparison, lead: Outcome) -> Text:
     for place, (variant, value) in enumerate(lead.sides.items()):
         said += [", " if place else "", Code(variant), f"{SPACE}{value_text(lead.metric, value)}"]
     agrees = "the first is higher" if lead.kind == "equal" else "it agrees with the claim"
-    said += [". Effect: ", Strong(effect_text(outcome))]
+    label = "Effect"
+    if isinstance(row, Correlation):
+        label = "Correlation" + (f" minus {typeset(f'{row.than:g}')}" if row.than else "")
+    said += [f". {label}: ", Strong(effect_text(outcome))]
     said.append(f", {'above 1' if lead.scale == 'log' else 'positive'} where {agrees}")
     if lead.paper is not None:
         said.append(f"; in the paper: {with_unit(amount(outcome, lead.paper), outcome)}")
@@ -130,7 +135,7 @@ def _strength(decision: Decision) -> list[Text]:
         points.append((Strong("Strength:"), f" {said}."))
         points += _tests(lead)
     points += [
-        (Strong(f"{CHECKS[check.name]}:"), f" {PASSED[check.passed]}{check.said or check.verdict}.")
+        (Strong(f"{CHECKS[check.name]}:"), f" {PASSED[check.passed]}{_with_minus(check.said)}.")
         for check in decision.checks
     ]
     if decision.claim.different_here:
@@ -138,6 +143,11 @@ def _strength(decision: Decision) -> list[Text]:
     if lead is not None:
         points.append((Strong("Plan:"), f" {_since_the_plan(decision.changed)}."))
     return points
+
+
+def _with_minus(said: str) -> str:
+    """A sentence with true minus signs; hyphens within names stay."""
+    return re.sub(r"(?<!\S)-(?=\d)", MINUS, said)
 
 
 def _why(decision: Decision) -> str | None:

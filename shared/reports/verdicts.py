@@ -94,12 +94,18 @@ def with_unit(shown: str, outcome: Mapping[str, Any]) -> str:
 
 
 def amount(outcome: Mapping[str, Any], value: float) -> str:
-    """An effect as a number, fine enough for two digits of the smallest that matters; of an identity a plain one."""
+    """An effect as a number, as fine as what matters, to two digits, and as its interval is wide; or an identity's."""
     if outcome["kind"] == "exact":
         return number(value)
-    relevant = outcome["relevant"] - (outcome["scale"] == "log")
-    digits = min(6, max(0, 1 - math.floor(math.log10(relevant) + 1e-9)))
-    return plain(value, digits) if outcome["scale"] == "log" else signed(value, digits)
+    low, high = outcome["interval"] or (0.0, 0.0)
+    wide = (high - low) / 4.0
+    digits = max(1 + _places(outcome["relevant"] - (outcome["scale"] == "log")), _places(wide) if wide else 0)
+    return plain(value, min(6, digits)) if outcome["scale"] == "log" else signed(value, min(6, digits))
+
+
+def _places(size: float) -> int:
+    """Of the first digit that is not 0, after the decimal point."""
+    return max(-1, -math.floor(math.log10(size) + 1e-9))
 
 
 def matters(outcome: Mapping[str, Any]) -> str:

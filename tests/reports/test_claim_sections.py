@@ -60,6 +60,8 @@ def shown(results, folder, *claims, **more):
         (compared("correlation", "perplexity", *NAMES, other="bleu", sign="negative", relevant=0.1, than=0.5),
          "perplexity per word rises and BLEU falls together over `a`, `b`, `c`, `d`, `e`, `f`: that Spearman's "
          "correlation is above 0.5."),
+        (compared("correlation", "perplexity", *NAMES, other="bleu", sign="negative", relevant=0.1, than=0.5),
+         ". Correlation minus 0.5: **+0.5"),
         (compared("less", "perplexity", "f", "a", scale="log", relevant=1.1), "that the effect is above 1: p < 0.001"),
         (compared("less", "perplexity", "f", "a", learned={"exempt": "this is about speed"}),
          "**Gap between the sides:** not checked: this is about speed."),
@@ -99,15 +101,21 @@ def test_the_rule_is_five_sentences_and_names_the_tests(results):
 
 
 @pytest.mark.parametrize(
-    ("relevant", "scale", "effect"),
-    [(0.05, "plain", "+0.312"), (2.0, "plain", "+0.3"), (30.0, "plain", "+0"), (1.1, "log", "0.31")],
+    ("relevant", "scale", "interval", "effect"),
+    [
+        (0.05, "plain", None, "+0.312"),
+        (2.0, "plain", None, "+0.3"),
+        (30.0, "plain", None, "+0"),
+        (30.0, "plain", (0.31, 0.314), "+0.312"),
+        (1.1, "log", None, "0.31"),
+    ],
 )
-def test_effects_are_as_fine_as_what_matters(relevant, scale, effect):
-    lead = {"kind": "less", "effect": 0.312, "interval": None, "relevant": relevant, "scale": scale, "unit": "nats",
+def test_effects_are_as_fine_as_what_matters_and_as_their_interval(relevant, scale, interval, effect):
+    lead = {"kind": "less", "effect": 0.312, "interval": interval, "relevant": relevant, "scale": scale, "unit": "nats",
             "seeds": [1]}  # fmt: skip
     row = claim_row({"id": "T", "statement": "s", "verdict": "inconclusive", "how": "", "lead": lead,
                      "evidence": "generated", "budget": "one budget"})  # fmt: skip
-    assert row[3] == f"{effect}\N{NO-BREAK SPACE}{'times' if scale == 'log' else 'nats'}"
+    assert row[3].split(" [")[0] == f"{effect}\N{NO-BREAK SPACE}{'times' if scale == 'log' else 'nats'}"
     assert row[4] == "generated, 1 seed, one budget"
 
 
