@@ -13,7 +13,7 @@ from shared.pipeline.code import STAGES, code_of
 from shared.pipeline.config import REPLICATIONS, SCALES, ScaleFile, load_params
 from shared.pipeline.files import run_folder, write_json
 from shared.pipeline.names import check_measures, check_variants
-from shared.pipeline.plan import changes, load_plan, plan_path
+from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.reports.exhibits import load_exhibits
 from shared.tasks.kinds import load_measures
 from shared.tasks.protocol import papers
@@ -93,7 +93,7 @@ def write_code(settings: ScaleFile) -> None:
     folder = run_folder(settings.paper, settings.scale) / "code"
     for stage in STAGES:
         write_json(folder / f"{stage}.json", code[stage])
-    write_json(folder / "plan.json", load_plan(settings))
+    write_json(folder / "plan.json", [load_plan(settings), load_found(settings)])
 
 
 def _measured_by_studies(paper: str) -> list[str]:

@@ -33,13 +33,25 @@ def load_plan(settings: ScaleFile) -> dict[str, Any] | None:
     Raises:
         ReplicationError: it cannot be read.
     """
-    path = plan_path(settings)
+    return _loaded(plan_path(settings), "freeze")
+
+
+def load_found(settings: ScaleFile) -> dict[str, Any] | None:
+    """What the search found, ``search.json``; None where there was none.
+
+    Raises:
+        ReplicationError: it cannot be read.
+    """
+    return _loaded(settings.path.with_name("search.json"), "search")
+
+
+def _loaded(path: Path, command: str) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
-        raise ReplicationError(f"{path} is not JSON ({error}); run 'python -m shared.pipeline freeze'.") from None
+        raise ReplicationError(f"{path} is not JSON ({error}); run 'python -m shared.pipeline {command}'.") from None
 
 
 def content(settings: ScaleFile) -> dict[str, Any]:
@@ -47,12 +59,12 @@ def content(settings: ScaleFile) -> dict[str, Any]:
     claims = schema.load_claims(REPLICATIONS / settings.paper / "claims.yaml", settings.scale)
     decided = {claim.id: _decided(claims, claim, settings) for claim in claims.claims}
     names = sorted({name for part in decided.values() for name in part["variants"]})
-    search = settings.path.with_name("search.json")
+    search = load_found(settings)
     return {
         "rules": RULES | {"looks": list(claims.looks)},
         "claims": decided,
         "variants": {name: _hash(settings.run(name).model_dump(mode="json")) for name in names},
-        "search": _hash(json.loads(search.read_text(encoding="utf-8"))) if search.exists() else None,
+        "search": None if search is None else _hash(search),
     }
 
 

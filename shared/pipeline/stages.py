@@ -53,8 +53,9 @@ def prepare_stage(name: str, scale: str) -> None:
 def report_stage(paper: str, scale: str) -> None:
     """Decide the paper's claims and write ``reports/<scale>/<paper>``."""
     from shared.pipeline.evidence import evidence_of
-    from shared.pipeline.plan import changes, load_plan
+    from shared.pipeline.plan import changes, load_found, load_plan
     from shared.reports.exhibits import load_exhibits
+    from shared.reports.plans import Frozen
     from shared.reports.report import write_report
     from shared.tasks.kinds import kind_report, load_measures
 
@@ -71,8 +72,7 @@ def report_stage(paper: str, scale: str) -> None:
         figures=load_exhibits(paper, kind.figures),
         kind=kind,
         evidence=evidence_of(settings),
-        changed=changes(settings),
-        plan=load_plan(settings),
+        frozen=Frozen(load_plan(settings), load_found(settings), changes(settings)),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from shared.reports.document import Block, Code, Details, Paragraph, Table, Text, plain
@@ -10,13 +11,24 @@ from shared.reports.document import Block, Code, Details, Paragraph, Table, Text
 HASH_SHOWN = 12
 
 
-def plan_blocks(plan: Mapping[str, Any] | None, search: Mapping[str, Any] | None) -> list[Block]:
-    """When the plan was frozen, and a folded table of what was tried.
+@dataclass(frozen=True)
+class Frozen:
+    """The plan of a scale.
 
-    Args:
+    Attributes:
         plan: content of plan.json; None where none was frozen.
         search: content of search.json; None where nothing was searched.
+        changed: claim to what deciding has changed since the plan was frozen; None where there is no plan.
     """
+
+    plan: Mapping[str, Any] | None = None
+    search: Mapping[str, Any] | None = None
+    changed: Mapping[str, tuple[str, ...]] | None = None
+
+
+def plan_blocks(frozen: Frozen) -> list[Block]:
+    """When the plan was frozen, and a folded table of what was tried."""
+    plan, search = frozen.plan, frozen.search
     if plan is None:
         said: Text = "No plan was frozen before these runs."
     else:
@@ -35,6 +47,6 @@ def _group(group: Mapping[str, Any]) -> Sequence[Block]:
     rows: list[list[Text]] = []
     for variant, found in group["variants"].items():
         losses = ["diverged" if each["loss"] is None else plain(each["loss"], 4) for each in found["trials"]]
-        rows.append([Code(variant), *losses, str(found["best"]), str(found["in_params"])])
-    columns = ("Variant", *map(str, group["values"]), "Best", "Used")
+        rows.append([Code(variant), *losses, str(found["best"])])
+    columns = ("Variant", *map(str, group["values"]), "Best")
     return Paragraph((Code(str(group["key"])), ":")), Table(columns, rows, "l" + "r" * (len(columns) - 1))

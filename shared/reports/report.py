@@ -22,8 +22,10 @@ from shared.reports.kind import KindReport
 from shared.reports.learned import learned_blocks
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
-from shared.reports.plans import plan_blocks
+from shared.reports.plans import Frozen, plan_blocks
 from shared.reports.verdicts import overview
+
+NO_PLAN = Frozen()
 
 
 def write_report(
@@ -37,9 +39,7 @@ def write_report(
     figures: Sequence[Exhibit] = (),
     kind: KindReport | None = None,
     evidence: Mapping[str, Evidence] | None = None,
-    changed: Mapping[str, tuple[str, ...]] | None = None,
-    plan: Mapping[str, Any] | None = None,
-    search: Mapping[str, Any] | None = None,
+    frozen: Frozen = NO_PLAN,
 ) -> list[Decision]:
     """Judge a paper's claims by its runs; write README.md, index.html, the json and csv files, figures.
 
@@ -54,8 +54,7 @@ def write_report(
             known to the claims.
         kind: what reports of the paper's kind of task show; its measures must be registered.
         evidence: variant to what its data are, see :func:`decide`.
-        changed: claim to what has changed since the plan was frozen, see :func:`decide`.
-        plan, search: content of plan.json and of search.json; None where there is none.
+        frozen: the plan of these runs.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
@@ -65,7 +64,7 @@ def write_report(
     for exhibit in figures:
         results = exhibit.completed(results)
     claims = load_claims(paper_dir / "claims.yaml", scale)
-    decisions = decide(claims, results, scale, evidence=evidence, changed=changed)
+    decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
     folder = out_dir / "figures"
     if folder.exists():
         shutil.rmtree(folder)
@@ -74,7 +73,7 @@ def write_report(
     blocks = [
         *_head(paper, paper_dir.name, scale),
         *overview(decisions),
-        *plan_blocks(plan, search),
+        *plan_blocks(frozen),
         *claim_sections(decisions, claims, results, folder),
         *learned_blocks(claims.floors, tasks),
         *([Heading("Figures"), *shown] if shown else ()),

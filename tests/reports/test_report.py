@@ -11,6 +11,7 @@ from shared.claims.results import load_results, read_curve
 from shared.errors import ReplicationError
 from shared.reports.exhibits import draw_all
 from shared.reports.learning_curves import LearningCurves
+from shared.reports.plans import Frozen
 from shared.reports.report import write_report
 from shared.reports.summary import BEGIN, END, summarize
 from shared.tasks.translation.figures import Heatmaps, SentenceScores
@@ -28,8 +29,11 @@ SEARCH = {
 }  # fmt: skip
 QUICK = {
     "scale": "quick", "deviations": ["Adam in place of Adadelta."], "figures": FIGURES, "kind": REPORT,
-    "evidence": dict.fromkeys(SHOWN, "generated"), "changed": {"T99-C2": ("the settings of rnnencdec-30",)},
-    "plan": {"commit": "3f2c9d1e5b7a00", "date": "2026-11-22T10:00:00+00:00"}, "search": SEARCH,
+    "evidence": dict.fromkeys(SHOWN, "generated"),
+    "frozen": Frozen(
+        {"commit": "3f2c9d1e5b7a00", "date": "2026-11-22T10:00:00+00:00"}, SEARCH,
+        {"T99-C2": ("the settings of rnnencdec-30",)},
+    ),
 }  # fmt: skip
 FLOOR = {"metric": "nll_per_token", "at_most": 0.1, "because": "the words are known",
          "exempt": {"rnnencdec-50": "it has one vector"}}  # fmt: skip
