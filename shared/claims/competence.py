@@ -1,8 +1,9 @@
 """Whether a comparison may decide: have the models learned, have the two sides settled, would twice the updates agree.
 
-A model that has not learned yet says nothing of its architecture. Three checks bind every verdict, for and against:
+A model that has not learned yet says nothing of its architecture. Four checks bind every verdict, for and against:
 
 * the floor: of the seeds of a variant that is meant to be good, four in five reach what its task asks for;
+* room: where no effect was found, the rival is not so good that none could be;
 * the gap: between half of the updates and their end, the difference of the sides' validation losses has not shrunk by
   more than half;
 * doubling: with twice the updates the effect keeps its side and half of its size.
@@ -29,10 +30,10 @@ Passed = Literal["yes", "no", "not asked"]
 
 @dataclass(frozen=True)
 class Check:
-    """One of the three.
+    """One of the four.
 
     Attributes:
-        name: "floor", "gap" or "doubling".
+        name: "floor", "room", "gap" or "doubling".
         passed: "not asked" where it does not apply or could not be afforded.
         said: what was found, for the report.
         verdict: what the claim's verdict says where the check failed, after "inconclusive: ".
@@ -90,6 +91,23 @@ def floor_check(comparison: Comparison, counts: Sequence[Learned]) -> Check:
     if failed := [each.variant for each in counts if not each.enough]:
         return Check("floor", "no", said, f"{' and '.join(failed)} did not learn")
     return Check("floor", "yes", said)
+
+
+def room_check(comparison: Comparison, how: str, sides: Mapping[str, float]) -> Check:
+    """Whether the second side left the first one room for an effect that matters, where none was found.
+
+    Args:
+        comparison: of two variants; in others nothing is as good as can be.
+        how: it is contradicted, if it is.
+        sides: variant to its mean.
+    """
+    asked = how in ("no effect that matters", "real but too small to matter")
+    if not asked or not isinstance(comparison, Sides) or len(sides) < 2 or comparison.scale == "log" or comparison.over:
+        return Check("room", "not asked", "no effect was missed")
+    rival = sides[comparison.variants[1]]
+    room = measure(comparison.metric).most - rival if comparison.kind == "greater" else rival
+    said = f"{comparison.variants[1]} leaves room for {room:.3g}"
+    return Check("room", "yes", said) if room >= comparison.margin else Check("room", "no", said, "no room is left")
 
 
 def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) -> Check:

@@ -23,20 +23,25 @@ class Tests:
     Attributes:
         above: that the effect is above 0 (``equal``: that it lies within ± relevant).
         below: that it is below ``relevant``, the smallest that matters (``equal``: that it lies outside).
-        above_holm, below_holm: the same, corrected over the primary comparisons of the paper; None of others.
+        opposite: that it is below 0; only of how a contradiction is told, and nothing of ``equal``.
+        above_holm, below_holm, opposite_holm: the same, corrected over the primary comparisons of the paper; None of
+            others.
     """
 
     above: float
     below: float
+    opposite: float = 1.0
     above_holm: float | None = None
     below_holm: float | None = None
+    opposite_holm: float | None = None
 
     @property
-    def deciding(self) -> tuple[float, float]:
-        """Both as they decide: corrected where they are."""
+    def deciding(self) -> tuple[float, float, float]:
+        """All three as they decide: corrected where they are."""
         return (
             self.above if self.above_holm is None else self.above_holm,
             self.below if self.below_holm is None else self.below_holm,
+            self.opposite if self.opposite_holm is None else self.opposite_holm,
         )
 
 

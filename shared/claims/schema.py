@@ -109,7 +109,7 @@ def load_claims(path: Path, scale: str) -> Claims:
     """Read a claims.yaml, with the changes that comparisons and floors make at ``scale``.
 
     Both may carry ``at: {<scale>: {…}}``; that mapping is laid over them at this scale. A key that is null there is
-    taken away, and a floor that is null does not count.
+    taken away; a floor or a supporting comparison that is null does not count.
 
     Raises:
         ReplicationError: the file is missing or wrong, or two claims share an id; says where.
@@ -130,7 +130,10 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
         return claim
     claim, where = dict(claim), f"{path}: {claim.get('id')}"
     if isinstance(claim.get("primary"), dict):
-        claim["primary"] = {"name": "primary"} | _at_scale(claim["primary"], scale, f"{where}: primary")
+        laid = _at_scale(claim["primary"], scale, f"{where}: primary")
+        if laid is None and scale not in (claim.get("not_decided") or ()):
+            raise ReplicationError(f"{where}: primary is null at {scale} scale; say why under not_decided.{scale}.")
+        claim["primary"] = {"name": "primary"} | (laid or {k: v for k, v in claim["primary"].items() if k != "at"})
         if "relevant" not in claim["primary"]:
             raise ReplicationError(
                 f"{where}: primary.relevant is missing; give the smallest effect that matters, in its unit."
@@ -138,6 +141,8 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
     for group in ("identities", "supporting"):
         if isinstance(claim.get(group), list):
             claim[group] = [_at_scale(row, scale, f"{where}: {group}") for row in claim[group]]
+    if isinstance(claim.get("supporting"), list):
+        claim["supporting"] = [row for row in claim["supporting"] if row is not None]
     if isinstance(claim.get("identities"), list):
         claim["identities"] = [{"kind": "exact"} | row if isinstance(row, dict) else row for row in claim["identities"]]
     return build(Claim, claim, where=where)

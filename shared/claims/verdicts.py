@@ -13,13 +13,12 @@ from dataclasses import replace
 
 from shared.claims import schema
 from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides
-from shared.claims.competence import Check, doubling_check, floor_check, gap_check, learned
+from shared.claims.competence import Check, doubling_check, floor_check, gap_check, learned, room_check
 from shared.claims.effects import effects, scalars
 from shared.claims.outcomes import Decision, Evidence, Outcome, Tests, Verdict
 from shared.claims.results import RunResults
 from shared.claims.rules import ALPHA, FEWEST_SEEDS
 from shared.claims.statistics import Estimate, generator, holm, over_seeds
-from shared.errors import ReplicationError
 from shared.metrics.quantities import Array
 from shared.metrics.registry import measure
 
@@ -60,12 +59,22 @@ def decide(
 
 
 def _correct(drafts: Sequence[list[Outcome]]) -> None:
-    """Correct the p-values of the primary comparisons of a paper, which are the first rows of their claims."""
-    primary = [(rows, tests) for rows in drafts if rows and rows[0].deciding and (tests := rows[0].tests) is not None]
-    above = holm([tests.above for _, tests in primary])
-    below = holm([tests.below for _, tests in primary])
-    for (rows, tests), p_above, p_below in zip(primary, above, below, strict=True):
-        rows[0] = replace(rows[0], tests=replace(tests, above_holm=p_above, below_holm=p_below))
+    """Correct the p-values of the primary comparisons of a paper, which are the first rows of their claims.
+
+    Each test is corrected by itself: of a comparison at most one of the first two nulls is true, so half of the error
+    rate for either keeps the whole.
+    """
+    primary = [
+        (rows, tests)
+        for rows in drafts
+        if rows and rows[0].deciding and (tests := rows[0].tests) is not None and len(rows[0].seeds) >= FEWEST_SEEDS
+    ]
+    above, below, opposite = (
+        holm([getattr(tests, name) for _, tests in primary]) for name in ("above", "below", "opposite")
+    )
+    for (rows, tests), p_above, p_below, p_opposite in zip(primary, above, below, opposite, strict=True):
+        corrected = replace(tests, above_holm=p_above, below_holm=p_below, opposite_holm=p_opposite)
+        rows[0] = replace(rows[0], tests=corrected)
 
 
 def _compare_all(claim: schema.Claim, results: Results, scale: str) -> list[Outcome]:
@@ -95,10 +104,10 @@ def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> O
     estimate = over_seeds(found.values, found.draws, rng, found.drawn)
     low, high = estimate.interval()
     if math.isnan(low + high):
-        raise ReplicationError(
-            f"{claim_id}, '{row.name}': {row.metric} is undefined on some resamples of {found.n} test examples; use "
-            "more examples or a wider 'where'."
-        )
+        undefined = [str(seed) for seed, value in zip(found.seeds, found.values, strict=True) if math.isnan(value)]
+        where = f"in seed {', '.join(undefined)}" if undefined else f"on some resamples of {found.n} test examples"
+        reason = f"{' or '.join(row.metrics())} is undefined {where}"
+        return replace(outcome, verdict="inconclusive", reason=reason, seeds=found.seeds, n=found.n)
     return replace(
         outcome, verdict="inconclusive", scale=row.scale, effect=row.shown(estimate.value),
         relevant=row.relevant, interval=(row.shown(low), row.shown(high)) if len(found.seeds) > 1 else None,
@@ -110,11 +119,12 @@ def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> O
 
 def _tests(row: Comparison, effect: Estimate, repeats: float) -> Tests:
     if isinstance(row, Correlation):  # as runs can show it: chance in them makes any correlation smaller
-        return Tests(effect.p_at_most(0.0), effect.p_at_least((row.than + row.margin) * repeats - row.than))
+        bound = (row.than + row.margin) * repeats - row.than
+        return Tests(effect.p_at_most(0.0), effect.p_at_least(bound), effect.p_at_least(0.0))
     if isinstance(row, Sides) and row.kind == "equal":
         within = max(effect.p_at_most(-row.margin), effect.p_at_least(row.margin))
         return Tests(within, min(effect.p_at_least(-row.margin), effect.p_at_most(row.margin)))
-    return Tests(effect.p_at_most(0.0), effect.p_at_least(row.margin))
+    return Tests(effect.p_at_most(0.0), effect.p_at_least(row.margin), effect.p_at_least(0.0))
 
 
 def _judged(outcome: Outcome, level: float) -> Outcome:
@@ -132,10 +142,12 @@ def _judged(outcome: Outcome, level: float) -> Outcome:
     plain = tests.above, tests.below
     alone, looked, verdict = (
         _table(*(p <= bound for p in ps))
-        for bound, ps in ((ALPHA / 2.0, plain), (level, plain), (level, tests.deciding))
+        for bound, ps in ((ALPHA / 2.0, plain), (level, plain), (level, tests.deciding[:2]))
     )
     if verdict == alone:
-        return replace(outcome, verdict=verdict, how=_how(outcome) if verdict == "contradicted" else "")
+        return replace(
+            outcome, verdict=verdict, how=_how(outcome.kind, tests, level) if verdict == "contradicted" else ""
+        )
     correction = "Holm's correction" if looked == alone else "the looks of the plan"
     return replace(outcome, verdict="inconclusive", reason=f"{alone}, but for {correction}")
 
@@ -145,15 +157,14 @@ def _table(a: bool, b: bool) -> Verdict:
     return "contradicted" if b else "reproduced" if a else "inconclusive"
 
 
-def _how(outcome: Outcome) -> str:
-    """What a contradicted comparison shows in place of what is claimed, by its plain interval."""
-    if outcome.kind == "equal":
+def _how(kind: str, tests: Tests, level: float) -> str:
+    """What a contradicted comparison shows in place of what is claimed."""
+    if kind == "equal":
         return "differs by more than matters"
-    low, high = outcome.interval or (0.0, 0.0)
-    none = 1.0 if outcome.scale == "log" else 0.0
-    if high < none:
+    above, _, opposite = tests.deciding
+    if opposite <= level:
         return "opposite"
-    return "real but too small to matter" if low > none else "no effect that matters"
+    return "real but too small to matter" if above <= level else "no effect that matters"
 
 
 def _decision(
@@ -172,17 +183,20 @@ def _decision(
         return Decision(claim, scale, "refuted" if failed else "verified", "", reason, outcomes)
     assert claim.primary is not None, "a claim without identities that is decided has a primary comparison"
     lead, runs = rows[0], [results[variant] for variant in rows[0].variants]
+    if lead.effect is None:
+        return Decision(claim, scale, lead.verdict, "", lead.reason, outcomes)
     looked = Check("looks", "yes", "")
     if claims.looks and len(lead.seeds) not in claims.looks:
         looked = Check("looks", "no", "", f"{len(lead.seeds)} seeds are none of the looks of the plan")
     counts = learned(claims.floors, runs, lead.seeds)
     checks = (
-        floor_check(claim.primary, counts), gap_check(claim.primary, lead.verdict, runs),
+        floor_check(claim.primary, counts), room_check(claim.primary, lead.how, lead.sides),
+        gap_check(claim.primary, lead.verdict, runs),
         doubling_check(claim.primary, _effect(claim.primary, lead), lead.verdict, results, _effect_of(claim)),
     )  # fmt: skip
     failed = [check.verdict for check in (looked, *checks) if check.passed == "no"]
     if lead.verdict == "inconclusive" or not failed:
-        reason = lead.reason or f"{len(lead.seeds)} paired seeds"
+        reason = lead.reason or f"{len(lead.seeds)} seeds"
         return Decision(claim, scale, lead.verdict, lead.how, reason, outcomes, None, checks, counts)
     reason = f"{lead.verdict} as measured, but {'; '.join(failed)}"
     return Decision(claim, scale, "inconclusive", failed[0], reason, outcomes, None, checks, counts)

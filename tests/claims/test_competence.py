@@ -300,3 +300,16 @@ def test_a_correlation_is_over_models_of_any_quality():
     correlation = {"kind": "correlation", "variants": list("abcdef"), "other": "other", "relevant": 0.2}
     counts = learned({"made": Floor(**GOOD)}, pair([1] * 5, [9] * 5), (1, 2, 3, 4, 5))
     assert floor_check(comparison(**correlation), counts).passed == "not asked"
+
+
+@pytest.mark.parametrize(
+    ("kind", "rival", "effect", "verdict"),
+    [("greater", 99.8, 0.1, "inconclusive"), ("greater", 90.0, 0.1, "contradicted"), ("less", 0.2, 0.1, "inconclusive"),
+     ("less", 30.0, 0.1, "contradicted"), ("greater", 99.8, -20.0, "contradicted")],
+)  # fmt: skip
+def test_where_the_rival_leaves_no_room_no_missing_effect_is_told(kind, rival, effect, verdict):
+    first = rival + (effect if kind == "greater" else -effect)
+    runs = [made(name, {"chrf": value + SPREAD}) for name, value in (("a", first), ("b", rival))]
+    found = decided(runs, metric="chrf", kind=kind)
+    assert found.verdict == verdict
+    assert found.how == ("no room is left" if verdict == "inconclusive" else found.lead.how)

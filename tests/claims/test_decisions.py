@@ -42,10 +42,10 @@ def test_a_verdict_that_holm_takes_back_is_inconclusive_and_says_so():
     """An effect of three standard errors is enough alone (p = 0.02), but not among four."""
     effect = 3.0 * 4.0 / math.sqrt(5)
     (alone,) = several(effect, spread=4.0)
-    assert (alone.verdict, alone.reason) == ("reproduced", "5 paired seeds")
+    assert (alone.verdict, alone.reason) == ("reproduced", "5 seeds")
     among = several(effect, *[0.5] * 3, spread=4.0)
     assert [decision.verdict for decision in among] == ["inconclusive"] * 4
-    assert [decision.reason for decision in among] == ["reproduced, but for Holm's correction"] + ["5 paired seeds"] * 3
+    assert [decision.reason for decision in among] == ["reproduced, but for Holm's correction"] + ["5 seeds"] * 3
     assert among[0].lead.interval[0] > 0.0  # the plain interval is still the one shown
 
 
@@ -198,5 +198,5 @@ def test_the_json_entry_carries_what_decided_and_every_row():
     )  # fmt: skip
     assert entry["lead"] == entry["comparisons"][0]
     assert [row["name"] for row in entry["comparisons"]] == ["primary", "again"]
-    assert [check["name"] for check in entry["checks"]] == ["floor", "gap", "doubling"]
+    assert [check["name"] for check in entry["checks"]] == ["floor", "room", "gap", "doubling"]
     assert (entry["supporting"], entry["agreeing"], entry["changed"]) == (1, 1, None)

@@ -292,6 +292,7 @@ REAL = {
     "generated_proteins": 48,
     "generated_swaps": 60_000,
     "generated_short_trees": 20_000,
+    "generated_tally": 4_000,
     "generated_translation": 60_000,
     "libreoffice_help": 30_000,
     "multi30k": 28_000,

@@ -1,14 +1,12 @@
 """What is said of Xu et al. (2015): its tables and sizes as printed, its own settings, and figures in the claims."""
 
 import math
-import re
-from collections.abc import Sequence
 
 import pytest
 
 from replications.show_attend_tell.attention import SoftAttention
 from replications.show_attend_tell.model import CaptionGenerator
-from shared.claims.schema import Claim, load_claims
+from shared.config import load_yaml
 from shared.data.cards import load_card
 from shared.pipeline.config import ScaleFile
 from tests.replications.shipped_variants import REPLICATIONS, facts, parameters
@@ -53,10 +51,6 @@ EPOCHS = {"flickr8k": (6_000, 100), "flickr30k": (29_000, 50), "coco": (82_783, 
 """Training images, of five captions each, and how often they are read at most."""
 
 
-def claims(scale: str) -> tuple[Claim, ...]:
-    return load_claims(FOLDER / "claims.yaml", scale)
-
-
 def parts(model: CaptionGenerator) -> list[int]:
     """In the order of paper.yaml."""
     decoder = model.decoder
@@ -99,38 +93,17 @@ def test_the_tables_are_printed_as_in_the_paper() -> None:
         assert {column.metric for column in table.columns} == {"bleu1", "bleu2", "bleu3", "bleu4", "meteor"}
 
 
-@pytest.mark.parametrize("scale", ["bench", "paper_scale"])
-def test_what_decides_is_trained_with_three_seeds(scale: str) -> None:
+@pytest.mark.parametrize("scale", ["quick", "bench", "paper_scale"])
+def test_what_decides_is_trained_with_five_seeds(scale: str) -> None:
     settings = ScaleFile("show_attend_tell", scale)
-    decisive = {name for claim in claims(scale) for each in claim.deciding for name in each.compared()}
-    run = decisive & settings.variants.keys()
-    assert run
-    assert [name for name in run if len(settings.run(name).seeds) < 3] == []
+    assert all(len(settings.run(name).seeds) >= 5 for name in settings.variants if not name.endswith("-twice"))
 
 
-def test_the_bounds_on_attention_ask_for_twice_chance() -> None:
+def test_what_matters_of_attention_is_twice_chance() -> None:
     """The share of a scene that a box has, which is what even attention gets, is measured in the data's card."""
-    share = 0.06
     assert "6.1 % of a scene on average" in " ".join(" ".join(load_card("emoji_scenes").traps).split())
-    bounds = {"attention_gain": share, "pointing_gain": share, "generated_correctness": 2 * share}
-    bounds |= {"attention_contrast": 0.0, "generated_contrast": 0.0}
-    (claim,) = (claim for claim in claims("quick") if claim.id == "X15-C4")
-    above = [comparison for comparison in (*claim.deciding, *claim.also) if comparison.kind == "above"]
-    assert {comparison.metric for comparison in above} == bounds.keys()
-    assert all(comparison.bound == bounds[comparison.metric] for comparison in above)
-
-
-def test_what_the_penalty_costs_is_as_the_claim_says() -> None:
-    """Of 196 places and ten symbols: even attention, a place each, and one place for all."""
-
-    def penalty(per_place: Sequence[float]) -> float:
-        return sum((1 - received) ** 2 for received in per_place)
-
-    even = penalty([10 / 196] * 196)
-    apart, together = penalty([1] * 10 + [0] * 186), penalty([10] + [0] * 195)
-    (claim,) = (claim for claim in claims("quick") if claim.id == "X15-C5")
-    said = re.findall(r"\d+\.\d(?= nats| more)", claim.if_contradicted or "")
-    assert said == [f"{even:.1f}", f"{apart - even:.1f}", f"{together - even:.1f}"]
+    (claim,) = (each for each in load_yaml(FOLDER / "claims.yaml")["claims"] if each["id"] == "X15-C4")
+    assert claim["primary"]["relevant"] == 0.06
 
 
 @pytest.mark.parametrize("task", EPOCHS)

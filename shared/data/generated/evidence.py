@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -20,11 +20,13 @@ from shared.data.splits import Corpus, Segment
 from shared.errors import ReplicationError
 
 _TRIES = 100  # draws before an error, for a text that is not a duplicate
-_STEMS = [
+STEMS = [
     "".join(letters)
     for pattern in (("bdfghklmnprstvwz", "aeiou", "lmnrstv"), ("bdfk", "aeiou", "lmn", "aeiou", "rst"))
     for letters in itertools.product(*pattern)
 ]
+
+ClassT = TypeVar("ClassT")
 
 Meaning = tuple[str, ...]
 """The word forms of a key or of a value, the most frequent first."""
@@ -36,7 +38,7 @@ def _range(numbers: tuple[int, int]) -> tuple[int, int]:
     return numbers
 
 
-_Numbers = Annotated[tuple[int, int], AfterValidator(_range)]
+Numbers = Annotated[tuple[int, int], AfterValidator(_range)]
 
 
 class Evidence(Strict):
@@ -64,15 +66,15 @@ class Evidence(Strict):
     value_forms: int = Field(gt=0)
     fillers: int = Field(gt=0)
     gap: int = Field(ge=0)
-    distractors: _Numbers
-    bare: _Numbers
+    distractors: Numbers
+    bare: Numbers
     splits: dict[str, Buckets] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _possible(self) -> Evidence:
         types = (self.keys + self.decoys) * self.key_forms + self.values * self.value_forms + self.fillers
-        if types > len(_STEMS):
-            raise ValueError(f"at most {len(_STEMS)} words can be named, not {types}")
+        if types > len(STEMS):
+            raise ValueError(f"at most {len(STEMS)} words can be named, not {types}")
         if self.values**self.keys > 1000:
             raise ValueError(f"{self.keys} keys with {self.values} values make more than 1000 classes")
         if self.distractors[1] and not self.decoys:
@@ -98,7 +100,7 @@ def vocabulary(parameters: Evidence) -> Words:
 
     Relevant keys end in ``-o``, decoys in ``-a``, fillers in ``-u``, values in a consonant.
     """
-    stems = list(_STEMS)
+    stems = list(STEMS)
     random.Random(f"evidence lexicon {parameters.seed}").shuffle(stems)
     names = iter(stems)
 
@@ -134,7 +136,7 @@ def evidence(values: Mapping[str, Any]) -> Corpus:
 
     def texts(split: str) -> Iterator[Segment]:
         rng = random.Random(f"evidence {split} {parameters.seed}")
-        classes = _balanced(list(itertools.product(words.values, repeat=parameters.keys)), rng)
+        classes = balanced(list(itertools.product(words.values, repeat=parameters.keys)), rng)
         for low, high in parameters.splits[split].buckets:
             for label in itertools.islice(classes, parameters.splits[split].per_bucket):
                 for _ in range(_TRIES):
@@ -154,7 +156,7 @@ def evidence(values: Mapping[str, Any]) -> Corpus:
     return {split: list(texts(split)) for split in parameters.splits}
 
 
-def _balanced(classes: list[tuple[Meaning, ...]], rng: random.Random) -> Iterator[tuple[Meaning, ...]]:
+def balanced(classes: list[ClassT], rng: random.Random) -> Iterator[ClassT]:
     """Yield all classes in random order, again and again, without end."""
     while True:
         rng.shuffle(classes)
@@ -201,14 +203,14 @@ def _blocks(
             between = rng.randint(0, min(gap, spare))
             spare -= between
             near = gap - between
-            blocks.append([_form(key, rng), *[""] * between, _form(value, rng)])
+            blocks.append([form(key, rng), *[""] * between, form(value, rng)])
         else:
             spare += gap - near
-            blocks.append([*[""] * near, _form(value, rng)])
+            blocks.append([*[""] * near, form(value, rng)])
             near = 0
     return blocks
 
 
-def _form(meaning: Meaning, rng: random.Random) -> str:
+def form(meaning: Meaning, rng: random.Random) -> str:
     """Draw one of the word forms by Zipf's law."""
     return rng.choices(meaning, [1 / rank for rank in range(1, len(meaning) + 1)])[0]

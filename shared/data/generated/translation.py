@@ -20,6 +20,7 @@ from shared.data.generated.grammar import grammar
 from shared.data.generated.pictures import pictures
 from shared.data.generated.proteins import proteins
 from shared.data.generated.recall import recall
+from shared.data.generated.tally import tally
 from shared.data.splits import Corpus, Segment
 from shared.errors import ReplicationError
 
@@ -313,6 +314,7 @@ TASKS: dict[str, Callable[[Mapping[str, Any]], Corpus]] = {
     "pictures": pictures,
     "proteins": proteins,
     "recall": recall,
+    "tally": tally,
 }
 """Generated tasks by name; each validates its parameters."""
 
