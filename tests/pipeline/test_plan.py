@@ -46,7 +46,7 @@ def primary(home, **fields):
 
 
 def check(scale="quick"):
-    check_claims(ScaleFile(PAPER, scale), {"task"}, ())
+    return check_claims(ScaleFile(PAPER, scale), {"task"}, ())
 
 
 def doubled(home):
@@ -60,9 +60,9 @@ def settings():
 
 
 def test_a_claim_of_five_paired_seeds_is_accepted(home):
-    check()
+    assert check() is None
     doubled(home)
-    check()
+    assert check() is None
 
 
 @pytest.mark.parametrize(
