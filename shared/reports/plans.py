@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shared.reports.document import Block, Code, Details, Paragraph, Table, Text, plain
+from shared.reports.document import Block, Code, Details, Paragraph, Table, Text, typeset
 
 HASH_SHOWN = 12
 
@@ -34,7 +34,7 @@ def plan_blocks(plan: Mapping[str, Any] | None, search: Mapping[str, Any] | None
 def _group(group: Mapping[str, Any]) -> Sequence[Block]:
     rows: list[list[Text]] = []
     for variant, found in group["variants"].items():
-        losses = ["diverged" if each["loss"] is None else plain(each["loss"], 4) for each in found["trials"]]
+        losses = ["diverged" if each["loss"] is None else typeset(f"{each['loss']:.3g}") for each in found["trials"]]
         rows.append([Code(variant), *losses, str(found["best"]), str(found["in_params"])])
-    columns = ("Variant", *map(str, group["values"]), "Best", "Used")
+    columns = ("Variant", *map(str, group["values"]), "Best", "Set before")
     return Paragraph((Code(str(group["key"])), ":")), Table(columns, rows, "l" + "r" * (len(columns) - 1))
