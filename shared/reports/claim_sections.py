@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -45,7 +46,12 @@ from shared.reports.verdicts import (
 )
 
 Results = Mapping[str, RunResults]
-CHECKS = {"floor": "Learned", "gap": "Gap between the sides", "doubling": "Twice the updates"}
+CHECKS = {
+    "floor": "Learned",
+    "room": "Room for an effect",
+    "gap": "Gap between the sides",
+    "doubling": "Twice the updates",
+}
 PASSED = {"yes": "", "no": "failed: ", "not asked": "not checked: "}
 COLUMNS = (
     *("Comparison", "As measured", "Variants", "Measure", "Effect, 95 % interval", "Matters from", "In the paper"),
@@ -72,8 +78,9 @@ def claim_sections(decisions: Sequence[Decision], claims: Claims, results: Resul
         ]
         if claim.primary is not None and lead is not None:
             blocks.append(Paragraph(_claimed(claim.primary, lead, results)))
-            blocks.append(Paragraph(_found(claim.primary, lead)))
-            blocks.append(seed_figure(claim, lead, claims.floors, results, folder / f"seeds_{claim.id}.png"))
+            if lead.effect is not None:
+                blocks.append(Paragraph(_found(claim.primary, lead)))
+                blocks.append(seed_figure(claim, lead, claims.floors, results, folder / f"seeds_{claim.id}.png"))
         blocks.append(Bullets(_strength(decision)))
         blocks += _folded(decision, results)
     return blocks
@@ -137,6 +144,7 @@ def _strength(decision: Decision) -> list[Text]:
     points += [
         (Strong(f"{CHECKS[check.name]}:"), f" {PASSED[check.passed]}{_with_minus(check.said)}.")
         for check in decision.checks
+        if check.name != "room" or check.passed != "not asked"
     ]
     if decision.claim.different_here:
         points.append((Strong("Different here:"), f" {decision.claim.different_here}"))
@@ -199,7 +207,7 @@ def _folded(decision: Decision, results: Results) -> list[Block]:
     seeds = sorted({seed for outcome in outcomes for seed in outcome.seeds})
     of_seeds: list[list[Text]] = []
     for outcome in outcomes:
-        known = dict(zip(outcome.seeds, outcome.per_seed, strict=True))
+        known = dict(zip(outcome.seeds, outcome.per_seed, strict=False))  # none where the effect is undefined
         of_seeds.append([outcome.name, *(_cell(outcome, known.get(seed)) for seed in seeds)])
     if decision.claim.primary is not None and decision.lead is not None:
         of_seeds += _sides(decision.claim.primary, decision.lead, results, seeds)
@@ -220,7 +228,9 @@ def _sides(row: Comparison, lead: Outcome, results: Results, seeds: Sequence[int
     rows: list[list[Text]] = []
     for variant in lead.variants:
         numbers = [results[variant].metrics.get(seed, {}).get(row.metric) for seed in seeds]
-        shown = ["–" if value is None else value_text(row.metric, value) for value in numbers]
+        shown = [
+            "–" if value is None or not math.isfinite(value) else value_text(row.metric, value) for value in numbers
+        ]
         rows.append([(Code(variant), f", {metric_title(row.metric, lead.token)}"), *shown])
     return rows
 

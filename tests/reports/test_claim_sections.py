@@ -61,7 +61,7 @@ def shown(results, folder, *claims, **more):
          "perplexity per word rises and BLEU falls together over `a`, `b`, `c`, `d`, `e`, `f`: that Spearman's "
          "correlation is above 0.5."),
         (compared("correlation", "perplexity", *NAMES, other="bleu", sign="negative", relevant=0.1, than=0.5),
-         ". Correlation minus 0.5: **+0.5"),
+         ". Correlation minus 0.5: **+0.47 ["),
         (compared("less", "perplexity", "f", "a", scale="log", relevant=1.1), "that the effect is above 1: p < 0.001"),
         (compared("less", "perplexity", "f", "a", learned={"exempt": "this is about speed"}),
          "**Gap between the sides:** not checked: this is about speed."),
@@ -82,6 +82,14 @@ def test_identities_have_numbers_and_no_figure(results, tmp_path):
     text, blocks = shown(results, tmp_path, claim(identities=exact))
     assert "| 6.25×10⁻⁷ | exactly 0 ± 1×10⁻⁵ |" in text
     assert "| 100,663,296 | exactly 100,663,295 |" in text
+    assert not [block for block in blocks if isinstance(block, Figure)]
+
+
+def test_an_effect_that_is_undefined_is_said_and_not_drawn(tmp_path):
+    study(tmp_path / "runs", "broken", "generated", {"number": float("nan")})
+    primary = compared("greater", "number", "broken", than=1.0)
+    text, blocks = shown(load_results(tmp_path / "runs"), tmp_path, claim(primary=primary))
+    assert "**Why:** number is undefined in seed 1." in text
     assert not [block for block in blocks if isinstance(block, Figure)]
 
 

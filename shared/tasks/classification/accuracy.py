@@ -105,7 +105,9 @@ def _each_once(decisions: Sequence[Decision]) -> Iterator[tuple[str, Sides, Outc
     seen = set()
     for decision in decisions:
         for row, outcome in zip(decision.claim.rows(), decision.outcomes, strict=False):  # none where nothing decides
-            if not (isinstance(row, Sides) and outcome.tested and row.metric == ACCURACY and row.than is None):
+            if not (
+                isinstance(row, Sides) and outcome.effect is not None and row.metric == ACCURACY and row.than is None
+            ):
                 continue
             key = (row.variants, tuple(sorted(row.where.items())))
             if row.scale == "plain" and row.over is None and key not in seen:
