@@ -46,13 +46,7 @@ def plan_blocks(frozen: Frozen) -> list[Block]:
 def _group(group: Mapping[str, Any]) -> Sequence[Block]:
     rows: list[list[Text]] = []
     for variant, found in group["variants"].items():
-<<<<<<< HEAD
-        losses = ["diverged" if each["loss"] is None else plain(each["loss"], 4) for each in found["trials"]]
-        rows.append([Code(variant), *losses, str(found["best"])])
-    columns = ("Variant", *map(str, group["values"]), "Best")
-=======
         losses = ["diverged" if each["loss"] is None else typeset(f"{each['loss']:.3g}") for each in found["trials"]]
         rows.append([Code(variant), *losses, str(found["best"]), str(found["in_params"])])
     columns = ("Variant", *map(str, group["values"]), "Best", "Set before")
->>>>>>> b0d35a5231c0acb489e8212c899d6440f5388877
     return Paragraph((Code(str(group["key"])), ":")), Table(columns, rows, "l" + "r" * (len(columns) - 1))
