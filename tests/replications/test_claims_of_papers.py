@@ -1,28 +1,83 @@
 """What the claims of every paper have in common, at every scale."""
 
+from functools import cache
+
 import pytest
 
-from shared.claims.schema import load_claims
+from shared.claims.comparisons import Exact, Row
+from shared.claims.schema import Claims, load_claims
+from shared.metrics.registry import measure
+from shared.pipeline.check import check_shown
 from shared.pipeline.config import SCALES
+from shared.tasks.kinds import load_measures
 from tests.replications.shipped_variants import REPLICATIONS, scale_file_of
 
 PAPERS = sorted(path.parent.name for path in REPLICATIONS.glob("*/claims.yaml"))
 pairs = pytest.mark.parametrize(("paper", "scale"), [(paper, scale) for paper in PAPERS for scale in SCALES])
 
 
+@pytest.fixture(autouse=True)
+def _in_the_project_with_all_measures(root, monkeypatch) -> None:
+    monkeypatch.chdir(root)
+    load_measures()
+
+
+@cache
+def claims_of(paper: str, scale: str) -> Claims:
+    return load_claims(REPLICATIONS / paper / "claims.yaml", scale)
+
+
+def rows_of(paper: str, scale: str) -> list[Row]:
+    return [row for claim in claims_of(paper, scale).claims for row in claim.rows()]
+
+
+def variants_of(row: Row) -> list[str]:
+    return [row.variant] if isinstance(row, Exact) else [name.removesuffix("-ensemble") for name in row.compared()]
+
+
+def metrics_of(row: Row) -> tuple[str, ...]:
+    return (row.metric,) if isinstance(row, Exact) else row.metrics()
+
+
+@pairs
+def test_claims_can_be_decided_and_figures_name_what_there_is(paper: str, scale: str) -> None:
+    check_shown(scale_file_of(paper, scale), {task for each in SCALES for task in scale_file_of(paper, each).tasks})
+
+
 @pairs
 def test_comparisons_are_of_one_task(paper: str, scale: str) -> None:
+    """Also of what is left out at this scale, as far as it could be built."""
     settings = scale_file_of(paper, scale)
-    built = settings.buildable()
-    for claim in load_claims(REPLICATIONS / paper / "claims.yaml", scale):
-        for comparison in (*claim.deciding, *claim.also):
-            variants = [name.removesuffix("-ensemble") for name in comparison.compared()]
-            assert len({settings.task_of(name) for name in variants if name in built}) <= 1, comparison.name
+    for row in rows_of(paper, scale):
+        tasks = {settings.task_of(name) for name in variants_of(row) if name in settings.buildable()}
+        assert len(tasks) <= 1, row.name
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize("scale", ["quick", "bench"])
+def test_whatever_decides_a_claim_runs(paper: str, scale: str) -> None:
+    settings = scale_file_of(paper, scale)
+    for claim in claims_of(paper, scale).claims:
+        if claim.undecided_at(scale) is None:
+            deciding = [claim.primary] if claim.primary is not None else claim.identities
+            missing = {name for row in deciding for name in variants_of(row)} - settings.variants.keys()
+            assert not missing, claim.id
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_scores_decide_at_the_quick_scale_only_where_the_task_has_a_floor(paper: str) -> None:
+    settings, loaded = scale_file_of(paper, "quick"), claims_of(paper, "quick")
+    for claim in loaded.claims:
+        if claim.primary is None or claim.undecided_at("quick") is not None:
+            continue
+        trained = [name for name in variants_of(claim.primary) if "study" not in settings.run(name).model]
+        if measure(claim.primary.metric).theme == "score":
+            assert {settings.task_of(name) for name in trained} <= loaded.floors.keys(), claim.id
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_claims_are_numbered_and_the_same_at_every_scale(paper: str) -> None:
-    identifiers = [[claim.id for claim in load_claims(REPLICATIONS / paper / "claims.yaml", scale)] for scale in SCALES]
+    identifiers = [[claim.id for claim in claims_of(paper, scale).claims] for scale in SCALES]
     assert identifiers == [identifiers[0]] * len(SCALES)
     prefix = identifiers[0][0].removesuffix("1")
     assert identifiers[0] == [f"{prefix}{number}" for number in range(1, len(identifiers[0]) + 1)]
@@ -33,9 +88,8 @@ def test_claims_are_numbered_and_the_same_at_every_scale(paper: str) -> None:
 def test_weights_are_judged_swapped_where_a_claim_asks_for_it(paper: str, scale: str) -> None:
     """A measure ``accuracy@name`` is of the model that ``evaluation.swapped`` calls by that name."""
     settings = scale_file_of(paper, scale)
-    for claim in load_claims(REPLICATIONS / paper / "claims.yaml", scale):
-        for comparison in (*claim.deciding, *claim.also):
-            names = {metric.partition("@")[2] for metric in comparison.metrics()} - {""}
-            for variant in settings.variants.keys() & set(comparison.compared()):
-                run = settings.run(variant)
-                assert "study" in run.model or names <= run.evaluation.swapped.keys(), comparison.name
+    for row in rows_of(paper, scale):
+        names = {metric.partition("@")[2] for metric in metrics_of(row)} - {""}
+        for variant in settings.variants.keys() & set(variants_of(row)):
+            run = settings.run(variant)
+            assert "study" in run.model or names <= run.evaluation.swapped.keys(), row.name

@@ -1,6 +1,5 @@
 """What is said of Choromanski et al. (2021): its tables and sizes, its own settings, and figures in the claims."""
 
-import re
 from collections.abc import Iterator
 from functools import cache, partial
 from itertools import count
@@ -13,7 +12,8 @@ import torch
 from replications.performer.replication import REPLICATION, build_model
 from replications.performer.settings import ModelConfig
 from shared.attention.kernel_error import kernel_mse
-from shared.claims.schema import Claim, Comparison, load_claims
+from shared.claims.comparisons import Exact, Row
+from shared.claims.schema import Claim, load_claims
 from shared.metrics.registry import known
 from shared.pipeline.config import SCALES, ScaleFile
 from shared.tasks.sequences.scaling_study import Scaling
@@ -51,12 +51,17 @@ def columns(table: str) -> dict[str, list[float]]:
     return {key: [row[key] for row in rows] for key in rows[0] if key not in ("variants", "metrics")}
 
 
+def claim_of(scale: str, number: int) -> Claim:
+    (found,) = (each for each in claims(scale) if each.id == f"C21-C{number}")
+    return found
+
+
 def claims(scale: str) -> tuple[Claim, ...]:
-    return load_claims(REPLICATIONS / "performer" / "claims.yaml", scale)
+    return load_claims(REPLICATIONS / "performer" / "claims.yaml", scale).claims
 
 
-def comparisons(scale: str) -> Iterator[Comparison]:
-    return (each for claim in claims(scale) for each in (*claim.deciding, *claim.also))
+def rows(scale: str) -> Iterator[Row]:
+    return (row for claim in claims(scale) for row in claim.rows())
 
 
 @cache
@@ -114,76 +119,63 @@ def test_the_sizes_in_paper_yaml_are_those_of_the_modules(name: str, attention: 
 
 @scales
 def test_effects_of_the_paper_in_the_claims_are_those_of_table_2(scale: str) -> None:
-    printed = list(zip(*TABLE_2.values(), strict=True))
-    masked = ("masked-transformer", "masked-relu", "masked-positive")
-    rows = {"transformer": printed[1], "relu": printed[2], **dict(zip(masked, printed[6:9], strict=True))}
-    apart = {"transformer": printed[4], "relu": printed[5], **dict(zip(masked, printed[9:], strict=True))}
-    (claim,) = (each for each in claims(scale) if each.id == "C21-C7")
-    seen = 0
-    for comparison in (*claim.deciding, *claim.also):
-        first, second = comparison.compared()
-        if first in rows:
-            table = apart if comparison.name.startswith("large families apart") else rows
-            column = list(TABLE_2).index(comparison.metric.removeprefix("token_"))
-            assert comparison.paper == pytest.approx(table[first][column] - table[second][column], abs=1e-9)
-            seen += 1
-    assert seen == len(claim.deciding) + len(claim.also) - 1  # all but the concatenated proteins
-    assert claim.effect_in_paper.number == pytest.approx(rows["relu"][0] - rows["transformer"][0])
+    """All are of accuracy, whatever direction the claim is in."""
+    names = ("transformer", "relu", "masked-transformer", "masked-relu")
+    test, apart = (
+        dict(zip(names, (TABLE_2["accuracy"][row] for row in rows), strict=True))
+        for rows in ((1, 2, 6, 7), (4, 5, 9, 10))
+    )
+    claim = claim_of(scale, 7)
+    assert claim.primary is not None
+    for row in claim.rows():
+        assert not isinstance(row, Exact)
+        first, second = row.compared()
+        table = apart if row.name.startswith("large families apart") else test
+        assert row.metric == "token_accuracy"
+        assert row.paper == pytest.approx(row.sign * (table[first] - table[second]), abs=1e-9), row.name
+    assert claim.in_paper.effect == pytest.approx(test["relu"] - test["transformer"])
+    assert claim.primary.relevant == pytest.approx(claim.primary.paper / 2, abs=0.05)
 
 
 @learned
 def test_effects_of_lemma_2_in_the_claims_are_its(scale: str) -> None:
     seen = set()
-    for comparison in comparisons(scale):
-        subject, _, quantity = comparison.metric.partition(".mse_ratio_")
-        if subject == "trigonometric_over_positive_iid":
-            angle = np.radians(float(quantity.rpartition("_a")[2]))
-            x, y = 0.7 * np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
+    for row in rows(scale):
+        subject, _, angle = row.metric.partition(".mse_ratio_a")
+        if subject == "trigonometric_over_positive_iid" and not isinstance(row, Exact):
+            radians = np.radians(float(angle))
+            x, y = 0.7 * np.array([[1.0, 0.0], [np.cos(radians), np.sin(radians)]])
             errors = [
                 kernel_mse(x, y, projections=16, estimator=name, orthogonal=False)
                 for name in ("trigonometric", "positive")
             ]
-            assert comparison.paper == pytest.approx(float(errors[0] / errors[1]), rel=0.02)
-            seen.add(quantity)
-    assert seen == {"low_a120", "low_a150", "high_a60"}
+            assert row.paper == pytest.approx(float(errors[0] / errors[1]) ** row.sign, rel=0.02)
+            seen.add(angle)
+    assert seen == {"150", "60"}
 
 
-@learned
-def test_values_of_the_kernel_in_the_claims_are_its(scale: str) -> None:
-    norm, seen = 0.7, 0
-    for comparison in comparisons(scale):
-        if found := re.search(r"at (\d+)°, where it is ([\d.]+),", comparison.name):
-            assert comparison.metric.endswith(f"_a{found[1]}")
-            kernel = np.exp(norm**2 * np.cos(np.radians(float(found[1]))))
-            assert float(found[2]) == pytest.approx(kernel, abs=5e-3)
-            seen += 1
-    assert seen == 5
-
-
-@scales
-def test_names_say_where_the_end_of_an_interval_is_compared(scale: str) -> None:
-    for comparison in comparisons(scale):
-        ends = {"low": "lower", "high": "upper"}
-        said = [end for end, word in ends.items() if comparison.name.endswith(f", {word} end of each seed's interval")]
-        assert said == [end for end in ends if re.search(rf"_{end}(_|$)", comparison.metric)], comparison.name
+def test_values_of_the_kernel_in_the_claims_are_its() -> None:
+    said = claim_of("quick", 2).different_here or ""
+    for angle, value in {180: "0.61", 0: "1.63"}.items():
+        assert value in said
+        assert np.exp(0.7**2 * np.cos(np.radians(angle))) == pytest.approx(float(value), abs=5e-3)
 
 
 @learned
 def test_the_layer_whose_cost_is_measured_has_a_network_of_four_times_its_width(scale: str) -> None:
     run = ScaleFile("performer", scale).run("scaling")
     assert run.model["feed_forward"] == 4 * run.model["width"]
-    assert len(run.seeds) == run.model["repeats"] == 5
+    assert len(run.seeds) == 5
 
 
 @scales
 def test_claims_ask_for_what_is_measured(scale: str) -> None:
-    assert [claim.id for claim in claims(scale)] == [f"C21-C{number}" for number in range(1, 9)]
-    for comparison in comparisons(scale):
-        for variant in comparison.compared():
+    for row in rows(scale):
+        for variant in (row.variant,) if isinstance(row, Exact) else row.compared():
             if variant in SMALL:
-                assert comparison.metric in measured(scale, variant), comparison.name
+                assert row.metric in measured(scale, variant), row.name
             else:
-                assert known(comparison.metric), comparison.name
+                assert known(row.metric), row.name
 
 
 def test_the_papers_tables_show_what_is_measured() -> None:
@@ -221,5 +213,4 @@ def test_what_is_handed_over_is_a_trained_transformer(scale: str) -> None:
     whole, handed, scratch = (settings.run(name) for name in ("copy-transformer", "transferred", "scratch"))
     assert handed.model["swap_at"] == whole.training.updates
     assert handed.training.updates == whole.training.updates + scratch.training.updates
-    assert handed.training.schedule.name == "constant"  # one that falls would fall later
     assert handed.evaluation.checkpoint == whole.evaluation.checkpoint == "last"  # the best may be before it
