@@ -1,0 +1,22 @@
+"""What the data of runs are, from their cards and the papers' facts."""
+
+import pytest
+
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.evidence import evidence_of
+
+
+@pytest.mark.parametrize(
+    ("paper", "scale", "variant", "expected"),
+    [
+        ("bahdanau", "quick", "rnnsearch-50", "generated"),
+        ("bahdanau", "bench", "corpus-rnnsearch", "standard data"),
+        ("bahdanau", "paper_scale", "rnnsearch-50", "paper's data"),
+        ("performer", "quick", "kernels", "measured"),
+        ("performer", "quick", "copy-positive", "generated"),
+        ("linear_transformer", "quick", "mnist-linear", "paper's data"),
+    ],
+)
+def test_evidence_is_told_by_card_and_paper(paper, scale, variant, expected, root, monkeypatch):
+    monkeypatch.chdir(root)
+    assert evidence_of(ScaleFile(paper, scale))[variant] == expected
