@@ -15,7 +15,7 @@ def evidence_of(settings: ScaleFile) -> dict[str, Evidence]:
     """Every variant that runs to what its data are; a study that trains nothing measures."""
     paper = Paper.load(REPLICATIONS / settings.paper / "paper.yaml")
     models = importlib.import_module(f"replications.{settings.paper}.settings")
-    data = {task: _of_data(settings.dataset(task), paper) for task in settings.tasks}
+    data = {task: _of_data(settings, task, paper) for task in settings.tasks}
     found: dict[str, Evidence] = {}
     for variant in settings.variants:
         section, _ = find_route(settings.run(variant), models.MODEL, models.ROUTES)
@@ -24,8 +24,10 @@ def evidence_of(settings: ScaleFile) -> dict[str, Evidence]:
     return found
 
 
-def _of_data(dataset: str, paper: Paper) -> Evidence:
-    if dataset in paper.data:
+def _of_data(settings: ScaleFile, task: str, paper: Paper) -> Evidence:
+    """Of one task; pictures that are made smaller are no longer the paper's."""
+    dataset = settings.dataset(task)
+    if dataset in paper.data and getattr(settings.corpus(task), "pool", 1) == 1:
         return "paper's data"
-    card = load_card(dataset)
-    return "generated" if all(source.kind == "generated" for source in card.sources) else "standard data"
+    generated = all(source.kind == "generated" for source in load_card(dataset).sources)
+    return "generated" if generated else "standard data"

@@ -14,7 +14,8 @@ from shared.pipeline.evidence import evidence_of
         ("bahdanau", "paper_scale", "rnnsearch-50", "paper's data"),
         ("performer", "quick", "kernels", "measured"),
         ("performer", "quick", "copy-positive", "generated"),
-        ("linear_transformer", "quick", "mnist-linear", "paper's data"),
+        ("linear_transformer", "quick", "mnist-linear", "standard data"),
+        ("linear_transformer", "paper_scale", "mnist-linear", "paper's data"),
     ],
 )
 def test_evidence_is_told_by_card_and_paper(paper, scale, variant, expected, root, monkeypatch):
