@@ -41,7 +41,9 @@ def metrics_of(row: Row) -> tuple[str, ...]:
 
 @pairs
 def test_claims_can_be_decided_and_figures_name_what_there_is(paper: str, scale: str) -> None:
-    check_shown(scale_file_of(paper, scale), {task for each in SCALES for task in scale_file_of(paper, each).tasks})
+    tasks = {task for each in SCALES for task in scale_file_of(paper, each).tasks}
+    assert claims_of(paper, scale).floors.keys() <= tasks
+    check_shown(scale_file_of(paper, scale), tasks)
 
 
 @pairs

@@ -203,6 +203,6 @@ def test_wrong_noise_is_refused(noise, message):
 
 
 def test_an_unknown_task_is_named_with_the_known_ones():
-    known = "adjacent_swap, copy, evidence, exchanged_halves, fertility, grammar, noisy_swap"
+    known = "adjacent_swap, agreement, copy, evidence, exchanged_halves, fertility, grammar, noisy_swap"
     with pytest.raises(ReplicationError, match=f"no generated task 'swap'; known tasks: {known}"):
         generate("swap", {})
