@@ -71,11 +71,16 @@ def learned(floors: Mapping[str, Floor], runs: Sequence[RunResults], seeds: Sequ
     """
     found = []
     for run in runs:
-        if (floor := floors.get(run.task)) is not None:
+        if (floor := floors.get(run.task)) is not None and is_trained(run):
             numbers = [run.metrics[seed].get(floor.metric) for seed in seeds]
             reached = sum(number is not None and floor.reached(number) for number in numbers)
             found.append(Learned(run.task, run.variant, reached, len(numbers), floor.exempt.get(run.variant, "")))
     return tuple(found)
+
+
+def is_trained(run: RunResults) -> bool:
+    """Whether updates were made; a study measures untrained layers, of which no floor is asked."""
+    return not run.runs or any(record.get("updates", 1) for record in run.runs.values())
 
 
 def floor_check(comparison: Comparison, counts: Sequence[Learned]) -> Check:

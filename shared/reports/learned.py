@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shared.claims.comparisons import Floor
+from shared.claims.competence import is_trained
 from shared.claims.results import RunResults
 from shared.reports.document import Block, Bullets, Code, Heading, Paragraph, Strong, Table, Text
 from shared.reports.verdicts import metric_title, value_text
@@ -26,7 +27,7 @@ def learned_blocks(floors: Mapping[str, Floor], tasks: Tasks) -> list[Block]:
         return [heading, Paragraph(NO_FLOOR)]
     rows: list[list[Text]] = []
     for task, floor in stated.items():
-        for run in tasks[task]:
+        for run in filter(is_trained, tasks[task]):
             numbers = [metrics.get(floor.metric) for metrics in run.metrics.values()]
             known = [number for number in numbers if number is not None]
             reached = f"{sum(map(floor.reached, known))} of {len(numbers)}" if known else "not measured"

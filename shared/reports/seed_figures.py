@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from shared.claims.comparisons import Floor
+from shared.claims.competence import is_trained
 from shared.claims.outcomes import Outcome
 from shared.claims.results import RunResults
 from shared.claims.schema import Claim
@@ -24,7 +25,7 @@ def unlearned(lead: Outcome, floors: Mapping[str, Floor], results: Mapping[str, 
     for variant in lead.variants:
         run = results[variant]
         floor = floors.get(run.task)
-        if floor is None or variant in floor.exempt:
+        if floor is None or variant in floor.exempt or not is_trained(run):
             continue
         for seed in lead.seeds:
             value = run.metrics[seed].get(floor.metric)

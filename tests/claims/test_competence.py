@@ -313,3 +313,10 @@ def test_where_the_rival_leaves_no_room_no_missing_effect_is_told(kind, rival, e
     found = decided(runs, metric="chrf", kind=kind)
     assert found.verdict == verdict
     assert found.how == ("no room is left" if verdict == "inconclusive" else found.lead.how)
+
+
+def test_no_floor_is_asked_of_a_study_of_the_task():
+    runs = pair([1] * 5, [9] * 5)
+    vars(runs[0])["runs"] = {seed: {"updates": 0} for seed in (1, 2, 3, 4, 5)}
+    counts = learned({"made": Floor(**GOOD)}, runs, (1, 2, 3, 4, 5))
+    assert [each.variant for each in counts] == ["b"]
