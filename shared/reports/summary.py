@@ -136,8 +136,6 @@ def _load(reports_dir: Path) -> list[Report]:
             metrics = json.loads((path.parent / "metrics.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ReplicationError(f"{path.parent} is no whole report ({error}); run its report stage.") from None
-        if any("lead" not in claim for claim in claims):
-            continue  # made before one comparison decided a claim: its verdicts are not to be set beside others
         reports.append(Report(path.parent, path.parent.parent.name, path.parent.name, claims, metrics))
     rank = {scale: index for index, scale in enumerate(SCALES)}
     return sorted(reports, key=lambda report: (rank.get(report.scale, len(rank)), report.paper))
