@@ -324,11 +324,3 @@ def test_half_a_report_is_refused(tmp_path):
     (tmp_path / "quick/bahdanau/claims.json").write_text("[]")
     with pytest.raises(ReplicationError, match="no whole report"):
         summarize(tmp_path, [])
-
-
-def test_a_report_of_an_earlier_version_is_passed_over(tmp_path):
-    (tmp_path / "quick/bahdanau").mkdir(parents=True)
-    (tmp_path / "quick/bahdanau/claims.json").write_text('[{"id": "T99-C1", "verdict": "reproduced"}]')
-    (tmp_path / "quick/bahdanau/metrics.json").write_text("{}")
-    summarize(tmp_path, [])
-    assert "No report has been made yet." in (tmp_path / "README.md").read_text()
