@@ -165,10 +165,8 @@ def _explain(problem: dict[str, Any], value: Any, known: Mapping[str, str]) -> s
         return f"'{key}': {_number_as_text(problem['input'])}"
     got = shorten(repr(problem["input"]), MOST_SHOWN)
     shown = "" if whole or problem["type"] == "missing" else f", got {got}"
-    said = str(problem["msg"])
-    own = said.removeprefix("Value error, ")  # a sentence of ours may begin with a name
-    said = own if own != said else said[0].lower() + said[1:]
-    return (f"'{key}': " if key else "") + said + shown
+    said = str(problem["msg"]).removeprefix("Value error, ")
+    return (f"'{key}': " if key else "") + said[0].lower() + said[1:] + shown
 
 
 def _keys(place: tuple[str | int, ...], value: Any, *, inside: bool) -> list[str]:
