@@ -127,8 +127,8 @@ def labelled_texts(parameters: Cues, draw: Drawn) -> Corpus:
     """Distinct texts with their labels and evidence.
 
     Lengths are uniform inside a bucket. The numbers of texts of two classes in a split differ by at most 1. No text
-    occurs twice, within a split or in two. A label is written as its values, each by its most frequent form, joined with
-    ``+``; the evidence is the ascending 0-based positions of the relevant keys and of their values.
+    occurs twice, within a split or in two. A label is written as its values, each by its most frequent form, joined
+    with ``+``; the evidence is the ascending 0-based positions of the relevant keys and of their values.
 
     Raises:
         ReplicationError: the parameters make too few distinct texts.

@@ -36,9 +36,9 @@ def evidence(values: Mapping[str, Any]) -> Corpus:
     """Texts, the class of each, and the positions of the words that decide it.
 
     The three languages are the text, its label (the values of the relevant keys, in the order of the keys) and its
-    evidence. The form of every mention of a key or value is drawn independently with a probability proportional to 1/rank
-    (Zipf's law), so forms do not determine the class. A value belongs to the key at most ``gap + 1`` words before it, with
-    only fillers between; bare values have no key within that distance.
+    evidence. The form of every mention of a key or value is drawn independently with a probability proportional to
+    1/rank (Zipf's law), so forms do not determine the class. A value belongs to the key at most ``gap + 1`` words
+    before it, with only fillers between; bare values have no key within that distance.
 
     Raises:
         ReplicationError: ``values`` are not valid parameters (`Evidence`), or make too few distinct texts.

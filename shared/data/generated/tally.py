@@ -1,7 +1,7 @@
 """The generated task `tally`: texts whose class is what most of their scattered cues say, for each of a few questions.
 
 Every relevant key is a question, and its cues vote: the answer is the value that follows it more often than any other
-does. Other keys carry the same values and count for nothing. No single cue decides, so that cues have to be put together.
+does. Other keys carry the same values and count for nothing. No single cue decides: cues have to be put together.
 """
 
 from __future__ import annotations
