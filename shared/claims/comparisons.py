@@ -172,6 +172,10 @@ class Correlation(_Compared):
             raise ValueError(f"no correlation is {self.than + self.relevant:g} or more; lower 'than' or 'relevant'")
         return self
 
+    def bound(self, repeats: float) -> float:
+        """What the effect is tested to be below: chance in the runs makes any correlation smaller by ``repeats``."""
+        return (self.than + self.margin) * repeats - self.than
+
     def shown(self, effect: float) -> float:
         """As it is, within what there is: an interval does not reach beyond a correlation of 1."""
         return min(max(effect, -1.0 - self.than), 1.0 - self.than)
@@ -205,6 +209,14 @@ class Exact(Strict):
         if (self.value is None) == (self.at_most is None):
             raise ValueError("give either 'value' or 'at_most'")
         return self
+
+    def compared(self) -> tuple[str, ...]:
+        """The one variant whose runs are needed."""
+        return (self.variant,)
+
+    def metrics(self) -> tuple[str, ...]:
+        """The one metric."""
+        return (self.metric,)
 
     def holds(self, number: float) -> bool:
         """Whether a seed's number agrees."""

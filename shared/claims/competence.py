@@ -62,7 +62,7 @@ class Learned:
 
 
 def learned(floors: Mapping[str, Floor], runs: Sequence[RunResults], seeds: Sequence[int]) -> tuple[Learned, ...]:
-    """Count for every run, of a task that has a floor, the seeds that reach it; one without its metric does not.
+    """Count for every run, of a task that has a floor, the seeds that reach it.
 
     Args:
         floors: task to what its models must reach.
@@ -72,10 +72,15 @@ def learned(floors: Mapping[str, Floor], runs: Sequence[RunResults], seeds: Sequ
     found = []
     for run in runs:
         if (floor := floors.get(run.task)) is not None and is_trained(run):
-            numbers = [run.metrics[seed].get(floor.metric) for seed in seeds]
-            reached = sum(number is not None and floor.reached(number) for number in numbers)
-            found.append(Learned(run.task, run.variant, reached, len(numbers), floor.exempt.get(run.variant, "")))
+            reached = len(seeds) - len(below(floor, run, seeds))
+            found.append(Learned(run.task, run.variant, reached, len(seeds), floor.exempt.get(run.variant, "")))
     return tuple(found)
+
+
+def below(floor: Floor, run: RunResults, seeds: Sequence[int]) -> tuple[int, ...]:
+    """The seeds of a run that do not reach the floor of its task, or lack its metric."""
+    numbers = {seed: run.metrics[seed].get(floor.metric) for seed in seeds}
+    return tuple(seed for seed, number in numbers.items() if number is None or not floor.reached(number))
 
 
 def is_trained(run: RunResults) -> bool:
@@ -111,7 +116,8 @@ def room_check(comparison: Comparison, how: str, sides: Mapping[str, float]) -> 
         return Check("room", "not asked", "no effect was missed")
     rival = sides[comparison.variants[1]]
     room = measure(comparison.metric).most - rival if comparison.kind == "greater" else rival
-    said = f"{comparison.variants[1]} leaves room for {room:.3g}"
+    most = "" if comparison.kind == "greater" else "at most "  # what a loss can come to is not known, but at least 0
+    said = f"{comparison.variants[1]} leaves room for {most}{room:.3g}"
     return Check("room", "yes", said) if room >= comparison.margin else Check("room", "no", said, "no room is left")
 
 
@@ -134,7 +140,7 @@ def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) 
         return Check("gap", "not asked", "no two curves of validation were recorded")
     half, end = (np.array([halves[0][s][at] - halves[1][s][at] for s in seeds]) for at in (0, 1))
     if not _apart(half):
-        return Check("gap", "yes", "no gap at half of the updates")
+        return Check("gap", "not asked", "there was no gap at half of the updates")
     left = float(end.mean() / half.mean())
     said = f"{left:.2f} of the gap at half of the updates is left"
     return Check("gap", "yes", said) if left >= LEFT else Check("gap", "no", said, "still closing")
@@ -176,14 +182,14 @@ def doubling_check(
     """
     runs = [results[name] for name in comparison.doubled if name in results and results[name].not_run is None]
     if not comparison.doubled or len(runs) < len(comparison.doubled):
-        return Check("doubling", "not asked", "one budget")
+        return Check("doubling", "not asked", "nothing was trained with twice the updates")
     values = of(runs)
     if len(values) < DOUBLED_SEEDS:
-        return Check("doubling", "not asked", f"one budget: {len(values)} seeds of the doubled one are too few")
+        return Check("doubling", "not asked", f"{len(values)} seeds with twice the updates are too few")
     doubled = float(values.mean())
-    said = f"{comparison.shown(doubled):.3g} with twice the updates ({len(values)} seeds)"
+    said = f"the effect is {comparison.shown(doubled):.3g} ({len(values)} seeds)"
     if _agrees(comparison, effect, verdict, doubled):
-        return Check("doubling", "yes", f"survives doubling: {said}")
+        return Check("doubling", "yes", said)
     return Check("doubling", "no", said, "depends on the budget")
 
 

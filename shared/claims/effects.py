@@ -49,13 +49,16 @@ class Effects:
     repeats: float = 1.0
 
 
-def effects(comparison: Comparison, runs: Sequence[RunResults], rng: np.random.Generator) -> Effects:
+def effects(
+    comparison: Comparison, runs: Sequence[RunResults], rng: np.random.Generator, resamples: int | None = None
+) -> Effects:
     """The effect of every seed; the same seed of two variants is a pair.
 
     Args:
         comparison: what is compared.
         runs: of its variants, in its order.
         rng: source of the resamples.
+        resamples: R; by default as many as verdicts rest on.
 
     Raises:
         ReplicationError: the variants share no seed, examples are not the same, none is selected, a metric is missing,
@@ -65,7 +68,7 @@ def effects(comparison: Comparison, runs: Sequence[RunResults], rng: np.random.G
     if not seeds:
         names = " and ".join(run.variant for run in runs)
         raise ReplicationError(f"'{comparison.name}': {names} share no seed, and only equal seeds are compared.")
-    measured, chosen = _measured(comparison, runs, seeds, rng)
+    measured, chosen = _measured(comparison, runs, seeds, rng, RESAMPLES if resamples is None else resamples)
     observed = measured[..., 0]  # (metrics, V, K); what follows are resamples
     found = _combined(comparison, _scaled(comparison, measured, runs)) * comparison.sign
     sides = {run.variant: float(mean) for run, mean in zip(runs, observed[0].mean(axis=-1), strict=True)}
@@ -77,7 +80,7 @@ def effects(comparison: Comparison, runs: Sequence[RunResults], rng: np.random.G
 
 
 def _measured(
-    comparison: Comparison, runs: Sequence[RunResults], seeds: Sequence[int], rng: np.random.Generator
+    comparison: Comparison, runs: Sequence[RunResults], seeds: Sequence[int], rng: np.random.Generator, resamples: int
 ) -> tuple[Array, Chosen | None]:
     """The metrics of every variant and seed, (metrics, V, K, 1 + R): as they are, then on resampled examples.
 
@@ -92,16 +95,17 @@ def _measured(
     if chosen is not None:
         of_all = [(name, run, seed) for name in carried for run in runs for seed in seeds]
         functions = [chosen.statistic(measure(name), run, seed) for name, run, seed in of_all]
-        values, draws = resample(functions, chosen.strata, rng, RESAMPLES)  # as many as numbers of whole runs have
+        values, draws = resample(functions, chosen.strata, rng, resamples)
         both = np.concatenate([values[:, None], draws], axis=1).reshape(len(carried), len(runs), len(seeds), -1)
         resampled = dict(zip(carried, both, strict=True))
-    fixed = {name: _fixed(runs, seeds, name) for name in names if name not in resampled}
+    fixed = {name: _fixed(runs, seeds, name, resamples) for name in names if name not in resampled}
     return np.stack([resampled[name] if name in resampled else fixed[name] for name in names]), chosen
 
 
-def _fixed(runs: Sequence[RunResults], seeds: Sequence[int], metric: str) -> Array:
+def _fixed(runs: Sequence[RunResults], seeds: Sequence[int], metric: str, resamples: int) -> Array:
+    """Numbers of whole runs, the same on every resample."""
     values = np.array([scalars(run, metric, seeds) for run in runs])
-    return np.repeat(values[..., None], 1 + RESAMPLES, axis=-1)
+    return np.repeat(values[..., None], 1 + resamples, axis=-1)
 
 
 def _scaled(comparison: Comparison, measured: Array, runs: Sequence[RunResults]) -> Array:

@@ -61,6 +61,7 @@ class Outcome:
         sides: variant to its mean, as measured.
         n: test examples; None for a number that is one per run.
         drawn_of: "examples" or "families" that are resampled beside the seeds; empty if nothing is.
+        repeats: see :class:`shared.claims.effects.Effects`; 1 of all but correlations.
         paper: the paper's effect in the same unit.
         token: what the runs call that which likelihoods are per.
     """
@@ -84,6 +85,7 @@ class Outcome:
     sides: Mapping[str, float] = field(default_factory=dict)
     n: int | None = None
     drawn_of: str = ""
+    repeats: float = 1.0
     paper: float | None = None
     token: str = "token"
 
@@ -135,9 +137,9 @@ class Decision:
 
     @property
     def budget(self) -> str:
-        """``survives doubling`` or ``one budget``; empty where nothing is trained."""
+        """``survives doubling``, ``depends on the budget`` or ``one budget``; empty where nothing is trained."""
         doubling = next((check for check in self.checks if check.name == "doubling"), None)
-        if doubling is None:
+        if doubling is None or self.evidence == "measured":
             return ""
         return {"yes": "survives doubling", "no": "depends on the budget"}.get(doubling.passed, "one budget")
 
@@ -145,7 +147,8 @@ class Decision:
         """The entry of claims.json: the verdict, the figures of what decided, and every comparison."""
         lead = asdict(self.lead) if self.lead else None
         return {
-            "id": self.claim.id, "statement": self.claim.statement, "verdict": self.verdict, "how": self.how,
+            "id": self.claim.id, "statement": self.claim.statement,
+            "in_paper": self.claim.in_paper.model_dump(mode="json"), "verdict": self.verdict, "how": self.how,
             "reason": self.reason, "scale": self.scale, "evidence": self.evidence, "budget": self.budget,
             "agreeing": self.agreeing, "supporting": len(self.supporting), "lead": lead,
             "checks": [asdict(check) for check in self.checks], "learned": [asdict(each) for each in self.learned],

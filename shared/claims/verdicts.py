@@ -39,7 +39,7 @@ def decide(
         claims: of the paper, at the scale.
         results: of all its variants, by name.
         scale: of the runs.
-        evidence: variant to what its data are; default: generated.
+        evidence: variant to what its data are; None: all are generated.
         changed: claim to what has changed since the plan was frozen; None: there is no plan.
 
     Raises:
@@ -51,11 +51,17 @@ def decide(
     decisions = []
     for claim, rows in zip(claims.claims, drafts, strict=True):
         decision = _decision(claims, claim, results, scale, [_judged(row, level) for row in rows])
-        lead = decision.lead
-        of = None if lead is None else (evidence or {}).get(lead.variants[0].removesuffix("-ensemble"), "generated")
+        of = _evidence(decision.lead, evidence)
         own = None if changed is None else changed.get(claim.id, ())
         decisions.append(replace(decision, evidence=of, changed=own))
     return decisions
+
+
+def _evidence(lead: Outcome | None, evidence: Mapping[str, Evidence] | None) -> Evidence | None:
+    """What the data of the comparison that decides are."""
+    if lead is None:
+        return None
+    return "generated" if evidence is None else evidence[lead.variants[0].removesuffix("-ensemble")]
 
 
 def _correct(drafts: Sequence[list[Outcome]]) -> None:
@@ -86,7 +92,7 @@ def _compare_all(claim: schema.Claim, results: Results, scale: str) -> list[Outc
 
 
 def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> Outcome:
-    variants = (row.variant,) if isinstance(row, Exact) else row.compared()
+    variants = row.compared()
     outcome = Outcome(
         name=row.name, kind=row.kind, verdict="not tested", metric=row.metric, unit=_unit(row), variants=variants,
         deciding=deciding,
@@ -112,18 +118,19 @@ def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> O
         outcome, verdict="inconclusive", scale=row.scale, effect=row.shown(estimate.value),
         relevant=row.relevant, interval=(row.shown(low), row.shown(high)) if len(found.seeds) > 1 else None,
         seeds=found.seeds, per_seed=tuple(row.shown(float(value)) for value in found.values), sides=found.sides,
-        n=found.n, drawn_of=found.drawn_of, paper=row.paper, token=runs[0].token,
+        n=found.n, drawn_of=found.drawn_of, repeats=found.repeats, paper=row.paper, token=runs[0].token,
         tests=_tests(row, estimate, found.repeats),
     )  # fmt: skip
 
 
 def _tests(row: Comparison, effect: Estimate, repeats: float) -> Tests:
     if isinstance(row, Correlation):  # as runs can show it: chance in them makes any correlation smaller
-        bound = (row.than + row.margin) * repeats - row.than
+        bound = row.bound(repeats)
         return Tests(effect.p_at_most(0.0), effect.p_at_least(bound), effect.p_at_least(0.0))
     if isinstance(row, Sides) and row.kind == "equal":
         within = max(effect.p_at_most(-row.margin), effect.p_at_least(row.margin))
-        return Tests(within, min(effect.p_at_least(-row.margin), effect.p_at_most(row.margin)))
+        outside = min(effect.p_at_least(-row.margin), effect.p_at_most(row.margin))
+        return Tests(within, min(1.0, 2.0 * outside))  # either side of the margin is a chance of an error
     return Tests(effect.p_at_most(0.0), effect.p_at_least(row.margin), effect.p_at_least(0.0))
 
 
@@ -211,7 +218,7 @@ def _effect(row: Comparison, outcome: Outcome) -> float:
 def _effect_of(claim: schema.Claim) -> Callable[[list[RunResults]], Array]:
     def of(runs: list[RunResults]) -> Array:
         assert claim.primary is not None, "only primary comparisons are doubled"
-        return effects(claim.primary, runs, generator(claim.id, "doubled")).values
+        return effects(claim.primary, runs, generator(claim.id, "doubled"), resamples=0).values
 
     return of
 

@@ -46,12 +46,9 @@ def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence
 
 
 def _check_names(settings: ScaleFile, row: Row, measured: Iterable[str], where: str) -> None:
-    if isinstance(row, Exact):
-        check_variants(settings, (row.variant,), where)
-        check_measures((row.metric,), measured, where)
-    else:
-        check_variants(settings, (*row.compared(), *row.doubled), where)
-        check_measures(row.metrics(), measured, where)
+    doubled = () if isinstance(row, Exact) else row.doubled
+    check_variants(settings, (*row.compared(), *doubled), where)
+    check_measures(row.metrics(), measured, where)
 
 
 def _check_bounds(row: Comparison, where: str) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
-
 from shared.errors import ReplicationError
 from shared.pipeline.check import check_stage
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import write_json
 from shared.pipeline.plan import content, plan_path
-from shared.pipeline.provenance import revision
+from shared.pipeline.provenance import now, revision
 from shared.pipeline.search_result import unfollowed
 
 
@@ -29,9 +27,8 @@ def freeze_stage(paper: str, scale: str) -> None:
     settings = ScaleFile(paper, scale)
     if lines := unfollowed(paper, scale):
         raise ReplicationError(lines[0])
-    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     write_json(
         plan_path(settings),
-        {"paper": paper, "scale": scale, "commit": made_of["git_commit"], "date": date} | content(settings),
+        {"paper": paper, "scale": scale, "commit": made_of["git_commit"], "date": now()} | content(settings),
     )
     print(f"{plan_path(settings)}: frozen at {made_of['git_commit']}.")

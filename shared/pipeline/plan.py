@@ -6,7 +6,6 @@ Whatever changes later is found by comparing, and said beside the verdict; nothi
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from shared.claims import rules, schema
 from shared.errors import ReplicationError
 from shared.pipeline.config import REPLICATIONS, ScaleFile
+from shared.pipeline.provenance import hash_of
 
 RULES = {
     "alpha": rules.ALPHA, "fewest_seeds": rules.FEWEST_SEEDS, "learned": rules.LEARNED, "left": rules.LEFT,
@@ -63,8 +63,8 @@ def content(settings: ScaleFile) -> dict[str, Any]:
     return {
         "rules": RULES | {"looks": list(claims.looks)},
         "claims": decided,
-        "variants": {name: _hash(settings.run(name).model_dump(mode="json")) for name in names},
-        "search": None if search is None else _hash(search),
+        "variants": {name: hash_of(settings.run(name).model_dump(mode="json")) for name in names},
+        "search": None if search is None else hash_of(search),
     }
 
 
@@ -75,6 +75,8 @@ def changes(settings: ScaleFile) -> dict[str, tuple[str, ...]] | None:
         return None
     now = content(settings)
     different = [f"the rule '{name}'" for name in now["rules"] if now["rules"][name] != plan["rules"].get(name)]
+    if plan["search"] != now["search"]:
+        different.append("what the search found")
     return {claim: (*different, *_changed(claim, plan, now)) for claim in now["claims"]}
 
 
@@ -91,21 +93,15 @@ def _changed(claim: str, plan: Mapping[str, Any], now: Mapping[str, Any]) -> lis
 
 def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) -> dict[str, Any]:
     """What decides one claim at the scale: its comparison or identities, the floor, the variants."""
+    deciding = [row for row in (claim.primary, *claim.identities) if row is not None]
     names: list[str] = []
     if claim.undecided_at(settings.scale) is None:
         primary = claim.primary
-        named = (
-            [row.variant for row in claim.identities] if primary is None else [*primary.compared(), *primary.doubled]
-        )
+        named = [name for row in deciding for name in row.compared()] + list(primary.doubled if primary else ())
         names = [name for name in dict.fromkeys(named) if name in settings.variants]
     floors = {task: claims.floors[task] for name in names if (task := settings.task_of(name)) in claims.floors}
-    rows = [row.model_dump(mode="json") for row in (claim.primary, *claim.identities) if row is not None]
     return {
-        "decided by": _hash([rows, claim.undecided_at(settings.scale)]),
-        "floor": _hash({task: floor.model_dump(mode="json") for task, floor in floors.items()}),
+        "decided by": hash_of([[row.model_dump(mode="json") for row in deciding], claim.undecided_at(settings.scale)]),
+        "floor": hash_of({task: floor.model_dump(mode="json") for task, floor in floors.items()}),
         "variants": names,
     }
-
-
-def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import importlib.metadata
 import json
@@ -27,6 +28,16 @@ def sha256_of(paths: Iterable[Path]) -> str:
             digest.update(path.as_posix().encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def hash_of(value: Any) -> str:
+    """A sha256 of plain values."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def now() -> str:
+    """The time in UTC, to the second (ISO 8601)."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def fingerprint(parameters: Any, data: Path, code: Mapping[str, str]) -> str:

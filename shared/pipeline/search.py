@@ -7,7 +7,6 @@ beside it. No test split is looked at.
 from __future__ import annotations
 
 import csv
-import datetime
 import json
 import math
 import os
@@ -19,11 +18,12 @@ from shared.errors import ReplicationError
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import run_folder, write_json
-from shared.pipeline.provenance import revision, sha256_of
+from shared.pipeline.provenance import hash_of, now, revision, sha256_of
 from shared.pipeline.search_file import Search, Value, load_search
-from shared.pipeline.search_result import asked, digest, result_path, settings_digest, show, unfollowed
+from shared.pipeline.search_result import asked, result_path, settings_digest, show, unfollowed
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.pipeline.train import is_finished, marks_of, run_side_by_side, train_into
+from shared.reports.curves import DIVERGED
 from shared.training.pool import PRELOAD, Job
 from shared.training.progress import Report
 
@@ -143,13 +143,12 @@ def _record(search: Search, trials: Sequence[Trial]) -> dict[str, Any]:
                 "best": min(learnt, key=lambda value: value["loss"])["value"] if learnt else None,
                 "in_params": search.value(variant, group.key),
                 "settings": settings_digest(search, group, variant),
-                "code": digest(code_of(settings.kind, settings.paper, *settings.lenders([variant]))["train"]),
+                "code": hash_of(code_of(settings.kind, settings.paper, *settings.lenders([variant]))["train"]),
             }
         groups.append(asked(group) | {"variants": outcomes})
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     seconds = {trial.folder: _run(trial)["processor_seconds"] for trial in trials}
     return {
-        "paper": settings.paper, "scale": settings.scale, **revision(), "date": now, "seeds": search.seeds,
+        "paper": settings.paper, "scale": settings.scale, **revision(), "date": now(), "seeds": search.seeds,
         "processor_seconds": round(sum(seconds.values()), 1), "groups": groups,
     }  # fmt: skip
 
@@ -162,7 +161,7 @@ def _outcome(value: Value, trials: Sequence[Trial]) -> dict[str, Any]:
         with (trial.folder / "curve.csv").open(newline="") as file:
             rows = [row for row in csv.DictReader(file) if (row["split"], row["metric"]) == ("valid", "loss")]
         losses = [float(row["value"]) for row in rows]
-        diverged = "not finite" in run["stopped_because"] or not math.isfinite(losses[-1])
+        diverged = run["stopped_because"].startswith(DIVERGED) or not math.isfinite(losses[-1])
         ends[str(trial.seed)] = None if diverged else losses[-1]
         lowest.append(None if diverged else min(losses))
         seconds += run["processor_seconds"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from shared.pipeline.config import ScaleFile
+from shared.pipeline.provenance import hash_of
 from shared.pipeline.search_file import Search, Tried, load_search
 
 
@@ -104,12 +104,7 @@ def settings_digest(search: Search, group: Tried, variant: str) -> str:
 
     config = search.config(group, variant, group.values[0])
     given = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"}, exclude_unset=True)
-    return digest([given, load_card(config.corpus.dataset).fingerprint])
-
-
-def digest(value: Any) -> str:
-    """A sha256 of plain values."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return hash_of([given, load_card(config.corpus.dataset).fingerprint])
 
 
 def result_path(search: Search) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import datetime
 import json
 import os
 import shutil
@@ -16,7 +15,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
-from shared.pipeline.provenance import environment, fingerprint, peak_memory_mib
+from shared.pipeline.provenance import environment, fingerprint, now, peak_memory_mib
 from shared.tasks.prepared import check_prepared
 from shared.tasks.sections import check_model, find_route
 from shared.training.pool import PRELOAD, Job, run_jobs
@@ -132,7 +131,7 @@ def train_into(
         "data_sha256": {key: value["sha256"] for key, value in fetched["files"].items()},
         "peak_memory_mib": peak_memory_mib(), "parameter_count": count, **vars(record),
         "checkpoints": sorted(path.name for path in (folder / "checkpoints").glob("*.ckpt")),
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "finished": now(),
     })  # fmt: skip
     return None
 

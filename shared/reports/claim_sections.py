@@ -52,6 +52,13 @@ CHECKS = {
     "gap": "Gap between the sides",
     "doubling": "Twice the updates",
 }
+SOURCES = {
+    "C:paper": "",
+    "C:code": " (by its authors' code)",
+    "C:note": " (as others cite it)",
+    "D": " (derived here from its figures)",
+    "M": " (quoted from memory)",
+}
 PASSED = {"yes": "", "no": "failed: ", "not asked": "not checked: "}
 COLUMNS = (
     *("Comparison", "As measured", "Variants", "Measure", "Effect, 95 % interval", "Matters from", "In the paper"),
@@ -74,7 +81,7 @@ def claim_sections(decisions: Sequence[Decision], claims: Claims, results: Resul
         blocks += [
             Heading((f"{claim.id}: ", *_parts(verdict_text(decision.to_json()))), level=3),
             Paragraph((Strong(claim.statement), f" ({claim.where})")),
-            Paragraph(f"The paper reports: {claim.in_paper.text}."),
+            Paragraph(f"The paper reports: {claim.in_paper.text}{SOURCES[claim.in_paper.source]}."),
         ]
         if claim.primary is not None and lead is not None:
             blocks.append(Paragraph(_claimed(claim.primary, lead, results)))
@@ -89,19 +96,12 @@ def claim_sections(decisions: Sequence[Decision], claims: Claims, results: Resul
 def _claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     """What was compared, on which task, and what the claim expects of it."""
     title = spoken(row.metric, lead.token)
-    if row.over is not None:
-        title = f"slope of {title} per {row.over.per}"
     named: list[Inline] = _listed([Code(name) for name in lead.variants])
     task = results[lead.variants[0]].task
     said: list[Inline] = ["On the task ", Code(task), f"{_restriction(row.where)}, the claim expects that "]
     if isinstance(row, Sides):
-        other = named[1:] if row.than is None else [f" than {typeset(f'{row.than:g}')}"]
-        if row.than is None:
-            other = [" as " if row.kind == "equal" else " than ", named[-1]]
-        elif row.kind == "equal":
-            other = [f" as {typeset(f'{row.than:g}')}"]
-        which = {"greater": "a higher", "less": "a lower", "equal": "the same"}[row.kind]
-        said += [named[0], f" has {which} {title}", *other]
+        other = named[-1] if row.than is None else typeset(f"{row.than:g}")
+        said += [named[0], f" {_has(row, title)} {'as' if row.kind == 'equal' else 'than'} ", other]
     elif isinstance(row, Correlation):
         also = spoken(row.other, lead.token)
         rises = "rises" if row.direction == "positive" else "falls"
@@ -110,6 +110,17 @@ def _claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     else:
         said += [f"{title} {row.kind} along ", *named]
     return (*said, ".")
+
+
+def _has(row: Sides, title: str) -> str:
+    if row.over is None:
+        return f"has { ({'greater': 'a higher', 'less': 'a lower', 'equal': 'the same'}[row.kind]) } {title}"
+    which = {
+        "greater": "loses less (or gains more)",
+        "less": "gains less (or loses more)",
+        "equal": "changes as much in",
+    }
+    return f"{which[row.kind]} {title} per {row.over.per}"
 
 
 def _found(row: Comparison, lead: Outcome) -> Text:
@@ -174,6 +185,8 @@ def _tests(lead: Outcome) -> list[Text]:
     if tests is None:
         return []
     size = matters(asdict(lead))
+    if lead.repeats < 1.0:
+        size += f" (times {lead.repeats:.2f}, as chance in the runs makes all correlations smaller)"
     first, second = f"is above {'1' if lead.scale == 'log' else '0'}", f"is below {size}"
     if lead.kind == "equal":
         first, second = f"lies within {size}", f"lies outside of {size}"
@@ -194,7 +207,9 @@ def _equals(p: float) -> str:
 def _since_the_plan(changed: Sequence[str] | None) -> str:
     if changed is None:
         return "none was frozen before the runs"
-    return f"changed since it was frozen: {', '.join(changed)}" if changed else "nothing changed since it was frozen"
+    if changed:
+        return f"changed since it was frozen: {', '.join(changed)}"
+    return "the comparison, the floors and the settings are as they were frozen"
 
 
 def _folded(decision: Decision, results: Results) -> list[Block]:
@@ -239,13 +254,12 @@ def _row(row: Row, outcome: Outcome) -> list[Text]:
     found, tests = asdict(outcome), outcome.tests
     kind = "decides" if outcome.deciding else "supporting"
     reason = f": {outcome.reason}" if outcome.reason else ""
-    metrics = (row.metric,) if isinstance(row, Exact) else row.metrics()
     paper = "–" if outcome.paper is None else with_unit(amount(found, outcome.paper), found)
     return [
         f"{outcome.name} ({kind}){reason}",
         (Badge(outcome.verdict), f": {outcome.how}") if outcome.how else Badge(outcome.verdict),
         tuple(_listed([Code(variant) for variant in outcome.variants])),
-        ", ".join(metric_title(metric, outcome.token) for metric in metrics),
+        ", ".join(metric_title(metric, outcome.token) for metric in row.metrics()),
         effect_text(found),
         _bound(row) if isinstance(row, Exact) else matters(found) if outcome.relevant else "–",
         paper,

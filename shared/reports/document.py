@@ -190,7 +190,7 @@ def write_page(blocks: Sequence[Block], folder: Path, *, title: str) -> None:
 
 def signed(value: float, digits: int) -> str:
     """A difference, always with its sign; see :func:`plain`."""
-    return typeset(f"{value:+,{_form(value, digits)}}")
+    return typeset(f"{value:+z,{_form(value, digits)}}")
 
 
 def plain(value: float | None, digits: int) -> str:
@@ -201,7 +201,7 @@ def plain(value: float | None, digits: int) -> str:
         digits: after the decimal point; none from 100,000 on. With any, numbers from a thousand million on are
             powers of ten; a whole number (0 digits) is always written out.
     """
-    return "–" if value is None else typeset(f"{value:,{_form(value, digits)}}")
+    return "–" if value is None else typeset(f"{value:z,{_form(value, digits)}}")
 
 
 def over_seeds(values: Sequence[float | None], digits: int, *, sign: bool = False) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,18 +26,26 @@ class Frozen:
     changed: Mapping[str, tuple[str, ...]] | None = None
 
 
-def plan_blocks(frozen: Frozen) -> list[Block]:
-    """When the plan was frozen, and a folded table of what was tried."""
+def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
+    """When the plan was frozen, and a folded table of what was tried.
+
+    Args:
+        frozen: the plan.
+        claims: that the report judges.
+    """
     plan, search = frozen.plan, frozen.search
     if plan is None:
         said: Text = "No plan was frozen before these runs."
     else:
         at = Code(str(plan["commit"])[:HASH_SHOWN])
         said = ("What decides each claim was frozen on ", str(plan["date"])[:10], " at commit ", at, ".")
+        if dropped := [claim for claim in plan["claims"] if claim not in claims]:
+            said = (*said, f" No longer made of its claims: {', '.join(dropped)}.")
     blocks: list[Block] = [Paragraph(said)]
     if search is not None:
         seeds = ", ".join(map(str, search["seeds"]))
-        intro = f"Validation loss at the end of training, mean over the pilot seeds {seeds}; no test data were used."
+        of = "of the pilot seed" if len(search["seeds"]) == 1 else "mean over the pilot seeds"
+        intro = f"Validation loss at the end of training, {of} {seeds}; no test data were used."
         tables = [part for group in search["groups"] for part in _group(group)]
         blocks.append(Details("Settings that were tried before", [Paragraph(intro), *tables]))
     return blocks

@@ -73,7 +73,7 @@ def write_report(
     blocks = [
         *_head(paper, paper_dir.name, scale),
         *overview(decisions),
-        *plan_blocks(frozen),
+        *plan_blocks(frozen, [decision.claim.id for decision in decisions]),
         *claim_sections(decisions, claims, results, folder),
         *learned_blocks(claims.floors, tasks),
         *([Heading("Figures"), *shown] if shown else ()),

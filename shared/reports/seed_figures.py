@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from shared.claims.comparisons import Floor
-from shared.claims.competence import is_trained
+from shared.claims.competence import below, is_trained
 from shared.claims.outcomes import Outcome
 from shared.claims.results import RunResults
 from shared.claims.schema import Claim
@@ -21,17 +21,12 @@ SEED, FAILED, MEAN, RELEVANT, PAPER = "#0072B2", "#D55E00", "#1b1f24", "#009E73"
 
 def unlearned(lead: Outcome, floors: Mapping[str, Floor], results: Mapping[str, RunResults]) -> frozenset[int]:
     """The seeds in which a variant that is meant to be good does not reach the floor of its task."""
-    failed = set()
-    for variant in lead.variants:
-        run = results[variant]
-        floor = floors.get(run.task)
-        if floor is None or variant in floor.exempt or not is_trained(run):
-            continue
-        for seed in lead.seeds:
-            value = run.metrics[seed].get(floor.metric)
-            if value is None or not floor.reached(value):
-                failed.add(seed)
-    return frozenset(failed)
+    asked = [
+        (floor, run)
+        for run in (results[variant] for variant in lead.variants)
+        if (floor := floors.get(run.task)) is not None and run.variant not in floor.exempt and is_trained(run)
+    ]
+    return frozenset(seed for floor, run in asked for seed in below(floor, run, lead.seeds))
 
 
 def seed_figure(
@@ -46,7 +41,8 @@ def seed_figure(
     _draw(lead, failed, path)
     said = [
         f"{claim.id}: every seed (points) and their mean with its 95 % interval (black)",
-        f"grey: no {'difference' if lead.kind == 'equal' else 'effect'}; green: from where on one matters",
+        f"grey line: no {'difference' if lead.kind == 'equal' else 'effect'}",
+        f"green line{'s' if lead.kind == 'equal' else ''}: the smallest that matters",
     ]
     if failed:
         said.append("crosses: seeds in which a model did not learn its task")
@@ -89,7 +85,7 @@ def _draw(lead: Outcome, failed: frozenset[int], path: Path) -> None:
         axes.spines["left"].set_visible(False)
         axes.margins(x=0.06)
         axes.tick_params(labelsize=LETTERS, length=0)
-        axes.set_xlabel(f"Effect; from {matters(outcome)} on it matters", fontsize=LETTERS)
+        axes.set_xlabel(f"Effect; the smallest that matters is {matters(outcome)}", fontsize=LETTERS)
         if ratio:
             plain_powers(axes.xaxis)
         else:

@@ -10,27 +10,56 @@ from typing import Any
 from shared.claims.outcomes import VERDICTS, Decision
 from shared.claims.rules import ALPHA, FEWEST_SEEDS
 from shared.metrics.registry import known, measure
-from shared.reports.document import SPACE, Badge, Block, Heading, Paragraph, Strong, Table, Text, plain, signed, typeset
+from shared.reports.document import (
+    SPACE,
+    Badge,
+    Block,
+    Bullets,
+    Heading,
+    Paragraph,
+    Strong,
+    Table,
+    Text,
+    plain,
+    signed,
+    typeset,
+)
 from shared.reports.studies import number
 
 COLUMNS = ("Claim", "The paper says", "Verdict", "Effect", "Evidence")
 ALIGN = "ltlll"
-RULE = (
-    "The same seed of two variants is a pair with one effect, positive where it agrees with the claim; the 95 % "
-    f"interval of the mean effect covers seeds and test examples. Two one-sided tests, at {100 * ALPHA / 2:g} % each, "
-    "decide: a claim is contradicted if its effect is surely below the smallest that matters, else reproduced if it "
-    f"is surely above 0, else inconclusive. At least {FEWEST_SEEDS} seeds are needed, and the p-values are corrected "
-    "by Holm's method over the claims of the paper. No verdict stands, for or against, if models have not learned "
-    "their task, if the gap between them was still closing, or if twice the training, where we could afford it, "
-    "disagrees. What holds by mathematics is verified or refuted, and counted apart."
+RULES: tuple[tuple[str, str], ...] = (
+    (
+        "The effect.",
+        "Every seed gives one, positive where it agrees with the claim; two variants are compared seed by seed. The "
+        "95 % interval of the mean covers seeds and test examples.",
+    ),
+    (
+        "The verdict.",
+        "A claim is contradicted if its effect is surely below the smallest that matters, else reproduced if it is "
+        f"surely above 0, else inconclusive. Surely means: by a one-sided test at {100 * ALPHA / 2:g} %, corrected by "
+        f"Holm's method over the claims of the paper, with at least {FEWEST_SEEDS} seeds.",
+    ),
+    (
+        "The models.",
+        "No verdict stands, for or against, if models have not learned their task, if the gap between them was still "
+        "closing, or if twice the training disagrees, where it was tried.",
+    ),
+    ("Identities.", "What holds by mathematics is verified or refuted, and counted apart."),
 )
+"""How a verdict comes about; docs/EVIDENCE.md says it in full."""
 
 
 def overview(decisions: Sequence[Decision]) -> list[Block]:
     """The table of verdicts, and how they come about."""
     rows = [claim_row(decision.to_json()) for decision in decisions]
     table = Table(COLUMNS, rows, ALIGN, stacked=True)
-    return [Heading("Verdicts"), Paragraph(counted(decisions)), table, Paragraph(RULE)]
+    return [
+        Heading("Verdicts"),
+        Paragraph(counted(decisions)),
+        table,
+        Bullets([(Strong(name), f" {said}") for name, said in RULES]),
+    ]
 
 
 def counted(decisions: Sequence[Decision]) -> Text:
@@ -38,12 +67,12 @@ def counted(decisions: Sequence[Decision]) -> Text:
     identities = [decision for decision in decisions if decision.claim.identities]
     others = [decision for decision in decisions if not decision.claim.identities]
     said: list[str | Strong] = []
-    for group, name in ((others, "claim"), (identities, "identity" if len(identities) == 1 else "identitie")):
+    for group, one, many in ((others, "claim", "claims"), (identities, "identity", "identities")):
         counts = Counter(decision.verdict for decision in group)
         if group:
-            plural = "s" * (len(group) > 1)
             found = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-            said += [f"{' ' if said else ''}Of {len(group)} {name}{plural}: ", Strong(found), "."]
+            name = one if len(group) == 1 else many
+            said += [f"{' ' if said else ''}Of {len(group)} {name}: ", Strong(found), "."]
     return tuple(said)
 
 
@@ -99,7 +128,8 @@ def amount(outcome: Mapping[str, Any], value: float) -> str:
         return number(value)
     low, high = outcome["interval"] or (0.0, 0.0)
     wide = (high - low) / 4.0
-    digits = max(1 + _places(outcome["relevant"] - (outcome["scale"] == "log")), _places(wide) if wide else 0)
+    spread = wide > 1e-6 * max(abs(low), abs(high))  # else rounding is all there is
+    digits = max(1 + _places(outcome["relevant"] - (outcome["scale"] == "log")), _places(wide) if spread else 0)
     return plain(value, min(6, digits)) if outcome["scale"] == "log" else signed(value, min(6, digits))
 
 
@@ -109,9 +139,11 @@ def _places(size: float) -> int:
 
 
 def matters(outcome: Mapping[str, Any]) -> str:
-    """The smallest effect that matters, with its unit."""
+    """The smallest effect that matters, with its unit; either way, of equality."""
     shown = typeset(f"{outcome['relevant']:g}")
-    return with_unit(f"±{SPACE}{shown}" if outcome["kind"] == "equal" else shown, outcome)
+    if outcome["kind"] == "equal":
+        shown = f"1{SPACE}/{SPACE}{shown} or {shown}" if outcome["scale"] == "log" else f"±{SPACE}{shown}"
+    return with_unit(shown, outcome)
 
 
 def value_text(metric: str, value: float) -> str:

@@ -173,6 +173,11 @@ def test_a_floor_and_a_new_claim_are_changes_but_another_variant_is_none(frozen)
     assert changes(settings()) == {"T-C1": ("the floor of its task",), "T-C2": ("the claim was not in the plan",)}
 
 
+def test_another_search_is_a_change(frozen):
+    (frozen / "quick/search.json").write_text('{"groups": []}')
+    assert changes(settings()) == {"T-C1": ("what the search found",)}
+
+
 def test_a_supporting_comparison_and_words_may_change(frozen):
     row = {"name": "more", "kind": "less", "metric": "bits", "variants": ["long", "short"], "relevant": 0.1}
     change_yaml(

@@ -56,7 +56,7 @@ def shown(results, folder, *claims, **more):
         (compared("less", "perplexity", "f", "a", where={"source_length": [3, 9]}), "On the task `generated` (source "
          "length 3 to 9), the claim expects that `f` has a lower perplexity per word than `a`."),
         (compared("less", "nll_per_token", "f", "a", over={"bins": 2}),
-         "a lower slope of NLL per word per source word"),
+         "that `f` gains less (or loses more) NLL per word per source word than `a`."),
         (compared("correlation", "perplexity", *NAMES, other="bleu", sign="negative", relevant=0.1, than=0.5),
          "perplexity per word rises and BLEU falls together over `a`, `b`, `c`, `d`, `e`, `f`: that Spearman's "
          "correlation is above 0.5."),

@@ -29,10 +29,10 @@ SEARCH = {
 }  # fmt: skip
 QUICK = {
     "scale": "quick", "deviations": ["Adam in place of Adadelta."], "figures": FIGURES, "kind": REPORT,
-    "evidence": dict.fromkeys(SHOWN, "generated"),
+    "evidence": dict.fromkeys(SHOWN, "generated") | {"counts": "measured"},
     "frozen": Frozen(
-        {"commit": "3f2c9d1e5b7a00", "date": "2026-11-22T10:00:00+00:00"}, SEARCH,
-        {"T99-C2": ("the settings of rnnencdec-30",)},
+        {"commit": "3f2c9d1e5b7a00", "date": "2026-11-22T10:00:00+00:00", "claims": {"T99-C1": {}, "T99-C9": {}}},
+        SEARCH, {"T99-C2": ("the settings of rnnencdec-30",)},
     ),
 }  # fmt: skip
 FLOOR = {"metric": "nll_per_token", "at_most": 0.1, "because": "the words are known",
@@ -162,9 +162,9 @@ def test_the_curves_of_every_seed_are_written_in_order(root, folder):
         (1, "; in the paper: +0.250 nats. An effect matters from 0.05 nats on: it is made up."),
         (1, "**Strength:** generated, 5 seeds, one budget, 100 test examples; 1 of 2 supporting comparisons agree."),
         (1, "**Learned:** rnnsearch-50: 5 of 5 learned, rnnencdec-50: 0 of 5 learned (meant to fail)."),
-        (1, "**Twice the updates:** not checked: one budget."),
+        (1, "**Twice the updates:** not checked: nothing was trained with twice the updates."),
         (1, "**Different here:** The words are made up."),
-        (1, "**Plan:** nothing changed since it was frozen."),
+        (1, "**Plan:** the comparison, the floors and the settings are as they were frozen."),
         (2, "? **inconclusive**: rnnencdec-30 did not learn"),
         (2, "**Why:** reproduced as measured, but rnnencdec-30 did not learn."),
         (2, "**Plan:** changed since it was frozen: the settings of rnnencdec-30."),
@@ -198,7 +198,7 @@ def test_every_seed_is_folded_away(folder):
         "dvc repro report@bahdanau",
         "Of 5 claims: **1 reproduced, 1 contradicted, 1 inconclusive, 2 not tested**. "
         "Of 2 identities: **1 verified, 1 refuted**.",
-        "frozen on 2026-11-22 at commit `3f2c9d1e5b7a`.",
+        "frozen on 2026-11-22 at commit `3f2c9d1e5b7a`. No longer made of its claims: T99-C9.",
         "| `rnnsearch-50` | 1.5 | diverged | 0.1 | 0.1 |",
         "* `generated`: **NLL per word, nats at most 0.100**, because the words are known.",
         "| `generated` | `rnnencdec-50` | 0 of 5 | it has one vector |",
