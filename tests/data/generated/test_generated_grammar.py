@@ -220,7 +220,7 @@ def with_rules(**rules):
     [
         ({"sart": "S"}, "did you mean 'start'"),
         ({"start": "T"}, "'T' has neither rules nor words"),
-        (with_rules(VP={"V": 0.5, "V NP-a": 0.4}), "the probabilities of VP do not sum to 1"),
+        (with_rules(VP={"V": 0.5, "V NP-a": 0.4}), "the probabilities of 'VP' do not sum to 1"),
         (with_rules(VP={"V": -0.5, "V NP-a": 1}), "greater than 0"),
         (with_rules(VP={"": 1}), "'VP' has an empty expansion"),
         (with_rules(VP={"V": 0.5, "V NP": 0.5}), "'NP' has neither rules nor words"),
