@@ -8,6 +8,9 @@ from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import made_anew, run_folder, split_name, write_json
 
+LARGER = {"quick": "bench", "bench": "paper_scale"}
+"""The scale that is to decide what a scale could not."""
+
 
 def fetch_stage(name: str, scale: str) -> None:
     """Obtain the data set of ``<paper>.<task>`` and record its manifest as the stage's output."""
@@ -73,6 +76,7 @@ def report_stage(paper: str, scale: str) -> None:
         kind=kind,
         evidence=evidence_of(settings),
         frozen=Frozen(load_plan(settings), load_found(settings), changes(settings)),
+        larger=LARGER.get(scale),
     )
 
 

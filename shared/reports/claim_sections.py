@@ -11,7 +11,7 @@ from pathlib import Path
 from shared.claims.comparisons import Comparison, Condition, Correlation, Exact, Row, Sides
 from shared.claims.outcomes import Decision, Outcome
 from shared.claims.results import RunResults
-from shared.claims.schema import Claims
+from shared.claims.schema import Claim, Claims
 from shared.metrics.registry import measure
 from shared.reports.document import (
     MINUS,
@@ -66,7 +66,9 @@ COLUMNS = (
 )
 
 
-def claim_sections(decisions: Sequence[Decision], claims: Claims, results: Results, folder: Path) -> list[Block]:
+def claim_sections(
+    decisions: Sequence[Decision], claims: Claims, results: Results, folder: Path, *, larger: tuple[str, Claims] | None
+) -> list[Block]:
     """A section for every claim; pictures are drawn into ``folder``.
 
     Args:
@@ -74,7 +76,9 @@ def claim_sections(decisions: Sequence[Decision], claims: Claims, results: Resul
         claims: of the paper, at the scale.
         results: of all variants.
         folder: of figures.
+        larger: the next larger scale, and the claims there; None of the largest and of one that decides nothing.
     """
+    at_larger = {} if larger is None else {claim.id: claim for claim in larger[1].claims}
     blocks: list[Block] = [Heading("Claim by claim")]
     for decision in decisions:
         claim, lead = decision.claim, decision.lead
@@ -88,7 +92,10 @@ def claim_sections(decisions: Sequence[Decision], claims: Claims, results: Resul
             if lead.effect is not None:
                 blocks.append(Paragraph(_found(claim.primary, lead)))
                 blocks.append(seed_figure(claim, lead, claims.floors, results, folder / f"seeds_{claim.id}.png"))
-        blocks.append(Bullets(_strength(decision)))
+        points = _strength(decision)
+        if larger is not None and decision.verdict in ("inconclusive", "not tested"):
+            points += _planned(at_larger[claim.id], larger[0], decision.reason)
+        blocks.append(Bullets(points))
         blocks += _folded(decision, results)
     return blocks
 
@@ -162,6 +169,18 @@ def _strength(decision: Decision) -> list[Text]:
     if lead is not None:
         points.append((Strong("Plan:"), f" {_since_the_plan(decision.changed)}."))
     return points
+
+
+def _planned(claim: Claim, scale: str, said: str) -> list[Text]:
+    """What is to decide a claim at a larger scale, or why nothing will, unless that was ``said``."""
+    reason = claim.undecided_at(scale)
+    if reason is not None:
+        return [] if reason == said else [(Strong(f"Not decided at {scale}, either:"), f" {reason.rstrip('. ')}.")]
+    if claim.primary is None:
+        return []
+    measures = " and ".join(metric_title(metric) for metric in claim.primary.metrics())
+    variants = _listed([Code(name) for name in claim.primary.compared()])
+    return [(Strong(f"Planned at {scale}:"), f" {measures} of ", *variants, ".")]
 
 
 def _with_minus(said: str) -> str:

@@ -40,6 +40,7 @@ def write_report(
     kind: KindReport | None = None,
     evidence: Mapping[str, Evidence] | None = None,
     frozen: Frozen = NO_PLAN,
+    larger: str | None = None,
 ) -> list[Decision]:
     """Judge a paper's claims by its runs; write README.md, index.html, the json and csv files, figures.
 
@@ -55,6 +56,7 @@ def write_report(
         kind: what reports of the paper's kind of task show; its measures must be registered.
         evidence: variant to what its data are, see :func:`decide`.
         frozen: the plan of these runs.
+        larger: the scale that is to decide what this one did not.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
@@ -64,6 +66,7 @@ def write_report(
     for exhibit in figures:
         results = exhibit.completed(results)
     claims = load_claims(paper_dir / "claims.yaml", scale)
+    planned = None if larger is None else (larger, load_claims(paper_dir / "claims.yaml", larger))
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
     folder = out_dir / "figures"
     if folder.exists():
@@ -74,7 +77,7 @@ def write_report(
         *_head(paper, paper_dir.name, scale),
         *overview(decisions),
         *plan_blocks(frozen, [decision.claim.id for decision in decisions]),
-        *claim_sections(decisions, claims, results, folder),
+        *claim_sections(decisions, claims, results, folder, larger=planned),
         *learned_blocks(claims.floors, tasks),
         *([Heading("Figures"), *shown] if shown else ()),
         *sections.our_results(tasks, results, kind),

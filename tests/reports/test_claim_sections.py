@@ -38,7 +38,7 @@ def decided(results, *claims, **more):
 
 def shown(results, folder, *claims, **more):
     decisions, found = decided(results, *claims, **more)
-    blocks = claim_sections(decisions, found, results, folder)
+    blocks = claim_sections(decisions, found, results, folder, larger=None)
     return render(blocks, "md", title="", folder=folder).replace("\N{NO-BREAK SPACE}", " "), blocks
 
 
@@ -101,11 +101,11 @@ def test_what_holm_s_correction_takes_away_is_said(results, tmp_path, monkeypatc
     assert "corrected 1.000" in text
 
 
-def test_the_rule_is_five_sentences_and_names_the_tests(results):
+def test_the_rules_are_four_and_name_the_tests(results, tmp_path):
     decisions, _ = decided(results, claim())
-    rule = overview(decisions)[-1].text
-    assert rule.count(". ") + rule.endswith(".") == 5
-    assert "2.5 %" in rule
+    text = render(overview(decisions)[-1:], "md", title="", folder=tmp_path)
+    assert text.count("\n* **") + text.startswith("* **") == 4
+    assert "by a one-sided test at 2.5 %, corrected by Holm's method" in text
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
 
     monkeypatch.setattr(figures, "drawing", kept)
     (decision,), found = decided(results, claim(primary=primary))
-    claim_sections([decision], found, results, tmp_path)
+    claim_sections([decision], found, results, tmp_path, larger=None)
     (axes,) = canvases[0].axes
     lines = [[float(x) for x in line.get_xdata()] for line in axes.get_lines()]
     lead, upright = decision.lead, 1 + len(ends)
@@ -178,3 +178,22 @@ def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
     assert lines[upright + len(SEEDS) :] == [
         [*lead.interval], [lead.effect], *([] if lead.paper is None else [[lead.paper]])
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("primary", "later", "expected"),
+    [
+        (compared("greater", "bleu", "f", "zz"), {}, ["**Planned at bench:** BLEU of `f`, `zz`."]),
+        (compared("greater", "bleu", "f", "zz"), {"not_decided": {"bench": "too long"}},
+         ["**Not decided at bench, either:** too long."]),
+        (compared("greater", "bleu", "f", "a"), {}, []),  # it was reproduced
+        (None, {}, []),  # no scale decides it, as was said
+    ],
+)  # fmt: skip
+def test_what_was_not_decided_is_planned_for_a_larger_scale_or_not(results, tmp_path, primary, later, expected):
+    one = claim(primary=primary, **later)
+    decisions, found = decided(results, one)
+    larger = Claims.model_validate({"claims": [one]})
+    blocks = claim_sections(decisions, found, results, tmp_path, larger=("bench", larger))
+    text = render(blocks, "md", title="", folder=tmp_path).replace("\N{NO-BREAK SPACE}", " ")
+    assert [line.removeprefix("* ") for line in text.splitlines() if " at bench" in line] == expected
