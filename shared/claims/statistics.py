@@ -73,7 +73,7 @@ def resample(
         statistics: J functions of example counts.
         strata: (E,) labels; examples are resampled within each stratum, so that no bin ever runs empty.
         rng: source of the resamples.
-        resamples: R.
+        resamples: R; may be 0.
 
     Returns:
         values (J,) on the examples as they are, and draws (J, R).
@@ -81,7 +81,7 @@ def resample(
     examples = len(strata)
     groups = [np.flatnonzero(strata == label) for label in np.unique(strata)]
     rows = max(1, min(resamples, 2_000_000 // max(1, examples)))  # bounds the counts held at once to 16 MB
-    blocks = []
+    blocks = [np.empty((len(statistics), 0))]
     for start in range(0, resamples, rows):
         counts = np.zeros((min(rows, resamples - start), examples))
         for members in groups:

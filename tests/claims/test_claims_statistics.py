@@ -209,3 +209,9 @@ def test_bins_by_range_and_by_number():
     covariate = np.array([1.0, 3.0, 5.0, 6.0, 9.0, 40.0])
     assert bin_labels(covariate, [(3, 5), (6, 10)]).tolist() == [-1, 0, 0, 1, 1, -1]
     assert bin_labels(covariate, 3).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_without_resamples_there_are_values_alone():
+    values, draws = resample([mean_of(np.array([1.0, 3.0]))], one_stratum(2), generator("none"), 0)
+    assert values.tolist() == [2.0]
+    assert draws.shape == (1, 0)

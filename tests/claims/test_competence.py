@@ -11,7 +11,7 @@ from shared.claims.comparisons import Floor
 from shared.claims.competence import Check, doubling_check, floor_check, gap_check, learned
 from shared.claims.schema import Claim
 from shared.claims.verdicts import decide
-from tests.claims.made_runs import by_name, claim, content, made, paper, primary
+from tests.claims.made_runs import by_name, claim, content, made, paper, primary, with_losses
 
 SPREAD = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
 GOOD = {"metric": "score", "at_least": 5.0, "because": "chance is 1"}
@@ -288,6 +288,14 @@ def test_twice_the_updates_bind_either_verdict(scores, twice, as_measured):
     same = [replace(run, variant=f"{run.variant}2") for run in runs]
     survived = decided([*runs, *same], doubled=("a2", "b2"))
     assert (survived.verdict, survived.budget) == (as_measured, "survives doubling")
+
+
+def test_twice_the_updates_are_judged_on_the_test_examples():
+    scores = np.random.default_rng(3).normal(1.0, 0.1, (5, 40))
+    named = {"a": scores, "b": scores + 1.0, "a2": scores[:3], "b2": scores[:3] + 0.9}
+    runs = [with_losses(name, of) for name, of in named.items()]
+    found = decided(runs, kind="less", metric="nll_per_token", relevant=0.5, doubled=("a2", "b2"))
+    assert (found.verdict, check_of(found, "doubling").said) == ("reproduced", "the effect is 0.9 (3 seeds)")
 
 
 def test_all_that_failed_is_said(tmp_path):
