@@ -49,20 +49,20 @@ class Grammar(Strict):
         if sum(self.words.values()) > len(_STEMS):
             raise ValueError(f"at most {len(_STEMS)} words can be named, not {sum(self.words.values())}")
         if both := self.rules.keys() & self.words.keys():
-            raise ValueError(f"'{min(both)}' has both rules and words")
+            raise ValueError(f"{min(both)} has both rules and words")
         for symbol, expansions in self.rules.items():
             if not math.isclose(math.fsum(expansions.values()), 1, abs_tol=1e-9):
-                raise ValueError(f"the probabilities of '{symbol}' do not sum to 1")
+                raise ValueError(f"the probabilities of {symbol} do not sum to 1")
             if not all(map(str.split, expansions)):
-                raise ValueError(f"'{symbol}' has an empty expansion")
+                raise ValueError(f"{symbol} has an empty expansion")
         known = self.rules.keys() | self.words.keys()
         reached, productive = self._reached(), self._productive()
         if unknown := reached - known:
-            raise ValueError(f"'{min(unknown)}' has neither rules nor words")
+            raise ValueError(f"{min(unknown)} has neither rules nor words")
         if endless := reached - productive:
-            raise ValueError(f"'{min(endless)}' never comes down to words")
+            raise ValueError(f"{min(endless)} never comes down to words")
         if idle := known - reached:
-            raise ValueError(f"'{min(idle)}' cannot be derived from '{self.start}'")
+            raise ValueError(f"{min(idle)} cannot be derived from {self.start}")
         return self
 
     def _reached(self) -> set[str]:
