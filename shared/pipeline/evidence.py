@@ -10,6 +10,9 @@ from shared.pipeline.config import REPLICATIONS, ScaleFile
 from shared.reports.paper import Paper
 from shared.tasks.sections import find_route
 
+COMPOSING = ("scenes",)
+"""Readers that compose examples of what was fetched: nobody else has published these examples."""
+
 
 def evidence_of(settings: ScaleFile) -> dict[str, Evidence]:
     """Every variant that runs to what its data are; a study that trains nothing measures."""
@@ -29,5 +32,7 @@ def _of_data(settings: ScaleFile, task: str, paper: Paper) -> Evidence:
     dataset = settings.dataset(task)
     if dataset in paper.data and getattr(settings.corpus(task), "pool", 1) == 1:
         return "paper's data"
-    generated = all(source.kind == "generated" for source in load_card(dataset).sources)
+    card = load_card(dataset)
+    composed = card.reader is not None and card.reader.name in COMPOSING
+    generated = composed or all(source.kind == "generated" for source in card.sources)
     return "generated" if generated else "standard data"

@@ -15,6 +15,8 @@ from shared.pipeline.evidence import evidence_of
         ("performer", "quick", "kernels", "measured"),
         ("performer", "quick", "copy-positive", "generated"),
         ("linear_transformer", "quick", "mnist-linear", "standard data"),
+        ("show_attend_tell", "quick", "soft", "generated"),
+        ("show_attend_tell", "bench", "flickr8k-soft", "paper's data"),
         ("linear_transformer", "paper_scale", "mnist-linear", "paper's data"),
     ],
 )
