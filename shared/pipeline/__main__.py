@@ -29,6 +29,7 @@ COMMANDS = {
     "prepare": Command("stages", "prepare_stage", "paper.task", "tokenise and encode the data of <paper>.<task>"),
     "train": Command("train", "train_stage", "paper.variant", "train all seeds; continues a killed run"),
     "evaluate": Command("evaluate", "evaluate_stage", "paper.variant", "score all seeds of <paper>.<variant>"),
+    "lend": Command("lend", "lend_stage", "paper.variant", "copy another paper's results for <paper>.<variant>"),
     "report": Command("stages", "report_stage", "paper", "decide the claims of <paper> and write its report"),
     "verdicts": Command("stages", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),
     "freeze": Command("freeze", "freeze_stage", "paper", "write down how the claims of <paper> will be decided"),

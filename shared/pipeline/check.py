@@ -63,6 +63,22 @@ def check_settings(settings: ScaleFile) -> None:
     paper = importlib.import_module(f"replications.{settings.paper}.settings")
     for variant in settings.buildable():
         check_model(paper, settings.run(variant))
+    for variant in settings.lent:
+        check_lent(settings, variant)
+
+
+def check_lent(settings: ScaleFile, variant: str) -> None:
+    """Refuse runs of another paper that are not made, or of other data."""
+    where, lent = f"{settings.path}: lent.{variant}", settings.lent[variant]
+    lender = settings.lender(variant)
+    if lent.variant not in lender.variants:
+        raise ReplicationError(f"{where}: {lender.path} runs no '{lent.variant}'{near(lent.variant, lender.variants)}.")
+    theirs = lender.task_of(lent.variant)
+    if lender.kind != settings.kind or lender.corpus(theirs) != settings.corpus(lent.task):
+        raise ReplicationError(
+            f"{where}: the data of '{lent.task}' are not those of {lent.paper}.{lent.variant}, the task '{theirs}' of "
+            f"{lender.path}; give both tasks the same corpus."
+        )
 
 
 def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:

@@ -94,7 +94,7 @@ def _check_seeds(settings: ScaleFile, primary: Comparison, where: str) -> None:
             f"and fewer than {FEWEST_SEEDS} decide nothing; give more, or say why under not_decided.{settings.scale}."
         )
     for name, twice in zip(primary.compared(), primary.doubled, strict=bool(primary.doubled)):
-        if name in settings.variants and twice in settings.variants:
+        if {name, twice} <= {*settings.judged()}:
             _check_doubled(settings, name, twice, where)
 
 
@@ -119,4 +119,4 @@ def _check_floor(
 
 def _running(settings: ScaleFile, variants: Iterable[str]) -> list[str]:
     plain = dict.fromkeys(name.removesuffix("-ensemble") for name in variants)
-    return [name for name in plain if name in settings.variants]
+    return [name for name in plain if name in settings.judged()]

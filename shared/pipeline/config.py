@@ -93,6 +93,20 @@ class Identities(Strict):
     variants: dict[str, Identity]
 
 
+class Lent(Strict):
+    """One entry of ``lent`` in a scale's ``params.yaml``: runs of another paper that stand for a variant of this one.
+
+    Attributes:
+        paper: the lender, at the same scale.
+        variant: of the lender.
+        task: of this paper, with the same corpus.
+    """
+
+    paper: str
+    variant: str
+    task: str
+
+
 class Reason(Strict):
     """Why some variants do not run at a scale."""
 
@@ -117,6 +131,7 @@ class Content(Strict):
     features: list[str]
     tasks: dict[str, Task]
     variants: dict[str, Variant]
+    lent: dict[str, Lent]
     left_out: LeftOut
 
 
@@ -137,6 +152,7 @@ class ScaleFile:
         kind: of the paper's tasks.
         tasks: name to settings of those that run.
         variants: name to settings of those that run.
+        lent: name to whose runs stand for a variant.
         left_out: variant to the reason why it does not run.
         deviations: from the paper, at this scale.
 
@@ -157,7 +173,7 @@ class ScaleFile:
         identities = build(Identities, load_yaml(self.variants_path), where=str(self.variants_path))
         self.kind, self._identities = identities.kind, identities.variants
         self.tasks, self.variants = content.tasks, content.variants
-        self.deviations, self.features = content.deviations, content.features
+        self.deviations, self.features, self.lent = content.deviations, content.features, content.lent
         self._built_tasks = content.tasks | content.left_out.tasks
         self._built_variants = content.variants | content.left_out.variants
         self.left_out = {name: reason.because for reason in content.left_out.reasons for name in reason.variants}
@@ -185,6 +201,8 @@ class ScaleFile:
             variant: its name.
             changes: sections that are laid over all others.
         """
+        if variant in self.lent:
+            return self.lender(variant).run(self.lent[variant].variant, changes)
         own = self._variant(variant)
         value: Any = _given(self._task(own.task)) | {"task": own.task}
         value.pop("after", None)
@@ -194,6 +212,10 @@ class ScaleFile:
         model = merge(merge(self._identity(variant).model, own.model), (changes or {}).get("model", {}))
         return run.at(str(self.path), variant, model)
 
+    def lender(self, variant: str) -> ScaleFile:
+        """The settings of the paper whose runs stand for a variant."""
+        return ScaleFile(self.lent[variant].paper, self.scale)
+
     def lenders(self, variants: Iterable[str]) -> set[str]:
         """The papers whose models variants borrow (``shared.tasks.translation.borrowed``)."""
         sections = [self.run(variant).model for variant in variants]
@@ -201,7 +223,11 @@ class ScaleFile:
 
     def task_of(self, variant: str) -> str:
         """The name of a variant's task."""
-        return self._variant(variant).task
+        return self.lent[variant].task if variant in self.lent else self._variant(variant).task
+
+    def judged(self) -> list[str]:
+        """All variants that have results at this scale: those that run, then those that are lent."""
+        return [*self.variants, *self.lent]
 
     def known(self) -> list[str]:
         """All variants of the paper, whether they run at this scale or not."""
@@ -222,26 +248,32 @@ class ScaleFile:
             raise ReplicationError(
                 f"{self.variants_path}: kind: there is no kind of task '{self.kind}'{near(self.kind, KINDS)}."
             )
-        for section, names in (("variants", self.variants), ("left_out", self.left_out)):
+        sections: dict[str, dict[str, Any]] = {
+            "variants": self.variants, "lent": self.lent, "left_out": self.left_out,
+        }  # fmt: skip
+        for section, names in sections.items():
             for name in names:
                 if name not in self._identities:
                     raise ReplicationError(
                         f"{self.path}: {section}: {self.variants_path} has no variant '{name}'"
                         f"{near(name, self._identities)}."
                     )
-        if both := sorted(self.variants.keys() & self.left_out.keys()):
-            raise ReplicationError(f"{self.path}: '{both[0]}' is among variants and left_out; remove one of the two.")
-        if unsaid := [name for name in self._identities if name not in self.variants.keys() | self.left_out.keys()]:
-            raise ReplicationError(
-                f"{self.path}: variant '{unsaid[0]}' of {self.variants_path} neither runs nor is left out; list it "
-                "under variants, or with the reason under left_out."
-            )
-        for name, variant in self.variants.items():
-            if variant.task not in self.tasks:
+        for name in self._identities:
+            places = [section for section, names in sections.items() if name in names]
+            if len(places) > 1:
+                raise ReplicationError(f"{self.path}: '{name}' is among {' and '.join(places)}; keep one of them.")
+            if not places:
                 raise ReplicationError(
-                    f"{self.path}: variants.{name}.task: there is no task '{variant.task}'"
-                    f"{near(variant.task, self.tasks)}."
+                    f"{self.path}: variant '{name}' of {self.variants_path} neither runs nor is left out; list it "
+                    "under variants, or with the reason under left_out."
                 )
+        for section in ("variants", "lent"):
+            for name, entry in sections[section].items():
+                if entry.task not in self.tasks:
+                    raise ReplicationError(
+                        f"{self.path}: {section}.{name}.task: there is no task '{entry.task}'"
+                        f"{near(entry.task, self.tasks)}."
+                    )
         for name, task in self.tasks.items():
             if (task.after == "features") != (name in self.features):
                 raise ReplicationError(

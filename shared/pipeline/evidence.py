@@ -15,12 +15,12 @@ COMPOSING = ("scenes",)
 
 
 def evidence_of(settings: ScaleFile) -> dict[str, Evidence]:
-    """Every variant that runs to what its data are; a study that trains nothing measures."""
+    """Every variant that has results to what its data are; a study that trains nothing measures."""
     paper = Paper.load(REPLICATIONS / settings.paper / "paper.yaml")
     models = importlib.import_module(f"replications.{settings.paper}.settings")
     data = {task: _of_data(settings, task, paper) for task in settings.tasks}
     found: dict[str, Evidence] = {}
-    for variant in settings.variants:
+    for variant in settings.judged():
         section, _ = find_route(settings.run(variant), models.MODEL, models.ROUTES)
         measured = section is not None and not section[1].trains_network
         found[variant] = "measured" if measured else data[settings.task_of(variant)]

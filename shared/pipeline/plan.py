@@ -98,7 +98,7 @@ def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) ->
     if claim.undecided_at(settings.scale) is None:
         primary = claim.primary
         named = [name for row in deciding for name in row.compared()] + list(primary.doubled if primary else ())
-        names = [name for name in dict.fromkeys(named) if name in settings.variants]
+        names = [name for name in dict.fromkeys(named) if name in settings.judged()]
     floors = {task: claims.floors[task] for name in names if (task := settings.task_of(name)) in claims.floors}
     return {
         "decided by": hash_of([[row.model_dump(mode="json") for row in deciding], claim.undecided_at(settings.scale)]),

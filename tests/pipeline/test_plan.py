@@ -23,8 +23,8 @@ def home(tmp_path, monkeypatch):
     """The folder of a toy paper with a quick scale of five seeds, and a variant of twice the updates."""
     root = write_project(tmp_path / "project")
     monkeypatch.chdir(root)
+    monkeypatch.setattr("replications.__path__", [str(root / "replications")])  # first, or the toys' package is kept
     monkeypatch.syspath_prepend(str(root))
-    monkeypatch.setattr("replications.__path__", [str(root / "replications")])
     load_measures()
     folder = root / "replications" / PAPER
     for scale in ("quick", "bench", "paper_scale"):

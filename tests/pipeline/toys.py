@@ -260,7 +260,7 @@ def write_paper(home: Path, kind: str, toy: Toy) -> None:
             "long": {"task": "task"}, "short": {"task": "task", "training": short},
             "elsewhere": {"task": "task", "training": short},
         },
-        "left_out": {"reasons": [{"because": LEFT_OUT, "variants": ["unread"]}]},
+        "lent": {}, "left_out": {"reasons": [{"because": LEFT_OUT, "variants": ["unread"]}]},
     })  # fmt: skip
 
 

@@ -1,0 +1,48 @@
+"""Gives a paper the results of another paper's runs, so that equal models on equal data are trained once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from shared.config import near
+from shared.errors import ReplicationError
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.files import made_anew, run_folder, split_name, write_json
+
+RECORDS = ("run.json", "curve.csv")
+"""What is copied of the training of a seed; checkpoints stay with the lender."""
+
+
+def lend_stage(name: str, scale: str) -> None:
+    """Copy the results that stand for ``<paper>.<variant>``, as ``lent`` of the scale's params.yaml says.
+
+    Raises:
+        ReplicationError: nothing is lent under that name, or the lender's runs are not evaluated yet.
+    """
+    paper, variant = split_name(name)
+    settings = ScaleFile(paper, scale)
+    if variant not in settings.lent:
+        raise ReplicationError(f"{settings.path}: lent has no '{variant}'{near(variant, settings.lent)}.")
+    lent = settings.lent[variant]
+    source, target = run_folder(lent.paper, scale) / lent.variant, run_folder(paper, scale) / variant
+    if not (source / "metrics.json").is_file():
+        command = f"python -m shared.pipeline evaluate {lent.paper}.{lent.variant} --scale {scale}"
+        raise ReplicationError(f"{source}/metrics.json does not exist; run '{command}'.")
+    with made_anew(target / "train") as partial:
+        for seed in sorted((source / "train").glob("seed*")):
+            copy_records(seed, partial / seed.name)
+    with made_anew(target / "evaluation") as partial:
+        shutil.copytree(source / "evaluation", partial, dirs_exist_ok=True)
+    shutil.copyfile(source / "curve.csv", target / "curve.csv")
+    metrics = json.loads((source / "metrics.json").read_text(encoding="utf-8"))
+    write_json(target / "metrics.json", metrics | {"variant": variant, "task": lent.task})
+    print(f"{name}: the results of {lent.paper}.{lent.variant}.")
+
+
+def copy_records(source: Path, target: Path) -> None:
+    """Copy the records of one seed's training."""
+    target.mkdir()
+    for name in RECORDS:
+        shutil.copyfile(source / name, target / name)
