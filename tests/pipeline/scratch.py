@@ -57,7 +57,7 @@ def fewer_runs(content: dict) -> None:
 
 def commit(folder: Path) -> None:
     """Commit all that git does not ignore."""
-    for command in (["add", "-A"], ["commit", "-q", "-m", "the project"]):
+    for command in (["add", "-A"], ["commit", "-q", "--allow-empty", "-m", "the project"]):
         author = ["-c", "user.name=reader", "-c", "user.email=reader@example.org"]
         subprocess.run(["git", *author, *command], cwd=folder, check=True)
 
