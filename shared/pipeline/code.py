@@ -33,6 +33,8 @@ NOT_TRAINED = (
 )  # fmt: skip
 """What imports lead to from a model and its training, but does not decide what is trained. It is searched no further,
 unless a kind's ``module.py`` uses it for validation, by which the best weights are chosen."""
+JUDGING = ("shared/pipeline/evidence.py", "shared/pipeline/plan.py")
+"""What reports take from the pipeline: what the data are, and what has changed since the plan."""
 STAGES = ("fetch", "prepare", "train", "evaluate", "report")
 
 
@@ -56,7 +58,7 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
     replications = [f"replications/{paper}/replication.py" for paper in papers]
     reports = [path for paper in papers[:1] for path in [f"replications/{paper}/report.py"] if Path(path).is_file()]
     everything = _closure([*replications, f"{package}/module.py", "shared/training/run.py"])
-    shown = _closure([*reports, f"{package}/report.py", "shared/reports/report.py"])
+    shown = _closure([*reports, *JUDGING, f"{package}/report.py", "shared/reports/report.py"])
     models = [path for path in everything if fnmatch(path, "replications/*/model.py")]
     module = _closure([f"{package}/module.py", "shared/training/run.py"], lambda path: not _is(path, REPORTING))
     preparing = [f"{package}/{name}" for name in PREPARING if (package / name).is_file()]

@@ -72,6 +72,8 @@ def project(tmp_path, monkeypatch):
         "shared/metrics/other.py": "",
         "shared/reports/report.py": "",
         "shared/reports/figures.py": "",
+        "shared/pipeline/evidence.py": "",
+        "shared/pipeline/plan.py": "",
         "shared/tasks/copies/task.py": "from shared.tasks.copies import corpus, evaluation",
         "shared/tasks/copies/corpus.py": "",
         "shared/tasks/copies/evaluation.py": "from shared import metrics",
@@ -100,7 +102,8 @@ def test_every_stage_depends_on_the_code_that_it_runs(project):
     assert set(stage("train")) == MODELS | kind
     judged = {"shared/metrics/__init__.py", "shared/metrics/score.py", "shared/tasks/copies/evaluation.py"}
     assert set(stage("evaluate")) == MODELS | kind | judged | {"shared/config.py"}
-    shown = {"shared/reports/figures.py", "shared/reports/report.py", "shared/tasks/copies/report.py"}
+    judging = {"shared/pipeline/evidence.py", "shared/pipeline/plan.py"}
+    shown = judging | {"shared/reports/figures.py", "shared/reports/report.py", "shared/tasks/copies/report.py"}
     assert set(stage("report")) == set(stage("evaluate")) | shown | {"replications/toy/report.py"}
 
 
