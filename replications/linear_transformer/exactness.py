@@ -1,8 +1,8 @@
 """How equal the forms of causal linear attention are, and what its gradient keeps (sections 3.3 and 3.4).
 
-All are held against equation (8) in float64, a query at a time as the paper writes it, which shares no line with
-``shared/attention/linear.py``. The paper's cumulative sums, which autograd keeps all, are here as well; algorithm 1 is
-what avoids them.
+Every form is compared with equation (8) in float64, one query at a time as the paper writes it. This reference shares
+no code with ``shared/attention/linear.py``. The paper's cumulative sums are also implemented here: autograd keeps all
+of them in memory, and algorithm 1 avoids that.
 
 Shape letters: B sequences, T symbols, D model width, H heads, C features (the width of queries and keys), M width of
 values.
@@ -37,13 +37,13 @@ Form = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 TYPES = {"float32": torch.float32, "float64": torch.float64}
 BYTES = 4
-"""Of a number in float32."""
+"""Bytes of a number in float32."""
 SEQUENCES = 2
-"""B where forms are compared."""
+"""B in the comparison of forms."""
 
 
 class Outcome(NamedTuple):
-    """Of a form: its results, and the gradients of a sum over them."""
+    """The results of a form, and the gradients of a scalar function of them."""
 
     values: Tensor
     gradients: tuple[Tensor, ...]
@@ -71,7 +71,7 @@ FORMS: dict[str, Form] = {
     "recurrent": lambda q, k, v: recurrent_linear_attention(q, k, v)[0],
     "cumulative": cumulative_sums,
 }
-"""The chunkwise one, with a gradient of its own, is that of training; the recurrent one that of generation."""
+"""Training uses the chunkwise form, which has its own backward pass; generation uses the recurrent form."""
 
 
 class Exactness(Study):
@@ -87,7 +87,7 @@ class Exactness(Study):
         self._build = build
 
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
-        """The largest differences that :func:`differences` finds among all networks, and what :func:`kept` counts."""
+        """The maximum over the drawn networks of each of :func:`differences`, and the metrics of :func:`kept`."""
         settings = config.checked_model(ExactnessConfig)
         found: list[dict[str, float]] = []
         for draw in range(settings.draws):
@@ -99,7 +99,7 @@ class Exactness(Study):
                 | differences("model", *model_outcomes(model, inputs[:, :-1], inputs[:, 1:]))
             )
         numbers = torch.tensor([list(one.values()) for one in found], dtype=torch.float64)
-        largest = numbers.amax(0).tolist()  # unlike Python's maximum NaN if any is
+        largest = numbers.amax(0).tolist()  # unlike Python's max, this is NaN if any number is NaN
         return dict(zip(found[0], largest, strict=True)) | kept(heads_of(model), settings.lengths)
 
     def _network(self, settings: ExactnessConfig) -> LinearTransformer:
@@ -114,13 +114,14 @@ def heads_of(model: nn.Module) -> LinearMultiHeadAttention:
 def differences(level: str, outcomes: Mapping[tuple[str, str], Outcome], exact: Outcome) -> dict[str, float]:
     """How far every form is from equation (8) in float64, and the recurrent one from the chunkwise one.
 
-    ``<level>_<form>.values_<type>`` and ``<level>_recurrent_to_chunkwise.values_<type>``, the largest difference of any
-    number; ``….gradients_<type>`` likewise, where the numbers of every gradient are divided by its largest.
+    ``<level>_<form>.values_<type>`` and ``<level>_recurrent_to_chunkwise.values_<type>`` are the largest absolute
+    differences of the results. ``….gradients_<type>`` are those of the gradients, each gradient tensor relative to its
+    largest absolute entry.
 
     Args:
         level: ``layer`` or ``model``.
         outcomes: by form and type.
-        exact: what they should be.
+        exact: the reference by equation (8).
     """
     pairs = {key: (outcome, exact) for key, outcome in outcomes.items()}
     for of in TYPES:
@@ -144,7 +145,7 @@ def _apart(one: Outcome, other: Outcome) -> tuple[float, float]:
 
 
 def layer_outcomes(heads: LinearMultiHeadAttention, length: int) -> tuple[dict[tuple[str, str], Outcome], Outcome]:
-    """Of attention alone, on random queries, keys and values of a layer's sizes; gradients are theirs.
+    """Outcomes of attention alone on random queries, keys and values of a layer's sizes, with the gradients of these.
 
     Returns:
         Outcomes by form and type, and that of equation (8) in float64.
@@ -165,7 +166,7 @@ def layer_outcomes(heads: LinearMultiHeadAttention, length: int) -> tuple[dict[t
 def random_inputs(
     heads: LinearMultiHeadAttention, batch: int, length: int
 ) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
-    """Queries and keys (B, H, T, C), values (B, H, T, M), and something (B, H, T, M) to take a gradient towards."""
+    """Queries and keys (B, H, T, C), values (B, H, T, M), and a random cotangent (B, H, T, M) of the results."""
     c, m = (size // heads.heads for size in heads.sizes)
     q, k, v, towards = (torch.randn(batch, heads.heads, length, size) for size in (c, c, m, m))
     return (q, k, v), towards
@@ -174,7 +175,7 @@ def random_inputs(
 def model_outcomes(
     model: LinearTransformer, inputs: Tensor, targets: Tensor
 ) -> tuple[dict[tuple[str, str], Outcome], Outcome]:
-    """Of a whole network: its states (B, T, D), and the gradients of all its parameters.
+    """Outcomes of a whole network: its states (B, T, D), and the gradients of all its parameters.
 
     Args:
         model: in float32.
@@ -230,12 +231,13 @@ def by_equation(model: nn.Module) -> Iterator[None]:
 
 
 def kept(heads: LinearMultiHeadAttention, lengths: Sequence[int]) -> dict[str, float]:
-    """Bytes that forms keep for the way back, of one sequence and one layer, in float32.
+    """Bytes that each form keeps for the backward pass, of one sequence and one layer, in float32.
 
-    ``<form>.kept_bytes_n<T>``; ``<form>.kept_beyond_n<T>`` without φ(q), φ(k), values and results, which must be there
-    in any case; ``<form>.kept_beyond_per_symbol``, of these, numbers per head for every symbol more, from the least T
-    to the largest; ``<form>.kept_growth``, of all bytes per symbol, between the same; ``kept_ratio@<T>`` of the bytes
-    of cumulative sums to those of the chunkwise form, and ``kept_ratio`` at the largest.
+    ``<form>.kept_bytes_n<T>`` counts all of them. ``<form>.kept_beyond_n<T>`` excludes φ(q), φ(k), values and results,
+    which every form needs. ``<form>.kept_beyond_per_symbol`` is the increase of the latter from the least T to the
+    largest, as numbers per head and additional symbol. ``<form>.kept_growth`` is the ratio of the bytes per symbol at
+    the largest T to those at the least. ``kept_ratio@<T>`` is the ratio of the bytes of the cumulative sums to those of
+    the chunkwise form; ``kept_ratio`` is that ratio at the largest T.
 
     Args:
         heads: attention whose sizes are taken.
@@ -260,7 +262,7 @@ def kept(heads: LinearMultiHeadAttention, lengths: Sequence[int]) -> dict[str, f
 
 
 def kept_bytes(form: Form, q: Tensor, k: Tensor, v: Tensor) -> tuple[int, int]:
-    """Of the memory that a form keeps for the way back: all, and what is neither its inputs' nor its result's.
+    """Bytes that a form keeps for the backward pass: all, and those outside of the storage of its inputs and result.
 
     Args:
         form: what is measured.

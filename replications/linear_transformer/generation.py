@@ -1,8 +1,8 @@
 """How fast pictures are generated (section 4.2, tables 4 and 5): a symbol at a time, by every way to know the past.
 
-Networks of random weights are timed, since what they draw does not matter to the clock. Two ways to go on from n
-symbols: *recomputed*, the whole prefix goes through the network anew for every symbol; *step by step*, one symbol does,
-and the rest is remembered.
+The timed networks have random weights, because the time does not depend on the symbols that they draw. There are two
+ways to draw the symbol after a prefix of n symbols. *Recomputed*: the network reads the whole prefix again for every
+symbol. *Step by step*: the network reads the last symbol only, and keeps a state of the earlier ones.
 
 Shape letters: B pictures, T symbols.
 """
@@ -31,13 +31,13 @@ Build = Callable[[dict[str, Any], int, bool], LinearTransformer]
 """From a checked ``model`` section, the number of symbols and whether it is causal, to a network."""
 
 WARM_UP = 16
-"""Symbols."""
+"""Symbols that are drawn before the timing starts."""
 OTHERS = ("softmax", "stateful_softmax", "lsh_1", "lsh_4")
 """What linear attention is compared with."""
 
 
 class Way(ABC):
-    """Goes on generating.
+    """A way to generate symbols, and the time that it takes.
 
     Args:
         model: a causal network in evaluation mode.
@@ -51,11 +51,11 @@ class Way(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Before the first symbol."""
+        """Start a new batch of pictures, before the first symbol."""
 
     @abstractmethod
     def seconds(self, span: range) -> float:
-        """That it takes to draw the symbols of a span, the next one of the picture."""
+        """Seconds for drawing the symbols of ``span``, which follows the previous span of the picture."""
 
     def _random(self, *shape: int) -> Tensor:
         return torch.randint(self.symbols, shape, device=self.model.embedding.weight.device)
@@ -78,16 +78,16 @@ class Stepwise(Way):
 
 
 class Recomputed(Way):
-    """Draws one symbol, in the middle of a span, from a prefix of random symbols; the span takes as often as long.
+    """Times one symbol after a random prefix that ends in the middle of a span; multiplies by the span's length.
 
-    The cost of a prefix is convex in its length, so that this is a little less than what all symbols would take.
+    The cost of a prefix is convex in its length, so this slightly underestimates the time for all symbols of the span.
 
     Args:
         model: see :class:`Way`.
         symbols: likewise.
         batch: likewise.
         clock: likewise.
-        together: how many of the B prefixes are read at once, and stand for the others.
+        together: how many of the B prefixes are read in one batch; the time is scaled from them to B.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Recomputed(Way):
         self.together = min(batch, together or batch)
 
     def begin(self) -> None:
-        """Nothing is remembered."""
+        """Do nothing, because this way keeps no state."""
 
     def seconds(self, span: range) -> float:
         """See :class:`Way`."""
@@ -122,14 +122,14 @@ class Generation(Study):
 
     @torch.inference_mode()
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
-        """Of every subject, with b = 1 and the larger batch, the following.
+        """Time each subject with b = 1 and with the larger batch size b, and return the following metrics.
 
-        ``<subject>.seconds_b<b>`` until b pictures are there that are made side by side;
-        ``<subject>.pictures_per_second_b<b>``; ``<subject>.milliseconds_n<place>`` for a symbol of a single picture,
-        and ``<subject>.milliseconds_in_batch_n<place>`` for one of b pictures, a b-th of what a step takes;
-        ``<subject>.growth_b<b>``: of these from the first place to the last. ``speedup_over_<subject>@<b>``: seconds to
-        those of linear attention; ``throughput_over_<subject>``: pictures per second of linear attention to the
-        subject's, each in the better of its two batches. And what :func:`states` gives.
+        ``<subject>.seconds_b<b>``: time for b pictures in one batch. ``<subject>.pictures_per_second_b<b>``.
+        ``<subject>.milliseconds_n<place>``: time per symbol with b = 1. ``<subject>.milliseconds_in_batch_n<place>``:
+        time of a step in the larger batch, divided by b. ``<subject>.growth_b<b>``: ratio of the time per symbol at the
+        last place to that at the first. ``speedup_over_<subject>@<b>``: ratio of the subject's seconds to those of
+        linear attention. ``throughput_over_<subject>``: ratio of the pictures per second of linear attention to the
+        subject's, each at its better batch size. The metrics of :func:`states` are included.
         """
         settings = config.checked_model(GenerationConfig)
         torch.manual_seed(0)
@@ -151,11 +151,11 @@ class Generation(Study):
     def _network(
         self, settings: GenerationConfig, changes: Mapping[str, Any], length: int | None = None
     ) -> LinearTransformer:
-        """A network for sequences of so many symbols, those of a picture unless given."""
+        """A network for sequences of ``length`` symbols; default: the symbols of a picture."""
         return self._build(settings.changed(changes, length), settings.symbols, True)
 
     def _states(self, settings: GenerationConfig) -> dict[str, float]:
-        """Numbers remembered of one picture, counted from real tensors; see :func:`states`."""
+        """The metrics of :func:`states`, from the tensors of real states."""
         lengths = [settings.length // part for part in (4, 2, 1)]
         floats: dict[str, dict[int, int]] = {}
         for name, (changes, stepwise) in SUBJECTS.items():
@@ -165,7 +165,7 @@ class Generation(Study):
 
 
 def middle(span: range) -> int:
-    """The place of a span: how many symbols, that of the start among them, its middle one is drawn from."""
+    """The place of a span: the length of the prefix, start symbol included, of the symbol in its middle."""
     return (span.start + span.stop + 1) // 2
 
 
@@ -193,7 +193,7 @@ def seconds_by_span(ways: Mapping[str, Way], spans: Sequence[range], repeats: in
 
 
 def timings(seconds: Mapping[str, Sequence[float]], spans: Sequence[range], batch: int) -> dict[str, float]:
-    """What :meth:`Generation.evaluate` says of one batch.
+    """The metrics of :meth:`Generation.evaluate` for one batch size.
 
     Args:
         seconds: of each subject, for each span.
@@ -219,7 +219,7 @@ def throughputs(metrics: Mapping[str, float], batches: Sequence[int]) -> dict[st
 
 
 def remembered(model: LinearTransformer, length: int) -> int:
-    """Numbers that a network holds beside its weights when it has gone through so many symbols, step by step."""
+    """Number of values in the state of a network after it has read ``length`` symbols step by step."""
     symbol = torch.zeros(1, dtype=torch.long, device=model.embedding.weight.device)
     state = model.initial_state(1)
     for _ in range(length):
@@ -228,10 +228,11 @@ def remembered(model: LinearTransformer, length: int) -> int:
 
 
 def states(floats: Mapping[str, Mapping[int, int]]) -> dict[str, float]:
-    """Sizes of what is remembered of a picture.
+    """Sizes of the recurrent state of one picture.
 
-    ``<subject>.state_floats_n<n>``, of a network that has room for n symbols; ``<subject>.state_growth`` from the least
-    n to the largest; ``state_ratio``, at the largest, of softmax to linear attention.
+    ``<subject>.state_floats_n<n>``: number of values in the state of a network for n symbols.
+    ``<subject>.state_growth``: their ratio at the largest n to the least. ``state_ratio``: ratio of softmax to linear
+    attention at the largest n.
 
     Args:
         floats: by subject and n.

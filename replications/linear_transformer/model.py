@@ -39,7 +39,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causa
         q: (B, H, T, K).
         k: (B, H, T, K).
         v: (B, H, T, K).
-        mask: (B, T) bool, true at what is no padding; None where nothing is.
+        mask: (B, T) bool, true at symbols, false at padding; None if there is no padding.
         causal: whether position i sees those up to i only.
 
     Returns:
@@ -127,7 +127,7 @@ class LinearAttention(SelfAttention):
 
 
 class KeysValuesSoFar(NamedTuple):
-    """What softmax attention has to remember: it grows, and every position reads all of it.
+    """The key-value cache of softmax attention: it grows with the sequence, and every position reads all of it.
 
     Attributes:
         keys: (B, H, length, K), of which the first ``used`` are there.
@@ -152,7 +152,7 @@ class SoftmaxAttention(SelfAttention):
         )
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """See :class:`SelfAttention`. Padding is at the end, where no causal query looks at it but padding's own."""
+        """See :class:`SelfAttention`. Padding is at the end, so a causal query of a real symbol never sees it."""
         seen = None if mask is None or causal else mask[:, None, None]
         out: Tensor = self.heads(x, self.heads.project(x), mask=seen, causal=causal)[0]
         return out

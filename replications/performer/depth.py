@@ -27,9 +27,9 @@ Build = Callable[[dict[str, Any], int, bool], nn.Module]
 
 
 class Stack:
-    """Networks with one kind of attention, of every depth: each is the first layers of the deepest one.
+    """Networks with one kind of attention at every depth: each consists of the first layers of the deepest one.
 
-    So they have its projections too, and its last normalisation: what differs between depths is depth alone.
+    The networks share the projections and the final normalisation of the deepest one, so they differ in depth only.
 
     Args:
         build: a network of random weights from its number of layers.
@@ -41,7 +41,7 @@ class Stack:
         self._networks = [build(layers) for layers in depths]
 
     def draw(self, weights: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
-        """Draw all anew, but for the deepest network's weights if they are given; returns these."""
+        """Draw weights and projections anew, but keep ``weights`` if given; return those of the deepest network."""
         deepest = self._deepest()
         if weights is not None:
             hand_over(weights, deepest)
@@ -71,7 +71,7 @@ class Depth(Study):
 
     @torch.inference_mode()
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
-        """What :func:`depth_metrics` says, of draws by the run's seed."""
+        """The metrics of :func:`depth_metrics` for draws that the run's seed determines."""
         settings = config.checked_model(DepthConfig)
         torch.manual_seed(seed_of(trained))
         exact, *others = (
@@ -87,7 +87,7 @@ class Depth(Study):
 
 
 def one_draw(exact: Stack, others: Sequence[Stack], symbols: Tensor) -> list[list[float]]:
-    """Errors at every depth of each of the others, all with the weights of the exact one."""
+    """The errors of each of ``others`` at every depth; all of them have the weights of ``exact``."""
     weights = exact.draw()
     truth = exact.states(symbols)
     errors = []
@@ -99,7 +99,7 @@ def one_draw(exact: Stack, others: Sequence[Stack], symbols: Tensor) -> list[lis
 
 
 def hand_over(tensors: Mapping[str, Tensor], network: nn.Module) -> None:
-    """Give a network the weights of one that has all of its own, and maybe more; of other tensors those it is given."""
+    """Load ``tensors`` into ``network``: they must contain its weights, may lack its buffers and may contain more."""
     missing = set(network.load_state_dict(tensors, strict=False).missing_keys)
     kept = sorted(missing & {name for name, _ in network.named_parameters()})
     assert not kept, f"one of the two networks has no '{kept[0]}'"

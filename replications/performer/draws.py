@@ -1,4 +1,4 @@
-"""What the studies of random features share: the seed of their draws, and intervals of what many draws come to."""
+"""Shared by the studies of random features: intervals of means and ratios over many draws."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Interval(NamedTuple):
     high: Values
 
     def exp(self) -> Interval:
-        """Of a geometric mean, or a ratio, from that of logarithms."""
+        """Return the interval of a geometric mean, or of a ratio, from the interval of its logarithm."""
         return Interval(*(np.exp(x) for x in self))
 
     def named(self, quantity: str, sizes: Sequence[str] = ("",)) -> dict[str, float]:
@@ -44,8 +44,8 @@ def mean_interval(x: Values, level: float = LEVEL) -> Interval:
 def ratio_interval(x: Values, y: Values, level: float = LEVEL) -> Interval:
     """The ratio of the mean of x to that of y, positive both, from the t interval of its logarithm.
 
-    To first order log(x̄/ȳ) varies as the mean of x/x̄ - y/ȳ does (the delta method), of draws that go together in pairs
-    as of those that do not. In logarithms, since means of squared errors are skewed to the right.
+    To first order log(x̄/ȳ) varies as the mean of x/x̄ - y/ȳ (the delta method), whether x and y are paired or not. The
+    interval is that of the logarithm, because means of squared errors are skewed to the right.
 
     Args:
         x: (N, …).

@@ -32,7 +32,7 @@ AT_ONCE = 2000
 """Draws that are held in memory together."""
 COMPARED: tuple[Estimator, ...] = ("positive", "trigonometric")
 FIGURE_DIRECTIONS: tuple[Directions, ...] = ("orthogonal", "iid")
-"""Of figure 4."""
+"""The directions of projections in figure 4."""
 
 Kind = tuple[Estimator, Directions]
 Draws = Mapping[Kind, Values]
@@ -42,7 +42,7 @@ OUTPUT_RATIOS: dict[str, tuple[Kind, Kind]] = {
     "orthogonal_over_iid": (("positive", "orthogonal"), ("positive", "iid")),
     "trigonometric_orthogonal_over_iid": (("trigonometric", "orthogonal"), ("trigonometric", "iid")),
 }
-"""Whose errors are compared with whose."""
+"""Name of each ratio of errors to its numerator and denominator."""
 
 
 class Kernels(Study):
@@ -52,7 +52,7 @@ class Kernels(Study):
 
     @torch.inference_mode()
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
-        """What :func:`kernel_metrics` and :func:`output_metrics` say, of draws by the run's seed."""
+        """The metrics of :func:`kernel_metrics` and :func:`output_metrics` for draws that the run's seed determines."""
         settings = config.checked_model(KernelsConfig)
         torch.manual_seed(seed_of(trained))
         x, y = pairs(settings)
@@ -103,12 +103,12 @@ def kernel_estimates(settings: KernelsConfig, x: Values, y: Values) -> Draws:
 def kernel_metrics(settings: KernelsConfig, x: Values, y: Values, estimates: Draws) -> dict[str, float]:
     """Bias and squared errors, relative to exp(xᵀy), with 95 % intervals.
 
-    Of every ``<estimator>_<directions>``: ``relative_bias``, ``mse`` and in closed form ``closed_mse``, by angle;
-    ``bias_at_most``, the largest bias that there may be, and ``bias_at_least``, the largest that there must be, by
-    intervals that hold at all angles together (Bonferroni); and ``closed_mse_off_at_most``, by how much of itself the
-    closed form may at most be wrong. Of ratios of errors ``mse_ratio``: ``trigonometric_over_positive``, the r of
-    figure 2, with orthogonal projections or ``_iid`` ones; and of positive features ``orthogonal_over_iid`` and
-    ``orthogonal_over_bound``, which is that of theorem 2.
+    Each ``<estimator>_<directions>`` has ``relative_bias``, ``mse`` and its closed form ``closed_mse``, by angle. Three
+    metrics use intervals that hold at all angles together (Bonferroni): ``bias_at_most`` and ``bias_at_least`` bound
+    the largest absolute bias from above and below; ``closed_mse_off_at_most`` bounds the relative error of the closed
+    form from above. The ``mse_ratio`` of two estimators, by angle: ``trigonometric_over_positive`` is the r of figure 2
+    with orthogonal projections, ``trigonometric_over_positive_iid`` with independent ones. For positive features,
+    ``orthogonal_over_iid`` compares projections, and ``orthogonal_over_bound`` compares the error to theorem 2.
     """
     sizes = [f"_a{angle}" for angle in settings.angles]
     together = 1 - (1 - LEVEL) / len(sizes)
@@ -144,11 +144,12 @@ def kernel_metrics(settings: KernelsConfig, x: Values, y: Values, estimates: Dra
 
 
 def output_errors(settings: KernelsConfig, deviation: float) -> tuple[Draws, Draws]:
-    """Of attention with queries and keys of one standard deviation, all positions seen, by the kind of features.
+    """Errors of non-causal attention whose queries and keys have standard deviation ``deviation``, by kind of features.
 
     Returns:
-        squared errors by the mean square of the exact output, (N, number of ``settings.projections``); and the shares
-        of queries, in the same shape, whose normaliser is not positive, as only that of trigonometric features can be.
+        mean squared errors divided by the mean square of the exact output, (N, number of ``settings.projections``);
+        and, in the same shape, the share of queries whose normaliser is not positive, which only trigonometric features
+        can cause.
     """
     kinds = list(itertools.product(COMPARED, FIGURE_DIRECTIONS))
     errors, negative = (

@@ -42,14 +42,14 @@ class FavorAttention(SelfAttention):
         self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(width, width, bias=False) for _ in range(4))
         for linear in (self.w_q, self.w_k, self.w_v, self.w_o):
             nn.init.xavier_uniform_(linear.weight)
-        # Whether attention is exact for the time being: of a checkpoint, for it depends on how far training is.
+        # Whether attention is exact at present. A checkpoint holds it, since it depends on the progress of training.
         self.register_buffer("exact", torch.tensor(features is None))
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """(B, T, D) to (B, T, D); ``mask`` (B, T) is true at what is no padding."""
+        """(B, T, D) to (B, T, D); ``mask`` (B, T) is true at symbols, false at padding."""
         q, k, v = (w(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
         if self.features is None or self.exact:
-            # Padding is at the end, where no causal query looks at it but padding's own.
+            # Padding is at the end, so a causal query of a real symbol never sees it.
             seen = None if mask is None or causal else mask[:, None, None]
             heads, _ = attend(q, k, v, mask=seen, causal=causal)  # (B, H, T, K)
         else:
@@ -99,7 +99,7 @@ class Performer(SequenceTransformer):
     def at_update(self, number: int) -> None:
         """Before every update of training: attention is replaced when it is time, and features are drawn anew.
 
-        Resumed training draws the same ones again: all that is random follows from the model's origin and the number.
+        Resumed training draws the same features again: the model's origin and ``number`` seed every draw.
         """
         if self.swap_at is not None and number >= self.swap_at:
             for attention in self.attentions:

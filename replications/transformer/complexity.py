@@ -32,29 +32,29 @@ from shared.tasks.settings import RunConfig
 from shared.tasks.studies import Study
 
 SIZES = (64, 128, 256, 512)
-"""Of n where d is fixed, and of d where n is."""
+"""Values of n while d is fixed, and of d while n is fixed."""
 FIXED_LENGTH, FIXED_WIDTH = 128, 256
 PATH_LENGTHS = (16, 32, 64, 128)
 KERNEL = 3
-"""k"""
+"""Width k of the convolution kernel."""
 RADIUS = 4
-"""Of the window of r = 9 positions around each."""
+"""Radius of the window of r = 9 positions around each position."""
 
 PEAK = 9.5e12
 """Floating-point operations a second of a P100, as the paper reckons (note to section 6.1)."""
 GPUS = 8
-"""Section 5.2."""
+"""Number of GPUs in training (section 5.2)."""
 SECONDS = {"base": 12 * 3600, "big": 3.5 * 24 * 3600}
-"""Of training (section 5.2)."""
+"""Duration of training (section 5.2)."""
 UPDATES = {"base": 100_000, "big": 300_000}
-"""Section 5.2."""
+"""Number of training updates (section 5.2)."""
 MODELS: dict[str, dict[str, Any]] = {
     "base": {"width": 512, "heads": 8, "hidden_size": 2048},
     "big": {"width": 1024, "heads": 16, "hidden_size": 4096},
 }
-"""Table 3; both have six layers and d_k = d_v = 64."""
+"""Sizes of table 3; both models have six layers and d_k = d_v = 64."""
 VOCABULARY, TOKENS = 37_000, 25_000
-"""Of source and target together, and of either in a batch (section 5.1)."""
+"""Size of the joint vocabulary, and tokens of each side in a batch (section 5.1)."""
 PAIR = 25
 """Symbols on either side of a pair, an assumption: the paper does not say how long its sentences are."""
 

@@ -53,7 +53,7 @@ def attend(
         h: (B, T, D) h^{n-1}.
         context: (B, S, D) h̃^{n-1}, of which h is the last part.
         r: (C, D) R of the distances 0 … C - 1; from C on distances count as C - 1.
-        mask: bool, broadcastable to (B, H, T, S), true where a query may look, and nowhere after it.
+        mask: bool, broadcastable to (B, H, T, S), true where a query may look, never at a later key.
 
     Returns:
         (B, T, D), and the weights (B, H, T, S) before dropout.
@@ -86,7 +86,7 @@ def read_segment(
         model: with N layers.
         inputs: (B, T) symbols.
         memory: m^0 … m^{N-1}, (B, up to M, D) each; none at the beginning of a text.
-        reach: M, and what is to be seen of it.
+        reach: M, and which part of it each query sees.
 
     Returns:
         h^N (B, T, D), and the memory for the next segment.

@@ -1,10 +1,10 @@
 """FAVOR+ (Choromanski et al. 2021, section 2): random features whose products are, on average, a kernel of attention.
 
-Features of the softmax kernel grow like exponentials. What is returned are values that cannot overflow, and apart from
-them the logarithm of each position's scale, which no other position has a part in: with it the causal forms of
-:mod:`shared.attention.linear` rescale their state by the largest key *so far*. Nothing is added to a key's features.
-With a largest key of the whole sequence and a constant added after it, as in the released code, every position would
-see a little of those after it.
+Features of the softmax kernel grow like exponentials. The feature maps here return values that cannot overflow, and
+separately the logarithm of each position's scale, which depends on that position alone. With it, the causal forms of
+:mod:`shared.attention.linear` rescale their state by the largest key *so far*. No constant is added to the features of
+a key. The released code divides by the largest key of the whole sequence and then adds a constant, so every position
+depends slightly on later ones.
 
 Shape letters: T positions, K width of queries and keys, P projections, C features.
 """
@@ -21,19 +21,19 @@ from torch import Tensor, nn
 from shared.attention.feature_maps import ExactMap, FeatureMap, Features
 
 Directions = Literal["orthogonal", "iid", "uncorrected"]
-"""Of projections: orthogonal in blocks of K; each for itself; or what a QR decomposition gives, which is biased."""
+"""Directions of projections: orthogonal in blocks of K; independent; or the raw, biased Q of a QR decomposition."""
 Norms = Literal["chi", "sqrt"]
-"""Of projections: those of Gaussian vectors, distributed as χ_K; or √K, which makes the regularized kernel SMREG."""
+"""Norms of projections: χ_K-distributed, as of Gaussian vectors; or √K, which gives the regularized kernel SMREG."""
 Estimator = Literal["positive", "hyperbolic", "trigonometric"]
 """Features of the softmax kernel: exp(ωᵀx); exp(±ωᵀx); or sin ωᵀx and cos ωᵀx, whose products may be negative."""
 
 QUERY_SCALE, KEY_SCALE = 2.0**32, 2.0**20
 """The largest positive feature of a query and of a key. The factors cancel, and powers of two round nothing."""
 LEAST_QUERY = 2.0**-116
-"""The least positive feature of a query. With the scales above it is e^-102 times the largest, and its product with the
-largest feature of a key is well above what float32 rounds sums of very small products by."""
+"""The least positive feature of a query. It is e^-102 times the largest one. Its product with the largest feature of a
+key is well above the rounding error of float32 in sums of very small products."""
 LEAST_LOG = -80.0
-"""The lowest logarithm whose exponential is formed at once; that of a lower one may be no normal number of float32."""
+"""The lowest logarithm whose exponential is computed directly; below it, exp may be subnormal in float32."""
 
 
 def orthogonal_blocks(
@@ -42,13 +42,13 @@ def orthogonal_blocks(
 ) -> Tensor:  # fmt: skip
     """Random orthogonal matrices, uniform over the group (Haar's measure).
 
-    Of A = QR with Gaussian A, Q is uniform only where the diagonal of R is positive, which LAPACK does not see to: the
-    signs of Q's columns must be corrected by it (Mezzadri 2007, section 4).
+    For Gaussian A = QR, Q is uniform only if the diagonal of R is positive. LAPACK does not ensure this, so the columns
+    of Q are multiplied by the signs of that diagonal (Mezzadri 2007, section 4).
 
     Args:
         blocks: how many, independent of each other.
         size: K.
-        corrected: whether they are; the official code takes Q as it comes, and its estimates are biased.
+        corrected: whether to correct the signs; the official code does not, and its estimates are biased.
         generator: of the random numbers; the device's own unless given.
         device: where they are drawn.
 
@@ -92,8 +92,8 @@ def random_projections(
 class RandomFeatures(FeatureMap):
     """What feature maps with random projections share: the projections, which are drawn and never learned.
 
-    They are a buffer, so that a checkpoint has them: queries and keys always meet the same ones, and a model judged
-    twice is judged the same. Whoever trains it calls :meth:`redraw` as often as it likes.
+    The projections are a buffer, so a checkpoint contains them: queries and keys always use the same projections, and
+    repeated evaluations of a model agree. The training code calls :meth:`redraw` at intervals of its choice.
 
     Args:
         key_size: K.
@@ -135,7 +135,7 @@ class RandomFeatures(FeatureMap):
     def project(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(…, T, K) to itself times √scale, and its projections (…, T, P); both in float32 at least.
 
-        Features are exponentials of projections: what these are rounded to, the features would be off by as a factor.
+        Features are exponentials of projections, so a rounding error of a projection becomes a factor of its feature.
         """
         x = x.to(torch.promote_types(x.dtype, torch.float32)) * self.root
         with torch.autocast(x.device.type, enabled=False):
@@ -188,10 +188,10 @@ class SoftmaxFeatures(RandomFeatures):
     def queries(self, x: Tensor) -> Tensor:
         """φ(x) up to a factor per position: (…, T, K) to (…, T, C).
 
-        Positive features lie between :data:`LEAST_QUERY` and :data:`QUERY_SCALE`: the features of a query and of the
-        only key it sees may be large at different projections, and their products far below the least number of
-        float32. The lower bound keeps a normaliser from vanishing. It shows only in results whose normaliser is of its
-        own order. The result is float32 for queries in float16, which does not hold the bounds.
+        Positive features are clamped to the range from :data:`LEAST_QUERY` to :data:`QUERY_SCALE`. Without the lower
+        bound a normaliser could underflow to zero in float32: the features of a query and of the only key it sees may
+        be large at different projections. The bound changes only results whose normaliser is of its order of
+        magnitude. The result is float32 for queries in float16, which cannot represent the bounds.
         """
         if self.estimator == "trigonometric":
             features: Features = self(x)
@@ -216,7 +216,7 @@ class SoftmaxFeatures(RandomFeatures):
 
 
 def _exponentials(logs: Tensor, scale: float) -> Tensor:
-    """exp(logs) · scale of logarithms of at most 0, also where exp(logs) alone is below the numbers of float32."""
+    """exp(logs) · scale for logarithms of at most 0, without underflow if only exp(logs) is too small for float32."""
     if not (logs < LEAST_LOG).any():
         return logs.exp() * scale
     return logs.clamp(min=LEAST_LOG).exp() * scale * (logs - LEAST_LOG).clamp(max=0).exp()  # the last is 1 elsewhere

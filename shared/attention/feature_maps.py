@@ -21,18 +21,18 @@ class Features(NamedTuple):
     Attributes:
         values: (…, T, C).
         log_scale: (…, T), the logarithm of what a position's features were divided by so that none overflows; -∞ at
-            padding; None where they were not divided. It is a constant: no gradient flows into it, nor has to if the
-            features were divided by it as by a constant.
+            padding; None where they were not divided. It is a constant: no gradient flows into it, and none is needed,
+            because the division treats it as a constant, too.
     """
 
     values: Tensor
     log_scale: Tensor | None = None
 
     def masked(self, mask: Tensor | None) -> Features:
-        """Zero at padding, which then counts neither among the values nor in the normaliser.
+        """Set the features of padding to zero, so that padding contributes to neither the sums nor the normaliser.
 
         Args:
-            mask: bool, broadcastable to (…, T), true at what is no padding; None where nothing is.
+            mask: bool, broadcastable to (…, T), true at symbols, false at padding; None if there is no padding.
         """
         if mask is None:
             return self
@@ -43,7 +43,8 @@ class Features(NamedTuple):
 class FeatureMap(nn.Module, ABC):
     """φ: R^K → R^C of queries and of keys.
 
-    A factor of a query cancels, so that a map may scale each as it likes; one of a key does not, and is told.
+    A map may scale the features of each query freely, because the factor cancels in the normalisation. The factor of a
+    key does not cancel, so :meth:`keys` returns its logarithm.
     """
 
     @abstractmethod
@@ -52,14 +53,14 @@ class FeatureMap(nn.Module, ABC):
 
     @abstractmethod
     def queries(self, x: Tensor) -> Tensor:
-        """(…, T, K) to φ (…, T, C), each up to a factor in which no other position has a part."""
+        """(…, T, K) to φ (…, T, C), up to a factor per position that does not depend on other positions."""
 
     @abstractmethod
     def keys(self, x: Tensor, mask: Tensor | None = None) -> Features:
         """(…, T, K) to φ (…, T, C) of every key; zero where ``mask``, broadcastable to (…, T), is false."""
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
-        """Draw anew what is random, of which a map has nothing unless it says so."""
+        """Draw random projections anew; deterministic maps, the default, do nothing."""
 
 
 class ExactMap(FeatureMap):
@@ -86,7 +87,7 @@ class ExactMap(FeatureMap):
 class EluPlusOne(ExactMap):
     """elu(x) + 1 (Katharopoulos et al. 2020, equation 7).
 
-    It is made as x + 1 or exp(x): in float32 the sum of elu(x) and 1 has lost all digits at x = -17, and is zero.
+    It is computed as x + 1 or exp(x), because in float32 the sum of elu(x) and 1 is rounded to zero at x = -17.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -96,7 +97,7 @@ class EluPlusOne(ExactMap):
 
 
 class _EluPlusOne(torch.autograd.Function):
-    """Keeps its result alone, which is a position's features and kept in any case: its gradient is min(φ(x), 1)."""
+    """Saves only its result for the backward pass, since the gradient is min(φ(x), 1)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

@@ -12,11 +12,11 @@ from shared.attention.multi_head import KeysValues, MultiHeadAttention
 
 
 class IdentityAttention(MultiHeadAttention):
-    """Every position gets its own value and nothing else: the paper's "X (OPT)", the most that speed can be gained.
+    """Every position gets its own value only: the paper's "X (OPT)", an upper bound of the possible speed.
 
-    All four projections are made, those of queries and keys too, which nothing then looks at. Autograd computes no
-    gradient of the queries' matrix. Keys and values have one matrix, whose gradient it computes as a whole, with zeros
-    where the keys' are: so this optimum pays for the keys' backward pass, and not for the queries'.
+    All four projections are computed, although the queries and keys are not used. Autograd computes no gradient of the
+    queries' matrix. Keys and values share one matrix, and autograd computes its whole gradient, which is zero for the
+    keys. The measured time therefore includes the backward pass of the keys' projection, but not of the queries'.
     """
 
     def forward(

@@ -47,7 +47,7 @@ def summarize(k: Tensor, v: Tensor, *, log_scale: Tensor | None = None, state: S
         k: φ(k), (B, H, S, C).
         v: (B, H, S, V).
         log_scale: (B, H, S) of the keys, see :class:`shared.attention.feature_maps.Features`.
-        state: of what was before; none has to have keys with scales if these have none, and the other way round.
+        state: of earlier keys. Either both the state and these keys have scales, or neither has.
     """
     (sums, peak), k = _rescaled(k, log_scale, begin(k, v, log_scale, state))
     with torch.autocast(k.device.type, enabled=False):
@@ -104,9 +104,9 @@ def chunkwise_linear_attention(
 ) -> tuple[Tensor, State]:  # fmt: skip
     """Causal attention in matrix products: inside a chunk by pairs, and from all chunks before it by their state.
 
-    Time and memory are in proportion to T, and no sums but those of a few chunks are held, on the way back either: like
-    algorithm 1 of the paper the gradient runs over them again, forward for queries and backward for keys and values,
-    where autograd would keep them all. It cannot be differentiated twice.
+    Time and memory are proportional to T. Only the sums of a few chunks are held at a time, in the backward pass too:
+    like algorithm 1 of the paper, it recomputes them, forward for queries and backward for keys and values, whereas
+    autograd would keep all of them. The function cannot be differentiated twice.
 
     Args:
         q: φ(q), (B, H, T, C).
@@ -127,7 +127,7 @@ def chunkwise_linear_attention(
 
 
 def begin(k: Tensor, v: Tensor, log_scale: Tensor | None, state: State | None) -> State:
-    """The state before the first of such keys and values: the one given, or that of no keys."""
+    """The initial state for these keys and values: ``state`` if given, otherwise zero sums."""
     if state is None:
         dtype = torch.promote_types(torch.promote_types(k.dtype, v.dtype), torch.float32)
         sums = k.new_zeros(*k.shape[:2], k.size(-1), v.size(-1) + 1, dtype=dtype)
@@ -157,8 +157,8 @@ def _rescaled(k: Tensor, log_scale: Tensor | None, state: State) -> tuple[State,
 def quotient(both: Tensor, q: Tensor) -> Tensor:
     """Sums over values (…, V) divided by the column after them, (…, V + 1) in all; zero where that is zero.
 
-    Where the divisor is below :func:`shared.attention.linear_chunks.least_divisor` of φ(q) (…, C), the gradient is that
-    of division by the latter, as in the chunkwise form.
+    Where the divisor is below :func:`shared.attention.linear_chunks.least_divisor` of φ(q) (…, C), the gradient is
+    computed as if the latter were the divisor, as in the chunkwise form.
     """
     z = divisor(both)
     out = both[..., :-1] / z

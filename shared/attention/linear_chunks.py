@@ -19,10 +19,10 @@ from torch.nn import functional
 LOWEST = torch.finfo(torch.float32).min / 4
 """Stands for a log_scale of -∞: the difference of two is still a number."""
 STEEPEST = 2.0**-110
-"""A normaliser's least share of its query's largest feature at which the gradient is not damped."""
+"""The least ratio of a normaliser to the largest feature of its query at which the gradient is not damped."""
 ELEMENTS = 2**17
-"""Of features, of values and of sums about so many are worked on together: with more, what is made of them would not
-stay in the cache of one core."""
+"""About how many elements of features, of values and of sums are processed together. With more, the intermediate
+results would not fit into the cache of one core."""
 
 
 def with_ones(v: Tensor) -> Tensor:
@@ -31,7 +31,7 @@ def with_ones(v: Tensor) -> Tensor:
 
 
 def divisor(both: Tensor) -> Tensor:
-    """The normaliser (…, 1) after values (…, V); infinite where it is zero, as it is after nothing but padding."""
+    """The normaliser (…, 1) after values (…, V); infinite where it is zero, as after padding alone."""
     normaliser = both[..., -1:]
     return normaliser.masked_fill(normaliser == 0, torch.inf)
 
@@ -45,7 +45,7 @@ def least_divisor(q: Tensor) -> Tensor:
 
 
 class _Factors(NamedTuple):
-    """By what products in a chunk are to be multiplied so that all are divided by a query's own peak."""
+    """Factors of the products in a chunk that bring all of them to the scale of the query's own peak."""
 
     pairs: Tensor
     """(N, B·H, L, L) or (L, L), of query i and key j; zero where j > i."""
@@ -65,7 +65,7 @@ class _Span(NamedTuple):
     chunks: int
     """N."""
     size: int
-    """L, which is less in what remains at the end."""
+    """L; the last span may have shorter chunks."""
 
     def of(self, x: Tensor) -> Tensor:
         """(B, H, T, …) to (N, B, H, L, …), the same memory."""
@@ -75,7 +75,7 @@ class _Span(NamedTuple):
 
 
 class _Inputs(NamedTuple):
-    """Of :func:`chunkwise_linear_attention`, to be had by chunks."""
+    """The inputs of :func:`chunkwise_linear_attention`, with methods that cut them into chunks."""
 
     q: Tensor
     k: Tensor
@@ -121,7 +121,7 @@ def _times(x: Tensor, factor: Tensor | None) -> Tensor:
 
 
 def _product(x: Tensor, y: Tensor, *, onto: Tensor | None = None) -> Tensor:
-    """(N, B·H, a, b) times (N, B·H, b, c), added to what is there if anything is; that is lost."""
+    """(N, B·H, a, b) times (N, B·H, b, c), added in place to ``onto`` if given."""
     x, y, shape = x.flatten(0, 1), y.flatten(0, 1), x.shape[:2]
     found = torch.bmm(x, y) if onto is None else onto.flatten(0, 1).baddbmm_(x, y)
     product: Tensor = found.unflatten(0, shape)
@@ -129,9 +129,9 @@ def _product(x: Tensor, y: Tensor, *, onto: Tensor | None = None) -> Tensor:
 
 
 def _running(first: Tensor, k: Tensor, v: Tensor, carry: Tensor | None, *, backward: bool = False) -> Tensor:
-    """Sums of kᵀv, (N, B·H, L, …) each, after so many chunks: ``first`` (B·H, C, V + 1) to (1 + N, B·H, C, V + 1).
+    """Running sums of kᵀv over N chunks of (B·H, L, …), from ``first`` (B·H, C, V + 1): (1 + N, B·H, C, V + 1).
 
-    Backward, ``first`` comes after the last chunk, and the sums are over the chunks from each on.
+    With ``backward``, ``first`` belongs after the last chunk, and each sum is over the chunk and all later ones.
     """
     sums = first.new_empty(1 + len(k), *first.shape)
     sums[-1 if backward else 0] = first
@@ -192,7 +192,7 @@ def _attend(inputs: _Inputs, span: _Span, before: Tensor) -> tuple[Tensor, Tenso
 
 
 class _Wanted(NamedTuple):
-    """The gradient of the sums over values and of the normaliser, to be had by chunks: there it costs no memory."""
+    """The gradient of the sums over values and of the normaliser, computed chunk by chunk to save memory."""
 
     inputs: _Inputs
     d_out: Tensor
@@ -230,7 +230,7 @@ def _queries_of(inputs: _Inputs, span: _Span, before: Tensor, d: Tensor, d_q: Te
 def _of_keys_and_values(inputs: _Inputs, d_sums: Tensor, wanted: _Wanted) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of φ(k), v and the first state, from the last position to the first (equations 14 and 15)."""
     d_k, d_v = torch.empty_like(inputs.k), torch.empty_like(inputs.v)
-    after = d_sums.flatten(0, 1)  # what later queries, and who has the last state, want of the sums
+    after = d_sums.flatten(0, 1)  # gradient of the sums from later queries and from the final state
     for span in reversed(inputs.spans()):
         after = _keys_and_values_of(inputs, span, after, wanted.at(span), span.of(d_k), span.of(d_v))
     return d_k, d_v, after.view_as(d_sums)

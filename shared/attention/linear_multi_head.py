@@ -61,7 +61,7 @@ class LinearMultiHeadAttention(nn.Module):
 
         Args:
             memory: what is attended to.
-            mask: (B, S) bool, true at what is no padding. No other masks are possible here.
+            mask: (B, S) bool, true at symbols, false at padding. No other masks are possible here.
         """
         k, v = (self._by_head(x) for x in self.w_kv(memory).split(self.sizes, dim=-1))
         return self.features.keys(k, None if mask is None else mask.unsqueeze(1)), v
@@ -96,7 +96,7 @@ class LinearMultiHeadAttention(nn.Module):
         Args:
             x: (B, T, D).
             state: after the segment before, None at the first.
-            mask: (B, T) bool, true at what is no padding.
+            mask: (B, T) bool, true at symbols, false at padding.
 
         Returns:
             (B, T, D), and the state after the last position.

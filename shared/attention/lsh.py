@@ -1,4 +1,4 @@
-"""Attention among what is alike, found by locality-sensitive hashing (Kitaev et al. 2020, section 2).
+"""Attention among similar positions, found by locality-sensitive hashing (Kitaev et al. 2020, section 2).
 
 Queries and keys are one and the same, k_j = q_j / |q_j|. Each round draws random rotations R and puts a position into
 the bucket h(x) = argmax [xR; -xR]. Positions are sorted by bucket and, within one, by place, and cut into chunks of m;
@@ -51,7 +51,7 @@ def lsh_attention(
         buckets: (B, H, R, T) of :func:`lsh_buckets`.
         chunk: m.
         causal: whether a query sees only what is before it.
-        mask: (B, T) bool, true at what is no padding, which nothing sees and whose results are zero.
+        mask: (B, T) bool, true at symbols, false at padding. No query sees padding; its results are zero.
         scale: of the scores; 1/√K unless given.
         published: whether a causal query sees by chunks, as in the paper, and not its last m keys.
 
@@ -104,8 +104,8 @@ def lsh_attention_weights(
 class LSHSelfAttention(nn.Module):
     """Multi-head attention of a sequence to itself with shared queries and keys.
 
-    The rotations are a buffer, so that a checkpoint has them and a model judged twice is judged the same. Whoever
-    trains it calls :meth:`redraw` as often as it likes; the released programs draw them for every batch.
+    The rotations are a buffer, so a checkpoint contains them, and repeated evaluations of a model agree. The training
+    code calls :meth:`redraw` at intervals of its choice; the released programs draw rotations for every batch.
 
     Args:
         width: D of what comes in and goes out.
@@ -155,7 +155,7 @@ class LSHSelfAttention(nn.Module):
 
         Args:
             x: (B, T, D).
-            mask: (B, T) bool, true at what is no padding.
+            mask: (B, T) bool, true at symbols, false at padding.
             causal: whether a query sees only what is before it, or itself.
             weights: whether they are wanted, which takes the time and memory of all pairs.
 
@@ -199,25 +199,25 @@ def _chunked(x: Tensor, chunk: int, *, fill: int) -> Tensor:
 
 
 def _take(x: Tensor, places: Tensor) -> Tensor:
-    """(B, H, T, K) at places (B, H, R, N, m), anything where these are -1: (B, H, R, N, m, K)."""
+    """(B, H, T, K) at places (B, H, R, N, m): (B, H, R, N, m, K). Entries at place -1 are undefined."""
     index = places.clamp(min=0).flatten(2).unsqueeze(-1).expand(-1, -1, -1, x.size(-1))
     taken: Tensor = x.gather(2, index).unflatten(2, places.shape[2:])
     return taken
 
 
 def _with_previous(x: Tensor, *, fill: float = 0) -> Tensor:
-    """(B, H, R, N, m, …) to (B, H, R, N, 2m, …): each chunk after the one before it, of which the first has none."""
+    """(B, H, R, N, m, …) to (B, H, R, N, 2m, …): each chunk after the previous one, or after ``fill``."""
     first = torch.full_like(x[:, :, :, :1], fill)
     return torch.cat((torch.cat((first, x[:, :, :, :-1]), dim=3), x), dim=4)
 
 
 def _pairs(x: Tensor, places: Tensor, r: int | None = None) -> tuple[Tensor, Tensor]:
-    """What (B, H, R, T) has for each query (B, H, R, N, m, 1) and its keys (B, H, R, N, 1, 2m).
+    """The entries of (B, H, R, T) for each query (B, H, R, N, m, 1) and for its keys (B, H, R, N, 1, 2m).
 
     Args:
         x: one number for each position in each round.
         places: (B, H, R, N, m) of the queries.
-        r: of this round in all; of each round in itself unless given.
+        r: the round whose entries stand for all rounds; default: each round has its own.
     """
     index = places.clamp(min=0).flatten(3)  # (B, H, R, Nm)
     source = x if r is None else x[:, :, r : r + 1].expand_as(x)

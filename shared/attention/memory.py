@@ -41,7 +41,7 @@ class SegmentMemory(ABC):
     Only when the end of the buffer is reached, the last M entries move to its beginning.
 
     Args:
-        reach: M, and what is to be seen of it.
+        reach: M, and which part of it each query sees.
         shape: of the buffer before its last two axes, which are time and width; the first is N.
         width: of an entry.
     """
@@ -52,7 +52,7 @@ class SegmentMemory(ABC):
         self._begin = self._end = 0
 
     def __len__(self) -> int:
-        """How many of the M positions are filled."""
+        """Number of filled positions, at most M."""
         return self._end - self._begin
 
     @abstractmethod
@@ -61,7 +61,7 @@ class SegmentMemory(ABC):
 
     @abstractmethod
     def distances(self, layer: int, keys: int, project: Callable[[int], Tensor]) -> Tensor:
-        """What ``project`` makes of a number of keys S: the vectors of a layer's distances S - 1 … 0, (H, S, K)."""
+        """``project(S)`` for the number of keys S: the vectors (H, S, K) of a layer's distances S - 1 … 0."""
 
     def advance(self, symbols: int) -> None:
         """A segment of so many symbols was read by all layers: it is memory now."""
@@ -111,10 +111,10 @@ class SegmentMemory(ABC):
 
 
 class StateMemory(SegmentMemory):
-    """As the paper has it: a layer's inputs, of which every segment makes keys and values anew, by its weights.
+    """The memory of the paper: it holds a layer's inputs, and every segment computes keys and values from them anew.
 
     Args:
-        reach: M, and what is to be seen of it.
+        reach: M, and which part of it each query sees.
         layers: N.
         columns: B.
         width: D.
@@ -132,17 +132,17 @@ class StateMemory(SegmentMemory):
         return project(torch.cat((self._held(layer).to(h.dtype), h), dim=1))
 
     def distances(self, layer: int, keys: int, project: Callable[[int], Tensor]) -> Tensor:
-        """Projected for every segment: weights learn."""
+        """Project anew for every segment, because the weights change in training."""
         return project(keys)
 
 
 class KeyValueMemory(SegmentMemory):
-    """The same for weights that do not change: keys and values are made once, and so are the vectors of distances.
+    """A memory for fixed weights: keys and values are computed once, and so are the vectors of distances.
 
-    It is for evaluation, without gradients. Attention reads it where it lies.
+    It is for evaluation, without gradients. Attention reads the buffer in place.
 
     Args:
-        reach: M, and what is to be seen of it.
+        reach: M, and which part of it each query sees.
         layers: N.
         columns: B.
         heads: H.
@@ -167,7 +167,7 @@ class KeyValueMemory(SegmentMemory):
         return both[0].transpose(0, 1), both[1].transpose(0, 1)
 
     def distances(self, layer: int, keys: int, project: Callable[[int], Tensor]) -> Tensor:
-        """Those of the longest context so far, of which a shorter one has the last."""
+        """The vectors for the longest context so far; a shorter context uses the last ones."""
         known = self._distances.get(layer)
         if known is None or known.size(-2) < keys:
             known = self._distances[layer] = project(max(keys, self._buffer.size(-2)))

@@ -32,7 +32,7 @@ def shift(x: Tensor) -> Tensor:
             read at distances from 0 on.
 
     Returns:
-        (…, Q, S). Entries of keys later than their query mean nothing.
+        (…, Q, S). Entries of keys later than their query are undefined.
     """
     queries, keys = x.size(-2), x.size(-1) - 1
     shifted: Tensor = x.flatten(-2).narrow(-1, queries - 1, queries * keys).unflatten(-1, (queries, keys))
@@ -64,17 +64,17 @@ def attend_by_distance(
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """softmax((q_0 k_jᵀ + q_1 p_{i-j}ᵀ) · scale) v.
 
-    What is hidden gets a finite score that leaves no weight: to add it costs no pass over the scores on the way back,
-    and no row becomes NaN. Where no gradient is wanted PyTorch's fused kernel takes over; on a CPU it has none for the
-    scores of distances, and what it falls back to is slower than this.
+    Hidden keys get a finite score so low that their weight is zero. Adding it costs no pass over the scores in the
+    backward pass, and no row becomes NaN. Without gradient, dropout and weights PyTorch's fused kernel is called. With
+    a gradient the scores of distances have no fused kernel on a CPU, and PyTorch's fallback is slower than this code.
 
     Args:
         q: what meets keys and what meets distances, both (H, B, Q, K).
         k: (H, B, S, K).
         v: (H, B, S, K).
         p: (H, S, K), the distances S - 1 … 0.
-        mask: bool, broadcastable to (B, Q, S), true where a query may look, and nowhere after it; where it may nowhere,
-            the result is zero.
+        mask: bool, broadcastable to (B, Q, S), true where a query may look, never at a later key; the result of a query
+            that may look nowhere is zero.
         scale: of the scores.
         dropout: probability with which a weight is dropped.
         weights: whether they are wanted.
@@ -98,7 +98,7 @@ def attend_by_distance(
 class GlobalBiases(nn.Module):
     """u and v, with which every query meets keys and distances (terms c and d of section 3.3).
 
-    One of them given to all layers is shared by them, as in the released PyTorch code; or each layer has its own.
+    One instance given to all layers is shared by them, as in the released PyTorch code; or each layer has its own.
 
     Args:
         heads: H.
@@ -199,8 +199,8 @@ class RelativeMultiHeadAttention(nn.Module):
             x: (B, Q, D), the last of the context's positions.
             context: what :meth:`project` made of them all.
             p: what ``positions`` made of S.
-            mask: bool, broadcastable to (B, Q, S): what a query may see of what is not after it, which is all unless
-                given; see :func:`memory_mask`.
+            mask: bool, broadcastable to (B, Q, S), true where a query may see a key that is not after it; default: all
+                of these keys. See :func:`memory_mask`.
             weights: whether they are wanted, which takes the slower path.
 
         Returns:

@@ -28,8 +28,8 @@ def attend(
         q: (B, H, Q, K).
         k: (B, H, S, K).
         v: (B, H, S, V).
-        mask: bool, broadcastable to (B, H, Q, S), true where a query may look; where it may nowhere, the result is
-            zero.
+        mask: bool, broadcastable to (B, H, Q, S), true where a query may look; the result of a query that may
+            look nowhere is zero.
         causal: instead of ``mask``: query i sees the keys up to i.
         scale: 1/√K unless given.
 

@@ -29,7 +29,7 @@ class Score(nn.Module, ABC):
 
     @abstractmethod
     def keys(self, annotations: Tensor) -> Tensor:
-        """What of the score does not depend on the step, once per source: h̄ (B, S, M) to (B, S, A)."""
+        """The part of the score that is the same at every step, computed once per source: (B, S, M) to (B, S, A)."""
 
     @abstractmethod
     def scores(self, queries: Tensor, keys: Tensor) -> Tensor:

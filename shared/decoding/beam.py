@@ -153,9 +153,9 @@ class _Kept:
         return self.scores[sources, 0] == -torch.inf
 
     def are_hopeless(self, sources: Tensor, log_probs: Tensor) -> Tensor:
-        """True for prefixes, (B′, k), of which nothing can come that would still be kept.
+        """True for prefixes (B′, k) none of whose extensions could still be kept.
 
-        At best all further symbols have probability one and the prefix becomes as long as it may.
+        The bound assumes that all further symbols have probability one and that the prefix reaches its maximum length.
         """
         return log_probs / self.ceiling[sources].unsqueeze(1) <= self.scores[sources, -1:]
 

@@ -61,7 +61,7 @@ class Constraints:
 
 
 def length_divisor(length: Tensor, normalisation: Normalisation, alpha: float) -> Tensor:
-    """What a log-probability is divided by for ranking; it never falls as hypotheses grow.
+    """The divisor of a log-probability for ranking; it does not decrease as hypotheses become longer.
 
     ``none``: 1. ``mean``: the length. ``gnmt``: ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14).
 
@@ -89,7 +89,7 @@ def best_first(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     -inf any may come.
 
     Raises:
-        ReplicationError: a score is NaN, which would pass for the highest of all.
+        ReplicationError: a score is NaN, which ``topk`` would rank highest.
     """
     count = min(count, scores.size(1))
     values, indices = scores.topk(min(count + 1, scores.size(1)))

@@ -14,11 +14,11 @@ from shared.decoding.protocol import select_beams
 
 
 class KeyValueCache:
-    """All beams of a source write into one row of slots, k at every step; a table says whose a slot is.
+    """All beams of a source write into one row of slots, k at every step; a mask says which beams see a slot.
 
-    A beam sees the slots that its ancestors wrote. When beams are reordered, only that table of bools is, where a cache
-    per beam would be copied whole. Slots that no beam sees any more are closed up from time to time. As beams soon have
-    their ancestors in common, the slots in use are then hardly more than symbols, for any k: what one beam would read.
+    A beam sees the slots that its ancestors wrote. Reordering the beams reorders this mask only, whereas a cache per
+    beam would be copied as a whole. Slots that no beam sees any more are removed from time to time. Beams soon share
+    their ancestors, so about as many slots are in use as one beam has symbols, for any k.
 
     Args:
         layers: N.
@@ -37,7 +37,7 @@ class KeyValueCache:
         self.values = like.new_empty(layers, batch, heads, capacity, value_size)
         self.visible: Tensor | None = None  # (B, k, C) bool; None while there is one beam, which sees every slot
         self.used = 0  # C
-        self._tidy_at = capacity  # how many slots in use are reason to look for those that no beam sees
+        self._tidy_at = capacity  # number of slots in use from which on unseen slots are removed
         self._beams = 1
 
     @property

@@ -1,4 +1,4 @@
-"""The one protocol between language models of running text and what trains, judges and continues texts with them."""
+"""The protocol of language models of running text, which training, evaluation and text generation rely on."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ def sample(
             temperature and among the k if both are given (Holtzman et al. 2020, section 3.1).
 
     Returns:
-        One hypothesis for each source (n = 1). Its log-probability and its score are the model's own, those of
-        neither the temperature nor the selection.
+        One hypothesis for each source (n = 1). Its log-probability and its score are those of the model, without
+        temperature and without selection.
 
     Raises:
         ReplicationError: the model predicts NaN.

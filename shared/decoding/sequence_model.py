@@ -1,4 +1,4 @@
-"""The one protocol between models of separate sequences and what trains, judges and draws from them.
+"""The protocol of models of separate sequences, which training, evaluation and sampling rely on.
 
 Shape letters: B sequences, T symbols, P symbols of a prefix, D model width, V symbols of the vocabulary.
 """
@@ -35,8 +35,8 @@ class SequenceModel(Protocol):
 
     @property
     def origin(self) -> Tensor:
-        """() int64, a buffer: with the number of the update it seeds what the model draws for itself, so that a run
-        that is continued draws the same again."""
+        """() int64, a buffer. It and the number of the update seed the model's own random draws, so a continued run
+        draws the same again."""
         ...
 
     @property
@@ -45,11 +45,11 @@ class SequenceModel(Protocol):
         ...
 
     def __call__(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Symbols (B, T) to states (B, T, D); ``mask`` (B, T) is true at what is no padding, None if all is."""
+        """Symbols (B, T) to states (B, T, D); ``mask`` (B, T) is true at symbols, None without padding."""
         ...
 
     def at_update(self, number: int) -> None:
-        """What is to be done before the update of training with this number, from 0: random features drawn anew."""
+        """Called before the training update with this number, from 0; a model may draw its random features anew."""
         ...
 
 

@@ -86,10 +86,10 @@ class AdaptiveSoftmax(nn.Module):
     returns losses in order of clusters unless told otherwise.)
 
     Args:
-        embedding: whose weights are shared; it becomes a part of this module, where a model finds it too.
-        tied_projections: whether cluster i's projection is the embedding's, for each of the C. None are by default, as
-            for One Billion Word in Dai et al.; for WikiText-103 all but the first are. Without projections, that is
-            with ``div_val`` 1, it says nothing.
+        embedding: shares its weights; it becomes a submodule of this module, and a model accesses it from here.
+        tied_projections: for each of the C clusters, whether its projection is that of the embedding. By default no
+            projection is tied, as for One Billion Word in Dai et al.; for WikiText-103 they tie all but the first.
+            With ``div_val`` 1 there are no projections, and the setting has no effect.
 
     Raises:
         ReplicationError: ``tied_projections`` are not as many as clusters.

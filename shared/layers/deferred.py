@@ -24,7 +24,7 @@ class DeferredWeight:
     """
 
     def __init__(self, weight: Tensor) -> None:
-        # The graph holds on to the steps and not to this object, which holds on to the graph: no cycle, no leak.
+        # The graph refers to the steps, not to this object, which refers to the graph; so there is no reference cycle.
         self._steps = _Steps(product_dtype(weight.device.type, weight.dtype))
         self._weight: Tensor = _AllSteps.apply(weight, self._steps)  # type: ignore[no-untyped-call]
 

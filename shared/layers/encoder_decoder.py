@@ -1,4 +1,4 @@
-"""A Transformer that translates, around any attention: a paper on an attention writes that alone.
+"""A Transformer for translation around any attention, so that a paper implements its attention only.
 
 Embeddings, layers, teacher forcing, and decoding with a cache of keys and values are those of Vaswani et al. (2017),
 whose own equations stand in one piece in the model of that paper.
@@ -94,7 +94,7 @@ class DecoderLayer(nn.Module):
 
         Args:
             y: (B, T, D).
-            past: the layer's own keys and values of what is to be seen, y's among them.
+            past: keys and values of the layer's self-attention at all visible positions, including those of y.
             memory: keys and values of the encoder's output.
             past_mask: which of the past's C positions one of y sees, broadcastable to (B, H, T, C).
             causal: instead of ``past_mask``: position t sees those up to t.
@@ -174,8 +174,8 @@ class TransformerEncoderDecoder(nn.Module):
         """Embedded target symbols (B, T, D) to the decoder's output (B, T, D).
 
         Args:
-            y: all symbols from the first on, or with a cache the newest of each beam (T = k), which do not see each
-                other but what their ancestors left there.
+            y: all symbols from the first on, or with a cache the newest symbol of each beam (T = k). Each of these
+                sees itself and the cached positions of its beam's ancestors.
             memory: of every layer.
             mask: (B, 1, 1, S), true at source symbols.
             cache: opened for this step.
@@ -217,7 +217,7 @@ class TransformerEncoderDecoder(nn.Module):
 
         Returns:
             Logits (B, T, V), and in evaluation mode the last layer's attention to the source, mean over heads,
-            (B, T, S); training has no use for it and does without.
+            (B, T, S); training does not compute it.
         """
         mask = source_mask[:, None, None]  # (B, 1, 1, S)
         memory = self.memory(self.encode(source, mask)[0])

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-# The lower bound is PixelCNN++'s; the upper one is so large that all it does is to keep numbers finite.
+# The lower bound is PixelCNN++'s; the upper bound is so large that its only effect is to keep numbers finite.
 _LOG_SCALES = (-7.0, 7.0)
 
 

@@ -46,7 +46,7 @@ class SinusoidalPositions(nn.Module):
     def forward(self, start: int, stop: int) -> Tensor:
         """Encodings (stop - start, D) of the positions from ``start`` to before ``stop``."""
         if stop > len(self.table):
-            with torch.inference_mode(False):  # training may follow, and could not use what is made in that mode
+            with torch.inference_mode(False):  # autograd cannot use tensors of inference mode later
                 more = sinusoids(torch.arange(2 * stop, device=self.table.device), self.width)
                 self.table = more.to(self.table.dtype)
         return self.table[start:stop]

@@ -1,4 +1,4 @@
-"""A Transformer over symbols, causal or not, around any self-attention: a paper on an attention writes that alone.
+"""A Transformer over symbols, causal or not, around any self-attention, so that a paper implements its attention only.
 
 Shape letters: B sequences, T symbols, D model width.
 """
@@ -33,7 +33,7 @@ class SelfAttention(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """(B, T, D) to (B, T, D); ``mask`` (B, T) is true at what is no padding, None if all is."""
+        """(B, T, D) to (B, T, D); ``mask`` (B, T) is true at symbols, None without padding."""
 
     def begin(self, like: Tensor, length: int) -> Any:
         """The state before the first position of sequences of at most ``length``; ``like`` is (B, D).
@@ -109,7 +109,7 @@ class SequenceTransformer(nn.Module):
         hidden_size: of the feed-forward networks.
         attentions: makes the self-attention of each layer.
         layers: how many.
-        output: makes what turns states into probabilities, after all else with weights has been made.
+        output: makes the output layer; it is called last, after all other layers have drawn their weights.
         causal: whether position i sees those up to i only.
         norm: see :data:`Norm`.
         final_norm: whether the last layer's output is normalised.
@@ -154,7 +154,7 @@ class SequenceTransformer(nn.Module):
         return tuple(self.layers)  # type: ignore[arg-type]
 
     def forward(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Symbols (B, T) to states (B, T, D); ``mask`` (B, T) is true at what is no padding, None if all is."""
+        """Symbols (B, T) to states (B, T, D); ``mask`` (B, T) is true at symbols, None without padding."""
         x = self._embedded(inputs, 0)
         for layer in self._layers:
             x = layer(x, mask, self.causal)
@@ -201,7 +201,7 @@ class SequenceTransformer(nn.Module):
             attention.redraw(generator)
 
     def generator_of(self, number: int) -> torch.Generator:
-        """Of the random numbers that the model draws before the update with this number."""
+        """The generator of the random numbers that the model draws before the update with this number."""
         return torch.Generator(self.origin.device).manual_seed(int(self.origin) + number)
 
     def _embedded(self, symbols: Tensor, start: int) -> Tensor:
