@@ -17,7 +17,7 @@ from shared.errors import ReplicationError
 
 _STRICT_TYPES = ("int", "float", "bool")
 _OF_A_WHOLE = ("value_error", "union_tag_invalid", "union_tag_not_found")
-"""What may be wrong with a mapping though none of its values is by itself; a message need not repeat it all."""
+"""Types of errors of a whole mapping, not of one of its values; their messages do not repeat the mapping."""
 
 
 def _refuse_coercion(schema: Any) -> None:
@@ -159,7 +159,7 @@ def _explain(problem: dict[str, Any], value: Any, known: Mapping[str, str]) -> s
     if problem["type"] == "extra_forbidden":
         name = str(problem["loc"][-1])
         near = difflib.get_close_matches(name, sorted(known), n=1)
-        meant = known[near[0]] if name in near else "".join(near)  # a key of that name is known in another place
+        meant = known[near[0]] if name in near else "".join(near)  # the key is known at another place
         return f"unknown key '{key}'" + (f" (did you mean '{meant}'?)" if meant not in ("", key) else "")
     if problem["type"] in ("int_type", "float_type") and _is_number(problem["input"]):
         return f"'{key}': {_number_as_text(problem['input'])}"

@@ -58,7 +58,7 @@ class ModelConfig(Strict):
 
 
 def suits(section: ModelConfig, run: SequenceRun, where: str) -> None:
-    """Refuse what cannot be trained, or cannot draw, on the data of a variant.
+    """Refuse a model that cannot be trained on the data of its variant, or cannot draw pictures of them.
 
     Raises:
         ReplicationError: names the setting.
@@ -84,7 +84,7 @@ SUBJECTS: dict[str, tuple[dict[str, Any], bool]] = {
 
 
 class ExactnessConfig(NetworkStudyConfig):
-    """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
+    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them."""
 
     measured: ClassVar[tuple[str, ...]] = ("layer_*.*", "model_*.*", "*.kept*", "kept_ratio")
     symbols: PositiveInt = Field(default=12, description="of the vocabulary")
@@ -103,7 +103,7 @@ class ExactnessConfig(NetworkStudyConfig):
 
 
 class GenerationConfig(NetworkStudyConfig):
-    """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
+    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them."""
 
     measured: ClassVar[tuple[str, ...]] = (
         "*.*growth*", "*.seconds*", "speedup_over_*", "state_ratio", "throughput_over_*",

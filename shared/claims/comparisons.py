@@ -173,11 +173,11 @@ class Correlation(_Compared):
         return self
 
     def bound(self, repeats: float) -> float:
-        """What the effect is tested to be below: chance in the runs makes any correlation smaller by ``repeats``."""
+        """The bound that the effect is tested to be below; chance in the runs attenuates a correlation by `repeats`."""
         return (self.than + self.margin) * repeats - self.than
 
     def shown(self, effect: float) -> float:
-        """As it is, within what there is: an interval does not reach beyond a correlation of 1."""
+        """The effect, clipped to the range that correlations from -1 to 1 allow, which an interval may exceed."""
         return min(max(effect, -1.0 - self.than), 1.0 - self.than)
 
     def compared(self) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ Row = Annotated[Sides | Trend | Correlation | Exact, Field(discriminator="kind")
 
 
 class Floor(Strict):
-    """What a model of a task that is meant to be good must reach, before anything is decided by it.
+    """The value that the models of a task must reach before a comparison of them decides a claim.
 
     Attributes:
         at_most, at_least: the bound, one of the two.
@@ -250,7 +250,7 @@ class Floor(Strict):
         return self
 
     def reached(self, number: float) -> bool:
-        """Whether a seed's number does."""
+        """Whether a seed's number reaches the floor."""
         if self.at_most is None:
             return self.at_least is not None and number >= self.at_least
         return number <= self.at_most

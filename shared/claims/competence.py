@@ -3,7 +3,7 @@
 A model that has not learned yet says nothing of its architecture. Four checks bind every verdict, for and against:
 
 * the floor: of the seeds of a variant that is meant to be good, four in five reach what its task asks for;
-* room: where no effect was found, the rival is not so good that none could be;
+* room: where no effect was found, the rival is not so good that no relevant effect was possible;
 * the gap: between half of the updates and their end, the difference of the sides' validation losses has not shrunk by
   more than half;
 * doubling: with twice the updates the effect keeps its side and half of its size.
@@ -57,7 +57,7 @@ class Learned:
 
     @property
     def enough(self) -> bool:
-        """Four in five, or the variant is meant to fail."""
+        """Whether four in five seeds reach the floor, or the variant is meant to fail."""
         return bool(self.exempt) or self.reached >= LEARNED * self.seeds
 
 
@@ -84,7 +84,7 @@ def below(floor: Floor, run: RunResults, seeds: Sequence[int]) -> tuple[int, ...
 
 
 def is_trained(run: RunResults) -> bool:
-    """Whether updates were made; a study measures untrained layers, of which no floor is asked."""
+    """Whether the run made updates; studies measure untrained layers, so no floor applies to them."""
     return not run.runs or any(record.get("updates", 1) for record in run.runs.values())
 
 
@@ -107,8 +107,8 @@ def room_check(comparison: Comparison, how: str, sides: Mapping[str, float]) -> 
     """Whether the second side left the first one room for an effect that matters, where none was found.
 
     Args:
-        comparison: of two variants; in others nothing is as good as can be.
-        how: it is contradicted, if it is.
+        comparison: what is compared; the check applies to plain differences between two variants only.
+        how: kind of the contradiction; "" if the comparison is not contradicted.
         sides: variant to its mean.
     """
     asked = how in ("no effect that matters", "real but too small to matter")
@@ -116,7 +116,7 @@ def room_check(comparison: Comparison, how: str, sides: Mapping[str, float]) -> 
         return Check("room", "not asked", "no effect was missed")
     rival = sides[comparison.variants[1]]
     room = measure(comparison.metric).most - rival if comparison.kind == "greater" else rival
-    most = "" if comparison.kind == "greater" else "at most "  # what a loss can come to is not known, but at least 0
+    most = "" if comparison.kind == "greater" else "at most "  # the least possible loss is unknown, but at least 0
     said = f"{comparison.variants[1]} leaves room for {most}{room:.3g}"
     return Check("room", "yes", said) if room >= comparison.margin else Check("room", "no", said, "no room is left")
 
@@ -174,9 +174,9 @@ def doubling_check(
     """Whether the verdict would be the same with twice the updates.
 
     Args:
-        comparison: names the variants that were trained so.
-        effect: with as many updates as all have.
-        verdict: that it would have.
+        comparison: its ``doubled`` names the variants with twice the updates.
+        effect: the effect with the usual number of updates.
+        verdict: the verdict on that effect.
         results: of all variants.
         of: from the doubled runs to the effect of every seed.
     """

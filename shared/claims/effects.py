@@ -36,7 +36,7 @@ class Effects:
         n: test examples, or None where the metric is one number per run.
         drawn_of: what is resampled beside seeds: "examples", "families" or nothing.
         drawn: how many of these there are; None if nothing is resampled.
-        repeats: of a correlation, what one of 1 would come to between two runs that differ in the seed; otherwise 1.
+        repeats: for a correlation, its expected value between two seeds if the true one is 1; otherwise 1.
     """
 
     seeds: tuple[int, ...]
@@ -58,11 +58,11 @@ def effects(
         comparison: what is compared.
         runs: of its variants, in its order.
         rng: source of the resamples.
-        resamples: R; by default as many as verdicts rest on.
+        resamples: R; default: the number that verdicts use.
 
     Raises:
         ReplicationError: the variants share no seed, examples are not the same, none is selected, a metric is missing,
-            or logarithms are asked of what is not positive.
+            or a number whose logarithm is needed is not positive.
     """
     seeds = tuple(sorted(set.intersection(*(set(run.seeds) for run in runs))))
     if not seeds:

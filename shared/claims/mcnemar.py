@@ -27,8 +27,8 @@ class McNemar:
 def mcnemar(first: Sequence[int], second: Sequence[int]) -> McNemar:
     """The exact test (McNemar 1947, with the binomial distribution in the place of chi-squared).
 
-    What both have right or both have wrong says nothing about which is better. Of the other examples, were neither
-    better, each would fall to the one or the other like a fair coin.
+    Examples that both classify rightly, or both wrongly, carry no information about which is better. Under the null
+    hypothesis, each of the other examples favours either classifier with probability 1/2.
 
     Args:
         first, second: of each example, whether it is right (1) or wrong (0), in the same order.

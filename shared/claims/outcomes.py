@@ -12,7 +12,7 @@ from shared.claims.competence import Check, Learned
 Verdict = Literal["reproduced", "contradicted", "inconclusive", "verified", "refuted", "not tested"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 Evidence = Literal["paper's data", "standard data", "generated", "measured"]
-"""What decided: models of the paper's own data, of other published data, of texts made here, or no data but a study."""
+"""What decided: models of the paper's data, of other published data, of generated data, or a study without data."""
 Interval = tuple[float, float]
 
 
@@ -23,9 +23,10 @@ class Tests:
     Attributes:
         above: that the effect is above 0 (``equal``: that it lies within ± relevant).
         below: that it is below ``relevant``, the smallest that matters (``equal``: that it lies outside).
-        opposite: that it is below 0; only of how a contradiction is told, and nothing of ``equal``.
-        above_holm, below_holm, opposite_holm: the same, corrected over the primary comparisons of the paper; None of
-            others.
+        opposite: that the effect is below 0. It only determines how a contradiction is described, and not for
+            ``equal``.
+        above_holm, below_holm, opposite_holm: the same, corrected over the primary comparisons of the paper; None for
+            other comparisons.
     """
 
     above: float
@@ -37,7 +38,7 @@ class Tests:
 
     @property
     def deciding(self) -> tuple[float, float, float]:
-        """All three as they decide: corrected where they are."""
+        """The three p-values that decide: the corrected ones where they exist."""
         return (
             self.above if self.above_holm is None else self.above_holm,
             self.below if self.below_holm is None else self.below_holm,
@@ -51,19 +52,19 @@ class Outcome:
 
     Attributes:
         deciding: whether the claim's verdict is that of this comparison.
-        how: of a contradicted one: opposite, no effect that matters, or real but too small to matter.
-        effect: mean over the seeds, positive where it agrees with the claim; a ratio on the log scale. Of an identity
-            the number that is furthest from what it should be.
+        how: kind of a contradiction: opposite, no effect that matters, or real but too small to matter.
+        effect: mean over the seeds, positive where it agrees with the claim; a ratio on the log scale. For an identity,
+            the measured number with the largest deviation.
         relevant: the smallest effect that matters, in the same unit.
         interval: 95 %, over seeds and test examples, of this comparison alone; None where one run shows no spread.
-        tests: the two that decide; None of an identity, and where nothing was run.
+        tests: the two tests that decide; None for an identity, and where nothing was run.
         seeds, per_seed: the seeds and the effect of each.
         sides: variant to its mean, as measured.
         n: test examples; None for a number that is one per run.
         drawn_of: "examples" or "families" that are resampled beside the seeds; empty if nothing is.
         repeats: see :class:`shared.claims.effects.Effects`; 1 of all but correlations.
         paper: the paper's effect in the same unit.
-        token: what the runs call that which likelihoods are per.
+        token: the runs' name for one token, the unit of likelihoods.
     """
 
     name: str

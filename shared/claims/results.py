@@ -178,9 +178,9 @@ def check_paired(first: list[Example], other: list[Example], who: str) -> None:
 
 
 def read_curve(path: Path, *, metric: str, split: str) -> dict[int, float]:
-    """Update to what was recorded there in the training of one seed; empty if there is no such file.
+    """Map each update to the value that training recorded there, for one seed; empty if there is no such file.
 
-    What is not a finite number, as where a training diverged, is left out.
+    Values that are not finite, such as those of a diverged training, are left out.
 
     Raises:
         ReplicationError: it has other columns than step, split, metric, value.

@@ -34,8 +34,8 @@ class Claim(Strict):
 
     Attributes:
         where: section, table or figure of the paper.
-        primary: the one comparison whose verdict is the claim's; its evidence is the best that the scale affords.
-        identities: in place of it, for what holds by mathematics: all must hold.
+        primary: the one comparison that decides the claim; its evidence is the best that the scale affords.
+        identities: for claims that hold by mathematics, given in place of ``primary``; all of them must hold.
         supporting: shown and counted; they decide nothing.
         not_decided: scale, or ``all``, to the reason why nothing decides the claim there.
         different_here: what a reader must know beside the verdict.
@@ -125,7 +125,7 @@ def load_claims(path: Path, scale: str) -> Claims:
 
 
 def _claim(claim: Any, scale: str, path: Path) -> Any:
-    """A claim at a scale, checked by itself so that what is wrong with it is said of its id."""
+    """A claim at a scale; it is checked separately, so that an error message names its id."""
     if not isinstance(claim, dict):
         return claim
     claim, where = dict(claim), f"{path}: {claim.get('id')}"
@@ -149,7 +149,7 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
 
 
 def _at_scale(row: Any, scale: str, where: str) -> Any:
-    """A row with what it says of ``scale`` laid over it; None where it says null."""
+    """A row with the changes of its ``at[scale]`` applied; None if that entry is null."""
     if not (isinstance(row, dict) and isinstance(row.get("at"), dict)):
         return row
     if unknown := sorted(row["at"].keys() - (Claim.SCALES - {ALL})):

@@ -100,12 +100,13 @@ def _multinomial(rows: int, size: int, rng: np.random.Generator) -> Array:
 def over_seeds(values: Array, draws: Array, rng: np.random.Generator, drawn: int | None = None) -> Estimate:
     """Mean over seeds, its draws widened by the variation between seeds (none is known for one seed).
 
-    Chance makes every seed right on other examples. That shows in the variation between seeds and again in
-    that of resampled examples; its share of the latter, the variance between the seeds' deviations within a
-    resample, is taken out so that it counts once.
+    By chance every seed is right on other examples. This variance is part of the variation between seeds and also
+    of the variation between resamples. Its share of the latter, the variance between the seeds' deviations within
+    a resample, is subtracted, so that it counts once.
 
-    Of n things drawn with replacement the mean varies by (n-1)/n of what it should and looks normal, which for a few
-    families covers far less than 95 %. So the deviations are made to follow Student's t with n-1 degrees of freedom.
+    The mean of n draws with replacement has (n-1)/n of the true variance, and its distribution is nearly normal, so
+    an interval over few families would cover far less than 95 %. The deviations are therefore transformed to
+    Student's t distribution with n-1 degrees of freedom.
 
     Args:
         values: (K,) one per seed.

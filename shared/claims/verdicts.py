@@ -39,7 +39,7 @@ def decide(
         claims: of the paper, at the scale.
         results: of all its variants, by name.
         scale: of the runs.
-        evidence: variant to what its data are; None: all are generated.
+        evidence: variant to the kind of its data; None: all data are generated.
         changed: claim to what has changed since the plan was frozen; None: there is no plan.
 
     Raises:
@@ -58,7 +58,7 @@ def decide(
 
 
 def _evidence(lead: Outcome | None, evidence: Mapping[str, Evidence] | None) -> Evidence | None:
-    """What the data of the comparison that decides are."""
+    """The kind of data of the comparison that decides."""
     if lead is None:
         return None
     return "generated" if evidence is None else evidence[lead.variants[0].removesuffix("-ensemble")]
@@ -67,8 +67,8 @@ def _evidence(lead: Outcome | None, evidence: Mapping[str, Evidence] | None) -> 
 def _correct(drafts: Sequence[list[Outcome]]) -> None:
     """Correct the p-values of the primary comparisons of a paper, which are the first rows of their claims.
 
-    Each test is corrected by itself: of a comparison at most one of the first two nulls is true, so half of the error
-    rate for either keeps the whole.
+    Each test is corrected separately. At most one of the first two null hypotheses of a comparison is true, so the
+    error rate is kept if each of the two tests gets half of it.
     """
     primary = [
         (rows, tests)
@@ -124,21 +124,21 @@ def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> O
 
 
 def _tests(row: Comparison, effect: Estimate, repeats: float) -> Tests:
-    if isinstance(row, Correlation):  # as runs can show it: chance in them makes any correlation smaller
+    if isinstance(row, Correlation):  # chance in the runs attenuates any correlation, and so the bound
         bound = row.bound(repeats)
         return Tests(effect.p_at_most(0.0), effect.p_at_least(bound), effect.p_at_least(0.0))
     if isinstance(row, Sides) and row.kind == "equal":
         within = max(effect.p_at_most(-row.margin), effect.p_at_least(row.margin))
         outside = min(effect.p_at_least(-row.margin), effect.p_at_most(row.margin))
-        return Tests(within, min(1.0, 2.0 * outside))  # either side of the margin is a chance of an error
+        return Tests(within, min(1.0, 2.0 * outside))  # doubled, because the effect may lie outside on either side
     return Tests(effect.p_at_most(0.0), effect.p_at_least(row.margin), effect.p_at_least(0.0))
 
 
 def _judged(outcome: Outcome, level: float) -> Outcome:
     """The verdict of a comparison by its corrected p-values, or by its own where there are none.
 
-    A correction takes verdicts back and makes none: what alone were contradicted, being too small, is not reproduced
-    because the correction leaves only the test that it is above 0.
+    A correction can only change a verdict to inconclusive. Without this rule, an effect that is contradicted because it
+    is too small would become reproduced if only its test against 0 passed the correction.
     """
     tests = outcome.tests
     if tests is None:
@@ -160,12 +160,12 @@ def _judged(outcome: Outcome, level: float) -> Outcome:
 
 
 def _table(a: bool, b: bool) -> Verdict:
-    """From the two tests; what is below ``relevant`` is contradicted even where it is above 0."""
+    """The verdict of the two tests; an effect below ``relevant`` is contradicted even if it is above 0."""
     return "contradicted" if b else "reproduced" if a else "inconclusive"
 
 
 def _how(kind: str, tests: Tests, level: float) -> str:
-    """What a contradicted comparison shows in place of what is claimed."""
+    """The kind of a contradiction."""
     if kind == "equal":
         return "differs by more than matters"
     above, _, opposite = tests.deciding

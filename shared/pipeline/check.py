@@ -1,4 +1,4 @@
-"""Finds mistakes before any long work, in a second and without torch: what names what, and whether that exists."""
+"""Finds mistakes before any long work, in a second and without torch; checks that all referenced names exist."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check_settings(settings: ScaleFile) -> None:
 
 
 def check_lent(settings: ScaleFile, variant: str) -> None:
-    """Refuse runs of another paper that are not made, or of other data."""
+    """Refuse to borrow runs of another paper that its scale does not list, or that use other data."""
     where, lent = f"{settings.path}: lent.{variant}", settings.lent[variant]
     lender = settings.lender(variant)
     if lent.variant not in lender.variants:
@@ -97,7 +97,7 @@ def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
 
 
 def warn_of_changes(settings: ScaleFile) -> None:
-    """Say which claims are no longer decided as the plan says; nothing forbids it, and the report says so too."""
+    """Print the claims that are no longer decided as the plan says; this is allowed, and the report says so, too."""
     changed = {claim: said for claim, said in (changes(settings) or {}).items() if said}
     for claim, said in changed.items():
         print(f"{plan_path(settings)}: {claim}: since the plan was frozen, this has changed: {', '.join(said)}.")
@@ -113,6 +113,6 @@ def write_code(settings: ScaleFile) -> None:
 
 
 def _measured_by_studies(paper: str) -> list[str]:
-    """Patterns of the names of what the paper's studies measure."""
+    """Patterns of the names of all metrics that the paper's studies measure."""
     studies = importlib.import_module(f"replications.{paper}.settings").ROUTES.get("study", {})
     return [pattern for section in studies.values() for pattern in section.measured]

@@ -71,7 +71,7 @@ def _check_bounds(row: Comparison, where: str) -> None:
 
 
 def _check_data(settings: ScaleFile, row: Comparison, where: str) -> None:
-    """Refuse variants of different data, of those that run."""
+    """Refuse a comparison of running variants whose data differ."""
     tasks = {settings.task_of(name): name for name in _running(settings, row.compared())}
     first = next(iter(tasks), "")
     for other in tasks:
@@ -83,7 +83,7 @@ def _check_data(settings: ScaleFile, row: Comparison, where: str) -> None:
 
 
 def _check_seeds(settings: ScaleFile, primary: Comparison, where: str) -> None:
-    """Refuse a primary comparison of too few paired seeds, and a doubling that is none."""
+    """Refuse a primary comparison with too few paired seeds, or with doubled variants whose updates are not doubled."""
     running = _running(settings, primary.compared())
     shared = (
         set.intersection(*(set(settings.run(name).seeds) for name in running)) if running else {*range(FEWEST_SEEDS)}

@@ -1,7 +1,7 @@
 """Which of the project's code a paper's results depend on: found by following imports.
 
-The check stage writes it down, and all other stages depend on what it writes. So code that a paper does not use, a
-comment or a docstring re-runs nothing.
+The check stage records a hash of this code, and all other stages depend on the record. A change of a comment, of a
+docstring or of code that a paper does not use therefore re-runs nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from shared.tasks.kinds import KINDS
 
 FETCHING = ("shared/data/fetch.py",)
 PREPARING = ("corpus.py", "preparation.py")
-"""Those modules of a kind that turn a fetched data set into what training reads; not every kind has the second."""
+"""Modules of a kind that prepare a fetched data set for training; not every kind has ``preparation.py``."""
 REPORTING = (
     "shared/claims/*", "shared/reports/*", "shared/tasks/*/report.py", "shared/tasks/*/figures.py",
     "replications/*/report.py",
@@ -31,10 +31,10 @@ NOT_TRAINED = (
     "shared/tasks/*/priors.py", "shared/tasks/*/samples.py", "shared/tasks/*/training_operations.py",
     "shared/tasks/*_study.py", "shared/tasks/studies.py", "shared/tasks/examples.py", "shared/pipeline/*",
 )  # fmt: skip
-"""What imports lead to from a model and its training, but does not decide what is trained. It is searched no further,
-unless a kind's ``module.py`` uses it for validation, by which the best weights are chosen."""
+"""Files that a model or its training imports but that do not affect the trained weights. Their own imports are not
+followed, unless a kind's ``module.py`` uses them for validation, because validation selects the best weights."""
 JUDGING = ("shared/pipeline/evidence.py", "shared/pipeline/plan.py")
-"""What reports take from the pipeline: what the data are, and what has changed since the plan."""
+"""Modules of the pipeline that a report takes from: the kind of its data, and the changes since its plan."""
 STAGES = ("fetch", "prepare", "train", "evaluate", "report")
 
 
@@ -78,7 +78,7 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
 
 
 def _closure(roots: Iterable[str], wanted: Callable[[str], bool] = lambda path: True) -> set[str]:
-    """The files that ``roots`` import, directly or not, through wanted files alone."""
+    """``roots``, and the ``wanted`` files that they import, directly or through other wanted files."""
     files: set[str] = set()
     todo = list(roots)
     while todo:
@@ -103,7 +103,7 @@ def _read(path: str) -> _File:
 
 @cache
 def _parsed(path: str, modified: int, size: int) -> _File:
-    """A file as it is at that time, so that it is parsed once."""
+    """Parse a file; ``modified`` and ``size`` are part of the cache key, so each version is parsed once."""
     try:
         tree = ast.parse(Path(path).read_bytes())
     except (OSError, SyntaxError, ValueError) as error:
@@ -113,7 +113,7 @@ def _parsed(path: str, modified: int, size: int) -> _File:
 
 
 def _modules(tree: ast.Module) -> Iterator[str]:
-    """Names of the modules that are imported anywhere in a file; of ``from a import b`` both a and a.b may be one."""
+    """Names of all modules that a file imports; ``from a import b`` yields both a and a.b, since b may be a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
@@ -123,7 +123,7 @@ def _modules(tree: ast.Module) -> Iterator[str]:
 
 
 def _files(module: str) -> tuple[str, ...]:
-    """What an import of a module runs of this project: the module, and the packages that it is in."""
+    """Files of this project that importing a module executes: those of the module and of its parent packages."""
     parts = module.split(".")
     if parts[0] not in ("shared", "replications"):
         return ()
@@ -133,7 +133,7 @@ def _files(module: str) -> tuple[str, ...]:
 
 
 def _digest(tree: ast.Module) -> str:
-    """Of what a file does: without comments, layout and docstrings."""
+    """Hash of the code of a file, without comments, layout and docstrings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [line for line in node.body if not _is_text(line)] or [ast.Pass()]
@@ -141,7 +141,7 @@ def _digest(tree: ast.Module) -> str:
 
 
 def _written(part: Any) -> str:
-    """As ``ast.dump`` without what is empty: every version of Python adds fields that older code leaves empty."""
+    """``ast.dump`` without empty fields, because new versions of Python add fields that are empty for older code."""
     if isinstance(part, list):
         return f"[{', '.join(map(_written, part))}]"
     if not isinstance(part, ast.AST):

@@ -16,7 +16,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of one variant, all seeds.
+    """The cost of training one variant with all seeds.
 
     Attributes:
         parameters: of the model.

@@ -63,7 +63,7 @@ def evaluate_seeds(
         paper, scale, variant: of the run.
         label: names the folder of what is written.
         members: seeds.
-        report: is told how far evaluation is; evaluation says nothing.
+        report: takes progress, as all jobs must; evaluation reports none.
 
     Returns:
         metrics, and what a reader of them must know: signatures, and what one token is.
@@ -82,11 +82,11 @@ def evaluate_seeds(
 
 
 def by_metric(runs: Collection[Mapping[str, float]]) -> dict[str, list[float]]:
-    """The values of every metric that all runs have; a study may measure in one seed what it cannot in another."""
+    """Values of the metrics that all runs have in common; a study may lack a metric in some seeds."""
     common = [key for key in next(iter(runs)) if all(key in run for run in runs)]
     return {key: [run[key] for run in runs] for key in common}
 
 
 def rounded(value: float) -> float:
-    """To nine significant digits: an error of 1e-9 must not become none."""
+    """Round to nine significant digits, not to decimals, so that an error of 1e-9 does not become 0."""
     return float(f"{value:.9g}")

@@ -1,4 +1,4 @@
-"""What the runs of a scale are evidence of: the paper's own data, other published data, generated data, or none."""
+"""The evidence of the runs of a scale: the paper's own data, other published data, generated data, or no data."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from shared.reports.paper import Paper
 from shared.tasks.sections import find_route
 
 COMPOSING = ("scenes",)
-"""Readers that compose examples of what was fetched: nobody else has published these examples."""
+"""Readers that compose new examples from the fetched data; these examples are published nowhere else."""
 
 
 def evidence_of(settings: ScaleFile) -> dict[str, Evidence]:
-    """Every variant that has results to what its data are; a study that trains nothing measures."""
+    """Map each variant with results to its evidence, which is "measured" for a study that trains no network."""
     paper = Paper.load(REPLICATIONS / settings.paper / "paper.yaml")
     models = importlib.import_module(f"replications.{settings.paper}.settings")
     data = {task: _of_data(settings, task, paper) for task in settings.tasks}
@@ -28,7 +28,7 @@ def evidence_of(settings: ScaleFile) -> dict[str, Evidence]:
 
 
 def _of_data(settings: ScaleFile, task: str, paper: Paper) -> Evidence:
-    """Of one task; pictures that are made smaller are no longer the paper's."""
+    """The evidence of one task; downscaled pictures do not count as the paper's data."""
     dataset = settings.dataset(task)
     if dataset in paper.data and getattr(settings.corpus(task), "pool", 1) == 1:
         return "paper's data"

@@ -12,7 +12,7 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import made_anew, run_folder, split_name, write_json
 
 RECORDS = ("run.json", "curve.csv")
-"""What is copied of the training of a seed; checkpoints stay with the lender."""
+"""Files of a seed's training that are copied; checkpoints stay with the lender."""
 
 
 def lend_stage(name: str, scale: str) -> None:

@@ -1,7 +1,8 @@
 """The plan of a scale, frozen before the deciding runs: what decides every claim, in hashes.
 
-``plan.json`` holds a hash of what every claim is decided by and of all settings of every variant that decides one.
-Whatever changes later is found by comparing, and said beside the verdict; nothing forbids it.
+``plan.json`` holds hashes of what decides each claim (its comparison or identities, and the floor of its task) and of
+all settings of each variant that decides a claim. Later changes are allowed. They are found by comparison with the
+plan, and reported beside the verdict.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any
 
 PACKAGES = ("torch", "lightning", "numpy", "sacrebleu", "sentencepiece")
 WRITTEN = ("runs", "reports", "*dvc.lock", "*README.md", "*plan.json", "*search.json")
-"""What stages write, and git keeps, so that a change there is no change of what made a result."""
+"""Outputs of stages that are under version control; a change of these files is not a change of the code."""
 
 
 def sha256_of(paths: Iterable[Path]) -> str:
@@ -41,7 +41,7 @@ def now() -> str:
 
 
 def fingerprint(parameters: Any, data: Path, code: Mapping[str, str]) -> str:
-    """What a checkpoint belongs to: a run's parameters, its prepared data and the code that trains it, in hashes."""
+    """Identity of a run, which its checkpoints carry: hashes of its parameters, prepared data and training code."""
     text = json.dumps([parameters, dict(code)], sort_keys=True)
     return hashlib.sha256(f"{text}\n{sha256_of([data])}".encode()).hexdigest()
 
@@ -65,7 +65,7 @@ def environment(lock: Path) -> dict[str, Any]:
 
 
 def revision() -> dict[str, Any]:
-    """The commit, and whether what makes results differs from it."""
+    """The commit, and whether the files that affect results differ from it."""
     excluded = (f":(exclude){path}" for path in WRITTEN)
     return {
         "git_commit": _git("rev-parse", "HEAD"),

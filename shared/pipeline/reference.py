@@ -103,7 +103,7 @@ def _paper(paper: str, inner: Classes) -> Iterator[str]:
 
 
 def _inner(inner: Classes) -> Iterator[str]:
-    """The tables of classes that others name, and of those that these name in turn."""
+    """The tables of the classes in ``inner``, and of the classes that these refer to in turn."""
     written: set[str] = set()
     while waiting := sorted(inner.keys() - written):
         for name in waiting:
@@ -250,7 +250,7 @@ def _metadata(parts: Sequence[Any]) -> list[Any]:
 
 
 def _name(model: type[BaseModel]) -> str:
-    """Of a class, with its paper if it is of one: papers have classes of the same name."""
+    """The name of a class, with its paper if it has one, because several papers have classes of the same name."""
     package, *rest = model.__module__.split(".")
     return f"{model.__name__} of {rest[0]}" if package == "replications" else model.__name__
 

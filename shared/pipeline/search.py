@@ -87,7 +87,7 @@ def search_stage(paper: str, scale: str) -> None:
 
 
 def train_trial(root: str, trial: Trial, *, report: Report | None = None) -> str | None:
-    """Run a trial, in a process of its own; returns why this machine cannot, if it cannot."""
+    """Run a trial in its own process; return the reason if this machine cannot run it, otherwise None."""
     os.chdir(root)
     return train_into(
         trial.folder, ScaleFile(trial.paper, trial.scale), trial.config, seed=trial.seed, mark=trial.mark,
@@ -96,7 +96,7 @@ def train_trial(root: str, trial: Trial, *, report: Report | None = None) -> str
 
 
 def _prepare(settings: ScaleFile, task: str) -> None:
-    """Make a task's data, unless they are there as its settings, its card and the code would make them."""
+    """Prepare a task's data, unless they exist and its settings, its card and the code have not changed since."""
     paper, scale = settings.paper, settings.scale
     name, runs = f"{paper}.{task}", run_folder(paper, scale)
     fetch_stage(name, scale)
@@ -130,7 +130,7 @@ def _trials(search: Search) -> Iterator[Trial]:
 
 
 def _record(search: Search, trials: Sequence[Trial]) -> dict[str, Any]:
-    """What is written: every loss, and what it was made of."""
+    """The content of ``search.json``: the loss of each trial, and its provenance."""
     settings, groups = search.settings, list[dict[str, Any]]()
     for group in search.tried:
         outcomes = {}
@@ -154,7 +154,7 @@ def _record(search: Search, trials: Sequence[Trial]) -> dict[str, Any]:
 
 
 def _outcome(value: Value, trials: Sequence[Trial]) -> dict[str, Any]:
-    """Of one value: means over the pilots of the validation loss at the end and of the lowest; null if one diverged."""
+    """Outcome of one value: means over the pilots of the final and lowest validation loss, null if any diverged."""
     ends, lowest, seconds = dict[str, float | None](), list[float | None](), 0.0
     for trial in trials:
         run = _run(trial)

@@ -153,7 +153,7 @@ def load_search(paper: str, scale: str) -> Search:
 
 
 def _trained_settings(settings: ScaleFile, variant: str) -> dict[str, Any] | None:
-    """All that decides how a variant is trained, by dotted keys: ``training.updates``; None of a study."""
+    """Settings that affect the training of a variant, by dotted keys such as ``training.updates``; None for a study."""
     config, models = settings.run(variant), _models(settings)
     check_model(models, config)
     section, routed = find_route(config, models.MODEL, models.ROUTES)

@@ -13,7 +13,7 @@ from shared.pipeline.search_file import Search, Tried, load_search
 
 
 def unfollowed(paper: str, scale: str) -> list[str]:
-    """What is to be done before settings are those that a search found best, a sentence each; none without a search.
+    """One sentence for each reason why the settings are not the best ones of a search; empty without a search.
 
     Raises:
         ReplicationError: ``search.yaml`` is wrong.
@@ -58,7 +58,7 @@ def _not_best(search: Search, variant: str, key: str, outcome: Mapping[str, Any]
 
 
 def _not_same(search: Search) -> list[str]:
-    """A sentence for each variant that has not the value which another one has."""
+    """A sentence for each variant whose value differs from that of the variant in ``same_as``."""
     lines = []
     for same in search.same:
         for variant, key in ((each, key) for each in same.variants for key in search.keys(same.same_as)):
@@ -94,12 +94,12 @@ def show(record: Mapping[str, Any]) -> None:
 
 
 def asked(group: Tried) -> dict[str, Any]:
-    """What a group asks for, as it is compared with an outcome."""
+    """The fields of a group that an outcome must match."""
     return {name: getattr(group, name) for name in ("key", "values", "updates", "variants")}
 
 
 def settings_digest(search: Search, group: Tried, variant: str) -> str:
-    """Of all settings of training but the one that is searched, and of the data's card."""
+    """Hash of the data's card and of all settings of training except the one that is searched."""
     from shared.data.cards import load_card
 
     config = search.config(group, variant, group.values[0])

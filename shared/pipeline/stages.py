@@ -9,7 +9,7 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import made_anew, run_folder, split_name, write_json
 
 LARGER = {"quick": "bench", "bench": "paper_scale"}
-"""The scale that is to decide what a scale could not."""
+"""Each scale to the larger scale that decides the claims that it could not decide."""
 
 
 def fetch_stage(name: str, scale: str) -> None:
@@ -22,7 +22,7 @@ def fetch_stage(name: str, scale: str) -> None:
 
 
 def features_stage(name: str, scale: str) -> None:
-    """Compute what the encoder of ``<paper>.<task>`` makes of its images, and record it as the stage's output."""
+    """Compute the image features of ``<paper>.<task>`` with its encoder, and record them as the stage's output."""
     from shared.tasks.protocol import load_replication
 
     paper, task = split_name(name)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig
 
 WITHOUT_LIGHTNING = ("torch",)
-"""What workers import at their start that train no network: Lightning takes seconds."""
+"""Modules that workers import at their start if no network is trained; the import of Lightning takes seconds."""
 
 
 def train_stage(name: str, scale: str) -> None:
@@ -148,7 +148,7 @@ def runnable(settings: ScaleFile, variant: str) -> Any:
 
 
 def run_side_by_side(jobs: Sequence[Job], preload: Sequence[str]) -> list[Any]:
-    """What the jobs return, with as many workers as ``params.yaml`` says, which have imported ``preload``."""
+    """Return the results of the jobs; ``params.yaml`` has the number of workers, which import ``preload`` first."""
     if not jobs:
         return []
     params = load_params()
@@ -180,7 +180,7 @@ def is_finished(seed_folder: Path, mark: str) -> bool:
 
 
 def _keep_seeds(folder: Path, seeds: Sequence[int]) -> None:
-    """The folder persists between runs of the stage, so what no longer belongs to it must go."""
+    """Delete everything but the folders of ``seeds``, because ``folder`` persists between runs of the stage."""
     keep = {f"seed{seed}" for seed in seeds}
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():

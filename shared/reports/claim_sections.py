@@ -172,7 +172,7 @@ def _strength(decision: Decision) -> list[Text]:
 
 
 def _planned(claim: Claim, scale: str, said: str) -> list[Text]:
-    """What is to decide a claim at a larger scale, or why nothing will, unless that was ``said``."""
+    """The comparison that decides a claim at a larger scale, or the reason why none does unless already ``said``."""
     reason = claim.undecided_at(scale)
     if reason is not None:
         return [] if reason == said else [(Strong(f"Not decided at {scale}, either:"), f" {reason.rstrip('. ')}.")]
@@ -189,7 +189,7 @@ def _with_minus(said: str) -> str:
 
 
 def _why(decision: Decision) -> str | None:
-    """The reason of a verdict that the tests alone do not explain."""
+    """The reason of a verdict, if the tests alone do not explain it."""
     lead = decision.lead
     if decision.verdict in ("reproduced", "contradicted"):
         return None

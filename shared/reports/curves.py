@@ -31,9 +31,9 @@ def read_curves(run: RunResults, *, metric: str, split: str) -> Points:
 
 
 def read_apart(run: RunResults, *, metric: str, split: str) -> Apart:
-    """The curve of every seed; none at all unless one of them made fewer updates than it was to make.
+    """The curve of every seed, and whether the run diverged; empty if no run diverged.
 
-    Those that end when validation no longer gets better are meant to; those whose gradient was not finite are not.
+    Runs that stop because validation no longer improves end as planned; runs with a gradient that is not finite do not.
 
     Raises:
         ReplicationError: as :func:`read_curve`.

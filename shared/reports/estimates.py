@@ -41,7 +41,7 @@ def estimated(of: Measure, examples: Sequence[Sequence[Example]], rng: np.random
 def estimate(run: RunResults, metric: str) -> Estimate | None:
     """A metric on the test split, mean over seeds, with its draws; None where the run has none.
 
-    Of a metric that is one number per run only the seeds vary, and nothing does if there is but one.
+    The draws of a metric with one number per run vary over seeds only; with a single seed they are constant.
     """
     if metric not in run.mean:
         return None

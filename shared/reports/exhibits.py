@@ -37,7 +37,7 @@ class Exhibit(ABC):
         return ()
 
     def completed(self, results: Results) -> Results:
-        """The results with metrics that follow from several variants together; by default no more."""
+        """Add metrics that depend on several variants together to the results; by default none."""
         return results
 
     @abstractmethod

@@ -150,7 +150,7 @@ def plot_line(
 
 
 def plain_powers(axis: Axis) -> None:
-    """Ticks of a logarithmic axis that has its limits: plain numbers, but for the very large and the very small."""
+    """Set the ticks of a logarithmic axis with given limits: plain numbers, except very large and very small ones."""
     least, most = axis.get_view_interval()
     if most < 4 * least:
         axis.set_major_locator(MaxNLocator(5, steps=(1, 2, 5, 10)))
@@ -163,7 +163,7 @@ def plain_powers(axis: Axis) -> None:
 def place_ticks(axes: Axes, places: Sequence[float], *, log: bool, named: int = 100) -> None:
     """Ticks at ``places`` only; a logarithmic axis is linear from 0 to the smallest positive of them.
 
-    At most so many are ``named``, the last of them among those.
+    At most ``named`` of the ticks have labels; the last tick is one of these.
     """
     if log:
         least = min((place for place in places if place > 0.0), default=1.0)
@@ -186,7 +186,7 @@ def _line(index: int) -> dict[str, Any]:
 
 
 def _band(index: int, count: int) -> dict[str, Any]:
-    """The lighter, the more bands there are to lie over each other."""
+    """Style of a band; with more bands, each is more transparent, because bands overlap."""
     return {"color": PALETTE[index % len(PALETTE)], "alpha": min(0.16, 0.5 / count), "linewidth": 0}
 
 
@@ -204,7 +204,7 @@ def legend_above(canvas: Canvas, *panels: Axes) -> None:
 def drawing(path: Path, *, height: float, shaded: bool = False) -> Iterator[Canvas]:
     """A canvas ``height`` inches high that is written as a PNG; its bytes depend on the drawing only.
 
-    With ``shaded`` it may hold photographs: shades that are not in its palette are mixed of dots.
+    With ``shaded`` it may hold photographs: dithering approximates the shades that are not in its palette.
     """
     with mpl.rc_context(STYLE):
         density = SHADED_DENSITY if shaded else DENSITY
@@ -214,7 +214,7 @@ def drawing(path: Path, *, height: float, shaded: bool = False) -> Iterator[Canv
         canvas.draw_without_rendering()  # the layout needs a second pass: words beside heatmaps shrink these
         painter.draw()
         picture = Image.fromarray(np.asarray(painter.buffer_rgba())[..., :3])
-        # Without the means of what is near them the lightest shades, those of bands, would take each other's colours.
+        # Without the k-means step the lightest shades, those of bands, would be assigned each other's colours.
         few = picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1)
         if shaded:
             colours = np.array(few.getpalette(), dtype=np.uint8).reshape(-1, 3)

@@ -60,8 +60,8 @@ def chosen_panels(results: Mapping[str, RunResults], chosen: Mapping[str, Sequen
 
     Args:
         results: all variants.
-        chosen: title to variants; those that were not run are left out, and a panel that was to compare and of which
-            but one is left.
+        chosen: title to variants. Variants that were not run are left out, and so is a panel of several variants of
+            which only one was run.
 
     Raises:
         ReplicationError: a chosen panel has too many variants, or those of several tasks.

@@ -52,7 +52,7 @@ def _paper_table(table: PaperTable, tasks: Tasks) -> Table:
 
 
 def _decimals(value: float) -> int:
-    """After the decimal point, of the shortest way to write the number; of a power of ten, of what it is taken by."""
+    """Digits after the decimal point in the shortest form of a number, or of its mantissa in scientific notation."""
     return len(str(value).partition("e")[0].partition(".")[2])
 
 

@@ -82,7 +82,7 @@ def _score_table(runs: Sequence[RunResults], metrics: Sequence[str], split: str)
 
 
 def _over_seeds(runs: Sequence[RunResults], what: str) -> list[Block]:
-    """Which seeds the numbers of a table are ``what`` of; variants are named where they do not all have the same."""
+    """A sentence with the seeds that the numbers of a table summarise; it names the variants if their seeds differ."""
     sharing: dict[tuple[int, ...], list[str]] = defaultdict(list)
     for run in runs:
         if len(run.seeds) > 1:
@@ -106,7 +106,7 @@ def _spread(run: RunResults, metric: str, digits: int) -> str:
 
 
 def _token(runs: Sequence[RunResults]) -> str:
-    """What the task's likelihoods are per; an aligner or a study has none."""
+    """The unit of the task's likelihoods, from a run that has any; aligners and studies have none."""
     return next((run.token for run in runs if _per_token(run)), runs[0].token)
 
 
@@ -115,7 +115,7 @@ def _per_token(run: RunResults) -> bool:
 
 
 def _signatures(runs: list[RunResults]) -> list[Block]:
-    """What the numbers of a table are of."""
+    """Notes below a table: what an ensemble and a token are, and the signatures of its metrics."""
     said = []
     if any(run.members for run in runs):
         said.append("An ensemble is the models of all seeds, judged once as one.")

@@ -1,4 +1,4 @@
-"""Studies: variants that train nothing but measure many numbers, such as the operations of layers by their size."""
+"""Tables of studies: variants that train nothing and measure many numbers, such as operations of layers by size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDEST = 8  # sizes that a table has beside each other; more stand below each ot
 
 
 def is_study(run: RunResults) -> bool:
-    """Whether none of its numbers is a measure of what a trained model does."""
+    """Whether none of the metrics of the run is a registered measure of a trained model."""
     return not any(known(name) for name in run.mean)
 
 
@@ -42,7 +42,7 @@ def _size(found: re.Match[str]) -> Size | None:
 
 
 def study(run: RunResults) -> list[Block]:
-    """A table for every quantity by size, with a row per subject; of what has no size, one for the same subjects.
+    """A table for each quantity by size, with a row per subject; and tables of the quantities without size.
 
     ``<quantity>_low`` and ``<quantity>_high``, the ends of an interval, stand behind the quantity in brackets if it has
     no size; those of quantities by size are left to figures. All other numbers come last.
@@ -98,7 +98,7 @@ def _with_ends(name: str, metrics: Mapping[str, float]) -> str:
 
 
 def number(value: float | None) -> str:
-    """What is no measure: counts are written out up to a thousand million, small values to three digits."""
+    """Format a number that is not a registered measure: counts below 10⁹ in full, other values to three digits."""
     if value and abs(value) < 1e-4:
         return typeset(f"{value:.2e}")
     whole = value is not None and abs(value) < 1e9 and float(value).is_integer()

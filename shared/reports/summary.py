@@ -57,8 +57,8 @@ class Report:
 def summarize(reports_dir: Path, readmes: list[Path]) -> None:
     """Write ``README.md`` and ``index.html`` of the reports folder, and the verdict part of READMEs.
 
-    A README in ``replications/<paper>/`` gets the verdicts of that paper's claims, any other one how often there is
-    each verdict, for all papers. Smoke scale is for testing the machinery: it is listed in the reports folder only.
+    A README in ``replications/<paper>/`` gets the verdicts of that paper's claims. Any other README gets the number of
+    each verdict for all papers. The smoke scale tests the pipeline only, so only the reports folder lists it.
 
     Raises:
         ReplicationError: a report cannot be read, or a README lacks the two marker lines.
@@ -128,7 +128,7 @@ def _score_table(variants: Mapping[str, Mapping[str, float]], metrics: Sequence[
 
 
 def _load(reports_dir: Path) -> list[Report]:
-    """All reports, the scale that newcomers run first, then by paper."""
+    """All reports: first those of the scale that newcomers run first, then by paper."""
     reports = []
     for path in reports_dir.glob("*/*/claims.json"):
         try:

@@ -53,7 +53,7 @@ def _curve(axes: Axes, runs: Mapping[float, RunResults], metric: str) -> None:
         assert estimated is not None, "the runs of a sweep have its metric"
         means.append(estimated.value)
         seeds = scalars(run, metric)
-        # Student's t knows nothing of the ends of the scale; below 0 there is something only where a seed is.
+        # A t interval may exceed the range of the metric, so it is clipped; it goes below 0 only if a seed does.
         ends = np.clip(estimated.interval(), min(0.0, seeds.min()), measure(metric).most)
         axes.vlines(x, *ends, color=PALETTE[0], alpha=0.22, linewidth=7)
         axes.plot([x] * len(seeds), seeds, ".", color=INK, markersize=5, markeredgewidth=0, zorder=3)

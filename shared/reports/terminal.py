@@ -1,4 +1,4 @@
-"""Verdicts in the terminal, for whoever has just made a report."""
+"""Prints the verdicts of a report in the terminal."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def value_text(metric: str, value: float) -> str:
 
 
 def metric_title(metric: str, token: str = "token") -> str:
-    """A measure's heading; what runs call their token need not be known where there are runs of several kinds."""
+    """A measure's heading; the default ``token`` serves where runs have different tokens."""
     return measure(metric).title.format(token=token)
 
 

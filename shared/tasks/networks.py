@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 ModelConfigT = TypeVar("ModelConfigT", bound=Strict)
 TIMED = 8
-"""Updates whose mean is taken for what one costs; batches of short and of long texts are among them."""
+"""Number of updates whose mean time estimates the cost of one; they include batches of short and of long texts."""
 
 
 class Prepared(Protocol):
@@ -53,9 +53,9 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
 
     Attributes:
         model_config: checks a variant's ``model`` section.
-        build_model: from that section and what the data decide, a vocabulary's size and, by the kind of task, another
-            vocabulary's, the number of classes, the grid of the images, whether places see only those before them, or
-            nothing, to an untrained model.
+        build_model: returns an untrained model from that section, the size of a vocabulary, and a third argument that
+            depends on the kind of task: the size of another vocabulary, the number of classes, the grid of the images,
+            whether the model is causal, or None.
         suits: refuses a checked model section that does not suit the rest of its variant.
     """
 
@@ -97,7 +97,7 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
         return _parameters(model), config.training.accumulate * float(np.mean(seconds[1:]))
 
     def features(self, corpus: Any, dataset: Path, out: Path) -> Mapping[str, object]:
-        """Refuse: networks of most kinds read no pictures.
+        """Refuse, because networks of most kinds read no pictures.
 
         Raises:
             ReplicationError: always.
@@ -139,7 +139,7 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
 
     @abstractmethod
     def _sizes(self, config: RunT, text: PreparedT) -> tuple[int, Any]:
-        """What ``build_model`` is given of the data."""
+        """The arguments of ``build_model`` that depend on the data."""
 
     @abstractmethod
     def _batches(self, config: RunT, text: PreparedT, seed: int) -> Callable[[int], Iterator[Any]]:
@@ -151,11 +151,11 @@ class Networks(Replication[RunT], Generic[ModelConfigT, RunT, PreparedT]):
 
     @abstractmethod
     def _module(self, model: nn.Module, config: RunT, text: PreparedT | None) -> TrainingModule:
-        """What Lightning trains; without the prepared task, on which it is then not validated."""
+        """The Lightning module; ``text`` is None for a module that is not validated."""
 
     @abstractmethod
     def _full_batch(self, config: RunT) -> tuple[Any, tuple[int, Any]]:
-        """A batch of random symbols as large as training has them, and what ``build_model`` is given of the data."""
+        """A batch of random symbols as large as in training; and the arguments that :meth:`_sizes` gives."""
 
 
 @dataclass(frozen=True)

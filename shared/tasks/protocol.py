@@ -23,7 +23,7 @@ class Runner(Protocol[SettingsT]):
     """What trains and judges variants of one kind, each by its settings."""
 
     def cannot_run(self, config: SettingsT) -> str | None:
-        """Why this machine cannot run the variant, as where a package does not exist for it; None if it can."""
+        """The reason why this machine cannot run the variant, such as a missing package; None if it can."""
         ...
 
     def cost(self, config: SettingsT, prepared: Path | None) -> tuple[int, float] | None:
@@ -57,8 +57,8 @@ class Replication(Runner[SettingsT], Protocol[SettingsT]):
 
     :class:`shared.tasks.translation.task.Translation`, :class:`shared.tasks.classification.task.Classification`,
     :class:`shared.tasks.captioning.task.Captioning`, :class:`shared.tasks.language.task.LanguageModelling` and
-    :class:`shared.tasks.sequences.task.Sequences` are five, and :class:`shared.tasks.routed.Routed` is one not all of
-    whose variants are networks of its own.
+    :class:`shared.tasks.sequences.task.Sequences` are five of these. :class:`shared.tasks.routed.Routed` is one some of
+    whose variants are not networks of the paper.
     """
 
     @property
@@ -81,7 +81,7 @@ class Replication(Runner[SettingsT], Protocol[SettingsT]):
 
 @contextmanager
 def large_imports() -> Iterator[None]:
-    """Look for no garbage while torch or Lightning is imported: of their many objects none is, and it takes a fifth."""
+    """Turn garbage collection off for imports of torch or Lightning: it frees nothing and takes a fifth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Papers not all of whose variants are the paper's own networks: a key of the ``model`` section names another kind."""
+"""Papers with variants that are not the paper's own networks: a key of the ``model`` section names their kind."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from shared.training.checkpoints import TrainingRecord
 from shared.training.progress import Report
 
 Route = Callable[[RunT], tuple[Runner[RunT], RunT]]
-"""From a variant, whose section has been told apart, to what trains and judges it and the settings for that."""
+"""Maps a variant whose section has this route's key to its runner and to the settings that the runner takes."""
 
 
 @dataclass(frozen=True)
 class Routed(Generic[RunT]):
-    """A paper whose networks, of whatever kind, are compared with what is trained otherwise.
+    """A paper that compares its networks with variants of other kinds, such as aligners and studies.
 
-    A ``model`` section that has a route's key goes to that route. It may lie over the settings of the task's networks,
-    which only a section reads that builds one (:class:`shared.tasks.sections.RouteSection`).
+    A ``model`` section that has a route's key goes to that route. Only a section that builds a network also reads the
+    settings of the task's network below it (:class:`shared.tasks.sections.RouteSection`).
 
     Attributes:
         default: trains and judges all other variants, and prepares the data.
-        routes: by the key of the ``model`` sections that go there.
-        sections: what checks these, by the same keys: ``ROUTES`` of the paper's settings.
+        routes: key of a ``model`` section to its route.
+        sections: the same keys to the classes that check these sections: ``ROUTES`` of the paper's settings.
     """
 
     default: Networks[Any, RunT, Any]
@@ -87,6 +87,6 @@ class Routed(Generic[RunT]):
         return self.default.prepare(corpus, dataset, out)
 
     def _runner(self, config: RunT) -> tuple[Runner[RunT], RunT]:
-        """What a variant goes to, and with which settings."""
+        """The runner of a variant, and the settings that it takes."""
         section, config = find_route(config, self.default.model_config, self.sections)
         return (self.default, config) if section is None else self.routes[section[0]](config)

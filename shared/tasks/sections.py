@@ -1,4 +1,4 @@
-"""Checks ``model`` sections without torch: whose settings a section has, and whether they fit.
+"""Checks ``model`` sections without torch: which class a section belongs to, and whether its settings are valid.
 
 A paper says in its ``settings.py``, which imports no torch either, what its sections are: ``KIND``, ``MODEL`` and
 ``ROUTES``, and ``SUITS`` where more has to fit (:class:`PaperSettings`). Stages check by the same functions.
@@ -20,7 +20,7 @@ class RouteSection(Strict):
     Attributes:
         with_network: whether it lies over the settings of the task's network, because it builds one. Any other section
             is read without them: a setting of the same name is not picked up by accident.
-        trains_network: whether a network is trained for it, though not one of the paper's own.
+        trains_network: whether training such a variant trains a network, which is not one of the paper's own.
     """
 
     with_network: ClassVar[bool] = False
@@ -65,16 +65,16 @@ class NetworkStudyConfig(StudyConfig, extra="allow"):
 
     @property
     def network(self) -> dict[str, Any]:
-        """What is of the network, and not of the study."""
+        """The settings of the network, without those of the study."""
         return dict(self.model_extra or {})
 
     def networks(self) -> Iterator[dict[str, Any]]:
-        """The network as it is."""
+        """The network with its settings unchanged."""
         yield self.network
 
 
 Routes = Mapping[str, type[RouteSection] | Mapping[str, type[StudyConfig]]]
-"""By the key that tells a section from those of networks: its class, or that of each study by name."""
+"""Maps the key that identifies a section to the class of the section, or to the classes of the studies by name."""
 Suits = Callable[[Any, Any, str], None]
 """Refuses a checked section that does not suit the rest of its variant; the text is the place that errors name."""
 
@@ -107,7 +107,7 @@ def check_model(paper: PaperSettings, config: RunConfig) -> None:
 
 
 def check_section(config: RunConfig, network: type[Strict], routes: Routes, suits: Suits) -> None:
-    """Likewise, the paper's settings given one by one."""
+    """As :func:`check_model`, with the paper's settings as separate arguments."""
     section, routed = find_route(config, network, routes)
     if section is None:
         check_networks(config, network, suits)
@@ -127,8 +127,8 @@ def find_route(
     """The key and class of a variant's section, None for a network's; and the variant with the settings it reads.
 
     Raises:
-        ReplicationError: the section has the keys of two routes, names no study that there is, or has a setting that
-            neither the study nor its network reads.
+        ReplicationError: the section has the keys of two routes, names a study that does not exist, or has a setting
+            that neither the study nor its network reads.
     """
     keys = [key for key in routes if key in config.model]
     if not keys:

@@ -62,7 +62,7 @@ class Place(NamedTuple):
     Attributes:
         file: the YAML file of the variant.
         variant: its name.
-        inherited: keys of the ``model`` section that its task has and the variant itself has not.
+        inherited: keys of the ``model`` section that come from the task and not from the variant itself.
     """
 
     file: str
@@ -71,7 +71,7 @@ class Place(NamedTuple):
 
 
 class RunConfig(Strict):
-    """Everything that one variant's runs depend on, all seeds. Every kind says more of corpus and evaluation."""
+    """All settings of a variant's runs. Each kind of task narrows the types of corpus and evaluation."""
 
     kind: str
     task: str

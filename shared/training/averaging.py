@@ -60,8 +60,8 @@ class Averaging(Callback):
 
 
 def mean_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of the checkpoints' weights, made in float64, each in its own type; what is no number with a fraction
-    is taken from the first.
+    """The mean of the checkpoints' floating-point tensors, computed in float64 and returned in their own types; other
+    tensors are those of the first checkpoint.
 
     Raises:
         ReplicationError: a checkpoint is missing or damaged.

@@ -25,7 +25,7 @@ _one_at_a_time = threading.Lock()
 
 
 class _Cancelled(BaseException):
-    """Whoever submitted the job has cancelled it or is gone."""
+    """The client that submitted the job has cancelled it or has disconnected."""
 
 
 def run_on_cluster(jobs: Sequence[Job], scheduler: str, threads: int, board: Board) -> list[Outcome]:
@@ -83,7 +83,7 @@ def _client(scheduler: str) -> Any:
 
 
 def _outcome(future: Any) -> Outcome:
-    """What a future holds; not what the scheduler raises, such as KilledWorker after three deaths."""
+    """The outcome in a future; an error of the scheduler, such as KilledWorker after three deaths, becomes `Failed`."""
     error = future.exception()
     return Failed(f"{type(error).__name__}: {error}") if error is not None else future.result()
 

@@ -13,7 +13,7 @@ from shared.config import Strict
 
 Smoothing = Literal["all", "others"]
 """Which symbols the mass ε is spread over: all V, as in PyTorch, or the V - 1 that are not the label, as in the code of
-Vaswani et al. (2017). PAD is a symbol like any other there: it is never a label that counts, but it has its share."""
+Vaswani et al. (2017). PAD also receives its share of ε, although labels equal to PAD are ignored."""
 
 
 class AdadeltaConfig(Strict):

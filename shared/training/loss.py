@@ -8,7 +8,7 @@ from torch.nn import functional
 from shared.data.tokenizers import PAD
 from shared.training.config import Smoothing
 
-NO_LABEL = -1  # what no label is
+NO_LABEL = -1  # ignore_index that matches no label
 
 
 def token_nll(logits: Tensor, labels: Tensor) -> Tensor:
@@ -22,9 +22,10 @@ def smoothed_loss(
 ) -> Tensor:
     """Mean cross-entropy per label, in nats, against (1 - ε) one-hot + ε uniform (Szegedy et al. 2016).
 
-    (B, T, V) and (B, T), or (B, C) and (B,), to a scalar. With ε over the others the label's target is 1 - ε, which is
-    what ε V / (V - 1) over all gives. The constant entropy of the targets, which tensor2tensor takes off what it
-    reports, is in it. Labels that are ``padding`` do not count; with None all do, since a class may have that number.
+    (B, T, V) and (B, T), or (B, C) and (B,), to a scalar. With ``over`` "others" the label's target is 1 - ε; this
+    equals smoothing over all symbols with ε V / (V - 1). The loss includes the constant entropy of the targets, which
+    tensor2tensor subtracts from the values that it reports. Labels equal to ``padding`` are ignored; with None all
+    labels count, since a class may have the number of the padding.
     """
     if over == "others":
         smoothing *= logits.size(-1) / (logits.size(-1) - 1)

@@ -18,7 +18,7 @@ from shared.training.schedules import optimizer_bundle
 class TrainingModule(lightning.LightningModule):
     """Base of the modules that :func:`shared.training.run.train_run` trains; a subclass defines the two steps.
 
-    All that a step logs as ``train_…`` goes into the learning curve, and so do the means of what ``collect`` was given.
+    The learning curve contains all that a step logs as ``train_…``, and the means of the sums given to ``collect``.
 
     Args:
         model: what is trained.
@@ -56,11 +56,11 @@ class TrainingModule(lightning.LightningModule):
     def configure_gradient_clipping(self, optimizer: Any, *_: Any, **__: Any) -> None:
         """Scale gradients so that their L2 norm is at most ``config.clip``, if set; stop where it is not finite.
 
-        No gradient that is not finite touches a weight, or what the optimiser remembers: it passes over weights that
-        have none.
+        A gradient that is not finite changes neither the weights nor the state of the optimiser: all gradients are then
+        set to None, and the optimiser skips weights without a gradient.
 
         Raises:
-            ReplicationError: there is one, and ``config.may_diverge`` is not set.
+            ReplicationError: a gradient is not finite, and ``config.may_diverge`` is not set.
         """
         norm = clip_gradients(self.model, self.config.clip, self.config.clip_without_embeddings)
         if torch.isfinite(norm):
@@ -76,7 +76,7 @@ class TrainingModule(lightning.LightningModule):
     def transfer_batch_to_device(
         self, batch: TrainingBatch, device: torch.device, dataloader_idx: int
     ) -> TrainingBatch:
-        """Lightning does not look into dataclasses that are frozen."""
+        """Move the batch here, because Lightning does not move frozen dataclasses."""
         return batch.to(device)
 
     def configure_optimizers(self) -> Any:

@@ -53,7 +53,7 @@ class CurveWriter(Callback):
 
     Args:
         path: of the file.
-        start: the update that the run continues from; rows after it are of a start that was killed, and dropped.
+        start: the update that the run continues from; rows after it were written by a killed start and are dropped.
         every: updates between training rows.
     """
 
@@ -91,7 +91,7 @@ class CurveWriter(Callback):
 
 
 class Reporter(Callback):
-    """Says how far a run is, at most so often as people look, and prints one line when it is done.
+    """Reports the progress of a run at most every ``every`` seconds, and prints one line when the run is done.
 
     Args:
         label: names the run.
@@ -129,5 +129,5 @@ class Reporter(Callback):
 
 
 def _validation(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """What the last validation measured; nothing before the first, and where a killed run had only its end to reach."""
+    """The results of the last validation; empty before the first one of this process."""
     return {name: float(metrics[f"valid_{name}"]) for name in VALIDATION if f"valid_{name}" in metrics}

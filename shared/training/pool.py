@@ -2,7 +2,7 @@
 
 The processes are forked from a server that has imported torch and Lightning once; this module imports neither. A job
 has the threads that it is given, one by default, however many cores and other jobs there are: so the number of workers
-changes no digit of a result. A worker ends with the process that started it, whatever ended that.
+does not change the results. A worker ends when the process that started it ends, for whatever reason.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def _stop(workers: Iterable[_Worker]) -> None:
 
 
 def _ending(exitcode: int) -> str:
-    """Why a process ended that has left no outcome."""
+    """The reason why a process ended without an outcome."""
     if exitcode == -signal.SIGKILL:
         return "its process was killed by SIGKILL, as happens when memory runs out; the same command continues it"
     if exitcode < 0:
@@ -249,7 +249,7 @@ def _work(payload: bytes, connection: Connection, threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as its parent has, even by SIGKILL: a run may be killed at any moment."""
+    """End this process as soon as its parent has ended, even by SIGKILL; killing a run at any moment is safe."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -257,7 +257,7 @@ def _end_with_parent() -> None:
 
 
 def _start_server(threads: int, preload: Sequence[str]) -> None:
-    """Start the process that workers are forked from, unless it runs: with their environment, and deaf to Ctrl-C."""
+    """Start the fork server, unless it runs; it has the environment of the workers and ignores Ctrl-C."""
     multiprocessing.get_context("forkserver").set_forkserver_preload([*preload])
     before = dict(os.environ)
     os.environ.update(_thread_settings(threads))
@@ -272,7 +272,7 @@ def _start_server(threads: int, preload: Sequence[str]) -> None:
 
 
 def _thread_settings(threads: int) -> Mapping[str, str]:
-    """What OpenMP, MKL and OpenBLAS read when they are loaded; threads that wait leave their core to others."""
+    """Environment variables that OpenMP, MKL and OpenBLAS read when they are loaded; waiting threads do not spin."""
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     return dict.fromkeys(names, str(threads)) | {"OMP_WAIT_POLICY": "PASSIVE"}
 

@@ -1,8 +1,8 @@
 """What the workers of the pool import, once for all of them: importing this module imports torch and Lightning.
 
-Lightning imports torchmetrics, and torchmetrics imports the packages in ``OPTIONAL`` if they are installed, for
-measures of images and sound and for plots that nothing here uses. That takes as long as torch itself. So they are
-hidden from it, by the means Python has for that: ``None`` in ``sys.modules`` and no metadata.
+Lightning imports torchmetrics. If the packages in ``OPTIONAL`` are installed, torchmetrics imports them for measures of
+images and sound and for plots, none of which this project uses. These imports take as long as that of torch. This
+module therefore hides the packages: it sets them to ``None`` in ``sys.modules`` and hides their metadata.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def hidden(*packages: str) -> Iterator[None]:
 
 
 def preload() -> None:
-    """Import all that training needs; none of its many objects is garbage, so none is looked for meanwhile."""
+    """Import everything that training needs; garbage collection is off meanwhile, since imported objects are kept."""
     collects = gc.isenabled()
     gc.disable()
     with hidden(*OPTIONAL):

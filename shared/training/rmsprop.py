@@ -14,7 +14,7 @@ class CenteredRmsprop(Optimizer):
 
     n ← ρ n + (1 − ρ) g², m ← ρ m + (1 − ρ) g, Δ ← μ Δ − η g / √(n − m² + ε), θ ← θ + Δ. PyTorch's own adds ε after the
     root has been taken: with this ε, steps would be up to a hundred times as long where gradients are small, and where
-    rounding leaves n − m² below zero they would be no numbers.
+    rounding leaves n − m² below zero they would be NaN.
 
     Args:
         parameters: of the model.

@@ -32,7 +32,7 @@ FINGERPRINT, VALID_LOSS = "fingerprint", "valid_loss"
 
 
 class _Stream(IterableDataset[TrainingBatch]):
-    """Batches from a given number on; the only thing a data loader is needed for is to hand them to Lightning."""
+    """Batches from a given number on; a data loader is needed only to pass them to Lightning."""
 
     def __init__(self, batches: Callable[[int], Iterator[TrainingBatch]], start: int) -> None:
         self._batches, self._start = batches, start
@@ -62,7 +62,7 @@ class _EarlyStopping(EarlyStopping):
 class _Divergence(Callback):
     """Ends a run whose gradient was not finite, also one that was killed after its last checkpoint was written.
 
-    Lightning counts the update at which that was, although it was not made.
+    Lightning counts the update with this gradient, although it did not change the weights.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,8 @@ def train_run(
         progress: takes how far the run is, about twice a second.
 
     Raises:
-        ReplicationError: a checkpoint is damaged, or (from the module) a gradient is not finite that has to be.
+        ReplicationError: a checkpoint is damaged, or (from the module) a gradient is not finite and
+            ``config.may_diverge`` is not set.
         SystemExit: 143 after SIGTERM; the next start continues.
         KeyboardInterrupt: likewise.
     """

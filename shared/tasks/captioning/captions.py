@@ -1,4 +1,4 @@
-"""What captions are worth by kind of image: on every test split, and by how many objects there are."""
+"""Scores of captions by kind of image: on every test split, and by the number of objects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def by_kind_of_image(runs: Sequence[RunResults]) -> list[Block]:
 
 
 def _tables(runs: Sequence[RunResults], metric: str, field: str) -> list[Block]:
-    """A column for each value of ``field``; nothing where there are fewer than two, or nobody has the metric."""
+    """A column for each value of ``field``; empty for fewer than two values, or if no run has the metric."""
     runs = [run for run in runs if metric in run.mean]
     counts = Counter(row[field] for run in runs[:1] for row in _images(run.examples[run.seeds[0]], field))
     if len(counts) < 2:

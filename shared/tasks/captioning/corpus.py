@@ -185,7 +185,7 @@ class CaptionedSplit:
 
     @cached_property
     def _table(self) -> tuple[Tensor, RaggedArray]:
-        """(O + 1, L) the regions of no object and of each, and which row each symbol has; 0, so that padding has it."""
+        """(O + 1, L) regions, row 0 all zeros for "no object" and padding; and the row of each symbol."""
         shares = box_shares(self.boxes, self.grid.rows, self.grid.columns)
         table = torch.from_numpy(np.vstack([np.zeros_like(shares[:1]), shares])).float()
         return table, RaggedArray(self.links + 1, self.captions.offsets)

@@ -1,4 +1,4 @@
-"""One trained captioner on its test splits: its captions, whether they are true, and whether it sees what it names.
+"""Evaluates a trained captioner on its test splits: its captions, their truth, and its attention to named objects.
 
 Shape letters: N images of a split, S symbols of all their captions, W of these that name an object with a box, L places
 of the grid.
@@ -35,7 +35,7 @@ from shared.tasks.examples import Example, judged, write_examples
 Floats = NDArray[np.float64]
 Weights = NDArray[np.float32]
 Names = Sequence[Sequence[Sequence[str]]]
-"""Of every image, of every object in it, what it may be called."""
+"""For each image and each object in it, the possible names of the object."""
 Columns = dict[str, Sequence[Any]]
 """Name of an entry to what it holds of each of the N images."""
 
@@ -115,14 +115,14 @@ def _search(model: Any, split: CaptionedSplit, config: CaptioningEvaluation) -> 
 
 
 def _names(scenes: SceneSplit, count: int) -> Names:
-    """What the objects of the first ``count`` scenes may be called; nobody knows the name of what was never seen."""
+    """Possible names of the objects of the first ``count`` scenes; for objects not seen in training, the kind only."""
     pictures = scenes.artwork.pictures
     things = ([pictures[placed.code] for placed in scene.objects] for scene in scenes.scenes[:count])
     return [[[of.name, of.kind] if of.seen else [of.kind] for of in own] for own in things]
 
 
 def _links(symbols: Sequence[Sequence[int]], tokenizer: Tokenizer, names: Names | None) -> NDArray[np.int32]:
-    """(S,) for each symbol of the generated captions, end symbols too, the row of the box of what it names, or -1."""
+    """(S,) the row of the box that each symbol of the generated captions, end symbols included, names; or -1."""
     if names is None:
         return np.full(sum(len(line) + 1 for line in symbols), -1, dtype=np.int32)
     links, first = [], 0
@@ -133,7 +133,7 @@ def _links(symbols: Sequence[Sequence[int]], tokenizer: Tokenizer, names: Names 
 
 
 def _named(words: list[str], names: Sequence[Sequence[str]]) -> list[int]:
-    """For each word the number of the object that it names, or -1; what two objects are called tells neither."""
+    """For each word the number of the object that it names, or -1; a name that two objects share identifies neither."""
     objects = Counter(name for own in names for name in own)
     found = [-1] * len(words)
     for thing, own in enumerate(names):
@@ -154,7 +154,7 @@ def _examples(model: Any, described: _Described, scorer: CaptionScorer, size: in
 
 
 def _of_captions(described: _Described, scorer: CaptionScorer) -> Columns:
-    """What the generated captions are, and what they are worth."""
+    """The generated captions and their scores."""
     hypotheses, references = described.hypotheses, described.references
     columns: Columns = {
         "hypothesis": hypotheses,
@@ -169,7 +169,7 @@ def _of_captions(described: _Described, scorer: CaptionScorer) -> Columns:
 
 
 def _of_reading(model: Any, described: _Described, size: int) -> Columns:
-    """How likely the model finds the references, where it looks and how wide its gate is open at their words."""
+    """Likelihoods of the references, and the attention and gates of the model at their words."""
     given, count = described.given, len(described.references)
     reading, images = _Reading.of(model, given, size), _images(given)
     columns: Columns = {
@@ -190,7 +190,7 @@ def _of_reading(model: Any, described: _Described, size: int) -> Columns:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What a model makes of the S symbols of a split's captions, in their order, each after those before it."""
+    """Predictions by teacher forcing for the S symbols of a split's captions, in their order."""
 
     nats: Floats  # (S,) -log p
     gates: Floats | None  # (S,); None if the model has none
@@ -226,7 +226,7 @@ def _images(split: CaptionedSplit) -> NDArray[np.int64]:
 
 
 def _regions(split: CaptionedSplit, weights: Weights, objects: Sequence[int]) -> list[dict[str, float]]:
-    """Per image, of so many objects, whether attention rests on what is named: of all words that name one."""
+    """Statistics per image of the attention at words that name an object; ``objects`` has the number per image."""
     grid, naming = (split.grid.rows, split.grid.columns), split.links >= 0
     links, ends = split.links[naming], np.searchsorted(_images(split)[naming], range(len(objects) + 1))
     found = []

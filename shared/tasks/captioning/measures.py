@@ -28,7 +28,7 @@ def _caption(name: str) -> Statistics:
 
 
 def _above_chance(name: str, chance: str) -> Statistics:
-    """Of the words of an image's captions that name something with a box."""
+    """``name`` minus ``chance``, summed over the words of an image's captions that name an object; and their number."""
 
     def statistics(example: Example) -> Sequence[float] | None:
         regions = example.get("regions")
@@ -38,7 +38,7 @@ def _above_chance(name: str, chance: str) -> Statistics:
 
 
 def _contrast(within: str) -> Statistics:
-    """Of the words that name something in an image of several things; in an image of one, nothing is compared."""
+    """Attention on the named object minus that on others, summed over words; images with one object give zeros."""
 
     def statistics(example: Example) -> Sequence[float] | None:
         regions = example.get(within) or {}

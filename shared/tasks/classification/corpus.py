@@ -153,7 +153,7 @@ def prepare_classified(config: ClassifiedCorpusConfig, dataset: Path, out: Path)
     """
     splits = {split: _read(dataset, split, config) for split in ("train", "valid", *config.test)}
     classes = _classes(splits["train"][config.label], config)
-    # Judged before any is left out, so that a class of few texts is known, and an unknown one is found, in any case.
+    # Checked before any text is left out, so that rare classes are known and unknown classes are detected.
     labels = {
         split: _labels(columns[config.label], classes, where=f"{dataset / split}.{config.label}")
         for split, columns in splits.items()
@@ -219,7 +219,7 @@ def _labels(column: Sequence[str], classes: Sequence[str], *, where: str) -> NDA
 def _pack(
     encoded: Sequence[Sequence[Sequence[int]]], labels: NDArray[np.int64], config: ClassifiedCorpusConfig
 ) -> ClassifiedText:
-    """Cut what is too long; a text of no symbol becomes a single unknown one, since a model must read something."""
+    """Cut long texts; a text without symbols becomes one unknown symbol, because a model needs at least one."""
     texts = ([symbols[: config.max_tokens] or [UNK] for symbols in lines] for lines in encoded)
     return ClassifiedText(tuple(map(RaggedArray.pack, texts)), labels)
 

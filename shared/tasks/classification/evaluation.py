@@ -124,7 +124,7 @@ def _answers(
 
 
 def _of_rows(attention: tuple[Tensor, ...]) -> dict[str, Tensor]:
-    """Numbers (B,) of the rows of A, the mean over the texts of a pair; of a single one there are none."""
+    """Statistics (B,) of the rows of A, as means over the texts of a pair; empty if A has fewer than two rows."""
     if not attention or attention[0].size(1) == 1:
         return {}
     doubles = [weights.double() for weights in attention]
@@ -174,9 +174,10 @@ def _marked(text: ClassifiedText, gold: list[list[int]]) -> NDArray[np.bool_]:
 
 
 def _removable(text: ClassifiedText, share: float) -> NDArray[np.int64]:
-    """(E,) how many words the deletion test takes out of each text, or of both of a pair: their share, at least one.
+    """(E,) number of words that the deletion test removes from each text or pair: ``share`` of them, at least one.
 
-    0 where a text might lose all its words, whichever are taken; so for every variant the same texts are tested.
+    The number is 0 where a text could lose all its words. This does not depend on the words that are removed, so every
+    variant is tested on the same texts.
     """
     count = np.maximum(1, np.rint(share * np.sum(text.lengths, axis=0))).astype(np.int64)
     return np.where(np.min(text.lengths, axis=0) > count, count, 0)
@@ -212,7 +213,7 @@ def _deletion(
 
 
 def _random_scores(text: ClassifiedText, split: str, draw: int) -> Floats:
-    """(N,) a random number for every word, which depends on nothing but the arguments and the number of its text."""
+    """(N,) a random number for every word, which depends on the arguments and the index of its text only."""
     name = zlib.crc32(split.encode())
     return np.concatenate([
         np.random.default_rng((name, draw, side, i)).random(length)

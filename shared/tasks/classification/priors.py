@@ -1,4 +1,4 @@
-"""Answering without reading: how often each class is right in training, the least that a classifier must beat."""
+"""A baseline that does not read the texts: the frequencies of the classes in training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def prior_route(config: ClassificationRun) -> tuple[Prior, ClassificationRun]:
 
 
 class Prior(Study):
-    """Gives every class its share of the training texts, with one more text of each, and answers the largest."""
+    """Predicts the share of each class among the training texts, with one text added per class."""
 
     def __init__(self, settings: PriorConfig) -> None:
         self.settings = settings
@@ -30,10 +30,10 @@ class Prior(Study):
     def evaluate(
         self, config: ClassificationRun, *, prepared: Path, trained: Sequence[Path], out: Path
     ) -> Mapping[str, float]:
-        """Judge the answers to all test splits. A set that no training text is of has the shares of all texts.
+        """Judge the predictions on all test splits. A set without training texts gets the shares of all texts.
 
         Raises:
-            ReplicationError: sets are asked for, and the data set has no keys to tell them by.
+            ReplicationError: sets are asked for, but the data set has no keys, which name the sets.
         """
         text = PreparedClassification.load(prepared)
         labels, sets = text.split("train").labels, self._sets(text, "train")
@@ -50,7 +50,7 @@ class Prior(Study):
         return judged(examples)
 
     def _sets(self, text: PreparedClassification, split: str) -> NDArray[np.str_]:
-        """(number of texts,) the set that each counts as one of; without sets, the same for all."""
+        """(number of texts,) the name of the set of each text; the same name for all if sets are not told apart."""
         if self.settings.prior == "overall":
             return np.full(len(text.split(split)), "")
         keys = text.keys(split)

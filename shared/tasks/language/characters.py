@@ -18,10 +18,10 @@ Unit = Literal["character", "byte"]
 
 
 class CharacterVocabulary:
-    """The characters of a text, or the bytes of its UTF-8 form; what training does not have is ``<unk>``.
+    """The characters of a text, or the bytes of its UTF-8 form; symbols that training lacks become ``<unk>``.
 
-    A byte that is part of no character, as at a place where a file was cut, is a lone surrogate of the text
-    (Python's ``surrogateescape``).
+    A byte that belongs to no character, such as where a file was cut, is represented by a lone surrogate (Python's
+    ``surrogateescape``).
 
     Args:
         codes: ascending code points, or values of bytes.
@@ -34,7 +34,7 @@ class CharacterVocabulary:
 
     @classmethod
     def train(cls, lines: Iterable[str], *, unit: Unit) -> CharacterVocabulary:
-        """Collect what ``lines`` have."""
+        """Collect the characters or bytes of ``lines``."""
         found: set[str] = set()
         for line in lines:
             found.update(line)
@@ -44,11 +44,11 @@ class CharacterVocabulary:
         return len(SPECIAL) + len(self._codes)
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Symbols of each line; none stands for the line's end."""
+        """Symbols of each line, without a symbol for the line end."""
         return [self._encode(line).tolist() for line in lines]
 
     def decode(self, symbols: Sequence[Sequence[int]]) -> list[str]:
-        """Lines of text; special symbols are written out, and bytes that are no UTF-8 become U+FFFD."""
+        """Lines of text; special symbols are written out, and invalid UTF-8 becomes U+FFFD."""
         joined = ["".join(self._strings(line)) for line in symbols]
         if self.unit == "character":
             return joined
@@ -62,7 +62,7 @@ class CharacterVocabulary:
         return [f"<{ord(text):x}>" if text >= "\x80" else text for text in strings]
 
     def split(self, line: str) -> list[str]:
-        """What stands between spaces."""
+        """The words between spaces."""
         return line.split()
 
     def words(self, symbols: Sequence[int]) -> list[int]:

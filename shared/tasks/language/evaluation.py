@@ -81,14 +81,14 @@ def losses_by_context(
 ) -> LossesByContext:
     """The loss of some symbols after exactly c symbols of context, read from nothing, for all c asked for.
 
-    The symbols stand a step Δ apart in runs that are evenly spread over the text, no more of them than asked for. So
-    what is read once from some place on gives the loss of one symbol with every c. Those that repeat an earlier one,
-    if they are asked for, stand where they stand, and every context of theirs is read for itself. Segments are as in
-    the evaluation, or of Δ symbols if that is less. A model without memory sees the last segment of the context, or
-    where windows slide the last window, however long the context is.
+    The symbols stand a step Δ apart, in runs that are evenly spread over the text. One reading from a starting place
+    therefore gives losses with every c, each of another symbol. If symbols that repeat an earlier one are asked for,
+    their places are irregular, and each of their contexts is read separately. Segments are as in the evaluation, or of
+    Δ symbols if that is less. A model without memory sees only the last segment of the context, or with sliding windows
+    the last window, however long the context is.
 
     Raises:
-        ReplicationError: the text is too short, or has no such symbols.
+        ReplicationError: the text is too short, or has no repeated symbols although they are asked for.
     """
     lengths = list(range(contexts.step, contexts.most + 1, contexts.step))
     starts, runs = _runs(len(stream), contexts)
@@ -117,7 +117,7 @@ def _runs(size: int, contexts: ContextsConfig) -> tuple[Places, Places]:
             f"the first test split has {size:,} symbols, too few for contexts of {contexts.most:,}; make "
             "evaluation.contexts.most smaller."
         )
-    runs = max(1, count // (4 * steps))  # so long that what is read for their first symbols alone weighs little
+    runs = max(1, count // (4 * steps))  # long runs: what is read before their first symbols costs little
     length = count // runs
     begins = np.linspace(0, size - 1 - (length + steps - 1) * step, runs).astype(np.int64)[:, None]
     return begins + step * np.arange(length + steps - 1), begins + step * np.arange(steps, length + steps)
@@ -146,7 +146,7 @@ def _read_on(
     segments = [*([short] if short else []), *[evaluation.length] * whole]
     found = []
     for group in np.array_split(starts, -(-len(starts) * max(segments) // INPUTS)):
-        inside = (group[:, None] + np.arange(most + 1)).clip(max=len(stream) - 1)  # beyond it: of no use
+        inside = (group[:, None] + np.arange(most + 1)).clip(max=len(stream) - 1)  # the value is unused
         read = torch.from_numpy(stream.symbols[inside].astype(np.int64)).to(device)
         memory, nats = reader.memory(len(group), evaluation.reach.reach), []
         for begin in range(0, most, step):
@@ -174,8 +174,8 @@ class _Scored(NamedTuple):
 
     Attributes:
         nats: (N,), in segments or in sliding windows, as the model is judged.
-        parts: (N,) which of the eight parts of its segment each symbol stands in, where it is read in segments with its
-            own memory; None where it is not, or there are no such parts.
+        parts: (N,) the part of its segment, of eight, that each symbol stands in; None if the text is not read in
+            segments with the model's own memory, or if segments are shorter than eight symbols.
         by_memory: length of the memory to nats (N,), in segments, of all lengths asked for.
     """
 
@@ -235,7 +235,7 @@ def _in_segments(model: nn.Module, stream: Stream, config: LanguageEvaluation, r
 def _score(
     model: nn.Module, stream: Stream, batches: Iterable[LanguageBatch], memory: Memory | None
 ) -> tuple[Floats, Places]:
-    """Of all N symbols the nats, and at which place in its segment each was scored: (N,) and (N,)."""
+    """The nats (N,) of all N symbols, and the place (N,) of each symbol in its segment."""
     reader, device = cast(LanguageModel, model), next(model.parameters()).device
     nats, within = np.full(len(stream), np.nan), np.zeros(len(stream), dtype=np.int64)
     for batch in batches:

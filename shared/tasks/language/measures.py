@@ -15,13 +15,13 @@ from shared.metrics.quantities import Array, Direction, Example, Measure, Statis
 from shared.metrics.registry import Family, register
 
 LATE = slice(4, None)
-"""Of the eight parts of a segment those that are compared with its start: most of what they need is in it."""
+"""The parts of a segment, of eight, that are compared with its start; most of their context is in the segment."""
 RATIOS = {10: 0.1, 50: 0.5, 100: 1.0}
 """Per cent, in the names of measures, to r: the shares of positions that effective context lengths are of."""
 
 
 def bits_apart(sums: Array) -> Array:
-    """Bits per unit of one part of the text less those of another: nats, units, nats, units (..., 4) to (...)."""
+    """Difference of the bits per unit of two parts of the text: nats, units, nats, units (..., 4) to (...)."""
     return bits(sums[..., :2]) - bits(sums[..., 2:])
 
 
@@ -38,7 +38,7 @@ def _positions(*parts: slice) -> Statistics:
 
 
 def _memory(length: str, longer: str | None = None) -> Statistics:
-    """Nats at a length of the memory, less those at another one if that is given, and units."""
+    """Nats with a memory of ``length``, minus those with a memory of ``longer`` if it is given; and units."""
 
     def statistics(example: Example) -> Sequence[float] | None:
         nats = example.get("memories", {})
@@ -50,7 +50,7 @@ def _memory(length: str, longer: str | None = None) -> Statistics:
 
 
 def _recall(distance: str, number: int) -> Statistics:
-    """Of recalls at a distance their nats (0) or how many are recalled (2), and how many there are."""
+    """The nats of the recalls at a distance (``number`` 0), or how many of them succeed (2); and their number."""
 
     def statistics(example: Example) -> Sequence[float] | None:
         recalls = example.get("recalls", {}).get(distance)

@@ -63,17 +63,17 @@ class LanguageModule(TrainingModule):
         self._valid_memory = None
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add what is remembered of the training text; what was restored, where nothing has been read since."""
+        """Save the memory of the training text, or the restored memory if no batch was read since the restart."""
         checkpoint[MEMORY] = self._restored if self._memory is None else self._memory.state_dict()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep it for the first batch, which tells the number of columns."""
+        """Keep the saved memory for the first batch, which determines the number of columns."""
         self._restored = checkpoint[MEMORY]
 
     def _remembering(
         self, memory: Memory | None, batch: LanguageBatch, reach: Reach, state: State | None = None
     ) -> Memory:
-        """What is remembered when the batch is read; where there is nothing yet, it begins with ``state``, if any."""
+        """The memory for reading ``batch``; a new memory starts from ``state`` if given."""
         if memory is None:
             memory = cast(LanguageModel, self.model).memory(len(batch.inputs), reach)
             if state is not None:

@@ -27,16 +27,16 @@ from shared.tasks.sections import StudyConfig
 from shared.tasks.studies import Study
 
 TURNS = 3
-"""Of which there are medians, at least."""
+"""Least number of timed passes that a median is over."""
 
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass over some of the text, that can be repeated.
+    """A repeatable pass over a part of the text.
 
     Attributes:
-        batches: that go through the network, on its device.
-        read: what is done with one: it returns nats of the symbols that the batch scores.
+        batches: the batches that go through the network, on its device.
+        read: processes a batch and returns the nats of its scored symbols.
     """
 
     batches: Sequence[LanguageBatch]
@@ -44,7 +44,7 @@ class Pass:
 
     @property
     def scored(self) -> int:
-        """Symbols."""
+        """Number of scored symbols."""
         return sum(batch.tokens for batch in self.batches)
 
     @property
@@ -66,8 +66,8 @@ class EvaluationSpeed(Study):
     of which only the last one goes through the softmax; so many windows at once that about as many symbols go through
     the network together as with segments.
 
-    The one that reads windows may differ, as the vanilla network of table 9 does from the one that keeps states. The
-    settings lie over those of the task's network.
+    The network that reads windows may have other settings, like the vanilla network of table 9. The settings of the
+    study override those of the task's network.
 
     Args:
         networks: whose models are measured.
@@ -114,8 +114,8 @@ def passes(
 ) -> dict[str, Pass]:
     """One in each way, ``reuse`` and ``sliding``, with an attention length of A symbols.
 
-    That of ``reuse`` begins with a full memory, and has at least A symbols of each column, so that what is done to the
-    memory only once in a while is done in it.
+    The pass of ``reuse`` begins with a full memory and reads at least A symbols of each column, so that it includes the
+    operations that move the memory only now and then.
 
     Args:
         keeping: a :class:`LanguageModel` in evaluation mode, which keeps states.
@@ -143,7 +143,7 @@ def passes(
     for batch in islice(segments, enough):
         reuse(batch.to(device))
     windows = stream.windows(context=length, stride=1, size=max(1, columns * segment // length))
-    next(windows)  # the first window scores all that it has
+    next(windows)  # skipped, because the first window scores all of its symbols
     chosen = {"reuse": [*islice(segments, enough)], "sliding": [*islice(windows, 1)]}
     whole = [bool(batch.mask[:, -1].all()) for batches in chosen.values() for batch in batches]
     if len(whole) <= enough or not all(whole):
@@ -172,7 +172,7 @@ def seconds_in_turns(
 
 
 def _turns(budget: float, clock: Clock) -> Iterator[int]:
-    """Turns that begin before so many seconds are over, and the first ones in any case."""
+    """Yield turns until ``budget`` seconds are over, but at least :data:`TURNS`."""
     begin = clock()
     for turn in count():
         if turn >= TURNS and clock() - begin >= budget:

@@ -47,7 +47,7 @@ def sample_tables(results: Mapping[str, RunResults], variants: Sequence[str]) ->
 
 
 def _read(run: RunResults) -> list[dict[str, str]]:
-    """Of the first seed; empty if there are none."""
+    """The samples of the first seed; empty if it wrote none."""
     path = run.samples(run.seeds[0]) if run.seeds else None
     if path is None or not path.exists():
         return []

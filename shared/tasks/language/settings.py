@@ -179,7 +179,7 @@ class LanguageRun(RunConfig):
 
 
 class SpeedConfig(NetworkStudyConfig):
-    """A variant's ``model`` section; what is not named here is the network's, and checked by it."""
+    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them."""
 
     measured: ClassVar[tuple[str, ...]] = ("speedup@*", "token_ratio@*", "*.seconds*", "*.loss*")
     lengths: list[PositiveInt] = Field(min_length=1, description="A, symbols")

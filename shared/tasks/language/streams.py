@@ -30,7 +30,7 @@ class LanguageBatch:
         inputs: (B, T) int64; PAD where a column has come to its end.
         targets: (B, T) int64; PAD where nothing is to be scored.
         places: (B, T) int64: which symbol of the stream each target is, -1 where nothing is to be scored.
-        reset: the columns begin anew: nothing that was read before must be remembered.
+        reset: whether the columns begin anew, so that the memory must be cleared.
         distances: (B, T) int64: for targets that repeat an earlier symbol, how many symbols ago it stood, else 0;
             None where no such places are known.
     """
@@ -131,11 +131,11 @@ class Stream:
         return count
 
     def training_batch(self, number: int, *, columns: int, length: int, seed: int) -> LanguageBatch:
-        """Batch ``number``, from 0, of a training that goes on over the stream; decided by the arguments alone.
+        """Batch ``number``, from 0, of endless training on the stream; it depends on the arguments alone.
 
-        A pass begins at a random symbol and goes round to the symbol before it, so that segments are cut elsewhere in
-        each. Its columns are consecutive parts, each batch continues the one before it, and the first has ``reset``.
-        Only here a remainder is left out: fewer symbols than ``columns`` times ``length``, others in each pass.
+        A pass begins at a random symbol and wraps around to the symbol before it, so each pass cuts other segments. Its
+        columns are consecutive parts of the stream. Each batch continues the previous one, and the first has ``reset``.
+        A pass leaves out a remainder of fewer than ``columns * length`` symbols, which differ from pass to pass.
 
         Raises:
             ReplicationError: the stream is too short.
@@ -190,7 +190,7 @@ class Stream:
 
     @staticmethod
     def _at(values: NDArray[np.integer], places: Indices, scored: NDArray[np.bool_]) -> NDArray[np.integer]:
-        """The values at the scored places, elsewhere 0, which is PAD and no distance."""
+        """The values at the scored places; elsewhere 0, which stands for PAD and for no distance."""
         return np.where(scored, values[np.where(scored, places, 0)], PAD)
 
 

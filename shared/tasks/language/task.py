@@ -76,7 +76,7 @@ class LanguageModelling(Networks[ModelConfigT, LanguageRun, PreparedLanguage]):
     def _full_batch(self, config: LanguageRun) -> tuple[LanguageBatch, tuple[int, None]]:
         """Without ``reset``, so that the second batch finds the first one in the memory."""
         tokenizer, sizes = config.corpus.tokenizer, _sizes(config.training)
-        # How many characters there are only the data knows.
+        # The number of characters is known from the data only.
         symbols = EOS + 1 + 256 if isinstance(tokenizer, CharactersConfig) else tokenizer.size
         read = torch.randint(EOS + 1, symbols, (sizes["columns"], sizes["length"] + 1))
         places = torch.arange(sizes["length"]).expand(sizes["columns"], -1)

@@ -23,9 +23,9 @@ class SequenceBatch:
 
     Attributes:
         inputs: (B, T) int64, from 0 to V - 1; 0 after the end of a sequence.
-        targets: (B, T) int64; what stands where ``scored`` is false must not be looked at.
+        targets: (B, T) int64; undefined where ``scored`` is false.
         scored: (B, T) bool: which targets count.
-        mask: (B, T) bool, true where there is something to read; None where every sequence is as long.
+        mask: (B, T) bool, true at symbols, false at padding; None where all sequences have the same length.
     """
 
     inputs: Tensor
@@ -62,8 +62,8 @@ class SequenceSplit(Protocol):
 
         Args:
             indices: from 0 to N - 1.
-            seed: decides what is masked, and nothing where nothing is; training gives the run's seed and the number of
-                the batch, evaluation always the same.
+            seed: determines the masked places, if the task has any. Training passes the run's seed and the number of
+                the batch; evaluation always passes the same seed.
         """
         ...
 

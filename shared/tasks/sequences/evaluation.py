@@ -33,7 +33,7 @@ Predictor = Callable[[SequenceBatch], tuple[Tensor, Tensor]]
 """From a batch to the nats (n,) of the targets that count, and whether each is the most probable symbol (n,)."""
 
 LEAST = float(torch.finfo(torch.float32).tiny)
-"""The probability that one which is no number counts as."""
+"""Probability substituted for one whose negative log-likelihood is NaN or infinite."""
 
 
 def evaluate_sequences(
@@ -55,7 +55,7 @@ def evaluate_sequences(
         Metrics of the first test split, and of the others with the split's name before them.
 
     Raises:
-        ReplicationError: a probability is no number, and the settings do not allow training to diverge.
+        ReplicationError: a negative log-likelihood is NaN or infinite, and ``training.may_diverge`` is not set.
     """
     out.mkdir(parents=True, exist_ok=True)
     first, size = config.corpus.test[0], config.evaluation.tokens
@@ -80,9 +80,9 @@ class _Scores:
 
     Attributes:
         tokens: targets that count.
-        nats: of them; one whose probability is no number has those of :data:`LEAST`.
-        hits: those that are the most probable symbol.
-        undefined: those whose probability is no number.
+        nats: their summed negative log-likelihood, with :data:`LEAST` for undefined targets.
+        hits: targets that are the most probable symbol.
+        undefined: targets whose negative log-likelihood is NaN or infinite.
     """
 
     tokens: Floats
@@ -95,9 +95,10 @@ def _judge_split(
     models: Mapping[str, nn.Module], prepared: PreparedSequences, split: str, config: SequenceRun,
     frequencies: Tensor | None,
 ) -> list[Example]:  # fmt: skip
-    """Of swapped models by their names, and of the trained one, whose name is empty.
+    """The records of a split, with the scores of the trained model (name "") and of the swapped models.
 
-    Proteins have the name of their family, by which intervals are drawn: relatives are not independent.
+    The record of a protein has the name of its family. Bootstrap intervals resample families, because related proteins
+    are not independent.
     """
     sequences, counts_hits, size = prepared.split(split), config.corpus.counts_hits, config.evaluation.tokens
     found = {
@@ -149,7 +150,7 @@ def _check_defined(found: Mapping[str, _Scores], split: str) -> None:
 def _score(
     predict: Predictor, sequences: SequenceSplit, split: str, size: int, device: torch.device | str = "cpu"
 ) -> _Scores:
-    """Every sequence, those of similar length together; what a sequence comes to does not depend on the others."""
+    """Score every sequence in batches of similar length; a sequence's scores do not depend on its batch."""
     totals = np.zeros((4, len(sequences)))
     for indices, whole in _batches(sequences, split, size):
         batch = whole.to(device)
@@ -168,7 +169,7 @@ def _batches(sequences: SequenceSplit, split: str, size: int) -> Iterator[tuple[
 
 
 def _summed(values: Tensor, scored: Tensor) -> Floats:
-    """The sum for each sequence (B,) of what the targets that count have (n,)."""
+    """Sum values (n,) of the targets that count over each sequence: (B,)."""
     table = torch.zeros(scored.shape, dtype=torch.float64, device=scored.device)
     table[scored] = values.double()
     return np.asarray(table.sum(1).cpu().numpy())
@@ -186,7 +187,7 @@ def _by_model(model: nn.Module, counts_hits: bool) -> Predictor:
 
 
 def _by_frequencies(frequencies: Tensor) -> Predictor:
-    """From shares (V,) of symbols."""
+    """A predictor that assigns each symbol its share (V,)."""
     nats, best = -frequencies.log(), frequencies.argmax()
 
     def predict(batch: SequenceBatch) -> tuple[Tensor, Tensor]:
@@ -199,8 +200,8 @@ def _by_frequencies(frequencies: Tensor) -> Predictor:
 def _frequencies(prepared: PreparedSequences, size: int) -> Tensor:
     """(V,) float64 shares of symbols among the targets of train that count.
 
-    They are the empirical baseline of Choromanski et al. (2021, table 2). Each counts once more than it occurs, so that
-    none is zero.
+    They are the empirical baseline of Choromanski et al. (2021, table 2). One is added to each count, so that no
+    share is zero.
     """
     counts = torch.ones(prepared.symbols, dtype=torch.float64)
     for _, batch in _batches(prepared.split("train"), "train", size):
@@ -211,7 +212,7 @@ def _frequencies(prepared: PreparedSequences, size: int) -> Tensor:
 def draw_pictures(model: nn.Module, prepared: PreparedPixels, split: str, config: PicturesConfig) -> dict[str, Any]:
     """Pictures that the model draws, and test pictures that it completes, always with the same noise.
 
-    The first pixel of what it draws is that of a test picture: no model learns to predict it.
+    The first pixel of a sample is that of a test picture, because models are not trained to predict it.
 
     Args:
         model: a :class:`GenerativeModel` in evaluation mode.

@@ -1,8 +1,8 @@
 """The measures of models of separate sequences, from what each sequence of a test split carries.
 
-Of a sequence are known its nats over all targets that count, how many those are and, unless they are pixels, how many
-of them are the symbol that the model thinks the most probable. The weights of a model may be judged once more in a
-model that is built otherwise; what that comes to is a family of measures, with a member for every such model.
+The record of a sequence has its nats over all targets that count, the number of these targets and, except for pixels,
+how many of them are the model's most probable symbol. The weights of a model may also be judged in a model with another
+architecture ("swapped"). Each such result is a family of measures, with a member for every swapped model.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shared.metrics.quantities import Direction, Example, Measure, Statistics, p
 from shared.metrics.registry import Family, register
 
 NATS, HITS = 0, 1
-"""Places in what an example carries of swapped models and of the baseline."""
+"""Indices into the pair of numbers that an example has for each swapped model and for the baseline."""
 
 
 def _hits(example: Example) -> Sequence[float] | None:
@@ -22,7 +22,7 @@ def _hits(example: Example) -> Sequence[float] | None:
 
 
 def _without_error(example: Example) -> Sequence[float] | None:
-    """Of sequences that have one right answer, as those of a made-up task do."""
+    """Whether all symbols are right, and 1; None unless the task is a generated one with a unique answer."""
     answers = "hits" in example and example["unit"] == "symbol"
     return (example["hits"] == example["tokens"], 1.0) if answers else None
 

@@ -134,7 +134,7 @@ class PreparedProteins:
 
 
 def encode(sequence: str) -> NDArray[np.uint8]:
-    """(T,) a symbol for each letter; what is none of :data:`LETTERS` becomes PAD."""
+    """(T,) a symbol for each letter; characters outside of :data:`LETTERS` become PAD."""
     return _CODES[np.frombuffer(sequence.encode("latin-1", "replace"), dtype=np.uint8)]
 
 

@@ -11,7 +11,7 @@ from shared.reports.sections import score_tables
 from shared.tasks.sequences.figures import curves
 
 FURTHER = ".token_accuracy"
-"""What metrics of a test split that is not the first one end with, after the split's name."""
+"""Suffix of the metrics that reveal further test splits; the name of the split stands before it."""
 
 
 def further_splits(runs: Sequence[RunResults]) -> list[Block]:

@@ -7,9 +7,9 @@ took by its size. Lengths and sizes are the variant's; the papers' lengths are t
 (figure 1) and up to 32,768 (figure 3), each way of attention up to the longest that fits into memory, which is what
 ``longest`` is for.
 
-Nothing but the length T changes from one length to the next. That goes for attention by hashing, too, whose chunks keep
-their size and whose buckets their number, as the former paper's do from 784 pixels to 3,072: only the number of chunks
-grows. As many buckets as chunks would make hashing itself quadratic.
+Only the length T differs between measurements. Attention by hashing keeps its chunk size and its number of buckets, as
+in the former paper from 784 pixels to 3,072; only the number of chunks grows. With as many buckets as chunks, hashing
+itself would be quadratic.
 
 Shape letters: B batch, T length, D model width, H heads, M random features.
 """
@@ -40,9 +40,9 @@ from shared.tasks.settings import RunConfig
 from shared.tasks.studies import Study
 
 RIVAL = "softmax"
-"""The subject that others are compared with."""
+"""The subject with which all others are compared."""
 OPTIMUM = "identity"
-"""The one that others can come near to at best."""
+"""The subject without attention, an upper bound of the possible speed."""
 
 
 Builder = Callable[[ScalingConfig], nn.Module]
@@ -107,7 +107,7 @@ ATTENTION: Mapping[str, Builder] = {
     OPTIMUM: _softmax(IdentityAttention),
 }
 """Layers of both papers: exact attention, by PyTorch's fused kernel and with all its weights; linear attention with
-elu(x) + 1, with ReLU features and with FAVOR+; Reformer's with so many rounds; and none at all, which nothing beats."""
+elu(x) + 1, with ReLU features and with FAVOR+; Reformer's with 1, 4 and 8 rounds; and no attention at all."""
 
 
 class Scaling(Study):
@@ -126,8 +126,8 @@ class Scaling(Study):
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Of each subject at each of its lengths ``<subject>.seconds_n<T>`` and ``<subject>.mebibytes_n<T>``.
 
-        Times are medians over turns in which every subject passes once at every length, so that a minute in which the
-        machine is slow bends no line. Memory is the peak of what a pass adds to the layer and its input
+        Times are medians over turns. Each turn runs every subject once at every length, so a slow minute of the machine
+        affects all of them alike. Memory is the peak of the memory that a pass adds to the layer and its input
         (:mod:`shared.metrics.peak_memory`). ``<subject>.time_slope`` and ``<subject>.memory_slope`` are the exponents
         of T that fit the upper half of the lengths best; ``crossover_<subject>``, if there is one, is the length from
         which on it is quicker than exact attention by the fused kernel.
@@ -167,7 +167,7 @@ class Scaling(Study):
 
 
 def training_pass(layer: nn.Module, length: int, width: int, device: torch.device) -> Callable[[], None]:
-    """What computes a layer and the gradients of its input (1, T, D) and of its parameters, and keeps nothing."""
+    """A function that computes a layer and the gradients of its input (1, T, D) and parameters, and discards them."""
     x = torch.randn(1, length, width, device=device, requires_grad=True)
     cotangent, of = torch.randn_like(x), (x, *layer.parameters())
 
@@ -178,7 +178,7 @@ def training_pass(layer: nn.Module, length: int, width: int, device: torch.devic
 
 
 def slope(points: Mapping[int, float]) -> float:
-    """b of the power law a · T^b that fits best, on logarithmic scales, what was found at the upper half of lengths.
+    """The exponent b of the power law a · T^b, by least squares on logarithmic scales over the upper half of lengths.
 
     Args:
         points: by length, two at least; of an odd number the one in the middle belongs to the upper half.
@@ -191,8 +191,8 @@ def slope(points: Mapping[int, float]) -> float:
 def crossover(seconds: Mapping[int, float], rival: Mapping[int, float]) -> float | None:
     """The least length from which on ``seconds`` are fewer, as far as both are known.
 
-    Between two lengths both are taken for power laws. It is the shortest of all if they are fewer there already, and
-    None if they are not even at the longest.
+    Between two lengths both times are interpolated as power laws. The result is the shortest length if ``seconds`` are
+    fewer at all lengths, and None if they are not fewer at the longest.
     """
     lengths = sorted(seconds.keys() & rival.keys())
     gains = [math.log(rival[length] / seconds[length]) for length in lengths]
@@ -217,7 +217,7 @@ def _crossovers(seconds: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
 
 
 def _over_optimum(seconds: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
-    """Of each subject its time over the optimum's, where that was measured, at the longest length that both have."""
+    """The ratio of each subject's time to that of the optimum, at the longest length at which both were measured."""
     optimum = seconds.get(OPTIMUM, {})
     longest = {subject: max(points.keys() & optimum.keys(), default=None) for subject, points in seconds.items()}
     return {

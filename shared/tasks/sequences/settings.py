@@ -23,7 +23,7 @@ class CopyCorpusConfig(CorpusConfig):
         longest: symbols of the longest words; there are as many of every length between.
         sequences: of each split; of train those of an epoch, which are drawn while it is read.
         causal: every symbol is predicted from those before it.
-        counts_hits: how often the most probable symbol is the true one is asked.
+        counts_hits: evaluation measures accuracy.
     """
 
     causal: ClassVar[bool] = True
@@ -51,7 +51,7 @@ class PixelCorpusConfig(CorpusConfig):
 
     Attributes:
         causal: every pixel is predicted from those before it.
-        counts_hits: no accuracy is measured, of which nobody has asked.
+        counts_hits: evaluation measures no accuracy of pixels.
     """
 
     causal: ClassVar[bool] = True
@@ -71,7 +71,7 @@ class ProteinCorpusConfig(CorpusConfig):
     """Which proteins a task models, and how.
 
     Attributes:
-        counts_hits: how often the most probable letter is the true one is asked.
+        counts_hits: evaluation measures accuracy.
     """
 
     counts_hits: ClassVar[bool] = True

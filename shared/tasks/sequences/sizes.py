@@ -1,4 +1,4 @@
-"""How large the vocabulary and the longest sequence of a corpus are, as far as that is known without its data."""
+"""Sizes of the vocabulary and of the longest sequence of a corpus, as far as its settings and its card tell them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shared.tasks.sequences.alphabet import VOCABULARY
 from shared.tasks.sequences.settings import CopyCorpusConfig, PixelCorpusConfig, SequenceCorpusConfig
 
 COPIED = 11
-"""Symbols of the copy task of Katharopoulos et al. (2020, section 4.1), with the one that separates."""
+"""Symbols of the copy task of Katharopoulos et al. (2020, section 4.1), including the separator."""
 
 
 def sizes_of(corpus: SequenceCorpusConfig) -> tuple[int, int]:

@@ -35,8 +35,8 @@ class Sequences(ExampleNetworks[ModelConfigT, SequenceRun, PreparedSequences]):
 
     Attributes:
         model_config: checks a variant's ``model`` section.
-        build_model: from that section, the size of the vocabulary and whether places see only those up to their own, to
-            a model that is a :class:`shared.decoding.sequence_model.SequenceModel`.
+        build_model: returns a :class:`shared.decoding.sequence_model.SequenceModel` from that section, the size of the
+            vocabulary and whether the model is causal.
     """
 
     kind: ClassVar[str] = "sequences"
@@ -59,10 +59,10 @@ class Sequences(ExampleNetworks[ModelConfigT, SequenceRun, PreparedSequences]):
         return {"token": self._open(config, prepared).unit}
 
     def _swapped(self, config: SequenceRun, text: PreparedSequences, trained: nn.Module, name: str) -> nn.Module:
-        """Another model with the trained weights; what it draws for itself is the same whenever this seed is judged.
+        """The swapped model ``name`` with the trained weights; the trained model's ``origin`` seeds its random draws.
 
         Raises:
-            ReplicationError: its weights are not of the same names and shapes.
+            ReplicationError: its weights differ from the trained ones in names or shapes.
         """
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(int(cast(SequenceModel, trained).origin))
@@ -73,7 +73,7 @@ class Sequences(ExampleNetworks[ModelConfigT, SequenceRun, PreparedSequences]):
                 "changes them."
             )
         model.load_state_dict(dict(trained.named_parameters()), strict=False)
-        cast(SequenceModel, model).at_update(config.training.updates)  # it is as far as the trained one
+        cast(SequenceModel, model).at_update(config.training.updates)  # brings it to the same state of training
         return model
 
     def _open(self, config: SequenceRun, prepared: Path) -> PreparedSequences:
@@ -88,7 +88,7 @@ class Sequences(ExampleNetworks[ModelConfigT, SequenceRun, PreparedSequences]):
     def _batches(
         self, config: SequenceRun, text: PreparedSequences, seed: int
     ) -> Callable[[int], Iterator[SequenceBatch]]:
-        """What is masked changes from batch to batch, and is the same for a run that is continued."""
+        """Batches of training; seed and batch number determine the masks, so a continued run has the same ones."""
         train, order = self._training_order(config, text, seed)
         return lambda start: (
             train.batch(indices, (seed, number)) for number, indices in enumerate(order(start=start), start)
@@ -113,5 +113,5 @@ def _shapes(model: nn.Module) -> dict[str, torch.Size]:
 
 
 def _changed(config: SequenceRun, changes: Mapping[str, Any]) -> SequenceRun:
-    """The same run with a model section that changes are laid over."""
+    """The same run with ``changes`` merged into its ``model`` section."""
     return config.model_copy(update={"model": merge(config.model, changes)})

@@ -27,7 +27,7 @@ from shared.training.progress import Report
 
 
 class Aligner(Protocol):
-    """What is asked of an aligner, before and after it is trained."""
+    """The interface of an aligner, before and after training."""
 
     @classmethod
     def train(cls, pairs: Sequence[tuple[Words, Words]], *, iterations: int = 5) -> Aligner:

@@ -14,8 +14,8 @@ from shared.metrics.quantities import Example, Measure
 from shared.reports.estimates import estimated
 
 SPLITS = ("test", "test_long")
-"""What a breakdown is of: the test split and the one that continues it with longer sentences. Other splits, with noise
-or of another year, would blur it."""
+"""The splits of a breakdown: the test split, and the one that continues it with longer sentences. Other splits, with
+noise or of another year, would blur the breakdown."""
 Bin = tuple[int, int]
 
 

@@ -1,4 +1,4 @@
-"""The settings of a variant that translates: tasks of kind ``translation``, as those are that do not say theirs."""
+"""The settings of a variant that translates: tasks of ``kind: translation``."""
 
 from __future__ import annotations
 

@@ -22,15 +22,16 @@ def training_operations(
 ) -> dict[str, float]:  # fmt: skip
     """Count the operations of training from forward passes over single sentences as long as its batches were.
 
-    No product is of different sentences, so that a batch of B has B times as many. From the batches counted, the rest
-    is inferred by their symbols, padding included, of which the number of operations is nearly a multiple. Batches at
-    even distances in time would not do: their lengths vary so much that runs of equal cost came out 15 % apart.
+    No product combines different sentences, so a batch of B sentences has B times the operations of one. The operations
+    are nearly proportional to the symbols of a batch, padding included, so the total is extrapolated from the counted
+    batches by symbols. The counted batches are chosen by length and not at regular updates, because lengths vary so
+    much that the totals of runs of equal cost then differed by 15 %.
 
     Args:
         model: that was trained, on the CPU, called as ``model(source, source_mask, target)``.
         text: what it was trained on.
         order: the indices of its batches, from the first on.
-        updates: how many were made, by each run if there were several: those of an ensemble.
+        updates: number of updates of each run; an ensemble has several runs.
         accumulate: batches that made one update.
 
     Returns:
