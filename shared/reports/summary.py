@@ -154,7 +154,9 @@ def claim_blocks(papers: Sequence[Replicated], base: Path) -> list[Block]:
     blocks: list[Block] = []
     for paper in papers:
         rows = [[*claim_row(claim), paper.others(claim["id"])] for claim in paper.claims]
-        said = f"{paper.title}, report{'s' * (len(paper.reports) > 1)} at these scales: "
+        said = f"{paper.title}, " + (
+            "reports at these scales: " if len(paper.reports) > 1 else "report at this scale: "
+        )
         blocks.append(Paragraph((said, *_links(paper, base), ".")))
         blocks.append(Table((*COLUMNS, "Scale"), rows, f"{ALIGN}l", stacked=True))
     return blocks

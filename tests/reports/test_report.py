@@ -286,7 +286,7 @@ def test_the_summary_and_the_readmes(root):
     other = readme(root / "replications/luong/README.md")
     summarize(root / "reports", [top, own, other])
     assert (
-        "Bahdanau et al. 2015, report at these scales: [quick](quick/bahdanau/README.md)."
+        "Bahdanau et al. 2015, report at this scale: [quick](quick/bahdanau/README.md)."
         in (root / "reports/README.md").read_text()
     )
     assert (root / "reports/index.html").read_text().count("T99-C") == 7
