@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
+from shared.pipeline.past import COSTS, judging_record
 from shared.pipeline.train import WITHOUT_LIGHTNING, run_side_by_side, runnable
 from shared.tasks.prepared import check_prepared
 from shared.training.pool import Job
@@ -43,6 +45,7 @@ def evaluate_stage(name: str, scale: str) -> None:
     together = {"ensemble": results["ensemble"][0]} if "ensemble" in results else {}
     mean = {key: rounded(sum(values) / len(values)) for key, values in by_metric(seeds.values()).items()}
     descriptions = results[f"seed {config.seeds[0]}"][1]
+    write_json(out / COSTS, judging_record(config, {label: seconds for label, (_, _, seconds) in results.items()}))
     write_json(folder / "metrics.json", head | {"seeds": seeds, "mean": mean} | together | descriptions)
 
 
@@ -55,7 +58,7 @@ def evaluate_seeds(
     members: tuple[int, ...],
     *,
     report: Report | None = None,
-) -> tuple[dict[str, float], dict[str, Any]]:
+) -> tuple[dict[str, float], dict[str, Any], float]:
     """Judge one trained seed, or several together as an ensemble; runs in a process of its own.
 
     Args:
@@ -66,8 +69,9 @@ def evaluate_seeds(
         report: takes progress, as all jobs must; evaluation reports none.
 
     Returns:
-        metrics, and what a reader of them must know: signatures, and what one token is.
+        metrics; what a reader of them must know: signatures, and what one token is; processor seconds that it took.
     """
+    begin = time.process_time()
     os.chdir(root)
     from shared.tasks.protocol import load_replication
 
@@ -78,7 +82,8 @@ def evaluate_seeds(
         config, prepared=prepared, trained=[folder / "train" / f"seed{seed}" for seed in members],
         out=folder / "evaluation" / label.replace(" ", ""),
     )  # fmt: skip
-    return {key: rounded(value) for key, value in metrics.items()}, dict(replication.descriptions(config, prepared))
+    rounded_metrics = {key: rounded(value) for key, value in metrics.items()}
+    return rounded_metrics, dict(replication.descriptions(config, prepared)), time.process_time() - begin
 
 
 def by_metric(runs: Collection[Mapping[str, float]]) -> dict[str, list[float]]:

@@ -60,6 +60,7 @@ def report_stage(paper: str, scale: str) -> None:
     from shared.reports.exhibits import load_exhibits
     from shared.reports.plans import Frozen
     from shared.reports.report import write_report
+    from shared.reports.scales import other_scales
     from shared.tasks.kinds import kind_report, load_measures
 
     load_measures()
@@ -77,6 +78,7 @@ def report_stage(paper: str, scale: str) -> None:
         evidence=evidence_of(settings),
         frozen=Frozen(load_plan(settings), load_found(settings), changes(settings)),
         larger=LARGER.get(scale),
+        others=other_scales(Path("reports"), paper, scale),
     )
 
 

@@ -237,12 +237,18 @@ def _environment(form: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"escape_markdown": _escape_markdown, "data_uri": _data_uri, "parts": _parts}
+    filters = {"escape_markdown": _escape_markdown, "data_uri": _data_uri, "parts": _parts, "as_html": _as_html}
+    environment.filters |= filters
     return environment
 
 
 def _parts(text: Any) -> tuple[Any, ...]:
     return text if isinstance(text, tuple) else (text,)
+
+
+def _as_html(target: str) -> str:
+    """From one page that was written in both forms to another."""
+    return target if "://" in target else re.sub(r"(^|/)README\.md$", r"\1index.html", target)
 
 
 def _escape_markdown(text: str) -> str:

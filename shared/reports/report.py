@@ -23,7 +23,7 @@ from shared.reports.learned import learned_blocks
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.plans import Frozen, plan_blocks
-from shared.reports.verdicts import overview
+from shared.reports.scales import OtherScale, overview
 
 NO_PLAN = Frozen()
 
@@ -41,6 +41,7 @@ def write_report(
     evidence: Mapping[str, Evidence] | None = None,
     frozen: Frozen = NO_PLAN,
     larger: str | None = None,
+    others: Sequence[OtherScale] = (),
 ) -> list[Decision]:
     """Judge a paper's claims by its runs; write README.md, index.html, the json and csv files, figures.
 
@@ -57,6 +58,7 @@ def write_report(
         evidence: variant to what its data are, see :func:`decide`.
         frozen: the plan of these runs.
         larger: the scale that is to decide what this one did not.
+        others: what the paper's reports at other scales say, to be shown beside the verdicts. No verdict depends on it.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
@@ -69,13 +71,12 @@ def write_report(
     planned = None if larger is None else (larger, load_claims(paper_dir / "claims.yaml", larger))
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
     folder = out_dir / "figures"
-    if folder.exists():
-        shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)
     tasks, kind = by_task(results), kind or KindReport()
     shown = draw_all(figures, results, folder)
     blocks = [
         *_head(paper, paper_dir.name, scale),
-        *overview(decisions),
+        *overview(decisions, others, out_dir),
         *plan_blocks(frozen, [decision.claim.id for decision in decisions]),
         *claim_sections(decisions, claims, results, folder, larger=planned),
         *learned_blocks(claims.floors, tasks),
@@ -100,11 +101,20 @@ def _head(paper: Paper, name: str, scale: str) -> list[Block]:
 
 def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results, out_dir: Path) -> None:
     """claims.json, every decision; metrics.json, mean scores; curves.csv, what validation recorded of every seed."""
-    _write_json(out_dir / "claims.json", [decision.to_json() | {"paper": paper.short} for decision in decisions])
+    entries = [
+        decision.to_json() | {"commits": _commits(decision, results), "paper": paper.short} for decision in decisions
+    ]
+    _write_json(out_dir / "claims.json", entries)
     counts = Counter(decision.verdict for decision in decisions)
     means = {name: dict(result.mean) for name, result in sorted(results.items()) if result.mean}
     _write_json(out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means})
     write_curves(results, out_dir / "curves.csv")
+
+
+def _commits(decision: Decision, results: Results) -> list[str]:
+    """Of the code that has made the runs behind a verdict."""
+    variants = () if decision.lead is None else decision.lead.variants
+    return sorted({sections.commit_of(record) for name in variants for record in results[name].runs.values()})
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -13,12 +13,8 @@ from shared.metrics.registry import known, measure
 from shared.reports.document import (
     SPACE,
     Badge,
-    Block,
     Bullets,
-    Heading,
-    Paragraph,
     Strong,
-    Table,
     Text,
     plain,
     signed,
@@ -50,16 +46,9 @@ RULES: tuple[tuple[str, str], ...] = (
 """How a verdict comes about; docs/EVIDENCE.md says it in full."""
 
 
-def overview(decisions: Sequence[Decision]) -> list[Block]:
-    """The table of verdicts, and how they come about."""
-    rows = [claim_row(decision.to_json()) for decision in decisions]
-    table = Table(COLUMNS, rows, ALIGN, stacked=True)
-    return [
-        Heading("Verdicts"),
-        Paragraph(counted(decisions)),
-        table,
-        Bullets([(Strong(name), f" {said}") for name, said in RULES]),
-    ]
+def rules() -> Bullets:
+    """How verdicts come about."""
+    return Bullets([(Strong(name), f" {said}") for name, said in RULES])
 
 
 def counted(decisions: Sequence[Decision]) -> Text:

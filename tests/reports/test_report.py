@@ -285,9 +285,14 @@ def test_the_summary_and_the_readmes(root):
     top, own = readme(root / "README.md"), readme(root / "replications/bahdanau/README.md")
     other = readme(root / "replications/luong/README.md")
     summarize(root / "reports", [top, own, other])
-    assert "[Bahdanau et al. 2015](quick/bahdanau/README.md)" in (root / "reports/README.md").read_text()
+    assert (
+        "Bahdanau et al. 2015, report at this scale: [quick](quick/bahdanau/README.md)."
+        in (root / "reports/README.md").read_text()
+    )
     assert (root / "reports/index.html").read_text().count("T99-C") == 7
-    assert "](reports/quick/bahdanau/README.md) | quick | 1 | 1 | 1 | 1 | 1 | 2 |" in top.read_text()
+    row = "| Bahdanau et al. 2015 | [quick](reports/quick/bahdanau/README.md) | 1 | 1 | 1 | 1 | 1 | 2 |"
+    assert row in top.read_text()
+    assert "better evidence" not in top.read_text()
     assert "T99-C" not in top.read_text()
     assert own.read_text().count("T99-C") == 7
     assert "](../../reports/quick/bahdanau/README.md)" in own.read_text()

@@ -95,6 +95,7 @@ def test_a_study_is_no_row_in_the_summary(tmp_path, results):
     means = {name: dict(result.mean) for name, result in results.items()}
     (report / "metrics.json").write_text(json.dumps({"variants": means}))
     untested = {"id": "T1-C1", "statement": "s", "verdict": "not tested", "how": "", "lead": None, "paper": "P"}
+    untested |= {"scale": "quick", "evidence": None}
     (report / "claims.json").write_text(json.dumps([untested]))
     summarize(tmp_path, [])
     page = (tmp_path / "README.md").read_text()
