@@ -53,9 +53,15 @@ def past_of(folder: Path, config: Any) -> Past:
     )
 
 
-def judging_record(config: Any, seconds: dict[str, float]) -> dict[str, Any]:
-    """What the evaluate stage writes into :data:`COSTS`: by label, such as ``seed 1``, its processor seconds."""
-    return machine() | {"parameters": _settings(config), "processor_seconds": seconds}
+def judging_record(config: Any, where: dict[str, Any], seconds: dict[str, float]) -> dict[str, Any]:
+    """What the evaluate stage writes into :data:`COSTS`.
+
+    Args:
+        config: settings of the variant.
+        where: the machine as the workers saw it; the process that leads them may have more threads.
+        seconds: of the processor, by label, such as ``seed 1``.
+    """
+    return where | {"parameters": _settings(config), "processor_seconds": seconds}
 
 
 def _records(folder: Path, config: Any) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -274,7 +274,8 @@ def test_what_a_variant_costs_is_known_from_its_runs_or_tried_on_its_data(paper)
         assert min(each.seconds, each.run, each.judging, each.memory) > 0
     shutil.rmtree(paper.prepared)
     untried = estimate(settings, "long")
-    assert known.parameters == tried.parameters == untried.parameters > 0
+    # What is not prepared has no vocabulary yet: its greatest size stands for it.
+    assert 0 < known.parameters == tried.parameters <= untried.parameters
     assert untried.seconds > 0
     assert untried.missing == ("validation and judging: its task is not prepared",)
 
