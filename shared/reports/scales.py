@@ -12,12 +12,11 @@ from typing import Any
 from shared.claims.better import SCALES, better, disagree
 from shared.claims.outcomes import Decision
 from shared.errors import ReplicationError
-from shared.reports.document import Block, Bullets, Code, Heading, Inline, Link, Paragraph, Strong, Table, Text
+from shared.reports.document import Block, Bullets, Code, Details, Heading, Inline, Link, Strong, Table, Text
 from shared.reports.verdicts import (
     ALIGN,
     COLUMNS,
     claim_row,
-    counted,
     effect_text,
     evidence_text,
     rules,
@@ -86,7 +85,7 @@ def read_claims(folder: Path) -> list[dict[str, Any]]:
 
 
 def overview(decisions: Sequence[Decision], others: Sequence[OtherScale], folder: Path) -> list[Block]:
-    """The table of verdicts, with a column for each other scale, and how verdicts come about.
+    """The table of verdicts, with a column for each other scale, and folded how verdicts come about.
 
     Args:
         decisions: of this report.
@@ -98,10 +97,9 @@ def overview(decisions: Sequence[Decision], others: Sequence[OtherScale], folder
     rows = [[*claim_row(entry), *(cell(other, entry["id"]) for other in others)] for entry in entries]
     return [
         Heading("Verdicts"),
-        Paragraph(counted(decisions)),
         Table(columns, rows, ALIGN + "l" * len(others), stacked=True),
         *side_by_side(entries, others, folder),
-        rules(),
+        Details("How a verdict comes about", [rules()]),
     ]
 
 

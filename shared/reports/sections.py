@@ -131,7 +131,7 @@ def of_runs(paper: Paper, tasks: Tasks, scale: str, deviations: Sequence[str]) -
     """What training cost, the paper's tables beside ours, deviations and settings, provenance."""
     return [
         *cost(tasks),
-        *beside_the_paper(paper, tasks),
+        *beside_the_paper(paper, tasks, scale),
         *settings(paper, scale, deviations),
         *provenance(tasks),
     ]

@@ -14,6 +14,7 @@ from shared.reports.document import (
     SPACE,
     Badge,
     Bullets,
+    Link,
     Strong,
     Text,
     plain,
@@ -65,11 +66,16 @@ def counted(decisions: Sequence[Decision]) -> Text:
     return tuple(said)
 
 
-def claim_row(entry: Mapping[str, Any]) -> list[Text]:
-    """Cells for one entry of claims.json: badge, effect and evidence are of the one comparison that decides."""
+def claim_row(entry: Mapping[str, Any], page: str = "") -> list[Text]:
+    """Cells for one entry of claims.json: badge, effect and evidence are of the one comparison that decides.
+
+    Args:
+        entry: of claims.json.
+        page: with the claim's card; by default the same.
+    """
     lead = entry["lead"]
     return [
-        Strong(entry["id"]),
+        Link(entry["id"], f"{page}#{entry['id']}"),
         entry["statement"],
         verdict_text(entry),
         "–" if lead is None else effect_text(lead),
