@@ -13,7 +13,6 @@ PANELS = {
     "Where halves change places": [
         "halves-reverse", "halves-location", "halves-general", "halves-local-m-general", "halves-local-p-general",
     ],
-    "Where words are translated twice": ["fertility-location", "fertility-location-feed"],
     "The ladder on real text": [
         "base", "base-reverse", "base-reverse-dropout", "global-location", "global-location-feed",
         "local-m-general", "local-p-general-feed",
@@ -32,10 +31,6 @@ FIGURES = [
     SideBySide(
         "Scores of content and of location where halves change places; the true alignment is marked.",
         ["halves-general", "halves-location"],
-    ),
-    SideBySide(
-        "Without and with input feeding where words are translated twice; the true alignment is marked.",
-        ["fertility-location", "fertility-location-feed"],
     ),
     SideBySide(
         "Global and local attention on real text.", ["global-location", "local-m-general", "local-p-general-feed"]

@@ -20,6 +20,7 @@ PANELS = {
     "Regularisation (row D)": ["base", "dropout-0", "dropout-2x", "smoothing-0", "smoothing-2x"],
     "Positions (row E)": ["base", "learned-positions", "no-positions"],
     "The Transformer and its rivals": ["base", "rnnsearch", "luong"],
+    "Real text": ["corpus-base", "corpus-rnnsearch", "corpus-rnnencdec", "corpus-luong"],
     "Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"],
 }  # fmt: skip
 FIGURES = [
@@ -29,6 +30,10 @@ FIGURES = [
         "Attention to the source, mean over the last layer's heads, beside that of the rivals.",
         ["base", "rnnsearch", "luong"],
     ),
+    SideBySide(
+        "Attention to the source of the Transformer, RNNsearch and Luong et al.'s local-p on real sentences.",
+        ["corpus-base", "corpus-rnnsearch", "corpus-luong"],
+    ),
     Heads("base", "Every head of the base model on a sentence of the noisy language"),
     Heads("agreement-base", "Every head of a model whose words each need five others"),
     Heads("corpus-base", "Every head of the base model on real text"),
@@ -36,7 +41,7 @@ FIGURES = [
     LearningCurves(PANELS),
     LossByOperations({
         "The noisy language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
-        "Real text": ["corpus-base", "corpus-big", "corpus-rnnsearch", "corpus-luong"],
+        "Real text": ["corpus-base", "corpus-big", "corpus-rnnsearch", "corpus-rnnencdec", "corpus-luong"],
         "Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"],
     }),
     LearningRates({"The learning rate": ["base", "layers-third", "rnnsearch", "luong"]}),

@@ -33,7 +33,7 @@ COMMANDS = {
     "report": Command("stages", "report_stage", "paper", "decide the claims of <paper> and write its report"),
     "verdicts": Command("stages", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),
     "freeze": Command("freeze", "freeze_stage", "paper", "write down how the claims of <paper> will be decided"),
-    "estimate": Command("estimate", "estimate_stage", "paper.variant", "say what training a variant or a paper costs"),
+    "estimate": Command("estimate", "estimate_stage", "paper.variant", "say what a variant or a paper costs"),
     "search": Command("search", "search_stage", "paper", "try what search.yaml of <paper> lists, on pilot seeds"),
     "use": Command("use", "use_scale", "scale", "make <scale> the default one", scaled=False),
     "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False),

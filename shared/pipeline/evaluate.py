@@ -5,16 +5,37 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
+from shared.pipeline.past import COSTS, judging_record
+from shared.pipeline.provenance import machine
 from shared.pipeline.train import WITHOUT_LIGHTNING, run_side_by_side, runnable
 from shared.tasks.prepared import check_prepared
 from shared.training.pool import Job
 from shared.training.progress import Report
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the evaluation of one seed, or of an ensemble, gives.
+
+    Attributes:
+        metrics: by name, rounded.
+        descriptions: what a reader of them must know: signatures, and what one token is.
+        seconds: of the processor.
+        machine: on which it ran, with how many threads.
+    """
+
+    metrics: dict[str, float]
+    descriptions: dict[str, Any]
+    seconds: float
+    machine: dict[str, Any]
 
 
 def evaluate_stage(name: str, scale: str) -> None:
@@ -39,11 +60,13 @@ def evaluate_stage(name: str, scale: str) -> None:
         for label, members in groups.items()
     ]
     results = dict(zip(groups, run_side_by_side(jobs, WITHOUT_LIGHTNING), strict=True))
-    seeds = {str(seed): results[f"seed {seed}"][0] for seed in config.seeds}
-    together = {"ensemble": results["ensemble"][0]} if "ensemble" in results else {}
+    seeds = {str(seed): results[f"seed {seed}"].metrics for seed in config.seeds}
+    together = {"ensemble": results["ensemble"].metrics} if "ensemble" in results else {}
     mean = {key: rounded(sum(values) / len(values)) for key, values in by_metric(seeds.values()).items()}
-    descriptions = results[f"seed {config.seeds[0]}"][1]
-    write_json(folder / "metrics.json", head | {"seeds": seeds, "mean": mean} | together | descriptions)
+    first = results[f"seed {config.seeds[0]}"]
+    seconds = {label: judged.seconds for label, judged in results.items()}
+    write_json(out / COSTS, judging_record(config, first.machine, seconds))
+    write_json(folder / "metrics.json", head | {"seeds": seeds, "mean": mean} | together | first.descriptions)
 
 
 def evaluate_seeds(
@@ -55,7 +78,7 @@ def evaluate_seeds(
     members: tuple[int, ...],
     *,
     report: Report | None = None,
-) -> tuple[dict[str, float], dict[str, Any]]:
+) -> Judged:
     """Judge one trained seed, or several together as an ensemble; runs in a process of its own.
 
     Args:
@@ -64,10 +87,8 @@ def evaluate_seeds(
         label: names the folder of what is written.
         members: seeds.
         report: takes progress, as all jobs must; evaluation reports none.
-
-    Returns:
-        metrics, and what a reader of them must know: signatures, and what one token is.
     """
+    begin = time.process_time()
     os.chdir(root)
     from shared.tasks.protocol import load_replication
 
@@ -78,7 +99,11 @@ def evaluate_seeds(
         config, prepared=prepared, trained=[folder / "train" / f"seed{seed}" for seed in members],
         out=folder / "evaluation" / label.replace(" ", ""),
     )  # fmt: skip
-    return {key: rounded(value) for key, value in metrics.items()}, dict(replication.descriptions(config, prepared))
+    return Judged(
+        metrics={key: rounded(value) for key, value in metrics.items()},
+        descriptions=dict(replication.descriptions(config, prepared)),
+        seconds=time.process_time() - begin, machine=machine(),
+    )  # fmt: skip
 
 
 def by_metric(runs: Collection[Mapping[str, float]]) -> dict[str, list[float]]:

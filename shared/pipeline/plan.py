@@ -85,9 +85,11 @@ def _changed(claim: str, plan: Mapping[str, Any], now: Mapping[str, Any]) -> lis
     then, here = plan["claims"].get(claim), now["claims"][claim]
     if then is None:
         return ["the claim was not in the plan"]
+    variants = sorted({*then["variants"], *here["variants"]})
+    if not variants:  # no run of this scale decides it, then as now
+        return []
     found = [what for what in ("decided by", "floor") if then[what] != here[what]]
     named = {"decided by": "what decides the claim", "floor": "the floor of its task"}
-    variants = sorted({*then["variants"], *here["variants"]})
     different = [name for name in variants if plan["variants"].get(name) != now["variants"].get(name)]
     return [named[what] for what in found] + [f"the settings of {name}" for name in different]
 

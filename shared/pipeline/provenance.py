@@ -52,12 +52,19 @@ def environment(lock: Path) -> dict[str, Any]:
     Args:
         lock: the ``dvc.lock`` of the run's paper and scale; it may not exist yet.
     """
-    import torch
-
     return {
         **revision(),
         "dvc_lock_sha256": sha256_of([lock]) if lock.exists() else None,
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        **machine(),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """What the speed of a run depends on: the processor or GPU, and how many threads there are."""
+    import torch
+
+    return {
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "cpu": _cpu(),
         "threads": torch.get_num_threads(),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shared.errors import ReplicationError
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import made_anew, run_folder, split_name, write_json
+
+if TYPE_CHECKING:
+    from shared.reports.page import Place
 
 LARGER = {"quick": "bench", "bench": "paper_scale"}
 """Each scale to the larger scale that decides the claims that it could not decide."""
@@ -60,6 +64,7 @@ def report_stage(paper: str, scale: str) -> None:
     from shared.reports.exhibits import load_exhibits
     from shared.reports.plans import Frozen
     from shared.reports.report import write_report
+    from shared.reports.scales import other_scales
     from shared.tasks.kinds import kind_report, load_measures
 
     load_measures()
@@ -77,6 +82,27 @@ def report_stage(paper: str, scale: str) -> None:
         evidence=evidence_of(settings),
         frozen=Frozen(load_plan(settings), load_found(settings), changes(settings)),
         larger=LARGER.get(scale),
+        others=other_scales(Path("reports"), paper, scale),
+        place=_place(paper, scale),
+    )
+
+
+def _place(paper: str, scale: str) -> Place:
+    """Links from a paper's page to the main page, and to the papers before and after it that have a report."""
+    from shared.reports.document import Link
+    from shared.reports.page import Place
+    from shared.reports.paper import Paper
+
+    reports = Path("reports") / scale
+    names = [name for name in load_params().papers if name == paper or (reports / name / "claims.json").is_file()]
+
+    def link(name: str) -> Link:
+        return Link(Paper.load(Path("replications") / name / "paper.yaml").short, f"../{name}/README.md")
+
+    at = names.index(paper)
+    before, after = names[:at][-1:], names[at + 1 :][:1]
+    return Place(
+        (Link("All papers", "../../README.md"),), *(link(near[0]) if near else None for near in (before, after))
     )
 
 
@@ -89,12 +115,14 @@ def verdicts_stage(paper: str, scale: str) -> None:
 
 def summarize_stage() -> None:
     """Gather all reports into ``reports/README.md`` and the verdict tables of the READMEs."""
+    from shared.reports.paper import Paper
     from shared.reports.summary import summarize
     from shared.tasks.kinds import load_measures
 
     load_measures()
     readmes = [Path("README.md"), *sorted(Path("replications").glob("*/README.md"))]
-    summarize(Path("reports"), readmes)
+    papers = {name: Paper.load(Path("replications") / name / "paper.yaml") for name in load_params().papers}
+    summarize(Path("reports"), readmes, papers)
 
 
 def _fetched(dataset: str) -> Path:

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -114,6 +115,7 @@ def train_into(
     """
     from shared.tasks.protocol import load_replication
 
+    begin = time.process_time()
     replication, runs = load_replication(settings.paper), run_folder(settings.paper, settings.scale)
     replication.check(config)
     if reason := replication.cannot_run(config):
@@ -130,6 +132,7 @@ def train_into(
         "seed": seed, "fingerprint": mark,
         "data_sha256": {key: value["sha256"] for key, value in fetched["files"].items()},
         "peak_memory_mib": peak_memory_mib(), "parameter_count": count, **vars(record),
+        "process_seconds": time.process_time() - begin,
         "checkpoints": sorted(path.name for path in (folder / "checkpoints").glob("*.ckpt")),
         "finished": now(),
     })  # fmt: skip

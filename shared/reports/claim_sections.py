@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from shared.claims.comparisons import Comparison, Condition, Correlation, Exact, Row, Sides
+from shared.claims.comparisons import Comparison, Condition, Correlation, Sides
 from shared.claims.outcomes import Decision, Outcome
 from shared.claims.results import RunResults
 from shared.claims.schema import Claim, Claims
 from shared.metrics.registry import measure
+from shared.reports.comparison_tables import comparison_tables, listed
 from shared.reports.document import (
     MINUS,
     SPACE,
     Badge,
     Block,
     Bullets,
+    Card,
     Code,
+    CodeBlock,
     Details,
     Heading,
     Inline,
     Paragraph,
     Strong,
-    Table,
     Text,
     plain,
     typeset,
 )
 from shared.reports.seed_figures import seed_figure
-from shared.reports.studies import number
 from shared.reports.verdicts import (
     amount,
     effect_text,
@@ -41,7 +41,6 @@ from shared.reports.verdicts import (
     p_text,
     seeds_text,
     value_text,
-    verdict_text,
     with_unit,
 )
 
@@ -60,50 +59,97 @@ SOURCES = {
     "M": " (quoted from memory)",
 }
 PASSED = {"yes": "", "no": "failed: ", "not asked": "not checked: "}
-COLUMNS = (
-    *("Comparison", "As measured", "Variants", "Measure", "Effect, 95 % interval", "Matters from", "In the paper"),
-    *("p above 0 (Holm)", "p below what matters (Holm)", "Seeds", "Test examples"),
-)
 
 
-def claim_sections(
-    decisions: Sequence[Decision], claims: Claims, results: Results, folder: Path, *, larger: tuple[str, Claims] | None
-) -> list[Block]:
-    """A section for every claim; pictures are drawn into ``folder``.
+@dataclass(frozen=True)
+class Shown:
+    """What the cards of a report's claims show beside the decisions.
 
-    Args:
-        decisions: on the claims.
-        claims: of the paper, at the scale.
+    Attributes:
         results: of all variants.
+        claims: of the paper, at the scale.
         folder: of figures.
         larger: the next larger scale, and the claims there; None of the largest and of one that decides nothing.
+        exhibits: claim to the figures and tables that belong to it.
+        stages: the file of the paper's stages, for the commands that make a claim's runs.
     """
-    at_larger = {} if larger is None else {claim.id: claim for claim in larger[1].claims}
-    blocks: list[Block] = [Heading("Claim by claim")]
-    for decision in decisions:
-        claim, lead = decision.claim, decision.lead
-        blocks += [
-            Heading((f"{claim.id}: ", *_parts(verdict_text(decision.to_json()))), level=3),
-            Paragraph((Strong(claim.statement), f" ({claim.where})")),
-            Paragraph(f"The paper reports: {claim.in_paper.text}{SOURCES[claim.in_paper.source]}."),
-        ]
-        if claim.primary is not None and lead is not None:
-            blocks.append(Paragraph(_claimed(claim.primary, lead, results)))
-            if lead.effect is not None:
-                blocks.append(Paragraph(_found(claim.primary, lead)))
-                blocks.append(seed_figure(claim, lead, claims.floors, results, folder / f"seeds_{claim.id}.png"))
-        points = _strength(decision)
-        if larger is not None and decision.verdict in ("inconclusive", "not tested"):
-            points += _planned(at_larger[claim.id], larger[0], decision.reason)
-        blocks.append(Bullets(points))
-        blocks += _folded(decision, results)
+
+    results: Results
+    claims: Claims
+    folder: Path
+    larger: tuple[str, Claims] | None = None
+    exhibits: Mapping[str, Sequence[Block]] = field(default_factory=dict)
+    stages: str = ""
+
+
+def claim_sections(decisions: Sequence[Decision], shown: Shown) -> list[Block]:
+    """A card for every claim; pictures are drawn into its folder."""
+    return [Heading("Claim by claim"), *(_card(decision, shown) for decision in decisions)]
+
+
+def _card(decision: Decision, shown: Shown) -> Card:
+    claim, lead = decision.claim, decision.lead
+    said: list[Block] = [Paragraph(_in_the_paper(claim))]
+    if claim.primary is not None and lead is not None and lead.effect is not None:
+        said.append(Paragraph(_found(claim.primary, lead)))
+        picture = shown.folder / f"seeds_{claim.id}.png"
+        said.append(seed_figure(claim, lead, shown.claims.floors, shown.results, picture))
+    said += shown.exhibits.get(claim.id, ())
+    if points := _points(decision, shown):
+        said.append(Bullets(points))
+    if lead is not None:
+        said.append(Details("How it was decided", _decided(decision, lead, shown)))
+    return Card(claim.id, Badge(decision.verdict), decision.how, claim.statement, said)
+
+
+def _in_the_paper(claim: Claim) -> Text:
+    return (
+        Strong("In the paper"),
+        f" ({claim.where}): {claim.in_paper.text.rstrip('.')}{SOURCES[claim.in_paper.source]}.",
+    )
+
+
+def _points(decision: Decision, shown: Shown) -> list[Text]:
+    """What a reader must know beside the effect: why no more can be said, how strong it is, what is different."""
+    claim, points = decision.claim, list[Text]()
+    if (why := _why(decision)) is not None:
+        points.append((Strong("Why:"), f" {why}."))
+    points += _strength(decision)
+    if claim.different_here:
+        points.append((Strong("Different here:"), f" {claim.different_here}"))
+    if shown.larger is not None and decision.verdict in ("inconclusive", "not tested"):
+        scale, claims = shown.larger
+        at_larger = {each.id: each for each in claims.claims}
+        points += _planned(at_larger[claim.id], scale, decision.reason)
+    return points
+
+
+def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[Block]:
+    """The comparison, tests and checks, the plan, all comparisons with every seed, and the command."""
+    claim, blocks = decision.claim, list[Block]()
+    if claim.primary is not None:
+        blocks.append(Paragraph(_claimed(claim.primary, lead, shown.results)))
+    points = [
+        *_tests(lead),
+        *(
+            (Strong(f"{CHECKS[check.name]}:"), f" {PASSED[check.passed]}{_with_minus(check.said)}.")
+            for check in decision.checks
+            if check.name != "room" or check.passed != "not asked"
+        ),
+        (Strong("Plan:"), f" {_since_the_plan(decision.changed)}."),
+    ]
+    blocks += [Bullets(points), *comparison_tables(decision, shown.results)]
+    runs = dict.fromkeys(variant for outcome in decision.outcomes for variant in outcome.variants)
+    if shown.stages:
+        targets = " ".join(f"{shown.stages}:evaluate@{variant}" for variant in runs)
+        blocks += [Paragraph("These runs alone:"), CodeBlock(f"dvc repro {targets}")]
     return blocks
 
 
 def _claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     """What was compared, on which task, and what the claim expects of it."""
     title = spoken(row.metric, lead.token)
-    named: list[Inline] = _listed([Code(name) for name in lead.variants])
+    named: list[Inline] = listed([Code(name) for name in lead.variants])
     task = results[lead.variants[0]].task
     said: list[Inline] = ["On the task ", Code(task), f"{_restriction(row.where)}, the claim expects that "]
     if isinstance(row, Sides):
@@ -116,6 +162,9 @@ def _claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
         said.append(f": that Spearman's correlation is above {typeset(f'{row.than:g}')}")
     else:
         said += [f"{title} {row.kind} along ", *named]
+    if lead.relevant is not None:
+        because = (row.because or "").rstrip(". ")
+        said.append(f". An effect matters from {matters(asdict(lead))} on: {because}")
     return (*said, ".")
 
 
@@ -133,42 +182,32 @@ def _has(row: Sides, title: str) -> str:
 def _found(row: Comparison, lead: Outcome) -> Text:
     """The means and the effect, the paper's beside it if it is the same quantity, and from where on one matters."""
     outcome = asdict(lead)
-    said: list[Inline] = [f"Mean over {seeds_text(len(lead.seeds))}: "]
+    said: list[Inline] = [Strong("Here"), f" (mean over {seeds_text(len(lead.seeds))}): "]
     for place, (variant, value) in enumerate(lead.sides.items()):
         said += [", " if place else "", Code(variant), f"{SPACE}{value_text(lead.metric, value)}"]
-    agrees = "the first is higher" if lead.kind == "equal" else "it agrees with the claim"
-    label = "Effect"
+    if lead.sides:
+        per = f" per {row.over.per}" if isinstance(row, Sides) and row.over is not None else ""
+        said.append(f" {spoken(lead.metric, lead.token)}{per}; ")
+    label = "effect"
     if isinstance(row, Correlation):
-        label = "Correlation" + (f" minus {typeset(f'{row.than:g}')}" if row.than else "")
-    said += [f". {label}: ", Strong(effect_text(outcome))]
-    said.append(f", {'above 1' if lead.scale == 'log' else 'positive'} where {agrees}")
+        label = "correlation" + (f" minus {typeset(f'{row.than:g}')}" if row.than else "")
+    said += [f"{label} ", Strong(effect_text(outcome))]
     if lead.paper is not None:
-        said.append(f"; in the paper: {with_unit(amount(outcome, lead.paper), outcome)}")
-    because = (row.because or "").rstrip(". ")
-    return (*said, f". An effect matters from {matters(outcome)} on: {because}.")
+        said.append(f", in the paper {with_unit(amount(outcome, lead.paper), outcome)}")
+    agrees = "the first is higher" if lead.kind == "equal" else "it agrees with the claim"
+    said.append(f"; {'above 1' if lead.scale == 'log' else 'positive'} where {agrees}")
+    return (*said, f", and it matters from {matters(outcome)} on.")
 
 
 def _strength(decision: Decision) -> list[Text]:
-    lead, points = decision.lead, list[Text]()
-    if (why := _why(decision)) is not None:
-        points.append((Strong("Why:"), f" {why}."))
-    if lead is not None and lead.kind != "exact":
-        n = "" if lead.n is None else f", {plain(lead.n, 0)} test examples"
-        said = f"{evidence_text(decision.to_json(), asdict(lead))}{n}"
-        if decision.supporting:
-            said += f"; {decision.agreeing} of {len(decision.supporting)} supporting comparisons agree"
-        points.append((Strong("Strength:"), f" {said}."))
-        points += _tests(lead)
-    points += [
-        (Strong(f"{CHECKS[check.name]}:"), f" {PASSED[check.passed]}{_with_minus(check.said)}.")
-        for check in decision.checks
-        if check.name != "room" or check.passed != "not asked"
-    ]
-    if decision.claim.different_here:
-        points.append((Strong("Different here:"), f" {decision.claim.different_here}"))
-    if lead is not None:
-        points.append((Strong("Plan:"), f" {_since_the_plan(decision.changed)}."))
-    return points
+    lead = decision.lead
+    if lead is None or lead.kind == "exact":
+        return []
+    n = "" if lead.n is None else f", {plain(lead.n, 0)} test examples"
+    said = f"{evidence_text(decision.to_json(), asdict(lead))}{n}"
+    if decision.supporting:
+        said += f"; {decision.agreeing} of {len(decision.supporting)} supporting comparisons agree"
+    return [(Strong("Strength:"), f" {said}.")]
 
 
 def _planned(claim: Claim, scale: str, said: str) -> list[Text]:
@@ -179,7 +218,7 @@ def _planned(claim: Claim, scale: str, said: str) -> list[Text]:
     if claim.primary is None:
         return []
     measures = " and ".join(metric_title(metric) for metric in claim.primary.metrics())
-    variants = _listed([Code(name) for name in claim.primary.compared()])
+    variants = listed([Code(name) for name in claim.primary.compared()])
     return [(Strong(f"Planned at {scale}:"), f" {measures} of ", *variants, ".")]
 
 
@@ -231,72 +270,6 @@ def _since_the_plan(changed: Sequence[str] | None) -> str:
     return "the comparison, the floors and the settings are as they were frozen"
 
 
-def _folded(decision: Decision, results: Results) -> list[Block]:
-    """All comparisons of a claim, and the effect of every seed."""
-    outcomes = decision.outcomes
-    if not outcomes:
-        return []
-    rows = [_row(*pair) for pair in zip(decision.claim.rows(), outcomes, strict=True)]
-    blocks: list[Block] = [Table(COLUMNS, rows, "tlllllllllr")]
-    seeds = sorted({seed for outcome in outcomes for seed in outcome.seeds})
-    of_seeds: list[list[Text]] = []
-    for outcome in outcomes:
-        known = dict(zip(outcome.seeds, outcome.per_seed, strict=False))  # none where the effect is undefined
-        of_seeds.append([outcome.name, *(_cell(outcome, known.get(seed)) for seed in seeds)])
-    if decision.claim.primary is not None and decision.lead is not None:
-        of_seeds += _sides(decision.claim.primary, decision.lead, results, seeds)
-    if seeds:
-        blocks.append(Table(("Effect of seed", *map(str, seeds)), of_seeds, "t" + "r" * len(seeds)))
-    count = f"{len(outcomes)} comparison{'s' * (len(outcomes) > 1)}"
-    return [Details(f"{decision.claim.id}: {count}, and every seed", blocks)]
-
-
-def _cell(outcome: Outcome, value: float | None) -> str:
-    return "–" if value is None else amount(asdict(outcome), value)
-
-
-def _sides(row: Comparison, lead: Outcome, results: Results, seeds: Sequence[int]) -> list[list[Text]]:
-    """The measure itself, of every variant and seed, where it is of the whole test split."""
-    if row.over is not None or row.where != {"split": "test"}:
-        return []
-    rows: list[list[Text]] = []
-    for variant in lead.variants:
-        numbers = [results[variant].metrics.get(seed, {}).get(row.metric) for seed in seeds]
-        shown = [
-            "–" if value is None or not math.isfinite(value) else value_text(row.metric, value) for value in numbers
-        ]
-        rows.append([(Code(variant), f", {metric_title(row.metric, lead.token)}"), *shown])
-    return rows
-
-
-def _row(row: Row, outcome: Outcome) -> list[Text]:
-    found, tests = asdict(outcome), outcome.tests
-    kind = "decides" if outcome.deciding else "supporting"
-    reason = f": {outcome.reason}" if outcome.reason else ""
-    paper = "–" if outcome.paper is None else with_unit(amount(found, outcome.paper), found)
-    return [
-        f"{outcome.name} ({kind}){reason}",
-        (Badge(outcome.verdict), f": {outcome.how}") if outcome.how else Badge(outcome.verdict),
-        tuple(_listed([Code(variant) for variant in outcome.variants])),
-        ", ".join(metric_title(metric, outcome.token) for metric in row.metrics()),
-        effect_text(found),
-        _bound(row) if isinstance(row, Exact) else matters(found) if outcome.relevant else "–",
-        paper,
-        "–" if tests is None else p_text(tests.above, tests.above_holm),
-        "–" if tests is None else p_text(tests.below, tests.below_holm),
-        ", ".join(map(str, outcome.seeds)) or "–",
-        plain(outcome.n, 0),
-    ]
-
-
-def _bound(row: Exact) -> str:
-    """What an identity's number must be."""
-    if row.value is None:
-        return f"at most {number(row.at_most)}"
-    margin = f"{SPACE}±{SPACE}{typeset(f'{row.tolerance:g}')}" if row.tolerance else ""
-    return f"exactly {number(row.value)}{margin}"
-
-
 def spoken(metric: str, token: str) -> str:
     """A measure's title as it stands inside of a sentence: its unit is said elsewhere."""
     title = metric_title(metric, token).removesuffix(f", {measure(metric).unit}")
@@ -311,10 +284,6 @@ def _restriction(where: Mapping[str, Condition]) -> str:
         if (name, of) != ("split", "test")
     ]
     return f" ({', '.join(parts)})" if parts else ""
-
-
-def _listed(names: Sequence[Inline]) -> list[Inline]:
-    return [part for name in names for part in (", ", name)][1:]
 
 
 def _parts(text: Text) -> tuple[Inline, ...]:

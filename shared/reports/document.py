@@ -1,18 +1,13 @@
-"""A document as plain data, and its two renderings: Markdown for a code host, one HTML file for offline."""
+"""A document as plain data, which page.py writes as Markdown and as HTML; and how numbers are written."""
 
 from __future__ import annotations
 
-import base64
 import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from typing import ClassVar
 
 MINUS = "\N{MINUS SIGN}"
 SPACE = "\N{NO-BREAK SPACE}"
@@ -20,6 +15,10 @@ SPREAD = "mean over seeds, lowest to highest seed shaded."  # what the captions 
 SYMBOLS = {
     "reproduced": "✔", "contradicted": "✘", "inconclusive": "?", "verified": "✔", "refuted": "✘", "not tested": "–"
 }  # fmt: skip
+LETTERS = {
+    "reproduced": "R", "contradicted": "C", "inconclusive": "?", "verified": "V", "refuted": "F", "not tested": "–"
+}  # fmt: skip
+NARROW = 3  # columns that a phone shows beside each other
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -60,6 +59,11 @@ class Badge:
         """A sign that tells the verdicts apart without colour."""
         return SYMBOLS[self.text]
 
+    @property
+    def letter(self) -> str:
+        """Likewise, where there is room for no more."""
+        return LETTERS[self.text]
+
 
 Inline = str | Strong | Code | Link | Badge
 Text = Inline | tuple[Inline, ...]
@@ -67,11 +71,16 @@ Text = Inline | tuple[Inline, ...]
 
 @dataclass(frozen=True)
 class Heading:
-    """A section's title; level 1 is the page's."""
+    """A section's title; level 1 is the page's, and sections of level 2 are in its contents."""
 
     text: Text
     level: int = 2
     kind: ClassVar[str] = "heading"
+
+    @property
+    def id(self) -> str:
+        """What links lead to: its words, with hyphens."""
+        return slug(plain_text(self.text))
 
 
 @dataclass(frozen=True)
@@ -92,16 +101,27 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; ``align`` has one letter per column: l left, r right, t for running text (left, kept wide).
+    """A table, whose rows are cards on a narrow screen: its cells stand below each other there.
 
-    On a narrow screen the cells of a row of a ``stacked`` one stand below each other, without the heads of columns.
+    Attributes:
+        columns: their heads.
+        rows: cells.
+        align: one letter per column: l left, r right, t for running text (left, kept wide).
+        stacked: whether cells say what they are, so that cards leave the heads of columns out.
+        filters: columns by whose first words a reader can choose rows.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Text]]
     align: str
     stacked: bool = False
+    filters: Sequence[str] = ()
     kind: ClassVar[str] = "table"
+
+    @property
+    def wide(self) -> bool:
+        """Whether a narrow screen cannot show it as it is."""
+        return len(self.columns) > NARROW
 
 
 @dataclass(frozen=True)
@@ -114,11 +134,23 @@ class CodeBlock:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture already drawn to ``path`` (PNG), with its caption."""
+    """A picture already drawn to ``path``.
+
+    Attributes:
+        path: of the PNG.
+        caption: what stands below it.
+        alt: what is seen, for who cannot see it; without one the caption's first sentence.
+    """
 
     path: Path
     caption: str
+    alt: str = ""
     kind: ClassVar[str] = "figure"
+
+    @property
+    def seen(self) -> str:
+        """What stands in place of the picture."""
+        return self.alt or re.split(r"(?<=[.:;])\s", self.caption, maxsplit=1)[0].rstrip(".:;")
 
 
 @dataclass(frozen=True)
@@ -165,27 +197,62 @@ class Details:
     kind: ClassVar[str] = "details"
 
 
-Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Details
+@dataclass(frozen=True)
+class Card:
+    """What belongs to one claim, in a frame; links lead to its ``id``.
 
-
-def render(blocks: Sequence[Block], form: Literal["md", "html"], *, title: str, folder: Path) -> str:
-    """The page's text.
-
-    Args:
-        blocks: the content.
-        form: Markdown or HTML.
-        title: of the browser window.
-        folder: where the page will lie; Markdown links figures relative to it, HTML carries them inside.
+    Attributes:
+        id: of the claim.
+        verdict: on it.
+        how: what kind of contradicted or inconclusive it is, if anything is to be said.
+        title: the claim.
+        blocks: the rest.
     """
-    text = _environment(form).get_template(f"page.{form}.j2").render(blocks=blocks, title=title, folder=folder)
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+    id: str
+    verdict: Badge
+    how: str
+    title: Text
+    blocks: Sequence[Block]
+    kind: ClassVar[str] = "card"
 
 
-def write_page(blocks: Sequence[Block], folder: Path, *, title: str) -> None:
-    """Write ``README.md`` and ``index.html`` into ``folder``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "README.md").write_text(render(blocks, "md", title=title, folder=folder), encoding="utf-8")
-    (folder / "index.html").write_text(render(blocks, "html", title=title, folder=folder), encoding="utf-8")
+@dataclass(frozen=True)
+class Cell:
+    """A claim in a :class:`Grid`."""
+
+    claim: str
+    verdict: Badge
+    title: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All claims of all papers as lettered cells: a row of cells for each paper, its link in front."""
+
+    rows: Sequence[tuple[Link, Sequence[Cell]]]
+    kind: ClassVar[str] = "grid"
+
+    @property
+    def widest(self) -> range:
+        """A place for each cell of the longest row."""
+        return range(max(len(cells) for _, cells in self.rows))
+
+
+Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Details | Card | Grid
+
+
+def plain_text(text: Text) -> str:
+    """The words of a text without markup."""
+    return "".join(
+        part if isinstance(part, str) else part.text for part in (text if isinstance(text, tuple) else (text,))
+    )
+
+
+def slug(title: str) -> str:
+    """A title as part of a file name or an address: small letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def signed(value: float, digits: int) -> str:
@@ -226,29 +293,3 @@ def _form(value: float, digits: int) -> str:
     if digits and abs(value) >= 1e9:
         return f".{digits}e"
     return f".{digits if abs(value) < 1e5 else 0}f"
-
-
-@cache
-def _environment(form: str) -> Environment:
-    environment = Environment(
-        loader=PackageLoader("shared.reports"),
-        autoescape=form == "html",
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"escape_markdown": _escape_markdown, "data_uri": _data_uri, "parts": _parts}
-    return environment
-
-
-def _parts(text: Any) -> tuple[Any, ...]:
-    return text if isinstance(text, tuple) else (text,)
-
-
-def _escape_markdown(text: str) -> str:
-    """Only what Markdown would take for markup, so that the raw file reads well too."""
-    return re.sub(r"([\\`*|]|<(?=[A-Za-z/!])|\](?=\())", r"\\\1", text)
-
-
-def _data_uri(path: Path) -> Markup:
-    return Markup("data:image/png;base64,") + base64.b64encode(path.read_bytes()).decode("ascii")

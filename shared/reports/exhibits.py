@@ -7,10 +7,9 @@ matplotlib: an exhibit imports what it draws with when it is drawn, so that its 
 from __future__ import annotations
 
 import importlib
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from shared.claims.results import RunResults
@@ -19,6 +18,7 @@ from shared.reports.document import Block, Figure
 
 Results = Mapping[str, RunResults]
 """All variants of a paper at one scale, by name."""
+NO_COUNTERPART = "No counterpart in the paper."
 
 
 class Exhibit(ABC):
@@ -83,6 +83,46 @@ class OfVariants(Exhibit):
         return self.shown
 
 
+@dataclass(frozen=True)
+class Shows(Exhibit):
+    """An exhibit and where it belongs.
+
+    Attributes:
+        exhibit: what is drawn.
+        claim: id of the claim whose card has it; without one it stands among the figures.
+        counterpart: the paper's figure or table that shows the same, such as ``Figure 3``; none if the paper has none.
+    """
+
+    exhibit: Exhibit
+    claim: str = ""
+    counterpart: str = ""
+
+    def variants(self) -> Sequence[str]:
+        """The exhibit's."""
+        return self.exhibit.variants()
+
+    def measures(self) -> Sequence[str]:
+        """The exhibit's."""
+        return self.exhibit.measures()
+
+    def columns(self) -> Sequence[str]:
+        """The exhibit's."""
+        return self.exhibit.columns()
+
+    def completed(self, results: Results) -> Results:
+        """As the exhibit does."""
+        return self.exhibit.completed(results)
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Block]:
+        """What the exhibit draws; captions begin with what the paper shows."""
+        said = f"As the paper's {self.counterpart}." if self.counterpart else NO_COUNTERPART
+        drawn = self.exhibit.draw(results, folder)
+        return [
+            replace(block, caption=f"{said} {block.caption}", alt=block.seen) if isinstance(block, Figure) else block
+            for block in drawn
+        ]
+
+
 def first_run(results: Results, variant: str) -> RunResults | None:
     """The results of a variant that has a trained seed; None if it was not run."""
     run = results.get(variant)
@@ -92,11 +132,6 @@ def first_run(results: Results, variant: str) -> RunResults | None:
 def run_ones(results: Results, variants: Sequence[str]) -> list[RunResults]:
     """The results of those variants that have a trained seed, in the order given."""
     return [run for variant in variants if (run := first_run(results, variant)) is not None]
-
-
-def slug(title: str) -> str:
-    """A title as part of a file name: small letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def load_exhibits(paper: str, default: Sequence[Exhibit] = ()) -> Sequence[Exhibit]:
@@ -118,19 +153,35 @@ def load_exhibits(paper: str, default: Sequence[Exhibit] = ()) -> Sequence[Exhib
     return figures
 
 
+def by_claim(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> dict[str, list[Block]]:
+    """Claim to the blocks of its exhibits in order, "" to those of no claim; captions say what the paper shows.
+
+    Raises:
+        ReplicationError: as :func:`draw_all`.
+    """
+    placed = [exhibit if isinstance(exhibit, Shows) else Shows(exhibit) for exhibit in exhibits]
+    groups: dict[str, list[Block]] = {}
+    for exhibit, blocks in zip(placed, _drawn(placed, results, folder), strict=True):
+        if blocks:
+            groups.setdefault(exhibit.claim, []).extend(blocks)
+    return groups
+
+
 def draw_all(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> list[Block]:
     """The blocks of all exhibits in order, their pictures drawn into ``folder``.
 
     Raises:
         ReplicationError: two exhibits draw a picture of the same name.
     """
-    blocks: list[Block] = []
+    return [block for blocks in _drawn(exhibits, results, folder) for block in blocks]
+
+
+def _drawn(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> Iterator[Sequence[Block]]:
     drawn: set[Path] = set()
     for exhibit in exhibits:
-        made = exhibit.draw(results, folder)
-        paths = [block.path for block in made if isinstance(block, Figure)]
+        blocks = exhibit.draw(results, folder)
+        paths = [block.path for block in blocks if isinstance(block, Figure)]
         if twice := drawn.intersection(paths):
             raise ReplicationError(f"two figures of the report are drawn to {min(twice).name}; change a title of one.")
         drawn.update(paths)
-        blocks += made
-    return blocks
+        yield blocks

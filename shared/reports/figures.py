@@ -21,6 +21,10 @@ from shared.reports.curves import Apart, Points, read_apart, read_curves
 
 WIDTH = 7.0  # inches: 700 pixels at the 100 pixels per inch at which 10 points read as text
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito 2008
+VERDICTS = {
+    "reproduced": "#009E73", "contradicted": "#D55E00", "inconclusive": "#8a6d00", "verified": "#0072B2",
+    "refuted": "#D55E00", "not tested": "#666666",
+}  # fmt: skip
 INK = "#1b1f24"  # of words, as in style.css
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (3, 1, 1, 1, 1, 1)), ":", (0, (5, 1)), (0, (1, 1)))

@@ -102,6 +102,7 @@ class Paper(Strict):
 
     Attributes:
         short: as cited in running text, such as "Bahdanau et al. 2015".
+        mechanism: what it adds to attention, in a sentence.
         data: names of the data cards of what the paper's own models were trained on.
     """
 
@@ -111,10 +112,21 @@ class Paper(Strict):
     venue: str
     year: int
     url: str
+    mechanism: str | None = None
     data: tuple[str, ...] = ()
     tables: tuple[PaperTable, ...] = ()
     hyperparameters: tuple[Setting, ...] = ()
     parameter_counts: ParameterCounts | None = None
+
+    def bibtex(self) -> str:
+        """The paper as an entry for BibTeX."""
+        key = f"{self.authors[0].split()[-1].lower()}{self.year}"
+        fields = {
+            "title": f"{{{self.title}}}", "author": " and ".join(self.authors), "booktitle": self.venue,
+            "year": str(self.year), "url": self.url,
+        }  # fmt: skip
+        lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
+        return f"@inproceedings{{{key},\n{lines}\n}}\n"
 
     @classmethod
     def load(cls, path: Path) -> Paper:

@@ -11,26 +11,32 @@ from shared.reports.paper import Column, Paper, PaperTable
 from shared.reports.studies import number
 
 Tasks = Mapping[str, list[RunResults]]
+PAPERS_OWN = "paper_scale"  # the scale with the paper's data
 
 
-def beside_the_paper(paper: Paper, tasks: Tasks) -> list[Block]:
-    """The paper's tables, with our number and its distance where a variant corresponds."""
+ELSEWHERE = (
+    "Ours come from other data and smaller models: compare the order of the rows, not the numbers. Differences stand "
+    "beside them only at the scale that has the paper's data."
+)
+SAME_DATA = "Ours come from the paper's data; Δ is ours minus the paper's."
+
+
+def beside_the_paper(paper: Paper, tasks: Tasks, scale: str) -> list[Block]:
+    """The paper's tables with our number where a variant corresponds; at paper_scale with its distance."""
+    same_data = scale == PAPERS_OWN
     blocks: list[Block] = [
         Heading("The paper's tables beside ours"),
-        Paragraph(
-            "Ours come from another corpus, at another scale of model and training: compare the order of the "
-            "rows, not the numbers. The delta (ours minus the paper's) says how far apart they are."
-        ),
+        Paragraph(SAME_DATA if same_data else ELSEWHERE),
     ]
     for table in paper.tables:
         blocks.append(Heading(f"{table.where}: {table.title}", level=3))
-        blocks.append(_paper_table(table, tasks))
+        blocks.append(_paper_table(table, tasks, same_data))
         if table.note:
             blocks.append(Paragraph(table.note))
     return blocks
 
 
-def _paper_table(table: PaperTable, tasks: Tasks) -> Table:
+def _paper_table(table: PaperTable, tasks: Tasks, same_data: bool) -> Table:
     columns, align = ["Model"], "l"
     cells: list[list[Text]] = [[table.label(row)] for row in range(len(table.rows))]
     for column in table.columns:
@@ -42,9 +48,9 @@ def _paper_table(table: PaperTable, tasks: Tasks) -> Table:
         for cell, value in zip(cells, printed, strict=True):
             cell.append(plain(value, decimals) if isinstance(value, float) else written(value))
         for task, runs in tasks.items():
-            ours = [_ours(table, row, column, runs) for row in range(len(table.rows))]
+            ours = [_ours(table, row, column, runs, same_data) for row in range(len(table.rows))]
             if any(text is not None for text in ours):
-                columns.append(f"{column.title}, ours on {task}{' (Δ)' * numeric}")
+                columns.append(f"{column.title}, ours on {task}{' (Δ)' * (numeric and same_data)}")
                 align += "r"
                 for cell, text in zip(cells, ours, strict=True):
                     cell.append(text or "–")
@@ -63,11 +69,11 @@ def written(value: object) -> str:
     return typeset(str(value)) if isinstance(value, float) else str(value)
 
 
-def _ours(table: PaperTable, row: int, column: Column, runs: list[RunResults]) -> str | None:
-    """The number of a variant that corresponds, with its distance from the paper's; None if there is none."""
+def _ours(table: PaperTable, row: int, column: Column, runs: list[RunResults], same_data: bool) -> str | None:
+    """The number of a variant that corresponds, on the same data with its distance; None if there is none."""
     wanted, metric, theirs = table.variants(row), table.metric(row, column) or "", table.rows[row][column.key]
     ours = next((run.mean[metric] for run in runs if run.variant in wanted and metric in run.mean), None)
     if ours is None:
         return None
     shown = plain(ours, 2) if known(metric) else number(ours)
-    return f"{shown}{SPACE}({signed(ours - theirs, 2)})" if isinstance(theirs, int | float) else shown
+    return f"{shown}{SPACE}({signed(ours - theirs, 2)})" if same_data and isinstance(theirs, int | float) else shown

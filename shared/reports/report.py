@@ -14,16 +14,18 @@ from shared.claims.results import load_results
 from shared.claims.schema import load_claims
 from shared.claims.verdicts import decide
 from shared.reports import sections
-from shared.reports.claim_sections import claim_sections
+from shared.reports.answer import answer
+from shared.reports.claim_sections import Shown, claim_sections
 from shared.reports.curves import write_curves
-from shared.reports.document import Block, Code, CodeBlock, Heading, Paragraph, write_page
-from shared.reports.exhibits import Exhibit, Results, draw_all
+from shared.reports.document import Block, Bullets, CodeBlock, Heading, Link, Paragraph, Text
+from shared.reports.exhibits import Exhibit, Results, by_claim
 from shared.reports.kind import KindReport
 from shared.reports.learned import learned_blocks
+from shared.reports.page import ALONE, Place, write_page
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.plans import Frozen, plan_blocks
-from shared.reports.verdicts import overview
+from shared.reports.scales import OtherScale, overview
 
 NO_PLAN = Frozen()
 
@@ -41,6 +43,8 @@ def write_report(
     evidence: Mapping[str, Evidence] | None = None,
     frozen: Frozen = NO_PLAN,
     larger: str | None = None,
+    others: Sequence[OtherScale] = (),
+    place: Place = ALONE,
 ) -> list[Decision]:
     """Judge a paper's claims by its runs; write README.md, index.html, the json and csv files, figures.
 
@@ -57,6 +61,8 @@ def write_report(
         evidence: variant to what its data are, see :func:`decide`.
         frozen: the plan of these runs.
         larger: the scale that is to decide what this one did not.
+        others: what the paper's reports at other scales say, to be shown beside the verdicts. No verdict depends on it.
+        place: of the page among those of other papers.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
@@ -69,22 +75,25 @@ def write_report(
     planned = None if larger is None else (larger, load_claims(paper_dir / "claims.yaml", larger))
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
     folder = out_dir / "figures"
-    if folder.exists():
-        shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)
     tasks, kind = by_task(results), kind or KindReport()
-    shown = draw_all(figures, results, folder)
+    drawn = by_claim(figures, results, folder)
+    others_drawn = drawn.pop("", [])
+    shown = Shown(results, claims, folder, planned, drawn, f"replications/{paper_dir.name}/{scale}/dvc.yaml")
     blocks = [
         *_head(paper, paper_dir.name, scale),
-        *overview(decisions),
+        *answer(decisions, folder),
+        *overview(decisions, others, out_dir),
         *plan_blocks(frozen, [decision.claim.id for decision in decisions]),
-        *claim_sections(decisions, claims, results, folder, larger=planned),
+        *claim_sections(decisions, shown),
         *learned_blocks(claims.floors, tasks),
-        *([Heading("Figures"), *shown] if shown else ()),
+        *([Heading("Further figures"), *others_drawn] if others_drawn else ()),
         *sections.our_results(tasks, results, kind),
         *kind.sections(decisions, results),
         *sections.of_runs(paper, tasks, scale, deviations),
+        *_made_by(f"replications/{paper_dir.name}/{scale}/dvc.yaml"),
     ]
-    write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale")
+    write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale", place=place)
     _write_numbers(paper, decisions, results, out_dir)
     return decisions
 
@@ -93,18 +102,43 @@ def _head(paper: Paper, name: str, scale: str) -> list[Block]:
     return [
         Heading(f"{paper.short}, replicated at {scale} scale", level=1),
         sections.citation(paper),
-        Paragraph(("Everything below was made by this command, with ", Code(f"scale: {scale}"), " in params.yaml:")),
-        CodeBlock(f"dvc repro report@{name}"),
+    ]
+
+
+def _made_by(stages: str) -> list[Block]:
+    """The command that makes the page, and its numbers as files."""
+    files = {
+        "claims.json": "every verdict with its comparisons, tests and seeds",
+        "metrics.json": "mean scores of all variants",
+        "curves.csv": "what validation recorded of every seed",
+        "paper.bib": "the paper, for BibTeX",
+    }
+    items: list[Text] = [(Link(name, name), f": {said}") for name, said in files.items()]
+    return [
+        Heading("Make it again, or take it along"),
+        Paragraph("This command makes everything on this page, from the data on; what has not changed is kept:"),
+        CodeBlock(f"dvc repro {stages}"),
+        Bullets(items),
     ]
 
 
 def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results, out_dir: Path) -> None:
-    """claims.json, every decision; metrics.json, mean scores; curves.csv, what validation recorded of every seed."""
-    _write_json(out_dir / "claims.json", [decision.to_json() | {"paper": paper.short} for decision in decisions])
+    """The files that the page offers, see :func:`_made_by`."""
+    entries = [
+        decision.to_json() | {"commits": _commits(decision, results), "paper": paper.short} for decision in decisions
+    ]
+    _write_json(out_dir / "claims.json", entries)
     counts = Counter(decision.verdict for decision in decisions)
     means = {name: dict(result.mean) for name, result in sorted(results.items()) if result.mean}
     _write_json(out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means})
     write_curves(results, out_dir / "curves.csv")
+    (out_dir / "paper.bib").write_text(paper.bibtex(), encoding="utf-8")
+
+
+def _commits(decision: Decision, results: Results) -> list[str]:
+    """Of the code that has made the runs behind a verdict."""
+    variants = () if decision.lead is None else decision.lead.variants
+    return sorted({sections.commit_of(record) for name in variants for record in results[name].runs.values()})
 
 
 def _write_json(path: Path, value: Any) -> None:

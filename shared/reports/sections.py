@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from shared.claims.results import RunResults
 from shared.metrics.registry import by_theme, measure
@@ -130,7 +131,7 @@ def of_runs(paper: Paper, tasks: Tasks, scale: str, deviations: Sequence[str]) -
     """What training cost, the paper's tables beside ours, deviations and settings, provenance."""
     return [
         *cost(tasks),
-        *beside_the_paper(paper, tasks),
+        *beside_the_paper(paper, tasks, scale),
         *settings(paper, scale, deviations),
         *provenance(tasks),
     ]
@@ -198,8 +199,7 @@ def provenance(tasks: Tasks) -> list[Block]:
     """Code, data, versions and machine behind the numbers."""
     records = [record for runs in tasks.values() for run in runs for record in run.runs.values()]
     seeds = _seeds(run for runs in tasks.values() for run in runs)
-    dirty = {True: " with uncommitted changes", False: ""}
-    commits = {f"{r.get('git_commit') or 'none'}{dirty[bool(r.get('git_dirty'))]}" for r in records}
+    commits = set(map(commit_of, records))
     facts: list[tuple[str, Iterable[str]]] = [
         ("Commit", commits),
         ("dvc.lock, SHA-256", {str(record.get("dvc_lock_sha256") or "–")[:HASH_SHOWN] for record in records}),
@@ -214,6 +214,12 @@ def provenance(tasks: Tasks) -> list[Block]:
     rows: list[list[Text]] = [[fact, _listed(values)] for fact, values in facts]
     rows += [[f"Data: {name}", (Code(digest[:HASH_SHOWN]), "…")] for name, digest in sorted(data)]
     return [Heading("Where the numbers come from"), Table(("What", "Value"), rows, "ll")]
+
+
+def commit_of(record: Mapping[str, Any]) -> str:
+    """The commit of the code that has made a run, from its record."""
+    changed = " with uncommitted changes" if record.get("git_dirty") else ""
+    return f"{record.get('git_commit') or 'none'}{changed}"
 
 
 def citation(paper: Paper) -> Paragraph:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
-from shared.reports.document import Figure
-from shared.reports.exhibits import Exhibit, Results, slug
+from shared.reports.document import Figure, slug
+from shared.reports.exhibits import Exhibit, Results
 from shared.reports.panels import LINES
 from shared.reports.studies import taken_apart
 

@@ -1,102 +1,77 @@
-"""One page over all reports, and the verdict tables inside the README files."""
+"""The main page over all reports, and the verdict tables inside the README files."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from shared.claims.outcomes import VERDICTS
 from shared.errors import ReplicationError
-from shared.metrics.registry import by_theme, measure
-from shared.reports.document import (
-    Block,
-    Code,
-    Heading,
-    Link,
-    Paragraph,
-    Table,
-    Text,
-    plain,
-    render,
-    write_page,
-)
-from shared.reports.verdicts import ALIGN, COLUMNS, claim_row, metric_title
+from shared.reports.document import Block, Inline, Link, Paragraph, Table, Text, plain
+from shared.reports.main_page import TITLE, main_page
+from shared.reports.page import render, write_page
+from shared.reports.paper import Paper
+from shared.reports.replicated import Replicated, Report, load_reports, replicated
+from shared.reports.scales import TESTS, link_to
+from shared.reports.verdicts import ALIGN, COLUMNS, claim_row
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
-SCALES = ("quick", "bench", "paper_scale", "smoke")
+BETTER = "Where a paper has several reports, the better evidence on each claim is counted (docs/EVIDENCE.md)."
 
 
-@dataclass(frozen=True)
-class Report:
-    """One report on disk.
+def summarize(reports_dir: Path, readmes: list[Path], papers: Mapping[str, Paper] | None = None) -> None:
+    """Write the main page of the reports folder, and the verdict part of READMEs.
 
-    Attributes:
-        folder: where it lies.
-        scale, paper: its place, ``reports/<scale>/<paper>``.
-        claims: the entries of claims.json.
-        metrics: the content of metrics.json.
-    """
+    Everywhere the better evidence of a paper's reports is shown. A README in ``replications/<paper>/`` gets the
+    verdicts of that paper's claims. Any other README gets the number of each verdict for all papers. The smoke scale
+    tests the pipeline only, so only the reports folder lists it, and only of a paper that has no other report.
 
-    folder: Path
-    scale: str
-    paper: str
-    claims: list[dict[str, Any]]
-    metrics: dict[str, Any]
-
-    @property
-    def title(self) -> str:
-        """What the paper is cited as."""
-        return str(self.claims[0].get("paper", self.paper))
-
-
-def summarize(reports_dir: Path, readmes: list[Path]) -> None:
-    """Write ``README.md`` and ``index.html`` of the reports folder, and the verdict part of READMEs.
-
-    A README in ``replications/<paper>/`` gets the verdicts of that paper's claims. Any other README gets the number of
-    each verdict for all papers. The smoke scale tests the pipeline only, so only the reports folder lists it.
+    Args:
+        reports_dir: the folder of all reports.
+        readmes: that are changed.
+        papers: folder's name to the facts of a paper, in the order of the page.
 
     Raises:
         ReplicationError: a report cannot be read, or a README lacks the two marker lines.
     """
-    reports = _load(reports_dir)
-    blocks: list[Block] = [
-        Heading("Verdicts of all replications", level=1),
-        *_or_none([*count_blocks(reports, reports_dir), *claim_blocks(reports, reports_dir)]),
-        *_variant_blocks(reports, reports_dir),
-    ]
-    write_page(blocks, reports_dir, title="Verdicts of all replications")
+    papers = papers or {}
+    order = {name: place for place, name in enumerate(papers)}
+    reports = sorted(load_reports(reports_dir), key=lambda report: order.get(report.paper, len(order)))
+    blocks = main_page(replicated(reports), reports_dir, papers)
+    write_page(blocks, reports_dir, title=TITLE)
+    shown = replicated([report for report in reports if report.scale != TESTS])
     for readme in readmes:
-        shown = [report for report in reports if report.scale != "smoke"]
         if readme.parent.parent.name == "replications":
-            part = claim_blocks([report for report in shown if report.paper == readme.parent.name], readme.parent)
+            part = claim_blocks([each for each in shown if each.paper == readme.parent.name], readme.parent)
         else:
             part = count_blocks(shown, readme.parent)
         _replace_part(readme, render(_or_none(part), "md", title="", folder=readme.parent))
 
 
-def count_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
-    """How often there is each verdict, a row for each report with a link relative to ``base``; [] without reports."""
-    if not reports:
+def count_blocks(papers: Sequence[Replicated], base: Path) -> list[Block]:
+    """How often there is each verdict, a row for each paper with links relative to ``base``; [] without reports."""
+    if not papers:
         return []
-    counts = [Counter(claim["verdict"] for claim in report.claims) for report in reports]
+    counts = [Counter(claim["verdict"] for claim in paper.claims) for paper in papers]
     rows: list[list[Text]] = [
-        [_link(report, base), report.scale, *(plain(count[verdict], 0) for verdict in VERDICTS)]
-        for report, count in zip(reports, counts, strict=True)
+        [paper.title, _links(paper, base), *(plain(count[verdict], 0) for verdict in VERDICTS)]
+        for paper, count in zip(papers, counts, strict=True)
     ]
-    return [Table(("Report", "Scale", *(v.capitalize() for v in VERDICTS)), rows, "ll" + "r" * len(VERDICTS))]
+    table = Table(("Paper", "Reports", *(v.capitalize() for v in VERDICTS)), rows, "ll" + "r" * len(VERDICTS))
+    return [table, *([Paragraph(BETTER)] if any(len(paper.reports) > 1 for paper in papers) else ())]
 
 
-def claim_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
-    """A table of all claims for each report, after a link relative to ``base``; [] without reports."""
+def claim_blocks(papers: Sequence[Replicated], base: Path) -> list[Block]:
+    """A table of all claims for each paper, after links relative to ``base``; [] without reports."""
     blocks: list[Block] = []
-    for report in reports:
-        blocks.append(Paragraph((_link(report, base), f", {report.scale} scale:")))
-        blocks.append(Table(COLUMNS, [claim_row(claim) for claim in report.claims], ALIGN, stacked=True))
+    for paper in papers:
+        rows = [[*claim_row(claim, paper.page(claim, base)), paper.others(claim["id"])] for claim in paper.claims]
+        said = f"{paper.title}, " + (
+            "reports at these scales: " if len(paper.reports) > 1 else "report at this scale: "
+        )
+        blocks.append(Paragraph((said, *_links(paper, base), ".")))
+        blocks.append(Table((*COLUMNS, "Scale"), rows, f"{ALIGN}l", stacked=True))
     return blocks
 
 
@@ -104,45 +79,14 @@ def _or_none(blocks: list[Block]) -> list[Block]:
     return blocks or [Paragraph("No report has been made yet.")]
 
 
-def _variant_blocks(reports: Sequence[Report], base: Path) -> list[Block]:
-    """What every variant of each report scores, a table per theme of the measures."""
-    blocks: list[Block] = []
-    for report in reports:
-        variants = report.metrics.get("variants", {})
-        themes = by_theme({name for values in variants.values() for name in values})
-        tables = [table for names in themes if (table := _score_table(variants, names)) is not None]
-        if tables:
-            blocks += [Paragraph((_link(report, base), f", {report.scale} scale:")), *tables]
-    return [Heading("Scores"), *blocks] if blocks else []
+def _link(report: Report, base: Path, words: str = "") -> Link:
+    return link_to(report.folder / "README.md", words or report.title, base)
 
 
-def _score_table(variants: Mapping[str, Mapping[str, float]], metrics: Sequence[str]) -> Table | None:
-    shown = [name for name in metrics if any(name in values for values in variants.values())]
-    rows: list[list[Text]] = [
-        [Code(variant), *(plain(values.get(name), measure(name).digits) for name in shown)]
-        for variant, values in variants.items()
-        if any(name in values for name in shown)
-    ]
-    titles = [metric_title(name) for name in shown]
-    return Table(("Variant", *titles), rows, "l" + "r" * len(shown)) if rows else None
-
-
-def _load(reports_dir: Path) -> list[Report]:
-    """All reports: first those of the scale that newcomers run first, then by paper."""
-    reports = []
-    for path in reports_dir.glob("*/*/claims.json"):
-        try:
-            claims = json.loads(path.read_text(encoding="utf-8"))
-            metrics = json.loads((path.parent / "metrics.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ReplicationError(f"{path.parent} is no whole report ({error}); run its report stage.") from None
-        reports.append(Report(path.parent, path.parent.parent.name, path.parent.name, claims, metrics))
-    rank = {scale: index for index, scale in enumerate(SCALES)}
-    return sorted(reports, key=lambda report: (rank.get(report.scale, len(rank)), report.paper))
-
-
-def _link(report: Report, base: Path) -> Link:
-    return Link(report.title, Path(os.path.relpath(report.folder / "README.md", base)).as_posix())
+def _links(paper: Replicated, base: Path) -> tuple[Inline, ...]:
+    """The scales of a paper's reports, each a link."""
+    found = [part for report in paper.reports for part in (", ", _link(report, base, report.scale))]
+    return tuple(found[1:])
 
 
 def _replace_part(readme: Path, part: str) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared.claims.results import RunResults
-from shared.reports.document import Figure
-from shared.reports.exhibits import Exhibit, Results, slug
+from shared.reports.document import Figure, slug
+from shared.reports.exhibits import Exhibit, Results
 
 SHOWN = "Mean over seeds; bars: 95 % intervals over test examples and seeds; small black dots: each seed."
 

@@ -13,12 +13,9 @@ from shared.metrics.registry import known, measure
 from shared.reports.document import (
     SPACE,
     Badge,
-    Block,
     Bullets,
-    Heading,
-    Paragraph,
+    Link,
     Strong,
-    Table,
     Text,
     plain,
     signed,
@@ -50,16 +47,9 @@ RULES: tuple[tuple[str, str], ...] = (
 """How a verdict comes about; docs/EVIDENCE.md says it in full."""
 
 
-def overview(decisions: Sequence[Decision]) -> list[Block]:
-    """The table of verdicts, and how they come about."""
-    rows = [claim_row(decision.to_json()) for decision in decisions]
-    table = Table(COLUMNS, rows, ALIGN, stacked=True)
-    return [
-        Heading("Verdicts"),
-        Paragraph(counted(decisions)),
-        table,
-        Bullets([(Strong(name), f" {said}") for name, said in RULES]),
-    ]
+def rules() -> Bullets:
+    """How verdicts come about."""
+    return Bullets([(Strong(name), f" {said}") for name, said in RULES])
 
 
 def counted(decisions: Sequence[Decision]) -> Text:
@@ -76,11 +66,16 @@ def counted(decisions: Sequence[Decision]) -> Text:
     return tuple(said)
 
 
-def claim_row(entry: Mapping[str, Any]) -> list[Text]:
-    """Cells for one entry of claims.json: badge, effect and evidence are of the one comparison that decides."""
+def claim_row(entry: Mapping[str, Any], page: str = "") -> list[Text]:
+    """Cells for one entry of claims.json: badge, effect and evidence are of the one comparison that decides.
+
+    Args:
+        entry: of claims.json.
+        page: with the claim's card; by default the same.
+    """
     lead = entry["lead"]
     return [
-        Strong(entry["id"]),
+        Link(entry["id"], f"{page}#{entry['id']}"),
         entry["statement"],
         verdict_text(entry),
         "–" if lead is None else effect_text(lead),

@@ -21,8 +21,8 @@ SMOKE = ["--scale", "smoke"]
 RECORD = {
     "git_commit", "git_dirty", "dvc_lock_sha256", "versions", "device", "cpu", "threads", "parameters", "seed",
     "fingerprint", "data_sha256", "peak_memory_mib", "parameter_count", "updates", "precision", "stopped_because",
-    "wall_seconds", "processor_seconds", "tokens_per_second", "best_valid_loss", "best_update", "checkpoints",
-    "finished",
+    "wall_seconds", "processor_seconds", "process_seconds", "tokens_per_second", "best_valid_loss", "best_update",
+    "checkpoints", "finished",
 }  # fmt: skip
 """What ``run.json`` says of every run."""
 
@@ -158,6 +158,9 @@ def test_evaluation_gives_metrics_and_examples_of_every_test_split(paper):
     values = [scores[paper.toy.metric] for scores in metrics["seeds"].values()]
     assert metrics["mean"][paper.toy.metric] == pytest.approx(sum(values) / len(values))
     assert "ensemble" not in metrics
+    costs = paper.json("long/evaluation/costs.json")["processor_seconds"]
+    assert costs.keys() == {f"seed {seed}" for seed in SEEDS}
+    assert min(costs.values()) > 0
     splits = paper.toy.task["corpus"]["test"]
     assert {f"{split}.{paper.toy.metric}" for split in splits[1:]} <= names
     for seed in SEEDS:
@@ -259,13 +262,22 @@ def test_a_damaged_result_is_named(paper, capsys):
     assert path.name in capsys.readouterr().err
 
 
-def test_what_training_costs_is_measured_on_random_data_and_on_the_tasks_own(paper):
+def test_what_a_variant_costs_is_known_from_its_runs_or_tried_on_its_data(paper):
     settings = ScaleFile(paper.name, "smoke")
-    measured = estimate(settings, "long")
-    assert measured.parameters == paper.json("long/train/seed3/run.json")["parameter_count"]
-    assert measured.seconds > 0
+    known = estimate(settings, "long")
+    assert known.measured_on == "those of finished runs, of training and judging"
+    shutil.rmtree(paper.runs / "long")
+    tried = estimate(settings, "long")
+    assert tried.measured_on == "measured on its data"
+    for each in (known, tried):
+        assert (each.missing, each.validations, each.judged) == ((), UPDATES // EVERY, len(SEEDS))
+        assert min(each.seconds, each.run, each.judging, each.memory) > 0
     shutil.rmtree(paper.prepared)
-    assert estimate(settings, "long").seconds > 0
+    untried = estimate(settings, "long")
+    # What is not prepared has no vocabulary yet: its greatest size stands for it.
+    assert 0 < known.parameters == tried.parameters <= untried.parameters
+    assert untried.seconds > 0
+    assert untried.missing == ("validation and judging: its task is not prepared",)
 
 
 MISTAKES = [

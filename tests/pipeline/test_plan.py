@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from copy import deepcopy
 
 import pytest
 
@@ -10,7 +11,8 @@ from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.check_claims import check_claims
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.plan import changes, load_plan
+from shared.pipeline.files import write_json
+from shared.pipeline.plan import changes, content, load_plan, plan_path
 from shared.tasks.kinds import load_measures
 from tests.pipeline.scratch import change_yaml, commit
 from tests.pipeline.toys import write_project
@@ -185,6 +187,21 @@ def test_a_supporting_comparison_and_words_may_change(frozen):
         lambda content: content["claims"][0].update(supporting=[row], different_here="It is a toy."),
     )
     assert changes(settings()) == {"T-C1": ()}
+
+
+def test_what_no_run_of_the_scale_decides_may_change_until_a_run_does(frozen):
+    def undecided(claims):
+        claims["claims"].append(
+            deepcopy(claims["claims"][0]) | {"id": "T-C2", "not_decided": {"quick": "the bench scale does"}}
+        )
+
+    change_yaml(frozen / "claims.yaml", undecided)
+    write_json(plan_path(settings()), load_plan(settings()) | content(settings()))
+    assert changes(settings()) == {"T-C1": (), "T-C2": ()}
+    change_yaml(frozen / "claims.yaml", lambda content: content["claims"][1]["primary"].update(relevant=1.1))
+    assert changes(settings()) == {"T-C1": (), "T-C2": ()}
+    change_yaml(frozen / "claims.yaml", lambda content: content["claims"][1].pop("not_decided"))
+    assert changes(settings()) == {"T-C1": (), "T-C2": ("what decides the claim",)}
 
 
 def test_a_plan_is_frozen_from_a_clean_commit(frozen, capsys):

@@ -201,7 +201,7 @@ def test_weights_start_as_in_appendix_b():
 
 
 def test_the_matched_control_has_as_many_parameters():
-    settings = ScaleFile("bahdanau", "bench")
+    settings = ScaleFile("bahdanau", "paper_scale")
     sizes = []
     for variant in ("rnnsearch-50", "rnnencdec-50-matched"):
         config = settings.run(variant)

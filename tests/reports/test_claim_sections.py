@@ -10,10 +10,11 @@ from shared.claims.results import load_results
 from shared.claims.schema import Claims, load_claims
 from shared.claims.verdicts import decide
 from shared.reports import figures
-from shared.reports.claim_sections import claim_sections
-from shared.reports.document import Figure, render
+from shared.reports.claim_sections import Shown, claim_sections
+from shared.reports.document import Card, Figure
+from shared.reports.page import render
 from shared.reports.terminal import print_verdicts
-from shared.reports.verdicts import claim_row, overview
+from shared.reports.verdicts import claim_row, rules
 from tests.made_claims import REPLICATIONS, claim, compared
 from tests.synthetic_runs import Variant, build, study
 
@@ -36,9 +37,13 @@ def decided(results, *claims, **more):
     return decide(found, results, "quick"), found
 
 
+def pictures(blocks):
+    return [part for card in blocks if isinstance(card, Card) for part in card.blocks if isinstance(part, Figure)]
+
+
 def shown(results, folder, *claims, **more):
     decisions, found = decided(results, *claims, **more)
-    blocks = claim_sections(decisions, found, results, folder, larger=None)
+    blocks = claim_sections(decisions, Shown(results, found, folder))
     return render(blocks, "md", title="", folder=folder).replace("\N{NO-BREAK SPACE}", " "), blocks
 
 
@@ -48,8 +53,9 @@ def shown(results, folder, *claims, **more):
         (compared("greater", "bleu", "f", "a"), "the claim expects that `f` has a higher BLEU than `a`."),
         (compared("greater", "bleu", "f", than=3.0), "the claim expects that `f` has a higher BLEU than 3."),
         (compared("equal", "bleu", "f", "a", relevant=99.0), "that `f` has the same BLEU as `a`."),
-        (compared("equal", "bleu", "f", "a", relevant=99.0), "positive where the first is higher. An effect matters "
-         "from ± 99 BLEU on: it is made up."),
+        (compared("equal", "bleu", "f", "a", relevant=99.0), "; positive where the first is higher, and it "
+         "matters from ± 99 BLEU on."),
+        (compared("equal", "bleu", "f", "a", relevant=99.0), "An effect matters from ± 99 BLEU on: it is made up."),
         (compared("equal", "bleu", "f", "a", relevant=99.0), "lies within ± 99 BLEU: p < 0.001"),
         (compared("rises", "bleu", *NAMES), "expects that BLEU rises along `a`, `b`, `c`, `d`, `e`, `f`."),
         (compared("rises", "bleu", *NAMES), "BLEU per step ["),
@@ -61,7 +67,7 @@ def shown(results, folder, *claims, **more):
          "perplexity per word rises and BLEU falls together over `a`, `b`, `c`, `d`, `e`, `f`: that Spearman's "
          "correlation is above 0.5."),
         (compared("correlation", "perplexity", *NAMES, other="bleu", sign="negative", relevant=0.1, than=0.5),
-         ". Correlation minus 0.5: **+0.47 ["),
+         "; correlation minus 0.5 **+0.47 ["),
         (compared("less", "perplexity", "f", "a", scale="log", relevant=1.1), "that the effect is above 1: p < 0.001"),
         (compared("less", "perplexity", "f", "a", learned={"exempt": "this is about speed"}),
          "**Gap between the sides:** not checked: this is about speed."),
@@ -70,7 +76,7 @@ def shown(results, folder, *claims, **more):
 def test_every_kind_of_comparison_is_said_in_words(results, tmp_path, primary, expected):
     text, blocks = shown(results, tmp_path, claim(primary=primary))
     assert expected in text
-    (figure,) = (block for block in blocks if isinstance(block, Figure))
+    (figure,) = pictures(blocks)
     assert figure.path.exists()
 
 
@@ -82,7 +88,7 @@ def test_identities_have_numbers_and_no_figure(results, tmp_path):
     text, blocks = shown(results, tmp_path, claim(identities=exact))
     assert "| 6.25×10⁻⁷ | exactly 0 ± 1×10⁻⁵ |" in text
     assert "| 100,663,296 | exactly 100,663,295 |" in text
-    assert not [block for block in blocks if isinstance(block, Figure)]
+    assert not pictures(blocks)
 
 
 def test_an_effect_that_is_undefined_is_said_and_not_drawn(tmp_path):
@@ -90,7 +96,7 @@ def test_an_effect_that_is_undefined_is_said_and_not_drawn(tmp_path):
     primary = compared("greater", "number", "broken", than=1.0)
     text, blocks = shown(load_results(tmp_path / "runs"), tmp_path, claim(primary=primary))
     assert "**Why:** number is undefined in seed 1." in text
-    assert not [block for block in blocks if isinstance(block, Figure)]
+    assert not pictures(blocks)
 
 
 def test_what_holm_s_correction_takes_away_is_said(results, tmp_path, monkeypatch):
@@ -102,8 +108,7 @@ def test_what_holm_s_correction_takes_away_is_said(results, tmp_path, monkeypatc
 
 
 def test_the_rules_are_four_and_name_the_tests(results, tmp_path):
-    decisions, _ = decided(results, claim())
-    text = render(overview(decisions)[-1:], "md", title="", folder=tmp_path)
+    text = render([rules()], "md", title="", folder=tmp_path)
     assert text.count("\n* **") + text.startswith("* **") == 4
     assert "by a one-sided test at 2.5 %, corrected by Holm's method" in text
 
@@ -169,7 +174,7 @@ def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
 
     monkeypatch.setattr(figures, "drawing", kept)
     (decision,), found = decided(results, claim(primary=primary))
-    claim_sections([decision], found, results, tmp_path, larger=None)
+    claim_sections([decision], Shown(results, found, tmp_path))
     (axes,) = canvases[0].axes
     lines = [[float(x) for x in line.get_xdata()] for line in axes.get_lines()]
     lead, upright = decision.lead, 1 + len(ends)
@@ -194,6 +199,6 @@ def test_what_was_not_decided_is_planned_for_a_larger_scale_or_not(results, tmp_
     one = claim(primary=primary, **later)
     decisions, found = decided(results, one)
     larger = Claims.model_validate({"claims": [one]})
-    blocks = claim_sections(decisions, found, results, tmp_path, larger=("bench", larger))
+    blocks = claim_sections(decisions, Shown(results, found, tmp_path, ("bench", larger)))
     text = render(blocks, "md", title="", folder=tmp_path).replace("\N{NO-BREAK SPACE}", " ")
     assert [line.removeprefix("* ") for line in text.splitlines() if " at bench" in line] == expected

@@ -17,11 +17,10 @@ from shared.reports.document import (
     Strong,
     Table,
     plain,
-    render,
     signed,
     typeset,
-    write_page,
 )
+from shared.reports.page import render, write_page
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -57,12 +56,19 @@ def test_markdown(blocks, tmp_path):
 
 
 def test_html_stands_alone(blocks, tmp_path):
-    text = render(blocks, "html", title="t", folder=tmp_path)
-    assert "<h1>Title</h1>" in text
-    assert '<span class="badge contradicted">✘ contradicted</span>' in text
+    text = render(blocks, "html", title="t", folder=tmp_path, single=True)
+    assert '<h1 id="title">Title</h1>' in text
+    assert '<span class="badge contradicted"><span aria-hidden="true">✘ </span>contradicted</span>' in text
     assert "A &lt;caption&gt;" in text
     assert re.findall(r'src="([^"]{22})', text) == ["data:image/png;base64,"]
-    assert not re.search(r'<(script|link)|src="http|url\(', text)
+    assert not re.search(r'<script src|<link|src="http|url\(', text)
+
+
+def test_pictures_are_files_beside_the_page(blocks, tmp_path):
+    text = render(blocks, "html", title="t", folder=tmp_path)
+    assert re.findall(r'<img src="([^"]+)" alt="([^"]+)" width="\d+" height="\d+"', text) == [
+        ("figures/a.png", "A &lt;caption&gt;")
+    ]
 
 
 def test_what_looks_like_markup_stays_text(tmp_path):
@@ -70,7 +76,7 @@ def test_what_looks_like_markup_stays_text(tmp_path):
     markdown = render([Paragraph(hostile)], "md", title="t", folder=tmp_path)
     html = render([Paragraph(hostile)], "html", title="t", folder=tmp_path)
     assert markdown == "a\\*b\\* [x\\](y) \\`c\\` \\<script>alert(1)\\</script> 1 < 2\n"
-    assert "<script>" not in html
+    assert "<script>alert" not in html
 
 
 def test_a_table_has_no_gaps_between_its_rows(tmp_path):
@@ -111,5 +117,5 @@ def test_details_are_folded_and_hold_blocks_of_every_kind(tmp_path):
     inside = html.split("<details>")[1].split("</details>")[0]
     assert "<summary>Seeds &amp; more</summary>" in inside
     assert "<p>a &lt; b</p>" in inside
-    assert '<td class="r">1</td>' in inside
-    assert "<h2>after</h2>" not in inside
+    assert '<td class="r" data-label="Seed">1</td>' in inside
+    assert '<h2 id="after">after</h2>' not in inside

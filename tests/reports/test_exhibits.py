@@ -9,7 +9,8 @@ import pytest
 from shared.config import load_yaml
 from shared.errors import ReplicationError
 from shared.metrics.registry import known
-from shared.reports.exhibits import load_exhibits, slug
+from shared.reports.document import slug
+from shared.reports.exhibits import load_exhibits
 from shared.reports.learning_curves import LearningCurves
 
 PAPERS = sorted(path.parent.name for path in (Path(__file__).parents[2] / "replications").glob("*/paper.yaml"))

@@ -7,9 +7,10 @@ import shutil
 import pytest
 
 from shared.claims.results import load_results
-from shared.reports.document import Block, Table, render
+from shared.reports.document import Block, Table
 from shared.reports.exhibits import draw_all
 from shared.reports.learning_curves import LearningCurves, LearningRates
+from shared.reports.page import render
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import beside_the_paper
@@ -129,7 +130,7 @@ def test_a_row_stands_beside_the_metric_that_it_names(results):
         {"label": "all", "variants": ["attentive-ensemble"], "metrics": {"bleu": "bleu_replaced"},
          "ppl": None, "bleu": 50.0},
     )  # fmt: skip
-    (table,) = tables(beside_the_paper(facts, by_task(results)))
+    (table,) = tables(beside_the_paper(facts, by_task(results), "paper_scale"))
     assert table.columns[-2:] == ["BLEU", "BLEU, ours on generated (Δ)"]
     assert [row[-1] for row in table.rows] == ["–", "55.50\N{NO-BREAK SPACE}(+5.50)"]
     ppl = [f"{results[name].mean['perplexity']:.2f}" for name in ("attentive", "attentive-ensemble")]
@@ -192,7 +193,7 @@ def test_powers_of_ten_stand_beside_ours(tmp_path):
     found = load_results(build(tmp_path / "runs", {"base": Variant("generated", 0.9, operations=3.1e15)}, examples=10))
     facts = paper({"label": "base", "variants": ["base"], "metrics": {"bleu": "training_operations"}, "ppl": 1e-9,
                    "bleu": 3.3e18}, {"label": "big", "ppl": None, "bleu": 2.3e19})  # fmt: skip
-    (table,) = tables(beside_the_paper(facts, by_task(found)))
+    (table,) = tables(beside_the_paper(facts, by_task(found), "paper_scale"))
     assert [row[-2] for row in table.rows] == ["3.3×10¹⁸", "2.3×10¹⁹"]
     assert [row[-1] for row in table.rows] == ["3.100×10¹⁵\N{NO-BREAK SPACE}(−3.30×10¹⁸)", "–"]
 
@@ -202,6 +203,6 @@ def test_counts_stand_beside_formulas(tmp_path):
     study(folder, "complexity", "generated", {"recurrent.path_n16": 16})
     rows = {"label": "Recurrent", "variants": ["complexity"], "ppl": None, "bleu": "O(n)"}
     facts = paper(rows | {"metrics": {"bleu": "recurrent.path_n16"}})
-    (table,) = tables(beside_the_paper(facts, by_task(load_results(folder))))
+    (table,) = tables(beside_the_paper(facts, by_task(load_results(folder)), "quick"))
     assert table.columns[-1] == "BLEU, ours on generated"
     assert table.rows[0][-1] == "16"

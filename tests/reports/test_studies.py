@@ -1,7 +1,5 @@
 """Studies in reports: numbers by quantity and size, and no place among translations."""
 
-import json
-
 import pytest
 
 from shared.claims.results import load_results
@@ -10,7 +8,6 @@ from shared.reports.document import Table
 from shared.reports.kind import KindReport
 from shared.reports.panels import by_task
 from shared.reports.sections import cost, our_results
-from shared.reports.summary import summarize
 from tests.synthetic_runs import Variant, build, study
 
 SCORES = {
@@ -87,16 +84,3 @@ def test_a_study_is_no_row_among_translations_nor_of_the_cost(results):
     naming = [table for table in tables if any(getattr(row[0], "text", "") == "complexity" for row in table.rows)]
     assert naming == []
     assert "Operations" in [table.columns[0] for table in tables]
-
-
-def test_a_study_is_no_row_in_the_summary(tmp_path, results):
-    report = tmp_path / "quick/paper"
-    report.mkdir(parents=True)
-    means = {name: dict(result.mean) for name, result in results.items()}
-    (report / "metrics.json").write_text(json.dumps({"variants": means}))
-    untested = {"id": "T1-C1", "statement": "s", "verdict": "not tested", "how": "", "lead": None, "paper": "P"}
-    (report / "claims.json").write_text(json.dumps([untested]))
-    summarize(tmp_path, [])
-    page = (tmp_path / "README.md").read_text()
-    assert "`base`" in page
-    assert "complexity" not in page

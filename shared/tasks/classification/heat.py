@@ -140,7 +140,7 @@ def _line(text: KeptText, weights: NDArray[np.float32], *, title: str, name: str
 def _drawn(lines: Sequence[HeatLine], path: Path, caption: str) -> list[Heat]:
     if not lines:
         return []
-    heat = Heat(path, caption, lines)
+    heat = Heat(path, caption, lines=lines)
     placed, bottom = [], EDGE + 0.75 * LINE  # y is the base line's distance from the top
     for line in lines:
         if line.title:

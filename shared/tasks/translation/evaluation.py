@@ -36,6 +36,8 @@ from shared.tasks.translation.settings import DecodingConfig, EvaluationConfig, 
 from shared.training.loss import token_nll
 
 Weights = NDArray[np.float32]
+RUNNING_TEXT: Tokenisation = "13a"
+"""Text that has capital letters, so that BLEU without them is another measure; generated words have none."""
 Cut = Callable[[Sequence[str]], Sequence[str]]
 
 
@@ -46,7 +48,10 @@ def signatures(evaluation: EvaluationConfig) -> dict[str, str]:
         found["bleu_tokenized"] = bleu_moses(["a"], ["a"], evaluation.moses)
         if evaluation.compounds:
             found["bleu_compounds"] = bleu_moses(["a"], ["a"], evaluation.moses, compounds=True)
-    return {name: score.signature for name, score in found.items()}
+    named = {name: score.signature for name, score in found.items()}
+    if evaluation.bleu == RUNNING_TEXT:
+        named["bleu_lowercase"] = named["bleu"].replace("case:mixed", "case:lc")
+    return named
 
 
 def evaluate_translation(model: Any, text: PreparedText, config: TranslationRun, out: Path) -> dict[str, float]:
@@ -150,11 +155,18 @@ def _columns(
 def _kinds(evaluation: EvaluationConfig) -> dict[str, tuple[Cut, Tokenisation]]:
     """Every kind of BLEU asked for, with what is done to the text before sacreBLEU tokenises it."""
     kinds: dict[str, tuple[Cut, Tokenisation]] = {"bleu": (list, evaluation.bleu)}
+    if evaluation.bleu == RUNNING_TEXT:
+        kinds["bleu_lowercase"] = lowercased, RUNNING_TEXT
     if evaluation.moses:
         kinds["bleu_tokenized"] = partial(moses_tokenised, language=evaluation.moses), "none"
         if evaluation.compounds:
             kinds["bleu_compounds"] = partial(compounds_split, language=evaluation.moses), "none"
     return kinds
+
+
+def lowercased(lines: Sequence[str]) -> list[str]:
+    """The lines without capital letters, as sacreBLEU's option ``-lc`` makes them."""
+    return [line.lower() for line in lines]
 
 
 def _summary(records: Sequence[Example]) -> dict[str, float]:

@@ -22,6 +22,7 @@ from shared.metrics.quantities import (
     ratio,
 )
 from shared.metrics.registry import register
+from shared.metrics.translation import corpus_bleu
 
 
 def bracket_f1(sums: Array) -> Array:
@@ -57,6 +58,9 @@ def _alignment(title: str, statistics: Statistics, corpus: Corpus, better: Direc
 
 
 register({
+    "bleu_lowercase": Measure(
+        "BLEU, lowercase", "BLEU", 2, field("bleu_lowercase"), corpus_bleu, 100.0, better="higher"
+    ),
     "exact_match": Measure("Exact match", "", 3, mean("exact"), ratio, 1.0, better="higher"),
     "bracket_f1": _brackets("Bracket F1", "F1", bracket_f1),
     "bracket_precision": _brackets("Bracket precision", "%", bracket_precision),

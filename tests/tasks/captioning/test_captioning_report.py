@@ -56,7 +56,7 @@ def test_every_measure_of_captions_can_decide(folder):
 
 def test_the_figures_are_those_asked_for(folder, results, tmp_path):
     assert sorted(path.name for path in (folder / "figures").iterdir()) == [
-        "overlays_soft.png", "seeds_T99-C1.png", "seeds_T99-C2.png", "stopping.png",
+        "effects.png", "overlays_soft.png", "seeds_T99-C1.png", "seeds_T99-C2.png", "stopping.png",
         "training_bleu_photos.png", "training_bleu_scenes.png",
         "training_loss_photos.png", "training_loss_scenes.png",
     ]  # fmt: skip
@@ -71,7 +71,8 @@ def test_the_figures_are_those_asked_for(folder, results, tmp_path):
 @pytest.mark.parametrize(
     "expected",
     [
-        "![Soft attention. Above each picture",
+        "![Soft attention](figures/overlays_soft.png)\n\n",
+        "\nNo counterpart in the paper. Soft attention. Above each picture",
         "Captions entirely true by split | test (n = 80) | test_combinations (n = 20) | test_pictures (n = 20) |",
         "Captions entirely true by objects in the scene | 1 (n = 40) | 2 (n = 20) | 3 (n = 20) |",
         "| BLEU-4 on the validation split | Highest in training | Where likelihood is highest |",
@@ -100,10 +101,9 @@ def test_every_table_row_has_as_many_cells_as_its_head(folder):
         assert all(a == b for a, b in pairwise(widths) if a and b)
 
 
-def test_html_carries_its_pictures(folder):
+def test_html_shows_every_picture(folder):
     html = text(folder, "index.html")
-    assert html.count("data:image/png;base64,") == len(list((folder / "figures").iterdir()))
-    assert not re.search(r'<(script|link)\b|src="(?!data:)|@import|url\(', html)
+    assert html.count('src="figures/') == len(list((folder / "figures").iterdir()))
 
 
 def cells(blocks, title):

@@ -11,7 +11,8 @@ from shared.claims.results import load_results
 from shared.claims.schema import Claims
 from shared.claims.verdicts import decide
 from shared.errors import ReplicationError
-from shared.reports.document import Table, render
+from shared.reports.document import Table
+from shared.reports.page import render
 from shared.reports.panels import by_task
 from shared.reports.sections import our_results
 from shared.tasks.classification.accuracy import accuracies, paired_tests

@@ -53,9 +53,9 @@ def test_the_verdicts_follow_the_made_up_effects(folder):
         "| T99-C1 | `attention` – `max` | all | 1 | +",
         "Accuracy by set, %",
         "Redundancy of the rows of A",
-        "![What it looks at. A word's weight is its mean over the rows of A.](figures/heat_attention.png)",
-        "The numbers are those of the rows of A.](figures/heat_rows_attention_penalty-0.png)",
-        "![The penalty. Mean over seeds;",
+        "![What it looks at](figures/heat_attention.png)",
+        "](figures/heat_rows_attention_penalty-0.png)",
+        "No counterpart in the paper. The penalty. Mean over seeds;",
         "Share of the validation split classified wrongly",
     ],
 )
@@ -66,8 +66,7 @@ def test_the_page_says(folder, expected):
 def test_html_shows_coloured_words_in_the_place_of_their_pictures(folder):
     html = text(folder, "index.html")
     assert html.count('<figure class="heat">') == 2
-    assert html.count("data:image/png;base64,") == len(list((folder / "figures").iterdir())) - 2
-    assert not re.search(r'<(script|link)\b|src="(?!data:)|@import|url\(', html)
+    assert html.count("<img ") == len(list((folder / "figures").iterdir())) - 2
 
 
 def test_every_table_row_has_as_many_cells_as_its_head(folder):
@@ -75,13 +74,6 @@ def test_every_table_row_has_as_many_cells_as_its_head(folder):
         lines = [re.sub(r"`[^`]*`|\\\|", "", line) for line in page.splitlines()]
         widths = [line.count("|") if line.startswith("|") else 0 for line in lines]
         assert all(a == b for a, b in pairwise(widths) if a and b)
-
-
-def test_the_summary_has_scores_and_attention_apart(folder):
-    heads = [line for line in text(folder.parents[1]).splitlines() if line.startswith("| Variant |")]
-    assert heads[0] == "| Variant | Accuracy | Cross-entropy per text, nats |"
-    assert heads[1].startswith("| Variant | Redundancy of the rows of A |")
-    assert len(heads) == 2
 
 
 def test_all_figures_of_a_paper(folder, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.image import imread
 
 from shared.errors import ReplicationError
-from shared.reports.document import render
+from shared.reports.page import render
 from shared.tasks.classification.heat import compare_rows, heat_texts
 
 RED = np.array([242, 92, 72]) / 255
@@ -134,13 +134,13 @@ def test_html_has_the_words_and_markdown_the_picture(tmp_path):
     html = render(heats, "html", title="t", folder=tmp_path)
     assert '<span style="--w:1.00">&lt;b&gt;good&lt;/b&gt;</span> ' in html
     assert '<span style="--w:0.00"><u>R&amp;D</u></span> <span style="--w:0.00">plain</span></p>' in html
-    assert "<h4>ours: good ✔, its one row</h4>" in html
+    assert '<p class="title">ours: good ✔, its one row</p>' in html
     assert "<u>underlined</u>: evidence" in html
     assert "<img" not in html
     assert not re.search(r"<b>good", html)
     markdown = render(heats, "md", title="t", folder=tmp_path)
     caption = "Rows. The numbers are those of the rows of A."
-    assert markdown == f"![{caption}](a.png)\n\n{caption}\n"
+    assert markdown == f"![Rows](a.png)\n\n{caption}\n"
 
 
 def test_without_evidence_the_legend_does_not_speak_of_it(tmp_path):

@@ -10,9 +10,10 @@ from matplotlib.image import imread
 
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
-from shared.reports.document import Figure, Table, render
+from shared.reports.document import Figure, Table
 from shared.reports.exhibits import draw_all
 from shared.reports.learning_curves import LearningCurves
+from shared.reports.page import render
 from shared.reports.panels import by_task
 from shared.reports.sections import our_results
 from shared.tasks.language.context_length_figures import context_blocks
@@ -246,9 +247,9 @@ def test_the_tables_of_results_have_the_measures_of_language(results, tmp_path, 
     assert "BLEU by" not in page
 
 
-def test_html_has_every_figure_inside_and_samples_escaped(report):
+def test_html_as_one_file_has_every_figure_inside_and_samples_escaped(report):
     folder, blocks = report
-    html = render(blocks, "html", title="", folder=folder)
+    html = render(blocks, "html", title="", folder=folder, single=True)
     assert html.count("data:image/png;base64,") == 7
     assert html.count("<figcaption>") == html.count(' alt="') == 7
     assert r"In chapter 1 ¶ was \| the" in render(blocks, "md", title="", folder=folder)

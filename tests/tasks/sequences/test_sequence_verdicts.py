@@ -11,7 +11,6 @@ from shared.claims.schema import Claims
 from shared.claims.verdicts import decide
 from shared.errors import ReplicationError
 from shared.reports.report import write_report
-from shared.reports.summary import summarize
 from shared.tasks.examples import judged
 from shared.tasks.sequences.report import REPORT
 from tests import made_claims
@@ -126,9 +125,6 @@ def test_reports_have_what_was_measured_on_every_split(runs, tmp_path):
     assert head(line)[4] == "–"
     (line,) = (line for line in rows["proteins"][split : split + 5] if "proteins-relu" in line)
     assert head(line)[6].startswith("17.")
-    summarize(tmp_path, [])
-    page = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "| Accuracy per token, same weights in positive |" in page
 
 
 def test_relatives_are_drawn_together(runs):

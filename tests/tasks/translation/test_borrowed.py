@@ -171,8 +171,8 @@ def test_without_a_routes_key_a_variant_is_the_papers_own():
 def test_a_lenders_code_is_the_borrowers():
     """A checkpoint belongs to the code of its own variant, which is also that of the papers it borrows from."""
     settings = ScaleFile("transformer", "bench")
-    assert settings.lenders(settings.variants) == {"luong", "bahdanau"}
-    assert settings.lenders(["base"]) == set()
+    assert settings.lenders(settings.variants) == {"luong"}
+    assert settings.lenders(["corpus-base"]) == set()
     alone, lent = (
         code_of("translation", *papers) for papers in (["transformer"], ["transformer", "luong", "bahdanau"])
     )

@@ -6,14 +6,16 @@ import json
 import numpy as np
 import pytest
 import torch
+from sacrebleu.metrics.bleu import BLEU
 from torch import nn
 
 from shared.config import build
 from shared.data.tokenizers import UNK
 from shared.decoding.protocol import select_beams, select_sources
 from shared.errors import ReplicationError
+from shared.metrics.translation import bleu_statistics, corpus_bleu
 from shared.tasks.translation.corpus import PreparedText, prepare_parallel
-from shared.tasks.translation.evaluation import evaluate_translation, signatures
+from shared.tasks.translation.evaluation import evaluate_translation, lowercased, signatures
 from shared.tasks.translation.settings import TranslationRun
 
 TEST = [
@@ -120,6 +122,27 @@ def test_replacement_asks_for_words():
         config("sentencepiece", size=50)
 
 
+def test_lowercase_bleu_is_that_of_sacrebleu(prepared, tmp_path):
+    metrics, examples = judged(prepared, config(evaluation={"bleu": "13a"}), tmp_path)
+    lines = [[example[side] for example in examples] for side in ("hypothesis", "reference")]
+    theirs = BLEU(tokenize="13a", lowercase=True)
+    assert metrics["bleu_lowercase"] == pytest.approx(theirs.corpus_score(lines[0], [lines[1]]).score)
+    assert signatures(config(evaluation={"bleu": "13a"}).evaluation)["bleu_lowercase"] == str(theirs.get_signature())
+
+
+def test_lowercase_bleu_does_not_ask_for_capitals():
+    said, meant = ["ein hund läuft über Gras", "Zwei Kinder"], ["Ein Hund läuft über GRAS .", "zwei kinder spielen"]
+    counts = bleu_statistics(lowercased(said), lowercased(meant))
+    theirs = BLEU(tokenize="13a", lowercase=True).corpus_score(said, [meant]).score
+    assert corpus_bleu(counts.sum(axis=0)) == pytest.approx(theirs)
+    assert theirs > corpus_bleu(bleu_statistics(said, meant).sum(axis=0)) + 10
+
+
+def test_generated_words_have_no_lowercase_bleu(prepared, tmp_path):
+    metrics, _ = judged(prepared, config(evaluation={"bleu": "none"}), tmp_path)
+    assert "bleu_lowercase" not in metrics | signatures(config(evaluation={"bleu": "none"}).evaluation)
+
+
 def test_moses_bleu_stands_beside_the_other(prepared, tmp_path):
     evaluation = {"bleu": "13a", "moses": "de"}
     metrics, examples = judged(prepared, config(evaluation=evaluation), tmp_path)
@@ -135,7 +158,8 @@ def test_moses_bleu_stands_beside_the_other(prepared, tmp_path):
 def test_compound_bleu_stands_beside_both(prepared, tmp_path):
     evaluation = {"bleu": "13a", "moses": "de", "compounds": True}
     metrics, examples = judged(prepared, config(evaluation=evaluation), tmp_path)
-    kinds = {f"bleu{kind}{of}" for kind in ("", "_tokenized", "_compounds") for of in ("", "_replaced")}
+    names = ("", "_lowercase", "_tokenized", "_compounds")
+    kinds = {f"bleu{kind}{of}" for kind in names for of in ("", "_replaced")}
     assert {key for key in examples[0] if key.startswith("bleu")} == kinds
     assert metrics["bleu_compounds"] == metrics["bleu_tokenized"]  # no compound is in the text
     assert "-compounds" in signatures(config(evaluation=evaluation).evaluation)["bleu_compounds"]

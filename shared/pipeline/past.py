@@ -1,0 +1,111 @@
+"""What finished runs of a variant have cost on this machine, from the records that its stages leave."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared.errors import ReplicationError
+from shared.pipeline.provenance import machine
+
+COSTS = "costs.json"
+"""What judging has cost, in the folder of a variant's evaluation."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """Processor seconds of finished runs with the same settings on the same machine; None where nothing is known.
+
+    Attributes:
+        update: of one update.
+        run: of all that the train stage does for one seed.
+        evaluation: of all that the evaluate stage does for one seed.
+        trained: folder of a trained model.
+    """
+
+    update: float | None = None
+    run: float | None = None
+    evaluation: float | None = None
+    trained: Path | None = None
+
+
+def past_of(folder: Path, config: Any) -> Past:
+    """What is known of a variant.
+
+    Args:
+        folder: ``runs/<scale>/<paper>/<variant>``.
+        config: its settings.
+    """
+    records = [record for _, record in _records(folder, config)]
+    updates = [record["processor_seconds"] / record["updates"] for record in records if record["updates"]]
+    # A run that was killed and continued knows only what its last process has taken.
+    whole = [seconds for record in records if (seconds := record.get("process_seconds", 0)) > _made(record)]
+    trained = [seed for seed, record in _records(folder, config) if _is_there(seed, record, config)]
+    return Past(
+        update=statistics.fmean(updates) if updates else None,
+        run=statistics.fmean(whole) if whole else None,
+        evaluation=_judging(folder, config) if records else None,
+        trained=trained[0] if trained else None,
+    )
+
+
+def judging_record(config: Any, where: dict[str, Any], seconds: dict[str, float]) -> dict[str, Any]:
+    """What the evaluate stage writes into :data:`COSTS`.
+
+    Args:
+        config: settings of the variant.
+        where: the machine as the workers saw it; the process that leads them may have more threads.
+        seconds: of the processor, by label, such as ``seed 1``.
+    """
+    return where | {"parameters": _settings(config), "processor_seconds": seconds}
+
+
+def _records(folder: Path, config: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for path in sorted(folder.glob("train/seed*/run.json")):
+        record = _read(path)
+        if record is not None and _is_alike(record, config):
+            yield path.parent, record
+
+
+def _judging(folder: Path, config: Any) -> float | None:
+    record = _read(folder / "evaluation" / COSTS)
+    if record is None or not _is_alike(record, config):
+        return None
+    return statistics.fmean(seconds for label, seconds in record["processor_seconds"].items() if label != "ensemble")
+
+
+def _is_alike(record: dict[str, Any], config: Any) -> bool:
+    here = machine() | {"parameters": _settings(config)}
+    return all(here[key] == _without_seeds(record, key) for key in here)
+
+
+def _without_seeds(record: dict[str, Any], key: str) -> Any:
+    value = record.get(key)
+    return {name: each for name, each in value.items() if name != "seeds"} if key == "parameters" and value else value
+
+
+def _settings(config: Any) -> dict[str, Any]:
+    found: dict[str, Any] = config.model_dump(mode="json", exclude={"seeds"})
+    return found
+
+
+def _made(record: dict[str, Any]) -> float:
+    return float(record["processor_seconds"])
+
+
+def _is_there(seed: Path, record: dict[str, Any], config: Any) -> bool:
+    return bool(record["updates"]) and (seed / "checkpoints" / f"{config.evaluation.checkpoint}.ckpt").is_file()
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ReplicationError(f"{path} is damaged ({error}); run its stage again.") from None
+    return found

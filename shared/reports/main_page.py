@@ -1,0 +1,144 @@
+"""The main page: what holds, of all papers, and where to read on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shared.claims.outcomes import VERDICTS
+from shared.reports.document import Badge, Block, Bullets, Cell, Grid, Heading, Link, Paragraph, Strong, Table, Text
+from shared.reports.paper import Paper
+from shared.reports.replicated import Replicated
+from shared.reports.scales import parts
+from shared.reports.verdicts import ALIGN, COLUMNS, amount, claim_row, effect_text, rules, with_unit
+
+TITLE = "Attention, replicated"
+NOTHING = "No report has been made yet."
+DECIDED = ("reproduced", "contradicted", "verified", "refuted")
+LIMITS = {
+    "generated": "texts or pictures generated for the purpose",
+    "standard data": "standard data",
+    "measured": "measurements of time, memory or error",
+    "identity": "identities of mathematics",
+    "paper's data": "the paper's own data",
+}
+"""What decided, in the sentence on the limits of it all."""
+MEANINGS = {
+    "reproduced": "an effect as claimed is surely there",
+    "contradicted": "an effect that matters is surely not there",
+    "inconclusive": "neither, or the models had not learned enough to tell",
+    "verified": "an identity that holds",
+    "refuted": "an identity that does not hold",
+    "not tested": "no run could decide it; its card says why",
+}
+
+
+def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> list[Block]:
+    """What the main page shows.
+
+    Args:
+        papers: with reports.
+        folder: where the page will lie.
+        facts: folder's name to the facts of a paper.
+    """
+    if not papers:
+        return [Heading(TITLE, level=1), Paragraph(NOTHING)]
+    return [
+        Heading(TITLE, level=1),
+        *_result([claim for paper in papers for claim in paper.claims], len(papers)),
+        _grid(papers, folder),
+        Bullets([(Badge(verdict), f" {MEANINGS[verdict]}.") for verdict in VERDICTS]),
+        Heading("All claims"),
+        _table(papers, folder),
+        *_beside_the_papers(papers, folder),
+        *_timeline(papers, folder, facts),
+        Heading("How a verdict comes about"),
+        rules(),
+    ]
+
+
+def _result(claims: Sequence[Mapping[str, Any]], papers: int) -> list[Block]:
+    """One sentence of result and one of limits."""
+    counts = Counter(claim["verdict"] for claim in claims)
+    listed = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    decided = Counter(_evidence(claim) for claim in claims if claim["verdict"] in DECIDED)
+    evidence = ", ".join(f"{count} by {LIMITS[kind]}" for kind, count in decided.most_common())
+    return [
+        Paragraph((f"{len(claims)} claims of {papers} papers on attention: ", Strong(listed), ".")),
+        Paragraph(
+            f"What was decided rests on small models, trained in minutes or hours of two processor cores: {evidence}. "
+            "Effects can be compared with the papers', scores cannot."
+        ),
+    ]
+
+
+def _evidence(claim: Mapping[str, Any]) -> str:
+    lead = claim["lead"]
+    return "identity" if lead is not None and lead["kind"] == "exact" else str(claim["evidence"])
+
+
+def _grid(papers: Sequence[Replicated], folder: Path) -> Grid:
+    return Grid([
+        (
+            Link(paper.title, paper.page(paper.claims[0], folder)),
+            [
+                Cell(c["id"], Badge(c["verdict"]), c["statement"], f"{paper.page(c, folder)}#{c['id']}")
+                for c in paper.claims
+            ],
+        )
+        for paper in papers
+    ])  # fmt: skip
+
+
+def _table(papers: Sequence[Replicated], folder: Path) -> Table:
+    """A row for each claim, of which a reader can choose those of a paper, a verdict or a kind of evidence."""
+    rows: list[list[Text]] = [
+        [paper.title, *claim_row(claim, paper.page(claim, folder)), paper.others(claim["id"])]
+        for paper in papers
+        for claim in paper.claims
+    ]
+    return Table(
+        ("Paper", *COLUMNS, "Scale"),
+        rows,
+        f"l{ALIGN}l",
+        stacked=True,
+        filters=("Paper", "Verdict", "Evidence", "Scale"),
+    )
+
+
+def _beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[Block]:
+    """The effects that are of the same quantity as the paper's."""
+    rows: list[list[Text]] = [
+        [
+            Link(claim["id"], f"{paper.page(claim, folder)}#{claim['id']}"),
+            effect_text(claim["lead"]),
+            with_unit(amount(claim["lead"], claim["lead"]["paper"]), claim["lead"]),
+        ]
+        for paper in papers
+        for claim in paper.claims
+        if claim["lead"] is not None and claim["lead"].get("paper") is not None
+    ]
+    if not rows:
+        return []
+    return [
+        Heading("Effects beside the papers' own"),
+        Paragraph("Where the same quantity was measured on comparable data; elsewhere a number would mislead."),
+        Table(("Claim", "Effect here, 95 % interval", "In the paper"), rows, "lrr"),
+    ]
+
+
+def _timeline(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> list[Block]:
+    """What each paper adds to attention, in the order of their years."""
+    known = [(facts[p.paper], p) for p in papers if p.paper in facts and facts[p.paper].mechanism is not None]
+    items: list[Text] = [
+        (
+            Strong(str(paper.year)),
+            " ",
+            Link(paper.short, reported.page(reported.claims[0], folder)),
+            f": {paper.mechanism}",
+        )
+        for paper, reported in sorted(known, key=lambda pair: pair[0].year)
+    ]
+    return [Heading("Attention, year by year"), Bullets([tuple(parts(item)) for item in items])] if items else []

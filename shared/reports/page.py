@@ -1,0 +1,132 @@
+"""The two forms of a page: Markdown for a code host, HTML for a folder that needs no network."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from PIL import Image
+
+from shared.reports.document import Block, Card, Heading, Link, plain_text
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a page is among the others.
+
+    Attributes:
+        trail: links to the pages above it, the main one first.
+        previous, following: its neighbours, if any.
+    """
+
+    trail: Sequence[Link] = ()
+    previous: Link | None = None
+    following: Link | None = None
+
+
+ALONE = Place()
+
+
+def render(
+    blocks: Sequence[Block],
+    form: Literal["md", "html"],
+    *,
+    title: str,
+    folder: Path,
+    place: Place = ALONE,
+    single: bool = False,
+) -> str:
+    """The page's text.
+
+    Args:
+        blocks: the content.
+        form: Markdown or HTML.
+        title: of the browser window.
+        folder: where the page will lie; figures are linked relative to it.
+        place: where it is among the others.
+        single: whether an HTML page carries its figures inside, so that it can be sent as one file.
+
+    Raises:
+        ValueError: two cards or sections have the same id.
+    """
+    template = _environment(form).get_template(f"page.{form}.j2")
+    text = template.render(
+        blocks=blocks, title=title, folder=folder, place=place, single=single, contents=_contents(blocks)
+    )
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def write_page(blocks: Sequence[Block], folder: Path, *, title: str, place: Place = ALONE) -> None:
+    """Write ``README.md`` and ``index.html`` into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for form, name in FORMS.items():
+        (folder / name).write_text(render(blocks, form, title=title, folder=folder, place=place), encoding="utf-8")
+
+
+FORMS: dict[Literal["md", "html"], str] = {"md": "README.md", "html": "index.html"}
+
+
+def _contents(blocks: Sequence[Block]) -> list[tuple[Heading, list[Card]]]:
+    """The sections of a page with their cards, each with an id of its own."""
+    sections: list[tuple[Heading, list[Card]]] = []
+    for block in blocks:
+        if isinstance(block, Heading) and block.level == 2:
+            sections.append((block, []))
+        elif isinstance(block, Card) and sections:
+            sections[-1][1].append(block)
+    names = [name for heading, cards in sections for name in (heading.id, *(card.id for card in cards))]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"two parts of a page have the id '{min(twice)}'")
+    return sections
+
+
+@cache
+def _environment(form: str) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("shared.reports"),
+        autoescape=form == "html",
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "escape_markdown": _escape_markdown, "data_uri": _data_uri, "parts": _parts, "as_html": _as_html,
+        "relative_to": _relative_to, "size": _size, "words": plain_text,
+    }  # fmt: skip
+    return environment
+
+
+def _parts(text: Any) -> tuple[Any, ...]:
+    return text if isinstance(text, tuple) else (text,)
+
+
+def _as_html(target: str) -> str:
+    """From one page that was written in both forms to another."""
+    return target if "://" in target else re.sub(r"(^|/)README\.md(?=$|#)", r"\1index.html", target)
+
+
+def _escape_markdown(text: str) -> str:
+    """Only what Markdown would take for markup, so that the raw file reads well too."""
+    return re.sub(r"([\\`*|]|<(?=[A-Za-z/!])|\](?=\())", r"\\\1", text)
+
+
+def _relative_to(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _size(path: Path) -> tuple[int, int]:
+    """Width and height in pixels, so that a page does not move while its pictures are loaded."""
+    with Image.open(path) as picture:
+        return picture.size
+
+
+def _data_uri(path: Path) -> Markup:
+    return Markup("data:image/png;base64,") + base64.b64encode(path.read_bytes()).decode("ascii")

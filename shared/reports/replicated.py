@@ -1,0 +1,107 @@
+"""The reports on disk, and of each paper the better evidence of all its scales."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from shared.claims.better import SCALES, better, disagree
+from shared.errors import ReplicationError
+from shared.reports.scales import TESTS, link_to
+
+
+@dataclass(frozen=True)
+class Report:
+    """One report on disk.
+
+    Attributes:
+        folder: where it lies.
+        scale, paper: its place, ``reports/<scale>/<paper>``.
+        claims: the entries of claims.json.
+    """
+
+    folder: Path
+    scale: str
+    paper: str
+    claims: list[dict[str, Any]]
+
+    @property
+    def title(self) -> str:
+        """What the paper is cited as."""
+        return str(self.claims[0].get("paper", self.paper))
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """A paper's reports at all scales, from the smallest, and its better evidence.
+
+    Attributes:
+        reports: at least one.
+    """
+
+    reports: tuple[Report, ...]
+
+    @property
+    def title(self) -> str:
+        """What the paper is cited as."""
+        return self.reports[-1].title
+
+    @property
+    def paper(self) -> str:
+        """Its folder's name."""
+        return self.reports[-1].paper
+
+    @property
+    def claims(self) -> list[dict[str, Any]]:
+        """Of each claim the entry with the better evidence, in the order of the largest scale."""
+        return [dict(better(entries)) for entries in self._by_claim.values()]
+
+    def page(self, claim: Mapping[str, Any], base: Path) -> str:
+        """The page with a claim's better evidence, relative to ``base``."""
+        report = next(report for report in self.reports if claim in report.claims)
+        return link_to(report.folder / "README.md", "", base).target
+
+    def others(self, claim: str) -> str:
+        """Where the verdict on a claim is from, and what other scales say if they disagree with it."""
+        entries = self._by_claim[claim]
+        best = better(entries)
+        if not disagree(entries):
+            return str(best["scale"])
+        said = (f"{entry['scale']} disagrees: {entry['verdict']}" for entry in entries if entry is not best)
+        return "; ".join([best["scale"], *said])
+
+    @cached_property
+    def _by_claim(self) -> dict[str, list[dict[str, Any]]]:
+        found: dict[str, list[dict[str, Any]]] = {}
+        for report in reversed(self.reports):
+            for entry in report.claims:
+                found.setdefault(entry["id"], []).append(entry)
+        return found
+
+
+def load_reports(reports_dir: Path) -> list[Report]:
+    """All reports of a folder.
+
+    Raises:
+        ReplicationError: one cannot be read.
+    """
+    reports = []
+    for path in sorted(reports_dir.glob("*/*/claims.json")):
+        try:
+            claims = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ReplicationError(f"{path.parent} is no whole report ({error}); run its report stage.") from None
+        reports.append(Report(path.parent, path.parent.parent.name, path.parent.name, claims))
+    return reports
+
+
+def replicated(reports: Sequence[Report]) -> list[Replicated]:
+    """The reports of each paper together; that of the smoke scale only where it is alone."""
+    papers = dict.fromkeys(report.paper for report in reports)
+    together = [[report for report in reports if report.paper == paper] for paper in papers]
+    whole = [[report for report in own if report.scale != TESTS] or own for own in together]
+    return [Replicated(tuple(sorted(own, key=lambda report: SCALES.index(report.scale)))) for own in whole]
