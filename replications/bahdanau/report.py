@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from shared.reports.exhibits import Shows
 from shared.reports.learning_curves import LearningCurves
-from shared.tasks.translation.figures import Heatmaps, SentenceScores
+from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, Heatmaps
 
 FIGURES = [
-    SentenceScores(),
-    Heatmaps(
-        "rnnsearch-50",
-        "RNNsearch-50 on the generated task, as the paper's Figure 3; the true alignment is marked.",
+    Shows(BleuByLength(), claim="B15-C3", counterpart="Figure 2"),
+    Shows(
+        Heatmaps("rnnsearch-50", "What RNNsearch-50 attends to in generated sentences; the true alignment is marked."),
+        claim="B15-C6", counterpart="Figure 3",
     ),
-    Heatmaps("corpus-rnnsearch", "RNNsearch on real sentences, as the paper's Figure 3."),
+    Shows(
+        Heatmaps("corpus-rnnsearch", "What RNNsearch attends to in real sentences."),
+        claim="B15-C6", counterpart="Figure 3",
+    ),
+    Shows(AlignmentOffsets(), claim="B15-C6"),
     LearningCurves(),
-]
+]  # fmt: skip

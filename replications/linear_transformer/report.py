@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shared.reports.exhibits import Shows
 from shared.reports.study_lines import StudyLines, StudyPanel
 from shared.tasks.sequences.figures import Pictures, curves
 
@@ -15,17 +16,27 @@ _NETWORKS = {
 }  # fmt: skip
 _LENGTH, _PIXELS = "Length of the sequence", "Pixels so far"
 FIGURES = [
-    StudyLines("One layer, forward and backward", [
-        StudyPanel("scaling", "seconds", _LENGTH, "Seconds", _LAYERS),
-        StudyPanel("scaling", "mebibytes", _LENGTH, "Peak memory, MiB", _LAYERS),
-    ]),
-    StudyLines("Time to write one more pixel of a digit", [
-        StudyPanel("generation", "milliseconds", _PIXELS, "Milliseconds, one picture", _NETWORKS),
-        StudyPanel("generation", "milliseconds_in_batch", _PIXELS, "Milliseconds, share of a batch", _NETWORKS),
-    ]),
-    Pictures(["mnist-linear", "mnist-softmax", "mnist-lsh-1", "cifar10-linear"]),
-    curves({
-        "Copying": ["copy-softmax", "copy-linear", "copy-lsh-1", "copy-lsh-4"],
-        "Digits, pixel by pixel": ["mnist-softmax", "mnist-linear", "mnist-lsh-1"],
-    }),
+    Shows(
+        StudyLines("One layer, forward and backward", [
+            StudyPanel("scaling", "seconds", _LENGTH, "Seconds", _LAYERS),
+            StudyPanel("scaling", "mebibytes", _LENGTH, "Peak memory, MiB", _LAYERS),
+        ]),
+        claim="K20-C1", counterpart="Figure 1",
+    ),
+    Shows(
+        StudyLines("Time to write one more pixel of a digit", [
+            StudyPanel("generation", "milliseconds", _PIXELS, "Milliseconds, one picture", _NETWORKS),
+            StudyPanel("generation", "milliseconds_in_batch", _PIXELS, "Milliseconds, share of a batch", _NETWORKS),
+        ]),
+        claim="K20-C4",
+    ),
+    Shows(
+        curves({"Copying": ["copy-softmax", "copy-linear", "copy-lsh-1", "copy-lsh-4"]}, only="copying"),
+        claim="K20-C2", counterpart="Figure 2",
+    ),
+    Shows(Pictures(["mnist-linear", "mnist-softmax", "mnist-lsh-1", "cifar10-linear"]), claim="K20-C3"),
+    Shows(
+        curves({"Digits, pixel by pixel": ["mnist-softmax", "mnist-linear", "mnist-lsh-1"]}, only="digits"),
+        claim="K20-C3",
+    ),
 ]  # fmt: skip

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from shared.reports.exhibits import Shows
 from shared.reports.learning_curves import LearningCurves
-from shared.tasks.translation.figures import SentenceScores, SideBySide
+from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, SideBySide
 
 PANELS = {
     "Where neighbours change places": [
@@ -23,21 +24,31 @@ PANELS = {
     ],
 }  # fmt: skip
 FIGURES = [
-    SentenceScores(PANELS),
-    SideBySide(
-        "Global and local attention where neighbours change places; the true alignment is marked.",
-        ["swaps-dot-forward", "swaps-location-forward", "swaps-local-m-general-forward"],
+    Shows(BleuByLength(PANELS), claim="L15-C6", counterpart="Figure 6"),
+    Shows(
+        SideBySide(
+            "Global and local attention where neighbours change places; the true alignment is marked.",
+            ["swaps-dot-forward", "swaps-location-forward", "swaps-local-m-general-forward"],
+        ),
+        claim="L15-C7",
     ),
-    SideBySide(
-        "Scores of content and of location where halves change places; the true alignment is marked.",
-        ["halves-general", "halves-location"],
+    Shows(
+        SideBySide(
+            "Scores of content and of location where halves change places; the true alignment is marked.",
+            ["halves-general", "halves-location"],
+        ),
+        claim="L15-C4",
     ),
     SideBySide(
         "Global and local attention on real text.", ["global-location", "local-m-general", "local-p-general-feed"]
     ),
-    SideBySide(
-        "Greek to English, with the alignment that people made.",
-        ["gold-dot", "gold-local-m-general", "gold-local-p-general"],
+    Shows(
+        SideBySide(
+            "Greek to English, with the alignment that people made.",
+            ["gold-dot", "gold-local-m-general", "gold-local-p-general"],
+        ),
+        claim="L15-C7",
     ),
+    Shows(AlignmentOffsets(PANELS), claim="L15-C7"),
     LearningCurves(PANELS),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shared.reports.exhibits import Shows
 from shared.reports.learning_curves import LearningCurves
 from shared.reports.sweeps import Sweep
 from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts
@@ -13,18 +14,24 @@ PANELS = {
     "The penalty": ["penalty-0", "penalty-code", "attention", "penalty-tenth", "penalty-1"],
 }
 FIGURES = [
-    Sweep(
-        title="The number of rows, without the penalty",
-        x="r",
-        points={1: "rows-1", 5: "rows-5", 10: "penalty-0", 30: "rows-30"},
-        metrics=("accuracy", "evidence_mass", "redundancy"),
+    Shows(
+        Sweep(
+            title="The number of rows, without the penalty",
+            x="r",
+            points={1: "rows-1", 5: "rows-5", 10: "penalty-0", 30: "rows-30"},
+            metrics=("accuracy", "evidence_mass", "redundancy"),
+        ),
+        claim="L17-C6",
     ),
     HeatTexts("attention", "What the self-attentive model attends to; the words that decide the class are underlined."),
     HeatTexts("max-matched", "Where the maxima of the LSTM with max pooling lie, in the same texts."),
-    HeatRows(
-        "Single rows of A on one generated text, with the penalty and without it.",
-        ["few-attention", "few-penalty-0"],
+    Shows(
+        HeatRows(
+            "Single rows of A on one generated text, with the penalty and without it.",
+            ["few-attention", "few-penalty-0"],
+        ),
+        claim="L17-C3", counterpart="Figure 2",
     ),
     HeatTexts("imdb-attention", "What the self-attentive model attends to in reviews, all rows together."),
     LearningCurves(PANELS, CURVES),
-]
+]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shared.reports.exhibits import Shows
 from shared.reports.learning_curves import LearningCurves
 from shared.tasks.captioning.figures import CURVES, Overlays, Stopping
 
@@ -11,13 +12,32 @@ PANELS = {
     "What attention learns by": ["soft", "soft-penalty-tenth", "soft-penalty-0", "supervised", "hard", "hard-sampled"],
     "On photographs": ["flickr8k-soft", "flickr8k-soft-penalty-0", "flickr8k-hard", "flickr8k-mean"],
 }
+_WORDS, _WORDS_HARD = "Figures 2, 3 and 5", "Figures 2 and 5"
 FIGURES = [
-    Overlays("soft", f"Soft attention, word by word, with the paper's penalty. {_OPENMOJI}"),
-    Overlays("soft-penalty-0", f"Soft attention without the penalty, in the same pictures. {_OPENMOJI}"),
-    Overlays("hard", f"Hard attention in the same pictures: the probability of every place. {_OPENMOJI}"),
-    Overlays("supervised", f"Soft attention that was told where named objects are, in the same pictures. {_OPENMOJI}"),
-    Overlays("flickr8k-soft", "Soft attention on photographs."),
-    Overlays("flickr8k-hard", "Hard attention on the same photographs."),
-    Stopping(["soft", "flickr8k-soft", "flickr8k-quarter-soft"]),
+    Shows(
+        Overlays("soft", f"Soft attention, word by word, with the paper's penalty. {_OPENMOJI}"),
+        claim="X15-C4", counterpart=_WORDS,
+    ),
+    Shows(
+        Overlays("soft-penalty-0", f"Soft attention without the penalty, in the same pictures. {_OPENMOJI}"),
+        claim="X15-C5",
+    ),
+    Shows(
+        Overlays("hard", f"Hard attention in the same pictures: the probability of every place. {_OPENMOJI}"),
+        claim="X15-C2", counterpart=_WORDS_HARD,
+    ),
+    Shows(
+        Overlays(
+            "supervised",
+            f"Soft attention that was told where named objects are, in the same pictures. {_OPENMOJI}",
+        ),
+        claim="X15-C4",
+    ),
+    Shows(Overlays("flickr8k-soft", "Soft attention on photographs."), claim="X15-C4", counterpart=_WORDS),
+    Shows(
+        Overlays("flickr8k-hard", "Hard attention on the same photographs."),
+        claim="X15-C2", counterpart=_WORDS_HARD,
+    ),
+    Shows(Stopping(["soft", "flickr8k-soft", "flickr8k-quarter-soft"]), claim="X15-C6"),
     LearningCurves(PANELS, CURVES),
-]
+]  # fmt: skip

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from shared.reports.exhibits import Shows
 from shared.reports.learning_curves import LearningCurves, LearningRates
-from shared.tasks.translation.figures import Heads, Heatmaps, LossByOperations, SentenceScores, SideBySide
+from shared.tasks.translation.figures import (
+    AlignmentOffsets,
+    BleuByLength,
+    Heads,
+    Heatmaps,
+    LossByOperations,
+    SideBySide,
+)
 
 PANELS = {
     "Heads and the width of keys (rows A and B)": [
@@ -24,25 +32,37 @@ PANELS = {
     "Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"],
 }  # fmt: skip
 FIGURES = [
-    SentenceScores(PANELS),
+    BleuByLength(PANELS),
     Heatmaps("corpus-base", "The last layer's attention to the source on real sentences, mean over its heads."),
-    SideBySide(
-        "Attention to the source, mean over the last layer's heads, beside that of the rivals.",
-        ["base", "rnnsearch", "luong"],
+    Shows(
+        SideBySide(
+            "Attention to the source, mean over the last layer's heads, beside that of the rivals.",
+            ["base", "rnnsearch", "luong"],
+        ),
+        claim="V17-C1",
     ),
-    SideBySide(
-        "Attention to the source of the Transformer, RNNsearch and Luong et al.'s local-p on real sentences.",
-        ["corpus-base", "corpus-rnnsearch", "corpus-luong"],
+    Shows(
+        SideBySide(
+            "Attention to the source of the Transformer, RNNsearch and Luong et al.'s local-p on real sentences.",
+            ["corpus-base", "corpus-rnnsearch", "corpus-luong"],
+        ),
+        claim="V17-C1",
     ),
     Heads("base", "Every head of the base model on a sentence of the noisy language"),
-    Heads("agreement-base", "Every head of a model whose words each need five others"),
+    Shows(Heads("agreement-base", "Every head of a model whose words each need five others"), claim="V17-C2"),
     Heads("corpus-base", "Every head of the base model on real text"),
-    Heads("parsing-transformer", "Every head on a sentence and its tree"),
+    Shows(Heads("parsing-transformer", "Every head on a sentence and its tree"), claim="V17-C9"),
+    AlignmentOffsets(PANELS),
     LearningCurves(PANELS),
-    LossByOperations({
-        "The noisy language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
-        "Real text": ["corpus-base", "corpus-big", "corpus-rnnsearch", "corpus-rnnencdec", "corpus-luong"],
-        "Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"],
-    }),
+    Shows(
+        LossByOperations({
+            "The noisy language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
+            "Real text": ["corpus-base", "corpus-big", "corpus-rnnsearch", "corpus-rnnencdec", "corpus-luong"],
+        }),
+        claim="V17-C1",
+    ),
+    Shows(
+        LossByOperations({"Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"]}), claim="V17-C9"
+    ),
     LearningRates({"The learning rate": ["base", "layers-third", "rnnsearch", "luong"]}),
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shared.reports.exhibits import Shows
 from shared.reports.learning_curves import LearningCurves
 from shared.tasks.language.figures import (
     ContextLengths,
@@ -13,32 +14,48 @@ from shared.tasks.language.figures import (
 )
 
 FIGURES = [
-    MemoryLengths({
-        "Characters of the Bible": ["xl", "no-memory", "shaw", "shaw-no-memory", "absolute-memory"],
-        "Generated text": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute-memory"],
-        "WikiText-2": ["wikitext2-xl", "wikitext2-no-memory"],
-        "Penn Treebank": ["ptb-xl", "ptb-no-memory"],
-        "WikiText-103": ["wikitext103-base"],
-    }),
-    SegmentPositions({
-        "Characters of the Bible": ["xl", "no-memory", "lstm"],
-        "Short lines, words": ["sentences-xl", "sentences-no-memory", "sentences-shaw"],
-    }),
-    RecallDistances({
-        "Facts recalled in generated text": [
-            "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory", "recall-lstm",
-        ],
-    }),
-    ContextLengths({
-        "bible": ["xl", "no-memory", "shaw", "absolute", "lstm"],
-        "recall": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-lstm"],
-        "wikitext2": ["wikitext2-xl", "wikitext2-no-memory", "wikitext2-absolute", "wikitext2-lstm"],
-        "wikitext103": [
-            "wikitext103-ablation", "wikitext103-ablation-no-memory", "wikitext103-ablation-shaw",
-            "wikitext103-ablation-absolute-half",
-        ],
-    }),
-    EvaluationSpeed("evaluation-speed"),
+    Shows(
+        MemoryLengths({
+            "Characters of the Bible": ["xl", "no-memory", "shaw", "shaw-no-memory", "absolute-memory"],
+            "Generated text": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute-memory"],
+            "WikiText-2": ["wikitext2-xl", "wikitext2-no-memory"],
+            "Penn Treebank": ["ptb-xl", "ptb-no-memory"],
+            "WikiText-103": ["wikitext103-base"],
+        }),
+        claim="D19-C4", counterpart="Table 6",
+    ),
+    Shows(
+        SegmentPositions({
+            "Characters of the Bible": ["xl", "no-memory", "lstm"],
+            "Short lines, words": ["sentences-xl", "sentences-no-memory", "sentences-shaw"],
+        }),
+        claim="D19-C2",
+    ),
+    Shows(
+        RecallDistances({
+            "Facts recalled in generated text": [
+                "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory",
+                "recall-lstm",
+            ],
+        }),
+        claim="D19-C1",
+    ),
+    Shows(
+        ContextLengths({
+            "bible": ["xl", "no-memory", "shaw", "absolute", "lstm"],
+            "recall": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-lstm"],
+            "wikitext2": ["wikitext2-xl", "wikitext2-no-memory", "wikitext2-absolute", "wikitext2-lstm"],
+            "wikitext103": [
+                "wikitext103-ablation", "wikitext103-ablation-no-memory", "wikitext103-ablation-shaw",
+                "wikitext103-ablation-absolute-half",
+            ],
+        }),
+        claim="D19-C5", counterpart="Table 8",
+    ),
+    Shows(
+        EvaluationSpeed("evaluation-speed"),
+        claim="D19-C6", counterpart="Table 9",
+    ),
     Samples(["xl", "sentences-xl", "ptb-xl", "wikitext2-xl", "wikitext103-base"]),
     LearningCurves({
         "Characters of the Bible": ["xl", "no-memory", "shaw", "shaw-no-memory", "absolute", "absolute-memory", "lstm"],

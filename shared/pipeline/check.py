@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Collection
 from pathlib import Path
 
+from shared.claims.schema import load_claims
 from shared.config import near
 from shared.errors import ReplicationError
 from shared.pipeline.check_claims import check_claims
@@ -14,7 +15,7 @@ from shared.pipeline.config import REPLICATIONS, SCALES, ScaleFile, load_params
 from shared.pipeline.files import run_folder, write_json
 from shared.pipeline.names import check_measures, check_variants
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
-from shared.reports.exhibits import load_exhibits
+from shared.reports.exhibits import Shows, load_exhibits
 from shared.tasks.kinds import load_measures
 from shared.tasks.protocol import papers
 from shared.tasks.sections import check_model
@@ -90,8 +91,14 @@ def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
     """
     measured = tuple(_measured_by_studies(settings.paper))
     check_claims(settings, tasks, measured)
-    for figure in load_exhibits(settings.paper, ()):
+    claims = [claim.id for claim in load_claims(REPLICATIONS / settings.paper / "claims.yaml", settings.scale).claims]
+    for placed in load_exhibits(settings.paper, ()):
+        figure = placed.exhibit if isinstance(placed, Shows) else placed
         where = f"{REPLICATIONS / settings.paper / 'report.py'}: {type(figure).__name__}"
+        if isinstance(placed, Shows) and placed.claim and placed.claim not in claims:
+            raise ReplicationError(
+                f"{where}: claims.yaml has no claim '{placed.claim}'{near(placed.claim, claims)}; name one that it has."
+            )
         check_variants(settings, figure.variants(), where)
         check_measures(figure.measures(), measured, where)
 

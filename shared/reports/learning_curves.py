@@ -38,22 +38,26 @@ class LearningCurves(OfPanels):
     """Figures ``training_<metric>_<panel>.png`` of those panels that have such a curve.
 
     Attributes:
-        panels: as of the base; a task that none of their variants is of is shown whole.
+        panels: as of the base.
         curves: what is drawn.
         diverging: whether training may end before its time, see :func:`shared.reports.figures.training_curves`.
+        only: the end of the files' names where a report has several such exhibits; then no others than the panels are
+            shown. Without one a task that none of their variants is of is shown whole.
     """
 
     curves: Sequence[Curve] = (LOSS,)
     diverging: bool = False
+    only: str = ""
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """A figure for each panel and quantity."""
         from shared.reports.figures import training_curves
 
         figures: list[Figure] = []
-        for panel in panels(results, self.panels):
+        end = f"_{self.only}" if self.only else ""
+        for panel in (chosen_panels if self.only else panels)(results, self.panels):
             for curve in self.curves:
-                path = folder / f"training_{curve.metric}_{panel.name}.png"
+                path = folder / f"training_{curve.metric}_{panel.name}{end}.png"
                 label = curve.label.format(token=panel.runs[0].token)
                 if training_curves(panel.runs, path, metric=curve.metric, label=label, diverging=self.diverging):
                     apart = (read_apart(run, metric=curve.metric, split="valid") for run in panel.runs)

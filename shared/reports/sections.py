@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from shared.claims.results import RunResults
+from shared.metrics.quantities import Direction
 from shared.metrics.registry import by_theme, measure
 from shared.reports.document import (
     SPACE,
@@ -17,6 +19,7 @@ from shared.reports.document import (
     Heading,
     Link,
     Paragraph,
+    Strong,
     Table,
     Text,
     plain,
@@ -29,6 +32,7 @@ from shared.reports.studies import is_study, number, study
 Results = Mapping[str, RunResults]
 Tasks = Mapping[str, list[RunResults]]
 HASH_SHOWN = 16
+ARROWS = {"higher": " ↑", "lower": " ↓", None: ""}  # what is better
 OPERATIONS = "training_operations"  # the metric that counts those of a run
 CONVENTION = (
     "Operations are floating-point ones: two for each multiplication with its addition, the backward pass counted "
@@ -53,6 +57,8 @@ def our_results(tasks: Tasks, results: Results, kind: KindReport) -> list[Block]
 def score_tables(runs: Sequence[RunResults], split: str = "") -> list[Block]:
     """A table per theme of the measures, each with the variants and metrics that have any, and below it their seeds.
 
+    Arrows say which way is better, and the best mean of a column is bold, whether or not it is surely the best.
+
     Args:
         runs: of one task.
         split: a further test split, whose metrics have its name before them; without one the first split.
@@ -67,16 +73,17 @@ def _score_table(runs: Sequence[RunResults], metrics: Sequence[str], split: str)
     scored = [run for run in runs if any(name in run.mean for name in shown)]
     if not scored:
         return []
+    best = {name: _best_of(scored, name, measures[name].better) for name in shown}
     rows: list[list[Text]] = [
         [
             Code(run.variant),
             plain(_mean(run, "parameter_count"), 0),
             plain(_mean(run, "updates"), 0),
-            *(_spread(run, name, measures[name].digits) for name in shown),
+            *(_best(best[name] == run.variant, _spread(run, name, measures[name].digits)) for name in shown),
         ]
         for run in scored
     ]
-    titles = [measures[name].title.format(token=_token(runs)) for name in shown]
+    titles = [f"{measures[name].title.format(token=_token(runs))}{ARROWS[measures[name].better]}" for name in shown]
     columns = (f"Variant, split {split}" if split else "Variant", "Parameters", "Updates", *titles)
     table = Table(columns, rows, "lrr" + "r" * len(shown))
     return [table, *_over_seeds(scored, "Mean ± standard deviation")]
@@ -104,6 +111,19 @@ def _spread(run: RunResults, metric: str, digits: int) -> str:
         return plain(run.mean.get(metric), digits)
     mean, deviation = statistics.fmean(values), statistics.stdev(values)
     return f"{plain(mean, digits)}{SPACE}±{SPACE}{plain(deviation, digits)}"
+
+
+def _best_of(runs: Sequence[RunResults], metric: str, better: Direction | None) -> str | None:
+    """The variant with the best mean; None where there is no best one."""
+    means = {run.variant: run.mean[metric] for run in runs if math.isfinite(run.mean.get(metric, math.nan))}
+    if better is None or len(set(means.values())) < 2:
+        return None
+    choose = max if better == "higher" else min
+    return choose(means, key=means.__getitem__)
+
+
+def _best(is_best: bool, shown: str) -> Text:
+    return Strong(shown) if is_best else shown
 
 
 def _token(runs: Sequence[RunResults]) -> str:

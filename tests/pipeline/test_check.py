@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -82,9 +83,17 @@ def test_a_mistake_is_named_with_file_key_and_value(file, old, new, message, pro
 def test_a_figure_that_names_an_unknown_variant_is_named(project, monkeypatch):
     from replications.bahdanau import report
 
-    figure = report.FIGURES[0]
+    figure = report.FIGURES[0].exhibit
     monkeypatch.setattr(type(figure), "variants", lambda self: ("rnnsearch-05",))
     with pytest.raises(ReplicationError, match=r"report.py: \w+: .*has no variant 'rnnsearch-05'"):
+        check_stage("bahdanau", "smoke")
+
+
+def test_a_figure_of_an_unknown_claim_is_named(project, monkeypatch):
+    from replications.bahdanau import report
+
+    monkeypatch.setattr(report, "FIGURES", [replace(report.FIGURES[0], claim="B15-C33")])
+    with pytest.raises(ReplicationError, match=r"report.py: \w+: claims.yaml has no claim 'B15-C33' \(did you mean"):
         check_stage("bahdanau", "smoke")
 
 

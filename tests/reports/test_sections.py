@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from shared.claims.results import load_results
-from shared.reports.document import Block, Table
+from shared.reports.document import Block, Strong, Table
 from shared.reports.exhibits import draw_all
 from shared.reports.learning_curves import LearningCurves, LearningRates
 from shared.reports.page import render
@@ -15,7 +15,7 @@ from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import beside_the_paper
 from shared.reports.sections import cost, our_results, provenance
-from shared.tasks.translation.figures import Heads, LossByOperations, SentenceScores, SideBySide
+from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, Heads, LossByOperations, SideBySide
 from shared.tasks.translation.report import REPORT
 from tests.synthetic_runs import Variant, build, study, write_metrics
 
@@ -74,10 +74,13 @@ def text(blocks, tmp_path):
 def test_translations_and_alignments_are_scored_in_tables_of_their_own(results):
     translations, alignments, by_length, offsets = tables(our_results(by_task(results), results, REPORT))
     assert first_cells(translations) == ["attentive", "attentive-ensemble", "plain", "poor"]
-    assert translations.columns[3:5] == ("BLEU", "BLEU, UNK replaced")
-    assert not {"AER", "Alignment accuracy"} & set(translations.columns)
+    assert translations.columns[3:5] == ("BLEU ↑", "BLEU, UNK replaced ↑")
+    assert not {"AER ↓", "Alignment accuracy ↑"} & set(translations.columns)
     assert first_cells(alignments) == ["aligner", "attentive", "attentive-ensemble"]
-    assert alignments.columns == ("Variant", "Parameters", "Updates", "Alignment accuracy", "AER")
+    assert alignments.columns == ("Variant", "Parameters", "Updates", "Alignment accuracy ↑", "AER ↓")
+    best = [row[3] for row in translations.rows if isinstance(row[3], Strong)]
+    assert len(best) == 1, "the highest BLEU is bold"
+    assert best[0].text.startswith(f"{max(run.mean['bleu'] for run in results.values() if 'bleu' in run.mean):.2f}")
     assert first_cells(by_length) == ["attentive", "attentive-ensemble", "plain", "poor"]
     assert first_cells(offsets) == ["aligner", "attentive", "attentive-ensemble"]
 
@@ -139,7 +142,7 @@ def test_a_row_stands_beside_the_metric_that_it_names(results):
 
 def test_figures_show_what_each_run_has(results, tmp_path):
     shown = {"all": list(results)}
-    figures = draw_all([SentenceScores(shown), LearningCurves(shown)], results, tmp_path)
+    figures = draw_all([BleuByLength(shown), AlignmentOffsets(shown), LearningCurves(shown)], results, tmp_path)
     names = [figure.path.name for figure in figures]
     assert names == [
         "bleu_by_length_generated.png",

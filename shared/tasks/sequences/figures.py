@@ -14,9 +14,9 @@ CURVES = (LOSS, Curve("error", _ERROR, ERROR_LABEL))
 """What validation finds."""
 
 
-def curves(panels: Mapping[str, Sequence[str]]) -> LearningCurves:
+def curves(panels: Mapping[str, Sequence[str]], only: str = "") -> LearningCurves:
     """Learning curves of trainings that may diverge."""
-    return LearningCurves(panels, CURVES, diverging=True)
+    return LearningCurves(panels, CURVES, diverging=True, only=only)
 
 
 class Pictures(OfVariants):

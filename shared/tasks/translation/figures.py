@@ -11,8 +11,8 @@ from shared.reports.exhibits import Exhibit, OfPanels, OfVariant, Results, first
 from shared.reports.panels import chosen_panels, panels
 
 
-class SentenceScores(OfPanels):
-    """Figures ``bleu_by_length_<panel>.png`` and ``alignment_offsets_<panel>.png``, of panels that have the numbers.
+class BleuByLength(OfPanels):
+    """Figures ``bleu_by_length_<panel>.png``, of panels whose variants translate.
 
     A task that no variant of the panels is of is shown whole.
     """
@@ -22,9 +22,9 @@ class SentenceScores(OfPanels):
         return ("bleu",)
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
-        """BLEU against source length and attention's offsets, panel by panel."""
+        """BLEU against source length, panel by panel."""
         from shared.reports.estimates import having
-        from shared.tasks.translation.length_figures import bleu_by_length, offset_histogram
+        from shared.tasks.translation.length_figures import bleu_by_length
 
         figures = []
         for panel in panels(results, self.panels):
@@ -33,6 +33,21 @@ class SentenceScores(OfPanels):
                 bleu_by_length(runs, path)
                 caption = "BLEU against source length, with 95 % bands over test sentences and seeds."
                 figures.append(Figure(path, f"{panel.title}. {caption}"))
+        return figures
+
+
+class AlignmentOffsets(OfPanels):
+    """Figures ``alignment_offsets_<panel>.png``, of panels with attention and gold alignments.
+
+    A task that no variant of the panels is of is shown whole.
+    """
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """Where attention peaks, panel by panel."""
+        from shared.tasks.translation.length_figures import offset_histogram
+
+        figures = []
+        for panel in panels(results, self.panels):
             path = folder / f"alignment_offsets_{panel.name}.png"
             if offset_histogram(panel.runs, path):
                 caption = "Where the attention peaks relative to the gold source word."

@@ -11,7 +11,7 @@ from shared.reports.document import Block, Code, Table, Text, plain, signed
 from shared.reports.estimates import having
 from shared.reports.kind import KindReport
 from shared.reports.learning_curves import LearningCurves
-from shared.tasks.translation.figures import SentenceScores
+from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength
 from shared.tasks.translation.lengths import alignment_offsets, length_bins, score_by_length
 
 INNER = (-2, -1, 0, 1, 2)
@@ -51,4 +51,4 @@ def tables(runs: Sequence[RunResults]) -> list[Block]:
     return [*by_length(runs), *offsets(runs)]
 
 
-REPORT = KindReport(tables=tables, figures=(SentenceScores(), LearningCurves()))
+REPORT = KindReport(tables=tables, figures=(BleuByLength(), AlignmentOffsets(), LearningCurves()))

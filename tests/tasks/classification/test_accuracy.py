@@ -90,7 +90,7 @@ def test_what_classifies_nothing_has_no_accuracy(results, tmp_path):
 def test_scores_and_attention_stand_in_tables_of_their_own_and_no_token_is_explained(results, tmp_path):
     blocks = our_results(by_task(results), results, REPORT)
     scores, attention, *_ = tables(blocks)
-    assert scores.columns == ("Variant", "Parameters", "Updates", "Accuracy", "Cross-entropy per text, nats")
+    assert scores.columns == ("Variant", "Parameters", "Updates", "Accuracy ↑", "Cross-entropy per text, nats ↓")
     assert set(by_variant(attention)) == {"attention", "penalty-0", "rows-1"}
     assert by_variant(attention)["rows-1"][2] == "–"  # one row is not redundant
     page = render(blocks, "md", title="", folder=tmp_path)

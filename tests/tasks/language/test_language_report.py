@@ -233,9 +233,9 @@ def test_other_beginnings_have_a_table_of_their_own(tmp_path):
 @pytest.mark.parametrize(
     "expected",
     [
-        "| `xl` | 54,321 | 100 | 1.8",
-        "Bits per character |",
-        "Perplexity per word |",
+        "| `xl` | 54,321 | 100 | **1.8",
+        "Bits per character ↓ |",
+        "Perplexity per word ↓ |",
         "| Number | at 100 | at 200 | at 400 |",
         "| microseconds reuse | 125 | 125 | 125 |",
         "| token ratio | 100 | 200 | 400 |",

@@ -89,7 +89,7 @@ def test_what_follows_from_several_variants_is_known_to_a_report(runs, tmp_path)
     assert "recl_words_50" not in written["characters-far"]
     page = (tmp_path / "README.md").read_text(encoding="utf-8")
     characters, words = page.split("### Task `characters`")[1].split("### Task `words`")
-    assert "Bits per character |" in characters
+    assert "Bits per character ↓ |" in characters
     assert "Perplexity" not in characters
-    assert "Perplexity per word |" in words
-    assert "Bits per word |" not in words
+    assert "Perplexity per word ↓ |" in words
+    assert "Bits per word ↓ |" not in words

@@ -105,7 +105,7 @@ def test_reports_have_what_was_measured_on_every_split(runs, tmp_path):
     split = next(i for i, line in enumerate(rows["proteins"]) if "split test_families" in line)
 
     def head(line):
-        return [cell.strip() for cell in line.strip("|").split("|")]
+        return [cell.strip(" ↑↓*") for cell in line.strip("|").split("|")]
 
     own = [
         "Perplexity per residue", "Perplexity per residue, same weights in positive", "Bits per residue",
