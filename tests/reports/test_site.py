@@ -1,0 +1,178 @@
+"""The pages in a real browser: widths, links, filters, sorting, print, and nothing from elsewhere."""
+
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pytest
+
+from tests.conftest import ROOT
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
+REPORTS = ROOT / "reports"
+PAGES = sorted(path.relative_to(REPORTS).as_posix() for path in REPORTS.rglob("index.html"))
+MAIN = "index.html"
+PHONE, DESK, PAPER = {"width": 390, "height": 800}, {"width": 1280, "height": 900}, {"width": 700, "height": 1000}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens a page of the site; when the test ends, it must have said no error and asked for nothing elsewhere."""
+    contexts, errors, asked = [], [], []
+
+    def open_page(name, viewport=DESK, **options):
+        context = browser.new_context(viewport=viewport, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((REPORTS / name).as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert errors == []
+    outside = [url for url in asked if not Path(unquote(urlparse(url).path)).is_relative_to(REPORTS)]
+    assert outside == []
+    assert all(url.startswith("file:") for url in asked)
+
+
+def test_there_are_pages():
+    assert MAIN in PAGES
+    assert len(PAGES) > 8
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 320, "height": 700}], ids=["phone", "small"])
+def test_no_page_is_wider_than_a_phone(opened, name, viewport):
+    page = opened(name, viewport)
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    wide = page.evaluate(
+        "Array.from(document.querySelectorAll('main *')).filter(each => !each.closest('pre')"
+        " && each.getBoundingClientRect().right > window.innerWidth + 1).map(each => each.outerHTML.slice(0, 120))"
+    )
+    assert wide == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_print_keeps_every_column(opened, name):
+    page = opened(name, PAPER)
+    page.emulate_media(media="print")
+    cut = page.evaluate(
+        "Array.from(document.querySelectorAll('table')).filter(each => !each.closest('details:not([open])')"
+        " && each.getBoundingClientRect().right > window.innerWidth + 1).map(each => each.tHead.innerText)"
+    )
+    assert cut == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_link_leads_to_a_page_and_a_part_of_it(opened, name):
+    page = opened(name)
+    ids = {name: set(re.findall(r'\bid="([^"]+)"', (REPORTS / name).read_text(encoding="utf-8"))) for name in PAGES}
+    for target in page.evaluate("Array.from(document.links).map(each => each.href)"):
+        link = urlparse(target)
+        if link.scheme != "file":
+            assert link.scheme == "https"
+            continue
+        path = Path(unquote(link.path))
+        assert path.is_file(), target
+        assert path.suffix != ".md", target
+        if link.fragment:
+            assert unquote(link.fragment) in ids[path.relative_to(REPORTS).as_posix()], target
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name != MAIN])
+def test_the_badge_of_a_card_is_that_of_its_row(opened, name):
+    page = opened(name)
+    cards = page.evaluate(
+        "Object.fromEntries(Array.from(document.querySelectorAll('.card'))"
+        ".map(card => [card.id, card.querySelector('.badge').innerText]))"
+    )
+    rows = page.evaluate(
+        "Object.fromEntries(Array.from(document.querySelector('.stacked tbody').rows)"
+        ".map(row => [row.cells[0].innerText, row.querySelector('.badge').innerText]))"
+    )
+    assert cards == rows
+    assert len(cards) > 5
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_picture_is_shown_and_described(opened, name):
+    page = opened(name)
+    pictures = page.evaluate(
+        """() => Promise.all(Array.from(document.images).map(async each => {
+            const picture = new Image();
+            picture.src = each.src;
+            await picture.decode();
+            return [each.getAttribute('src'), each.alt, picture.naturalWidth];
+        }))"""
+    )
+    assert all(alt and width for _, alt, width in pictures)
+    assert len({source for source, *_ in pictures}) == len(pictures), "a picture is shown once"
+
+
+def test_claims_can_be_chosen(opened):
+    page = opened(MAIN)
+    count = int(page.inner_text(".filters output").split()[0])
+    page.get_by_label("Verdict").select_option("reproduced")
+    verdicts = page.evaluate(
+        "Array.from(document.querySelectorAll('[data-filters] tr:not([hidden]) .badge'), each => each.innerText)"
+    )
+    assert 0 < len(verdicts) < count
+    assert all("reproduced" in verdict for verdict in verdicts)
+    assert page.inner_text(".filters output") == f"{len(verdicts)} of {count}"
+    page.get_by_label("Verdict").select_option("")
+    assert page.inner_text(".filters output") == f"{count} of {count}"
+
+
+def test_a_table_is_sorted_by_a_click(opened):
+    page = opened("quick/transformer/index.html")
+    table = page.locator("main > .table table").nth(3)
+    head = table.locator("th.r button").first
+    read = (
+        "table => Array.from(table.tBodies[0].rows)"
+        ".map(row => parseFloat(row.querySelector('td.r').innerText.replace(/,/g, '')))"
+    )
+    head.click()
+    falling = table.evaluate(read)
+    assert falling == sorted(falling, reverse=True)
+    head.click()
+    assert table.evaluate(read) == sorted(falling)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_stand_out_from_their_ground(opened, scheme):
+    """A contrast of 4.5 to 1 for text, by the formula of WCAG 2."""
+    page = opened(MAIN, color_scheme=scheme)
+    colours = page.evaluate(
+        """() => Array.from(document.querySelectorAll('.badge, .cell, main p, main a')).map(each => {
+            let ground = each;
+            while (getComputedStyle(ground).backgroundColor === 'rgba(0, 0, 0, 0)' && ground.parentElement)
+                ground = ground.parentElement;
+            return [getComputedStyle(each).color, getComputedStyle(ground).backgroundColor];
+        })"""
+    )
+    for pair in {tuple(pair) for pair in colours}:
+        light, dark = sorted((luminance(colour) for colour in pair), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, pair
+
+
+def luminance(colour):
+    channels = [int(value) / 255 for value in re.findall(r"\d+", colour)[:3]]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
