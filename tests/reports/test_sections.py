@@ -159,7 +159,7 @@ def test_attention_is_compared_between_the_variants_that_have_kept_it(tmp_path):
     two, one = SideBySide("Two of three.", [*names, "never-run"]), SideBySide("One only.", ["other", "rnnsearch-50"])
     (figure,) = two.draw(found, tmp_path)
     assert figure.path.name == "alignments_rnnsearch-50_corpus-rnnsearch_other_never-run.png"
-    assert figure.caption == "Two of three. Blue: a weight of exactly zero."
+    assert figure.caption == "Two of three. Beige: a weight of exactly zero."
     assert not one.draw(found, tmp_path)
 
 

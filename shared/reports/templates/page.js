@@ -67,6 +67,73 @@
     choose();
   });
 
+  document.querySelectorAll(".explorer").forEach(function (figure) {
+    var maps = JSON.parse(figure.querySelector("script").textContent).maps;
+    if (!maps.length) return;
+    var bar = document.createElement("div");
+    var rows = document.createElement("p");
+    var columns = document.createElement("p");
+    var legend = document.createElement("p");
+    var names = Object.keys(maps[0].choices);
+    var current = maps[0];
+    bar.className = "filters";
+    rows.className = "rows";
+    columns.className = "columns";
+    legend.className = "legend";
+    legend.innerHTML = 'no weight <span style="--w:0">\u2003</span> <span style="--w:.25">\u2003</span> ' +
+      '<span style="--w:.5">\u2003</span> <span style="--w:1">\u2003</span> all of it';
+
+    var selects = names.map(function (name) {
+      var label = document.createElement("label");
+      var select = document.createElement("select");
+      new Set(maps.map(function (map) { return map.choices[name]; })).forEach(function (value) {
+        select.add(new Option(value, value));
+      });
+      label.append(name + " ", select);
+      if (select.length > 1) bar.append(label);
+      select.addEventListener("change", choose);
+      return select;
+    });
+
+    function look(row) {
+      Array.from(rows.children).forEach(function (each, place) {
+        each.setAttribute("aria-pressed", place === row);
+      });
+      Array.from(columns.children).forEach(function (each, place) {
+        var weight = current.weights[row][place];
+        each.style.setProperty("--w", weight / 100);
+        each.title = weight + " %";
+      });
+    }
+
+    function choose() {
+      current = maps.find(function (map) {
+        return names.every(function (name, place) { return map.choices[name] === selects[place].value; });
+      });
+      rows.replaceChildren();
+      columns.replaceChildren();
+      current.rows.forEach(function (word, row) {
+        var button = document.createElement("button");
+        button.type = "button";
+        button.textContent = word;
+        ["mouseenter", "focus", "click"].forEach(function (event) {
+          button.addEventListener(event, function () { look(row); });
+        });
+        rows.append(button, " ");
+      });
+      current.columns.forEach(function (word) {
+        var span = document.createElement("span");
+        span.textContent = word;
+        columns.append(span, " ");
+      });
+      look(0);
+    }
+
+    figure.querySelector(".picture").open = false;
+    figure.prepend(bar, rows, columns, legend);
+    choose();
+  });
+
   document.querySelectorAll(".table table").forEach(function (table) {
     if (table.tBodies[0].rows.length < 3) return;
     Array.from(table.tHead.rows[0].cells).forEach(function (head, column) {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shared.reports.document import SPREAD, Figure
+from shared.reports.document import SPREAD, Explorer, Figure
 from shared.reports.exhibits import Exhibit, OfPanels, OfVariant, Results, first_run, run_ones
 from shared.reports.panels import chosen_panels, panels
 
@@ -61,10 +61,12 @@ class Heatmaps(OfVariant):
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if the variant has kept its attention."""
         from shared.tasks.translation.heatmaps import alignment_heatmaps
+        from shared.tasks.translation.maps import maps_of_sentences
 
         run, path = first_run(results, self.variant), folder / f"alignments_{self.variant}.png"
-        drawn = run is not None and alignment_heatmaps(run.attention(run.seeds[0]), path)
-        return [Figure(path, self.caption)] if drawn else ()
+        if run is None or not alignment_heatmaps(run.attention(run.seeds[0]), path):
+            return ()
+        return [Explorer(path, self.caption, maps=maps_of_sentences({run.variant: run.attention(run.seeds[0])}))]
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,14 @@ class SideBySide(Exhibit):
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if at least two of the variants have kept their attention."""
         from shared.tasks.translation.heatmaps import compare_alignments
+        from shared.tasks.translation.maps import maps_of_sentences
 
         sources = {run.variant: run.attention(run.seeds[0]) for run in run_ones(results, self.compared)}
         path = folder / f"alignments_{'_'.join(self.compared)}.png"
-        drawn = compare_alignments(sources, path)
-        return [Figure(path, f"{self.caption} Blue: a weight of exactly zero.")] if drawn else ()
+        if not compare_alignments(sources, path):
+            return ()
+        caption = f"{self.caption} Beige: a weight of exactly zero."
+        return [Explorer(path, caption, maps=maps_of_sentences(sources))]
 
 
 class Heads(OfVariant):
@@ -99,13 +104,18 @@ class Heads(OfVariant):
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """A figure for each kind of attention, if the variant has kept its heads."""
         from shared.tasks.translation.heads import SAID, draw_heads
+        from shared.tasks.translation.maps import maps_of_heads
 
         run = first_run(results, self.variant)
         if run is None:
             return ()
         paths = {kind: folder / f"heads_{run.variant}_{kind}.png" for kind in SAID}
-        drawn = [kind for kind, path in paths.items() if draw_heads(run.heads(run.seeds[0]), kind, path)]
-        return [Figure(paths[kind], f"{self.caption.rstrip('.')}. {SAID[kind]}") for kind in drawn]
+        source = run.heads(run.seeds[0])
+        drawn = [kind for kind, path in paths.items() if draw_heads(source, kind, path)]
+        return [
+            Explorer(paths[kind], f"{self.caption.rstrip('.')}. {SAID[kind]}", maps=maps_of_heads(source, kind))
+            for kind in drawn
+        ]
 
 
 class LossByOperations(OfPanels):

@@ -9,12 +9,12 @@ import numpy as np
 
 from shared.data.tokenizers import BOS, SPECIAL
 from shared.reports.figures import WIDTH, drawing, fitting
-from shared.tasks.translation.heatmaps import Pair, draw_weights, longer_sides, read_pairs
+from shared.tasks.translation.heatmaps import BAR, Pair, bar_of_weights, draw_weights, longer_sides, read_pairs
 
 Kind = Literal["encoder", "decoder", "cross"]
 SAID: dict[Kind, str] = {
     "encoder": "Self-attention of the encoder: from each source word (rows) to all.",
-    "decoder": "Self-attention of the decoder: from each target word to come (rows) to those before it; blue: masked.",
+    "decoder": "Self-attention of the decoder: from each target word to come (rows) to those before it; beige: masked.",
     "cross": "Attention of the decoder: from each target word to come (rows) to the source words.",
 }
 POINTS = 7.5  # of the words
@@ -25,7 +25,7 @@ GAP = 0.08  # inches between heatmaps
 def draw_heads(source: Path, kind: Kind, path: Path, *, symbols: int = 14) -> bool:
     """Draw the weights of every head as a small heatmap, one layer after the other.
 
-    Words stand at the left of every row of heatmaps and above the first. White is 1, black is 0.
+    Words stand at the left of every row of heatmaps and above the first. The darker, the more.
 
     Args:
         source: heads.npz with ``source_<i>`` (S,), ``target_<i>`` (T,) and, for N layers of H heads,
@@ -46,12 +46,12 @@ def draw_heads(source: Path, kind: Kind, path: Path, *, symbols: int = 14) -> bo
     layers, heads, height, width = weights.shape
     if kind == "decoder":
         weights = np.ma.masked_array(weights, np.broadcast_to(~np.tri(height, dtype=bool), weights.shape))
-    above, beside = _words(pair, kind)
+    above, beside = words_of(pair, kind)
     space = WIDTH - LETTER * max(len(word) for word in beside)
     across = min(_abreast(heads, int(space / (LINE * width + GAP))), layers * heads)
     down = -(-layers * heads // across)
     panel = (space / across - GAP) * height / width + 0.25
-    with drawing(path, height=panel * down + LETTER * max(len(word) for word in above)) as canvas:
+    with drawing(path, height=panel * down + LETTER * max(len(word) for word in above) + BAR) as canvas:
         panels = canvas.subplots(down, across, squeeze=False).ravel()
         for number, axes in enumerate(panels):
             if number >= layers * heads:
@@ -63,10 +63,11 @@ def draw_heads(source: Path, kind: Kind, path: Path, *, symbols: int = 14) -> bo
                 rows=beside if number % across == 0 else (),
             )  # fmt: skip
             axes.set_xlabel(f"layer {layer + 1}, head {head + 1}", fontsize=8.5)
+        bar_of_weights(canvas, panels)
     return True
 
 
-def _words(pair: Pair, kind: Kind) -> tuple[list[str], list[str]]:
+def words_of(pair: Pair, kind: Kind) -> tuple[list[str], list[str]]:
     """Words that are attended to, and words whose representation or prediction attends to them."""
     source, target = ([str(word) for word in pair[side]] for side in ("source", "target"))
     if kind == "encoder":

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
@@ -16,14 +18,17 @@ from shared.errors import ReplicationError
 from shared.reports.figures import PALETTE, WIDTH, drawing, fitting
 
 Pair = Mapping[str, Any]
+BAR = 0.3  # inches of the bar below
 KEPT = ("weights", "source", "target", "gold")  # of each pair in attention.npz
-UNSEEN = "#3b5b8c"  # a weight that is exactly zero
+GROUND, MIDDLE, FULL = "#eef2f7", "#6baed6", "#08306b"  # weights of 0, 1/2 and 1
+UNSEEN = "#e6d5ae"  # a weight that is exactly zero
+WEIGHTS = LinearSegmentedColormap.from_list("weights", (GROUND, MIDDLE, FULL)).with_extremes(bad=UNSEEN)
 
 
 def alignment_heatmaps(source: Path, path: Path, *, most: int = 4) -> bool:
     """Draw attention weights of sentence pairs, source on top, target on the side.
 
-    As Figure 3 of Bahdanau et al. (2015): white is 1, black is 0; a gold link, where known, is framed.
+    As Figure 3 of Bahdanau et al. (2015), but the darker, the more weight; a gold link, where known, is framed.
 
     Args:
         source: attention.npz with ``weights_<i>`` (T, S), ``source_<i>`` (S,), ``target_<i>`` (T,) and
@@ -45,7 +50,7 @@ def alignment_heatmaps(source: Path, path: Path, *, most: int = 4) -> bool:
 def compare_alignments(sources: Mapping[str, Path], path: Path, *, symbols: int = 14) -> bool:
     """Draw the attention of several variants on the same test sentence side by side.
 
-    Colours as in :func:`alignment_heatmaps`, except that a weight of exactly zero is blue: so local attention
+    Colours as in :func:`alignment_heatmaps`, except that a weight of exactly zero is beige: so local attention
     shows its window.
 
     Args:
@@ -104,13 +109,14 @@ def _same(first: Sequence[Pair], other: Sequence[Pair]) -> bool:
 
 def _grid(path: Path, pairs: Sequence[Pair], labels: Sequence[str], columns: int) -> None:
     rows = -(-len(pairs) // columns)
-    with drawing(path, height=_panel_height(pairs, columns) * rows) as canvas:
+    with drawing(path, height=_panel_height(pairs, columns) * rows + BAR) as canvas:
         panels = canvas.subplots(rows, columns, squeeze=False).ravel()
         for axes, pair, label in zip(panels, pairs, labels, strict=False):
             _heatmap(axes, pair, size=7.5 if _longest(pairs) > 12 else 8.5)
             axes.set_xlabel(label)
         for axes in panels[len(pairs) :]:
             axes.set_visible(False)
+        bar_of_weights(canvas, panels)
 
 
 def _panel_height(pairs: Sequence[Pair], columns: int) -> float:
@@ -128,16 +134,25 @@ def _heatmap(axes: Axes, pair: Pair, *, size: float) -> None:
         )
 
 
+def bar_of_weights(canvas: Canvas, panels: Iterable[Axes]) -> None:
+    """Say below the heatmaps which colour is how much."""
+    bar = canvas.colorbar(
+        ScalarMappable(cmap=WEIGHTS), ax=[*panels], location="bottom", fraction=0.03, aspect=60, pad=0.02
+    )
+    bar.set_ticks([0.0, 0.5, 1.0], labels=["0", "0.5", "weight 1"])
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelsize=8.5)
+
+
 def draw_weights(
     axes: Axes, weights: NDArray[Any], *, columns: Sequence[str], rows: Sequence[str], size: float
 ) -> None:
-    """White is 1, black is 0, blue is masked: weights (rows, columns), with words in ``size`` points where given.
+    """The darker, the more; beige is masked: weights (rows, columns), with words in ``size`` points where given.
 
     Either side's words may be left out by giving none.
     """
     axes.grid(visible=False)
-    colours = mpl.colormaps["gray"].with_extremes(bad=UNSEEN)
-    axes.imshow(weights, cmap=colours, vmin=0.0, vmax=1.0, interpolation="nearest")
+    axes.imshow(weights, cmap=WEIGHTS, vmin=0.0, vmax=1.0, interpolation="nearest")
     axes.xaxis.tick_top()
     axes.set_xticks(range(len(columns)), [str(word) for word in columns], rotation=90, fontsize=size)
     axes.set_yticks(range(len(rows)), [str(word) for word in rows], fontsize=size)
