@@ -176,3 +176,23 @@ def luminance(colour):
     channels = [int(value) / 255 for value in re.findall(r"\d+", colour)[:3]]
     linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
     return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_a_reader_sees_what_a_word_attends_to(opened):
+    page = opened("quick/bahdanau/index.html")
+    explorer = page.locator(".explorer").first
+    maps = explorer.evaluate("each => JSON.parse(each.querySelector('script').textContent).maps")
+    shade = "spans => spans.map(each => Math.round(100 * parseFloat(each.style.getPropertyValue('--w'))))"
+    for chosen in (0, 2):
+        explorer.locator(".rows button").nth(chosen).hover()
+        assert explorer.locator(".columns span").evaluate_all(shade) == maps[0]["weights"][chosen]
+    assert explorer.locator(".columns span").all_inner_texts() == maps[0]["columns"]
+    explorer.get_by_label("Sentence").select_option("2")
+    assert explorer.locator(".rows button").all_inner_texts() == maps[1]["rows"]
+    assert not explorer.locator("img").is_visible(), "the picture is for those without a script"
+
+
+def test_without_scripts_attention_is_a_picture(opened):
+    page = opened("quick/bahdanau/index.html", java_script_enabled=False)
+    assert page.locator(".explorer img").first.is_visible()
+    assert page.locator("main > .table table").first.is_visible()
