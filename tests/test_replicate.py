@@ -49,6 +49,8 @@ def build_editable(folder, *_):
     with zipfile.ZipFile(os.path.join(folder, "tiny-1.0-py3-none-any.whl"), "w") as wheel:
         for tool in ("dvc", "ruff", "mypy", "pytest"):
             wheel.writestr(tool + ".py", TOOL)
+        for module, text in (("__init__", ""), ("pipeline/__init__", ""), ("pipeline/__main__", TOOL)):
+            wheel.writestr("shared/" + module + ".py", text)
         for name, text in INFO.items():
             wheel.writestr("tiny-1.0.dist-info/" + name, text)
     return "tiny-1.0-py3-none-any.whl"
@@ -70,7 +72,7 @@ class Project:
 
     def start(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run the script as a newcomer would: no virtual environment, no network, from another folder."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "OMP_"))}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "OMP_", "PYTHON"))}
         environment = inherited | {
             "PATH": "/nowhere",
             "PIP_NO_INDEX": "1",
@@ -102,7 +104,14 @@ def test_the_second_start_installs_nothing_and_runs_the_report(project: Project)
     assert "creating" not in done.stdout
     assert "installing" not in done.stdout
     assert "ran dvc.py repro report@bahdanau\n" in done.stdout
+    assert done.stdout.index("ran __main__.py verdicts bahdanau\n") > done.stdout.index("ran dvc.py")
     assert f"in {project.folder} {project.folder / '.venv'}\n" in done.stdout
+
+
+def test_a_report_that_failed_has_no_verdicts_and_its_status_comes_back(project: Project) -> None:
+    done = project.start(FAILING="dvc.py")
+    assert done.returncode == 3
+    assert "verdicts" not in done.stdout
 
 
 def test_other_arguments_go_to_dvc_and_its_status_comes_back(project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,6 +111,8 @@ def verdicts_stage(paper: str, scale: str) -> None:
     """Print the verdicts of a report as a table, and where its pages are."""
     from shared.reports.terminal import print_verdicts
 
+    if os.environ.get("REPLICATE_SHOWS_VERDICTS"):  # replicate.py prints them when DVC has had its last word
+        return
     print_verdicts(Path("reports") / scale / paper)
 
 
