@@ -72,7 +72,8 @@ class Project:
 
     def start(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run the script as a newcomer would: no virtual environment, no network, from another folder."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "OMP_", "PYTHON"))}
+        foreign = ("PIP_", "OMP_", "PYTHON")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         environment = inherited | {
             "PATH": "/nowhere",
             "PIP_NO_INDEX": "1",

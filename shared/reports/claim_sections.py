@@ -70,7 +70,7 @@ class Shown:
         claims: of the paper, at the scale.
         folder: of figures.
         larger: the next larger scale, and the claims there; None of the largest and of one that decides nothing.
-        exhibits: claim to the figures and tables that belong to it.
+        exhibits: claim to the figures and tables that belong to it, "" to those of none.
         stages: the file of the paper's stages, for the commands that make a claim's runs.
     """
 

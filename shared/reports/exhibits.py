@@ -157,31 +157,27 @@ def by_claim(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> dic
     """Claim to the blocks of its exhibits in order, "" to those of no claim; captions say what the paper shows.
 
     Raises:
-        ReplicationError: as :func:`draw_all`.
+        ReplicationError: as :func:`drawn`.
     """
     placed = [exhibit if isinstance(exhibit, Shows) else Shows(exhibit) for exhibit in exhibits]
     groups: dict[str, list[Block]] = {}
-    for exhibit, blocks in zip(placed, _drawn(placed, results, folder), strict=True):
+    for exhibit, blocks in zip(placed, drawn(placed, results, folder), strict=True):
         if blocks:
             groups.setdefault(exhibit.claim, []).extend(blocks)
     return groups
 
 
-def draw_all(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> list[Block]:
-    """The blocks of all exhibits in order, their pictures drawn into ``folder``.
+def drawn(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> Iterator[Sequence[Block]]:
+    """The blocks of each exhibit in order, their pictures drawn into ``folder``.
 
     Raises:
         ReplicationError: two exhibits draw a picture of the same name.
     """
-    return [block for blocks in _drawn(exhibits, results, folder) for block in blocks]
-
-
-def _drawn(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> Iterator[Sequence[Block]]:
-    drawn: set[Path] = set()
+    made: set[Path] = set()
     for exhibit in exhibits:
         blocks = exhibit.draw(results, folder)
         paths = [block.path for block in blocks if isinstance(block, Figure)]
-        if twice := drawn.intersection(paths):
+        if twice := made.intersection(paths):
             raise ReplicationError(f"two figures of the report are drawn to {min(twice).name}; change a title of one.")
-        drawn.update(paths)
+        made.update(paths)
         yield blocks

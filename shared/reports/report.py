@@ -74,34 +74,40 @@ def write_report(
     claims = load_claims(paper_dir / "claims.yaml", scale)
     planned = None if larger is None else (larger, load_claims(paper_dir / "claims.yaml", larger))
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
-    folder = out_dir / "figures"
-    shutil.rmtree(folder, ignore_errors=True)
-    tasks, kind = by_task(results), kind or KindReport()
-    drawn = by_claim(figures, results, folder)
-    others_drawn = drawn.pop("", [])
-    shown = Shown(results, claims, folder, planned, drawn, f"replications/{paper_dir.name}/{scale}/dvc.yaml")
+    shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
+    stages = f"replications/{paper_dir.name}/{scale}/dvc.yaml"
+    shown = Shown(results, claims, folder, planned, by_claim(figures, results, folder), stages)
     blocks = [
-        *_head(paper, paper_dir.name, scale),
+        Heading(f"{paper.short}, replicated at {scale} scale", level=1),
+        sections.citation(paper),
         *answer(decisions, folder),
         *overview(decisions, others, out_dir),
         *plan_blocks(frozen, [decision.claim.id for decision in decisions]),
         *claim_sections(decisions, shown),
-        *learned_blocks(claims.floors, tasks),
-        *([Heading("Further figures"), *others_drawn] if others_drawn else ()),
-        *sections.our_results(tasks, results, kind),
-        *kind.sections(decisions, results),
-        *sections.of_runs(paper, tasks, scale, deviations),
-        *_made_by(f"replications/{paper_dir.name}/{scale}/dvc.yaml"),
+        *_of_all_runs(paper, shown, decisions, kind or KindReport(), scale, deviations),
+        *_made_by(stages),
     ]
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale", place=place)
     _write_numbers(paper, decisions, results, out_dir)
     return decisions
 
 
-def _head(paper: Paper, name: str, scale: str) -> list[Block]:
+def _of_all_runs(
+    paper: Paper,
+    shown: Shown,
+    decisions: Sequence[Decision],
+    kind: KindReport,
+    scale: str,
+    deviations: Sequence[str],
+) -> list[Block]:
+    """What is of no single claim: learning, further figures, scores, costs, deviations, provenance."""
+    tasks, further = by_task(shown.results), shown.exhibits.get("", ())
     return [
-        Heading(f"{paper.short}, replicated at {scale} scale", level=1),
-        sections.citation(paper),
+        *learned_blocks(shown.claims.floors, tasks),
+        *([Heading("Further figures"), *further] if further else ()),
+        *sections.our_results(tasks, shown.results, kind),
+        *kind.sections(decisions, shown.results),
+        *sections.of_runs(paper, tasks, scale, deviations),
     ]
 
 

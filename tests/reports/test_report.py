@@ -9,7 +9,6 @@ import pytest
 
 from shared.claims.results import load_results, read_curve
 from shared.errors import ReplicationError
-from shared.reports.exhibits import draw_all
 from shared.reports.learning_curves import LearningCurves
 from shared.reports.plans import Frozen
 from shared.reports.report import write_report
@@ -17,6 +16,7 @@ from shared.reports.summary import BEGIN, END, summarize
 from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, Heatmaps
 from shared.tasks.translation.report import REPORT
 from tests.made_claims import claim, compared, paper_folder
+from tests.reports.drawing import draw_all
 from tests.synthetic_runs import TRANSLATORS, build, skip, study
 
 FIGURES = [BleuByLength(), AlignmentOffsets(), Heatmaps("rnnsearch-50", "Attention weights."), LearningCurves()]

@@ -8,7 +8,6 @@ import pytest
 
 from shared.claims.results import load_results
 from shared.reports.document import Block, Strong, Table
-from shared.reports.exhibits import draw_all
 from shared.reports.learning_curves import LearningCurves, LearningRates
 from shared.reports.page import render
 from shared.reports.panels import by_task
@@ -17,6 +16,7 @@ from shared.reports.paper_tables import beside_the_paper
 from shared.reports.sections import cost, our_results, provenance
 from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, Heads, LossByOperations, SideBySide
 from shared.tasks.translation.report import REPORT
+from tests.reports.drawing import draw_all
 from tests.synthetic_runs import Variant, build, study, write_metrics
 
 VARIANTS = {

@@ -8,9 +8,9 @@ from matplotlib.image import imread
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports import study_figures
-from shared.reports.exhibits import draw_all
 from shared.reports.figures import PALETTE
 from shared.reports.study_lines import StudyLines, StudyPanel
+from tests.reports.drawing import draw_all
 from tests.synthetic_runs import skip, study
 from tests.tasks.sequences.synthetic_sequences import FEATURES, kernels, scaling
 

@@ -9,7 +9,6 @@ import pytest
 
 from shared.claims.results import load_results
 from shared.metrics.registry import MEASURES
-from shared.reports.exhibits import draw_all
 from shared.reports.learning_curves import LearningCurves
 from shared.reports.report import write_report
 from shared.reports.summary import summarize
@@ -17,6 +16,7 @@ from shared.tasks.captioning.captions import by_kind_of_image
 from shared.tasks.captioning.figures import CURVES, Overlays, Stopping
 from shared.tasks.captioning.report import REPORT
 from tests.made_claims import claim, compared, paper_folder
+from tests.reports.drawing import draw_all
 from tests.tasks.captioning.synthetic_captioning import CAPTIONERS, build
 
 FIGURES = [

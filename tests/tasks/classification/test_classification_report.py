@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 
 from shared.claims.results import load_results
-from shared.reports.exhibits import draw_all
 from shared.reports.learning_curves import LearningCurves
 from shared.reports.report import write_report
 from shared.reports.summary import summarize
@@ -15,6 +14,7 @@ from shared.reports.sweeps import Sweep
 from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts
 from shared.tasks.classification.report import REPORT
 from tests.made_claims import claim, compared, paper_folder
+from tests.reports.drawing import draw_all
 from tests.tasks.classification.synthetic_classification import CLASSIFIERS, Classifier, build
 
 SWEEP = Sweep("The penalty", "Coefficient", {0: "penalty-0", 1: "attention"}, ["accuracy"])

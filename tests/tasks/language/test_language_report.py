@@ -11,7 +11,6 @@ from matplotlib.image import imread
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports.document import Figure, Table
-from shared.reports.exhibits import draw_all
 from shared.reports.learning_curves import LearningCurves
 from shared.reports.page import render
 from shared.reports.panels import by_task
@@ -30,6 +29,7 @@ from shared.tasks.language.figures import (
 from shared.tasks.language.memory_figures import BY_MEMORY, by_distance, by_memory, by_position, loss_label
 from shared.tasks.language.report import REPORT
 from shared.tasks.language.sample_texts import sample_tables
+from tests.reports.drawing import draw_all
 from tests.synthetic_runs import skip, study
 from tests.tasks.language.synthetic_language import CONTEXTS, MEMORIES, MODELS, build
 

@@ -11,13 +11,13 @@ from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports import figures
 from shared.reports.curves import read_apart, read_curves
-from shared.reports.exhibits import draw_all
 from shared.reports.figures import PALETTE, training_curves
 from shared.reports.page import render
 from shared.reports.study_lines import StudyLines, StudyPanel
 from shared.tasks.sequences.figures import Pictures, curves
 from shared.tasks.sequences.pictures import Drawn, coloured, draw_pictures, picture_figures
 from shared.tasks.sequences.report import REPORT
+from tests.reports.drawing import draw_all
 from tests.tasks.sequences.synthetic_sequences import MODELS, UPDATES, build
 
 ASKED = [
