@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -85,9 +85,9 @@ def _scales(paper: str) -> list[str]:
     return [scale for scale in SCALES if (Path("replications") / paper / scale / "params.yaml").is_file()]
 
 
-def _metrics(path: Path) -> dict[str, object | dict[str, object]]:
+def _metrics(path: Path) -> dict[str, Any]:
     try:
-        metrics: dict[str, object | dict[str, object]] = json.loads(path.read_text(encoding="utf-8"))
+        metrics: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except ValueError as error:
