@@ -225,7 +225,8 @@ def texts() -> list[Path]:
     folders = ("shared", "replications", "benchmarks", "tests", "reports")
     inside = [path for folder in folders for path in (ROOT / folder).rglob("*")]
     candidates = [*ROOT.iterdir(), *(ROOT / "data").glob("*.yaml"), *inside]
-    return [path for path in candidates if path.suffix in TEXT and path.is_file()]
+    tried = ROOT / "reports" / "tried"  # pages of what readers have tried
+    return [path for path in candidates if path.suffix in TEXT and path.is_file() and tried not in path.parents]
 
 
 def test_the_marks_of_one_machine_are_recognised() -> None:

@@ -5,25 +5,53 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from shared.errors import ReplicationError
 from shared.pipeline.config import SCALES, load_params
 
+Argument = Mapping[str, Any]
+"""What ``argparse`` is told of an argument."""
+OPTIONAL: Argument = {"nargs": "?"}
+SCALE: Argument = {"choices": SCALES, "help": "default: the scale in params.yaml"}
+
 
 class Command(NamedTuple):
-    """What a command does, and where; its module is imported when it is asked for. ``name`` None: it takes no name."""
+    """What a command does, and where; its module is imported when it is asked for.
+
+    Attributes:
+        module, function: what is called, with the name, the scale and the further arguments, as far as it takes them.
+        name: what the name is of; None: it takes no name.
+        text: says what it does.
+        scaled: whether it takes a scale, that of params.yaml unless given.
+        told: what ``argparse`` is told of the name.
+        more: further arguments, by the names of the function's keywords; options with ``--`` before.
+    """
 
     module: str
     function: str
     name: str | None
     text: str
     scaled: bool = True
+    told: Argument = MappingProxyType({})
+    more: Mapping[str, Argument] = MappingProxyType({})
 
 
+KIND: Mapping[str, Argument] = {
+    "--kind": {"default": "translation", "help": "of its tasks; default: translation"},
+}
+TRIED: Mapping[str, Argument] = {
+    "input": {"help": "a text; an empty one is told what the model reads"},
+    "--seed": {"type": int, "help": "of the run; default: the first that is trained"},
+    "--page": {"action": "store_true", "help": "also write reports/tried/<paper>.<variant>.html"},
+}
+BETTER: Argument = {"choices": SCALES, "help": "default: the scale with the better evidence"}
+EXPLAINED: Mapping[str, Any] = {"scaled": False, "more": {"--scale": BETTER}}
+LISTED: Mapping[str, Any] = {"scaled": False, "told": OPTIONAL}
 COMMANDS = {
-    "check": Command("check", "check_stage", "paper", "find mistakes in what <paper>, or every paper, says"),
+    "check": Command("check", "check_stage", "paper", "find mistakes in what a paper, or each, says", told=OPTIONAL),
     "fetch": Command("stages", "fetch_stage", "paper.task", "obtain and verify the data of <paper>.<task>"),
     "features": Command("stages", "features_stage", "paper.task", "encode the pictures of <paper>.<task>"),
     "prepare": Command("stages", "prepare_stage", "paper.task", "tokenise and encode the data of <paper>.<task>"),
@@ -32,11 +60,15 @@ COMMANDS = {
     "lend": Command("lend", "lend_stage", "paper.variant", "copy another paper's results for <paper>.<variant>"),
     "report": Command("stages", "report_stage", "paper", "decide the claims of <paper> and write its report"),
     "verdicts": Command("stages", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),
+    "list": Command("listing", "list_runs", "paper", "list variants, tasks, and what is trained and judged", **LISTED),
+    "show": Command("asking", "show_claim", "claim", "say what a claim is and what became of it", scaled=False),
+    "explain": Command("asking", "explain_claim", "claim", "say how a verdict came about", **EXPLAINED),
+    "try": Command("trying", "try_stage", "paper.variant", "give a trained model one input", more=TRIED),
     "freeze": Command("freeze", "freeze_stage", "paper", "write down how the claims of <paper> will be decided"),
     "estimate": Command("estimate", "estimate_stage", "paper.variant", "say what a variant or a paper costs"),
     "search": Command("search", "search_stage", "paper", "try what search.yaml of <paper> lists, on pilot seeds"),
     "use": Command("use", "use_scale", "scale", "make <scale> the default one", scaled=False),
-    "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False),
+    "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False, more=KIND),
     "summarize": Command("stages", "summarize_stage", None, "gather all reports into one page", scaled=False),
     "reference": Command("reference", "write_reference", None, "write docs/REFERENCE.md from the code", scaled=False),
 }  # fmt: skip
@@ -48,14 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         command = COMMANDS[options.command]
         function = getattr(importlib.import_module(f"shared.pipeline.{command.module}"), command.function)
+        given = [] if command.name is None else [options.name]
         if command.scaled:
-            function(options.name, options.scale or load_params().scale)
-        elif options.command == "new":
-            function(options.name, options.kind)
-        elif command.name is None:
-            function()
-        else:
-            function(options.name)
+            given.append(options.scale or load_params().scale)
+        function(*given, **{name: getattr(options, name) for name in (flag.lstrip("-") for flag in command.more)})
     except ReplicationError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -71,13 +99,12 @@ def parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers(dest="command", required=True, metavar="command")
     for name, command in COMMANDS.items():
         sub = commands.add_parser(name, help=command.text, description=command.text)
-        optional = {"nargs": "?"} if name == "check" else {}
         if command.name is not None:
-            sub.add_argument("name", metavar=f"<{command.name}>", **optional)  # type: ignore[arg-type]
+            sub.add_argument("name", metavar=f"<{command.name}>", **command.told)
         if command.scaled:
-            sub.add_argument("--scale", choices=SCALES, help="default: the scale in params.yaml")
-        if name == "new":
-            sub.add_argument("--kind", default="translation", help="of its tasks; default: translation")
+            sub.add_argument("--scale", **SCALE)
+        for flag, argument in command.more.items():
+            sub.add_argument(flag, **argument)
     return whole
 
 

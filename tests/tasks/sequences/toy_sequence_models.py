@@ -45,6 +45,12 @@ class Toy(nn.Module):
     def at_update(self, number):
         self.told.append(number)
 
+    def generate(self, inputs, length, generator=None):
+        read = inputs
+        for _ in range(length):
+            read = torch.cat((read, self.output.sample(self(read)[:, -1], generator).unsqueeze(1)), dim=1)
+        return read[:, inputs.size(1) :]
+
 
 def write_card(folder: Path) -> None:
     """``data/toy.yaml`` in a project's folder."""

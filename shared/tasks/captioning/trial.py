@@ -1,0 +1,108 @@
+"""Captions one picture with a trained model, and shows where it looked for each word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from shared.data.fetch import fetch
+from shared.data.photos import decode
+from shared.data.ragged import RaggedArray
+from shared.data.tokenizers import EOS
+from shared.errors import ReplicationError
+from shared.metrics.alignment import merge_pieces
+from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions
+
+# The very functions that tasks are prepared and variants judged with; public names would change their fingerprints.
+from shared.tasks.captioning.evaluation import _search
+from shared.tasks.captioning.preparation import _sample
+from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
+from shared.tasks.tried import NO_ATTENTION, TEST, Picture, Pixels, Tried, Weights, not_empty, numbered, whole_words
+from shared.vision.encoders import build_encoder
+
+CAPTION = (
+    "Where the model looked in the picture while it wrote each word; shades are shares of the word's largest weight."
+)
+
+
+def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: str, seed: int) -> Tried:
+    """Caption the picture ``asked`` with the variant's search.
+
+    Args:
+        model: in evaluation mode.
+        text: the prepared task.
+        config: the variant's settings.
+        asked: path of an image file, or ``test:<number>`` for a picture of the first test split.
+        seed: of the run; nothing is drawn.
+
+    Raises:
+        ReplicationError: there is no such picture, or what encodes it cannot be had.
+    """
+    first, device = config.corpus.test[0], next(model.parameters()).device
+    stored = text.split(first)
+    count = len(stored.features)
+    expected = f"the path of an image file, or {TEST}0 to {TEST}{count - 1} for a picture of the test split"
+    name = not_empty(asked, expected)
+    number = numbered(name, count)
+    if number is None:
+        picture = _read(Path(name), expected)
+        features = _encoded(config.corpus, picture)
+        notes = [f"The picture is read as {picture.shape[0]} x {picture.shape[1]} pixels, cut to its middle."]
+    else:
+        fetch(config.corpus.dataset)  # at once if it is there
+        picture, features = text.images(first).images([number])[0], stored.features[number : number + 1]
+        notes = [f"A reference: {text.references(first)[number][0]}"]
+    one = CaptionedSplit(
+        features, RaggedArray.pack([]), np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 4)), text.grid
+    )
+    (symbols,) = _search(model, one, config.evaluation)
+    line = [*symbols, EOS]
+    written = replace(
+        one, captions=RaggedArray.pack([line]), image=np.zeros(1, np.int64), links=np.full(len(line), -1, np.int32)
+    )
+    batch = written.batch(np.array([0])).to(device)
+    with torch.no_grad():
+        answer = model(batch.features, batch.captions)
+    rows, numbers = whole_words(text.tokenizer, line)
+    notes.append(f"The caption has a log-probability of {-float(answer.nats.double().sum()):z.2f} nats.")
+    if answer.gates is not None:
+        gates = merge_pieces(answer.gates[0].double().cpu().numpy()[:, None], [0], numbers)[:, 0]
+        listed = ", ".join(f"{word} {gate:.2f}" for word, gate in zip(rows, gates, strict=True))
+        notes.append(f"The gate on what is seen: {listed}.")
+    weights = []
+    if answer.attention is None:
+        notes.append(NO_ATTENTION)
+    else:
+        values = merge_pieces(answer.attention[0].double().cpu().numpy(), range(answer.attention.size(2)), numbers)
+        weights.append(Weights(CAPTION, rows, (), values, "map", (text.grid.rows, text.grid.columns), picture))
+    (output,) = text.tokenizer.decode([symbols])
+    return Tried(name, output, weights, pictures=[Picture("The picture", picture)], lines=notes)
+
+
+def _read(path: Path, expected: str) -> Pixels:
+    """(SIDE, SIDE, 3) RGB of an image file, as the photos of data sets are read."""
+    try:
+        return decode(path.read_bytes()).copy()
+    except FileNotFoundError:
+        raise ReplicationError(f"there is no file {path}; give {expected}.") from None
+    except OSError as error:
+        raise ReplicationError(f"{path} cannot be read as a picture ({error}); give {expected}.") from None
+
+
+def _encoded(corpus: CaptionCorpusConfig, picture: Pixels) -> NDArray[np.float16]:
+    """(1, L, D) of a picture, by the encoder that the features of the task come from."""
+    if corpus.encoder.dataset:
+        fetch(corpus.encoder.dataset)
+    encoder = build_encoder(corpus.encoder)
+    if corpus.encoder.standardise:
+        fetch(corpus.dataset)
+        encoder.standardise(_sample(corpus, Path("data") / corpus.dataset))
+    device = next((weights.device for weights in encoder.parameters()), torch.device("cpu"))
+    with torch.inference_mode():
+        features = encoder(torch.from_numpy(picture[None]).to(device))
+    return np.asarray(features.half().cpu().numpy())

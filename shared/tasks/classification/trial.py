@@ -1,0 +1,95 @@
+"""Classifies one text with a trained model, and shows which words its embedding attends to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from shared.data.ragged import RaggedArray
+from shared.errors import ReplicationError
+from shared.metrics.alignment import merge_pieces
+from shared.metrics.attention_rows import importance
+from shared.tasks.classification.corpus import ClassifiedText, PreparedClassification
+
+# The very function that the variant is judged with; a public name would change the fingerprint of judging.
+from shared.tasks.classification.evaluation import _answers
+from shared.tasks.classification.settings import ClassificationRun
+from shared.tasks.tried import (
+    NO_ATTENTION,
+    Tried,
+    Weights,
+    longest_of,
+    not_empty,
+    not_longer,
+    ranked,
+    unknown_words,
+    whole_words,
+)
+
+BETWEEN = "|||"
+"""Stands between the two texts of a pair."""
+
+
+def try_input(model: Any, text: PreparedClassification, config: ClassificationRun, asked: str, seed: int) -> Tried:
+    """Classify ``asked``.
+
+    Args:
+        model: in evaluation mode.
+        text: the prepared task.
+        config: the variant's settings.
+        asked: a text, or the two of a pair with :data:`BETWEEN` between them.
+        seed: of the run; nothing is drawn.
+
+    Raises:
+        ReplicationError: a text is empty or too long or has no word that the model knows, or there are too many.
+    """
+    corpus = config.corpus
+    like = f" {BETWEEN} ".join(lines[0] for lines in text.lines(corpus.test[0]))
+    expected = f"a text such as '{like}'" if len(corpus.texts) == 1 else f"two texts such as '{like}'"
+    lines = [not_empty(part, expected) for part in asked.split(BETWEEN)]
+    if len(lines) != len(corpus.texts):
+        raise ReplicationError(f"the input has {len(lines)} texts, but the model reads {expected}.")
+    read = [line.lower() if corpus.lower else line for line in lines]
+    notes: list[str] = []
+    sides = [_symbols(text, config, line, like, notes) for line in read]
+    one = ClassifiedText(tuple(RaggedArray.pack([side]) for side in sides), np.zeros(1, dtype=np.int64))
+    ((_, _, answer),) = _answers(model, one, 1)
+    probabilities = answer.logits[0].double().softmax(-1).tolist()
+    shares = ranked(dict(zip(text.classes, probabilities, strict=True)))
+    pairs = zip(read, sides, answer.attention, strict=bool(answer.attention))
+    weights = [_weights(text, line, side, attention.cpu()) for line, side, attention in pairs]
+    if not weights:
+        notes.append(NO_ATTENTION)
+    return Tried(f" {BETWEEN} ".join(lines), shares[0][0], weights, shares, lines=notes)
+
+
+def _symbols(
+    text: PreparedClassification, config: ClassificationRun, line: str, like: str, notes: list[str]
+) -> list[int]:
+    """What is read of a line; adds what was left out or unknown to the notes."""
+    (symbols,) = text.tokenizer.encode([line])
+    limit = config.corpus.max_tokens
+    if limit is None:
+        splits = map(text.split, config.corpus.splits)
+        not_longer(len(symbols), longest_of(side for split in splits for side in split.texts), "the longest text")
+    elif len(symbols) > limit:
+        notes.append(f"Only the first {limit} of {len(symbols)} symbols are read, as in training.")
+        symbols = symbols[:limit]
+    words, numbers = whole_words(text.tokenizer, symbols, line)
+    notes += unknown_words(symbols, [words[number] for number in numbers], like)
+    return symbols
+
+
+def _weights(text: PreparedClassification, line: str, symbols: Sequence[int], attention: Tensor) -> Weights:
+    """Attention (1, r, n) between symbols as weights of whole words: first the mean of the rows, then each row."""
+    words, numbers = whole_words(text.tokenizer, symbols, line)
+    rows = attention[0].double().numpy()
+    names = [f"row {number}" for number in range(1, len(rows) + 1)]
+    if len(rows) > 1:
+        rows = np.concatenate((importance(attention).numpy(), rows))
+        names = ["all rows", *names]
+    caption = f"The words that the embedding of the text attends to, {names[0]} first."
+    return Weights(caption, names, words, merge_pieces(rows, numbers, range(len(rows))), "text")

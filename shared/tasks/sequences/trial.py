@@ -1,0 +1,185 @@
+"""Completes one sequence with a trained model: a word to be copied, a picture, or a protein.
+
+Shape letters: T symbols of a sequence.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from shared.data.tokenizers import BOS
+from shared.errors import ReplicationError
+from shared.tasks.sequences.alphabet import FIRST, LETTERS, MASK
+from shared.tasks.sequences.copying import PreparedCopies
+
+# The very function that the variant is judged with; a public name would change the fingerprint of judging.
+from shared.tasks.sequences.evaluation import _continued
+from shared.tasks.sequences.pixels import PreparedPixels, _reduced
+from shared.tasks.sequences.proteins import PreparedProteins, decode, encode
+from shared.tasks.sequences.settings import PicturesConfig, PixelCorpusConfig, SequenceRun
+from shared.tasks.tried import TEST, UNSEEN, Picture, Pixels, Tried, not_empty, not_longer, numbered, ranked
+
+ADDED = 40
+"""Amino acids that are drawn after those given."""
+HIDDEN = "?"
+"""Stands for an amino acid that is to be filled in."""
+DRAWN = "What follows is drawn from the model's probabilities, always with the same noise."
+NUMBERS = re.compile(r"\d+([\s,]+\d+)*")
+
+
+def try_input(model: Any, text: Any, config: SequenceRun, asked: str, seed: int) -> Tried:
+    """Complete ``asked``, with the recurrent form of the model where it has one.
+
+    Args:
+        model: in evaluation mode; a :class:`shared.decoding.sequence_model.GenerativeModel` unless letters are masked.
+        text: the prepared task.
+        config: the variant's settings.
+        asked: numbers of symbols or pixels with spaces between them, ``test:<number>`` or the path of an image file for
+            a picture, or letters of amino acids.
+        seed: of the run; the noise is that of judging.
+
+    Raises:
+        ReplicationError: the input is empty, too long, or has what is no symbol of the task.
+    """
+    with torch.inference_mode():
+        if isinstance(text, PreparedCopies):
+            return _copied(model, text, config, asked)
+        if isinstance(text, PreparedPixels):
+            return _drawn(model, text, config, asked)
+        assert isinstance(text, PreparedProteins), "there are three kinds of sequences"
+        return _filled(model, text, config, asked) if text.masked else _prolonged(model, config, asked)
+
+
+def _copied(model: Any, text: PreparedCopies, config: SequenceRun, asked: str) -> Tried:
+    corpus = text.config
+    expected = f"{corpus.shortest} to {corpus.longest} numbers from 1 to {text.symbols - 1} with spaces between them"
+    word = _numbers(not_empty(asked, expected), range(1, text.symbols), expected)
+    not_longer(len(word), corpus.longest, "the longest word")
+    whole = torch.tensor([[0, *word, 0, *word]])
+    copy = _continued(model, whole, len(word) + 1)[0, -len(word) :].tolist()
+    right = sum(one == other for one, other in zip(word, copy, strict=True))
+    notes = [f"{right} of {len(word)} symbols are as they were given.", DRAWN]
+    if len(word) < corpus.shortest:
+        notes.append(f"The model was trained with words of {corpus.shortest} to {corpus.longest} symbols.")
+    return Tried(" ".join(map(str, word)), " ".join(map(str, copy)), lines=notes)
+
+
+def _drawn(model: Any, text: PreparedPixels, config: SequenceRun, asked: str) -> Tried:
+    height, width, channels = text.shape
+    size, test = height * width * channels, text.split(config.corpus.test[0])
+    expected = (
+        f"{TEST}0 to {TEST}{len(test) - 1} for a picture of the test split, the path of an image file, or the first "
+        f"pixels, numbers from 0 to {text.levels - 1} with spaces between them"
+    )
+    name = not_empty(asked, expected)
+    if (number := numbered(name, len(test))) is not None:
+        pixels = np.asarray(test.pixels[number], dtype=np.int64)
+    elif NUMBERS.fullmatch(name):
+        given = _numbers(name, range(text.levels), expected)
+        not_longer(len(given), size - 1, f"what can be given of the {size} pixels of a picture")
+        return _completed(model, text, f"{len(given)} pixels", np.pad(given, (0, size - len(given))), len(given))
+    else:
+        assert isinstance(config.corpus, PixelCorpusConfig), "only these have pixels"
+        pixels = _of_file(Path(name), text.shape, config.corpus, expected)
+    share = (config.evaluation.pictures or PicturesConfig()).given
+    count = channels * min(max(1, round(share * height * width)), height * width - 1)
+    tried = _completed(model, text, name, pixels, count)
+    true = Picture("as it is", _coloured(text.pictures(pixels)))
+    return Tried(tried.input, tried.output, pictures=[*tried.pictures, true], lines=tried.lines)
+
+
+def _completed(model: Any, text: PreparedPixels, name: str, pixels: NDArray[np.int64], given: int) -> Tried:
+    """A picture (T,) of which the first pixels are given."""
+    whole = torch.from_numpy(np.concatenate(([text.levels], pixels))[None])
+    completed = _continued(model, whole, given)[0]
+    height, width, channels = text.shape
+    seen = _coloured(text.pictures(pixels)).reshape(-1, 3)
+    seen[-(-given // channels) :] = UNSEEN
+    pictures = [
+        Picture("given", seen.reshape(height, width, 3)),
+        Picture("completed", _coloured(text.pictures(completed))),
+    ]
+    output = f"{len(pixels) - given} of {len(pixels)} pixels, row by row after the {given} given"
+    return Tried(name, output, pictures=pictures, lines=[DRAWN])
+
+
+def _of_file(path: Path, shape: tuple[int, int, int], corpus: PixelCorpusConfig, expected: str) -> NDArray[np.int64]:
+    """(T,) pixels of an image file, made as small and coarse as those of the task."""
+    height, width, channels = shape
+    try:
+        with Image.open(path) as file:
+            image = file.convert("L" if channels == 1 else "RGB").resize((width * corpus.pool, height * corpus.pool))
+    except FileNotFoundError:
+        raise ReplicationError(f"there is no file {path}; give {expected}.") from None
+    except OSError as error:
+        raise ReplicationError(f"{path} cannot be read as a picture ({error}); give {expected}.") from None
+    values = np.asarray(image).reshape(1, height * corpus.pool, width * corpus.pool, channels)
+    return _reduced(values, corpus).astype(np.int64).ravel()
+
+
+def _prolonged(model: Any, config: SequenceRun, asked: str) -> Tried:
+    """A protein of which the first amino acids are given."""
+    limit: int = config.corpus.length  # type: ignore[union-attr]  # proteins have one
+    expected = f"1 to {limit - 1} letters of amino acids, such as MKTAYIAKQR"
+    letters = not_empty(asked, expected).upper()
+    symbols = _letters(letters, LETTERS, expected)
+    not_longer(len(symbols), limit - 1, "what the model may be given of the longest sequence")
+    added = min(ADDED, limit - len(symbols))
+    whole = torch.tensor([[BOS, *symbols, *[FIRST] * added]])
+    drawn = _continued(model, whole, len(symbols))[0, len(symbols) :].tolist()
+    end = next((place for place, symbol in enumerate(drawn) if symbol < FIRST), len(drawn))
+    notes = [DRAWN] if end == len(drawn) else [DRAWN, f"After {end} letters the model has ended the sequence."]
+    return Tried(letters, decode(drawn[:end]), lines=notes)
+
+
+def _filled(model: Any, text: PreparedProteins, config: SequenceRun, asked: str) -> Tried:
+    """A protein with gaps."""
+    limit: int = config.corpus.length  # type: ignore[union-attr]  # proteins have one
+    expected = f"up to {limit} letters of amino acids with '{HIDDEN}' for those to be filled in, such as MKTA?IAK?R"
+    letters = not_empty(asked, expected).upper()
+    symbols = np.array(_letters(letters, LETTERS + HIDDEN, expected), dtype=np.int64)
+    gaps = np.flatnonzero(np.array(list(letters)) == HIDDEN)
+    if not len(gaps) or len(gaps) == len(letters):
+        raise ReplicationError(f"the input has {len(gaps)} gaps in {len(letters)} letters; give {expected}.")
+    not_longer(len(letters), limit, "the longest sequence")
+    symbols[gaps] = MASK
+    device = next(model.parameters()).device
+    shares = model.output.log_probs(model(torch.from_numpy(symbols[None]).to(device))[0, gaps]).double().exp().cpu()
+    names = [decode([symbol]) for symbol in range(shares.size(1))]
+    symbols[gaps] = shares.argmax(1).numpy()
+    of_gaps = [ranked(dict(zip(names, row, strict=True)), 5) for row in shares.tolist()]
+    notes = [
+        f"Letter {gap + 1}: " + ", ".join(f"{name} {100 * share:.0f} %" for name, share in row) + "."
+        for gap, row in zip(gaps, of_gaps, strict=True)
+    ]
+    return Tried(letters, decode(symbols), shares=of_gaps[0] if len(gaps) == 1 else (), lines=notes)
+
+
+def _numbers(text: str, known: range, expected: str) -> list[int]:
+    """The numbers in a text, all of them symbols."""
+    if not NUMBERS.fullmatch(text):
+        raise ReplicationError(f"'{text}' is not a sequence of numbers; give {expected}.")
+    numbers = [int(number) for number in re.findall(r"\d+", text)]
+    if unknown := sorted({*numbers} - {*known}):
+        raise ReplicationError(f"{unknown[0]} is no symbol of the task; give {expected}.")
+    return numbers
+
+
+def _letters(text: str, known: str, expected: str) -> list[int]:
+    """The symbols of letters, all of them known."""
+    if unknown := sorted({*text} - {*known}):
+        raise ReplicationError(f"'{unknown[0]}' stands for no amino acid; give {expected}.")
+    symbols: list[int] = encode(text).tolist()
+    return symbols
+
+
+def _coloured(picture: Pixels) -> Pixels:
+    """(H, W, C) to (H, W, 3), a copy."""
+    return np.repeat(picture, 3 // picture.shape[-1], axis=-1).copy()

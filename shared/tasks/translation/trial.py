@@ -1,0 +1,73 @@
+"""Translates one sentence with a trained model, and shows which source words each word was written from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from shared.data.ragged import RaggedArray
+from shared.data.tokenizers import EOS
+from shared.metrics.alignment import merge_pieces
+from shared.tasks.translation.corpus import ParallelText, PreparedText
+
+# The very functions that the variant is judged with; public names would change the fingerprint of judging.
+from shared.tasks.translation.evaluation import _replace_unknown, _search, _teacher_forced
+from shared.tasks.translation.settings import DecodingConfig, TranslationRun
+from shared.tasks.tried import (
+    NO_ATTENTION,
+    Tried,
+    Weights,
+    longest_of,
+    not_empty,
+    not_longer,
+    unknown_words,
+    whole_words,
+)
+
+CAPTION = "From each word that was written (rows) to the words that were read (columns)."
+
+
+def try_input(model: Any, text: PreparedText, config: TranslationRun, asked: str, seed: int) -> Tried:
+    """Translate ``asked`` with the variant's search.
+
+    Args:
+        model: in evaluation mode.
+        text: the prepared task.
+        config: the variant's settings.
+        asked: a sentence of the source language.
+        seed: of the run; nothing is drawn.
+
+    Raises:
+        ReplicationError: the sentence is empty, has no word that the model knows, or is longer than all of the task.
+    """
+    like = text.lines(config.corpus.test[0])[0][0]
+    line = not_empty(asked, f"a sentence such as '{like}'")
+    (symbols,) = text.source.encode([line])
+    longest = longest_of(text.split(split).source for split in config.corpus.splits)
+    not_longer(len(symbols), longest, "the longest source sentence")
+    words, source = whole_words(text.source, symbols, line)
+    notes = unknown_words(symbols, [words[number] for number in source], like)
+    encoded = ParallelText(RaggedArray.pack([symbols]), RaggedArray.pack([[]]), np.array([len(words)]))
+    (found,), _ = _search(model, encoded, config.decoding)
+    (nats,), weights = _teacher_forced(model, replace(encoded, target=RaggedArray.pack([found])), 1)
+    (output,) = text.target.decode([found])
+    if config.decoding.replace_unknown and weights:
+        (output,) = _replace_unknown(text, [line], [found], weights)
+        notes.append("Unknown words of the translation are replaced by the dictionary's, as in judging.")
+    notes.append(f"{_searched(config.decoding)} The translation has a log-probability of {-nats:z.2f} nats.")
+    if not weights:
+        return Tried(line, output, lines=[*notes, NO_ATTENTION])
+    columns, source = whole_words(text.source, [*symbols, EOS])
+    rows, target = whole_words(text.target, [*found, EOS])
+    columns[: len(words)] = words  # unknown words as they stand in the sentence
+    shown = Weights(CAPTION, rows, columns, merge_pieces(weights[0], source, target), "matrix")
+    return Tried(line, output, [shown], lines=notes)
+
+
+def _searched(decoding: DecodingConfig) -> str:
+    if decoding.beam == 1:
+        return "Greedy search."
+    ranked = {"none": "log-probability", "mean": "mean log-probability of a symbol", "gnmt": "GNMT's length penalty"}
+    return f"Beam search with {decoding.beam} hypotheses, ranked by {ranked[decoding.normalisation]}."

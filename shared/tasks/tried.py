@@ -1,0 +1,203 @@
+"""What a trained model makes of one input that a reader gives it, whatever the kind of task; to be shown.
+
+The function ``try_input`` of each kind's ``trial.py`` makes it. Only the command ``try`` uses these modules, so no
+change of them touches what is trained, judged or reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.data.ragged import RaggedArray
+from shared.data.tokenizers import EOS, SPECIAL, UNK, Tokenizer
+from shared.errors import ReplicationError
+
+Floats = NDArray[np.float64]
+Pixels = NDArray[np.uint8]
+Layout = Literal["matrix", "text", "map"]
+"""How weights are shown: a cell for each pair; the words that are looked at, shaded; a map of the places of a picture
+for each word."""
+NO_ATTENTION = "The model has no attention, so there are no weights to show."
+UNSEEN = (185, 203, 224)
+"""The colour of pixels that are not given; no shade of grey."""
+TEST = "test:"
+"""What stands before the number of a test picture, where a picture is asked for."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much each of R outputs has looked at each of C inputs.
+
+    Attributes:
+        caption: what looks at what, a sentence.
+        rows: (R,) names of what looks.
+        columns: (C,) names of what is looked at; empty for places of a picture.
+        values: (R, C) weights from 0 to 1.
+        layout: see :data:`Layout`.
+        grid: rows and columns of the places of a picture; None for words.
+        picture: (H, W, 3) what is looked at, if it is a picture.
+    """
+
+    caption: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    values: Floats
+    layout: Layout
+    grid: tuple[int, int] | None = None
+    picture: Pixels | None = None
+
+    def shades(self) -> Floats:
+        """(R, C) from 0 to 1, the largest weight of every row."""
+        largest = self.values.max(axis=1, keepdims=True, initial=0.0)
+        shades: Floats = self.values / np.where(largest > 0.0, largest, 1.0)
+        return shades
+
+    def strongest(self, row: int, count: int) -> str:
+        """The inputs with the largest weights of a row: ``word 62 %, other 20 %``."""
+        order = np.argsort(-self.values[row], kind="stable")[:count]
+        return ", ".join(f"{self.columns[i]} {self.values[row, i]:.0%}".replace("%", " %") for i in order)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture to be drawn.
+
+    Attributes:
+        title: what it is.
+        pixels: (H, W, 3) RGB.
+    """
+
+    title: str
+    pixels: Pixels
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of one input.
+
+    Attributes:
+        input: the text that was read, or what the picture is.
+        output: what the model says.
+        weights: where it looked; none if it has no attention.
+        shares: classes or symbols with their probabilities, the largest first.
+        pictures: what was read and drawn.
+        lines: further sentences, such as how the answer was searched for.
+    """
+
+    input: str
+    output: str
+    weights: Sequence[Weights] = ()
+    shares: Sequence[tuple[str, float]] = ()
+    pictures: Sequence[Picture] = ()
+    lines: Sequence[str] = ()
+
+
+def not_empty(asked: str, expected: str) -> str:
+    """The input without the white space around it.
+
+    Args:
+        asked: the input.
+        expected: what an input is, as a clause after "give".
+
+    Raises:
+        ReplicationError: nothing is left.
+    """
+    text = asked.strip()
+    if not text:
+        raise ReplicationError(f"the input is empty; give {expected}.")
+    return text
+
+
+def unknown_words(symbols: Sequence[int], names: Sequence[str], like: str) -> list[str]:
+    """A sentence on the words that the vocabulary does not know, if there are any.
+
+    Args:
+        symbols: of the input.
+        names: what each symbol is of.
+        like: an input that the model knows, for the error.
+
+    Raises:
+        ReplicationError: all of them are unknown.
+    """
+    unknown = [name for name, symbol in zip(names, symbols, strict=True) if symbol == UNK]
+    if len(unknown) == len(symbols):
+        raise ReplicationError(
+            f"the model's vocabulary knows no word of the input; the words of its task are those of '{like}'."
+        )
+    if not unknown:
+        return []
+    listed = ", ".join(dict.fromkeys(unknown))
+    return [f"{len(unknown)} of {len(symbols)} words are unknown to the model and read as {SPECIAL[UNK]}: {listed}."]
+
+
+def not_longer(length: int, longest: int, what: str) -> None:
+    """Refuse an input that is longer than all texts of the task.
+
+    Raises:
+        ReplicationError: says both lengths, in symbols.
+    """
+    if length > longest:
+        raise ReplicationError(
+            f"the input has {length} symbols, but {what} of the task has {longest}; give a shorter input."
+        )
+
+
+def longest_of(texts: Iterable[RaggedArray]) -> int:
+    """Symbols of the longest sequence."""
+    return max(int(text.lengths.max()) for text in texts)
+
+
+def whole_words(
+    tokenizer: Tokenizer, symbols: Sequence[int], line: str | None = None, *, end: str = SPECIAL[EOS]
+) -> tuple[list[str], list[int]]:
+    """The words that symbols are pieces of, and the number of the word of each symbol; end symbols are words, too.
+
+    Args:
+        tokenizer: of the symbols.
+        symbols: (n,) of any text.
+        line: the text itself if it is known, of which unknown words are shown as they stand there.
+        end: how an end symbol is shown.
+    """
+    if line is not None and tokenizer.unit == "word":
+        spoken = tokenizer.split(line)[: len(symbols)]
+        return spoken, list(range(len(symbols)))
+    words: list[str] = []
+    numbers: list[int] = []
+    begin = 0
+    for place in [*(place for place, symbol in enumerate(symbols) if symbol == EOS), len(symbols)]:
+        part = list(symbols[begin:place])
+        own = tokenizer.words(part)
+        numbers += [len(words) + int(number) for number in own]
+        joined = [""] * (int(max(own, default=-1)) + 1)
+        for number, piece in zip(own, tokenizer.pieces(part), strict=True):
+            joined[number] += piece.replace("▁", "")
+        words += [word.strip() or "␣" for word in joined]
+        if place < len(symbols):
+            numbers.append(len(words))
+            words.append(end)
+        begin = place + 1
+    return words, numbers
+
+
+def ranked(shares: Mapping[str, float], most: int = 10) -> list[tuple[str, float]]:
+    """The names with the largest probabilities, the largest first."""
+    return sorted(shares.items(), key=lambda item: -item[1])[:most]
+
+
+def numbered(asked: str, count: int) -> int | None:
+    """The number of the test picture that ``test:<number>`` asks for; None if something else is asked for.
+
+    Raises:
+        ReplicationError: there is no such picture among ``count``.
+    """
+    if not asked.startswith(TEST):
+        return None
+    number = asked.removeprefix(TEST)
+    if not number.isdecimal() or int(number) >= count:
+        raise ReplicationError(f"there is no test picture '{asked}'; the numbers go from {TEST}0 to {TEST}{count - 1}.")
+    return int(number)

@@ -1,0 +1,309 @@
+"""The command ``try`` on trained toys of all five kinds: what is shown in the terminal and on the page, and errors."""
+
+import io
+import json
+import shutil
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from PIL import Image
+from rich.console import Console
+
+import replications  # noqa: F401  before a project of toys puts its own in its place
+from shared.pipeline.__main__ import main
+from shared.pipeline.tried_page import write_tried
+from shared.pipeline.tried_terminal import block, coarse, print_tried
+from shared.tasks.captioning import trial as captioning_trial
+from shared.tasks.captioning.corpus import open_images
+from shared.tasks.tried import UNSEEN, Picture, Tried, Weights
+from tests.pipeline.scratch import change_yaml
+from tests.pipeline.test_contract import Paper, enter
+from tests.pipeline.toys import SEEDS, TOYS, write_project
+from tests.tasks.captioning.squares import Colours
+
+ATTENTIVE = {"translation": "Translator", "language": "Reader"}
+"""Kinds whose toys show no attention to the models that take their place."""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Kind to a project in which its paper has one trained variant."""
+    projects = {}
+
+    def project(kind):
+        if kind not in projects:
+            root = projects[kind] = write_project(tmp_path_factory.mktemp(kind) / "project")
+            with pytest.MonkeyPatch.context() as patch:
+                enter(root, patch)
+                file = root / "replications" / f"toy_{kind}" / "replication.py"
+                attends = f"from tests.pipeline.attentive import {ATTENTIVE.get(kind)} as Toy"
+                if kind in ATTENTIVE:
+                    file.write_text(file.read_text().replace(f"from {TOYS[kind].models} import Toy", attends))
+                paper = Paper(kind, root)
+                paper.prepare()
+                paper.stage("train", "long")
+        return projects[kind]
+
+    return project
+
+
+@pytest.fixture
+def toy(trained, monkeypatch):
+    """From a kind to its paper, in the project that becomes the current one."""
+
+    def entered(kind):
+        root = trained(kind)
+        enter(root, monkeypatch)
+        monkeypatch.setattr(captioning_trial, "fetch", lambda dataset: None)
+        monkeypatch.setattr(captioning_trial, "build_encoder", lambda config: Colours())
+        monkeypatch.setenv("COLUMNS", "100")
+        return Paper(kind, root)
+
+    return entered
+
+
+def first_line(paper, language):
+    """Of the test text."""
+    return (paper.root / "data" / paper.name / f"test.{language}").read_text().splitlines()[0]
+
+
+def tried(capsys, paper, text, *options, status=0):
+    """What the command prints: on standard output if it works, else its error."""
+    capsys.readouterr()
+    assert main(["try", f"{paper.name}.long", text, "--scale", "smoke", *options]) == status
+    printed = capsys.readouterr()
+    return printed.out if status == 0 else printed.err.strip()
+
+
+def test_a_translation_shows_what_each_word_was_written_from(toy, capsys):
+    paper = toy("translation")
+    sentence = (paper.prepared / "test" / "source.txt").read_text().splitlines()[0]
+    printed = tried(capsys, paper, sentence)
+    assert f"toy_translation.long, scale smoke, seed {SEEDS[0]}" in printed
+    assert f"Input   {sentence}" in printed
+    output = next(line for line in printed.splitlines() if line.startswith("Output")).split()[1:]
+    strongest = [line for line in printed.splitlines() if " %" in line]
+    assert [line.split()[0] for line in strongest] == [*output, "</s>"]
+    assert all(line.split()[1] in {*sentence.split(), "</s>"} for line in strongest)
+    assert "Beam search with 2 hypotheses" in printed
+    assert "██" in printed
+
+
+def test_the_seed_decides_which_model_is_tried(toy, capsys):
+    paper = toy("translation")
+    sentence = (paper.prepared / "test" / "source.txt").read_text().splitlines()[0]
+    printed = [tried(capsys, paper, sentence, "--seed", str(seed)) for seed in (*SEEDS, SEEDS[0])]
+    assert printed[0] == printed[2]
+    assert printed[0].splitlines()[1:] != printed[1].splitlines()[1:]
+
+
+def test_a_classification_shows_probabilities_and_the_words_of_every_row(toy, capsys):
+    paper = toy("classification")
+    text = (paper.prepared / "test" / "first.txt").read_text().splitlines()[0]
+    printed = tried(capsys, paper, text)
+    classes = (paper.prepared / "classes.txt").read_text().split()
+    rows = [line.split() for line in printed.splitlines()]
+    shares = {words[0]: float(words[-2]) for words in rows if len(words) == 4 and words[3] == "%"}
+    assert shares.keys() == {*classes}
+    assert sum(shares.values()) == pytest.approx(100, abs=0.2)
+    assert f"Output  {max(shares, key=shares.get)}" in printed
+    assert all(f"  {name}" in printed for name in ("all rows", "row 1", "row 2"))
+
+
+def test_a_caption_has_a_map_of_each_word_and_a_file_gives_what_the_stored_picture_gives(toy, capsys, tmp_path):
+    paper = toy("captioning")
+    printed = tried(capsys, paper, "test:2")
+    output = next(line for line in printed.splitlines() if line.startswith("Output"))
+    assert all(word in printed.split("Where the model looked")[1] for word in output.split()[1:])
+    path = tmp_path / "picture.png"
+    Image.fromarray(open_images(paper.root / "data" / paper.name, "test").images([2])[0]).save(path)
+    assert output in tried(capsys, paper, str(path))
+    path.write_text("no picture")
+    assert "cannot be read as a picture" in tried(capsys, paper, str(path), status=2)
+    assert "there is no file" in tried(capsys, paper, str(tmp_path / "none.png"), status=2)
+    assert "the numbers go from test:0 to test:7" in tried(capsys, paper, "test:8", status=2)
+
+
+def test_a_text_is_continued_with_the_same_draws_and_weights_of_each_new_word(toy, capsys):
+    paper = toy("language")
+    line = first_line(paper, "text").split()
+    printed = tried(capsys, paper, " ".join(line[:8]))
+    output = next(line for line in printed.splitlines() if line.startswith("Output")).split()[1:]
+    drawn = TOYS["language"].task["evaluation"]["samples"]["length"]
+    assert 0 < len(output) <= drawn  # line ends are no words
+    assert f"{drawn} symbols are drawn at temperature 1" in printed
+    assert printed.count(" %,") == 2 * drawn
+    assert printed == tried(capsys, paper, " ".join(line[:8]))
+    assert "Only the last 20 of 30 symbols are read" in tried(capsys, paper, " ".join((line * 30)[:30]))
+
+
+def test_a_word_is_copied(toy, capsys):
+    paper = toy("sequences")
+    printed = tried(capsys, paper, "3 1 4")
+    copy = next(line for line in printed.splitlines() if line.startswith("Output")).split()[1:]
+    right = sum(one == other for one, other in zip(copy, "314", strict=True))
+    assert f"{right} of 3 symbols are as they were given." in printed
+    assert "9 is no symbol of the task; give 2 to 4 numbers from 1 to 6" in tried(capsys, paper, "3 9", status=2)
+    assert "'a b' is not a sequence of numbers" in tried(capsys, paper, "a b", status=2)
+    assert "the input has 5 symbols, but the longest word of the task has 4" in tried(
+        capsys, paper, "1 1 1 1 1", status=2
+    )
+
+
+@pytest.mark.parametrize("kind", TOYS)
+def test_an_empty_input_is_told_what_is_expected(kind, toy, capsys):
+    message = tried(capsys, toy(kind), "  \n", status=2)
+    assert message.startswith("error: the input is empty; give ")
+    assert message.count("\n") == 0
+
+
+@pytest.mark.parametrize("kind", ["translation", "classification", "language"])
+def test_unknown_words_are_named_and_nothing_else_is_refused(kind, toy, capsys):
+    paper = toy(kind)
+    word = first_line(paper, "source" if kind == "translation" else "text").split()[0]
+    printed = tried(capsys, paper, f"{word} xyzzy")
+    assert "1 of 2 words are unknown to the model and read as <unk>: xyzzy." in printed
+    assert "knows no word of the input" in tried(capsys, paper, "xyzzy plugh", status=2)
+
+
+def test_what_is_too_long_is_refused_or_cut_as_in_training(toy, capsys):
+    translation = toy("translation")
+    word = first_line(translation, "source").split()[0]
+    assert "the input has 90 symbols, but the longest source sentence" in tried(
+        capsys, translation, " ".join([word] * 90), status=2
+    )
+    classification = toy("classification")
+    word = first_line(classification, "text").split()[0]
+    assert "the input has 90 symbols" in tried(capsys, classification, " ".join([word] * 90), status=2)
+
+
+class Words(HTMLParser):
+    """Collects the elements of a page and the text outside of scripts and styles."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.text, self.inside = [], "", []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.inside.append(tag)
+
+    def handle_endtag(self, tag):
+        while self.inside and self.inside.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if not {"script", "style"} & {*self.inside}:
+            self.text += data
+
+
+def test_a_page_holds_the_same_and_escapes_what_a_reader_gives(toy, capsys):
+    paper = toy("translation")
+    word = first_line(paper, "source").split()[0]
+    evil = '<script>alert("x")</script>'
+    printed = tried(capsys, paper, f"{word} {evil}", "--page")
+    path = paper.root / "reports" / "tried" / "toy_translation.long.html"
+    assert "reports/tried/toy_translation.long.html" in printed
+    content = path.read_text()
+    assert evil not in content
+    page = Words()
+    page.feed(content)
+    assert evil in page.text
+    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert not any({"src", "href"} & attributes.keys() for _, attributes in page.tags)
+    buttons = [attributes for tag, attributes in page.tags if tag == "button"]
+    output = next(line for line in printed.splitlines() if line.startswith("Output")).split()[1:]
+    assert [button["data-said"].split(":")[0] for button in buttons] == [*output, "</s>"]
+    for button in buttons:
+        shades = [int(shade) for shade in button["data-w"].split()]
+        assert len(shades) == 3  # two words and the end
+        assert max(shades) == 100
+
+
+@pytest.mark.parametrize(("kind", "text"), [("captioning", "test:1"), ("language", None), ("classification", None)])
+def test_every_kind_has_a_page(kind, text, toy, capsys):
+    paper = toy(kind)
+    if text is None:
+        text = first_line(paper, "text").strip()
+    tried(capsys, paper, " ".join(text.split()[:12]), "--page")
+    page = Words()
+    page.feed((paper.root / "reports" / "tried" / f"{paper.name}.long.html").read_text())
+    assert [attributes for tag, attributes in page.tags if tag == "button"]
+    assert ("img" in [tag for tag, _ in page.tags]) == (kind == "captioning")
+
+
+def test_without_a_checkpoint_it_says_what_to_run(toy, capsys, tmp_path, monkeypatch):
+    paper = toy("translation")
+    assert main(["try", f"{paper.name}.short", "a", "--scale", "smoke"]) == 2
+    error = capsys.readouterr().err
+    assert f"dvc repro replications/{paper.name}/smoke/dvc.yaml:train@short" in error
+    assert "has no seed 77; its seeds are 3, 4" in tried(capsys, paper, "a", "--seed", "77", status=2)
+    assert main(["try", f"{paper.name}.lomg", "a", "--scale", "smoke"]) == 2
+    assert "did you mean 'long'?" in capsys.readouterr().err
+    root = shutil.copytree(paper.root, tmp_path / "project", symlinks=True)
+    enter(root, monkeypatch)
+    (root / "runs" / "smoke" / paper.name / "long" / "train" / "seed3" / "checkpoints" / "best.ckpt").unlink()
+    assert "seed 3 of toy_translation.long is not trained; those that are: 4" in tried(
+        capsys, paper, "a", "--seed", "3", status=2
+    )
+    change_yaml(
+        root / "replications" / paper.name / "smoke" / "params.yaml",
+        lambda content: content["variants"]["long"].update(model={"size": 13}),
+    )
+    word = first_line(paper, "source").split()[0]
+    assert "are of another model than its settings" in tried(capsys, paper, word, status=2)
+
+
+def test_a_variant_that_trains_no_network_is_refused_with_the_reason(root, monkeypatch, capsys):
+    monkeypatch.chdir(root)
+    for name, kind in (("transformer.complexity", "study: complexity"), ("performer.kernels", "study: kernels")):
+        assert main(["try", name, "x", "--scale", "quick"]) == 2
+        error = capsys.readouterr().err
+        assert f"{name} trains no network" in error
+        assert f"'{kind}'" in error
+
+
+def shown(answer, **options):
+    file = io.StringIO()
+    print_tried(answer, "a model", Console(file=file, width=40, **options))
+    return file.getvalue()
+
+
+def test_a_matrix_that_is_too_wide_goes_on_below_and_control_characters_do_nothing():
+    columns = [f"w{number}" for number in range(30)]
+    weights = Weights("Rows.", ["one", "\x1b[31mtwo"], columns, np.eye(2, 30), "matrix")
+    printed = shown(Tried("a\x1b[2Jb", "c\nd", [weights]))
+    assert "\x1b" not in printed
+    assert "c d" in printed
+    assert max(map(len, printed.splitlines())) <= 40
+    assert printed.count("one") == 4  # three parts of the matrix, and the largest weights
+    assert "w0 100 %" in printed
+
+
+def test_pictures_are_drawn_with_and_without_colours():
+    pixels = np.zeros((2, 2, 3), dtype=np.uint8)
+    pixels[0, 1], pixels[1, 1] = 255, UNSEEN
+    answer = Tried("a", "b", pictures=[Picture("square", pixels)])
+    assert [line.rstrip() for line in shown(answer).splitlines()[4:6]] == ["    ██", "    ··"]
+    assert "255;255;255" in shown(answer, force_terminal=True, color_system="truecolor")
+
+
+def test_shades_are_shares_of_the_largest_weight_and_maps_are_coarse():
+    assert [block(shade) for shade in (0.0, 0.05, 0.2, 0.3, 0.6, 1.0)] == [" ", " ", "░", "▒", "▓", "█"]
+    weights = np.zeros((14, 14))
+    weights[2:4, 4:6] = 0.25
+    assert coarse(weights).shape == (7, 7)
+    assert coarse(weights)[1, 2] == 1.0
+    assert coarse(weights).sum() == 1.0
+
+
+def test_a_page_of_a_picture_carries_it_inside(tmp_path):
+    pixels = np.full((2, 3, 3), 7, dtype=np.uint8)
+    weights = Weights("Maps.", ["a<b"], (), np.array([[0.5, 0.5]]), "map", (1, 2), pixels)
+    write_tried(Tried("i", "o", [weights], pictures=[Picture("p", pixels)], lines=["n"]), "<t>", tmp_path / "page.html")
+    content = (tmp_path / "page.html").read_text()
+    assert content.count("data:image/png;base64,") == 2
+    assert "a&lt;b" in content
+    assert "<title>&lt;t&gt;</title>" in content
+    assert json.loads(content.split('data-w="')[1].split('"')[0].replace(" ", ",").join("[]")) == [100, 100]
