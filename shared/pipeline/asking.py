@@ -20,7 +20,7 @@ from shared.pipeline.config import REPLICATIONS, SCALES
 from shared.pipeline.files import run_folder
 
 # The report's own sentences, so that both say the same.
-from shared.reports.claim_sections import SOURCES, _claimed, _found, _strength
+from shared.reports.claim_sections import SOURCES, claimed, measured, strength, tests_and_checks, why
 from shared.reports.document import Text
 from shared.reports.paper import Paper
 from shared.reports.scales import disagreement, parts, read_claims
@@ -126,14 +126,16 @@ def _explanation(claims: Claims, decision: Decision, runs: Path) -> Iterator[str
     results = _results(runs, lead)
     if claim.primary is not None and lead is not None:
         if lead.variants[0] in results:
-            yield _plain(_claimed(claim.primary, lead, results))
+            yield _plain(claimed(claim.primary, lead, results))
         if lead.effect is not None:
-            yield _plain(_found(claim.primary, lead))
+            yield _plain(measured(claim.primary, lead))
     for outcome in decision.outcomes:
         if outcome.deciding and outcome.kind == "exact":
             yield f"Identity '{outcome.name}': {outcome.verdict}; {effect_text(vars(outcome))}."
     yield from _floors(claims, decision, results)
-    for point in _strength(decision):
+    if (reason := why(decision)) is not None:
+        yield f"- Why: {reason}."
+    for point in (*strength(decision), *(tests_and_checks(decision, lead) if lead is not None else ())):
         yield f"- {_plain(point)}"
     for outcome in decision.supporting:
         yield f"- Supporting comparison '{outcome.name}': {outcome.verdict}; {effect_text(vars(outcome))}."

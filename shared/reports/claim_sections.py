@@ -91,7 +91,7 @@ def _card(decision: Decision, shown: Shown) -> Card:
     claim, lead = decision.claim, decision.lead
     said: list[Block] = [Paragraph(_in_the_paper(claim))]
     if claim.primary is not None and lead is not None and lead.effect is not None:
-        said.append(Paragraph(_found(claim.primary, lead)))
+        said.append(Paragraph(measured(claim.primary, lead)))
         picture = shown.folder / f"seeds_{claim.id}.png"
         said.append(seed_figure(claim, lead, shown.claims.floors, shown.results, picture))
     said += shown.exhibits.get(claim.id, ())
@@ -112,9 +112,9 @@ def _in_the_paper(claim: Claim) -> Text:
 def _points(decision: Decision, shown: Shown) -> list[Text]:
     """What a reader must know beside the effect: why no more can be said, how strong it is, what is different."""
     claim, points = decision.claim, list[Text]()
-    if (why := _why(decision)) is not None:
-        points.append((Strong("Why:"), f" {why}."))
-    points += _strength(decision)
+    if (reason := why(decision)) is not None:
+        points.append((Strong("Why:"), f" {reason}."))
+    points += strength(decision)
     if claim.different_here:
         points.append((Strong("Different here:"), f" {claim.different_here}"))
     if shown.larger is not None and decision.verdict in ("inconclusive", "not tested"):
@@ -128,17 +128,8 @@ def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[Block]:
     """The comparison, tests and checks, the plan, all comparisons with every seed, and the command."""
     claim, blocks = decision.claim, list[Block]()
     if claim.primary is not None:
-        blocks.append(Paragraph(_claimed(claim.primary, lead, shown.results)))
-    points = [
-        *_tests(lead),
-        *(
-            (Strong(f"{CHECKS[check.name]}:"), f" {PASSED[check.passed]}{_with_minus(check.said)}.")
-            for check in decision.checks
-            if check.name != "room" or check.passed != "not asked"
-        ),
-        (Strong("Plan:"), f" {_since_the_plan(decision.changed)}."),
-    ]
-    blocks += [Bullets(points), *comparison_tables(decision, shown.results)]
+        blocks.append(Paragraph(claimed(claim.primary, lead, shown.results)))
+    blocks += [Bullets(tests_and_checks(decision, lead)), *comparison_tables(decision, shown.results)]
     runs = dict.fromkeys(variant for outcome in decision.outcomes for variant in outcome.variants)
     if shown.stages:
         targets = " ".join(f"{shown.stages}:evaluate@{variant}" for variant in runs)
@@ -146,7 +137,7 @@ def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[Block]:
     return blocks
 
 
-def _claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
+def claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     """What was compared, on which task, and what the claim expects of it."""
     title = spoken(row.metric, lead.token)
     named: list[Inline] = listed([Code(name) for name in lead.variants])
@@ -168,6 +159,19 @@ def _claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     return (*said, ".")
 
 
+def tests_and_checks(decision: Decision, lead: Outcome) -> list[Text]:
+    """The two tests that decide, what was asked of the models, and whether the plan was kept."""
+    return [
+        *_tests(lead),
+        *(
+            (Strong(f"{CHECKS[check.name]}:"), f" {PASSED[check.passed]}{_with_minus(check.said)}.")
+            for check in decision.checks
+            if check.name != "room" or check.passed != "not asked"
+        ),
+        (Strong("Plan:"), f" {_since_the_plan(decision.changed)}."),
+    ]
+
+
 def _has(row: Sides, title: str) -> str:
     if row.over is None:
         return f"has { ({'greater': 'a higher', 'less': 'a lower', 'equal': 'the same'}[row.kind]) } {title}"
@@ -179,7 +183,7 @@ def _has(row: Sides, title: str) -> str:
     return f"{which[row.kind]} {title} per {row.over.per}"
 
 
-def _found(row: Comparison, lead: Outcome) -> Text:
+def measured(row: Comparison, lead: Outcome) -> Text:
     """The means and the effect, the paper's beside it if it is the same quantity, and from where on one matters."""
     outcome = asdict(lead)
     said: list[Inline] = [Strong("Here"), f" (mean over {seeds_text(len(lead.seeds))}): "]
@@ -199,7 +203,8 @@ def _found(row: Comparison, lead: Outcome) -> Text:
     return (*said, f", and it matters from {matters(outcome)} on.")
 
 
-def _strength(decision: Decision) -> list[Text]:
+def strength(decision: Decision) -> list[Text]:
+    """What the evidence is, on how many seeds and test examples, and how many supporting comparisons agree."""
     lead = decision.lead
     if lead is None or lead.kind == "exact":
         return []
@@ -227,7 +232,7 @@ def _with_minus(said: str) -> str:
     return re.sub(r"(?<!\S)-(?=\d)", MINUS, said)
 
 
-def _why(decision: Decision) -> str | None:
+def why(decision: Decision) -> str | None:
     """The reason of a verdict, if the tests alone do not explain it."""
     lead = decision.lead
     if decision.verdict in ("reproduced", "contradicted"):
