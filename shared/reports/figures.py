@@ -18,6 +18,7 @@ from PIL import Image
 
 from shared.claims.results import RunResults
 from shared.reports.curves import Apart, Points, read_apart, read_curves
+from shared.reports.styles import style_of
 
 WIDTH = 7.0  # inches: 700 pixels at the 100 pixels per inch at which 10 points read as text
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito 2008
@@ -129,8 +130,8 @@ def plot_curves(
     axes: Axes, runs: Runs, curves: Sequence[Points], *, marked: bool = False, apart: Sequence[Apart] = ()
 ) -> None:
     """Plot what :func:`draw_curves` draws, into ``axes``; the variants keep their colours if some have no curve."""
-    for index, (run, points) in enumerate(zip(runs, curves, strict=True)):
-        seeds = apart[index] if apart else ()
+    for place, (run, points) in enumerate(zip(runs, curves, strict=True)):
+        index, seeds = style_of(run.variant, place), apart[place] if apart else ()
         for number, (curve, ended) in enumerate(seeds):
             label = "" if number else run.variant
             axes.plot(list(curve), list(curve.values()), label=label, linewidth=1.1, **_line(index))
@@ -146,10 +147,10 @@ def plot_curves(
 def plot_line(
     axes: Axes, index: int, count: int, curve: Sequence[Sequence[float]], *, label: str, marked: bool
 ) -> None:
-    """Plot one line of ``count``, in the colours of its ``index``: places, values, lower and upper end of its band."""
+    """Plot one line of ``count`` in the style ``index``: places, values, lower and upper end of its band."""
     places, values, low, high = curve
     axes.fill_between(places, low, high, **_band(index, count))
-    marker = MARKERS[index % len(MARKERS)] if marked else None
+    marker = MARKERS[_dash(index)] if marked else None
     axes.plot(places, values, label=label, **_line(index), marker=marker)
 
 
@@ -186,7 +187,12 @@ def fitting(sizes: Sequence[int], symbols: int) -> int:
 
 
 def _line(index: int) -> dict[str, Any]:
-    return {"color": PALETTE[index % len(PALETTE)], "linestyle": DASHES[index % len(DASHES)]}
+    return {"color": PALETTE[index % len(PALETTE)], "linestyle": DASHES[_dash(index)]}
+
+
+def _dash(index: int) -> int:
+    """Of the styles beyond the palette, which have the same colours again with other dashes and markers."""
+    return (index + index // len(PALETTE)) % len(DASHES)
 
 
 def _band(index: int, count: int) -> dict[str, Any]:
