@@ -60,6 +60,7 @@ COMMANDS = {
     "lend": Command("lend", "lend_stage", "paper.variant", "copy another paper's results for <paper>.<variant>"),
     "report": Command("stages", "report_stage", "paper", "decide the claims of <paper> and write its report"),
     "verdicts": Command("stages", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),
+    "export": Command("stages", "export_stage", "paper", "write <paper>'s page as one file that can be sent"),
     "list": Command("listing", "list_runs", "paper", "list variants, tasks, and what is trained and judged", **LISTED),
     "show": Command("asking", "show_claim", "claim", "say what a claim is and what became of it", scaled=False),
     "explain": Command("asking", "explain_claim", "claim", "say how a verdict came about", **EXPLAINED),

@@ -107,6 +107,17 @@ def _place(paper: str, scale: str) -> Place:
     )
 
 
+def export_stage(paper: str, scale: str) -> None:
+    """Write a paper's page, its pictures inside, as one file that can be sent."""
+    from shared.reports.page import as_one_file
+
+    text = as_one_file(Path("reports") / scale / paper / "index.html")
+    path = Path("reports") / "exported" / f"{paper}-{scale}.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    print(f"{path} is written.")
+
+
 def verdicts_stage(paper: str, scale: str) -> None:
     """Print the verdicts of a report as a table, and where its pages are."""
     from shared.reports.terminal import print_verdicts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import os
 import re
 from collections.abc import Sequence
@@ -12,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from PIL import Image
 
+from shared.errors import ReplicationError
 from shared.reports.document import Block, Card, Heading, Link, plain_text
 
 
@@ -42,7 +43,6 @@ def render(
     title: str,
     folder: Path,
     place: Place = ALONE,
-    single: bool = False,
 ) -> str:
     """The page's text.
 
@@ -52,15 +52,12 @@ def render(
         title: of the browser window.
         folder: where the page will lie; figures are linked relative to it.
         place: where it is among the others.
-        single: whether an HTML page carries its figures inside, so that it can be sent as one file.
 
     Raises:
         ValueError: two cards or sections have the same id.
     """
     template = _environment(form).get_template(f"page.{form}.j2")
-    text = template.render(
-        blocks=blocks, title=title, folder=folder, place=place, single=single, contents=_contents(blocks)
-    )
+    text = template.render(blocks=blocks, title=title, folder=folder, place=place, contents=_contents(blocks))
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
@@ -98,7 +95,7 @@ def _environment(form: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "escape_markdown": _escape_markdown, "data_uri": _data_uri, "parts": _parts, "as_html": _as_html,
+        "escape_markdown": _escape_markdown, "parts": _parts, "as_html": _as_html,
         "relative_to": _relative_to, "size": _size, "words": plain_text,
     }  # fmt: skip
     return environment
@@ -128,5 +125,23 @@ def _size(path: Path) -> tuple[int, int]:
         return picture.size
 
 
-def _data_uri(path: Path) -> Markup:
-    return Markup("data:image/png;base64,") + base64.b64encode(path.read_bytes()).decode("ascii")
+def as_one_file(page: Path) -> str:
+    """An HTML page that carries its pictures inside and leads nowhere else in the folder, so that it can be sent.
+
+    Args:
+        page: as :func:`write_page` wrote it.
+
+    Raises:
+        ReplicationError: it or one of its pictures is not there.
+    """
+
+    def inside(match: re.Match[str]) -> str:
+        picture = (page.parent / html.unescape(match[1])).read_bytes()
+        return f'src="data:image/png;base64,{base64.b64encode(picture).decode("ascii")}"'
+
+    try:
+        text = re.sub(r'src="([^":]+\.png)"', inside, page.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ReplicationError(f"{error.filename} cannot be read; make the report first.") from None
+    text = re.sub(r"<header>.*?</header>\n", "", text, flags=re.DOTALL)
+    return re.sub(r'<a href="(?!#|https?:)[^"]*">(.*?)</a>', r"\1", text)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from shared.errors import ReplicationError
 from shared.reports.document import (
     Badge,
     Bullets,
@@ -20,7 +21,7 @@ from shared.reports.document import (
     signed,
     typeset,
 )
-from shared.reports.page import render, write_page
+from shared.reports.page import Place, as_one_file, render, write_page
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -55,13 +56,24 @@ def test_markdown(blocks, tmp_path):
     )
 
 
-def test_html_stands_alone(blocks, tmp_path):
-    text = render(blocks, "html", title="t", folder=tmp_path, single=True)
+def test_html_needs_nothing_from_elsewhere(blocks, tmp_path):
+    text = render(blocks, "html", title="t", folder=tmp_path)
     assert '<h1 id="title">Title</h1>' in text
     assert '<span class="badge contradicted"><span aria-hidden="true">✘ </span>contradicted</span>' in text
     assert "A &lt;caption&gt;" in text
-    assert re.findall(r'src="([^"]{22})', text) == ["data:image/png;base64,"]
     assert not re.search(r'<script src|<link|src="http|url\(', text)
+
+
+def test_a_page_can_be_one_file(blocks, tmp_path):
+    near = Place((Link("All", "../README.md"),), following=Link("Next", "../b/README.md"))
+    write_page([*blocks, Paragraph(Link("numbers", "claims.json"))], tmp_path, title="t", place=near)
+    text = as_one_file(tmp_path / "index.html")
+    assert re.findall(r'src="([^"]{22})', text) == ["data:image/png;base64,"]
+    assert set(re.findall(r'<a [^>]*href="([^"]+)"', text)) == {"#content", "https://example.org"}
+    assert "<p>numbers</p>" in text
+    (tmp_path / "figures" / "a.png").unlink()
+    with pytest.raises(ReplicationError, match=r"a\.png cannot be read; make the report first"):
+        as_one_file(tmp_path / "index.html")
 
 
 def test_pictures_are_files_beside_the_page(blocks, tmp_path):
