@@ -43,6 +43,7 @@ SMALLER = {
     "/bench/dvc.yaml": "/smoke/dvc.yaml",
     "use quick": "use smoke",
     "estimate self_attentive": "estimate self_attentive --scale smoke",
+    "furo biso toru sema lovo pilu": "neno tesu fiso sana",
 }  # fmt: skip
 """Parts of the README's commands, and what takes their place at smoke scale."""
 MINUTES = 60
