@@ -42,6 +42,7 @@ os.execv(sys.executable, [sys.executable, "-m", "shared.pipeline", "verdicts", p
 """
 CHECKS = (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"])
 TWO_PROCESSES = ("--numprocesses=2", "--dist=worksteal")
+LOCKED = (".ci/requirements.lock", ".ci/constraints.txt")
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 GIGABYTE = 10**9
 CPU_SIZE, CUDA_SIZE = 3 * GIGABYTE, 8 * GIGABYTE
@@ -135,7 +136,7 @@ def continue_with_supported_python(arguments: "list[str]") -> None:
 
 def stamp_of(venv: Path) -> "tuple[Path, str, str]":
     """Return the file that marks a complete environment, and its two lines: whose it is, made of what."""
-    pins = b"\0".join((ROOT / name).read_bytes() for name in ("pyproject.toml", ".ci/constraints.txt"))
+    pins = b"\0".join((ROOT / name).read_bytes() for name in ("pyproject.toml", *LOCKED))
     return venv / "replicate.stamp", f"Python {VERSION} at {venv}\n", hashlib.sha256(pins).hexdigest() + "\n"
 
 
@@ -162,17 +163,19 @@ def install(venv: Path) -> None:
             raise Missing("the virtual environment could not be created (see above).")
     # A pip that is killed may leave half a package that looks whole; one that fails has undone what it began.
     stamp.write_text("unfinished\n", encoding="utf-8")
-    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    command += ["--constraint", str(ROOT / ".ci" / "constraints.txt"), "--editable", f"{ROOT}[dev]"]
+    lock, constraints = (str(ROOT / name) for name in LOCKED)
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    if not sys.stdout.isatty():
+        pip.append("--quiet")
+    hashed = [*pip, "--require-hashes", "--no-deps", "--requirement", lock]
+    itself = [*pip, "--constraint", constraints, "--editable", f"{ROOT}[dev]"]
     if small:
         say("no NVIDIA driver: taking the CPU build of torch, which is gigabytes smaller")
-        command += ["--extra-index-url", CPU_WHEELS]
+        itself += ["--extra-index-url", CPU_WHEELS]
     elif not has_nvidia_driver():
         say("note: torch's CPU wheels are out of reach; unless pip has others, CUDA wheels come, about 8 GB")
-    if not sys.stdout.isatty():
-        command.append("--quiet")
     say("installing the pinned packages, about two minutes")
-    if subprocess.call(command):
+    if subprocess.call(hashed) or subprocess.call(itself):
         stamp.write_text(owner, encoding="utf-8")
         raise Missing("pip could not install the packages (see above); check network and disk, then repeat.")
     stamp.write_text(owner + pins, encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from textwrap import shorten
@@ -87,14 +87,53 @@ class _DoubledKeyError(Exception):
     """A key and the two lines that it stands in."""
 
 
+MOST_NESTED, MOST_VALUES = 50, 1_000_000
+"""How deep a file may nest, and how many values it may have once its aliases are written out. The parser in C runs out
+of stack at some ten thousand levels; a few lines of aliases of aliases can stand for more values than memory holds."""
+
+
+def _refuse_bombs(path: Path, text: str) -> None:
+    """Look at a file's structure before anything is built of it."""
+    counts: dict[str | None, int] = {}  # by anchor
+    inside: list[tuple[str | None, int]] = []
+    values = 0
+    events: Iterator[Any] = yaml.parse(text, Loader=_SafeLoader)  # type: ignore[no-untyped-call]
+    for event in events:
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.CollectionStartEvent):
+            inside.append((event.anchor, values))
+            if len(inside) > MOST_NESTED:
+                raise ReplicationError(
+                    f"{path}: line {line} is nested more than {MOST_NESTED} levels deep; flatten it."
+                )
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = inside.pop()
+            counts[anchor] = values - before
+        elif isinstance(event, yaml.AliasEvent):
+            if any(anchor == event.anchor for anchor, _ in inside):
+                raise ReplicationError(
+                    f"{path}: '*{event.anchor}' in line {line} stands for what it is in; write it out."
+                )
+            values += counts.get(event.anchor, 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            values += 1
+        if values > MOST_VALUES:
+            raise ReplicationError(
+                f"{path}: in line {line} there are more than {MOST_VALUES:,} values, aliases written out; use fewer."
+            )
+
+
 def load_yaml(path: Path) -> Any:
     """Read one YAML document.
 
     Raises:
-        ReplicationError: the file is missing, is not UTF-8 or is not YAML, or has a key twice; says where.
+        ReplicationError: the file is missing, is not UTF-8 or is not YAML, has a key twice, or is nested too
+            deep or too large; says where.
     """
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        text = path.read_text(encoding="utf-8")
+        _refuse_bombs(path, text)
+        return yaml.load(text, _Loader)
     except _DoubledKeyError as error:
         key, first, second = error.args
         raise ReplicationError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def root() -> Path:
     """Return the project's root folder."""
     return ROOT
+
+
+@pytest.fixture(autouse=True)
+def _without_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test reach beyond this machine, unless it is marked to fetch real data or to run the README's commands."""
+    if request.node.get_closest_marker("registry") or request.node.get_closest_marker("slow"):
+        return
+    connect = socket.socket.connect
+
+    def connect_here(self: socket.socket, address: object) -> None:
+        host = address[0] if isinstance(address, tuple) else ""
+        if self.family != socket.AF_UNIX and not str(host).startswith(("127.", "::1", "localhost")):
+            raise PermissionError(f"a test without the mark 'registry' asked for {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", connect_here)
 
 
 @pytest.fixture(autouse=True)

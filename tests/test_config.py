@@ -224,3 +224,31 @@ def test_an_integer_may_stand_for_a_float_and_a_list_for_a_tuple() -> None:
     assert build(Pair, {"pair": [1, 2]}, where="here").pair == (1, 2.0)
     with pytest.raises(ReplicationError, match=r"'pair\.0': the text '1'"):
         build(Pair, {"pair": ["1", 2]}, where="here")
+
+
+def aliases_of_aliases(levels: int) -> str:
+    """Each line is ten times the line before."""
+    lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    return "\n".join([*lines, *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels))])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1\nb: " + "[" * 200_000 + "]" * 200_000, "line 2 is nested more than 50 levels deep"),
+        ("\n".join(f"{' ' * n}a:" for n in range(60)), "line 51 is nested more than 50 levels deep"),
+        ("- " * 300 + "1", "line 1 is nested more than 50 levels deep"),
+        (aliases_of_aliases(9), "in line 6 there are more than 1,000,000 values, aliases written out"),
+        ("a: 1\nb: &whole {part: [*whole]}", "'*whole' in line 2 stands for what it is in"),
+    ],
+)
+def test_a_bomb_is_refused_before_it_is_built(tmp_path: Path, text: str, said: str) -> None:
+    (path := tmp_path / "bomb.yaml").write_text(text)
+    with pytest.raises(ReplicationError) as refused:
+        load_yaml(path)
+    assert str(refused.value).startswith(f"{path}: {said}")
+
+
+def test_aliases_and_levels_within_bounds_are_read(tmp_path: Path) -> None:
+    (path := tmp_path / "file.yaml").write_text(aliases_of_aliases(5) + f"\nb: {'[' * 48}{']' * 48}")
+    assert len(load_yaml(path)["a4"][9][9][9][9]) == 10

@@ -38,12 +38,13 @@ SHOWN = {
 }
 """A paper of each kind of task, and the one variant of it that DVC trains here."""
 SMALLER = {
-    "/quick/params.yaml:variants.rnnsearch-50-long.training.updates=100":
+    "/quick/params.yaml:variants.rnnsearch-30.training.max_words=6":
         "/smoke/params.yaml:variants.rnnsearch-50.model.alignment_size=12",
     "/bench/dvc.yaml": "/smoke/dvc.yaml",
     "use quick": "use smoke",
     "estimate self_attentive": "estimate self_attentive --scale smoke",
     "furo biso toru sema lovo pilu": "neno tesu fiso sana",
+    "bahdanau.rnnencdec-50": "bahdanau.rnnsearch-50",
 }  # fmt: skip
 """Parts of the README's commands, and what takes their place at smoke scale."""
 MINUTES = 60
@@ -57,7 +58,14 @@ def commands(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_every_command_is_one_that_the_project_has(name: str) -> None:
-    known = ("python3.11 replicate.py", "python -m shared.pipeline ", "dvc ", "source .venv/bin/activate")
+    known = (
+        "python3.11 replicate.py",
+        "python -m shared.pipeline ",
+        "dvc ",
+        "dask ",
+        "torchrun ",
+        "source .venv/bin/activate",
+    )
     shown = commands(ROOT / name)
     assert shown
     for command in shown:
@@ -85,6 +93,22 @@ def test_commands_of_the_pipeline_have_the_arguments_that_it_takes(name: str) ->
 def test_links_lead_somewhere(name: str) -> None:
     links = LINK.findall((ROOT / name).read_text(encoding="utf-8"))
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_experiment_that_is_shown_is_one_that_check_allows(tmp_path: Path) -> None:
+    (shown,) = (command for command in commands(README) if command.startswith("dvc exp run"))
+    path, _, setting = shlex.split(shown)[4].partition(":")
+    keys, value = setting.split("=")[0].split("."), yaml.safe_load(setting.split("=")[1])
+
+    def change(content: dict) -> None:
+        for key in keys[:-1]:
+            content = content[key]
+        assert content[keys[-1]] != value
+        content[keys[-1]] = value
+
+    project = copy_files(tmp_path / "project")
+    change_yaml(project / path, change)
+    assert "no mistake" in pipeline(project, "check bahdanau --scale quick")
 
 
 def test_the_verdicts_have_their_place() -> None:

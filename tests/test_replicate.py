@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import tomllib
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,7 +64,8 @@ class Project:
         self.folder = folder
         (folder / ".ci").mkdir(parents=True)
         (folder / ".dvc").mkdir()
-        (folder / ".ci" / "constraints.txt").write_text("")
+        for name in replicate.LOCKED:
+            (folder / name).write_text("")
         (folder / "pyproject.toml").write_text(PYPROJECT)
         (folder / "backend.py").write_text(BACKEND)
         shutil.copy(ROOT / "replicate.py", folder)
@@ -310,28 +310,3 @@ def test_an_address_answers_or_not(server: str, monkeypatch: pytest.MonkeyPatch)
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         assert not replicate.answers(f"http://127.0.0.1:{silent.getsockname()[1]}/")
-
-
-def test_the_constraints_are_exact_public_and_say_nothing_twice() -> None:
-    lines = (ROOT / ".ci" / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = [line for line in lines if not line.startswith("#")]
-    names = [name_of(pin) for pin in pins]
-    assert pins
-    assert all(pin.count("==") == 1 and "+" not in pin and " " not in pin for pin in pins)
-    assert len(set(names)) == len(names)
-    assert set(names) & {name_of(pin) for pin in direct_pins()} == set()
-
-
-def test_every_direct_dependency_is_pinned_exactly() -> None:
-    assert all(pin.partition(";")[0].count("==") == 1 for pin in direct_pins())  # what follows says where
-    assert {"torch", "torchvision"} <= {name_of(pin) for pin in direct_pins()}
-
-
-def direct_pins() -> list[str]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"].values()
-    return [*project["dependencies"], *(pin for extra in extras for pin in extra)]
-
-
-def name_of(pin: str) -> str:
-    return pin.split("==")[0].lower().replace("_", "-").replace(".", "-")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Literal
 
@@ -78,32 +78,35 @@ def attend(
 
 
 def read_segment(
-    model: TransformerXL, inputs: Tensor, memory: tuple[Tensor, ...], reach: Reach
-) -> tuple[Tensor, tuple[Tensor, ...]]:
+    model: TransformerXL, inputs: Tensor, memory: Tensor | None, reach: Reach
+) -> tuple[Tensor, Tensor | None, Tensor]:
     """One segment, the summary of the procedure in section 3.3.
 
     Args:
         model: with N layers.
         inputs: (B, T) symbols.
-        memory: m^0 … m^{N-1}, (B, up to M, D) each; none at the beginning of a text.
+        memory: m^0 … m^{N-1} (N, B, up to M, D); None at the beginning of a text.
         reach: M, and which part of it each query sees.
 
     Returns:
-        h^N (B, T, D), and the memory for the next segment.
+        h^N (B, T, D), the memory for the next segment, and the weights of attention (N, B, H, T, S).
     """
-    symbols, keys = inputs.size(1), inputs.size(1) + (memory[0].size(1) if memory else 0)
+    symbols, keys = inputs.size(1), inputs.size(1) + (0 if memory is None else memory.size(2))
     mask = memory_mask(symbols, keys, window=reach.memory if reach.same_length else None, device=inputs.device)
     h = model.softmax.embedding(inputs)
     h = model.dropout(h if model.relative else h + model.encodings(0, symbols))
     r = model.dropout(model.encodings(0, min(keys, (reach.clamp or keys) + 1)))
-    after: list[Tensor] = []
+    after, weights = [], []
     layer: Any
     for n, layer in enumerate(model.layers):
-        context = torch.cat((memory[n].detach(), h), dim=1) if memory else h  # h̃^{n-1} = [SG(m^{n-1}) ∘ h^{n-1}]
+        # h̃^{n-1} = [SG(m^{n-1}) ∘ h^{n-1}]
+        context = h if memory is None else torch.cat((memory[n].detach(), h), dim=1)
         after.append(context[:, max(keys - reach.memory, 0) :].detach())
-        h = layer.attention_norm(h + layer.dropout(attend(layer.attention, h, context, r, mask)[0]))
+        attended, a = attend(layer.attention, h, context, r, mask)
+        weights.append(a)
+        h = layer.attention_norm(h + layer.dropout(attended))
         h = layer.feed_forward_norm(h + layer.dropout(layer.feed_forward(h)))
-    return model.dropout(h), tuple(after) if reach.memory else ()
+    return model.dropout(h), torch.stack(after) if reach.memory else None, torch.stack(weights)
 
 
 class DecoderLayer(nn.Module):
@@ -235,8 +238,7 @@ class TransformerXL(Recurrent):
         """Section 3.3, the summary of the procedure: (B, T) symbols to h^N (B, T, D)."""
         memory = self.memory(len(inputs), Reach(0)) if memory is None else memory
         if isinstance(memory, HeldStates):
-            states, memory.held = read_segment(self, inputs, memory.held, memory.reach)
-            return states
+            return self._read(inputs, memory)[0]
         symbols = inputs.size(1)
         keys = len(memory) + symbols
         window = memory.reach.memory if memory.reach.same_length else None
@@ -253,6 +255,20 @@ class TransformerXL(Recurrent):
         out: Tensor = self.dropout(h)
         return out
 
+    def attention_maps(self, segments: Iterable[Tensor], reach: Reach) -> Tensor:
+        """The weights (N, B, H, T, S) in the last of some segments (B, T), which are read one after the other."""
+        memory = HeldStates(reach)
+        for inputs in segments:
+            weights = self._read(inputs, memory)[1]
+        return weights
+
+    def _read(self, inputs: Tensor, memory: HeldStates) -> tuple[Tensor, Tensor]:
+        """One segment by :func:`read_segment`: h^N, and the weights of attention."""
+        before = memory.held[0] if memory.held else None
+        states, after, weights = read_segment(self, inputs, before, memory.reach)
+        memory.held = () if after is None else (after,)
+        return states, weights
+
     def _encodings(self, reach: Reach) -> Callable[[int], Tensor]:
         """From a number of keys to R of their distances (C, D), the same for all layers."""
         return cache(lambda keys: self.dropout(self.encodings(0, min(keys, (reach.clamp or keys) + 1))))
@@ -266,7 +282,7 @@ class TransformerXL(Recurrent):
 class HeldStates:
     """What a model has after the last segment, without gradients; nothing at the beginning of a text.
 
-    Of an LSTM it is the hidden and cell states of all layers, (N, B, D) each; of :func:`read_segment` it is m.
+    Of an LSTM it is the hidden and cell states of all layers, (N, B, D) each; of :func:`read_segment` it is m alone.
 
     Args:
         reach: how much is kept.

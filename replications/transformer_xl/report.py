@@ -5,6 +5,7 @@ from __future__ import annotations
 from shared.reports.exhibits import Shows
 from shared.reports.learning_curves import LearningCurves
 from shared.tasks.language.figures import (
+    AttentionToText,
     ContextLengths,
     EvaluationSpeed,
     MemoryLengths,
@@ -40,6 +41,8 @@ FIGURES = [
         }),
         claim="D19-C1",
     ),
+    Shows(AttentionToText("recall-xl", "From a question to the fact that answers it, in memory")),
+    Shows(AttentionToText("ptb-xl", "Two places of Penn Treebank")),
     Shows(
         ContextLengths({
             "bible": ["xl", "no-memory", "shaw", "absolute", "lstm"],

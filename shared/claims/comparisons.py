@@ -5,11 +5,20 @@ from __future__ import annotations
 import math
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from shared.config import Strict
 
-Condition = bool | int | str | tuple[float, float]
+
+def _range(bounds: tuple[float, float]) -> tuple[float, float]:
+    if bounds[0] > bounds[1]:
+        raise ValueError(f"{list(bounds)} is not a range: the lower bound stands first")
+    return bounds
+
+
+Range = Annotated[tuple[float, float], AfterValidator(_range)]
+"""Both bounds are part of it."""
+Condition = bool | int | str | Range
 
 
 class Learned(Strict):
@@ -29,7 +38,7 @@ class Over(Strict):
 
     covariate: str = "source_length"
     per: str = "source word"
-    bins: int | tuple[tuple[float, float], ...]
+    bins: int | tuple[Range, ...]
 
     @model_validator(mode="after")
     def _at_least_two_bins(self) -> Over:
@@ -241,7 +250,7 @@ class Floor(Strict):
     at_most: float | None = None
     at_least: float | None = None
     because: str = Field(min_length=1)
-    exempt: dict[str, str] = Field(default_factory=dict)
+    exempt: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_bound(self) -> Floor:

@@ -25,7 +25,7 @@ class InPaper(Strict):
 
     text: str = Field(min_length=1)
     effect: float | None = None
-    unit: str | None = None
+    unit: str | None = Field(default=None, min_length=1)
     source: Provenance = "C:paper"
 
 
@@ -49,7 +49,7 @@ class Claim(Strict):
     identities: tuple[Exact, ...] = ()
     supporting: tuple[Row, ...] = ()
     not_decided: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
-    different_here: str | None = None
+    different_here: str | None = Field(default=None, min_length=1)
 
     SCALES: ClassVar[frozenset[str]] = frozenset({"smoke", "quick", "bench", "paper_scale", ALL})
 
@@ -154,6 +154,11 @@ def _at_scale(row: Any, scale: str, where: str) -> Any:
         return row
     if unknown := sorted(row["at"].keys() - (Claim.SCALES - {ALL})):
         raise ReplicationError(f"{where}.at: '{unknown[0]}' is no scale.")
+    for name, changes in row["at"].items():
+        if not isinstance(changes, dict | None):
+            raise ReplicationError(
+                f"{where}.at.{name}: give what changes at this scale as 'key: value', or null, not {changes!r}."
+            )
     plain = {key: value for key, value in row.items() if key != "at"}
     own = row["at"].get(scale, {})
     return None if own is None else {key: value for key, value in merge(plain, own).items() if value is not None}

@@ -22,7 +22,7 @@ class Memory(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What is held, for a checkpoint."""
+        """What is held, for a checkpoint: tensors (N, B, …) of whatever N there are."""
         ...
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:

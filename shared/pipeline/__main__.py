@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from shared.errors import ReplicationError
 from shared.pipeline.config import SCALES, load_params
+from shared.pipeline.parent import end_with_dvc
+from shared.training.disk import disk_sentence
 
 Argument = Mapping[str, Any]
 """What ``argparse`` is told of an argument."""
@@ -47,6 +49,10 @@ TRIED: Mapping[str, Argument] = {
     "--seed": {"type": int, "help": "of the run; default: the first that is trained"},
     "--page": {"action": "store_true", "help": "also write reports/tried/<paper>.<variant>.html"},
 }
+COMPARED: Mapping[str, Argument] = {
+    "other": {"metavar": "<other>", "help": "what it is compared with; both are variants, or neither is"},
+    "--paper": {"help": "of which alone runs are compared"},
+}
 BETTER: Argument = {"choices": SCALES, "help": "default: the scale with the better evidence"}
 EXPLAINED: Mapping[str, Any] = {"scaled": False, "more": {"--scale": BETTER}}
 LISTED: Mapping[str, Any] = {"scaled": False, "told": OPTIONAL}
@@ -65,12 +71,17 @@ COMMANDS = {
     "show": Command("asking", "show_claim", "claim", "say what a claim is and what became of it", scaled=False),
     "explain": Command("asking", "explain_claim", "claim", "say how a verdict came about", **EXPLAINED),
     "try": Command("trying", "try_stage", "paper.variant", "give a trained model one input", more=TRIED),
+    "compare": Command(
+        "compare", "compare_stage", "one", "compare two variants, scales, folders or git revisions", more=COMPARED
+    ),
     "freeze": Command("freeze", "freeze_stage", "paper", "write down how the claims of <paper> will be decided"),
     "estimate": Command("estimate", "estimate_stage", "paper.variant", "say what a variant or a paper costs"),
     "search": Command("search", "search_stage", "paper", "try what search.yaml of <paper> lists, on pilot seeds"),
     "use": Command("use", "use_scale", "scale", "make <scale> the default one", scaled=False),
     "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False, more=KIND),
     "summarize": Command("stages", "summarize_stage", None, "gather all reports into one page", scaled=False),
+    "licences": Command("licences", "write_licences", None, "write docs/LICENCES.md and docs/sbom.json", scaled=False),
+    "costs": Command("on_paper", "write_costs", None, "write docs/COSTS.md: what the paper scale costs", scaled=False),
     "reference": Command("reference", "write_reference", None, "write docs/REFERENCE.md from the code", scaled=False),
 }  # fmt: skip
 
@@ -78,6 +89,7 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 if it worked, 2 after an error that the user can act on."""
     options = parser().parse_args(arguments)
+    end_with_dvc()
     try:
         command = COMMANDS[options.command]
         function = getattr(importlib.import_module(f"shared.pipeline.{command.module}"), command.function)
@@ -87,6 +99,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         function(*given, **{name: getattr(options, name) for name in (flag.lstrip("-") for flag in command.more)})
     except ReplicationError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except (OSError, RuntimeError) as error:
+        if (sentence := disk_sentence(error)) is None:
+            raise
+        print(f"error: {sentence}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; the same command continues.", file=sys.stderr)

@@ -8,8 +8,11 @@ from pathlib import Path
 
 from shared.claims.schema import load_claims
 from shared.config import near
+from shared.data.cards import Card
 from shared.errors import ReplicationError
 from shared.pipeline.check_claims import check_claims
+from shared.pipeline.check_files import check_card, check_paper, check_search, naming_short_lists
+from shared.pipeline.check_identities import check_identities, check_tasks
 from shared.pipeline.code import STAGES, code_of
 from shared.pipeline.config import REPLICATIONS, SCALES, ScaleFile, load_params
 from shared.pipeline.files import run_folder, write_json
@@ -30,6 +33,24 @@ def check_stage(paper: str | None, scale: str) -> None:
         ReplicationError: names file, key and value of the first mistake, and what to do.
     """
     load_measures()
+    check_listed(paper)
+    for name in [paper] if paper else papers():
+        settings = {each: ScaleFile(name, each) for each in SCALES}
+        check_identities(settings[scale])
+        check_paper(settings[scale])
+        for each in settings.values():
+            check_settings(each)
+            check_search(each)
+        tasks = {task for each in settings.values() for task in each.tasks}
+        for each in settings.values():
+            check_shown(each, tasks)
+        write_code(settings[scale])
+        print(f"{name}: {len(settings[scale].variants)} variants at {scale} scale, no mistake.")
+        warn_of_changes(settings[scale])
+
+
+def check_listed(paper: str | None) -> None:
+    """Check ``params.yaml``, and that it lists one paper, or all that there are and no others."""
     listed = load_params().papers
     if paper is None:
         for name in listed:
@@ -40,13 +61,6 @@ def check_stage(paper: str | None, scale: str) -> None:
             raise ReplicationError(
                 f"params.yaml: papers must list '{name}', or `dvc repro report@{name}` has no stage."
             )
-        settings = {each: ScaleFile(name, each) for each in SCALES}
-        for each in settings.values():
-            check_settings(each)
-        check_shown(settings[scale], {task for each in settings.values() for task in each.tasks})
-        write_code(settings[scale])
-        print(f"{name}: {len(settings[scale].variants)} variants at {scale} scale, no mistake.")
-        warn_of_changes(settings[scale])
 
 
 def check_settings(settings: ScaleFile) -> None:
@@ -61,11 +75,26 @@ def check_settings(settings: ScaleFile) -> None:
                 f"{settings.path}: tasks.{task}.corpus.dataset: {card} does not exist"
                 f"{near(settings.dataset(task), cards)}."
             )
+        _check_corpus(settings, task, check_card(settings.dataset(task)))
     paper = importlib.import_module(f"replications.{settings.paper}.settings")
     for variant in settings.buildable():
         check_model(paper, settings.run(variant))
+    check_tasks(settings)
     for variant in settings.lent:
         check_lent(settings, variant)
+
+
+def _check_corpus(settings: ScaleFile, task: str, card: Card) -> None:
+    """Refuse splits and languages that the data set of a task does not have."""
+    corpus = settings.corpus(task)
+    named = {"test": (corpus.splits, card.splits)}
+    named |= {key: ([getattr(corpus, key, None)], card.languages) for key in ("source", "target", "language")}
+    for key, (names, known) in named.items():
+        for name in names:
+            if name is not None and known and name not in known:
+                raise ReplicationError(
+                    f"{settings.path}: tasks.{task}.corpus.{key}: {card.id} has no '{name}'{near(name, known)}."
+                )
 
 
 def check_lent(settings: ScaleFile, variant: str) -> None:
@@ -90,8 +119,9 @@ def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
         tasks: those of the paper at any scale.
     """
     measured = tuple(_measured_by_studies(settings.paper))
-    check_claims(settings, tasks, measured)
-    claims = [claim.id for claim in load_claims(REPLICATIONS / settings.paper / "claims.yaml", settings.scale).claims]
+    with naming_short_lists(path := REPLICATIONS / settings.paper / "claims.yaml"):
+        check_claims(settings, tasks, measured)
+    claims = [claim.id for claim in load_claims(path, settings.scale).claims]
     for placed in load_exhibits(settings.paper, ()):
         figure = placed.exhibit if isinstance(placed, Shows) else placed
         where = f"{REPLICATIONS / settings.paper / 'report.py'}: {type(figure).__name__}"

@@ -19,6 +19,7 @@ from shared.errors import ReplicationError
 from shared.tasks.kinds import KINDS
 
 FETCHING = ("shared/data/fetch.py",)
+"""What fetches; its files are verified by hash, so its code concerns no later stage, although encoders import it."""
 PREPARING = ("corpus.py", "preparation.py")
 """Modules of a kind that prepare a fetched data set for training; not every kind has ``preparation.py``."""
 REPORTING = (
@@ -74,7 +75,15 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
         "evaluate": {path for path in everything if not _is(path, REPORTING)},
         "report": everything | shown,
     }
-    return {stage: {path: _read(path).digest for path in sorted(files)} for stage, files in stages.items()}
+    found = {stage: {path: _read(path).digest for path in sorted(files)} for stage, files in stages.items()}
+    found["report"] |= {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in _shown_besides(papers[0])}
+    return found
+
+
+def _shown_besides(paper: str) -> list[Path]:
+    """What pages are made of that is no Python: their templates, and the names of the paper's variants."""
+    templates = sorted(Path("shared/reports/templates").glob("*"))
+    return [path for path in (*templates, Path("replications") / paper / "names.yaml") if path.is_file()]
 
 
 def _closure(roots: Iterable[str], wanted: Callable[[str], bool] = lambda path: True) -> set[str]:
@@ -85,7 +94,7 @@ def _closure(roots: Iterable[str], wanted: Callable[[str], bool] = lambda path: 
         path = todo.pop()
         if path not in files:
             files.add(path)
-            todo.extend(file for file in _read(path).imports if wanted(file))
+            todo.extend(file for file in _read(path).imports if wanted(file) and file not in FETCHING)
     return files
 
 

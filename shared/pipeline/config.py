@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import Field, create_model
+from pydantic import AfterValidator, Field, create_model
 
 from shared.config import Strict, build, load_yaml, merge, near
 from shared.errors import ReplicationError
@@ -27,6 +27,20 @@ REPLICATIONS = Path("replications")
 
 Section = dict[str, Any]
 EMPTY: Any = Field(default_factory=dict)
+MOST = 2**31 - 1
+"""The largest whole number that a setting may be: seeds and sizes beyond it suit no library that takes them."""
+
+
+def _each_once(seeds: list[int]) -> list[int]:
+    if len(set(seeds)) < len(seeds):
+        raise ValueError("each seed must stand there once")
+    return seeds
+
+
+Words = Annotated[str, Field(min_length=1)]
+"""A name or a sentence that is not empty."""
+Seeds = Annotated[list[Annotated[int, Field(ge=0, le=MOST)]], Field(min_length=1), AfterValidator(_each_once)]
+"""One seed or more; each is a run of its own."""
 
 
 class Params(Strict):
@@ -41,8 +55,8 @@ class Params(Strict):
 
     scale: Scale
     workers: int | None = Field(default=None, ge=1)
-    scheduler: str | None = None
-    papers: list[str]
+    scheduler: str | None = Field(default=None, pattern=r"^([a-z]+://)?\S+:\d+$")
+    papers: list[Words]
 
 
 class Task(Strict):
@@ -58,7 +72,7 @@ class Task(Strict):
     training: dict[str, Any]
     decoding: dict[str, Any] | None = None
     evaluation: dict[str, Any] | None = None
-    seeds: list[int]
+    seeds: Seeds
 
 
 class Variant(Strict):
@@ -69,7 +83,7 @@ class Variant(Strict):
     training: Section = EMPTY
     decoding: Section = EMPTY
     evaluation: Section = EMPTY
-    seeds: list[int] | None = None
+    seeds: Seeds | None = None
 
 
 class Identity(Strict):
@@ -110,7 +124,7 @@ class Lent(Strict):
 class Reason(Strict):
     """Why some variants do not run at a scale."""
 
-    because: str
+    because: Words
     variants: list[str] = Field(min_length=1)
 
 
@@ -127,7 +141,7 @@ class Content(Strict):
 
     paper: str
     scale: Scale
-    deviations: list[str]
+    deviations: list[Words]
     features: list[str]
     tasks: dict[str, Task]
     variants: dict[str, Variant]
@@ -151,6 +165,7 @@ class ScaleFile:
         path: of the scale's file.
         kind: of the paper's tasks.
         tasks: name to settings of those that run.
+        built_tasks: the same, and those that are given beside them under ``left_out``.
         variants: name to settings of those that run.
         lent: name to whose runs stand for a variant.
         left_out: variant to the reason why it does not run.
@@ -174,7 +189,7 @@ class ScaleFile:
         self.kind, self._identities = identities.kind, identities.variants
         self.tasks, self.variants = content.tasks, content.variants
         self.deviations, self.features, self.lent = content.deviations, content.features, content.lent
-        self._built_tasks = content.tasks | content.left_out.tasks
+        self.built_tasks = content.tasks | content.left_out.tasks
         self._built_variants = content.variants | content.left_out.variants
         self.left_out = {name: reason.because for reason in content.left_out.reasons for name in reason.variants}
         self._agree(content)
@@ -191,6 +206,7 @@ class ScaleFile:
         field = settings_of(self.kind).model_fields["corpus"]
         kind: Any = field.annotation  # one class or several, which the field tells apart
         section = create_model("Section", __base__=Strict, corpus=(kind, field))
+        refuse_huge(self._task(task).corpus, f"{self.path}: tasks.{task}.corpus")
         built: Any = build(section, {"corpus": self._task(task).corpus}, where=f"{self.path}: tasks.{task}")
         return built.corpus
 
@@ -208,6 +224,7 @@ class ScaleFile:
         value.pop("after", None)
         value = merge(merge(merge(value, _given(self._identity(variant))), _given(own)), changes or {})
         where = f"{self.path}: variants.{variant}"
+        refuse_huge(value, where)
         run = build(settings_of(self.kind), value, where=where)
         model = merge(merge(self._identity(variant).model, own.model), (changes or {}).get("model", {}))
         return run.at(str(self.path), variant, model)
@@ -284,9 +301,9 @@ class ScaleFile:
                 raise ReplicationError(f"{self.path}: tasks.{name} has no variant that runs; remove it, or add one.")
 
     def _task(self, name: str) -> Task:
-        if name not in self._built_tasks:
-            raise ReplicationError(f"{self.path} has no task '{name}'{near(name, self._built_tasks)}.")
-        return self._built_tasks[name]
+        if name not in self.built_tasks:
+            raise ReplicationError(f"{self.path} has no task '{name}'{near(name, self.built_tasks)}.")
+        return self.built_tasks[name]
 
     def _variant(self, name: str) -> Variant:
         if name in self._built_variants:
@@ -299,6 +316,19 @@ class ScaleFile:
         if name not in self._identities:
             raise ReplicationError(f"{self.variants_path} has no variant '{name}'{near(name, self._identities)}.")
         return self._identities[name]
+
+
+def refuse_huge(value: Any, where: str, most: int = MOST) -> None:
+    """Refuse a whole number, at any depth, that is so large that checking it or using it takes all memory or fails.
+
+    Raises:
+        ReplicationError: names the place ``where`` and the keys that lead to the number.
+    """
+    if isinstance(value, int) and abs(value) > most:
+        raise ReplicationError(f"{where}: {value:.3g} is too large; give at most {most:,}.")
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items:
+        refuse_huge(part, f"{where}.{key}", most)
 
 
 def _given(section: Strict) -> dict[str, Any]:

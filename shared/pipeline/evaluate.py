@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
 from shared.pipeline.past import COSTS, judging_record
@@ -38,6 +39,7 @@ class Judged:
     machine: dict[str, Any]
 
 
+@alone("runs")
 def evaluate_stage(name: str, scale: str) -> None:
     """Judge every trained seed of ``<paper>.<variant>``, and their ensemble if asked; write its ``metrics.json``."""
     paper, variant = split_name(name)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from shared.config import near
 from shared.errors import ReplicationError
+from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import made_anew, run_folder, split_name, write_json
 
@@ -15,6 +16,7 @@ RECORDS = ("run.json", "curve.csv")
 """Files of a seed's training that are copied; checkpoints stay with the lender."""
 
 
+@alone("runs")
 def lend_stage(name: str, scale: str) -> None:
     """Copy the results that stand for ``<paper>.<variant>``, as ``lent`` of the scale's params.yaml says.
 

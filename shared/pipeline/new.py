@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from shared.config import near
 from shared.errors import ReplicationError
 from shared.pipeline.config import REPLICATIONS, SCALES, load_params
+from shared.pipeline.files import write_text
 from shared.tasks.kinds import KINDS
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -67,7 +68,7 @@ def new_replication(name: str, kind: str = "translation") -> None:
         partial.rename(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    PARAMS.write_text(listed, encoding="utf-8")
+    write_text(PARAMS, listed)
     print(f"{folder} is there, and listed in {PARAMS}. Try it:\n")
     print(f"python -m shared.pipeline use smoke\ndvc repro report@{name}")
 

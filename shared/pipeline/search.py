@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shared.errors import ReplicationError
+from shared.pipeline.alone import alone
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import run_folder, write_json
@@ -60,6 +61,7 @@ class Trial(NamedTuple):
         return f"{self.paper}.{self.variant} {self.key} {self.value} seed {self.seed}"
 
 
+@alone("trials")
 def search_stage(paper: str, scale: str) -> None:
     """Train every variant with every value and pilot seed, and say which value is best; a killed search is continued.
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from shared.config import Strict, build, load_yaml, merge, near
 from shared.errors import ReplicationError
-from shared.pipeline.config import EMPTY, ScaleFile
+from shared.pipeline.config import EMPTY, ScaleFile, Seeds, Words
 from shared.pipeline.train import runnable
 from shared.tasks.sections import check_model, find_route
 
@@ -36,7 +36,7 @@ class Tried(Strict):
     key: str
     values: list[Value] = Field(min_length=2)
     updates: int | None = Field(default=None, ge=1)
-    kept: dict[str, str] = EMPTY
+    kept: dict[str, Words] = EMPTY
 
 
 class Same(Strict):
@@ -51,12 +51,12 @@ class Same(Strict):
 
     variants: list[str] = Field(min_length=1)
     same_as: str
-    because: str
-    kept: dict[str, str] = EMPTY
+    because: Words
+    kept: dict[str, Words] = EMPTY
 
 
 class _Content(Strict):
-    seeds: list[int] = Field(min_length=1)
+    seeds: Seeds
     groups: list[dict[str, Any]] = Field(min_length=1)
 
 
@@ -86,14 +86,19 @@ class Search(NamedTuple):
         changes: Any = value
         for part in reversed(group.key.split(".")):
             changes = {part: changes}
-        training: dict[str, Any] = {} if group.updates is None else {"updates": group.updates}
-        if self.settings.run(variant).training.average is None:
+        usual = self.settings.run(variant).training
+        training: dict[str, Any] = {}
+        if group.updates is not None:  # a trial shorter than the time to the first validation is validated at its end
+            training = {"updates": group.updates, "validate_every": min(usual.validate_every, group.updates)}
+        if usual.average is None:
             training["may_diverge"] = True
         try:
             config = self.settings.run(variant, merge({"training": training}, changes))
             check_model(_models(self.settings), config)
         except ReplicationError as error:
-            raise ReplicationError(f"{self.path}: {variant}: {group.key} {value!r} cannot be tried: {error}") from None
+            raise ReplicationError(
+                f"{self.path}: {variant}: values: {group.key} {value!r} cannot be tried: {error}"
+            ) from None
         return config
 
     def keys(self, variant: str) -> list[str]:
@@ -110,7 +115,9 @@ class Search(NamedTuple):
         if known is None:
             raise ReplicationError(f"{self.path}: '{variant}' is a study, which trains no network; take it out.")
         if key not in known:
-            raise ReplicationError(f"{self.path}: '{variant}' is not trained with a setting '{key}'{near(key, known)}.")
+            raise ReplicationError(
+                f"{self.path}: key: '{variant}' is not trained with a setting '{key}'{near(key, known)}."
+            )
         return known[key]
 
 
@@ -134,7 +141,6 @@ def load_search(paper: str, scale: str) -> Search:
     both: list[Tried | Same] = [*tried, *same]
     for each in both:
         _check_variants(search, each)
-    _refuse_twice(f"{path}: seeds", content.seeds)
     _refuse_twice(f"{path}: groups", [f"{group.key} of {variant}" for group in tried for variant in group.variants])
     for group in tried:
         _refuse_twice(f"{path}: values of {group.key}", group.values)
@@ -182,7 +188,7 @@ def _check_variants(search: Search, group: Tried | Same) -> None:
     known = search.settings.known()
     for variant in group.variants:
         if variant not in known:
-            raise ReplicationError(f"{search.path}: there is no variant '{variant}'{near(variant, known)}.")
+            raise ReplicationError(f"{search.path}: variants: there is no variant '{variant}'{near(variant, known)}.")
         if variant in search.settings.left_out:
             raise ReplicationError(
                 f"{search.path}: '{variant}' is left out at this scale: {search.settings.left_out[variant]}."

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared.errors import ReplicationError
+from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile, load_params
+from shared.pipeline.fetched import fetched, obtain
 from shared.pipeline.files import made_anew, run_folder, split_name, write_json
 
 if TYPE_CHECKING:
@@ -17,15 +19,15 @@ LARGER = {"quick": "bench", "bench": "paper_scale"}
 """Each scale to the larger scale that decides the claims that it could not decide."""
 
 
+@alone("fetched data", waits=True)
 def fetch_stage(name: str, scale: str) -> None:
     """Obtain the data set of ``<paper>.<task>`` and record its manifest as the stage's output."""
-    from shared.data.fetch import fetch
-
     paper, task = split_name(name)
-    dataset = ScaleFile(paper, scale).dataset(task)
-    write_json(run_folder(paper, scale) / "fetched" / f"{task}.json", fetch(dataset).model_dump(mode="json"))
+    manifest = obtain(ScaleFile(paper, scale).dataset(task))
+    write_json(run_folder(paper, scale) / "fetched" / f"{task}.json", manifest.model_dump(mode="json"))
 
 
+@alone("features")
 def features_stage(name: str, scale: str) -> None:
     """Compute the image features of ``<paper>.<task>`` with its encoder, and record them as the stage's output."""
     from shared.tasks.protocol import load_replication
@@ -38,13 +40,14 @@ def features_stage(name: str, scale: str) -> None:
         )
     final = run_folder(paper, scale) / "features" / task
     corpus = settings.corpus(task)
-    dataset = _fetched(corpus.dataset)
+    dataset = fetched(corpus.dataset)
     with made_anew(final) as partial:
         record = load_replication(paper).features(corpus, dataset, partial)
     write_json(final.with_name(f"{task}.json"), record)
     print(f"{name}: " + _listed(record))
 
 
+@alone("prepared data")
 def prepare_stage(name: str, scale: str) -> None:
     """Tokenise and encode the data of ``<paper>.<task>``."""
     from shared.tasks.protocol import load_replication
@@ -52,17 +55,19 @@ def prepare_stage(name: str, scale: str) -> None:
     paper, task = split_name(name)
     settings = ScaleFile(paper, scale)
     corpus = settings.corpus(task)
-    dataset = _fetched(corpus.dataset)
+    dataset = fetched(corpus.dataset)
     with made_anew(run_folder(paper, scale) / "tasks" / task) as partial:
         summary = load_replication(paper).prepare(corpus, dataset, partial)
     print(f"{name}: " + _listed(summary))
 
 
+@alone("reports")
 def report_stage(paper: str, scale: str) -> None:
     """Decide the paper's claims and write ``reports/<scale>/<paper>``."""
     from shared.pipeline.evidence import evidence_of
     from shared.pipeline.plan import changes, load_found, load_plan
     from shared.reports.exhibits import load_exhibits
+    from shared.reports.naming import load_names, named
     from shared.reports.plans import Frozen
     from shared.reports.report import write_report
     from shared.reports.scales import other_scales
@@ -71,21 +76,33 @@ def report_stage(paper: str, scale: str) -> None:
     load_measures()
     settings = ScaleFile(paper, scale)
     kind = kind_report(settings.kind)
-    write_report(
-        Path("replications") / paper,
-        run_folder(paper, scale),
-        Path("reports") / scale / paper,
-        scale=scale,
-        left_out=settings.left_out,
-        deviations=settings.deviations,
-        figures=load_exhibits(paper, kind.figures),
-        kind=kind,
-        evidence=evidence_of(settings),
-        frozen=Frozen(load_plan(settings), load_found(settings), changes(settings)),
-        larger=LARGER.get(scale),
-        others=other_scales(Path("reports"), paper, scale),
-        place=_place(paper, scale),
-    )
+    folder = Path("replications") / paper
+    with named(load_names(folder)):
+        write_report(
+            folder,
+            run_folder(paper, scale),
+            Path("reports") / scale / paper,
+            scale=scale,
+            left_out=settings.left_out,
+            deviations=settings.deviations,
+            figures=load_exhibits(paper, kind.figures),
+            kind=kind,
+            evidence=evidence_of(settings),
+            frozen=Frozen(load_plan(settings), load_found(settings), changes(settings)),
+            larger=LARGER.get(scale),
+            others=other_scales(Path("reports"), paper, scale),
+            place=_place(paper, scale),
+            stale=_stale(settings),
+        )
+
+
+def _stale(settings: ScaleFile) -> list[str]:
+    """The variants whose runs had other settings than those of today."""
+    from shared.claims.results import load_results
+    from shared.reports.standing import stale_variants
+
+    today = {variant: settings.run(variant).model_dump(mode="json") for variant in settings.judged()}
+    return stale_variants(load_results(run_folder(settings.paper, settings.scale), settings.left_out), today)
 
 
 def _place(paper: str, scale: str) -> Place:
@@ -137,15 +154,6 @@ def summarize_stage() -> None:
     readmes = [Path("README.md"), *sorted(Path("replications").glob("*/README.md"))]
     papers = {name: Paper.load(Path("replications") / name / "paper.yaml") for name in load_params().papers}
     summarize(Path("reports"), readmes, papers)
-
-
-def _fetched(dataset: str) -> Path:
-    """The folder of a data set, as it was fetched."""
-    from shared.data.fetch import fetch, verify
-
-    fetch(dataset)  # at once if it was fetched before; a queued experiment's copy of the project has no data yet
-    verify(dataset)  # DVC does not watch the data folder
-    return Path("data") / dataset
 
 
 def _listed(summary: object) -> str:

@@ -6,21 +6,26 @@ import csv
 import json
 import os
 import shutil
+import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import ReplicationError
+from shared.pipeline.alone import alone
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
 from shared.pipeline.provenance import environment, fingerprint, now, peak_memory_mib
 from shared.tasks.prepared import check_prepared
 from shared.tasks.sections import check_model, find_route
-from shared.training.pool import PRELOAD, Job, run_jobs
-from shared.training.progress import Report
+from shared.training.pool import PRELOAD, Job, limit_threads, run_jobs
+from shared.training.processes import Group
+from shared.training.progress import Board, Report
 
 if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig
@@ -29,8 +34,11 @@ WITHOUT_LIGHTNING = ("torch",)
 """Modules that workers import at their start if no network is trained; the import of Lightning takes seconds."""
 
 
+@alone("runs")
 def train_stage(name: str, scale: str) -> None:
     """Train every seed of ``<paper>.<variant>``; a killed run is continued, a finished one is left alone.
+
+    Under torchrun, its processes share each seed's run, one seed after the other.
 
     Raises:
         ReplicationError: the settings are wrong, the task is not prepared with them, or seeds failed; the others have
@@ -43,18 +51,26 @@ def train_stage(name: str, scale: str) -> None:
     check_model(models, config)
     marks = marks_of(settings, variant, config, config.seeds)
     folder = run_folder(paper, scale) / variant / "train"
-    _keep_seeds(folder, config.seeds)
-    (folder / "not_run.json").unlink(missing_ok=True)
+    group = Group.here()
     jobs = []
     for seed, mark in marks.items():
         label = f"{name} seed {seed}"
-        if is_finished(folder / f"seed{seed}", mark):
-            print(f"{label}: finished before, kept.")
-        else:
+        if not is_finished(folder / f"seed{seed}", mark):
             jobs.append(Job(label, train_seed, (str(Path.cwd()), paper, scale, variant, seed, mark)))
+        elif group.first:
+            print(f"{label}: finished before, kept.")
+    group.meet()
+    if group.first:
+        _keep_seeds(folder, config.seeds)
+        (folder / "not_run.json").unlink(missing_ok=True)
     section, _ = find_route(config, models.MODEL, models.ROUTES)
     trains_network = section is None or section[1].trains_network
-    reasons = set(run_side_by_side(jobs, PRELOAD if trains_network else WITHOUT_LIGHTNING)) - {None}
+    if group.size > 1:
+        reasons = set(run_together(jobs, group)) - {None}
+    else:
+        reasons = set(run_side_by_side(jobs, PRELOAD if trains_network else WITHOUT_LIGHTNING)) - {None}
+    if not group.first:
+        return
     if reasons:
         _keep_seeds(folder, ())
         write_json(folder / "not_run.json", {"not_run": reasons.pop()})
@@ -115,15 +131,18 @@ def train_into(
     """
     from shared.tasks.protocol import load_replication
 
-    begin = time.process_time()
+    group, begin = Group.here(), time.process_time()
     replication, runs = load_replication(settings.paper), run_folder(settings.paper, settings.scale)
     replication.check(config)
     if reason := replication.cannot_run(config):
         return reason
-    record, count = replication.train(
-        config, prepared=prepared_folder(settings.paper, settings.scale, config.task), folder=folder, seed=seed,
-        fingerprint=mark, label=label, progress=report,
-    )  # fmt: skip
+    with _temporary_files_beside(folder) if group.first else nullcontext():
+        record, count = replication.train(
+            config, prepared=prepared_folder(settings.paper, settings.scale, config.task), folder=folder, seed=seed,
+            fingerprint=mark, label=label, progress=report,
+        )  # fmt: skip
+    if not group.first:
+        return None
     if not keep_checkpoints:
         shutil.rmtree(folder / "checkpoints")
     fetched = json.loads((runs / "fetched" / f"{config.task}.json").read_text(encoding="utf-8"))
@@ -131,7 +150,7 @@ def train_into(
         **environment(settings.path.with_name("dvc.lock")), "parameters": config.model_dump(mode="json"),
         "seed": seed, "fingerprint": mark,
         "data_sha256": {key: value["sha256"] for key, value in fetched["files"].items()},
-        "peak_memory_mib": peak_memory_mib(), "parameter_count": count, **vars(record),
+        "peak_memory_mib": peak_memory_mib(), "parameter_count": count, "processes": group.size, **vars(record),
         "process_seconds": time.process_time() - begin,
         "checkpoints": sorted(path.name for path in (folder / "checkpoints").glob("*.ckpt")),
         "finished": now(),
@@ -159,6 +178,19 @@ def run_side_by_side(jobs: Sequence[Job], preload: Sequence[str]) -> list[Any]:
     return run_jobs(jobs, workers=workers, scheduler=params.scheduler, preload=preload)
 
 
+def run_together(jobs: Sequence[Job], group: Group) -> list[Any]:
+    """Return the results of the jobs, which all processes of the group do together, one after the other."""
+    limit_threads(1)
+    results = []
+    with Board(len(jobs)) if group.first else nullcontext() as board:
+        for job in jobs:
+            show = partial(board.update, job.label) if board else None
+            results.append(job.function(*job.arguments, report=show))
+            if board:
+                board.end(job.label)
+    return results
+
+
 def write_curve(folder: Path) -> None:
     """Write ``curve.csv`` beside the seeds: update and mean validation loss over them, for ``dvc plots``."""
     losses: dict[int, list[float]] = {}
@@ -180,6 +212,24 @@ def is_finished(seed_folder: Path, mark: str) -> bool:
         return False
     complete = all((seed_folder / "checkpoints" / name).exists() for name in record.get("checkpoints", ()))
     return complete and record.get("fingerprint") == mark
+
+
+@contextmanager
+def _temporary_files_beside(folder: Path) -> Iterator[None]:
+    """Have temporary files made on the disk of ``folder``.
+
+    Lightning writes a checkpoint there and then moves it over the last one. Between two disks, moving is copying: a
+    kill or a full disk in the middle of it would destroy the last good checkpoint.
+    """
+    place, before = folder.with_name(f".{folder.name}.partial"), tempfile.tempdir
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    tempfile.tempdir = str(place.absolute())
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _keep_seeds(folder: Path, seeds: Sequence[int]) -> None:

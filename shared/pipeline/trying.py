@@ -124,7 +124,7 @@ def _tried(model: Model, asked: str) -> Tried:
     folder = _checkpoint(settings, model.variant, model.config, model.seed).parent.parent
     try:
         (network,) = runner._trained(config, text, [folder])
-    except RuntimeError:
+    except (RuntimeError, LookupError, TypeError, AttributeError):  # other names or sizes, or no weights at all
         raise ReplicationError(
             f"the weights in {folder} are of another model than its settings are; train {model.variant} again."
         ) from None

@@ -8,6 +8,7 @@ from pathlib import Path
 from shared.config import near
 from shared.errors import ReplicationError
 from shared.pipeline.config import SCALES, load_params
+from shared.pipeline.files import write_text
 
 HIDDEN = ("smoke", "paper_scale")
 """Scales whose pipelines DVC does not read unless they are used: each costs every command a second or two."""
@@ -23,11 +24,9 @@ def use_scale(scale: str) -> None:
         raise ReplicationError(f"there is no scale '{scale}'{near(scale, SCALES)}.")
     load_params()
     params, ignored = Path("params.yaml"), Path(".dvcignore")
-    params.write_text(
-        re.sub(r"(?m)^scale: .*$", f"scale: {scale}", params.read_text(encoding="utf-8")), encoding="utf-8"
-    )
+    write_text(params, re.sub(r"(?m)^scale: .*$", f"scale: {scale}", params.read_text(encoding="utf-8")))
     lines = {f"/replications/*/{name}/" for name in HIDDEN}
     kept = [line for line in ignored.read_text(encoding="utf-8").splitlines() if line.lstrip("#") not in lines]
     hidden = [f"{'#' if name == scale else ''}/replications/*/{name}/" for name in HIDDEN]
-    ignored.write_text("\n".join([*kept, *hidden]) + "\n", encoding="utf-8")
+    write_text(ignored, "\n".join([*kept, *hidden]) + "\n")
     print(f"scale: {scale}; try dvc repro report@bahdanau")

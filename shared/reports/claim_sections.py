@@ -31,6 +31,7 @@ from shared.reports.document import (
     plain,
     typeset,
 )
+from shared.reports.naming import called
 from shared.reports.seed_figures import seed_figure
 from shared.reports.verdicts import (
     amount,
@@ -140,19 +141,19 @@ def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[Block]:
 def claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     """What was compared, on which task, and what the claim expects of it."""
     title = spoken(row.metric, lead.token)
-    named: list[Inline] = listed([Code(name) for name in lead.variants])
+    sides = [called(name) for name in lead.variants]
     task = results[lead.variants[0]].task
     said: list[Inline] = ["On the task ", Code(task), f"{_restriction(row.where)}, the claim expects that "]
     if isinstance(row, Sides):
-        other = named[-1] if row.than is None else typeset(f"{row.than:g}")
-        said += [named[0], f" {_has(row, title)} {'as' if row.kind == 'equal' else 'than'} ", other]
+        other = sides[-1] if row.than is None else (typeset(f"{row.than:g}"),)
+        said += [*sides[0], f" {_has(row, title)} {'as' if row.kind == 'equal' else 'than'} ", *other]
     elif isinstance(row, Correlation):
         also = spoken(row.other, lead.token)
         rises = "rises" if row.direction == "positive" else "falls"
-        said += [f"{title} rises and {also} {rises} together over ", *named]
+        said += [f"{title} rises and {also} {rises} together over ", *listed(sides)]
         said.append(f": that Spearman's correlation is above {typeset(f'{row.than:g}')}")
     else:
-        said += [f"{title} {row.kind} along ", *named]
+        said += [f"{title} {row.kind} along ", *listed(sides)]
     if lead.relevant is not None:
         because = (row.because or "").rstrip(". ")
         said.append(f". An effect matters from {matters(asdict(lead))} on: {because}")
@@ -188,7 +189,7 @@ def measured(row: Comparison, lead: Outcome) -> Text:
     outcome = asdict(lead)
     said: list[Inline] = [Strong("Here"), f" (mean over {seeds_text(len(lead.seeds))}): "]
     for place, (variant, value) in enumerate(lead.sides.items()):
-        said += [", " if place else "", Code(variant), f"{SPACE}{value_text(lead.metric, value)}"]
+        said += [", " if place else "", *called(variant), f"{SPACE}{value_text(lead.metric, value)}"]
     if lead.sides:
         per = f" per {row.over.per}" if isinstance(row, Sides) and row.over is not None else ""
         said.append(f" {spoken(lead.metric, lead.token)}{per}; ")
@@ -223,7 +224,7 @@ def _planned(claim: Claim, scale: str, said: str) -> list[Text]:
     if claim.primary is None:
         return []
     measures = " and ".join(metric_title(metric) for metric in claim.primary.metrics())
-    variants = listed([Code(name) for name in claim.primary.compared()])
+    variants = listed([called(name) for name in claim.primary.compared()])
     return [(Strong(f"Planned at {scale}:"), f" {measures} of ", *variants, ".")]
 
 

@@ -10,6 +10,7 @@ from shared.claims.comparisons import Comparison, Exact, Row
 from shared.claims.outcomes import Decision, Outcome
 from shared.reports.document import SPACE, Badge, Block, Code, Inline, Table, Text, plain, typeset
 from shared.reports.exhibits import Results
+from shared.reports.naming import called
 from shared.reports.studies import number
 from shared.reports.verdicts import amount, effect_text, matters, metric_title, p_text, value_text, with_unit
 
@@ -50,7 +51,7 @@ def _sides(row: Comparison, lead: Outcome, results: Results, seeds: Sequence[int
         shown = [
             "–" if value is None or not math.isfinite(value) else value_text(row.metric, value) for value in numbers
         ]
-        rows.append([(Code(variant), f", {metric_title(row.metric, lead.token)}"), *shown])
+        rows.append([(*called(variant), f", {metric_title(row.metric, lead.token)}"), *shown])
     return rows
 
 
@@ -62,7 +63,7 @@ def _row(row: Row, outcome: Outcome) -> list[Text]:
     return [
         f"{outcome.name} ({kind}){reason}",
         (Badge(outcome.verdict), f": {outcome.how}") if outcome.how else Badge(outcome.verdict),
-        tuple(listed([Code(variant) for variant in outcome.variants])),
+        tuple(listed([[Code(variant)] for variant in outcome.variants])),
         ", ".join(metric_title(metric, outcome.token) for metric in row.metrics()),
         effect_text(found),
         _bound(row) if isinstance(row, Exact) else matters(found) if outcome.relevant else "–",
@@ -82,6 +83,6 @@ def _bound(row: Exact) -> str:
     return f"exactly {number(row.value)}{margin}"
 
 
-def listed(names: Sequence[Inline]) -> list[Inline]:
+def listed(names: Sequence[Sequence[Inline]]) -> list[Inline]:
     """Names with commas between them."""
-    return [part for name in names for part in (", ", name)][1:]
+    return [part for name in names for part in (", ", *name)][1:]

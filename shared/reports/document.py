@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 MINUS = "\N{MINUS SIGN}"
 SPACE = "\N{NO-BREAK SPACE}"
@@ -121,7 +121,7 @@ class Table:
     @property
     def wide(self) -> bool:
         """Whether a narrow screen cannot show it as it is."""
-        return len(self.columns) > NARROW
+        return len(self.columns) > NARROW or self.align.count("t") > 1
 
 
 @dataclass(frozen=True)
@@ -186,46 +186,6 @@ class Heat(Figure):
     def marks(self) -> bool:
         """Whether any word is underlined."""
         return any(line.marked for line in self.lines)
-
-
-@dataclass(frozen=True)
-class Attention:
-    """Weights that words give to other words.
-
-    Attributes:
-        choices: what a reader chooses it by, such as ``Sentence`` to ``2``, ``Head`` to ``layer 1, head 3``.
-        rows: words that attend.
-        columns: words that are attended to.
-        weights: (rows, columns), from 0 to 1.
-    """
-
-    choices: Mapping[str, str]
-    rows: Sequence[str]
-    columns: Sequence[str]
-    weights: Sequence[Sequence[float]]
-
-
-@dataclass(frozen=True)
-class Explorer(Figure):
-    """A figure of attention in which a reader chooses a word and sees what it attends to.
-
-    Markdown, and HTML where there are no scripts, show the picture.
-    """
-
-    maps: Sequence[Attention] = ()
-    kind: ClassVar[str] = "explorer"
-
-    def as_data(self) -> dict[str, Any]:
-        """For the page's script: weights as whole per cents."""
-        return {
-            "maps": [
-                {
-                    "choices": dict(each.choices), "rows": [*each.rows], "columns": [*each.columns],
-                    "weights": [[round(100 * weight) for weight in row] for row in each.weights],
-                }
-                for each in self.maps
-            ]
-        }  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from PIL import Image
 
 from shared.claims.results import RunResults
 from shared.reports.curves import Apart, Points, read_apart, read_curves
+from shared.reports.naming import name_of
 from shared.reports.styles import style_of
 
 WIDTH = 7.0  # inches: 700 pixels at the 100 pixels per inch at which 10 points read as text
@@ -46,6 +47,8 @@ STYLE: Any = {
     "legend.frameon": False,
     "legend.fontsize": 9,
     "legend.handlelength": 2.6,
+    "svg.fonttype": "none",  # text stays text, in the reader's own fonts
+    "svg.hashsalt": "figure",  # ids are the same on every run
 }
 Runs = Sequence[RunResults]
 DENSITY, SHADED_DENSITY = 200, 130  # pixels per inch, of lines and of photographs
@@ -133,7 +136,7 @@ def plot_curves(
     for place, (run, points) in enumerate(zip(runs, curves, strict=True)):
         index, seeds = style_of(run.variant, place), apart[place] if apart else ()
         for number, (curve, ended) in enumerate(seeds):
-            label = "" if number else run.variant
+            label = "" if number else name_of(run.variant)
             axes.plot(list(curve), list(curve.values()), label=label, linewidth=1.1, **_line(index))
             if ended:
                 axes.plot(*[*curve.items()][-1], "X", color=PALETTE[index % len(PALETTE)], markersize=8)
@@ -141,7 +144,7 @@ def plot_curves(
             continue
         places = sorted(points)
         mean, low, high = ([float(of(points[place])) for place in places] for of in (np.mean, min, max))
-        plot_line(axes, index, len(runs), (places, mean, low, high), label=run.variant, marked=marked)
+        plot_line(axes, index, len(runs), (places, mean, low, high), label=name_of(run.variant), marked=marked)
 
 
 def plot_line(
@@ -212,9 +215,10 @@ def legend_above(canvas: Canvas, *panels: Axes) -> None:
 
 @contextmanager
 def drawing(path: Path, *, height: float, shaded: bool = False) -> Iterator[Canvas]:
-    """A canvas ``height`` inches high that is written as a PNG; its bytes depend on the drawing only.
+    """A canvas ``height`` inches high that is written as a PNG, and as an SVG; bytes depend on the drawing only.
 
-    With ``shaded`` it may hold photographs: dithering approximates the shades that are not in its palette.
+    With ``shaded`` it may hold photographs: dithering approximates the shades that are not in its palette, and there is
+    no SVG.
     """
     with mpl.rc_context(STYLE):
         density = SHADED_DENSITY if shaded else DENSITY
@@ -233,3 +237,5 @@ def drawing(path: Path, *, height: float, shaded: bool = False) -> Iterator[Canv
             few = picture.quantize(palette=few, dither=Image.Dither.FLOYDSTEINBERG)
         path.parent.mkdir(parents=True, exist_ok=True)
         few.save(path, optimize=True)
+        if not shaded:
+            canvas.savefig(path.with_suffix(".svg"), format="svg", metadata={"Date": None})

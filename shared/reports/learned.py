@@ -8,6 +8,7 @@ from shared.claims.comparisons import Floor
 from shared.claims.competence import below, is_trained
 from shared.claims.results import RunResults
 from shared.reports.document import Block, Bullets, Code, Heading, Paragraph, Strong, Table, Text
+from shared.reports.naming import called
 from shared.reports.verdicts import metric_title, value_text
 
 Tasks = Mapping[str, list[RunResults]]
@@ -31,7 +32,7 @@ def learned_blocks(floors: Mapping[str, Floor], tasks: Tasks) -> list[Block]:
             seeds = run.seeds
             measured = any(floor.metric in run.metrics[seed] for seed in seeds)
             reached = f"{len(seeds) - len(below(floor, run, seeds))} of {len(seeds)}" if measured else "not measured"
-            rows.append([Code(task), Code(run.variant), reached, floor.exempt.get(run.variant, "")])
+            rows.append([Code(task), called(run.variant), reached, floor.exempt.get(run.variant, "")])
     columns = ("Task", "Variant", "Seeds that learned", "Meant to fail, because")
     reasons: list[Text] = [
         (Code(task), ": ", Strong(_floor_text(floor, tasks[task])), f", because {floor.because.rstrip('. ')}.")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.claims.outcomes import VERDICTS
+from shared.reports.across import across_papers
 from shared.reports.document import Badge, Block, Bullets, Cell, Grid, Heading, Link, Paragraph, Strong, Table, Text
 from shared.reports.paper import Paper
 from shared.reports.replicated import Replicated
@@ -53,6 +54,7 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
         Heading("All claims"),
         _table(papers, folder),
         *_beside_the_papers(papers, folder),
+        *across_papers([report for paper in papers for report in paper.reports], folder),
         *_timeline(papers, folder, facts),
         Heading("How a verdict comes about"),
         rules(),

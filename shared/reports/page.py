@@ -94,9 +94,10 @@ def _environment(form: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": False}  # readers choose in the order of the data
     environment.filters |= {
         "escape_markdown": _escape_markdown, "parts": _parts, "as_html": _as_html,
-        "relative_to": _relative_to, "size": _size, "words": plain_text,
+        "relative_to": _relative_to, "size": _size, "vector": _vector, "words": plain_text,
     }  # fmt: skip
     return environment
 
@@ -123,6 +124,12 @@ def _size(path: Path) -> tuple[int, int]:
     """Width and height in pixels, so that a page does not move while its pictures are loaded."""
     with Image.open(path) as picture:
         return picture.size
+
+
+def _vector(path: Path) -> Path | None:
+    """The same drawing without pixels, where there is one."""
+    drawn = path.with_suffix(".svg")
+    return drawn if drawn.is_file() else None
 
 
 def as_one_file(page: Path) -> str:

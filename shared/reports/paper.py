@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -12,15 +13,18 @@ from shared.claims.schema import Provenance
 from shared.config import Strict, build, load_yaml
 
 Value = float | int | str | None
+Words = Annotated[str, Field(min_length=1)]
+_KINDS: Mapping[str, Any] = {"label": str, "variants": list, "metrics": dict}
+"""What a row has under a key that is not a column's."""
 _POWER = re.compile(r"[\d.]+e\d+")
 
 
 class Column(Strict):
     """A column of a paper's table; with ``metric`` our runs have a number to put beside it, unless a row says which."""
 
-    key: str
-    title: str
-    metric: str | None = None
+    key: Words
+    title: Words
+    metric: Words | None = None
 
 
 class PaperTable(Strict):
@@ -32,9 +36,9 @@ class PaperTable(Strict):
             that count in this row in place of the columns' own.
     """
 
-    id: str
-    title: str
-    where: str
+    id: Words
+    title: Words
+    where: Words
     provenance: Provenance
     columns: tuple[Column, ...]
     rows: tuple[dict[str, Value | list[str] | dict[str, str]], ...] = Field(min_length=1)
@@ -46,9 +50,15 @@ class PaperTable(Strict):
         for row in self.rows:
             if row.keys() - {"variants", "metrics"} != wanted:
                 raise ValueError(f"row '{row.get('label')}' of table {self.id} must have exactly {sorted(wanted)}")
-            for value in row.values():
+            for key, value in row.items():
+                if not isinstance(value, _KINDS.get(key, float | int | str | None)):
+                    raise ValueError(f"'{key}' of row '{row['label']}' of table {self.id} cannot be {value!r}")
+                if key in _KINDS and not value:
+                    raise ValueError(f"'{key}' of a row of table {self.id} is empty; fill it, or leave it out")
                 if isinstance(value, str) and _POWER.fullmatch(value):
                     raise ValueError(f"YAML takes {value} for text; write it with a sign, as in 3.3e+18")
+            if not all(_metrics(row).values()):
+                raise ValueError(f"'metrics' of row '{row['label']}' of table {self.id} names no metric")
             if unknown := _metrics(row).keys() - wanted:
                 raise ValueError(f"row '{row['label']}' of table {self.id} has no column '{min(unknown)}'")
         return self
@@ -75,7 +85,7 @@ def _metrics(row: Mapping[str, object]) -> dict[str, str]:
 class Setting(Strict):
     """One hyper-parameter of the paper."""
 
-    item: str
+    item: Words
     value: float | int | str
     provenance: Provenance
 
@@ -90,7 +100,13 @@ class ParameterCounts(Strict):
 
     @model_validator(mode="after")
     def _adds_up(self) -> ParameterCounts:
+        for part in self.parts:
+            if not part.get("part") or part.keys() != {"part", *self.totals}:
+                raise ValueError(f"{part} must have exactly the keys part, {', '.join(self.totals)}")
         for model, total in self.totals.items():
+            for part in self.parts:
+                if not isinstance(part.get(model), int):
+                    raise ValueError(f"the part '{part.get('part')}' must have a whole number for '{model}'")
             summed = sum(int(part[model]) for part in self.parts)
             if summed != total:
                 raise ValueError(f"the parts of {model} add up to {summed}, not {total}")
@@ -106,13 +122,13 @@ class Paper(Strict):
         data: names of the data cards of what the paper's own models were trained on.
     """
 
-    short: str
-    title: str
-    authors: tuple[str, ...] = Field(min_length=1)
-    venue: str
-    year: int
-    url: str
-    mechanism: str | None = None
+    short: Words
+    title: Words
+    authors: tuple[Words, ...] = Field(min_length=1)
+    venue: Words
+    year: int = Field(ge=1900, le=2100)
+    url: str = Field(pattern="^https?://")
+    mechanism: Words | None = None
     data: tuple[str, ...] = ()
     tables: tuple[PaperTable, ...] = ()
     hyperparameters: tuple[Setting, ...] = ()

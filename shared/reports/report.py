@@ -14,6 +14,8 @@ from shared.claims.results import load_results
 from shared.claims.schema import load_claims
 from shared.claims.verdicts import decide
 from shared.reports import sections
+from shared.reports.across import FILE as RUNS
+from shared.reports.across import run_entries
 from shared.reports.answer import answer
 from shared.reports.claim_sections import Shown, claim_sections
 from shared.reports.curves import write_curves
@@ -26,6 +28,7 @@ from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.plans import Frozen, plan_blocks
 from shared.reports.scales import OtherScale, overview
+from shared.reports.standing import standing
 
 NO_PLAN = Frozen()
 
@@ -45,24 +48,23 @@ def write_report(
     larger: str | None = None,
     others: Sequence[OtherScale] = (),
     place: Place = ALONE,
+    stale: Sequence[str] = (),
 ) -> list[Decision]:
     """Judge a paper's claims by its runs; write README.md, index.html, the json and csv files, figures.
 
     Args:
-        paper_dir: ``replications/<paper>``, with paper.yaml and claims.yaml.
-        runs_dir: ``runs/<scale>/<paper>``.
+        paper_dir, runs_dir: ``replications/<paper>``, with paper.yaml and claims.yaml; ``runs/<scale>/<paper>``.
         out_dir: ``reports/<scale>/<paper>``; its figures folder is made anew.
-        scale: of the runs.
+        scale, deviations: of the runs, and from the paper at this scale.
         left_out: variant to the reason why it does not run at this scale.
-        deviations: from the paper, at this scale.
         figures: what the paper shows, see :func:`shared.reports.exhibits.load_exhibits`; their further metrics are
             known to the claims.
         kind: what reports of the paper's kind of task show; its measures must be registered.
         evidence: variant to what its data are, see :func:`decide`.
-        frozen: the plan of these runs.
-        larger: the scale that is to decide what this one did not.
+        frozen, larger: the plan of these runs, and the scale that is to decide what they did not.
         others: what the paper's reports at other scales say, to be shown beside the verdicts. No verdict depends on it.
         place: of the page among those of other papers.
+        stale: variants that were trained with other settings than those of today.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
@@ -81,6 +83,7 @@ def write_report(
         Heading(f"{paper.short}, replicated at {scale} scale", level=1),
         sections.citation(paper),
         *answer(decisions, folder),
+        *standing(results, stale),
         *overview(decisions, others, out_dir),
         *plan_blocks(frozen, [decision.claim.id for decision in decisions]),
         *claim_sections(decisions, shown),
@@ -116,6 +119,7 @@ def _made_by(stages: str) -> list[Block]:
     files = {
         "claims.json": "every verdict with its comparisons, tests and seeds",
         "metrics.json": "mean scores of all variants",
+        RUNS: "data, scores with intervals, and costs of every trained variant",
         "curves.csv": "what validation recorded of every seed",
         "paper.bib": "the paper, for BibTeX",
     }
@@ -137,6 +141,7 @@ def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results
     counts = Counter(decision.verdict for decision in decisions)
     means = {name: dict(result.mean) for name, result in sorted(results.items()) if result.mean}
     _write_json(out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means})
+    _write_json(out_dir / RUNS, run_entries(results))
     write_curves(results, out_dir / "curves.csv")
     (out_dir / "paper.bib").write_text(paper.bibtex(), encoding="utf-8")
 

@@ -16,6 +16,7 @@ from shared.reports.document import (
     Block,
     Bullets,
     Code,
+    Details,
     Heading,
     Link,
     Paragraph,
@@ -25,6 +26,7 @@ from shared.reports.document import (
     plain,
 )
 from shared.reports.kind import KindReport
+from shared.reports.naming import called
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import beside_the_paper, written
 from shared.reports.studies import is_study, number, study
@@ -48,7 +50,7 @@ def our_results(tasks: Tasks, results: Results, kind: KindReport) -> list[Block]
         blocks += [block for run in runs if is_study(run) for block in (*study(run), *_over_seeds([run], "Mean"))]
         blocks += _signatures(runs)
         blocks += kind.tables(runs)
-    skipped: list[Text] = [(Code(r.variant), f": {r.not_run}") for r in results.values() if r.not_run is not None]
+    skipped: list[Text] = [(*called(r.variant), f": {r.not_run}") for r in results.values() if r.not_run is not None]
     if skipped:
         blocks += [Paragraph("Not run at this scale:"), Bullets(skipped)]
     return blocks
@@ -76,7 +78,7 @@ def _score_table(runs: Sequence[RunResults], metrics: Sequence[str], split: str)
     best = {name: _best_of(scored, name, measures[name].better) for name in shown}
     rows: list[list[Text]] = [
         [
-            Code(run.variant),
+            called(run.variant),
             plain(_mean(run, "parameter_count"), 0),
             plain(_mean(run, "updates"), 0),
             *(_best(best[name] == run.variant, _spread(run, name, measures[name].digits)) for name in shown),
@@ -162,7 +164,7 @@ def cost(tasks: Tasks) -> list[Block]:
     counted = any(OPERATIONS in run.mean for runs in tasks.values() for run in runs)
     rows: list[list[Text]] = [
         [
-            Code(run.variant),
+            called(run.variant),
             plain(_mean(run, "updates"), 0),
             *([number(run.mean.get(OPERATIONS))] if counted else ()),
             plain(_mean(run, "tokens_per_second"), 0),
@@ -233,7 +235,15 @@ def provenance(tasks: Tasks) -> list[Block]:
     data = {(str(k), str(v)) for record in records for k, v in record.get("data_sha256", {}).items()}
     rows: list[list[Text]] = [[fact, _listed(values)] for fact, values in facts]
     rows += [[f"Data: {name}", (Code(digest[:HASH_SHOWN]), "…")] for name, digest in sorted(data)]
-    return [Heading("Where the numbers come from"), Table(("What", "Value"), rows, "ll")]
+    folded = Details("Versions, machine and hashes", [Table(("What", "Value"), rows, "ll")])
+    said = f"The runs are of commit {_listed(_short(commit) for commit in commits)}."
+    return [Heading("Where the numbers come from"), Paragraph(said), folded]
+
+
+def _short(commit: str) -> str:
+    """A commit by its first letters, with what is said of it."""
+    name, _, changed = commit.partition(" ")
+    return f"{name[:HASH_SHOWN]} {changed}".strip()
 
 
 def commit_of(record: Mapping[str, Any]) -> str:

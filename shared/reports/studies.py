@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from shared.claims.results import RunResults
 from shared.metrics.registry import known
-from shared.reports.document import SPACE, Block, Code, Paragraph, Table, Text, plain, typeset
+from shared.reports.document import SPACE, Block, Paragraph, Table, Text, plain, typeset
+from shared.reports.naming import called
 
 Size = tuple[str, int]  # "at" or, of a dimension, "n", and its size
 Rows = dict[str, dict[Size, float]]  # of every subject
@@ -59,7 +60,7 @@ def study(run: RunResults) -> list[Block]:
         else:
             sized[quantity][subject][size] = run.mean[name]
     others: list[list[Text]] = [[_title(name), number(value)] for name, value in run.mean.items() if name not in parts]
-    blocks: list[Block] = [Paragraph((Code(run.variant), ", which trains nothing:"))]
+    blocks: list[Block] = [Paragraph((*called(run.variant), ", which trains nothing:"))]
     blocks += [_by_size(quantity, rows) for quantity, rows in sized.items()]
     blocks += _without_size(alone)
     return [*blocks, *([Table(("Number", "Value"), others, "lr")] if others else [])]

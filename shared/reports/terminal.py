@@ -1,15 +1,19 @@
-"""Prints the verdicts of a report in the terminal."""
+"""Prints the verdicts of a report, and pages without their figures, in the terminal."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text as Styled
 
 from shared.errors import ReplicationError
+from shared.reports.document import Block, Bullets, Details, Figure, Heading, Paragraph, Strong, plain_text
+from shared.reports.document import Table as TableBlock
 from shared.reports.verdicts import effect_text
 
 STYLES = {
@@ -45,3 +49,33 @@ def print_verdicts(folder: Path, console: Console | None = None) -> None:
         table.add_row(claim["id"], f"[{STYLES[verdict]}]{verdict}[/]{how}", escape(effect), escape(claim["statement"]))
     console.print(table)
     console.print(f"Open {folder / 'index.html'} in a browser, or read {folder / 'README.md'}.", soft_wrap=True)
+
+
+def print_blocks(blocks: Sequence[Block], console: Console) -> None:
+    """Print a page's words, lists and tables; figures stay with the page."""
+    said = [block for block in blocks if not isinstance(block, Figure)]
+    for block, following in zip(said, [*said[1:], None], strict=True):
+        if isinstance(block, Heading):
+            if following is None or (isinstance(following, Heading) and following.level <= block.level):
+                continue
+            console.print()
+            console.print(Styled(plain_text(block.text), style="bold"))
+        elif isinstance(block, Paragraph):
+            console.print(plain_text(block.text), markup=False, soft_wrap=True)
+        elif isinstance(block, Bullets):
+            for item in block.items:
+                console.print(f"- {plain_text(item)}", markup=False, soft_wrap=True)
+        elif isinstance(block, Details):
+            console.print(Styled(block.summary, style="underline"))
+            print_blocks(block.blocks, console)
+        elif isinstance(block, TableBlock):
+            console.print(_table(block))
+
+
+def _table(block: TableBlock) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title, align in zip(block.columns, block.align, strict=True):
+        table.add_column(title, justify="right" if align == "r" else "left", overflow="fold")
+    for row in block.rows:
+        table.add_row(*(Styled(plain_text(cell), style="bold" if isinstance(cell, Strong) else "") for cell in row))
+    return table

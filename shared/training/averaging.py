@@ -40,7 +40,8 @@ class Averaging(Callback):
         """Write the weights, if the update just made is one of those."""
         update = trainer.global_step
         if update in self._updates and update != self._kept:  # batches may accumulate
-            _write({"state_dict": module.state_dict()}, self._snapshot(update))
+            if trainer.is_global_zero:
+                _write({"state_dict": module.state_dict()}, self._snapshot(update))
             self._kept = update
 
     def finish(self) -> None:

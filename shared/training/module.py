@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import lightning
 import torch
@@ -30,7 +30,10 @@ class TrainingModule(lightning.LightningModule):
         monitor: that mean, as it is logged.
         mode: whether the least or the most of it is best.
         diverged: whether a gradient was not finite, where ``config.may_diverge``; then training is to end.
+        continues: whether each batch of training continues the one before, so that it has to be read after that one.
     """
+
+    continues: ClassVar[bool] = False
 
     def __init__(self, model: nn.Module, config: TrainingConfig, monitor: str = "loss") -> None:
         super().__init__()

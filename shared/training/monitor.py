@@ -10,6 +10,7 @@ from typing import Any
 
 from lightning.pytorch.callbacks import Callback
 
+from shared.training.processes import Group
 from shared.training.progress import VALIDATION, Progress, Report, validated
 from shared.training.protocol import TrainingBatch
 
@@ -17,20 +18,24 @@ from shared.training.protocol import TrainingBatch
 class Throughput(Callback):
     """Tokens (of the target, or read) and time of training, validation excluded, over all the starts of a run.
 
+    Args:
+        group: the processes that share the run.
+
     Attributes:
-        tokens: trained on.
+        tokens: trained on by this process.
         seconds: by the clock; on a busy machine that says little.
         processor_seconds: user and system time of this process.
     """
 
-    def __init__(self) -> None:
-        self.tokens, self.seconds, self.processor_seconds = 0, 0.0, 0.0
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self.tokens, self.seconds, self.processor_seconds = 0.0, 0.0, 0.0
         self._begin = self._processor_begin = 0.0
 
     @property
     def tokens_per_second(self) -> float:
-        """Tokens per second of training so far."""
-        return self.tokens / self.seconds if self.seconds else 0.0
+        """Tokens per second of training so far, if all processes are as quick as this one."""
+        return self._group.size * self.tokens / self.seconds if self.seconds else 0.0
 
     def on_train_batch_start(self, *_: Any) -> None:
         self._begin, self._processor_begin = time.perf_counter(), time.process_time()
@@ -41,11 +46,14 @@ class Throughput(Callback):
         self.processor_seconds += time.process_time() - self._processor_begin
 
     def state_dict(self) -> dict[str, Any]:
-        return {"tokens": self.tokens, "seconds": self.seconds, "processor_seconds": self.processor_seconds}
+        """What all processes have done together, and the time by the clock of the first; each has to call it."""
+        tokens, processor_seconds = self._group.sums([self.tokens, self.processor_seconds])
+        return {"tokens": tokens, "seconds": self.seconds, "processor_seconds": processor_seconds}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.tokens, self.seconds = state_dict["tokens"], state_dict["seconds"]
-        self.processor_seconds = state_dict["processor_seconds"]
+        """Take an equal part of what was done; there may be more or fewer processes now."""
+        self.tokens, self.seconds = state_dict["tokens"] / self._group.size, state_dict["seconds"]
+        self.processor_seconds = state_dict["processor_seconds"] / self._group.size
 
 
 class CurveWriter(Callback):
@@ -63,6 +71,8 @@ class CurveWriter(Callback):
         self._path, self._start, self._every, self._written = path, start, every, start
 
     def on_train_start(self, trainer: Any, module: Any) -> None:
+        if not trainer.is_global_zero:
+            return
         kept: list[list[str]] = []
         if self._start and self._path.exists():
             with self._path.open(newline="") as file:
@@ -82,6 +92,8 @@ class CurveWriter(Callback):
         self._append(trainer, "valid")
 
     def _append(self, trainer: Any, split: str, **more: Any) -> None:
+        if not trainer.is_global_zero:
+            return
         logged, prefix = trainer.callback_metrics, f"{split}_"
         metrics = {name.removeprefix(prefix): logged[name] for name in logged if name.startswith(prefix)} | more
         with self._path.open("a", newline="") as file:
@@ -109,7 +121,7 @@ class Reporter(Callback):
 
     def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
         now = time.monotonic()
-        if self._report is None or now - self._reported < self._every:
+        if self._report is None or not trainer.is_global_zero or now - self._reported < self._every:
             return
         self._reported, metrics = now, trainer.callback_metrics
         self._report(
@@ -123,6 +135,8 @@ class Reporter(Callback):
         )
 
     def on_train_end(self, trainer: Any, module: Any) -> None:
+        if not trainer.is_global_zero:
+            return
         line = f"{self._label}: {trainer.global_step} updates in {self._throughput.seconds:.0f} s"
         speed = f"{self._throughput.tokens_per_second:,.0f} tokens/s"
         print(line, speed, *validated(_validation(trainer.callback_metrics)), sep=", ")

@@ -26,6 +26,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from shared.errors import ReplicationError
+from shared.training.disk import disk_sentence
 from shared.training.progress import Board, Progress
 
 PRELOAD = ("shared.training.preload",)
@@ -109,6 +110,8 @@ def perform(payload: bytes, send: Send) -> Outcome:
     except ReplicationError as error:
         return Failed(str(error))
     except Exception as error:
+        if sentence := disk_sentence(error):
+            return Failed(sentence)
         send(traceback.format_exc())
         return Failed(f"{type(error).__name__}: {error}")
 

@@ -25,6 +25,7 @@ from shared.training.checkpoints import TrainingRecord, load_checkpoint
 from shared.training.config import TrainingConfig
 from shared.training.module import TrainingModule
 from shared.training.monitor import CurveWriter, Reporter, Throughput
+from shared.training.processes import Group, Share
 from shared.training.progress import Report
 from shared.training.protocol import TrainingBatch
 
@@ -34,22 +35,38 @@ FINGERPRINT, VALID_LOSS = "fingerprint", "valid_loss"
 class _Stream(IterableDataset[TrainingBatch]):
     """Batches from a given number on; a data loader is needed only to pass them to Lightning."""
 
-    def __init__(self, batches: Callable[[int], Iterator[TrainingBatch]], start: int) -> None:
-        self._batches, self._start = batches, start
+    def __init__(self, batches: Callable[[int], Iterator[TrainingBatch]], start: int, share: Share) -> None:
+        self._batches, self._start, self._share = batches, start, share
 
     def __iter__(self) -> Iterator[TrainingBatch]:
-        return self._batches(self._start)
+        return self._share.taken(self._batches(self._start))
 
 
 class _SeedEveryBatch(Callback):
     """Dropout masks that depend on (seed, batch number) alone."""
 
-    def __init__(self, seed: int, start: int) -> None:
-        self._seed, self._number = seed, start
+    def __init__(self, seed: int, read: int, share: Share) -> None:
+        self._seed, self._read, self._share = seed, read, share
 
     def on_train_batch_start(self, *_: Any) -> None:
-        torch.manual_seed(self._seed * 1_000_003 + self._number)
-        self._number += 1
+        torch.manual_seed(self._seed * 1_000_003 + self._share.number(self._read))
+        self._read += 1
+
+
+class _BatchCount(Callback):
+    """Sets Lightning's count of batches, by which validation is due, to those that one process has read by now.
+
+    A checkpoint has the count of whoever wrote it; where there were more or fewer processes, each read another number.
+    """
+
+    def __init__(self, read: int) -> None:
+        self._read = read
+
+    def on_load_checkpoint(self, trainer: Any, module: Any, checkpoint: dict[str, Any]) -> None:
+        progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
+        if progress["total"]["completed"] != self._read:
+            for counts in (progress["total"], progress["current"]):
+                counts.update(dict.fromkeys(counts, self._read))
 
 
 class _EarlyStopping(EarlyStopping):
@@ -101,6 +118,9 @@ def train_run(
 ) -> TrainingRecord:  # fmt: skip
     """Train to the end, continuing what lies in ``folder`` if it has the same fingerprint.
 
+    Under torchrun, all its processes call this with the same arguments and share the run; any number of them continues
+    what any other number began.
+
     Args:
         module: its weights are initialised by the caller.
         config: the run's hyper-parameters.
@@ -113,27 +133,27 @@ def train_run(
         progress: takes how far the run is, about twice a second.
 
     Raises:
-        ReplicationError: a checkpoint is damaged, or (from the module) a gradient is not finite and
-            ``config.may_diverge`` is not set.
+        ReplicationError: a checkpoint is damaged, the processes cannot share an update equally, or (from the module) a
+            gradient is not finite and ``config.may_diverge`` is not set.
         SystemExit: 143 after SIGTERM; the next start continues.
         KeyboardInterrupt: likewise.
     """
+    group = Group.here()
+    share = Share(group, config.accumulate, module.continues)
     last = folder / "checkpoints" / "last.ckpt"
-    averaging, throughput, divergence = Averaging(last.parent, config), Throughput(), _Divergence()
-    start = _resume_point(last, fingerprint, label, averaging)
-    if not start:
-        shutil.rmtree(folder, ignore_errors=True)
-        last.parent.mkdir(parents=True)
-    first = start * config.accumulate
+    averaging, throughput, divergence = Averaging(last.parent, config), Throughput(group), _Divergence()
+    start = group.agree(_begin(last, fingerprint, label, averaging) if group.first else 0)
+    read = start * share.batches
     keep_best = _checkpoint(last.parent, "best", monitor=module.monitor, mode=module.mode)
     stopping = _EarlyStopping(module.monitor, patience=config.patience or 10**9, mode=module.mode, check_finite=False)
     callbacks = [
-        _SeedEveryBatch(seed, first), throughput, CurveWriter(folder / "curve.csv", start), _Labels(fingerprint),
-        Reporter(label, config.updates, throughput, progress), averaging, stopping, divergence, keep_best,
+        _BatchCount(read), _SeedEveryBatch(seed, read, share), throughput, CurveWriter(folder / "curve.csv", start),
+        _Labels(fingerprint), Reporter(label, config.updates, throughput, progress), averaging,
+        stopping, divergence, keep_best,
         _checkpoint(last.parent, "last"),  # after validation, so that its outcome is in it
     ]  # fmt: skip
-    trainer = _trainer(config, callbacks)
-    loader = DataLoader(_Stream(batches, first), batch_size=None)
+    trainer = _trainer(config, callbacks, share)
+    loader = DataLoader(_Stream(batches, start * config.accumulate, share), batch_size=None)
     try:
         trainer.fit(
             module, loader, DataLoader(valid, batch_size=None, collate_fn=_unchanged),  # type: ignore[arg-type]
@@ -144,14 +164,22 @@ def train_run(
     except SystemExit:  # what Lightning makes of Ctrl-C
         raise KeyboardInterrupt from None
     trainer.save_checkpoint(last, weights_only=False)
-    averaging.finish()
+    if group.first:
+        averaging.finish()
+    group.meet()
     best = load_checkpoint(last.with_name("best.ckpt"))  # it is there: the configuration sees to a validation
-    made = trainer.global_step - (divergence.update > 0)
+    return _record(config, best, throughput, made=trainer.global_step, diverged=divergence.update)
+
+
+def _record(
+    config: TrainingConfig, best: dict[str, Any], throughput: Throughput, *, made: int, diverged: int
+) -> TrainingRecord:
+    """What a run measured; ``made`` counts the update whose gradient was not finite, if there is one."""
+    done, made = throughput.state_dict(), made - (diverged > 0)
     return TrainingRecord(
-        updates=made, precision=resolve_precision(config.precision),
-        stopped_because=_reason(config, made, divergence.update),
-        wall_seconds=throughput.seconds, processor_seconds=throughput.processor_seconds,
-        tokens_per_second=throughput.tokens_per_second,
+        updates=made, precision=resolve_precision(config.precision), stopped_because=_reason(config, made, diverged),
+        wall_seconds=done["seconds"], processor_seconds=done["processor_seconds"],
+        tokens_per_second=done["tokens"] / done["seconds"] if done["seconds"] else 0.0,
         best_valid_loss=best[VALID_LOSS], best_update=min(int(best["global_step"]), made),
     )  # fmt: skip
 
@@ -161,6 +189,15 @@ def _reason(config: TrainingConfig, made: int, diverged: int) -> str:
     if diverged:
         return f"the gradient was not finite at update {diverged}, which was not made"
     return "all updates made" if made == config.updates else f"no better for {config.patience} validations"
+
+
+def _begin(last: Path, fingerprint: str, label: str, averaging: Averaging) -> int:
+    """The number of updates to continue from; before the first one, the run's folder is made anew."""
+    start = _resume_point(last, fingerprint, label, averaging)
+    if not start:
+        shutil.rmtree(last.parents[1], ignore_errors=True)
+        last.parent.mkdir(parents=True)
+    return start
 
 
 def _resume_point(last: Path, fingerprint: str, label: str, averaging: Averaging) -> int:
@@ -182,16 +219,18 @@ def _checkpoint(folder: Path, name: str, **when: Any) -> ModelCheckpoint:
     return ModelCheckpoint(folder, filename=name, enable_version_counter=False, **when)
 
 
-def _trainer(config: TrainingConfig, callbacks: list[Callback]) -> lightning.Trainer:
+def _trainer(config: TrainingConfig, callbacks: list[Callback], share: Share) -> lightning.Trainer:
     for name in ("lightning.pytorch.utilities.rank_zero", "lightning.pytorch.accelerators.cuda"):
         logging.getLogger(name).setLevel(logging.WARNING)
     for message in (".*does not have many workers.*", ".*is not resumable.*", ".*exists and is not empty.*",
-                    ".*LeafSpec.*", ".*lr_scheduler.step.*", ".*val_dataloader.*"):  # fmt: skip
+                    ".*LeafSpec.*", ".*lr_scheduler.step.*", ".*val_dataloader.*", ".*sync_dist=True.*"):  # fmt: skip
         warnings.filterwarnings("ignore", message)
+    group = share.group
     return lightning.Trainer(
-        max_steps=config.updates, max_epochs=-1, accelerator="auto", devices=1,
+        max_steps=config.updates, max_epochs=-1, accelerator="auto", devices=group.local,
+        num_nodes=group.size // group.local, strategy="auto" if group.size == 1 else "ddp",
         precision=resolve_precision(config.precision),
-        accumulate_grad_batches=config.accumulate, val_check_interval=config.validate_every * config.accumulate,
+        accumulate_grad_batches=share.batches, val_check_interval=config.validate_every * share.batches,
         check_val_every_n_epoch=None, num_sanity_val_steps=0, callbacks=callbacks, logger=False,
         enable_progress_bar=False, enable_model_summary=False, use_distributed_sampler=False,
     )  # fmt: skip

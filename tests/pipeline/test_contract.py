@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import shutil
+import sys
 
 import pytest
 import torch
@@ -20,9 +21,9 @@ from tests.tasks.captioning.squares import Colours
 SMOKE = ["--scale", "smoke"]
 RECORD = {
     "git_commit", "git_dirty", "dvc_lock_sha256", "versions", "device", "cpu", "threads", "parameters", "seed",
-    "fingerprint", "data_sha256", "peak_memory_mib", "parameter_count", "updates", "precision", "stopped_because",
-    "wall_seconds", "processor_seconds", "process_seconds", "tokens_per_second", "best_valid_loss", "best_update",
-    "checkpoints", "finished",
+    "fingerprint", "data_sha256", "peak_memory_mib", "processes", "parameter_count", "updates", "precision",
+    "stopped_because", "wall_seconds", "processor_seconds", "process_seconds", "tokens_per_second", "best_valid_loss",
+    "best_update", "checkpoints", "finished",
 }  # fmt: skip
 """What ``run.json`` says of every run."""
 
@@ -79,6 +80,8 @@ def contents(folder):
 
 def enter(root, patch):
     """Make the project the current one, also for imports of its papers here and in workers."""
+    for name in [each for each in sys.modules if each.startswith("replications.toy_")]:
+        patch.delitem(sys.modules, name)  # another project's paper of the same name
     patch.chdir(root)
     patch.syspath_prepend(str(root))
     patch.setattr("replications.__path__", [str(root / "replications")])

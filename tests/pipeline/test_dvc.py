@@ -109,12 +109,12 @@ def test_an_experiment_changes_one_line_of_a_scale_and_runs_what_depends_on_it(p
     commit(project)
     path = project / "replications" / "bahdanau" / "quick" / "params.yaml"
     before = path.read_text().splitlines()
-    updates = yaml.safe_load(path.read_text())["tasks"]["swaps"]["training"]["updates"]
-    setting = f"{path.relative_to(project)}:tasks.swaps.training.updates={updates + 1}"
+    beam = yaml.safe_load(path.read_text())["tasks"]["swaps"]["decoding"]["beam"]
+    setting = f"{path.relative_to(project)}:tasks.swaps.decoding.beam={beam + 1}"
     dvc(project, "exp", "run", "-S", setting, f"{PIPELINE}:check")
     after = path.read_text().splitlines()
     assert [(old, new) for old, new in zip(before, after, strict=True) if old != new] == [
-        (f"      updates: {updates}", f"      updates: {updates + 1}")
+        (f"      beam: {beam}", f"      beam: {beam + 1}")
     ]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
+from shared.pipeline.search_file import load_search
 from shared.pipeline.search_result import show, unfollowed
 from shared.tasks.sections import StudyConfig
 from tests.pipeline.scratch import ROOT, change_yaml, environment
@@ -287,17 +288,16 @@ MISTAKES = [
     (0, {"key": "model.sise"}, "(did you mean 'model.size'?)"),
     (0, {"values": []}, "groups.0: 'values': list should have at least 2 items after validation, not 0"),
     (0, {"values": [0.1, 0.1]}, f"values of {RATE}: 0.1 stands there twice"),
-    (0, {"values": [0.1, -0.1]}, f"long: {RATE} -0.1 cannot be tried: "),
-    (0, {"updates": 10}, "validate_every (20) must not exceed updates (10)"),
+    (0, {"values": [0.1, -0.1]}, f"long: values: {RATE} -0.1 cannot be tried: "),
     (0, {"update": 10}, "unknown key 'update' (did you mean 'updates'?)"),
-    (1, {"values": [3, 0]}, "short: model.size 0 cannot be tried: "),
+    (1, {"values": [3, 0]}, "short: values: model.size 0 cannot be tried: "),
     (1, {"variants": ["long"], "key": RATE}, f"groups: {RATE} of long stands there twice"),
     (1, {"kept": {"long": "it is good"}}, "kept: 'long' is no variant of its group"),
     (2, {"same_as": "twin"}, "same_as: 'twin' is not tried"),
     (2, {"because": None}, "groups.2: 'because'"),
     (None, {"seeds": [101, 3]}, "seeds: 3 is a seed that decides claims about 'long'"),
     (None, {"seeds": []}, "'seeds': list should have at least 1 item"),
-    (None, {"seeds": [101, 101]}, "seeds: 101 stands there twice"),
+    (None, {"seeds": [101, 101]}, "'seeds': each seed must stand there once, got [101, 101]"),
 ]
 
 
@@ -308,6 +308,14 @@ def test_a_mistake_is_one_sentence_with_file_and_key(group, changes, message, pr
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith(f"error: replications/{PAPER}/smoke/search.yaml: ")
     assert message in error
+
+
+def test_a_trial_that_is_shorter_than_the_time_to_a_validation_is_validated_at_its_end(project):
+    project.asks(lambda content: content["groups"][0].update(updates=10))
+    search = load_search(PAPER, "smoke")
+    group = search.tried[0]
+    training = search.config(group, group.variants[0], group.values[0]).training
+    assert (training.updates, training.validate_every) == (10, 10)
 
 
 def test_a_study_is_not_searched(project, monkeypatch):

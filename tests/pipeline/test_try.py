@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 from html.parser import HTMLParser
 
@@ -176,6 +177,35 @@ def test_what_is_too_long_is_refused_or_cut_as_in_training(toy, capsys):
     classification = toy("classification")
     word = first_line(classification, "text").split()[0]
     assert "the input has 90 symbols" in tried(capsys, classification, " ".join([word] * 90), status=2)
+
+
+ODD = {
+    "ten thousand words": " ".join(["{word}"] * 10_000),
+    "one word of ten thousand letters": "{word} " + "x" * 10_000,
+    "bytes that are not UTF-8": os.fsdecode(b"{word} caf\xe9"),
+    "a zero byte": "{word} \0",
+    "marks on marks": "{word} e" + "\u0301" * 500,
+    "right to left": "{word} \u202e\u05e9\u05dc\u05d5\u05dd",
+    "signs of markup": "{word} [bold]<b>&amp;%s{{{{ x }}}}$(id)`id`",
+    "ends of lines of all kinds": "{word}\r\n\u2028\x0b{word}\t{word}",
+}
+
+
+@pytest.mark.parametrize("kind", ["translation", "classification", "language"])
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_inputs_are_read_or_refused_in_a_sentence(kind, odd, toy, capsys):
+    paper = toy(kind)
+    word = first_line(paper, "source" if kind == "translation" else "text").split()[0]
+    capsys.readouterr()
+    status = main(["try", f"{paper.name}.long", ODD[odd].format(word=word), "--scale", "smoke", "--page"])
+    printed = capsys.readouterr()
+    if status:
+        assert printed.err.startswith("error: ")
+        assert printed.err.endswith(".\n")
+    else:
+        assert "Output" in printed.out
+        assert (paper.root / "reports" / "tried" / f"{paper.name}.long.html").read_bytes().decode("utf-8")
+    assert (status == 2) == (odd == "ten thousand words" and kind != "language")
 
 
 class Words(HTMLParser):

@@ -66,6 +66,10 @@ def test_variants_of_a_task_differ_in_nothing_but_attention(scale: str, variant:
     elif variant.endswith("-twice"):
         assert run.training.updates == 2 * other.training.updates
         assert run.training.model_dump(exclude={"updates"}) == other.training.model_dump(exclude={"updates"})
+    elif scale_file(scale).path.with_name("search.yaml").exists():  # each attention was given the rate that suits it
+        rates = [each.training.optimizer.model_copy(update={"learning_rate": None}) for each in (run, other)]
+        assert rates[0] == rates[1]
+        assert run.training.model_dump(exclude={"optimizer"}) == other.training.model_dump(exclude={"optimizer"})
     else:
         assert run.training == other.training
 

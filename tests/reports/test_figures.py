@@ -72,6 +72,10 @@ def test_a_rerun_gives_the_same_bytes(name, runs, tmp_path):
     assert first.read_bytes() == second.read_bytes()
     assert b"Software" not in first.read_bytes()
     assert b"tIME" not in first.read_bytes()
+    vectors = [path.with_suffix(".svg").read_text() for path in (first, second)]
+    assert vectors[0] == vectors[1]
+    assert "<text" in vectors[0]
+    assert "date>" not in vectors[0]
 
 
 def test_few_colours_are_enough(tmp_path):

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from shared.claims.results import load_results
-from shared.reports.document import Block, Strong, Table
+from shared.reports.document import Block, Strong, Table, plain_text
 from shared.reports.learning_curves import LearningCurves, LearningRates
 from shared.reports.page import render
 from shared.reports.panels import by_task
@@ -64,7 +64,7 @@ def tables(blocks: list[Block]) -> list[Table]:
 
 
 def first_cells(table):
-    return [getattr(row[0], "text", row[0]) for row in table.rows]
+    return [plain_text(row[0]) for row in table.rows]
 
 
 def text(blocks, tmp_path):
@@ -122,7 +122,7 @@ def paper(*rows):
         "columns": columns,
         "rows": rows,
     }
-    facts = {"short": "A", "title": "t", "authors": ("A",), "venue": "v", "year": 2015, "url": "u"}
+    facts = {"short": "A", "title": "t", "authors": ("A",), "venue": "v", "year": 2015, "url": "https://a.org"}
     return Paper.model_validate(facts | {"tables": [table]})
 
 

@@ -99,7 +99,7 @@ def test_lines_of_one_title_are_panels_of_one_figure(results, tmp_path, drawn):
     assert [(figure.path.name, figure.caption) for figure in figures] == [
         ("study_one-layer.png", "One layer."), ("study_errors.png", "Errors."), ("study_by-angle.png", "By angle.")
     ]  # fmt: skip
-    assert {*tmp_path.iterdir()} == {figure.path for figure in figures}
+    assert {*tmp_path.glob("*.png")} == {figure.path for figure in figures}
     assert {imread(figure.path).shape[1] for figure in figures} == {1400}
     assert [[axes.get_ylabel() for axes in panels] for panels in drawn] == [
         ["Seconds", "MiB"],

@@ -49,7 +49,7 @@ def train(averaging: Averaging, *updates: int, batches: int = 1) -> None:
         for batch in range(batches):
             done = update if batch == batches - 1 else update - 1
             module.update(done)
-            averaging.on_train_batch_end(SimpleNamespace(global_step=done), module)
+            averaging.on_train_batch_end(SimpleNamespace(is_global_zero=True, global_step=done), module)
 
 
 def files(folder: Path) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from shared.training.monitor import Reporter, Throughput
+from shared.training.processes import Group
 
 LOSS, VALID_LOSS, ERROR, BLEU = (torch.tensor(value) for value in (0.5, 0.25, 0.125, 21.34))
 
@@ -26,26 +27,33 @@ LOSS, VALID_LOSS, ERROR, BLEU = (torch.tensor(value) for value in (0.5, 0.25, 0.
     ],
 )
 def test_progress_has_the_losses_and_the_error_or_bleu_where_there_is_one(metrics, shown):
-    throughput, reports = Throughput(), []
+    throughput, reports = Throughput(Group()), []
     throughput.load_state_dict({"tokens": 160, "seconds": 2.0, "processor_seconds": 1.0})
     reporter = Reporter("a run", 10, throughput, reports.append)
-    reporter.on_train_batch_end(SimpleNamespace(global_step=3, callback_metrics=metrics), None)
+    reporter.on_train_batch_end(SimpleNamespace(is_global_zero=True, global_step=3, callback_metrics=metrics), None)
     (progress,) = reports
     assert (progress.updates, progress.total, str(progress)) == (3, 10, shown)
 
 
 def test_progress_is_not_reported_more_often_than_asked():
     reports = []
-    reporter = Reporter("a run", 10, Throughput(), reports.append, every=3600.0)
+    reporter = Reporter("a run", 10, Throughput(Group()), reports.append, every=3600.0)
     for update in range(3):
-        reporter.on_train_batch_end(SimpleNamespace(global_step=update, callback_metrics={"train_loss": LOSS}), None)
+        reporter.on_train_batch_end(
+            SimpleNamespace(is_global_zero=True, global_step=update, callback_metrics={"train_loss": LOSS}), None
+        )
     assert [progress.updates for progress in reports] == [0]
 
 
 def test_a_run_ends_with_one_line(capsys):
-    throughput = Throughput()
+    throughput = Throughput(Group())
     throughput.load_state_dict({"tokens": 24_000, "seconds": 12.0, "processor_seconds": 11.0})
     reporter = Reporter("a run", 10, throughput, None)
-    reporter.on_train_batch_end(SimpleNamespace(), None)
-    reporter.on_train_end(SimpleNamespace(global_step=10, callback_metrics={}), None)
+    reporter.on_train_batch_end(
+        SimpleNamespace(
+            is_global_zero=True,
+        ),
+        None,
+    )
+    reporter.on_train_end(SimpleNamespace(is_global_zero=True, global_step=10, callback_metrics={}), None)
     assert capsys.readouterr().out == "a run: 10 updates in 12 s, 2,000 tokens/s\n"

@@ -63,7 +63,8 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
         for document, segment in _sentences(raw / chosen.archive, chosen):
             corpus[hashed_split(document, **percent)].append(segment)
     except (tarfile.TarError, ValueError, KeyError) as error:
-        raise ReplicationError(f"{chosen.archive} cannot be read ({error}); fetch it anew.") from None
+        reason = " ".join(str(error).split())
+        raise ReplicationError(f"{chosen.archive} cannot be read ({reason}); fetch it anew.") from None
     return corpus
 
 

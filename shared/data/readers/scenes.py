@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
+from xml.parsers.expat import ExpatError, ParserCreate
 
 from pydantic import Field, model_validator
 
@@ -22,6 +23,7 @@ from shared.errors import ReplicationError
 _TRIES = 10_000  # random layouts or sets of pictures before an error is raised
 _DARKEST = 96  # least value of a background colour, so that black outlines stay visible
 _NAME = re.compile("[a-z]+( [a-z]+)?")
+_DEEPEST = 50  # elements of a drawing inside each other
 _SPLITS = ("train", "valid", "test", "test_combinations", "test_pictures")
 
 _Count = Annotated[int, Field(gt=0)]
@@ -97,8 +99,11 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
         raise ReplicationError(f"the reader 'scenes' has the languages {', '.join(LANGUAGES)}, in this order.")
     chosen = build(ScenesOptions, options, where="options of the reader 'scenes'")
     try:
-        drawings = [_Drawing(picture, extent(picture.svg)) for picture in choose_pictures(raw, chosen)]
-    except (OSError, ValueError, KeyError) as error:
+        pictures = choose_pictures(raw, chosen)
+        for picture in pictures:
+            _refuse_dangers(picture)
+        drawings = [_Drawing(picture, extent(picture.svg)) for picture in pictures]
+    except (OSError, ValueError, KeyError, ExpatError) as error:
         raise ReplicationError(
             f"the raw files of the scenes cannot be read ({type(error).__name__}: {error}); fetch them anew."
         ) from None
@@ -137,6 +142,34 @@ def choose_pictures(raw: Path, options: ScenesOptions) -> list[Picture]:
         for code, name, kind in candidates
         if code in found
     ]
+
+
+def _refuse_dangers(picture: Picture) -> None:
+    """Refuse a drawing with which a renderer would read other files, or run out of stack.
+
+    Raises:
+        ValueError, ExpatError: the drawing is such a one, or no XML.
+    """
+    parser, depth = ParserCreate(), 0
+
+    def begin(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _DEEPEST:
+            raise ValueError(f"the drawing {picture.code} is nested more than {_DEEPEST} levels deep")
+        for key, value in attributes.items():
+            if key.rpartition(":")[2] == "href" and not value.startswith("#"):
+                raise ValueError(f"the drawing {picture.code} refers to '{value[:80]}' outside of it")
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    def refuse(*_: object) -> None:
+        raise ValueError(f"the drawing {picture.code} declares a type of document or entities")
+
+    parser.StartElementHandler, parser.EndElementHandler, parser.StartDoctypeDeclHandler = begin, end, refuse
+    parser.Parse(picture.svg, True)
 
 
 def _check_known(options: ScenesOptions, groups: set[str], names: set[str]) -> None:

@@ -73,15 +73,18 @@
     var bar = document.createElement("div");
     var rows = document.createElement("p");
     var columns = document.createElement("p");
+    var grounds = figure.querySelectorAll(".ground");
     var legend = document.createElement("p");
     var names = Object.keys(maps[0].choices);
     var current = maps[0];
     bar.className = "filters";
     rows.className = "rows";
-    columns.className = "columns";
+    rows.dataset.label = figure.dataset.choose;
+    columns.dataset.label = "It attends to:";
     legend.className = "legend";
-    legend.innerHTML = 'no weight <span style="--w:0">\u2003</span> <span style="--w:.25">\u2003</span> ' +
-      '<span style="--w:.5">\u2003</span> <span style="--w:1">\u2003</span> all of it';
+    legend.innerHTML = grounds.length ? "The brighter, the more weight; brightest where there is most." : 'no weight <span style="--w:0">\u2003</span> <span style="--w:.25">\u2003</span> ' +
+      '<span style="--w:.5">\u2003</span> <span style="--w:1">\u2003</span> ' +
+      (current.ofLargest ? "the largest weight of the row" : "all of it");
 
     var selects = names.map(function (name) {
       var label = document.createElement("label");
@@ -99,10 +102,10 @@
       Array.from(rows.children).forEach(function (each, place) {
         each.setAttribute("aria-pressed", place === row);
       });
-      Array.from(columns.children).forEach(function (each, place) {
+      columns.querySelectorAll("span").forEach(function (each, place) {
         var weight = current.weights[row][place];
         each.style.setProperty("--w", weight / 100);
-        each.title = weight + " %";
+        each.title = weight + (current.ofLargest ? " % of the largest weight" : " %");
       });
     }
 
@@ -121,6 +124,13 @@
         });
         rows.append(button, " ");
       });
+      columns.className = current.across ? "places" : "columns";
+      if (current.across) {
+        columns.style.setProperty("--across", current.across);
+        columns.append(grounds[current.picture].cloneNode());
+        columns.firstChild.hidden = false;
+        current.weights[0].forEach(function () { columns.append(document.createElement("span")); });
+      }
       current.columns.forEach(function (word) {
         var span = document.createElement("span");
         span.textContent = word;

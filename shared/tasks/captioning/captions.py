@@ -12,8 +12,9 @@ from shared.claims.results import RunResults
 from shared.claims.statistics import generator
 from shared.metrics.quantities import Example
 from shared.metrics.registry import MEASURES, measure
-from shared.reports.document import SPACE, Block, Code, Paragraph, Table, Text, plain
+from shared.reports.document import SPACE, Block, Paragraph, Table, Text, plain
 from shared.reports.estimates import estimated, having
+from shared.reports.naming import called
 
 GAINS = ("attention_gain", "attention_contrast", "generated_contrast", "pointing_gain")  # may be below 0
 BY = {
@@ -43,7 +44,7 @@ def _tables(runs: Sequence[RunResults], metric: str, field: str) -> list[Block]:
         return []
     values = list(counts) if field == "split" else sorted(counts)
     rows: list[list[Text]] = [
-        [Code(run.variant), *(_cell(run, metric, field, value) for value in values)] for run in runs
+        [called(run.variant), *(_cell(run, metric, field, value) for value in values)] for run in runs
     ]
     heads = (f"{value} (n = {counts[value]:,})" for value in values)
     return [Table((f"{MEASURES[metric].title} by {BY[field][0]}", *heads), rows, "l" + "r" * len(values))]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
-from shared.reports.document import Figure
+from shared.reports.explorer import Attention, Explorer
 from shared.reports.figures import INK, PALETTE, WIDTH, drawing
 
 SMOOTHING = 20 / 224  # of the image's width: the standard deviation in the authors' alpha_visualization.ipynb
@@ -24,6 +24,7 @@ DARKEST = 0.25  # share of its brightness that a picture keeps where no attentio
 COLUMNS, LONGEST = 8, 23  # pictures in a line; words of a caption whose pictures fill three lines
 EDGE, GAP, LINE = 0.04, 0.05, 0.17  # inches: around everything, between pictures, of a line of text
 SIZE = (WIDTH - 2 * EDGE - (COLUMNS - 1) * GAP) / COLUMNS  # inches, of a picture
+PICTURE_COLOURS = 128  # of a picture that a reader explores: a photograph of 224 pixels has 35 KB
 POINTS, LETTERS = 8.0, 120  # of all text; in a line of it
 PALE = "#59636e"
 SAID = (
@@ -96,7 +97,7 @@ def _image(arrays: Mapping[str, NDArray[Any]], number: int, grid: tuple[int, int
     )
 
 
-def draw_overlays(source: Path, path: Path, caption: str, *, most: int = 4) -> list[Figure]:
+def draw_overlays(source: Path, path: Path, caption: str, *, most: int = 4) -> list[Explorer]:
     """Draw what a model looks at while it writes each word of its captions of several images.
 
     Half of the captions are wrong ones, as far as that is known and there are so many.
@@ -127,7 +128,21 @@ def draw_overlays(source: Path, path: Path, caption: str, *, most: int = 4) -> l
             _draw(canvas, image, top + LINE * len(title))
             top += height
     said = {GATES: any(image.gates for image in images), BOXES: any(len(image.boxes) for image in images)}
-    return [Figure(path, " ".join([f"{caption.rstrip('.')}.", SAID, *(text for text in said if said[text])]))]
+    words = " ".join([f"{caption.rstrip('.')}.", SAID, *(text for text in said if said[text])])
+    return [Explorer(path, words, maps=maps_of_pictures(images, path.parent))]
+
+
+def maps_of_pictures(images: Sequence[KeptImage], folder: Path) -> list[Attention]:
+    """From every word of each image's caption to the image's places; the images are written to ``folder``."""
+    maps = []
+    for image in images:
+        picture = folder / f"picture_{image.id}.png"
+        shown = Image.fromarray(image.image).quantize(PICTURE_COLOURS, method=Image.Quantize.MEDIANCUT)
+        shown.save(picture, optimize=True)
+        choices = {"Picture": f"{image.id}: {' '.join(image.words[:-1])}"}
+        weights = image.weights.reshape(len(image.words), -1).astype(float).tolist()
+        maps.append(Attention(choices, image.words, (), weights, True, picture, image.weights.shape[2]))
+    return maps
 
 
 def chosen(images: Sequence[KeptImage], most: int) -> list[KeptImage]:

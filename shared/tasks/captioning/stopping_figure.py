@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from shared.claims.results import RunResults
 from shared.reports.figures import INK, PALETTE, drawing
+from shared.reports.naming import name_of
 from shared.tasks.captioning.stopping import Course, courses
 
 COLUMNS = 3  # panels in a line
@@ -40,7 +41,7 @@ def draw_stopping(runs: Sequence[RunResults], path: Path) -> bool:
         for axes, (variant, found) in zip(grid, panels.items(), strict=False):
             for index, course in enumerate(found):
                 _trace(axes, course, PALETTE[index % len(PALETTE)])
-            axes.set_title(variant)
+            axes.set_title(name_of(variant))
             axes.locator_params(nbins=5)
         for axes in grid[len(panels) :]:
             axes.set_visible(False)

@@ -13,8 +13,9 @@ from shared.claims.outcomes import Decision, Outcome
 from shared.claims.results import RunResults, check_paired
 from shared.metrics.quantities import Example
 from shared.metrics.registry import MEASURES
-from shared.reports.document import SPACE, Block, Code, Heading, Paragraph, Table, Text, plain, signed
+from shared.reports.document import SPACE, Block, Heading, Paragraph, Table, Text, plain, signed
 from shared.reports.estimates import estimate, having
+from shared.reports.naming import called
 from shared.reports.verdicts import p_text
 
 ACCURACY = "accuracy"
@@ -49,7 +50,7 @@ def accuracies(runs: Sequence[RunResults]) -> list[Block]:
         if found is not None:
             low, high = (plain(min(max(end, 0.0), 100.0), DIGITS) for end in found.interval())
             cells = plain(found.value, DIGITS), f"[{low},{SPACE}{high}]"
-            rows.append([Code(run.variant), *cells, plain(len(texts), 0)])
+            rows.append([called(run.variant), *cells, plain(len(texts), 0)])
     columns = ("Variant", "Accuracy, %", "95 % interval over texts and seeds", "Texts")
     return [Table(columns, rows, "lrrr"), *(table for field in BY for table in _by(runs, field))]
 
@@ -65,7 +66,7 @@ def _by(runs: Sequence[RunResults], field: str) -> list[Block]:
         texts = [row for examples in run.examples.values() for row in _texts(examples, field)]
         hits = Counter(row[field] for row in texts if row["correct"])
         shares = (100 * hits[value] / (counts[value] * len(run.examples)) for value in values)
-        rows.append([Code(run.variant), *(plain(share, 1) for share in shares)])
+        rows.append([called(run.variant), *(plain(share, 1) for share in shares)])
     columns = (BY[field], *(f"{value} (n = {counts[value]:,})" for value in values))
     return [Table(columns, rows, "l" + "r" * len(values))]
 
@@ -87,7 +88,7 @@ def paired_tests(decisions: Sequence[Decision], results: Mapping[str, RunResults
         for seed, effect in zip(outcome.seeds, outcome.per_seed, strict=True):
             test = _tested(first, second, seed, row.where)
             rows.append([
-                claim, (Code(first.variant), " – ", Code(second.variant)), _restriction(row.where), str(seed),
+                claim, (*called(first.variant), " – ", *called(second.variant)), _restriction(row.where), str(seed),
                 signed(row.sign * effect, DIGITS), f"{test.only_first}{SPACE}/{SPACE}{test.only_second}",
                 p_text(test.p),
             ])  # fmt: skip

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
 from shared.reports.document import Heat, HeatLine
+from shared.reports.explorer import Attention, Explorer
 from shared.reports.figures import INK, WIDTH, drawing, fitting
+from shared.reports.naming import name_of
 
 RED, PALE = (242 / 255, 92 / 255, 72 / 255), "#59636e"
 FAINTEST = 0.02  # shade that is drawn
@@ -90,7 +92,7 @@ def heat_texts(source: Path, path: Path, caption: str, *, most: int = 4) -> list
     return _drawn(lines, path, f"{caption.rstrip('.')}. A word's weight is its mean over the rows of A.")
 
 
-def compare_rows(sources: Mapping[str, Path], path: Path, caption: str, *, symbols: int = 30) -> list[Heat]:
+def compare_rows(sources: Mapping[str, Path], path: Path, caption: str, *, symbols: int = 30) -> list[Explorer]:
     """Draw single rows of attention on one text, those of several variants under each other.
 
     Of many rows :data:`MOST_ROWS`, evenly spread, are drawn, and named. With and without the penalty this is Figure 2
@@ -113,22 +115,30 @@ def compare_rows(sources: Mapping[str, Path], path: Path, caption: str, *, symbo
         return []
     first = next(iter(kept.values()))
     chosen = fitting([len(text.words) for text in first], symbols)
-    lines: list[HeatLine] = []
     for variant, texts in kept.items():
         if [text.words for text in texts] != [text.words for text in first]:
             raise ReplicationError(
                 f"the attention kept of {variant} is not of the same texts as that of {next(iter(kept))}; "
                 "evaluate both again."
             )
-        lines += _rows(variant, texts[chosen])
-    return _drawn(lines, path, f"{caption.rstrip('.')}. The numbers are those of the rows of A.")
+    lines = [line for variant, texts in kept.items() for line in lines_of_rows(variant, texts[chosen])]
+    drawn = _drawn(lines, path, f"{caption.rstrip('.')}. The numbers are those of the rows of A.")
+    maps = [_map(variant, texts[chosen]) for variant, texts in kept.items()]
+    return [Explorer(each.path, each.caption, maps=maps, choose="Choose a row of A:") for each in drawn]
 
 
-def _rows(variant: str, text: KeptText) -> list[HeatLine]:
+def _map(variant: str, text: KeptText) -> Attention:
+    """All rows of attention on a text."""
+    rows, weights = [str(row) for row in range(1, len(text.weights) + 1)], text.weights.astype(float).tolist()
+    return Attention({"Model": name_of(variant)}, rows, text.words, weights, of_largest=True)
+
+
+def lines_of_rows(variant: str, text: KeptText) -> list[HeatLine]:
+    """The rows of attention that are drawn of a text, evenly spread; the first has a title."""
     rows = len(text.weights)
     shown = np.unique(np.linspace(0, rows - 1, MOST_ROWS).round().astype(int)).tolist()
     said = f"{len(shown)} of {rows} rows, evenly spread" if len(shown) < rows else f"all {rows} rows"
-    title = f"{variant}: {text.judged}, {said if rows > 1 else 'its one row'}"
+    title = f"{name_of(variant)}: {text.judged}, {said if rows > 1 else 'its one row'}"
     return [_line(text, text.weights[row], title=title if row == shown[0] else "", name=str(row + 1)) for row in shown]
 
 

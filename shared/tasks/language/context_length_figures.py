@@ -8,8 +8,9 @@ from pathlib import Path
 from shared.claims.results import RunResults
 from shared.metrics.context_length import THRESHOLD, relative_gains
 from shared.reports.curves import Points
-from shared.reports.document import Block, Code, Figure, Paragraph, Table, Text, over_seeds
+from shared.reports.document import Block, Figure, Paragraph, Table, Text, over_seeds
 from shared.reports.figures import Runs, drawing, legend_above, plot_curves
+from shared.reports.naming import called
 from shared.tasks.language.context_lengths import ContextLosses, context_losses
 from shared.tasks.language.measures import RATIOS
 
@@ -83,7 +84,7 @@ def _lengths(group: str, runs: Runs) -> Table:
     metrics = [f"recl_{group}_{percent}" for percent in RATIOS]
     rows: list[list[Text]] = [
         [
-            Code(run.variant),
+            called(run.variant),
             *(over_seeds([seed[name] for seed in run.metrics.values()], 0) for name in metrics),
         ]
         for run in runs

@@ -21,6 +21,7 @@ from shared.attention.memory import Reach
 from shared.decoding.language_model import LanguageModel, Memory
 from shared.errors import ReplicationError
 from shared.tasks.examples import Example, judged, write_examples
+from shared.tasks.language.attention_maps import save_attention_maps
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.samples import write_samples
 from shared.tasks.language.settings import ContextsConfig, LanguageEvaluation, LanguageRun
@@ -37,8 +38,8 @@ INPUTS = 4096  # symbols of all columns together that are read at once where con
 def evaluate_language(model: nn.Module, text: PreparedLanguage, config: LanguageRun, out: Path) -> dict[str, float]:
     """Judge ``model``, in evaluation mode, on every test split of its task.
 
-    Writes ``examples.jsonl.gz`` (all test splits) into ``out`` and, of the first one and if asked for,
-    ``contexts.npz``, see :func:`losses_by_context`, and ``samples.json``.
+    Writes ``examples.jsonl.gz`` (all test splits) into ``out`` and, of the first one, ``attention.npz``, see
+    :func:`save_attention_maps`, and if asked for ``contexts.npz``, see :func:`losses_by_context`, and ``samples.json``.
 
     Args:
         model: a :class:`LanguageModel`.
@@ -64,6 +65,7 @@ def evaluate_language(model: nn.Module, text: PreparedLanguage, config: Language
             np.savez_compressed(out / "contexts.npz", **losses._asdict())
         if evaluation.samples is not None:
             write_samples(model, text, config, out)
+    save_attention_maps(out / "attention.npz", model, text, first, evaluation)
     write_examples(out, [example for examples in splits.values() for example in examples])
     return judged(splits)
 

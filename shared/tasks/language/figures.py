@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from shared.reports.document import Block, Figure
-from shared.reports.exhibits import Exhibit, OfPanels, OfVariants, Results
+from shared.reports.exhibits import Exhibit, OfPanels, OfVariant, OfVariants, Results, first_run
+from shared.reports.explorer import Explorer
 
 
 class _ByPlace(OfPanels):
@@ -89,6 +90,21 @@ class EvaluationSpeed(Exhibit):
         if self.variant not in results or not draw_speed(results[self.variant], path):
             return ()
         return [Figure(path, f"{self.variant}: {CAPTION[0].lower()}{CAPTION[1:]}")]
+
+
+class AttentionToText(OfVariant):
+    """A figure ``attention_<variant>.png`` of what every head attends to before a word, in memory and segment."""
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if the variant has kept its attention."""
+        from shared.tasks.language.attention_figures import SAID, draw_attention, maps_of_texts, read_kept
+
+        run, path = first_run(results, self.variant), folder / f"attention_{self.variant}.png"
+        kept = read_kept(run.attention(run.seeds[0])) if run is not None else []
+        if not kept:
+            return ()
+        draw_attention(kept[0], path)
+        return [Explorer(path, f"{self.caption.rstrip('.')}. {SAID}", maps=maps_of_texts(kept))]
 
 
 class Samples(OfVariants):

@@ -12,8 +12,9 @@ from typing import Any
 from shared.claims.results import RunResults
 from shared.metrics.quantities import Example
 from shared.reports.curves import Points
-from shared.reports.document import SPREAD, Block, Code, Figure, Table, Text, over_seeds
+from shared.reports.document import SPREAD, Block, Figure, Table, Text, over_seeds
 from shared.reports.figures import draw_curves
+from shared.reports.naming import called
 from shared.reports.panels import chosen_panels
 
 Sums = dict[float, tuple[float, float]]
@@ -64,7 +65,7 @@ class MemoryFigure:
 def _table(head: str, curves: Mapping[str, Points], digits: int) -> Table:
     places = sorted({place for points in curves.values() for place in points})
     rows: list[list[Text]] = [
-        [Code(variant), *(over_seeds(points.get(place, ()), digits) for place in places)]
+        [called(variant), *(over_seeds(points.get(place, ()), digits) for place in places)]
         for variant, points in curves.items()
     ]
     return Table((head, *(f"{place:g}" for place in places)), rows, "l" + "r" * len(places))

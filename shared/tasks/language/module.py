@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from torch import Tensor, nn
 
@@ -11,10 +11,12 @@ from shared.decoding.language_model import LanguageModel, Memory
 from shared.tasks.language.settings import LanguageTraining
 from shared.tasks.language.streams import LanguageBatch
 from shared.training.module import TrainingModule
+from shared.training.processes import Group
 
 State = dict[str, Tensor]
 
 MEMORY = "memory"  # in a checkpoint
+COLUMNS = 1  # their axis in what a memory holds
 
 
 class LanguageModule(TrainingModule):
@@ -32,6 +34,7 @@ class LanguageModule(TrainingModule):
     """
 
     config: LanguageTraining
+    continues: ClassVar[bool] = True
 
     def __init__(self, model: nn.Module, config: LanguageTraining, reach: Reach | None = None) -> None:
         super().__init__(model, config)
@@ -40,6 +43,7 @@ class LanguageModule(TrainingModule):
         self._memory: Memory | None = None
         self._valid_memory: Memory | None = None
         self._restored: State | None = None  # for the first batch after a checkpoint
+        self._group = Group.here()
 
     def training_step(self, batch: LanguageBatch, batch_idx: int) -> Tensor:
         """Mean loss of one segment of every column, over all its symbols or its last half, as configured."""
@@ -63,12 +67,17 @@ class LanguageModule(TrainingModule):
         self._valid_memory = None
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Save the memory of the training text, or the restored memory if no batch was read since the restart."""
-        checkpoint[MEMORY] = self._restored if self._memory is None else self._memory.state_dict()
+        """Save the memory of the training text, or the restored memory if no batch was read since the restart.
+
+        It has the columns of all processes that share the run; each of them has to call this.
+        """
+        held = self._restored if self._memory is None else self._memory.state_dict()
+        checkpoint[MEMORY] = held and {name: self._group.join(part, COLUMNS) for name, part in held.items()}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep the saved memory for the first batch, which determines the number of columns."""
-        self._restored = checkpoint[MEMORY]
+        """Keep this process's columns of the saved memory for the first batch, which determines their number."""
+        held = checkpoint[MEMORY]
+        self._restored = held and {name: self._group.part(whole, COLUMNS) for name, whole in held.items()}
 
     def _remembering(
         self, memory: Memory | None, batch: LanguageBatch, reach: Reach, state: State | None = None

@@ -7,7 +7,7 @@ Every symbol is a target, the first one too: before it comes an end symbol, as i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,9 +53,12 @@ class LanguageBatch:
 
     def to(self, device: torch.device | str) -> LanguageBatch:
         """The same batch on another device."""
-        parts = (self.inputs, self.targets, self.places)
-        inputs, targets, places = (part.to(device, non_blocking=True) for part in parts)
-        distances = None if self.distances is None else self.distances.to(device, non_blocking=True)
+        return self.each(lambda part: part.to(device, non_blocking=True))
+
+    def each(self, changed: Callable[[Tensor], Tensor]) -> LanguageBatch:
+        """The batch with each of its tensors changed."""
+        inputs, targets, places = (changed(part) for part in (self.inputs, self.targets, self.places))
+        distances = None if self.distances is None else changed(self.distances)
         return LanguageBatch(inputs, targets, places, self.reset, distances)
 
 

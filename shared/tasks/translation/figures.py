@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shared.reports.document import SPREAD, Explorer, Figure
+from shared.reports.document import SPREAD, Figure
 from shared.reports.exhibits import Exhibit, OfPanels, OfVariant, Results, first_run, run_ones
+from shared.reports.explorer import Explorer
 from shared.reports.panels import chosen_panels, panels
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from shared.data.tokenizers import BOS, SPECIAL
 from shared.reports.figures import WIDTH, drawing, fitting
-from shared.tasks.translation.heatmaps import BAR, Pair, bar_of_weights, draw_weights, longer_sides, read_pairs
+from shared.reports.weights import bar_of_weights, draw_weights
+from shared.tasks.translation.heatmaps import BAR, Pair, longer_sides, read_pairs
 
 Kind = Literal["encoder", "decoder", "cross"]
 SAID: dict[Kind, str] = {

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
-from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
 from shared.reports.figures import PALETTE, WIDTH, drawing, fitting
+from shared.reports.naming import name_of
+from shared.reports.weights import bar_of_weights, draw_weights
 
 Pair = Mapping[str, Any]
 BAR = 0.3  # inches of the bar below
 KEPT = ("weights", "source", "target", "gold")  # of each pair in attention.npz
-GROUND, MIDDLE, FULL = "#eef2f7", "#6baed6", "#08306b"  # weights of 0, 1/2 and 1
-UNSEEN = "#e6d5ae"  # a weight that is exactly zero
-WEIGHTS = LinearSegmentedColormap.from_list("weights", (GROUND, MIDDLE, FULL)).with_extremes(bad=UNSEEN)
 
 
 def alignment_heatmaps(source: Path, path: Path, *, most: int = 4) -> bool:
@@ -78,7 +73,7 @@ def compare_alignments(sources: Mapping[str, Path], path: Path, *, symbols: int 
                 "evaluate both again."
             )
         shown.append({**pairs[chosen], "weights": np.ma.masked_equal(pairs[chosen]["weights"], 0.0)})
-    _grid(path, shown, list(kept), 2 if _longest(shown) <= 20 else 1)
+    _grid(path, shown, [*map(name_of, kept)], 2 if _longest(shown) <= 20 else 1)
     return True
 
 
@@ -132,29 +127,3 @@ def _heatmap(axes: Axes, pair: Pair, *, size: float) -> None:
         axes.add_patch(
             Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, edgecolor=PALETTE[4], linewidth=1.2, clip_on=False)
         )
-
-
-def bar_of_weights(canvas: Canvas, panels: Iterable[Axes]) -> None:
-    """Say below the heatmaps which colour is how much."""
-    bar = canvas.colorbar(
-        ScalarMappable(cmap=WEIGHTS), ax=[*panels], location="bottom", fraction=0.03, aspect=60, pad=0.02
-    )
-    bar.set_ticks([0.0, 0.5, 1.0], labels=["0", "0.5", "weight 1"])
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(length=0, labelsize=8.5)
-
-
-def draw_weights(
-    axes: Axes, weights: NDArray[Any], *, columns: Sequence[str], rows: Sequence[str], size: float
-) -> None:
-    """The darker, the more; beige is masked: weights (rows, columns), with words in ``size`` points where given.
-
-    Either side's words may be left out by giving none.
-    """
-    axes.grid(visible=False)
-    axes.imshow(weights, cmap=WEIGHTS, vmin=0.0, vmax=1.0, interpolation="nearest")
-    axes.xaxis.tick_top()
-    axes.set_xticks(range(len(columns)), [str(word) for word in columns], rotation=90, fontsize=size)
-    axes.set_yticks(range(len(rows)), [str(word) for word in rows], fontsize=size)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)

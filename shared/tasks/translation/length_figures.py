@@ -8,6 +8,7 @@ import numpy as np
 
 from shared.metrics.registry import measure
 from shared.reports.figures import PALETTE, Runs, drawing, legend_above, plot_line
+from shared.reports.naming import name_of
 from shared.reports.styles import style_of
 from shared.tasks.translation.lengths import alignment_offsets, length_bins, score_by_length
 
@@ -29,7 +30,8 @@ def bleu_by_length(runs: Runs, path: Path) -> None:
             scores = score_by_length(run, bleu, bins)
             x, y = [score.centre for score in scores], [score.value for score in scores]
             low, high = np.clip([score.interval for score in scores], 0.0, bleu.most).T
-            plot_line(axes, style_of(run.variant, index), len(runs), (x, y, low, high), label=run.variant, marked=True)
+            style, label = style_of(run.variant, index), name_of(run.variant)
+            plot_line(axes, style, len(runs), (x, y, low, high), label=label, marked=True)
         axes.set(xlabel="Source length (words)", ylabel=bleu.title)
         axes.set_ylim(0.0, min(1.02 * bleu.most, axes.get_ylim()[1]))
         legend_above(canvas, axes)
@@ -63,7 +65,7 @@ def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
                 shares,
                 width * 0.92,
                 color=PALETTE[style_of(runs[index].variant, index) % len(PALETTE)],
-                label=runs[index].variant,
+                label=name_of(runs[index].variant),
             )
         inner = [f"{position:+d}".replace("-", "−") if position else "0" for position in positions[1:-1]]
         axes.set_xticks(positions, [f"≤ −{reach}", *inner, f"≥ +{reach}"])

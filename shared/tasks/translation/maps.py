@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from shared.reports.document import Attention
+from shared.reports.explorer import Attention
+from shared.reports.naming import name_of
 from shared.tasks.translation.heads import Kind, words_of
 from shared.tasks.translation.heatmaps import KEPT, read_pairs
 
@@ -26,7 +27,7 @@ def maps_of_sentences(sources: Mapping[str, Path]) -> list[Attention]:
     for variant, source in sources.items():
         pairs = [pair for pair in read_pairs(source, KEPT) if max(pair["weights"].shape) <= SYMBOLS]
         for number, pair in enumerate(pairs[:SENTENCES], start=1):
-            choices = {"Model": variant, "Sentence": str(number)}
+            choices = {"Model": name_of(variant), "Sentence": str(number)}
             rows, columns = [*map(str, pair["target"])], [*map(str, pair["source"])]
             maps.append(Attention(choices, rows, columns, pair["weights"].astype(float).tolist()))
     return maps

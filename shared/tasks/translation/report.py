@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import shared.tasks.translation.measures  # noqa: F401  registers BLEU and the alignment scores
 from shared.claims.results import RunResults
 from shared.metrics.registry import MEASURES
-from shared.reports.document import Block, Code, Table, Text, plain, signed
+from shared.reports.document import Block, Table, Text, plain, signed
 from shared.reports.estimates import having
 from shared.reports.kind import KindReport
 from shared.reports.learning_curves import LearningCurves
+from shared.reports.naming import called
 from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength
 from shared.tasks.translation.lengths import alignment_offsets, length_bins, score_by_length
 
@@ -27,7 +28,7 @@ def by_length(runs: Sequence[RunResults]) -> list[Block]:
     scored = {run.variant: score_by_length(run, MEASURES["bleu"], bins) for run in runs}
     counts = next(iter(scored.values()))
     heads = (f"{s.bin[0]}–{s.bin[1]} (n = {s.n})" for s in counts)
-    rows: list[list[Text]] = [[Code(name), *(plain(s.value, 1) for s in scores)] for name, scores in scored.items()]
+    rows: list[list[Text]] = [[called(name), *(plain(s.value, 1) for s in scores)] for name, scores in scored.items()]
     return [Table(("BLEU by source length", *heads), rows, "l" + "r" * len(counts))]
 
 
@@ -36,7 +37,7 @@ def offsets(runs: Sequence[RunResults]) -> list[Block]:
     shares = {run.variant: by_offset for run in runs if (by_offset := alignment_offsets(run))}
     rows: list[list[Text]] = [
         [
-            Code(name),
+            called(name),
             *(plain(by_offset.get(offset, 0.0), 3) for offset in INNER),
             plain(sum(share for offset, share in by_offset.items() if offset not in INNER), 3),
         ]

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 from collections import Counter
 
 import numpy as np
@@ -310,3 +311,35 @@ def test_the_registries_give_the_scenes_that_the_card_describes(pytestconfig, tm
         rows, columns = np.flatnonzero(opaque.any(axis=1)), np.flatnonzero(opaque.any(axis=0))
         edges = (columns[0] // 4, rows[0] // 4, columns[-1] // 4 + 1, rows[-1] // 4 + 1)
         assert edges == extent(picture.svg)
+
+
+@pytest.mark.parametrize(
+    ("inside", "said"),
+    [
+        ('<image href="{file}" width="9" height="9"/>', "refers to '{file}' outside of it"),
+        ('<image xlink:href="../{name}" width="9" height="9"/>', "refers to '../{name}' outside of it"),
+        ('<use href="{file}#a"/>', "refers to '{file}#a' outside of it"),
+        ("<g>" * 100_000 + "</g>" * 100_000, "is nested more than 50 levels deep"),
+        ("<g>", "ExpatError: mismatched tag"),
+    ],
+)
+def test_a_drawing_that_would_read_a_file_or_break_the_renderer_is_refused(raw, tmp_path, inside, said):
+    Image.new("RGB", (9, 9), "red").save(secret := tmp_path / "secret.png")
+    shutil.copytree(raw, folder := tmp_path / "raw")
+    names = {"file": str(secret), "name": secret.name}
+    for path in (folder / "svg").iterdir():
+        path.write_text(path.read_text().replace("</svg>", inside.format(**names) + "</svg>"))
+    with pytest.raises(ReplicationError, match="the raw files of the scenes cannot be read") as refused:
+        read("scenes", folder, LANGUAGES, OPTIONS)
+    assert said.format(**names) in str(refused.value)
+
+
+def test_entities_are_refused_and_parts_of_the_same_drawing_are_not(raw, tmp_path):
+    shutil.copytree(raw, folder := tmp_path / "raw")
+    for path in (folder / "svg").iterdir():
+        path.write_text(path.read_text().replace("</svg>", '<g id="a"/><use href="#a"/></svg>'))
+    assert read("scenes", folder, LANGUAGES, OPTIONS)
+    for path in (folder / "svg").iterdir():
+        path.write_text('<!DOCTYPE svg [<!ENTITY a "aaaa">]>' + path.read_text())
+    with pytest.raises(ReplicationError, match="declares a type of document or entities"):
+        read("scenes", folder, LANGUAGES, OPTIONS)

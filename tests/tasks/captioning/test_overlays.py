@@ -60,6 +60,23 @@ def test_of_photos_nothing_is_known_but_the_references(tmp_path):
     assert "Frames" not in figure.caption
 
 
+def test_a_reader_can_choose_a_picture_and_a_word(tmp_path):
+    write_attention(tmp_path / "attention.npz", Captioner(0.5, mass=0.5, task="photos"))
+    images = {image.id: image for image in read_images(tmp_path / "attention.npz")}
+    (figure,) = draw_overlays(tmp_path / "attention.npz", tmp_path / "a.png", "Photos")
+    assert len(figure.pictures) == len(figure.maps) == 4
+    for each in figure.maps:
+        image = images[each.choices["Picture"].split(":")[0]]
+        assert each.rows == image.words
+        assert np.array(each.weights).reshape(image.weights.shape) == pytest.approx(image.weights)
+        with Image.open(each.picture) as picture:
+            drawn = np.asarray(picture.convert("RGB"), int)
+        assert np.abs(drawn - image.image).mean() < 8
+    first = figure.as_data()["maps"][0]
+    assert {max(row) for row in first["weights"]} == {100}
+    assert first["across"] == images[next(iter(images))].weights.shape[2]
+
+
 def test_the_place_attended_to_is_bright_and_what_is_far_from_it_dark():
     weights = np.zeros((4, 4), np.float32)
     weights[1, 2] = 1.0

@@ -65,6 +65,7 @@ class ToyCaptioner(nn.Module):
     """
 
     baseline: Tensor
+    reinforced = True
 
     def __init__(self, dropout: float = 0.0, size: int = 24) -> None:
         super().__init__()
@@ -81,11 +82,11 @@ class ToyCaptioner(nn.Module):
             log_p, alpha, hidden = self._predict(features, previous, hidden)
             nats.append(functional.nll_loss(log_p, symbols, ignore_index=PAD, reduction="none"))
             weights.append(alpha)
-            if self.training:
+            if self.training and self.reinforced:
                 drawn.append(alpha.gather(1, torch.multinomial(alpha, 1)).log()[:, 0])
             previous = symbols
         summed, attention = torch.stack(nats, 1), torch.stack(weights, 1)
-        if not self.training:
+        if not drawn:
             return Captioned(summed, attention)
         reward = -summed.detach().mean(1)
         auxiliary = -0.01 * (reward - self.baseline) * torch.stack(drawn, 1).sum(1)

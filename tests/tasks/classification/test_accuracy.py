@@ -11,7 +11,7 @@ from shared.claims.results import load_results
 from shared.claims.schema import Claims
 from shared.claims.verdicts import decide
 from shared.errors import ReplicationError
-from shared.reports.document import Table
+from shared.reports.document import Table, plain_text
 from shared.reports.page import render
 from shared.reports.panels import by_task
 from shared.reports.sections import our_results
@@ -33,7 +33,7 @@ def tables(blocks):
 
 
 def by_variant(table):
-    return {row[0].text: row[1:] for row in table.rows}
+    return {plain_text(row[0]): row[1:] for row in table.rows}
 
 
 def test_accuracy_has_an_interval_around_it(results):

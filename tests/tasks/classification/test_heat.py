@@ -8,7 +8,7 @@ from matplotlib.image import imread
 
 from shared.errors import ReplicationError
 from shared.reports.page import render
-from shared.tasks.classification.heat import compare_rows, heat_texts
+from shared.tasks.classification.heat import compare_rows, heat_texts, lines_of_rows, read_texts
 
 RED = np.array([242, 92, 72]) / 255
 
@@ -64,20 +64,25 @@ def test_rows_are_evenly_chosen_and_named(tmp_path):
     text = " ".join(f"w{i}" for i in range(30))
     sources = {"many": kept(tmp_path / "a.npz", text, rows=30), "few": kept(tmp_path / "b.npz", text, rows=3),
                "one": kept(tmp_path / "c.npz", text)}  # fmt: skip
-    (heat,) = compare_rows(sources, tmp_path / "a.png", "With and without.")
-    assert [line.name for line in heat.lines] == ["1", "7", "13", "18", "24", "30", "1", "2", "3", "1"]
-    assert [line.title for line in heat.lines if line.title] == [
+    lines = [line for name, path in sources.items() for line in lines_of_rows(name, read_texts(path)[0])]
+    assert [line.name for line in lines] == ["1", "7", "13", "18", "24", "30", "1", "2", "3", "1"]
+    assert [line.title for line in lines if line.title] == [
         "many: good ✔, 6 of 30 rows, evenly spread", "few: good ✔, all 3 rows", "one: good ✔, its one row"
     ]  # fmt: skip
-    looked_at = [list(line.shades).index(1.0) for line in heat.lines]
+    looked_at = [list(line.shades).index(1.0) for line in lines]
     assert looked_at == [0, 6, 12, 17, 23, 29, 0, 1, 2, 0]
+    (explorer,) = compare_rows(sources, tmp_path / "a.png", "With and without.")
+    assert [(each.choices, len(each.rows)) for each in explorer.maps] == [
+        ({"Model": "many"}, 30), ({"Model": "few"}, 3), ({"Model": "one"}, 1)
+    ]  # fmt: skip
+    assert explorer.as_data()["maps"][0]["weights"][6].index(100) == 6
 
 
 @pytest.mark.parametrize(("lengths", "drawn"), [((5, 40, 28, 9), 28), ((50, 35, 44), 35)])
 def test_the_rows_are_of_the_longest_text_that_fits_or_the_shortest(tmp_path, lengths, drawn):
     source = kept(tmp_path / "a.npz", *(" ".join(["word"] * n) for n in lengths))
-    (heat,) = compare_rows({"a": source, "b": source}, tmp_path / "a.png", "")
-    assert {len(line.words) for line in heat.lines} == {drawn}
+    (explorer,) = compare_rows({"a": source, "b": source}, tmp_path / "a.png", "")
+    assert {len(each.columns) for each in explorer.maps} == {drawn}
 
 
 def test_rows_of_other_texts_are_not_compared(tmp_path):
@@ -130,17 +135,17 @@ def test_long_texts_get_more_lines(tmp_path):
 
 def test_html_has_the_words_and_markdown_the_picture(tmp_path):
     source = kept(tmp_path / "a.npz", "<b>good</b> R&D plain", evidence=[1])
-    heats = compare_rows({"ours": source}, tmp_path / "a.png", "Rows.")
+    heats = heat_texts(source, tmp_path / "a.png", "Ours.")
     html = render(heats, "html", title="t", folder=tmp_path)
     assert '<span style="--w:1.00">&lt;b&gt;good&lt;/b&gt;</span> ' in html
     assert '<span style="--w:0.00"><u>R&amp;D</u></span> <span style="--w:0.00">plain</span></p>' in html
-    assert '<p class="title">ours: good ✔, its one row</p>' in html
+    assert '<p class="title">(a) good ✔</p>' in html
     assert "<u>underlined</u>: evidence" in html
     assert "<img" not in html
     assert not re.search(r"<b>good", html)
     markdown = render(heats, "md", title="t", folder=tmp_path)
-    caption = "Rows. The numbers are those of the rows of A."
-    assert markdown == f"![Rows](a.png)\n\n{caption}\n"
+    caption = "Ours. A word's weight is its mean over the rows of A."
+    assert markdown == f"![Ours](a.png)\n\n{caption}\n"
 
 
 def test_without_evidence_the_legend_does_not_speak_of_it(tmp_path):

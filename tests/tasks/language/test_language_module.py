@@ -170,7 +170,7 @@ def test_validation_has_a_reach_of_its_own_and_frees_what_it_remembered(monkeypa
     with torch.no_grad():
         module.validation_step(next(TEXT.evaluation_batches(columns=2, length=9)), 0)
     assert {each.reach for each in made} == {Reach(7), reach or Reach(7)}
-    assert sorted(len(each.state) for each in made) == [2, 4]
+    assert sorted(each.state.size(1) for each in made) == [2, 4]
     module.on_validation_epoch_end()
     assert [each.training for each in made] == [True]
     assert math.isfinite(values["valid_loss"])
@@ -199,7 +199,7 @@ def test_a_restored_module_that_has_read_nothing_saves_what_was_restored(monkeyp
     validated(again, [padded()], logged(again, monkeypatch))
     again.on_save_checkpoint(second := {})
     assert torch.equal(first["memory"]["state"], second["memory"]["state"])
-    assert first["memory"]["state"].shape == (4, 16)
+    assert first["memory"]["state"].shape == (1, 4, 16)
 
 
 def test_what_is_restored_goes_to_the_device_of_the_batch(monkeypatch):
@@ -207,7 +207,7 @@ def test_what_is_restored_goes_to_the_device_of_the_batch(monkeypatch):
     module, found = module_of(), []
     monkeypatch.setattr(module, "log", lambda *_, **__: None)
     monkeypatch.setattr(ToyMemory, "load_state_dict", lambda memory, state: found.append(state["state"].device.type))
-    module.on_load_checkpoint({"memory": {"state": torch.zeros(4, 16)}})
+    module.on_load_checkpoint({"memory": {"state": torch.zeros(1, 4, 16)}})
     module.model.to("meta")
     module.training_step(batches(1)[0].to("meta"), 0)
     assert found == ["meta"]

@@ -10,7 +10,7 @@ from matplotlib.image import imread
 
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
-from shared.reports.document import Figure, Table
+from shared.reports.document import Figure, Table, plain_text
 from shared.reports.learning_curves import LearningCurves
 from shared.reports.page import render
 from shared.reports.panels import by_task
@@ -78,7 +78,7 @@ def changed(run, change):
 
 
 def cells(table):
-    return [[getattr(cell, "text", cell) for cell in row] for row in table.rows]
+    return [[plain_text(cell) for cell in row] for row in table.rows]
 
 
 def test_the_figures_come_in_order_and_those_asked_for_only(report):
@@ -88,7 +88,7 @@ def test_the_figures_come_in_order_and_those_asked_for_only(report):
         "loss_by_memory_bible.png", "loss_by_position_bible.png", "recall_by_distance_recall.png",
         "contexts_bible.png", "speed_evaluation-speed.png", "training_loss_bible.png", "training_loss_recall.png",
     ]  # fmt: skip
-    assert sorted(path.name for path in (folder / "figures").iterdir()) == sorted(names)
+    assert sorted(path.name for path in (folder / "figures").glob("*.png")) == sorted(names)
     assert {imread(folder / "figures" / name).shape[1] for name in names} == {1400}
 
 
@@ -107,7 +107,7 @@ def test_nothing_asked_for_is_nothing_drawn_but_learning_curves(results, tmp_pat
 def test_the_figures_are_the_same_twice(results, report, tmp_path):
     folder, _ = report
     draw_all(ASKED, results, tmp_path)
-    for path in tmp_path.iterdir():
+    for path in tmp_path.glob("*.png"):
         assert path.read_bytes() == (folder / "figures" / path.name).read_bytes(), path.name
 
 

@@ -24,7 +24,7 @@ def random_stream(size: int, seed: int) -> Stream:
 
 
 class ToyMemory:
-    """The last state of a recurrent network, (B, D), cut off from its gradients."""
+    """The last state of a recurrent network, (1, B, D), cut off from its gradients."""
 
     def __init__(self, reach: Reach, state: Tensor, training: bool) -> None:
         self.reach, self.state, self.training = reach, state, training
@@ -48,14 +48,14 @@ class ToyLanguageModel(nn.Module):
         self.recurrent, self.output = nn.GRU(size, size, batch_first=True), nn.Linear(size, VOCABULARY)
 
     def memory(self, columns: int, reach: Reach) -> ToyMemory:
-        return ToyMemory(reach, self.output.weight.new_zeros(columns, self.output.in_features), self.training)
+        return ToyMemory(reach, self.output.weight.new_zeros(1, columns, self.output.in_features), self.training)
 
     def forward(self, inputs: Tensor, targets: Tensor, memory: ToyMemory | None = None) -> Tensor:
-        before = None if memory is None else memory.state.unsqueeze(0)
+        before = None if memory is None else memory.state
         states, last = self.recurrent(self.dropout(self.embedding(inputs)), before)
         if memory is not None:
             assert memory.training == self.training
             if memory.reach.memory:
-                memory.state = last[0].detach()
+                memory.state = last.detach()
         logits = self.output(self.dropout(states))
         return functional.cross_entropy(logits.mT, targets, reduction="none")

@@ -1,0 +1,147 @@
+"""The difference that two runs of one task make in a measure, seed by seed, whoever trained them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import stats
+
+from shared.claims.comparisons import Sides
+from shared.claims.effects import effects
+from shared.claims.results import RunResults
+from shared.claims.statistics import LEVEL, generator, over_seeds
+from shared.errors import ReplicationError
+from shared.metrics.registry import known, measure
+
+Interval = tuple[float, float]
+RESAMPLES = 2_000
+"""Fewer than verdicts use: many measures are compared at once, and none of them decides a claim."""
+FIRST = "test"
+"""The split whose measures have no prefix."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A measure of two runs.
+
+    Attributes:
+        metric: its name in metrics.json.
+        left, right: means over the seeds that both have; over all where they share none.
+        value: right minus left.
+        interval: of 95 %; None where nothing tells how far chance reaches.
+        based_on: what the interval covers, or why there is none.
+    """
+
+    metric: str
+    left: float
+    right: float
+    value: float
+    interval: Interval | None
+    based_on: str
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval leaves 0 out."""
+        return self.interval is not None and not self.interval[0] <= 0.0 <= self.interval[1]
+
+
+def shared_metrics(left: RunResults, right: RunResults) -> list[str]:
+    """The measures that both have and that are better one way or the other, in the order of the left one's file."""
+    either = {name for values in right.metrics.values() for name in values}
+    of_left = dict.fromkeys(name for values in left.metrics.values() for name in values)
+    return [name for name in of_left if name in either and is_directed(name)]
+
+
+def is_directed(metric: str) -> bool:
+    """Whether a measure, perhaps of a further split, is known to be better one way."""
+    found = known(metric.rpartition(".")[2])
+    return found is not None and found.better is not None
+
+
+def difference(left: RunResults, right: RunResults, metric: str, *, same_data: bool = True) -> Difference:
+    """Compare two runs in one measure.
+
+    Equal seeds are pairs. Where the test examples of both are at hand, they are resampled together with the seeds;
+    where the two share no seed, the interval is Welch's.
+
+    Args:
+        left, right: the runs.
+        metric: that both have.
+        same_data: whether both were tested on the same examples; if not, there is no interval.
+    """
+    ours, theirs = _values(left, metric), _values(right, metric)
+    shared = sorted(ours.keys() & theirs.keys())
+    if shared and same_data:
+        ours, theirs = ({seed: side[seed] for seed in shared} for side in (ours, theirs))
+    values = [*ours.values()], [*theirs.values()]
+    means = [float(np.mean(each)) for each in values]
+    if not same_data:
+        interval, based_on = None, "other test data"
+    elif not shared:
+        interval, based_on = _welch(*values), f"{len(ours)} and {len(theirs)} seeds, not paired"
+    else:
+        interval, based_on = _resampled(left, right, metric, shared) or (_paired(*values), _seeds(len(shared)))
+    return Difference(metric, means[0], means[1], means[1] - means[0], interval, based_on)
+
+
+def alike(left: RunResults, right: RunResults) -> bool:
+    """Whether two runs have the same numbers in every seed."""
+    return {**left.metrics} == {**right.metrics}
+
+
+def _values(run: RunResults, metric: str) -> dict[int, float]:
+    found = {seed: values[metric] for seed, values in run.metrics.items() if metric in values}
+    if not found:
+        raise ReplicationError(f"{run.folder / 'metrics.json'} has no '{metric}'; evaluate '{run.variant}' again.")
+    return found
+
+
+def _paired(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
+    """Student's interval of the mean of the pairs' differences."""
+    pairs = np.array(theirs) - np.array(ours)
+    if len(pairs) < 2:
+        return None
+    reach = stats.t.ppf((1.0 + LEVEL) / 2.0, len(pairs) - 1) * pairs.std(ddof=1) / math.sqrt(len(pairs))
+    return float(pairs.mean() - reach), float(pairs.mean() + reach)
+
+
+def _welch(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
+    """Welch's interval of the difference of two means (Welch 1947)."""
+    if min(len(ours), len(theirs)) < 2:
+        return None
+    parts = np.array([np.var(side, ddof=1) / len(side) for side in (ours, theirs)])
+    if not parts.any():
+        return None
+    freedom = parts.sum() ** 2 / (parts**2 / np.array([len(ours) - 1, len(theirs) - 1])).sum()
+    centre, reach = np.mean(theirs) - np.mean(ours), stats.t.ppf((1.0 + LEVEL) / 2.0, freedom) * math.sqrt(parts.sum())
+    return float(centre - reach), float(centre + reach)
+
+
+def _resampled(left: RunResults, right: RunResults, metric: str, seeds: Collection[int]) -> tuple[Interval, str] | None:
+    """The interval over seeds and test examples; None where these are not at hand or are not those of the measure."""
+    split, _, name = metric.rpartition(".")
+    if measure(name).statistics is None or not all(run.examples.keys() >= {*seeds} for run in (left, right)):
+        return None
+    ours, theirs = (_of(run, seeds, label) for run, label in ((left, "left"), (right, "right")))
+    comparison = Sides(
+        kind="less", variants=("left", "right"), metric=name, relevant=1.0, where={"split": split or FIRST}
+    )
+    rng = generator(left.variant, right.variant, metric)
+    try:
+        found = effects(comparison, [ours, theirs], rng, RESAMPLES)
+    except ReplicationError:  # other examples, or none that carry the measure: what the seeds say is left
+        return None
+    estimate = over_seeds(found.values, found.draws, rng, found.drawn)
+    of = f"{found.drawn or found.n:,} {found.drawn_of or 'examples'}"
+    return estimate.interval(), f"{_seeds(len(seeds))}, {of}"
+
+
+def _of(run: RunResults, seeds: Collection[int], label: str) -> RunResults:
+    return replace(run, variant=label, metrics={seed: run.metrics[seed] for seed in seeds})
+
+
+def _seeds(count: int) -> str:
+    return f"{count} paired seed{'s' * (count != 1)}"

@@ -1,0 +1,73 @@
+"""A stage runs once at a time: two processes that write the same files would spoil them for each other."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import functools
+import os
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import IO
+
+from shared.errors import ReplicationError
+from shared.training.processes import Group
+
+LOCKS = Path("runs/.locks")
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
+"""Errors of file systems that lock nothing, on which users have to see to it themselves."""
+
+Stage = Callable[[str, str], None]
+
+
+def alone(results: str, *, waits: bool = False) -> Callable[[Stage], Stage]:
+    """Decorate a stage, a function of name and scale, which then runs once at a time for a name.
+
+    Of processes that share the stage, under torchrun, the first one keeps others out.
+
+    Args:
+        results: what the stage writes; stages that write into one place have the same.
+        waits: for the other process, instead of a refusal.
+
+    Raises:
+        ReplicationError: (the decorated stage) another process makes the same results.
+    """
+
+    def decorate(stage: Stage) -> Stage:
+        @functools.wraps(stage)
+        def once(name: str, scale: str) -> None:
+            with _locked(f"{results} of {name} at {scale} scale", waits) if Group.here().first else nullcontext():
+                stage(name, scale)
+
+        return once
+
+    return decorate
+
+
+@contextmanager
+def _locked(what: str, waits: bool) -> Iterator[None]:
+    """Hold a lock; the operating system releases it when the process ends for any reason."""
+    LOCKS.mkdir(parents=True, exist_ok=True)
+    with (LOCKS / what.replace(" ", "-").replace("/", "-")).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not waits:
+                raise ReplicationError(
+                    f"the {what} are being made by {_holder(file)}; wait until it has ended, or end it first."
+                ) from None
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}")
+        file.flush()
+        yield
+
+
+def _holder(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read() or "another process"

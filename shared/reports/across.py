@@ -1,0 +1,140 @@
+"""Models of several papers that were trained and tested on the same data, in one table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shared.claims.results import RunResults
+from shared.errors import ReplicationError
+from shared.metrics.registry import measure
+from shared.reports.document import SPACE, Block, Code, Heading, Link, Paragraph, Strong, Table, Text, plain
+from shared.reports.estimates import estimate
+from shared.reports.naming import name_of
+from shared.reports.replicated import Report
+from shared.reports.scales import link_to
+from shared.reports.studies import number
+
+FILE = "runs.json"
+SCORES = ("bleu", "chrf", "perplexity")
+OPERATIONS = "training_operations"
+SAID = (
+    "Every model has seen the same sentences in the same pieces, its learning rate was searched in the same way, and "
+    "all rates fall along the same curve. Intervals (95 %) cover seeds and test sentences. Operations are those of "
+    "training; the last column divides BLEU by their number in units of 10¹⁵."
+)
+
+
+def run_entries(results: Mapping[str, RunResults]) -> list[dict[str, Any]]:
+    """What :data:`FILE` of a report has: of every trained variant its data, scores with intervals, and costs."""
+    return [
+        {
+            "variant": run.variant,
+            "name": name_of(run.variant),
+            "dataset": next(iter(run.runs.values()))["parameters"]["corpus"].get("dataset", ""),
+            "data": _digest([[each["data_sha256"], each["parameters"]["corpus"]] for each in run.runs.values()][:1]),
+            "weights": _digest(sorted(each["fingerprint"] + str(seed) for seed, each in run.runs.items())),
+            "seeds": len(run.seeds),
+            "parameters": _mean(run, "parameter_count"),
+            "processor_seconds": _mean(run, "processor_seconds"),
+            "operations": run.mean.get(OPERATIONS),
+            "scores": {name: _interval(run, name) for name in SCORES if name in run.mean},
+        }
+        for run in results.values()
+        if run.runs and not run.members and all("fingerprint" in each for each in run.runs.values())
+    ]
+
+
+def across_papers(reports: Sequence[Report], folder: Path) -> list[Block]:
+    """A table for every data set that models of several papers share; a model that papers lend stands once.
+
+    Args:
+        reports: of all papers and scales.
+        folder: where the page will lie.
+
+    Raises:
+        ReplicationError: a file cannot be read.
+    """
+    groups: dict[tuple[str, str], dict[str, tuple[Report, Mapping[str, Any]]]] = {}
+    for report in reports:
+        for entry in _read(report):
+            of_data = groups.setdefault((report.scale, entry["data"]), {})
+            if entry["scores"]:
+                of_data.setdefault(entry["weights"], (report, entry))
+    blocks: list[Block] = []
+    for (scale, _), models in groups.items():
+        if len({report.paper for report, _ in models.values()}) > 1:
+            dataset = next(iter(models.values()))[1]["dataset"]
+            blocks += [Paragraph((Code(dataset), f", {scale} scale. {SAID}")), _table([*models.values()], folder)]
+    return [Heading("One corpus, several papers"), *blocks] if blocks else []
+
+
+def _table(models: Sequence[tuple[Report, Mapping[str, Any]]], folder: Path) -> Table:
+    first = SCORES[0]
+    ordered = sorted(models, key=lambda each: -each[1]["scores"].get(first, [0.0])[0])
+    best = {name: _best([entry for _, entry in models], name) for name in SCORES}
+    rows: list[list[Text]] = [
+        [
+            (f"{entry['name']} ", Code(entry["variant"])),
+            Link(report.title, link_to(report.folder / "README.md", "", folder).target),
+            *(_score(entry, name, best[name]) for name in SCORES),
+            plain(entry["parameters"], 0),
+            number(entry["operations"]),
+            plain(entry["processor_seconds"] / 60.0, 1),
+            _per_operation(entry),
+            plain(entry["seeds"], 0),
+        ]
+        for report, entry in ordered
+    ]
+    arrows = {"higher": " ↑", "lower": " ↓", None: ""}
+    titles = [f"{measure(name).title.format(token='token')}{arrows[measure(name).better]}" for name in SCORES]
+    columns = ("Model", "Paper", *titles, "Parameters", "Operations", "Processor minutes", "BLEU / 10¹⁵", "Seeds")
+    return Table(columns, rows, "ll" + "r" * (len(columns) - 2))
+
+
+def _score(entry: Mapping[str, Any], name: str, best: float | None) -> Text:
+    if name not in entry["scores"]:
+        return "–"
+    value, low, high = entry["scores"][name]
+    digits = 1 if measure(name).most == 100.0 else 2
+    shown = f"{plain(value, digits)} [{plain(low, digits)},{SPACE}{plain(high, digits)}]"
+    return Strong(shown) if value == best else shown
+
+
+def _best(entries: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    values = [entry["scores"][name][0] for entry in entries if name in entry["scores"]]
+    return (min if measure(name).better == "lower" else max)(values, default=None)
+
+
+def _per_operation(entry: Mapping[str, Any]) -> str:
+    operations, scores = entry["operations"], entry["scores"]
+    return plain(scores["bleu"][0] / operations * 1e15, 2) if operations and "bleu" in scores else "–"
+
+
+def _interval(run: RunResults, name: str) -> list[float]:
+    found = estimate(run, name)
+    assert found is not None, "asked only of metrics that the run has"
+    return [round(value, 6) for value in (found.value, *found.interval())]
+
+
+def _mean(run: RunResults, key: str) -> float:
+    return round(statistics.fmean(record[key] for record in run.runs.values()), 3)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _read(report: Report) -> list[dict[str, Any]]:
+    path = report.folder / FILE
+    try:
+        entries: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise ReplicationError(f"{path} cannot be read ({error}); run its report stage again.") from None
+    return entries

@@ -1,0 +1,98 @@
+"""Differences of two runs: paired over seeds, resampled over examples where these are at hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from shared.claims.differences import alike, difference, shared_metrics
+from shared.claims.results import RunResults, load_results
+from shared.tasks.kinds import load_measures
+from tests.synthetic_runs import Variant, build
+
+LEFT, RIGHT = {1: 0.5, 2: 0.7, 3: 0.4, 4: 0.9}, {1: 0.6, 2: 0.9, 3: 0.4, 4: 1.3}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def measures():
+    load_measures()
+
+
+def made(folder, values, metric="nll_per_token"):
+    metrics = {seed: {metric: value} for seed, value in values.items()}
+    return RunResults(folder, "model", "task", metrics, {}, {}, "word")
+
+
+def test_equal_seeds_are_pairs(tmp_path):
+    found = difference(made(tmp_path, LEFT), made(tmp_path, RIGHT), "nll_per_token")
+    expected = stats.ttest_rel([*RIGHT.values()], [*LEFT.values()]).confidence_interval()
+    assert found.interval == pytest.approx((expected.low, expected.high))
+    assert (found.left, found.right, found.value) == pytest.approx((0.625, 0.8, 0.175))
+    assert found.based_on == "4 paired seeds"
+
+
+def test_only_shared_seeds_are_paired(tmp_path):
+    found = difference(made(tmp_path, LEFT), made(tmp_path, RIGHT | {5: 100.0}), "nll_per_token")
+    assert found == difference(made(tmp_path, LEFT), made(tmp_path, RIGHT), "nll_per_token")
+
+
+def test_seeds_that_are_not_shared_are_compared_by_welch(tmp_path):
+    theirs = {seed + 10: value for seed, value in RIGHT.items()} | {20: 0.2}
+    found = difference(made(tmp_path, LEFT), made(tmp_path, theirs), "nll_per_token")
+    expected = stats.ttest_ind([*theirs.values()], [*LEFT.values()], equal_var=False).confidence_interval()
+    assert found.interval == pytest.approx((expected.low, expected.high))
+    assert found.based_on == "4 and 5 seeds, not paired"
+
+
+@pytest.mark.parametrize("theirs", [{1: 0.6}, {7: 0.6}])
+def test_one_seed_has_no_interval(tmp_path, theirs):
+    found = difference(made(tmp_path, {1: 0.5}), made(tmp_path, theirs), "nll_per_token")
+    assert found.interval is None
+    assert not found.sure
+
+
+def test_other_data_have_no_interval(tmp_path):
+    found = difference(made(tmp_path, LEFT), made(tmp_path, RIGHT), "nll_per_token", same_data=False)
+    assert (found.interval, found.based_on) == (None, "other test data")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    variants = {"good": Variant("generated", 0.99), "poor": Variant("generated", 0.9)}
+    return load_results(build(tmp_path_factory.mktemp("runs"), variants))
+
+
+@pytest.mark.parametrize(("metric", "examples"), [("bleu", 100), ("test_long.nll_per_token", 20)])
+def test_examples_that_are_at_hand_are_resampled(runs, metric, examples):
+    if metric.startswith("test_long"):
+        of_split = {
+            name: replace(run, metrics={seed: {metric: float(seed)} for seed in run.seeds})
+            for name, run in runs.items()
+        }
+    else:
+        of_split = runs
+    found = difference(of_split["good"], of_split["poor"], metric)
+    assert found.based_on == f"3 paired seeds, {examples} examples"
+    assert found.interval is not None
+
+
+def test_a_large_difference_is_sure(runs):
+    good, poor = runs["good"], runs["poor"]
+    found = difference(good, poor, "bleu")
+    assert found.sure
+    assert found.interval[0] < found.value < found.interval[1] < 0.0
+    pairs = np.array([poor.metrics[seed]["bleu"] - good.metrics[seed]["bleu"] for seed in good.seeds])
+    assert found.value == pytest.approx(pairs.mean())
+
+
+def test_only_measures_that_are_better_one_way_are_compared(tmp_path):
+    values = {"nll_per_token": 1.0, "parameter_count": 10, "test_long.bleu": 3.0, "seconds": 1.0}
+    run = RunResults(tmp_path, "model", "task", {1: values}, {}, {}, "word")
+    assert shared_metrics(run, run) == ["nll_per_token", "test_long.bleu"]
+    assert shared_metrics(run, replace(run, metrics={1: {"test_long.bleu": 1.0}})) == ["test_long.bleu"]
+
+
+def test_runs_with_the_same_numbers_are_alike(tmp_path):
+    assert alike(made(tmp_path, LEFT), made(tmp_path, dict(reversed(LEFT.items()))))
+    assert not alike(made(tmp_path, LEFT), made(tmp_path, RIGHT))

@@ -1,0 +1,196 @@
+"""Every shipped YAML, and every way in which a reader could get one field of it wrong."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from shared import config
+from shared.pipeline.check import check_listed, check_settings, check_shown
+from shared.pipeline.check_files import check_card, check_paper, check_search
+from shared.pipeline.check_identities import check_identities
+from shared.pipeline.config import SCALES, ScaleFile
+
+Key = str | int
+READING = ("shared.pipeline.config", "shared.claims.schema", "shared.data.cards", "shared.reports.paper",
+           "shared.pipeline.search_file", "shared.pipeline.check_identities")  # fmt: skip
+"""Modules that read YAML."""
+MISSING: Any = object()
+GONE, DOUBLED, UNKNOWN = "missing", "doubled key", "unknown key"
+HUGE = 10**30
+
+
+class Kind(NamedTuple):
+    """A kind of file.
+
+    Attributes:
+        name: of the kind.
+        files: all of that kind, from the project's root.
+        check: what the command ``check`` does with one, by its path.
+    """
+
+    name: str
+    files: list[Path]
+    check: Callable[[Path], object]
+
+
+class Mutation(NamedTuple):
+    """One change of one field.
+
+    Attributes:
+        kind: of the file.
+        file: which is changed.
+        keys: that lead to the field; of an unknown key to the mapping that it is added to.
+        change: its kind.
+        old, new: values of the field.
+    """
+
+    kind: Kind
+    file: Path
+    keys: tuple[Key, ...]
+    change: str
+    old: Any
+    new: Any
+
+    @property
+    def place(self) -> str:
+        """The keys, without the names and numbers that differ between files of a kind."""
+        return ".".join("*" if isinstance(key, int) else key for key in self.keys)
+
+
+def _paper(path: Path) -> str:
+    return path.parts[1]
+
+
+def _tasks(paper: str) -> set[str]:
+    return {task for scale in SCALES for task in ScaleFile(paper, scale).tasks}
+
+
+def _check_scale(path: Path) -> None:
+    settings = ScaleFile(_paper(path), path.parts[2])
+    check_settings(settings)
+    check_shown(settings, _tasks(settings.paper))
+
+
+def _check_variants(path: Path) -> None:
+    settings = [ScaleFile(_paper(path), scale) for scale in SCALES]
+    check_identities(settings[0])
+    for each in settings:
+        check_settings(each)
+    check_shown(settings[0], _tasks(_paper(path)))
+
+
+def _check_claims(path: Path) -> None:
+    for scale in SCALES:
+        check_shown(ScaleFile(_paper(path), scale), _tasks(_paper(path)))
+
+
+def kinds() -> list[Kind]:
+    """All kinds of YAML that are written by hand."""
+    folder = Path("replications")
+    return [
+        Kind("params.yaml", [Path("params.yaml")], lambda path: check_listed(None)),
+        Kind("variants.yaml", sorted(folder.glob("*/variants.yaml")), _check_variants),
+        Kind("<scale>/params.yaml", sorted(folder.glob("*/*/params.yaml")), _check_scale),
+        Kind("search.yaml", sorted(folder.glob("*/*/search.yaml")),
+             lambda path: check_search(ScaleFile(_paper(path), path.parts[2]))),
+        Kind("claims.yaml", sorted(folder.glob("*/claims.yaml")), _check_claims),
+        Kind("paper.yaml", sorted(folder.glob("*/paper.yaml")),
+             lambda path: check_paper(ScaleFile(_paper(path), "quick"))),
+        Kind("data card", sorted(Path("data").glob("*.yaml")), lambda path: check_card(path.stem)),
+    ]  # fmt: skip
+
+
+class Shipped:
+    """All shipped files, read once; a test may change one in memory."""
+
+    def __init__(self) -> None:
+        self.kinds = kinds()
+        self.contents = {path: config.load_yaml(path) for kind in self.kinds for path in kind.files}
+
+    @contextmanager
+    def reading(self, monkeypatch: Any, changed: Path | None = None, content: Any = MISSING) -> Iterator[None]:
+        """Within it, the project's files are these; a changed one has ``content``, or is read from the disk."""
+
+        def load(path: Path) -> Any:
+            if path == changed:
+                return config.load_yaml(path) if content is MISSING else copy.deepcopy(content)
+            return copy.deepcopy(self.contents[path])
+
+        with monkeypatch.context() as patch:
+            for module in READING:
+                patch.setattr(f"{module}.load_yaml", load)
+            yield
+
+    def mutations(self) -> Iterator[Mutation]:
+        """Every mutation of every field of every file."""
+        for kind in self.kinds:
+            for path in kind.files:
+                for keys, value in _fields(self.contents[path]):
+                    if keys and isinstance(keys[-1], str):
+                        yield Mutation(kind, path, keys, DOUBLED, value, value)
+                    if keys:
+                        yield Mutation(kind, path, keys, GONE, value, MISSING)
+                    if isinstance(value, dict):
+                        yield Mutation(kind, path, keys, UNKNOWN, value, value | {"qwertz": 1})
+                    for change, new in _changes(value):
+                        yield Mutation(kind, path, keys, change, value, new)
+
+    def changed(self, mutation: Mutation) -> Any:
+        """The content of the mutation's file with the field changed."""
+        content = copy.deepcopy(self.contents[mutation.file])
+        if not mutation.keys:
+            return mutation.new
+        place = content
+        for key in mutation.keys[:-1]:
+            place = place[key]
+        if mutation.new is MISSING:
+            del place[mutation.keys[-1]]
+        else:
+            place[mutation.keys[-1]] = mutation.new
+        return content
+
+
+def _fields(value: Any, keys: tuple[Key, ...] = ()) -> Iterator[tuple[tuple[Key, ...], Any]]:
+    yield keys, value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items:
+        yield from _fields(part, (*keys, key))
+
+
+def _changes(value: Any) -> Iterator[tuple[str, Any]]:
+    """Wrong values for a field, each after the kind of its mistake."""
+    if isinstance(value, dict | list):
+        yield "wrong type", 7
+        return
+    yield "empty text", ""
+    yield "list for one value", [value]
+    yield "not a number", math.nan
+    yield "infinite", math.inf
+    if isinstance(value, bool) or value is None:
+        yield "wrong type", "perhaps"
+    elif isinstance(value, int | float):
+        yield "wrong type", "seven"
+        yield "negative", -abs(value) or -1
+        yield "zero", 0
+        yield "huge", HUGE if isinstance(value, int) else 1e30
+    else:
+        yield "wrong type", 7
+
+
+def doubled(text: str, keys: tuple[Key, ...]) -> str:
+    """The text of a YAML file in which the last of ``keys`` stands twice."""
+    node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    for key in keys[:-1]:
+        node = node.value[key] if isinstance(key, int) else next(v for k, v in node.value if k.value == key)
+    (entry,) = [k for k, _ in node.value if k.value == keys[-1]]
+    start = entry.start_mark
+    written = text[start.index : entry.end_mark.index]
+    again = f"{written}: 0, " if node.flow_style else f"{written}: 0\n{' ' * start.column}"
+    return text[: start.index] + again + text[start.index :]

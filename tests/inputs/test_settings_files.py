@@ -1,0 +1,191 @@
+"""Every field of every shipped YAML, made wrong in every way: a valid change is accepted, and all others are refused.
+
+A refusal is one sentence with the file and the key. ``REPLICATIONS_ALL_MUTATIONS=1`` tries all mutations, which takes
+half an hour; without it a sample is tried, evenly from all kinds of file and mistake.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from shared.errors import ReplicationError
+from tests.inputs.mutations import DOUBLED, GONE, UNKNOWN, Mutation, Shipped, doubled
+from tests.pipeline.scratch import environment
+
+ALL = bool(os.environ.get("REPLICATIONS_ALL_MUTATIONS"))
+EACH, SEED = 12, 20  # mutations of each kind of file and mistake in the sample, and what draws it
+NUMBERS = r"effect|paper|value|than|bins|at_most|at_least|relevant|tolerance|where"
+CELLS = r"tables\.\*\.rows\.\*|hyperparameters\.\*\.value"
+TEXTS = (
+    r"^(title|licence|citation)$|^(traps|languages|splits)\.|unverified$|^reader\.options\.|^sources\.\*\.downloads"
+    r"|^sources\.\*\.parameters"
+)
+VALID = {
+    ("paper.yaml", "wrong type"): CELLS, ("paper.yaml", "empty text"): f"{CELLS}|note$",
+    ("paper.yaml", "negative"): CELLS, ("paper.yaml", "huge"): CELLS,
+    ("claims.yaml", "negative"): NUMBERS, ("claims.yaml", "huge"): NUMBERS,
+    ("claims.yaml", "wrong type"): r"where\.", ("claims.yaml", "empty text"): r"where\.",
+    ("claims.yaml", UNKNOWN): r"where$",
+    ("data card", "empty text"): TEXTS, ("data card", "list for one value"): r"options\..*file$",
+    ("data card", "huge"): r"bytes$|shape\.\*$|seed$", ("data card", "negative"): r"thresholds\.\*$",
+    ("search.yaml", "huge"): r"values\.\*$",
+}  # fmt: skip
+"""Where such a mutation may be valid: a number of a paper, a text that only people read, a field of the examples."""
+NO_NAME = r"training\.optimizer\."
+"""Settings that cannot be told to be wrong in a variant that no scale builds: they do not say whose they are."""
+NEVER_ZERO = {
+    "updates", "validate_every", "learning_rate", "layers", "heads", "width", "hidden_size", "embedding_size",
+    "d_model", "beam", "batch", "sentences", "tokens", "pool", "size", "needs_bytes", "year", "per_bucket", "workers",
+}  # fmt: skip
+NEVER_GONE = {
+    "dataset", "papers", "tasks", "optimizer", "id", "sources", "title", "licence", "statement", "metric", "kind",
+    "authors", "groups", "seeds",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return Shipped()
+
+
+def chosen(shipped: Shipped) -> list[Mutation]:
+    """All mutations, or the same number of each kind of file and mistake."""
+    groups = defaultdict(list)
+    for mutation in shipped.mutations():
+        groups[mutation.kind.name, mutation.change].append(mutation)
+    rng = random.Random(SEED)
+    return [each for group in groups.values() for each in (group if ALL else rng.sample(group, min(EACH, len(group))))]
+
+
+def outcome(shipped: Shipped, mutation: Mutation, tree: Path, monkeypatch) -> str | None:
+    """The sentence that refuses it; None if it is accepted."""
+    content = {} if mutation.change == DOUBLED else {"content": shipped.changed(mutation)}
+    path = tree / mutation.file
+    if mutation.change == DOUBLED:
+        text = path.read_text(encoding="utf-8")
+        path.write_text(doubled(text, mutation.keys), encoding="utf-8")
+    try:
+        with shipped.reading(monkeypatch, mutation.file, **content):
+            mutation.kind.check(mutation.file)
+    except ReplicationError as error:
+        return str(error)
+    finally:
+        if mutation.change == DOUBLED:
+            path.write_text(text, encoding="utf-8")
+    return None
+
+
+def faults(mutation: Mutation, said: str | None) -> list[str]:
+    """What is wrong with an outcome."""
+    last = [str(key) for key in mutation.keys if isinstance(key, str)][-1:]
+    if said is None:
+        return [] if is_valid(mutation, "".join(last)) else ["it is accepted"]
+    wrong = ["it is not one sentence"] if "\n" in said or not said.endswith(".") else []
+    files = [str(mutation.file)]
+    if mutation.kind.name == "variants.yaml":  # what one entry lacks, or what does not go together, shows in a scale
+        files.append(f"{mutation.file.parent}/")
+    if not any(file in said for file in files):
+        wrong.append("it does not name the file")
+    keys = [key for key in mutation.keys if isinstance(key, str)]
+    if mutation.change == UNKNOWN:
+        keys.append("qwertz")
+    if mutation.change == GONE:
+        keys += [str(mutation.old), *re.findall(r"[\w.-]{3,}", str(mutation.old))]
+    if keys and not any(key in said for key in keys):
+        wrong.append("it does not name the key")
+    return wrong
+
+
+def is_valid(mutation: Mutation, last: str) -> bool:
+    """Whether a changed file is still a valid one."""
+    if mutation.change == GONE:
+        return isinstance(mutation.keys[-1], int) or last not in NEVER_GONE or "at" in mutation.keys
+    if mutation.change == "zero":
+        return last not in NEVER_ZERO
+    if mutation.kind.name == "variants.yaml" and re.search(NO_NAME, mutation.place):
+        return True
+    if mutation.change == "huge" and mutation.kind.name in ("variants.yaml", "<scale>/params.yaml"):
+        return isinstance(mutation.new, float)
+    place = VALID.get((mutation.kind.name, mutation.change))
+    return place is not None and re.search(place, mutation.place) is not None
+
+
+def test_every_mistake_is_refused_in_one_sentence_with_file_and_key(shipped, tmp_path, monkeypatch, root, capsys):
+    read_beside = ("replications/*/*/dvc.yaml", "replications/*/settings.py", "shared/pipeline/templates/*.yaml")
+    for path in (*map(root.joinpath, shipped.contents), *(file for name in read_beside for file in root.glob(name))):
+        (tmp_path / path.relative_to(root)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, tmp_path / path.relative_to(root))
+    monkeypatch.chdir(tmp_path)
+    counts: Counter[tuple[str, str, bool]] = Counter()
+    wrong = []
+    for mutation in chosen(shipped):
+        said = outcome(shipped, mutation, tmp_path, monkeypatch)
+        counts[mutation.kind.name, mutation.change, said is not None] += 1
+        what = f"{mutation.file}: {mutation.place}: {mutation.change}"
+        wrong += [f"{what}: {each}: {said}" for each in faults(mutation, said)]
+    with capsys.disabled():
+        print(f"\n{table(counts)}" if ALL else "", end="")
+    assert sum(counts.values()) > 600
+    assert not wrong, "\n".join(wrong)
+
+
+def table(counts: Counter[tuple[str, str, bool]]) -> str:
+    """Refused / accepted mutations, a row for each kind of file and a column for each mistake."""
+    files, changes = (list(dict.fromkeys(key[place] for key in counts)) for place in (0, 1))
+    lines = [f"{'refused/accepted':20}" + "".join(f"{change:>20}" for change in changes)]
+    for file in files:
+        cells = (f"{counts[file, change, True]}/{counts[file, change, False]}" for change in changes)
+        lines.append(f"{file:20}" + "".join(f"{cell:>20}" for cell in cells))
+    return "\n".join(lines) + "\n"
+
+
+MISTAKES = {
+    "params.yaml": ("scale: ", "scale: [quick]  # ", "check bahdanau"),
+    "replications/bahdanau/variants.yaml": ("kind: translation", "kind: [translation]", "check bahdanau"),
+    "replications/bahdanau/smoke/params.yaml": ("updates: 8", "updates: -8", "check bahdanau --scale smoke"),
+    "replications/bahdanau/quick/search.yaml": ("seeds: [101]", "seeds: [-1]", "check bahdanau"),
+    "replications/bahdanau/claims.yaml": ("kind: greater", "kind: grater", "check bahdanau"),
+    "replications/bahdanau/paper.yaml": ("year: 2015", "year: MMXV", "check bahdanau"),
+    "data/generated_translation.yaml": ("licence:", "license:", "check bahdanau"),
+}
+
+
+def test_the_command_refuses_each_kind_of_file_without_torch(tmp_path, root):
+    """One process tries all, because starting one takes longer than what it tests."""
+    for name in ("shared", "replications"):
+        shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "data").mkdir()
+    for path in (root / "params.yaml", *root.glob("data/*.yaml")):
+        shutil.copy(path, tmp_path / path.relative_to(root))
+    for name, (old, new, _) in MISTAKES.items():
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert old in text, name
+        (tmp_path / f"{name}.wrong").write_text(text.replace(old, new, 1), encoding="utf-8")
+    program = """
+import shutil, sys
+from shared.pipeline.__main__ import main
+for arguments in sys.argv[1:]:
+    name, *command = arguments.split()
+    shutil.move(name, f"{name}.right")
+    shutil.copy(f"{name}.wrong", name)
+    status = main(command)
+    shutil.move(f"{name}.right", name)
+    print(name, status, "torch" in sys.modules)
+"""
+    commands = [f"{name} {command}" for name, (_, _, command) in MISTAKES.items()]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *commands], cwd=tmp_path, env=environment() | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [f"{name} 2 False" for name in MISTAKES]
+    for name, line in zip(MISTAKES, done.stderr.splitlines(), strict=True):
+        assert line.startswith(f"error: {name}"), line

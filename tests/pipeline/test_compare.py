@@ -1,0 +1,152 @@
+"""The command ``compare``: of variants, scales, folders and revisions of a made-up project."""
+
+import io
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from rich.console import Console
+
+from shared.errors import ReplicationError
+from shared.pipeline.__main__ import main
+from shared.pipeline.compare import compare_stage
+from tests.synthetic_runs import Variant, build
+
+GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@example.org")
+VARIANTS = {"good": Variant("generated", 0.98), "poor": Variant("generated", 0.9)}
+TASK = {
+    "corpus": {"dataset": "toy", "tokenizer": {"size": 10}},
+    "model": {},
+    "training": {"updates": 400},
+    "seeds": [1],
+}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A checkout with two revisions; the second has longer training, other runs of ``poor`` and another verdict."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".gitignore").write_text("evaluation/\ntrain/\nreports/comparisons\n")
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "before the runs"], ["tag", "empty"]):
+        git(command)
+    made(VARIANTS, updates=400, verdict="inconclusive")
+    git(["tag", "first"])
+    made(VARIANTS | {"poor": Variant("generated", 0.95)}, updates=800, verdict="reproduced")
+    return tmp_path
+
+
+def made(variants, *, updates, verdict, scale="quick"):
+    build(Path("runs") / scale / "toy", variants, examples=60)
+    scaled = {"tasks": {"generated": TASK | {"training": {"updates": updates}}}}
+    scaled["variants"] = {name: {"task": "generated"} for name in variants}
+    identities = {"kind": "translation", "variants": {name: {"model": {"kind": name}} for name in variants}}
+    claim = {"id": "T-C1", "verdict": verdict, "how": "", "lead": None, "statement": "Good is better."}
+    files = {
+        f"replications/toy/{scale}/params.yaml": yaml.safe_dump(scaled),
+        "replications/toy/variants.yaml": yaml.safe_dump(identities),
+        f"runs/{scale}/toy/fetched/generated.json": json.dumps({"files": {"test": "a"}}),
+        f"reports/{scale}/toy/claims.json": json.dumps([claim]),
+    }
+    for name, text in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
+    for variant in variants if scale == "quick" else ():
+        mean_curve(variant, updates)
+    git(["add", "-A"])
+    git(["commit", "-q", "-m", "runs"])
+
+
+def mean_curve(name, updates):
+    """What the train stage leaves beside the seeds' curves, which git does not keep."""
+    path = Path("runs") / "quick" / "toy" / name / "curve.csv"
+    path.write_text(f"update,valid_loss\n100,2.0\n{updates},1.0\n")
+
+
+def git(command):
+    subprocess.run([*GIT, *command], check=True, capture_output=True)
+
+
+def said(*names, scale="quick", **options):
+    file = io.StringIO()
+    console = Console(file=file, width=400, highlight=False)
+    compare_stage(names[0], scale, other=names[1], console=console, **options)
+    return re.sub(" *\n", "\n", re.sub(" +", " ", file.getvalue()))
+
+
+def test_revisions(project):
+    printed = said("first", "HEAD")
+    assert "2 variants are compared; 1 have the same numbers in every seed." in printed
+    assert "toy.good, toy.poor\nSetting first HEAD\ntraining.updates 400 800" in printed
+    assert "3 paired seeds" in printed
+    assert "3 paired seeds," not in printed  # a revision has no examples
+    assert "toy.poor: " not in printed  # a single table is not folded
+    assert "T-C1 inconclusive – reproduced –" in printed
+    folder = project / "reports" / "comparisons" / "first--head"
+    assert printed.rstrip().endswith("reports/comparisons/first--head/index.html")
+    assert 'src="figures/loss_toy.poor--toy.poor.png"' in (folder / "index.html").read_text()
+    assert (folder / "figures" / "loss_toy.poor--toy.poor.png").stat().st_size > 1000
+    assert not (folder / "figures" / "loss_toy.good--toy.good.png").exists()
+
+
+def test_a_revision_and_itself(project):
+    printed = said("HEAD", "HEAD")
+    assert "2 variants are compared; 2 have the same numbers in every seed." in printed
+    for nothing in ("No setting differs.", "No measure differs.", "No verdict differs."):
+        assert nothing in printed
+
+
+def test_variants_are_compared_on_their_examples(project):
+    printed = said("toy.good", "toy.poor")
+    assert "model.kind good poor" in printed
+    assert "3 paired seeds, 50 examples" in printed
+    assert "Verdicts" not in printed
+    bleu = next(line for line in printed.splitlines() if line.startswith("BLEU ↑"))
+    good, poor = (
+        json.loads((project / f"runs/quick/toy/{n}/metrics.json").read_text())["mean"]["bleu"] for n in VARIANTS
+    )
+    assert f"BLEU ↑ {good:.2f} {poor:.2f} −{good - poor:.2f} [" in bleu
+
+
+def test_a_folder_and_other_data(project, tmp_path):
+    made(VARIANTS, updates=100, verdict="reproduced", scale="smoke")
+    (project / "runs/smoke/toy/fetched/generated.json").write_text(json.dumps({"files": {"test": "b"}}))
+    for name in ("smoke", "runs/smoke", "runs/smoke/toy"):
+        printed = said("quick", name)
+        assert "T-C1" not in printed
+        assert "other test data" in printed
+
+
+def test_what_one_side_has_alone_is_named(project):
+    made(VARIANTS | {"new": Variant("generated", 0.9)}, updates=800, verdict="reproduced")
+    assert "1 variants have runs in HEAD alone\n- toy.new" in said("first", "HEAD")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("smok", "quick"), r"'smok' is not a variant .* \(did you mean 'smoke'\?\)"),
+        (("bench", "quick"), r"bench: runs/bench has no results; run an evaluate stage"),
+        (("toy.good", "quick"), "a variant can be compared with a variant only"),
+        (("toy.good", "toy.pool"), r"no results of 'toy.pool' at the quick scale \(did you mean 'poor'\?\)"),
+        (("empty", "HEAD"), "the revision 'empty' has no runs"),
+        (("--upload-pack=x", "HEAD"), "'--upload-pack=x' is not a variant"),
+    ],
+)
+def test_names_that_mean_nothing(project, names, message):
+    with pytest.raises(ReplicationError, match=message):
+        said(*names)
+    assert not (project / "reports" / "comparisons").exists()
+
+
+def test_a_paper_without_runs(project):
+    with pytest.raises(ReplicationError, match="runs/quick has no results of bahdanau"):
+        said("quick", "quick", paper="bahdanau")
+
+
+def test_the_command_line_takes_both_names(root, monkeypatch, capsys):
+    monkeypatch.chdir(root)
+    assert main(["compare", "bahdanau.rnnsearch-50", "bahdanau.rnnsearch-51"]) == 2
+    assert "no results of 'bahdanau.rnnsearch-51'" in capsys.readouterr().err

@@ -1,0 +1,59 @@
+"""Operations that are counted on shapes alone are those of real tensors, and the page has every variant."""
+
+import re
+
+import pytest
+
+from shared.metrics.operations import FORWARD_PASSES, OPERATIONS_PER_MULTIPLY_ADD, count_operations
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.on_paper import PAGE, PEAK, SCALE, USE, cost_of, costs, section, trains_a_network
+from shared.pipeline.shortened import network_runner
+from shared.tasks.protocol import load_replication, papers
+
+SAMPLES = [
+    "bahdanau.rnnsearch-30", "bahdanau.rnnencdec-30", "luong.swaps-base", "luong.local-p-general-feed",
+    "transformer.base", "self_attentive.attention", "show_attend_tell.soft", "transformer_xl.xl", "transformer_xl.lstm",
+    "linear_transformer.copy-linear", "linear_transformer.copy-softmax",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def project(root, monkeypatch):
+    monkeypatch.chdir(root)
+    return root
+
+
+@pytest.mark.filterwarnings("ignore:.*`self.trainer` reference")
+@pytest.mark.parametrize("name", SAMPLES)
+def test_shapes_give_the_operations_of_real_tensors(name):
+    paper, _, variant = name.partition(".")
+    scale = "quick" if variant in ScaleFile(paper, "quick").variants else "smoke"
+    config = ScaleFile(paper, scale).run(variant)
+    runner, config = network_runner(load_replication(paper), config)
+    found = cost_of(runner, config)
+    batch, sizes = runner._full_batch(config)
+    model = runner.build_model(config.checked_model(runner.model_config), *sizes)
+    counted = count_operations(runner._module(model, config, None).training_step, batch, 0)
+    training = config.training
+    each = OPERATIONS_PER_MULTIPLY_ADD * FORWARD_PASSES * training.accumulate * counted
+    assert found.parameters == sum(parameter.numel() for parameter in model.parameters())
+    assert found.operations == pytest.approx(each * training.updates, rel=2e-2)  # without products with vectors
+    assert (found.updates, found.seeds) == (training.updates, len(config.seeds))
+
+
+def test_hours_and_disk_are_sums_over_seeds():
+    settings = ScaleFile("self_attentive", SCALE)
+    for variant, cost in costs(settings).items():
+        seeds = len(settings.run(variant).seeds)
+        assert cost.hours == pytest.approx(seeds * cost.operations / (PEAK * USE) / 3600)
+        assert cost.disk == seeds * 2 * 12 * cost.parameters
+
+
+def test_the_page_has_every_variant_that_trains_a_network():
+    page = PAGE.read_text(encoding="utf-8")
+    for paper in papers():
+        settings, replication = ScaleFile(paper, SCALE), load_replication(paper)
+        own = re.search(rf"^## {paper}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)[1]
+        listed = re.findall(r"^\| ([\w-]+) \| [\d,]+ \|", own, re.MULTILINE)
+        assert listed == [each for each in settings.variants if trains_a_network(replication, settings.run(each))]
+    assert section("self_attentive", costs(ScaleFile("self_attentive", SCALE))) in page

@@ -1,0 +1,79 @@
+"""One table of the models of several papers that have seen the same data."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from shared.claims.results import load_results
+from shared.errors import ReplicationError
+from shared.reports.across import across_papers, run_entries
+from shared.reports.document import Heading, Strong, Table, plain_text
+from shared.reports.replicated import Report
+from tests.synthetic_runs import Variant, build
+
+VARIANTS = {
+    "attentive": Variant("generated", 0.97, operations=2e15, parameters=1_000),
+    "plain": Variant("generated", 0.80, operations=1e15, parameters=2_000),
+}
+
+
+@pytest.fixture
+def entries(tmp_path):
+    build(tmp_path / "runs", VARIANTS, examples=60)
+    for path in sorted((tmp_path / "runs").glob("*/train/*/run.json")):
+        record = json.loads(path.read_text())
+        corpus = {"dataset": "made-up", "tokenizer": {"size": 10}}
+        more = {"parameters": {"corpus": corpus}, "fingerprint": path.parts[-4], "processor_seconds": 90.0}
+        path.write_text(json.dumps(record | more))
+    return run_entries(load_results(tmp_path / "runs"))
+
+
+def report(folder: Path, paper: str, entries, scale="bench"):
+    own = folder / scale / paper
+    own.mkdir(parents=True)
+    (own / "runs.json").write_text(json.dumps(entries))
+    return Report(own, scale, paper, [{"id": "T-C1", "paper": f"The {paper}"}])
+
+
+def test_an_entry_has_scores_with_intervals_and_costs(entries):
+    attentive = entries[0]
+    assert attentive["variant"] == "attentive"
+    assert (attentive["seeds"], attentive["parameters"], attentive["processor_seconds"]) == (3, 1_000, 90.0)
+    assert attentive["operations"] == 2e15
+    value, low, high = attentive["scores"]["bleu"]
+    assert low < value < high
+    assert entries[0]["data"] == entries[1]["data"]
+    assert entries[0]["weights"] != entries[1]["weights"]
+
+
+def test_models_of_the_same_data_stand_in_one_table_the_best_first(entries, tmp_path):
+    first = report(tmp_path, "first", entries[1:])
+    second = report(tmp_path, "second", entries)  # has the first one's model on loan
+    heading, said, table = across_papers([first, second], tmp_path)
+    assert isinstance(heading, Heading)
+    assert plain_text(said.text).startswith("made-up, bench scale.")
+    assert isinstance(table, Table)
+    assert [(plain_text(row[0]), row[1].text) for row in table.rows] == [
+        ("attentive attentive", "The second"), ("plain plain", "The first")
+    ]  # fmt: skip
+    assert table.rows[0][1].target == "bench/second/README.md"
+    columns = dict(zip(table.columns, table.rows[0], strict=True))
+    assert isinstance(columns["BLEU ↑"], Strong)
+    assert columns["Processor minutes"] == "1.5"
+    assert columns["BLEU / 10¹⁵"] == f"{entries[0]['scores']['bleu'][0] / 2:.2f}"
+    assert all(len(row) == len(table.columns) == len(table.align) for row in table.rows)
+
+
+def test_other_data_and_other_scales_have_no_common_table(entries, tmp_path):
+    other = [entry | {"data": "elsewhere", "weights": "other"} for entry in entries]
+    assert across_papers([report(tmp_path, "first", entries), report(tmp_path, "second", other)], tmp_path) == []
+    alone = [report(tmp_path / "b", "first", entries[:1]), report(tmp_path / "b", "second", entries[1:], "quick")]
+    assert across_papers(alone, tmp_path) == []
+
+
+def test_a_damaged_file_is_named(entries, tmp_path):
+    damaged = report(tmp_path, "first", entries)
+    (damaged.folder / "runs.json").write_text("{")
+    with pytest.raises(ReplicationError, match=r"runs.json cannot be read .*; run its report stage again"):
+        across_papers([damaged], tmp_path)
