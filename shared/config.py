@@ -94,29 +94,34 @@ of stack at some ten thousand levels; a few lines of aliases of aliases can stan
 
 def _refuse_bombs(path: Path, text: str) -> None:
     """Look at a file's structure before anything is built of it."""
-    counts: dict[str | None, int] = {}  # by anchor
+    held: dict[str | None, tuple[int, int]] = {}  # anchor to the values and the levels that it stands for
     inside: list[tuple[str | None, int]] = []
+    deepest: list[int] = []  # level that is reached within each open collection
     values = 0
     events: Iterator[Any] = yaml.parse(text, Loader=_SafeLoader)  # type: ignore[no-untyped-call]
     for event in events:
-        line = event.start_mark.line + 1
+        line, level = event.start_mark.line + 1, 0
         if isinstance(event, yaml.CollectionStartEvent):
             inside.append((event.anchor, values))
-            if len(inside) > MOST_NESTED:
-                raise ReplicationError(
-                    f"{path}: line {line} is nested more than {MOST_NESTED} levels deep; flatten it."
-                )
+            deepest.append(level := len(inside))
+            values += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, before = inside.pop()
-            counts[anchor] = values - before
+            level = deepest.pop()
+            held[anchor] = values - before, level - len(inside)
         elif isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _ in inside):
                 raise ReplicationError(
                     f"{path}: '*{event.anchor}' in line {line} stands for what it is in; write it out."
                 )
-            values += counts.get(event.anchor, 1)
+            count, levels = held.get(event.anchor, (1, 0))
+            values, level = values + count, len(inside) + levels
         elif isinstance(event, yaml.ScalarEvent):
             values += 1
+        if deepest:
+            deepest[-1] = max(deepest[-1], level)
+        if level > MOST_NESTED:
+            raise ReplicationError(f"{path}: line {line} is nested more than {MOST_NESTED} levels deep; flatten it.")
         if values > MOST_VALUES:
             raise ReplicationError(
                 f"{path}: in line {line} there are more than {MOST_VALUES:,} values, aliases written out; use fewer."
@@ -194,7 +199,7 @@ def near(name: str, known: Iterable[str]) -> str:
 
 def _explain(problem: dict[str, Any], value: Any, known: Mapping[str, str]) -> str:
     whole = problem["type"] in _OF_A_WHOLE and isinstance(problem["input"], dict)
-    key = ".".join(_keys(problem["loc"], value, inside=whole)) or ("" if whole else "value")
+    key = ".".join(keys_to(problem["loc"], value, inside=whole)) or ("" if whole else "value")
     if problem["type"] == "extra_forbidden":
         name = str(problem["loc"][-1])
         near = difflib.get_close_matches(name, sorted(known), n=1)
@@ -208,7 +213,7 @@ def _explain(problem: dict[str, Any], value: Any, known: Mapping[str, str]) -> s
     return (f"'{key}': " if key else "") + said[0].lower() + said[1:] + shown
 
 
-def _keys(place: tuple[str | int, ...], value: Any, *, inside: bool) -> list[str]:
+def keys_to(place: tuple[str | int, ...], value: Any, *, inside: bool = True) -> list[str]:
     """The keys of the YAML that lead to a place, without the names that pydantic gives the members of a union.
 
     The last may be a key that is missing, unless the place is known to be ``inside``.
@@ -216,7 +221,7 @@ def _keys(place: tuple[str | int, ...], value: Any, *, inside: bool) -> list[str
     keys = []
     for part in place:
         found = isinstance(value, dict) and part in value
-        if found or (isinstance(value, list) and isinstance(part, int)):
+        if found or (isinstance(value, list) and isinstance(part, int) and part < len(value)):
             value = value[part]
         elif inside or part is not place[-1]:
             continue

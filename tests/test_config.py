@@ -226,9 +226,17 @@ def test_an_integer_may_stand_for_a_float_and_a_list_for_a_tuple() -> None:
         build(Pair, {"pair": ["1", 2]}, where="here")
 
 
-def aliases_of_aliases(levels: int) -> str:
+def test_a_list_that_is_too_short_is_refused_by_its_missing_entry() -> None:
+    class Sized(Strict):
+        shape: tuple[int, int, int]
+
+    with pytest.raises(ReplicationError, match=r"^here: 'shape\.2': field required"):
+        build(Sized, {"shape": [3, 224]}, where="here")
+
+
+def aliases_of_aliases(levels: int, first: str = "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]") -> str:
     """Each line is ten times the line before."""
-    lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    lines = [f"a0: &a0 {first}"]
     return "\n".join([*lines, *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels))])
 
 
@@ -238,6 +246,11 @@ def aliases_of_aliases(levels: int) -> str:
         ("a: 1\nb: " + "[" * 200_000 + "]" * 200_000, "line 2 is nested more than 50 levels deep"),
         ("\n".join(f"{' ' * n}a:" for n in range(60)), "line 51 is nested more than 50 levels deep"),
         ("- " * 300 + "1", "line 1 is nested more than 50 levels deep"),
+        (aliases_of_aliases(9, "[]"), "in line 7 there are more than 1,000,000 values, aliases written out"),
+        (
+            f"a: &a {'[' * 40}1{']' * 40}\nb: &b {'[' * 9}*a{']' * 9}\nc: [*b]",
+            "line 3 is nested more than 50 levels deep",
+        ),
         (aliases_of_aliases(9), "in line 6 there are more than 1,000,000 values, aliases written out"),
         ("a: 1\nb: &whole {part: [*whole]}", "'*whole' in line 2 stands for what it is in"),
     ],

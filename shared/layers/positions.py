@@ -40,15 +40,19 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, *, width: int) -> None:
         super().__init__()
         self.width = width
-        self.table: Tensor
-        self.register_buffer("table", sinusoids(torch.arange(64), width), persistent=False)
+        # Processes that share a run broadcast their buffers, and the table of each is as long as its longest sequence.
+        self.table = sinusoids(torch.arange(64), width)
+        self.place: Tensor
+        self.register_buffer("place", torch.empty(0), persistent=False)  # moves with the module, and takes others along
 
     def forward(self, start: int, stop: int) -> Tensor:
         """Encodings (stop - start, D) of the positions from ``start`` to before ``stop``."""
         if stop > len(self.table):
             with torch.inference_mode(False):  # autograd cannot use tensors of inference mode later
-                more = sinusoids(torch.arange(2 * stop, device=self.table.device), self.width)
-                self.table = more.to(self.table.dtype)
+                self.table = sinusoids(torch.arange(2 * stop, device=self.place.device), self.width)
+        if self.table.device != self.place.device or self.table.dtype != self.place.dtype:
+            with torch.inference_mode(False):
+                self.table = self.table.to(self.place)
         return self.table[start:stop]
 
 

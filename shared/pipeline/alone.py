@@ -22,14 +22,13 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
 Stage = Callable[[str, str], None]
 
 
-def alone(results: str, *, waits: bool = False) -> Callable[[Stage], Stage]:
+def alone(results: str, *, waits: bool = False, shared: bool = False) -> Callable[[Stage], Stage]:
     """Decorate a stage, a function of name and scale, which then runs once at a time for a name.
-
-    Of processes that share the stage, under torchrun, the first one keeps others out.
 
     Args:
         results: what the stage writes; stages that write into one place have the same.
         waits: for the other process, instead of a refusal.
+        shared: whether torchrun's processes may do it together; the first of them keeps others out.
 
     Raises:
         ReplicationError: (the decorated stage) another process makes the same results.
@@ -38,7 +37,12 @@ def alone(results: str, *, waits: bool = False) -> Callable[[Stage], Stage]:
     def decorate(stage: Stage) -> Stage:
         @functools.wraps(stage)
         def once(name: str, scale: str) -> None:
-            with _locked(f"{results} of {name} at {scale} scale", waits) if Group.here().first else nullcontext():
+            group = Group.here()
+            if group.size > 1 and not shared:
+                raise ReplicationError(
+                    f"the {results} of {name} are made by one process, not by {group.size}; start it without torchrun."
+                )
+            with _locked(f"{results} of {name} at {scale} scale", waits) if group.first else nullcontext():
                 stage(name, scale)
 
         return once

@@ -11,7 +11,7 @@ from shared.config import near
 from shared.data.cards import Card
 from shared.errors import ReplicationError
 from shared.pipeline.check_claims import check_claims
-from shared.pipeline.check_files import check_card, check_paper, check_search, naming_short_lists
+from shared.pipeline.check_files import check_card, check_names, check_paper, check_search
 from shared.pipeline.check_identities import check_identities, check_tasks
 from shared.pipeline.code import STAGES, code_of
 from shared.pipeline.config import REPLICATIONS, SCALES, ScaleFile, load_params
@@ -41,6 +41,7 @@ def check_stage(paper: str | None, scale: str) -> None:
         for each in settings.values():
             check_settings(each)
             check_search(each)
+            check_names(each)
         tasks = {task for each in settings.values() for task in each.tasks}
         for each in settings.values():
             check_shown(each, tasks)
@@ -119,8 +120,8 @@ def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
         tasks: those of the paper at any scale.
     """
     measured = tuple(_measured_by_studies(settings.paper))
-    with naming_short_lists(path := REPLICATIONS / settings.paper / "claims.yaml"):
-        check_claims(settings, tasks, measured)
+    check_claims(settings, tasks, measured)
+    path = REPLICATIONS / settings.paper / "claims.yaml"
     claims = [claim.id for claim in load_claims(path, settings.scale).claims]
     for placed in load_exhibits(settings.paper, ()):
         figure = placed.exhibit if isinstance(placed, Shows) else placed

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
-
-from pydantic import ValidationError
 
 from shared.config import Strict, build, near
 from shared.data.cards import Card, GeneratedSource, load_card
@@ -18,6 +14,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.config import REPLICATIONS, ScaleFile, refuse_huge
 from shared.pipeline.names import check_variants
 from shared.pipeline.search_file import load_search
+from shared.reports.naming import load_names
 from shared.reports.paper import Paper
 
 CARDS = Path("data")
@@ -27,24 +24,6 @@ MOST_READ = 1_000_000_000
 """The same for the options of a reader."""
 
 
-@contextmanager
-def naming_short_lists(path: Path) -> Iterator[None]:
-    """Within it, a list of a file that has fewer entries than it needs is refused by its key.
-
-    `shared.config.build` looks for the entry that is not there, and fails with an ``IndexError`` instead.
-    """
-    try:
-        yield
-    except IndexError as error:
-        if not isinstance(error.__context__, ValidationError):
-            raise
-        problem = next(each for each in error.__context__.errors() if each["type"] == "missing")
-        keys = ".".join(map(str, problem["loc"][:-1]))
-        raise ReplicationError(
-            f"{path}: '{keys}' has too few entries, {shorten(repr(problem['input']), 60)}."
-        ) from None
-
-
 def check_card(dataset: str) -> Card:
     """Read a data card, and check the options of its reader and the parameters of what it generates.
 
@@ -52,13 +31,12 @@ def check_card(dataset: str) -> Card:
         ReplicationError: names file, key and value of the first mistake.
     """
     path = CARDS / f"{dataset}.yaml"
-    with naming_short_lists(path):
-        card = load_card(dataset)
-        if card.reader is not None:
-            _check_options(READERS, card.reader.name, card.reader.options, f"{path}: reader", "options")
-        for number, source in enumerate(card.sources):
-            if isinstance(source, GeneratedSource):
-                _check_options(TASKS, source.task, source.parameters, f"{path}: sources.{number}", "parameters")
+    card = load_card(dataset)
+    if card.reader is not None:
+        _check_options(READERS, card.reader.name, card.reader.options, f"{path}: reader", "options")
+    for number, source in enumerate(card.sources):
+        if isinstance(source, GeneratedSource):
+            _check_options(TASKS, source.task, source.parameters, f"{path}: sources.{number}", "parameters")
     return card
 
 
@@ -101,6 +79,21 @@ def check_paper(settings: ScaleFile) -> None:
         for row in range(len(table.rows)):
             where = f"{path}: tables.{table.id}, row '{table.label(row)}'"
             check_variants(settings, table.variants(row), where)
+
+
+def check_names(settings: ScaleFile) -> None:
+    """Check that the names of a paper's variants tell those of one task apart at a scale.
+
+    Raises:
+        ReplicationError: the file is wrong, names no variant, or gives two of a task one name.
+    """
+    names = load_names(REPLICATIONS / settings.paper)
+    first: dict[tuple[str, str], str] = {}
+    for variant, section in settings.variants.items():
+        name = names.get(variant, variant)
+        if (other := first.setdefault((section.task, name), variant)) != variant:
+            path = REPLICATIONS / settings.paper / "names.yaml"
+            raise ReplicationError(f"{path}: '{other}' and '{variant}' have one name, '{name}'; give each its own.")
 
 
 def check_search(settings: ScaleFile) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shared.config import MOST_SHOWN, Strict, build, load_yaml, near
+from shared.config import MOST_SHOWN, Strict, build, keys_to, load_yaml, near
 from shared.errors import ReplicationError
 from shared.pipeline.config import Identities, ScaleFile, refuse_huge
 from shared.tasks.kinds import settings_of
@@ -76,7 +76,7 @@ def _refuse(section: type[Strict], given: dict[str, Any], where: str) -> None:
         section.model_validate(given)
     except ValidationError as error:
         for problem in error.errors():
-            keys = _keys(problem["loc"], given)
+            keys = keys_to(problem["loc"], given)
             if problem["type"] in WHOLE or not keys:
                 continue
             if problem["type"] == "extra_forbidden":
@@ -85,14 +85,3 @@ def _refuse(section: type[Strict], given: dict[str, Any], where: str) -> None:
             said = problem["msg"][:1].lower() + problem["msg"][1:]
             got = shorten(repr(problem["input"]), MOST_SHOWN)
             raise ReplicationError(f"{where}: '{'.'.join(keys)}': {said}, got {got}.") from None
-
-
-def _keys(place: tuple[str | int, ...], value: Any) -> list[str]:
-    """The keys that lead to a place, without the names that pydantic gives the members of a union."""
-    keys = []
-    for part in place:
-        inside = isinstance(value, dict) and part in value
-        if inside or (isinstance(value, list) and isinstance(part, int) and part < len(value)):
-            value = value[part]
-            keys.append(str(part))
-    return keys

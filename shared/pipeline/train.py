@@ -25,7 +25,7 @@ from shared.tasks.prepared import check_prepared
 from shared.tasks.sections import check_model, find_route
 from shared.training.pool import PRELOAD, Job, limit_threads, run_jobs
 from shared.training.processes import Group
-from shared.training.progress import Board, Report
+from shared.training.progress import Board, Progress, Report
 
 if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig
@@ -34,7 +34,7 @@ WITHOUT_LIGHTNING = ("torch",)
 """Modules that workers import at their start if no network is trained; the import of Lightning takes seconds."""
 
 
-@alone("runs")
+@alone("runs", shared=True)
 def train_stage(name: str, scale: str) -> None:
     """Train every seed of ``<paper>.<variant>``; a killed run is continued, a finished one is left alone.
 
@@ -42,7 +42,7 @@ def train_stage(name: str, scale: str) -> None:
 
     Raises:
         ReplicationError: the settings are wrong, the task is not prepared with them, or seeds failed; the others have
-            been trained to their end by then.
+            been trained to their end by then, but not under torchrun, where a failure ends all processes.
     """
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
@@ -62,10 +62,11 @@ def train_stage(name: str, scale: str) -> None:
     group.meet()
     if group.first:
         _keep_seeds(folder, config.seeds)
-        (folder / "not_run.json").unlink(missing_ok=True)
     section, _ = find_route(config, models.MODEL, models.ROUTES)
     trains_network = section is None or section[1].trains_network
     if group.size > 1:
+        if not trains_network:
+            raise ReplicationError(f"{name} trains no network that processes could share; start it without torchrun.")
         reasons = set(run_together(jobs, group)) - {None}
     else:
         reasons = set(run_side_by_side(jobs, PRELOAD if trains_network else WITHOUT_LIGHTNING)) - {None}
@@ -184,11 +185,16 @@ def run_together(jobs: Sequence[Job], group: Group) -> list[Any]:
     results = []
     with Board(len(jobs)) if group.first else nullcontext() as board:
         for job in jobs:
-            show = partial(board.update, job.label) if board else None
+            show = partial(_show, board, job.label) if board else None
             results.append(job.function(*job.arguments, report=show))
             if board:
                 board.end(job.label)
     return results
+
+
+def _show(board: Board, label: str, progress: Progress) -> None:
+    board.update(label, progress)
+    board.tick()
 
 
 def write_curve(folder: Path) -> None:

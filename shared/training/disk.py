@@ -11,12 +11,13 @@ INCOMPLETE = ("requested and", "PytorchStreamWriter", "inline_container")
 
 
 def disk_sentence(error: BaseException) -> str | None:
-    """One sentence with the file and what to do, for an error of writing; None for any other error."""
+    """One sentence with the file and what to do, where the disk is at fault; None for any other error."""
     number = error.errno if isinstance(error, OSError) else None
     file = getattr(error, "filename", None)
     if number in NOT_WRITABLE:
+        what, right = ("written", "write") if number == errno.EROFS else ("opened", "read and write")
         return (
-            f"{file or 'a file'} cannot be written ({_reason(error)}); give this user the right to write there, then "
+            f"{file or 'a file'} cannot be {what} ({_reason(error)}); give this user the right to {right} there, then "
             "the same command continues."
         )
     unnumbered = isinstance(error, OSError | RuntimeError) and number is None

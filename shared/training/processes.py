@@ -7,6 +7,7 @@ dealt out in turn. Where a batch continues the one before, so that a process mus
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -97,6 +98,7 @@ class Group:
 
         if not distributed.is_initialized():
             distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+            atexit.register(distributed.destroy_process_group)  # threads that are left at the end abort a process
         return distributed
 
 

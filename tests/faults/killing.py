@@ -85,6 +85,11 @@ class Table:
         row["failures" if faults else "equal"] += 1
         self.failures += [f"{case}: {fault}" for fault in faults]
 
+    @property
+    def kills(self) -> int:
+        """How many stages were killed before they ended."""
+        return sum(row["kills"] for row in self.rows.values())
+
     def __str__(self) -> str:
         heads = ("kills", "ended before", "equal", "failures")
         lines = [f"{'stage':<9} {'signal':<8} {'target':<8} " + " ".join(f"{head:>12}" for head in heads)]
@@ -212,6 +217,8 @@ def kill(paper: Undisturbed, case: Case) -> tuple[bool, list[str]]:
             break
         started = paper.start(command)
         status = started.end()
+        if "Traceback" in (printed := started.printed()):
+            faults.append(f"it was not continued at once:\n{printed}")
     if status:
         faults.append(f"it ended with {status} again and again:\n{started.printed()}")
     if left := remaining(paper.project, max(0.0, 20 - (time.monotonic() - begin))):

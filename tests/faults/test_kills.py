@@ -27,3 +27,4 @@ def test_a_killed_stage_is_made_again_to_the_same_bytes(
         print(f"{case}: {'; '.join(faults) or ('equal' if hit else 'ended before, equal')}", flush=True)
     print(f"\n{table}")
     assert not table.failures, table
+    assert 2 * table.kills >= count, table

@@ -13,13 +13,13 @@ import yaml
 
 from shared import config
 from shared.pipeline.check import check_listed, check_settings, check_shown
-from shared.pipeline.check_files import check_card, check_paper, check_search
+from shared.pipeline.check_files import check_card, check_names, check_paper, check_search
 from shared.pipeline.check_identities import check_identities
 from shared.pipeline.config import SCALES, ScaleFile
 
 Key = str | int
 READING = ("shared.pipeline.config", "shared.claims.schema", "shared.data.cards", "shared.reports.paper",
-           "shared.pipeline.search_file", "shared.pipeline.check_identities")  # fmt: skip
+           "shared.pipeline.search_file", "shared.pipeline.check_identities", "shared.reports.naming")  # fmt: skip
 """Modules that read YAML."""
 MISSING: Any = object()
 GONE, DOUBLED, UNKNOWN = "missing", "doubled key", "unknown key"
@@ -91,6 +91,11 @@ def _check_claims(path: Path) -> None:
         check_shown(ScaleFile(_paper(path), scale), _tasks(_paper(path)))
 
 
+def _check_names(path: Path) -> None:
+    for scale in SCALES:
+        check_names(ScaleFile(_paper(path), scale))
+
+
 def kinds() -> list[Kind]:
     """All kinds of YAML that are written by hand."""
     folder = Path("replications")
@@ -103,6 +108,7 @@ def kinds() -> list[Kind]:
         Kind("claims.yaml", sorted(folder.glob("*/claims.yaml")), _check_claims),
         Kind("paper.yaml", sorted(folder.glob("*/paper.yaml")),
              lambda path: check_paper(ScaleFile(_paper(path), "quick"))),
+        Kind("names.yaml", sorted(folder.glob("*/names.yaml")), _check_names),
         Kind("data card", sorted(Path("data").glob("*.yaml")), lambda path: check_card(path.stem)),
     ]  # fmt: skip
 

@@ -70,6 +70,15 @@ def test_a_grown_table_is_of_the_model_s_type_and_no_part_of_its_state():
     torch.testing.assert_close(positions(250, 300), sinusoids(torch.arange(250, 300), 8).to(F64))
 
 
+def test_a_long_sequence_leaves_the_buffers_as_they_were():
+    """Processes that share a run broadcast their buffers, so these must not depend on what a process has read."""
+    positions = SinusoidalPositions(width=8)
+    before = [buffer.shape for buffer in positions.buffers()]
+    positions(0, 1_000)
+    assert before
+    assert [buffer.shape for buffer in positions.buffers()] == before
+
+
 @pytest.mark.parametrize("width", [1, 7])
 def test_an_odd_width_is_refused(width):
     with pytest.raises(ValueError, match=f"the width must be even, not {width}"):

@@ -20,6 +20,7 @@ import torch
 from torch.testing import assert_close
 
 from shared.errors import ReplicationError
+from shared.pipeline.alone import alone
 from shared.tasks.language.streams import Stream
 from shared.training.checkpoints import load_checkpoint
 from shared.training.processes import Group, Share
@@ -158,3 +159,10 @@ def test_without_torchrun_there_is_one_process(monkeypatch: pytest.MonkeyPatch) 
     assert Group.here() == Group(0, 1, 1)
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     assert Group.here() == Group(1, 4, 2)
+
+
+def test_a_stage_that_is_not_shared_is_refused_under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "1"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ReplicationError, match="reports of toy are made by one process, not by 2"):
+        alone("reports")(lambda name, scale: None)("toy", "smoke")
