@@ -142,7 +142,7 @@ def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) 
     if not _apart(half):
         return Check("gap", "not asked", "there was no gap at half of the updates")
     left = float(end.mean() / half.mean())
-    said = f"{left:.2f} of the gap at half of the updates is left"
+    said = f"at the end the gap is {left:.2f} times that at half of the updates"
     return Check("gap", "yes", said) if left >= LEFT else Check("gap", "no", said, "still closing")
 
 

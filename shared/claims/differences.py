@@ -70,7 +70,7 @@ def difference(left: RunResults, right: RunResults, metric: str, *, same_data: b
     Args:
         left, right: the runs.
         metric: that both have.
-        same_data: whether both were tested on the same examples; if not, there is no interval.
+        same_data: whether both are known to be tested on the same examples; if not, there is no interval.
     """
     ours, theirs = _values(left, metric), _values(right, metric)
     shared = sorted(ours.keys() & theirs.keys())
@@ -79,7 +79,7 @@ def difference(left: RunResults, right: RunResults, metric: str, *, same_data: b
     values = [*ours.values()], [*theirs.values()]
     means = [float(np.mean(each)) for each in values]
     if not same_data:
-        interval, based_on = None, "other test data"
+        interval, based_on = None, "test data that differ or are not known"
     elif not shared:
         interval, based_on = _welch(*values), f"{len(ours)} and {len(theirs)} seeds, not paired"
     else:
@@ -123,6 +123,8 @@ def _welch(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
 def _resampled(left: RunResults, right: RunResults, metric: str, seeds: Collection[int]) -> tuple[Interval, str] | None:
     """The interval over seeds and test examples; None where these are not at hand or are not those of the measure."""
     split, _, name = metric.rpartition(".")
+    if len(seeds) < 2:  # one seed shows nothing of how seeds differ
+        return None
     if measure(name).statistics is None or not all(run.examples.keys() >= {*seeds} for run in (left, right)):
         return None
     ours, theirs = (_of(run, seeds, label) for run, label in ((left, "left"), (right, "right")))

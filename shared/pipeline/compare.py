@@ -76,7 +76,8 @@ def _variants(left: str, other: str) -> Pair | None:
 
 def _of_variant(member: Member, scale: str) -> Side:
     side = replace(_side(Path(), scale, str(member), [member.paper]), claims={})
-    if member.variant not in (known := side.runs[member.paper]):
+    known = [variant for variant, run in side.runs[member.paper].items() if run.seeds]
+    if member.variant not in known:
         raise ReplicationError(
             f"there are no results of '{member}' at the {scale} scale{near(member.variant, known)}; evaluate it "
             "first, or give another --scale."
@@ -191,19 +192,22 @@ def _flat(section: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, A
 
 def _data(folder: Path, settings: Mapping[str, Settings], runs: Mapping[str, RunResults]) -> Iterator[tuple[str, str]]:
     """A digest of each task's fetched files and of how its corpus is read."""
-    for name, run in runs.items():
-        record = folder / "fetched" / f"{run.task}.json"
-        if run.task and record.is_file():
-            files = json.loads(record.read_text(encoding="utf-8")).get("files")
-            corpus = {key: value for key, value in settings.get(name, {}).items() if key.startswith("corpus.")}
-            yield run.task, hashlib.sha256(json.dumps([files, corpus], sort_keys=True).encode()).hexdigest()
+    own = {runs[name].task: of_variant for name, of_variant in settings.items()}  # lent variants have no settings here
+    for task, of_variant in own.items():
+        record = folder / "fetched" / f"{task}.json"
+        if task and record.is_file():
+            files = _json(record, "fetch").get("files")
+            corpus = {key: value for key, value in of_variant.items() if key.startswith("corpus.")}
+            yield task, hashlib.sha256(json.dumps([files, corpus], sort_keys=True).encode()).hexdigest()
 
 
 def _claims(path: Path) -> list[dict[str, Any]]:
-    try:
-        found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return []
-    except ValueError as error:
-        raise ReplicationError(f"{path} is damaged ({error}); run its report stage again.") from None
+    found = _json(path, "report") if path.exists() else []
     return [entry for entry in found if {"id", "verdict", "how", "lead"} <= entry.keys()]
+
+
+def _json(path: Path, stage: str) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ReplicationError(f"{path} is damaged ({error}); run its {stage} stage again.") from None

@@ -18,6 +18,10 @@ from shared.errors import ReplicationError
 PAGE, BILL = Path("docs/LICENCES.md"), Path("docs/sbom.json")
 LOCK = Path(".ci/requirements.lock")
 PIN = re.compile(r"^([^#\s=]+)==(\S+)(?: ; (.*?))? \\$", re.MULTILINE)
+OF_DATA = (
+    "The data are not part of the project; each machine fetches its own. Figures of reports show a few examples of "
+    "them:\nsentences, digits, OpenMoji pictures, photographs of Flickr8k."
+)
 FAMILY = ("torch", "torchvision")
 """What the lock leaves out and every environment has."""
 UNSTATED = {
@@ -66,14 +70,14 @@ def _packages() -> Iterator[Package]:
     lock = LOCK.read_text(encoding="utf-8")
     for name, version, marker in PIN.findall(lock):
         if not marker or Marker(marker).evaluate():
-            yield Package(name, version, _licence(name))
+            yield Package(name, version, _licence(name, version))
     pins = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
     for name, _, version in (pin.partition("==") for pin in pins):
         if name in FAMILY:
-            yield Package(name, version, _licence(name))
+            yield Package(name, version, _licence(name, version))
 
 
-def _licence(name: str) -> str:
+def _licence(name: str, version: str) -> str:
     """What a package says of its licence: the expression, else its classifiers, else the old field if it is short."""
     try:
         said = importlib.metadata.metadata(name)
@@ -81,6 +85,10 @@ def _licence(name: str) -> str:
         raise ReplicationError(
             f"{LOCK} has {name}, which is not installed here; bring the environment up to date first."
         ) from None
+    if (installed := said["Version"].partition("+")[0]) != version.partition("+")[0]:
+        raise ReplicationError(
+            f"{name} is pinned at {version}, and {installed} is installed here; bring the environment up to date first."
+        )
     kinds = [each.removeprefix(CLASSIFIER) for each in said.get_all("Classifier", []) if each.startswith(CLASSIFIER)]
     expression, old = (" ".join(said.get_all(field, [])) for field in ("License-Expression", "License"))
     old = old.strip().replace("UNKNOWN", "")
@@ -97,7 +105,7 @@ def _page(packages: list[Package]) -> str:
     lines = [INTRODUCTION, f"## Packages\n\n{len(packages)} packages; the lock has the hashes of their files.\n"]
     lines += ["| Package | Version | Licence |", "| --- | --- | --- |"]
     lines += [f"| {each.name} | {each.version} | {each.licence} |" for each in packages]
-    lines += ["\n## Data\n\nNone of these data are part of the project; each machine fetches its own.\n"]
+    lines += [f"\n## Data\n\n{OF_DATA}\n"]
     lines += ["| Data | What it is | Licence |", "| --- | --- | --- |"]
     for path in sorted(Path("data").glob("*.yaml")):
         card = load_card(path.stem)

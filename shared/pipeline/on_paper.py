@@ -39,7 +39,9 @@ Four things are assumed:
 - All words of an adaptive vocabulary are of its first cluster.
 - A seed keeps {CHECKPOINTS} checkpoints of {BYTES} bytes a parameter.
 
-Validation, judging and variants that train no network are left out.
+Left out are validation, judging, variants that train no network, and variants that the scale leaves out, such as those
+of licensed data. Parameters are those of our models; the papers' counts can differ slightly, for instance by symbols of
+the vocabulary.
 `python -m shared.pipeline estimate <paper>` measures what this machine needs.
 """
 

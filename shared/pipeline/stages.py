@@ -83,7 +83,7 @@ def report_stage(paper: str, scale: str) -> None:
             run_folder(paper, scale),
             Path("reports") / scale / paper,
             scale=scale,
-            left_out=settings.left_out,
+            left_out=_not_run(settings),
             deviations=settings.deviations,
             figures=load_exhibits(paper, kind.figures),
             kind=kind,
@@ -94,6 +94,13 @@ def report_stage(paper: str, scale: str) -> None:
             place=_place(paper, scale),
             stale=_stale(settings),
         )
+
+
+def _not_run(settings: ScaleFile) -> dict[str, str]:
+    """Variant to the reason why it has no results: it is left out, or nobody has trained and judged it yet."""
+    runs = run_folder(settings.paper, settings.scale)
+    waiting = [variant for variant in settings.judged() if not (runs / variant / "metrics.json").is_file()]
+    return {**settings.left_out, **dict.fromkeys(waiting, "planned at this scale, not trained yet")}
 
 
 def _stale(settings: ScaleFile) -> list[str]:

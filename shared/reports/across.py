@@ -21,12 +21,14 @@ from shared.reports.studies import number
 
 FILE = "runs.json"
 SCORES = ("bleu", "chrf", "perplexity")
+LEAST = {"perplexity": 1.0}
+"""The best possible score, where that is not 0."""
 OPERATIONS = "training_operations"
 SAID = (
-    "Every model has seen the same sentences in the same pieces, its learning rate was searched in the same way, and "
-    "all rates fall along the same curve. Intervals (95 %) cover seeds and test sentences. Operations are those of "
-    "training; the last column divides BLEU by their number in units of 10¹⁵."
+    "Every model is trained and tested on the same data in the same pieces; a model's name says where it is trained on "
+    "the short sentences alone or for more updates. Intervals (95 %) cover seeds and test sentences."
 )
+SAID_OF_OPERATIONS = " Operations are those of training; BLEU / 10¹⁵ is BLEU divided by their number in units of 10¹⁵."
 
 
 def run_entries(results: Mapping[str, RunResults]) -> list[dict[str, Any]]:
@@ -69,11 +71,14 @@ def across_papers(reports: Sequence[Report], folder: Path) -> list[Block]:
     for (scale, _), models in groups.items():
         if len({report.paper for report, _ in models.values()}) > 1:
             dataset = next(iter(models.values()))[1]["dataset"]
-            blocks += [Paragraph((Code(dataset), f", {scale} scale. {SAID}")), _table([*models.values()], folder)]
+            counted = any(entry["operations"] for _, entry in models.values())
+            said = SAID + SAID_OF_OPERATIONS * counted
+            table = _table([*models.values()], folder, counted)
+            blocks += [Paragraph((Code(dataset), f", {scale} scale. {said}")), table]
     return [Heading("One corpus, several papers"), *blocks] if blocks else []
 
 
-def _table(models: Sequence[tuple[Report, Mapping[str, Any]]], folder: Path) -> Table:
+def _table(models: Sequence[tuple[Report, Mapping[str, Any]]], folder: Path, counted: bool) -> Table:
     first = SCORES[0]
     ordered = sorted(models, key=lambda each: -each[1]["scores"].get(first, [0.0])[0])
     best = {name: _best([entry for _, entry in models], name) for name in SCORES}
@@ -83,16 +88,16 @@ def _table(models: Sequence[tuple[Report, Mapping[str, Any]]], folder: Path) -> 
             Link(report.title, link_to(report.folder / "README.md", "", folder).target),
             *(_score(entry, name, best[name]) for name in SCORES),
             plain(entry["parameters"], 0),
-            number(entry["operations"]),
+            *((number(entry["operations"]), _per_operation(entry)) if counted else ()),
             plain(entry["processor_seconds"] / 60.0, 1),
-            _per_operation(entry),
             plain(entry["seeds"], 0),
         ]
         for report, entry in ordered
     ]
     arrows = {"higher": " ↑", "lower": " ↓", None: ""}
     titles = [f"{measure(name).title.format(token='token')}{arrows[measure(name).better]}" for name in SCORES]
-    columns = ("Model", "Paper", *titles, "Parameters", "Operations", "Processor minutes", "BLEU / 10¹⁵", "Seeds")
+    costs = ("Operations", "BLEU / 10¹⁵") if counted else ()
+    columns = ("Model", "Paper", *titles, "Parameters", *costs, "Processor minutes", "Seeds")
     return Table(columns, rows, "ll" + "r" * (len(columns) - 2))
 
 
@@ -100,7 +105,9 @@ def _score(entry: Mapping[str, Any], name: str, best: float | None) -> Text:
     if name not in entry["scores"]:
         return "–"
     value, low, high = entry["scores"][name]
-    digits = 1 if measure(name).most == 100.0 else 2
+    most = measure(name).most
+    digits = 1 if most == 100.0 else 2
+    low, high = max(low, LEAST.get(name, 0.0)), min(high, most)  # Student's intervals know no bounds
     shown = f"{plain(value, digits)} [{plain(low, digits)},{SPACE}{plain(high, digits)}]"
     return Strong(shown) if value == best else shown
 

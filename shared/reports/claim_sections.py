@@ -225,7 +225,7 @@ def _planned(claim: Claim, scale: str, said: str) -> list[Text]:
         return []
     measures = " and ".join(metric_title(metric) for metric in claim.primary.metrics())
     variants = listed([called(name) for name in claim.primary.compared()])
-    return [(Strong(f"Planned at {scale}:"), f" {measures} of ", *variants, ".")]
+    return [(Strong(f"At {scale} it is decided by"), f" {measures} of ", *variants, ".")]
 
 
 def _with_minus(said: str) -> str:

@@ -62,7 +62,8 @@ class Compared:
         pairs: variants of both that are compared.
         alone: variants that only one side has, by its label.
         settings: pair to key to the values of both.
-        differences: pair to measures; none of pairs that have the same numbers.
+        equal: the pairs that have the same numbers in every seed.
+        differences: pair to measures; none of equal pairs, nor of pairs that share no measure.
         verdicts: entries of both, of claims whose verdict differs; None where a side has no such claim.
     """
 
@@ -70,6 +71,7 @@ class Compared:
     pairs: Sequence[Pair]
     alone: Mapping[str, Sequence[str]]
     settings: Mapping[Pair, Mapping[str, tuple[Any, Any]]]
+    equal: Sequence[Pair]
     differences: Mapping[Pair, Sequence[Difference]]
     verdicts: Sequence[tuple[Entry | None, Entry | None]]
 
@@ -85,7 +87,7 @@ class Compared:
     @property
     def changed(self) -> list[Pair]:
         """The pairs whose numbers differ."""
-        return [pair for pair in self.pairs if pair in self.differences]
+        return [pair for pair in self.pairs if pair not in self.equal]
 
 
 def compared(left: Side, right: Side, chosen: Pair | None = None) -> Compared:
@@ -98,12 +100,14 @@ def compared(left: Side, right: Side, chosen: Pair | None = None) -> Compared:
         for side, members, others in ((left, ours, theirs), (right, theirs, ours))
         if chosen is None
     }
-    found = {pair: _differences(left, right, pair) for pair in pairs}
+    equal = [pair for pair in pairs if alike(*_runs(left, right, pair))]
+    found = {pair: _differences(left, right, pair) for pair in pairs if pair not in equal}
     return Compared(
         (left, right),
         pairs,
         {label: names for label, names in alone.items() if names},
         {pair: changed for pair in pairs if (changed := _settings(left, right, pair))},
+        equal,
         {pair: measures for pair, measures in found.items() if measures},
         [] if chosen is not None else [*_verdicts(left, right)],
     )
@@ -130,17 +134,18 @@ def _settings(left: Side, right: Side, pair: Pair) -> dict[str, tuple[Any, Any]]
     return {key: (ours.get(key), theirs.get(key)) for key in keys if ours.get(key) != theirs.get(key)}
 
 
+def _runs(left: Side, right: Side, pair: Pair) -> tuple[RunResults, RunResults]:
+    return left.runs[pair.left.paper][pair.left.variant], right.runs[pair.right.paper][pair.right.variant]
+
+
 def _differences(left: Side, right: Side, pair: Pair) -> list[Difference]:
-    ours, theirs = (
-        side.runs[member.paper][member.variant] for side, member in ((left, pair.left), (right, pair.right))
-    )
-    if alike(ours, theirs):
-        return []
+    ours, theirs = _runs(left, right, pair)
     digests = [
         side.data.get(member.paper, {}).get(run.task)
         for side, member, run in ((left, pair.left, ours), (right, pair.right, theirs))
     ]
-    same = None in digests or digests[0] == digests[1]
+    without_data = not (ours.task or theirs.task)
+    same = without_data or (None not in digests and digests[0] == digests[1])
     return [difference(ours, theirs, metric, same_data=same) for metric in shared_metrics(ours, theirs)]
 
 

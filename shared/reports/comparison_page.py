@@ -36,7 +36,7 @@ ABSENT = "–"
 def comparison_page(result: Compared, folder: Path) -> list[Block]:
     """What the page of a comparison shows; its figures are drawn into ``folder``."""
     left, right = (side.label for side in result.sides)
-    equal = len(result.pairs) - len(result.changed)
+    equal = len(result.equal)
     said = f"{len(result.pairs)} variants are compared; {equal} have the same numbers in every seed."
     if len(result.pairs) == 1:
         said = "They have the same numbers in every seed." if equal else "Differences are the second less the first."
@@ -78,7 +78,14 @@ def measure_blocks(result: Compared) -> list[Block]:
         table = Table(("Measure", left, right, "Difference, 95 %", "From"), rows, "lrrrl")
         few = len(result.differences) == 1
         sure = sum(each.sure for each in measures)
-        blocks += [table] if few else [Details(f"{pair}: {sure} of {len(measures)} measures surely differ", [table])]
+        blocks += (
+            [table]
+            if few
+            else [Details(f"{pair}: the intervals of {sure} of {len(measures)} differences leave 0 out", [table])]
+        )
+    apart = [str(pair) for pair in result.changed if pair not in result.differences]
+    if apart:
+        blocks.append(Paragraph(f"No measure in common that is better one way: {', '.join(apart)}."))
     return blocks or [Paragraph("No measure differs.")]
 
 

@@ -13,7 +13,7 @@ from shared.reports.document import Badge, Block, Bullets, Cell, Grid, Heading, 
 from shared.reports.paper import Paper
 from shared.reports.replicated import Replicated
 from shared.reports.scales import parts
-from shared.reports.verdicts import ALIGN, COLUMNS, amount, claim_row, effect_text, rules, with_unit
+from shared.reports.verdicts import ALIGN, COLUMNS, amount, claim_row, effect_text, rules, verdict_text, with_unit
 
 TITLE = "Attention, replicated"
 NOTHING = "No report has been made yet."
@@ -115,6 +115,7 @@ def _beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[Block
     rows: list[list[Text]] = [
         [
             Link(claim["id"], f"{paper.page(claim, folder)}#{claim['id']}"),
+            verdict_text(claim),
             effect_text(claim["lead"]),
             with_unit(amount(claim["lead"], claim["lead"]["paper"]), claim["lead"]),
         ]
@@ -126,8 +127,11 @@ def _beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[Block
         return []
     return [
         Heading("Effects beside the papers' own"),
-        Paragraph("Where the same quantity was measured on comparable data; elsewhere a number would mislead."),
-        Table(("Claim", "Effect here, 95 % interval", "In the paper"), rows, "lrr"),
+        Paragraph(
+            "Where the paper's effect has the same unit. Data and models differ; an inconclusive effect says nothing "
+            "about the paper's."
+        ),
+        Table(("Claim", "Verdict", "Effect here, 95 % interval", "In the paper"), rows, "llrr"),
     ]
 
 

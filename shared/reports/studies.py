@@ -99,12 +99,13 @@ def _with_ends(name: str, metrics: Mapping[str, float]) -> str:
 
 
 def number(value: float | None) -> str:
-    """Format a number that is not a registered measure: counts below 10⁹ in full, other values to three digits."""
-    if value and abs(value) < 1e-4:
+    """Format a number that is not a registered measure: counts below 10⁹ in full, other values to four digits."""
+    if value and not 1e-4 <= abs(value) < 1e9:
         return typeset(f"{value:.2e}")
-    whole = value is not None and abs(value) < 1e9 and float(value).is_integer()
-    small = 0 if whole or not value else max(0, -math.floor(math.log10(abs(value))) - 1)
-    return plain(value, 0 if whole else 3 + small)
+    if not value or float(value).is_integer():
+        return plain(value, 0)
+    magnitude = math.floor(math.log10(abs(value)))
+    return plain(value, max(0, 3 - magnitude) if magnitude >= 0 else 2 - magnitude)
 
 
 def _title(name: str) -> str:

@@ -79,7 +79,7 @@ def claim_row(entry: Mapping[str, Any], page: str = "") -> list[Text]:
         entry["statement"],
         verdict_text(entry),
         "–" if lead is None else effect_text(lead),
-        "–" if lead is None else evidence_text(entry, lead),
+        "–" if lead is None else evidence_text(entry, lead) + _unsupported(entry),
     ]
 
 
@@ -94,6 +94,14 @@ def evidence_text(entry: Mapping[str, Any], lead: Mapping[str, Any]) -> str:
     if lead["kind"] == "exact":
         return "identity"
     return ", ".join(part for part in (entry["evidence"], seeds_text(len(lead["seeds"])), entry["budget"]) if part)
+
+
+def _unsupported(entry: Mapping[str, Any]) -> str:
+    """A warning where most of the comparisons that only support a reproduced claim do not."""
+    agreeing, supporting = entry["agreeing"], entry["supporting"]
+    if entry["verdict"] != "reproduced" or 2 * agreeing >= supporting:
+        return ""
+    return f"; {agreeing} of {supporting} supporting comparison{'s' * (supporting != 1)} agree"
 
 
 def seeds_text(seeds: int) -> str:

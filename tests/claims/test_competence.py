@@ -138,12 +138,12 @@ def curved(folder, half, end, scores=(6.0, 4.0)):
 @pytest.mark.parametrize(
     ("half", "end", "passed", "said"),
     [
-        (0.5, 0.45, "yes", "0.90 of the gap at half of the updates is left"),
-        (0.5, 0.26, "yes", "0.52 of the gap at half of the updates is left"),
-        (0.5, 0.24, "no", "0.48 of the gap at half of the updates is left"),
-        (0.5, -0.4, "no", "-0.80 of the gap at half of the updates is left"),
-        (-0.5, -0.1, "no", "0.20 of the gap at half of the updates is left"),
-        (0.5, 1.5, "yes", "3.00 of the gap at half of the updates is left"),
+        (0.5, 0.45, "yes", "at the end the gap is 0.90 times that at half of the updates"),
+        (0.5, 0.26, "yes", "at the end the gap is 0.52 times that at half of the updates"),
+        (0.5, 0.24, "no", "at the end the gap is 0.48 times that at half of the updates"),
+        (0.5, -0.4, "no", "at the end the gap is -0.80 times that at half of the updates"),
+        (-0.5, -0.1, "no", "at the end the gap is 0.20 times that at half of the updates"),
+        (0.5, 1.5, "yes", "at the end the gap is 3.00 times that at half of the updates"),
         (0.01, 0.0, "not asked", "there was no gap at half of the updates"),
     ],
 )
@@ -178,8 +178,8 @@ def test_a_trend_is_judged_by_its_ends(tmp_path):
     first, last = curved(tmp_path, 0.5, 0.1)
     middle = trained(tmp_path, "c", 5.0 + SPREAD, 9.0 + SPREAD, 0.1 + SPREAD)
     trend = comparison(kind="falls", variants=("a", "c", "b"))
-    assert gap_check(trend, "reproduced", [first, middle, last]).said.startswith("0.20 of the gap")
-    assert gap_check(trend, "reproduced", [first, last, middle]).said.startswith("-0.13 of the gap")
+    assert gap_check(trend, "reproduced", [first, middle, last]).said.startswith("at the end the gap is 0.20 times")
+    assert gap_check(trend, "reproduced", [first, last, middle]).said.startswith("at the end the gap is -0.13 times")
 
 
 def test_gaps_are_of_the_seeds_that_both_have_curves_of(tmp_path):

@@ -54,7 +54,7 @@ def test_one_seed_has_no_interval(tmp_path, theirs):
 
 def test_other_data_have_no_interval(tmp_path):
     found = difference(made(tmp_path, LEFT), made(tmp_path, RIGHT), "nll_per_token", same_data=False)
-    assert (found.interval, found.based_on) == (None, "other test data")
+    assert (found.interval, found.based_on) == (None, "test data that differ or are not known")
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +75,11 @@ def test_examples_that_are_at_hand_are_resampled(runs, metric, examples):
     found = difference(of_split["good"], of_split["poor"], metric)
     assert found.based_on == f"3 paired seeds, {examples} examples"
     assert found.interval is not None
+
+
+def test_examples_of_one_seed_have_no_interval(runs):
+    one = [replace(run, metrics={1: run.metrics[1]}) for run in runs.values()]
+    assert difference(*one, "bleu").interval is None
 
 
 def test_a_large_difference_is_sure(runs):

@@ -116,7 +116,29 @@ def test_a_folder_and_other_data(project, tmp_path):
     for name in ("smoke", "runs/smoke", "runs/smoke/toy"):
         printed = said("quick", name)
         assert "T-C1" not in printed
-        assert "other test data" in printed
+        assert "test data that differ or are not known" in printed
+
+
+def test_data_of_which_nothing_is_known_have_no_intervals(project):
+    (project / "runs/quick/toy/fetched/generated.json").unlink()
+    assert "test data that differ or are not known" in said("toy.good", "toy.poor")
+
+
+def test_a_damaged_record_of_the_data_is_named(project):
+    (project / "runs/quick/toy/fetched/generated.json").write_text("{")
+    with pytest.raises(ReplicationError, match=r"generated.json is damaged .*; run its fetch stage again"):
+        said("toy.good", "toy.poor")
+
+
+def test_runs_that_share_no_measure_are_not_called_equal(project):
+    for name, metric in (("good", "bleu"), ("poor", "accuracy")):
+        path = project / f"runs/quick/toy/{name}/metrics.json"
+        found = json.loads(path.read_text())
+        found["seeds"] = {seed: {metric: 1.0} for seed in found["seeds"]}
+        path.write_text(json.dumps(found))
+    printed = said("toy.good", "toy.poor")
+    assert "No measure in common that is better one way: toy.good and toy.poor." in printed
+    assert "the same numbers" not in printed
 
 
 def test_what_one_side_has_alone_is_named(project):

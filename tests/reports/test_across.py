@@ -65,6 +65,18 @@ def test_models_of_the_same_data_stand_in_one_table_the_best_first(entries, tmp_
     assert all(len(row) == len(table.columns) == len(table.align) for row in table.rows)
 
 
+def test_columns_that_nothing_fills_are_left_out_and_intervals_keep_to_the_scale(entries, tmp_path):
+    plain, attentive = ({**entry, "operations": None} for entry in entries)
+    attentive["scores"] = {"bleu": [86.7, 71.7, 101.5], "perplexity": [1.2, 0.8, 1.6]}
+    reports = [report(tmp_path, "first", [plain]), report(tmp_path, "second", [attentive])]
+    _, said, table = across_papers(reports, tmp_path)
+    assert "Operations" not in table.columns
+    assert "perations" not in plain_text(said.text)
+    shown = [plain_text(cell).replace("\u202f", " ").replace("\xa0", " ") for row in table.rows for cell in row]
+    assert "86.7 [71.7, 100.0]" in shown
+    assert "1.20 [1.00, 1.60]" in shown
+
+
 def test_other_data_and_other_scales_have_no_common_table(entries, tmp_path):
     other = [entry | {"data": "elsewhere", "weights": "other"} for entry in entries]
     assert across_papers([report(tmp_path, "first", entries), report(tmp_path, "second", other)], tmp_path) == []

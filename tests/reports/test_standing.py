@@ -16,7 +16,7 @@ SETTINGS = {"corpus": {"size": 1}, "model": {"width": 2}, "training": {"updates"
 def results(tmp_path):
     build(tmp_path, {"good": Variant("generated", 0.9), "poor": Variant("generated", 0.8)}, examples=5)
     for path in tmp_path.glob("*/train/*/run.json"):
-        change(path, parameters=SETTINGS, git_dirty=False)
+        change(path, parameters=SETTINGS, git_commit="abc", git_dirty=False)
     return load_results(tmp_path)
 
 
@@ -44,6 +44,11 @@ def test_one_seed_of_uncommitted_code_is_said(results, tmp_path):
     change(tmp_path / "poor" / "train" / "seed2" / "run.json", git_dirty=True)
     assert said(load_results(tmp_path))[0].startswith("⚠ Uncommitted: poor had runs")
     assert len(said(load_results(tmp_path), ["good", "poor"])) == 2
+
+
+def test_runs_without_git_are_not_called_current(results, tmp_path):
+    change(tmp_path / "good" / "train" / "seed1" / "run.json", git_commit=None, git_dirty=False)
+    assert said(load_results(tmp_path))[0].startswith("⚠ Of no known commit: good had runs in a folder without git")
 
 
 def test_studies_train_nothing(tmp_path):
