@@ -53,6 +53,9 @@ COMPARED: Mapping[str, Argument] = {
     "other": {"metavar": "<other>", "help": "what it is compared with; both are variants, or neither is"},
     "--paper": {"help": "of which alone runs are compared"},
 }
+SEEDS: Mapping[str, Argument] = {
+    "--seeds": {"type": int, "nargs": "+", "metavar": "seed", "help": "a part of the planned seeds; default: all"},
+}
 BETTER: Argument = {"choices": SCALES, "help": "default: the scale with the better evidence"}
 EXPLAINED: Mapping[str, Any] = {"scaled": False, "more": {"--scale": BETTER}}
 LISTED: Mapping[str, Any] = {"scaled": False, "told": OPTIONAL}
@@ -61,8 +64,10 @@ COMMANDS = {
     "fetch": Command("stages", "fetch_stage", "paper.task", "obtain and verify the data of <paper>.<task>"),
     "features": Command("stages", "features_stage", "paper.task", "encode the pictures of <paper>.<task>"),
     "prepare": Command("stages", "prepare_stage", "paper.task", "tokenise and encode the data of <paper>.<task>"),
-    "train": Command("train", "train_stage", "paper.variant", "train all seeds; continues a killed run"),
-    "evaluate": Command("evaluate", "evaluate_stage", "paper.variant", "score all seeds of <paper>.<variant>"),
+    "train": Command("train", "train_stage", "paper.variant", "train all seeds; continues a killed run", more=SEEDS),
+    "evaluate": Command(
+        "evaluate", "evaluate_stage", "paper.variant", "score all seeds of <paper>.<variant>", more=SEEDS
+    ),
     "lend": Command("lend", "lend_stage", "paper.variant", "copy another paper's results for <paper>.<variant>"),
     "report": Command("stages", "report_stage", "paper", "decide the claims of <paper> and write its report"),
     "verdicts": Command("stages", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),

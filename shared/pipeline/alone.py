@@ -10,7 +10,7 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from shared.errors import ReplicationError
 from shared.training.processes import Group
@@ -19,11 +19,11 @@ LOCKS = Path("runs/.locks")
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
 """Errors of file systems that lock nothing, on which users have to see to it themselves."""
 
-Stage = Callable[[str, str], None]
+Stage = Callable[..., None]
 
 
 def alone(results: str, *, waits: bool = False, shared: bool = False) -> Callable[[Stage], Stage]:
-    """Decorate a stage, a function of name and scale, which then runs once at a time for a name.
+    """Decorate a stage, a function of name, scale and perhaps more, which then runs once at a time for a name.
 
     Args:
         results: what the stage writes; stages that write into one place have the same.
@@ -36,14 +36,14 @@ def alone(results: str, *, waits: bool = False, shared: bool = False) -> Callabl
 
     def decorate(stage: Stage) -> Stage:
         @functools.wraps(stage)
-        def once(name: str, scale: str) -> None:
+        def once(name: str, scale: str, **options: Any) -> None:
             group = Group.here()
             if group.size > 1 and not shared:
                 raise ReplicationError(
                     f"the {results} of {name} are made by one process, not by {group.size}; start it without torchrun."
                 )
             with _locked(f"{results} of {name} at {scale} scale", waits) if group.first else nullcontext():
-                stage(name, scale)
+                stage(name, scale, **options)
 
         return once
 

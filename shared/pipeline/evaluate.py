@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
 from shared.pipeline.past import COSTS, judging_record
 from shared.pipeline.provenance import machine
-from shared.pipeline.train import WITHOUT_LIGHTNING, run_side_by_side, runnable
+from shared.pipeline.train import WITHOUT_LIGHTNING, chosen_seeds, run_side_by_side, runnable
 from shared.tasks.prepared import check_prepared
 from shared.training.pool import Job
 from shared.training.progress import Report
@@ -40,11 +40,22 @@ class Judged:
 
 
 @alone("runs")
-def evaluate_stage(name: str, scale: str) -> None:
-    """Judge every trained seed of ``<paper>.<variant>``, and their ensemble if asked; write its ``metrics.json``."""
+def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> None:
+    """Judge every trained seed of ``<paper>.<variant>``, and their ensemble if asked; write its ``metrics.json``.
+
+    Args:
+        name: of the variant.
+        scale: of its settings.
+        seeds: those of the scale that are to be judged, and are then all that a report sees; by default all. Some
+            seeds are no ensemble.
+
+    Raises:
+        ReplicationError: the settings are wrong, or a seed is not trained.
+    """
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
     config = runnable(settings, variant)
+    chosen = chosen_seeds(settings, variant, seeds)
     check_prepared(prepared_folder(paper, scale, config.task), config.corpus)
     folder = run_folder(paper, scale) / variant
     head = {"variant": variant, "task": config.task}
@@ -54,21 +65,21 @@ def evaluate_stage(name: str, scale: str) -> None:
     if (not_run := folder / "train" / "not_run.json").exists():
         write_json(folder / "metrics.json", head | json.loads(not_run.read_text(encoding="utf-8")))
         return
-    groups = {f"seed {seed}": (seed,) for seed in config.seeds}
-    if config.has_ensemble:
+    groups = {f"seed {seed}": (seed,) for seed in chosen}
+    if config.has_ensemble and chosen == tuple(config.seeds):
         groups["ensemble"] = tuple(config.seeds)
     jobs = [
         Job(f"{name} {label}: evaluation", evaluate_seeds, (str(Path.cwd()), paper, scale, variant, label, members))
         for label, members in groups.items()
     ]
     results = dict(zip(groups, run_side_by_side(jobs, WITHOUT_LIGHTNING), strict=True))
-    seeds = {str(seed): results[f"seed {seed}"].metrics for seed in config.seeds}
+    scores = {str(seed): results[f"seed {seed}"].metrics for seed in chosen}
     together = {"ensemble": results["ensemble"].metrics} if "ensemble" in results else {}
-    mean = {key: rounded(sum(values) / len(values)) for key, values in by_metric(seeds.values()).items()}
-    first = results[f"seed {config.seeds[0]}"]
+    mean = {key: rounded(sum(values) / len(values)) for key, values in by_metric(scores.values()).items()}
+    first = results[f"seed {chosen[0]}"]
     seconds = {label: judged.seconds for label, judged in results.items()}
     write_json(out / COSTS, judging_record(config, first.machine, seconds))
-    write_json(folder / "metrics.json", head | {"seeds": seeds, "mean": mean} | together | first.descriptions)
+    write_json(folder / "metrics.json", head | {"seeds": scores, "mean": mean} | together | first.descriptions)
 
 
 def evaluate_seeds(

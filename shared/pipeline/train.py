@@ -35,10 +35,15 @@ WITHOUT_LIGHTNING = ("torch",)
 
 
 @alone("runs", shared=True)
-def train_stage(name: str, scale: str) -> None:
+def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> None:
     """Train every seed of ``<paper>.<variant>``; a killed run is continued, a finished one is left alone.
 
     Under torchrun, its processes share each seed's run, one seed after the other.
+
+    Args:
+        name: of the variant.
+        scale: of its settings.
+        seeds: those of the scale that are to be trained now; by default all.
 
     Raises:
         ReplicationError: the settings are wrong, the task is not prepared with them, or seeds failed; the others have
@@ -49,7 +54,7 @@ def train_stage(name: str, scale: str) -> None:
     config = runnable(settings, variant)
     models = import_module(f"replications.{paper}.settings")
     check_model(models, config)
-    marks = marks_of(settings, variant, config, config.seeds)
+    marks = marks_of(settings, variant, config, chosen_seeds(settings, variant, seeds))
     folder = run_folder(paper, scale) / variant / "train"
     group = Group.here()
     jobs = []
@@ -168,6 +173,21 @@ def runnable(settings: ScaleFile, variant: str) -> Any:
     if variant in settings.left_out:
         raise ReplicationError(f"{settings.path}: '{variant}' is left out: {settings.left_out[variant]}.")
     return settings.run(variant)
+
+
+def chosen_seeds(settings: ScaleFile, variant: str, seeds: Sequence[int] | None) -> tuple[int, ...]:
+    """The seeds that are asked for, in the order of the settings; all of them if none is named.
+
+    Raises:
+        ReplicationError: the variant has no such seed at this scale.
+    """
+    planned = settings.run(variant).seeds
+    for seed in seeds or ():
+        if seed not in planned:
+            raise ReplicationError(
+                f"{settings.path}: '{variant}' has no seed {seed}; choose from {', '.join(map(str, planned))}."
+            )
+    return tuple(seed for seed in planned if seeds is None or seed in seeds)
 
 
 def run_side_by_side(jobs: Sequence[Job], preload: Sequence[str]) -> list[Any]:

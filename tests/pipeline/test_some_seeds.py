@@ -1,0 +1,45 @@
+"""A part of the planned seeds can be trained and judged first; the rest is left as it is."""
+
+import pytest
+
+from shared.errors import ReplicationError
+from shared.pipeline.__main__ import main
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.train import chosen_seeds
+from tests.pipeline.test_contract import SMOKE, Paper, enter
+from tests.pipeline.toys import SEEDS, write_project
+
+
+@pytest.fixture
+def paper(tmp_path, monkeypatch):
+    root = write_project(tmp_path / "project")
+    enter(root, monkeypatch)
+    toy = Paper("classification", root)
+    toy.prepare()
+    return toy
+
+
+def run(paper, stage, *seeds):
+    return main([stage, f"{paper.name}.long", *SMOKE, *(("--seeds", *map(str, seeds)) if seeds else ())])
+
+
+def test_one_seed_is_trained_and_judged_and_later_the_others(paper, capsys):
+    first, *others = SEEDS
+    assert run(paper, "train", first) == 0
+    assert run(paper, "evaluate", first) == 0
+    weights = paper.weights(first)
+    assert [*paper.json("long/metrics.json")["seeds"]] == [str(first)]
+    assert not (paper.runs / "long" / "train" / f"seed{others[0]}").exists()
+    assert run(paper, "evaluate") != 0  # the others are not trained yet
+    assert run(paper, "train") == 0
+    assert f"toy_classification.long seed {first}: finished before, kept." in capsys.readouterr().out
+    assert all((paper.weights(first)[name] == value).all() for name, value in weights.items())
+    assert run(paper, "evaluate") == 0
+    assert [*paper.json("long/metrics.json")["seeds"]] == [str(seed) for seed in SEEDS]
+
+
+def test_a_seed_that_is_not_planned_is_refused(paper):
+    settings = ScaleFile(paper.name, "smoke")
+    with pytest.raises(ReplicationError, match=r"params.yaml: 'long' has no seed 77; choose from 3, 4\."):
+        chosen_seeds(settings, "long", [77])
+    assert chosen_seeds(settings, "long", SEEDS[::-1]) == chosen_seeds(settings, "long", None) == tuple(SEEDS)
