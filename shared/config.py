@@ -151,6 +151,8 @@ def load_yaml(path: Path) -> Any:
     except yaml.YAMLError as error:
         problem = " ".join(str(error).split())
         raise ReplicationError(f"{path} is not valid YAML: {problem}.") from None
+    except ValueError as error:  # such as an integer of thousands of digits
+        raise ReplicationError(f"{path} has a value that cannot be read ({str(error).partition(';')[0]}).") from None
 
 
 def build(config: type[ConfigT], value: Any, *, where: str) -> ConfigT:

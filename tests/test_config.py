@@ -234,6 +234,12 @@ def test_a_list_that_is_too_short_is_refused_by_its_missing_entry() -> None:
         build(Sized, {"shape": [3, 224]}, where="here")
 
 
+def test_a_number_of_thousands_of_digits_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: " + 5_000 * "9")
+    with pytest.raises(ReplicationError, match=r"a\.yaml has a value that cannot be read \(Exceeds the limit"):
+        load_yaml(tmp_path / "a.yaml")
+
+
 def aliases_of_aliases(levels: int, first: str = "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]") -> str:
     """Each line is ten times the line before."""
     lines = [f"a0: &a0 {first}"]

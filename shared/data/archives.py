@@ -22,6 +22,12 @@ from shared.errors import ReplicationError
 _CHUNK = 1 << 20
 # Largest accepted compression ratio of a .gz member; text is rarely compressed by more than a factor of 100.
 _GZ_RATIO = 1_000
+# That of a whole .deb; the small ones, whose heads weigh more, may have 64 MiB besides.
+_DEB_RATIO, _DEB_SPARE = 100, 64 << 20
+_MOST_FILES = 1_000_000
+_IN_THE_WAY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, None)
+"""Errors that a damaged archive causes, by members of one name or of impossible ones, or by a directory that is wrong;
+BadGzipFile has no number."""
 
 
 class _Member(NamedTuple):
@@ -50,7 +56,9 @@ def extract(archive: Path, members: Mapping[str, str], into: Path, *, limit: int
     found: set[str] = set()
     left = limit
     with _readable(archive), _open(archive) as listing:
-        for member in listing:
+        for number, member in enumerate(listing, 1):
+            if number > _MOST_FILES:
+                raise ReplicationError(f"{archive.name} holds more than {_MOST_FILES:,} files; it is refused.")
             path = PurePosixPath(member.name)
             if path.is_absolute() or ".." in path.parts or "\\" in member.name:
                 raise ReplicationError(f"{archive.name} holds the unsafe path {member.name!r}: refused.")
@@ -59,6 +67,8 @@ def extract(archive: Path, members: Mapping[str, str], into: Path, *, limit: int
                 continue
             pattern, target = wanted
             found.add(pattern)
+            if not (into / target).resolve().is_relative_to(into.resolve()):
+                raise ReplicationError(f"{archive.name}: {member.name} would leave the folder; it is refused.")
             if not member.regular:
                 raise ReplicationError(f"{archive.name}: {member.name} is a link or a device; it is refused.")
             if member.size > left:
@@ -88,9 +98,10 @@ def _readable(archive: Path) -> Iterator[None]:
         raise ReplicationError(f"{archive.name} is damaged ({error}).") from None
     except (EOFError, ValueError, NotImplementedError, RuntimeError) as error:
         raise ReplicationError(f"{archive.name} is damaged or cannot be unpacked ({error}).") from None
+    except MemoryError:
+        raise ReplicationError(f"{archive.name} declares more than memory can hold; it is refused.") from None
     except OSError as error:
-        # BadGzipFile has no errno; a damaged directory makes zipfile seek to an invalid position (EINVAL).
-        if error.errno not in (None, errno.EINVAL):
+        if error.errno not in _IN_THE_WAY:
             raise
         raise ReplicationError(f"{archive.name} is damaged ({error}).") from None
 
@@ -102,13 +113,7 @@ def _open(archive: Path) -> Iterator[Iterator[_Member]]:
             yield _zip_members(file)
     elif archive.suffix == ".deb":
         unpacked = archive.with_suffix(".tar")
-        with unpacked.open("wb") as target:
-            # dpkg-deb supports every compression that Debian has used; the tar that it writes is untrusted too.
-            command = ["dpkg-deb", "--fsys-tarfile", str(archive)]
-            done = subprocess.run(command, stdout=target, stderr=subprocess.PIPE, check=False)
-        if done.returncode:
-            reason = done.stderr.decode(errors="replace").strip()
-            raise ReplicationError(f"{archive.name} is damaged ({reason}).")
+        _unpack_deb(archive, unpacked)
         with tarfile.open(unpacked) as tar:
             yield _tar_members(tar)
         unpacked.unlink()
@@ -119,6 +124,22 @@ def _open(archive: Path) -> Iterator[Iterator[_Member]]:
             assert tar.fileobj is not None, "an open tar has a file"
             while tar.fileobj.read(_CHUNK):
                 pass
+
+
+def _unpack_deb(archive: Path, target: Path) -> None:
+    """Write the tar that a .deb holds; dpkg-deb supports every compression that Debian has used."""
+    command = ["dpkg-deb", "--fsys-tarfile", str(archive)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as unpacking:
+        assert unpacking.stdout is not None, "it is a pipe"
+        assert unpacking.stderr is not None, "it is a pipe"
+        try:
+            limit = archive.stat().st_size * _DEB_RATIO + _DEB_SPARE
+            _copy(unpacking.stdout, target, limit=limit, name=archive.name)
+            reason = unpacking.stderr.read().decode(errors="replace").strip()
+        finally:
+            unpacking.kill()  # does nothing to what has ended
+        if unpacking.wait():
+            raise ReplicationError(f"{archive.name} is damaged ({reason}).")
 
 
 def _zip_members(file: zipfile.ZipFile) -> Iterator[_Member]:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, Field, ValidationError
+
 from shared.claims import rules, schema
 from shared.errors import ReplicationError
 from shared.pipeline.config import REPLICATIONS, ScaleFile
@@ -21,6 +23,30 @@ RULES = {
     "alpha": rules.ALPHA, "fewest_seeds": rules.FEWEST_SEEDS, "learned": rules.LEARNED, "left": rules.LEFT,
     "doubled_seeds": rules.DOUBLED_SEEDS,
 }  # fmt: skip
+
+
+class _Decided(BaseModel):
+    decided_by: str = Field(alias="decided by")
+    floor: str
+    variants: list[str]
+
+
+class _Plan(BaseModel):
+    """What must be in a plan; more is allowed."""
+
+    commit: str
+    date: str
+    rules: dict[str, Any]
+    claims: dict[str, _Decided]
+    variants: dict[str, str]
+    search: str | None
+
+
+class _Search(BaseModel):
+    """What must be in the record of a search."""
+
+    seeds: list[int]
+    groups: list[dict[str, Any]]
 
 
 def plan_path(settings: ScaleFile) -> Path:
@@ -34,7 +60,7 @@ def load_plan(settings: ScaleFile) -> dict[str, Any] | None:
     Raises:
         ReplicationError: it cannot be read.
     """
-    return _loaded(plan_path(settings), "freeze")
+    return _loaded(plan_path(settings), "freeze", _Plan)
 
 
 def load_found(settings: ScaleFile) -> dict[str, Any] | None:
@@ -43,16 +69,22 @@ def load_found(settings: ScaleFile) -> dict[str, Any] | None:
     Raises:
         ReplicationError: it cannot be read.
     """
-    return _loaded(settings.path.with_name("search.json"), "search")
+    return _loaded(settings.path.with_name("search.json"), "search", _Search)
 
 
-def _loaded(path: Path, command: str) -> dict[str, Any] | None:
+def _loaded(path: Path, command: str, shape: type[BaseModel]) -> dict[str, Any] | None:
     if not path.exists():
         return None
+    again = f"run 'python -m shared.pipeline {command}' again"
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except ValueError as error:
-        raise ReplicationError(f"{path} is not JSON ({error}); run 'python -m shared.pipeline {command}'.") from None
+        found = json.loads(path.read_text(encoding="utf-8"))
+        shape.model_validate(found)
+    except ValidationError as error:
+        key = ".".join(map(str, error.errors()[0]["loc"])) or "the whole"
+        raise ReplicationError(f"{path}: '{key}' is not what that command writes; {again}.") from None
+    except (ValueError, RecursionError) as error:
+        raise ReplicationError(f"{path} is not JSON ({error}); {again}.") from None
+    return dict(found)
 
 
 def content(settings: ScaleFile) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def _as_html(target: str) -> str:
 
 def _escape_markdown(text: str) -> str:
     """Only what Markdown would take for markup, so that the raw file reads well too."""
-    return re.sub(r"([\\`*|]|<(?=[A-Za-z/!])|\](?=\())", r"\\\1", text)
+    return re.sub(r"([\\`*|]|<(?=[A-Za-z/!])|\](?=\()|&(?=#?\w+;))", r"\\\1", text)
 
 
 def _relative_to(path: Path, folder: Path) -> str:

@@ -38,7 +38,8 @@ def draw_weights(
         weights, cmap=WEIGHTS, vmin=0.0, vmax=1.0, interpolation="nearest", aspect="equal" if square else "auto"
     )
     axes.xaxis.tick_top()
-    axes.set_xticks(range(len(columns)), [str(word) for word in columns], rotation=90, fontsize=size)
-    axes.set_yticks(range(len(rows)), [str(word) for word in rows], fontsize=size)
+    # Words of the data are no formulas, whatever dollar signs they have.
+    axes.set_xticks(range(len(columns)), [str(word) for word in columns], rotation=90, fontsize=size, parse_math=False)
+    axes.set_yticks(range(len(rows)), [str(word) for word in rows], fontsize=size, parse_math=False)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

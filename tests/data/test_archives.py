@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from shared.data import archives
 from shared.data.archives import extract, gunzip
 from shared.errors import ReplicationError
 
@@ -115,6 +116,42 @@ def test_a_packed_member_that_unpacks_to_too_much_is_refused(tmp_path, into):
         gunzip(_gz(tmp_path / "b.gz", bytes(100_000)), into / "b", limit=5000)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [["t/a", "t/a"], ["t/a", "t/a/b"], ["t/a/b", "t/a"], ["t/" + 300 * "a"]],
+    ids=["twice", "a folder where a file is", "a file where a folder is", "a long name"],
+)
+def test_members_that_no_folder_can_hold_are_damage(tmp_path, into, names):
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        for name in names:
+            tar.addfile(tarfile.TarInfo(name), io.BytesIO())
+    with pytest.raises(ReplicationError, match=r"a\.tar is damaged"):
+        extract(tmp_path / "a.tar", {"t/": "t/"}, into, limit=10)
+
+
+def test_too_many_files_are_refused(tmp_path, into, monkeypatch):
+    monkeypatch.setattr(archives, "_MOST_FILES", 10)
+    archive = make("tgz", tmp_path, {f"t/{number}": b"" for number in range(11)})
+    with pytest.raises(ReplicationError, match="holds more than 10 files"):
+        extract(archive, {"t/": "t/"}, into, limit=10)
+
+
+def test_a_target_outside_of_the_folder_is_refused(tmp_path, into):
+    archive = make("tar", tmp_path, {f"t/{tmp_path}/escaped": b"1"})
+    with pytest.raises(ReplicationError, match="would leave the folder"):
+        extract(archive, {"t/": ""}, into, limit=10)
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_a_head_of_gigabytes_is_refused(tmp_path, into, monkeypatch):
+    def hungry(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(tarfile.TarFile, "next", hungry)
+    with pytest.raises(ReplicationError, match="declares more than memory can hold"):
+        extract(make("tar", tmp_path, {"a": b"1"}), {"a": "a"}, into, limit=10)
+
+
 def _gz(path, content):
     path.write_bytes(gzip.compress(content))
     return path
@@ -155,7 +192,7 @@ def test_a_damaged_gz_is_said_to_be_damaged(tmp_path, into):
 
 
 @pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="needs Debian's dpkg-deb")
-def test_a_real_deb_is_read_without_installing_it(tmp_path, into):
+def test_a_real_deb_is_read_without_installing_it_and_a_bomb_is_refused(tmp_path, into, monkeypatch):
     (tmp_path / "pkg/DEBIAN").mkdir(parents=True)
     (tmp_path / "pkg/usr/share").mkdir(parents=True)
     (tmp_path / "pkg/usr/share/text").write_text("hello")
@@ -166,6 +203,10 @@ def test_a_real_deb_is_read_without_installing_it(tmp_path, into):
     subprocess.run(["dpkg-deb", "--build", tmp_path / "pkg", deb], check=True, capture_output=True)
     extract(deb, {"usr/share/text": "text"}, into, limit=100)
     assert (into / "text").read_text() == "hello"
+    monkeypatch.setattr(archives, "_DEB_RATIO", 1)
+    monkeypatch.setattr(archives, "_DEB_SPARE", 0)
+    with pytest.raises(ReplicationError, match="unpacks to more than"):
+        extract(deb, {"usr/share/text": "text"}, into, limit=100)
     deb.write_bytes(deb.read_bytes()[:100])
     with pytest.raises(ReplicationError, match="is damaged"):
         extract(deb, {"usr/share/text": "text"}, into, limit=100)

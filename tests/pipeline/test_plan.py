@@ -176,8 +176,25 @@ def test_a_floor_and_a_new_claim_are_changes_but_another_variant_is_none(frozen)
 
 
 def test_another_search_is_a_change(frozen):
-    (frozen / "quick/search.json").write_text('{"groups": []}')
+    (frozen / "quick/search.json").write_text('{"seeds": [101], "groups": []}')
     assert changes(settings()) == {"T-C1": ("what the search found",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "said"),
+    [
+        ("plan", "{", r"plan\.json is not JSON .*; run 'python -m shared.pipeline freeze' again"),
+        ("plan", "[" * 100_000, r"plan\.json is not JSON"),
+        ("plan", "null", r"plan\.json: 'the whole' is not what that command writes"),
+        ("plan", "[]", r"plan\.json: 'the whole' is not"),
+        ("plan", '{"claims": 3}', r"plan\.json: 'commit' is not"),
+        ("search", '{"seeds": [101], "groups": [3]}', r"search\.json: 'groups\.0' is not .*; run '.* search' again"),
+    ],
+)
+def test_what_no_command_has_written_is_refused(frozen, name, written, said):
+    (frozen / f"quick/{name}.json").write_text(written)
+    with pytest.raises(ReplicationError, match=said):
+        changes(settings())
 
 
 def test_a_supporting_comparison_and_words_may_change(frozen):

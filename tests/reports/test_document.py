@@ -8,11 +8,16 @@ from shared.errors import ReplicationError
 from shared.reports.document import (
     Badge,
     Bullets,
+    Card,
+    Cell,
     Code,
     CodeBlock,
     Details,
     Figure,
+    Grid,
     Heading,
+    Heat,
+    HeatLine,
     Link,
     Paragraph,
     Strong,
@@ -21,6 +26,7 @@ from shared.reports.document import (
     signed,
     typeset,
 )
+from shared.reports.explorer import Attention, Explorer
 from shared.reports.page import Place, as_one_file, render, write_page
 
 PIXEL = bytes.fromhex(
@@ -89,6 +95,36 @@ def test_what_looks_like_markup_stays_text(tmp_path):
     html = render([Paragraph(hostile)], "html", title="t", folder=tmp_path)
     assert markdown == "a\\*b\\* [x\\](y) \\`c\\` \\<script>alert(1)\\</script> 1 < 2\n"
     assert "<script>alert" not in html
+
+
+def test_no_words_of_the_data_become_a_script_in_any_block(tmp_path):
+    """Sentences, captions and texts of data stand in all of these."""
+    script = "</script></title><script>alert(1)</script><img src=x onerror=alert(1)> &lt;script>"
+    picture = tmp_path / "a.png"
+    picture.write_bytes(PIXEL)
+    attention = Attention({script: script}, [script, "b"], [script, "b"], [[0.5, 0.5], [1.0, 0.0]])
+    heat = HeatLine([script, "b"], [1.0, 0.5], title=script, name=script)
+    inner = [
+        Paragraph((script, Strong(script), Code(script), Link(script, "a"))),
+        Bullets([script]),
+        Table((script, "b"), [[script, Badge("contradicted")]], "lr", filters=(script,)),
+        CodeBlock(script),
+        Figure(picture, script, alt=script),
+        Heat(picture, script, lines=[heat]),
+        Explorer(picture, script, maps=[attention], choose=script),
+    ]
+    cell = Cell("T-C1", Badge("inconclusive"), script, "#T-C1")
+    blocks = [
+        Heading(script), Details(script, inner), Card("T-C1", Badge("reproduced"), script, script, inner),
+        Grid([(Link(script, "a"), [cell])]),
+    ]  # fmt: skip
+    html = render(blocks, "html", title=script, folder=tmp_path)
+    assert "<script>alert" not in html
+    assert "<img src=x" not in html
+    assert html.count("</script>") == html.count("<script")
+    markdown = render(blocks, "md", title=script, folder=tmp_path)
+    outside_of_code = re.sub(r"```.*?```|`[^`\n]*`", "", markdown, flags=re.DOTALL)
+    assert not re.search(r"(?<!\\)<(script|img src=x)", outside_of_code)
 
 
 def test_a_table_has_no_gaps_between_its_rows(tmp_path):

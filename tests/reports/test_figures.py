@@ -137,6 +137,12 @@ def test_a_file_that_is_no_curve_is_refused(tmp_path):
         read_curves(results["a"], metric="loss", split="valid")
 
 
+def test_words_with_dollar_signs_are_no_formulas(tmp_path):
+    words = np.array(["$\\frac{1}$", "$x_$", "$6$"])
+    np.savez(tmp_path / "attention.npz", weights_0=np.eye(3), source_0=words, target_0=words)
+    assert alignment_heatmaps(tmp_path / "attention.npz", tmp_path / "words.png")
+
+
 def test_long_sentences_get_a_row_each(tmp_path):
     words = np.array([f"word{i}" for i in range(30)])
     arrays = {f"{key}_{i}": value for i in range(2)
