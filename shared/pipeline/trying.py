@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shared.errors import ReplicationError
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import SCALES, ScaleFile
 from shared.pipeline.files import prepared_folder, run_folder, split_name
 from shared.pipeline.train import runnable
 from shared.tasks.kinds import KINDS
@@ -73,6 +73,11 @@ def _found(name: str, scale: str, seed: int | None) -> Model:
     settings = ScaleFile(paper, scale)
     while variant in settings.lent:
         settings, variant = settings.lender(variant), settings.lent[variant].variant
+    if variant in settings.left_out and (others := _scales_of(settings, variant)):
+        raise ReplicationError(
+            f"{settings.paper}.{variant} does not run at the scale {settings.scale}; give --scale {others[0]}, after "
+            f"'dvc repro {ScaleFile(settings.paper, others[0]).path.with_name('dvc.yaml')}:train@{variant}'."
+        )
     config = runnable(settings, variant)
     _trains(settings, variant, config)
     if seed is not None and seed not in config.seeds:
@@ -89,6 +94,12 @@ def _found(name: str, scale: str, seed: int | None) -> Model:
         listed = ", ".join(map(str, there))
         raise ReplicationError(f"seed {seed} of {settings.paper}.{variant} is not trained; those that are: {listed}.")
     return Model(settings, variant, config, there[0] if seed is None else seed)
+
+
+def _scales_of(settings: ScaleFile, variant: str) -> list[str]:
+    """The scales at which a variant is trained, those first that DVC always sees."""
+    scales = sorted(SCALES, key=lambda scale: scale not in ("quick", "bench"))
+    return [scale for scale in scales if variant in ScaleFile(settings.paper, scale).variants]
 
 
 def _trains(settings: ScaleFile, variant: str, config: Any) -> None:

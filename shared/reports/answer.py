@@ -12,9 +12,10 @@ from shared.reports.document import Block, Figure, Paragraph, Strong
 from shared.reports.verdicts import counted
 
 LIMITS = {
-    "generated": "texts and pictures generated for the purpose",
+    "generated": "data generated for the purpose",
     "measured": "measurements of time, memory and error",
     "standard data": "standard data and small models",
+    "paper's data": "the paper's own data and small models",
     "identity": "identities of mathematics",
 }
 """Evidence to what it is, in the sentence on the limits of what was found."""
@@ -52,7 +53,7 @@ def answer(decisions: Sequence[Decision], folder: Path) -> list[Block]:
         folder: of figures.
     """
     kinds = [LIMITS[each] for each in LIMITS if any(_evidence(decision) == each for decision in decisions)]
-    said = [" The evidence: ", ", ".join(kinds), ". Effects can be compared with the paper's, scores cannot."]
+    said = [" The evidence: ", ", ".join(kinds), ". Directions of effects compare with the paper's, scores do not."]
     open_ones = [d.claim.id for d in decisions if d.verdict in ("contradicted", "refuted", "inconclusive")]
     unlike = f" Not as the paper says, or undecided: {', '.join(open_ones)}." if open_ones else ""
     blocks: list[Block] = [Paragraph((*_parts(counted(decisions)), *(said if kinds else ()), unlike))]
@@ -107,9 +108,7 @@ def _draw(ratios: Sequence[Ratio], path: Path) -> None:
         ends = [end for ratio in ratios for end in (ratio.low, ratio.high)]
         most, least = max(2.0, *ends), min(0.0, *ends)
         axes.set_xlim(1.15 * least if least < 0.0 else -0.3, 1.15 * most)
-        ticks = [
-            tick for tick in (-100, -10, -1, 0, 1, 2, 5, 10, 20, 50, 100, 1000) if 1.15 * least <= tick <= 1.15 * most
-        ]
+        ticks = [tick for tick in TICKS if 1.15 * least <= tick <= 1.15 * most]
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=12)
         axes.set_xticks([], minor=True)
         axes.grid(False, axis="y")

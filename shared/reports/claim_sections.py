@@ -133,7 +133,7 @@ def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[Block]:
     blocks += [Bullets(tests_and_checks(decision, lead)), *comparison_tables(decision, shown.results)]
     runs = dict.fromkeys(variant for outcome in decision.outcomes for variant in outcome.variants)
     if shown.stages:
-        targets = " ".join(f"{shown.stages}:evaluate@{variant}" for variant in runs)
+        targets = " \\\n  ".join(f"{shown.stages}:evaluate@{variant}" for variant in runs)
         blocks += [Paragraph("These runs alone:"), CodeBlock(f"dvc repro {targets}")]
     return blocks
 

@@ -9,17 +9,18 @@ from typing import Any
 
 from shared.claims.outcomes import VERDICTS
 from shared.reports.across import across_papers
+from shared.reports.beside import beside_the_papers
 from shared.reports.document import Badge, Block, Bullets, Cell, Grid, Heading, Link, Paragraph, Strong, Table, Text
 from shared.reports.paper import Paper
 from shared.reports.replicated import Replicated
-from shared.reports.scales import parts
-from shared.reports.verdicts import ALIGN, COLUMNS, amount, claim_row, effect_text, rules, verdict_text, with_unit
+from shared.reports.scales import HASH_SHOWN, parts
+from shared.reports.verdicts import ALIGN, COLUMNS, claim_row, rules
 
 TITLE = "Attention, replicated"
 NOTHING = "No report has been made yet."
 DECIDED = ("reproduced", "contradicted", "verified", "refuted")
 LIMITS = {
-    "generated": "texts or pictures generated for the purpose",
+    "generated": "data generated for the purpose",
     "standard data": "standard data",
     "measured": "measurements of time, memory or error",
     "identity": "identities of mathematics",
@@ -53,11 +54,12 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
         Bullets([(Badge(verdict), f" {MEANINGS[verdict]}.") for verdict in VERDICTS]),
         Heading("All claims"),
         _table(papers, folder),
-        *_beside_the_papers(papers, folder),
+        *beside_the_papers(papers, folder),
         *across_papers([report for paper in papers for report in paper.reports], folder),
         *_timeline(papers, folder, facts),
         Heading("How a verdict comes about"),
         rules(),
+        *_made(papers),
     ]
 
 
@@ -71,9 +73,21 @@ def _result(claims: Sequence[Mapping[str, Any]], papers: int) -> list[Block]:
         Paragraph((f"{len(claims)} claims of {papers} papers on attention: ", Strong(listed), ".")),
         Paragraph(
             f"What was decided rests on small models, trained in minutes or hours of two processor cores: {evidence}. "
-            "Effects can be compared with the papers', scores cannot."
+            "Directions of effects compare with the papers', scores do not."
         ),
     ]
+
+
+def _made(papers: Sequence[Replicated]) -> list[Block]:
+    """Which code the runs behind all verdicts had, and when the last of them ended."""
+    claims = [claim for paper in papers for claim in paper.claims]
+    commits = {commit[:HASH_SHOWN] for claim in claims for commit in claim.get("commits", ())}
+    ended = [claim["ended"] for claim in claims if claim.get("ended")]
+    if not commits:
+        return []
+    last = f" The last one ended on {max(ended)[:10]}." if ended else ""
+    said = f"The runs behind these verdicts are of the commits {', '.join(sorted(commits))}.{last}"
+    return [Heading("Which runs these are"), Paragraph(said)]
 
 
 def _evidence(claim: Mapping[str, Any]) -> str:
@@ -108,31 +122,6 @@ def _table(papers: Sequence[Replicated], folder: Path) -> Table:
         stacked=True,
         filters=("Paper", "Verdict", "Evidence", "Scale"),
     )
-
-
-def _beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[Block]:
-    """The effects that are of the same quantity as the paper's."""
-    rows: list[list[Text]] = [
-        [
-            Link(claim["id"], f"{paper.page(claim, folder)}#{claim['id']}"),
-            verdict_text(claim),
-            effect_text(claim["lead"]),
-            with_unit(amount(claim["lead"], claim["lead"]["paper"]), claim["lead"]),
-        ]
-        for paper in papers
-        for claim in paper.claims
-        if claim["lead"] is not None and claim["lead"].get("paper") is not None
-    ]
-    if not rows:
-        return []
-    return [
-        Heading("Effects beside the papers' own"),
-        Paragraph(
-            "Where the paper's effect has the same unit. Data and models differ; an inconclusive effect says nothing "
-            "about the paper's."
-        ),
-        Table(("Claim", "Verdict", "Effect here, 95 % interval", "In the paper"), rows, "llrr"),
-    ]
 
 
 def _timeline(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> list[Block]:

@@ -135,7 +135,9 @@ def _made_by(stages: str) -> list[Block]:
 def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results, out_dir: Path) -> None:
     """The files that the page offers, see :func:`_made_by`."""
     entries = [
-        decision.to_json() | {"commits": _commits(decision, results), "paper": paper.short} for decision in decisions
+        decision.to_json()
+        | {"commits": _commits(decision, results), "ended": _ended(decision, results), "paper": paper.short}
+        for decision in decisions
     ]
     _write_json(out_dir / "claims.json", entries)
     counts = Counter(decision.verdict for decision in decisions)
@@ -148,8 +150,17 @@ def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results
 
 def _commits(decision: Decision, results: Results) -> list[str]:
     """Of the code that has made the runs behind a verdict."""
+    return sorted({sections.commit_of(record) for record in _records(decision, results)})
+
+
+def _ended(decision: Decision, results: Results) -> str | None:
+    """When the last of the runs behind a verdict ended, in ISO 8601."""
+    return max((record["finished"] for record in _records(decision, results) if "finished" in record), default=None)
+
+
+def _records(decision: Decision, results: Results) -> list[Mapping[str, Any]]:
     variants = () if decision.lead is None else decision.lead.variants
-    return sorted({sections.commit_of(record) for name in variants for record in results[name].runs.values()})
+    return [record for name in variants for record in results[name].runs.values()]
 
 
 def _write_json(path: Path, value: Any) -> None:

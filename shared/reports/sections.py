@@ -11,6 +11,7 @@ from typing import Any
 from shared.claims.results import RunResults
 from shared.metrics.quantities import Direction
 from shared.metrics.registry import by_theme, measure
+from shared.reports.comparison_tables import listed
 from shared.reports.document import (
     SPACE,
     Block,
@@ -18,6 +19,7 @@ from shared.reports.document import (
     Code,
     Details,
     Heading,
+    Inline,
     Link,
     Paragraph,
     Strong,
@@ -50,9 +52,13 @@ def our_results(tasks: Tasks, results: Results, kind: KindReport) -> list[Block]
         blocks += [block for run in runs if is_study(run) for block in (*study(run), *_over_seeds([run], "Mean"))]
         blocks += _signatures(runs)
         blocks += kind.tables(runs)
-    skipped: list[Text] = [(*called(r.variant), f": {r.not_run}") for r in results.values() if r.not_run is not None]
+    skipped: dict[str, list[Sequence[Inline]]] = {}
+    for run in results.values():
+        if run.not_run is not None:
+            skipped.setdefault(run.not_run, []).append(called(run.variant))
     if skipped:
-        blocks += [Paragraph("Not run at this scale:"), Bullets(skipped)]
+        lines: list[Text] = [(*listed(names), f": {reason}") for reason, names in skipped.items()]
+        blocks += [Paragraph("Not run at this scale:"), Bullets(lines)]
     return blocks
 
 

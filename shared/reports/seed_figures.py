@@ -12,7 +12,7 @@ from shared.claims.outcomes import Outcome
 from shared.claims.results import RunResults
 from shared.claims.schema import Claim
 from shared.reports.document import Figure
-from shared.reports.verdicts import matters
+from shared.reports.verdicts import effect_text, matters, seeds_text
 
 HEIGHT = 2.1
 LETTERS = 13  # points: a phone shows the figure at half of its size
@@ -48,7 +48,9 @@ def seed_figure(
         said.append("crosses: seeds in which a model did not learn its task")
     if lead.paper is not None:
         said.append("diamond: the paper's effect")
-    return Figure(path, f"{'; '.join(said)}.")
+    seeds = seeds_text(len(lead.seeds))
+    seen = f"{seeds}: mean effect {effect_text(asdict(lead))}; the smallest that matters is {matters(asdict(lead))}"
+    return Figure(path, f"{'; '.join(said)}.", seen)
 
 
 def _draw(lead: Outcome, failed: frozenset[int], path: Path) -> None:

@@ -300,6 +300,15 @@ def shown(answer, **options):
     return file.getvalue()
 
 
+def test_a_variant_of_another_scale_is_said_to_be_there(root, monkeypatch, capsys):
+    monkeypatch.chdir(root)
+    assert main(["try", "bahdanau.corpus-rnnsearch", "a dog", "--scale", "quick"]) == 2
+    assert capsys.readouterr().err == (
+        "error: bahdanau.corpus-rnnsearch does not run at the scale quick; give --scale bench, after 'dvc repro "
+        "replications/bahdanau/bench/dvc.yaml:train@corpus-rnnsearch'.\n"
+    )
+
+
 def test_a_matrix_that_is_too_wide_goes_on_below_and_control_characters_do_nothing():
     columns = [f"w{number}" for number in range(30)]
     weights = Weights("Rows.", ["one", "\x1b[31mtwo"], columns, np.eye(2, 30), "matrix")

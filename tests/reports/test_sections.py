@@ -188,7 +188,7 @@ def test_operations_stand_with_the_cost_where_they_were_counted(results, tmp_pat
     found = load_results(build(tmp_path / "runs", variants, examples=10))
     (table,) = tables(cost(by_task(found)))
     assert table.columns[:3] == ("Variant", "Updates", "Operations")
-    assert [row[2] for row in table.rows] == ["3.300×10¹⁸", "–"]
+    assert [row[2] for row in table.rows] == ["3.30×10¹⁸", "–"]
     assert len(table.align) == len(table.columns)
 
 
@@ -198,7 +198,7 @@ def test_powers_of_ten_stand_beside_ours(tmp_path):
                    "bleu": 3.3e18}, {"label": "big", "ppl": None, "bleu": 2.3e19})  # fmt: skip
     (table,) = tables(beside_the_paper(facts, by_task(found), "paper_scale"))
     assert [row[-2] for row in table.rows] == ["3.3×10¹⁸", "2.3×10¹⁹"]
-    assert [row[-1] for row in table.rows] == ["3.100×10¹⁵\N{NO-BREAK SPACE}(−3.30×10¹⁸)", "–"]
+    assert [row[-1] for row in table.rows] == ["3.10×10¹⁵\N{NO-BREAK SPACE}(−3.30×10¹⁸)", "–"]
 
 
 def test_counts_stand_beside_formulas(tmp_path):

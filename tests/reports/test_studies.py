@@ -38,11 +38,11 @@ def test_a_quantity_has_a_table_with_a_row_per_subject(results):
     assert cells(operations) == [
         ("Operations", "d = 64", "n = 64", "n = 256"),
         ["self attention", "–", "2,097,152", "33,554,432"],
-        ["recurrent", "1.000×10⁹", "8,388,608", "–"],
+        ["recurrent", "1.00×10⁹", "8,388,608", "–"],
     ]
     assert cells(path) == [("Path", "n = 16"), ["recurrent", "16"]]
     assert cells(share) == [("", "Share"), ["self attention", "0.250"]]
-    assert cells(others) == [("Number", "Value"), ["Cost rule base", "3.283×10¹⁸"], ["Seconds", "1.500"]]
+    assert cells(others) == [("Number", "Value"), ["Cost rule base", "3.28×10¹⁸"], ["Seconds", "1.500"]]
 
 
 def tables(tmp_path, scores):

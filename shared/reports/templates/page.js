@@ -12,21 +12,23 @@
   }
 
   function sortBy(table, column, head) {
-    var falling = head.getAttribute("aria-sort") === "descending";
+    var before = head.getAttribute("aria-sort");
     var body = table.tBodies[0];
     var rows = Array.from(body.rows).map(function (row, place) {
       return { row: row, place: place, value: value(row, column) };
     });
     var numeric = rows.some(function (each) { return !isNaN(each.value.number); }) && head.classList.contains("r");
+    var first = numeric ? "descending" : "ascending"; // the largest number, or the letter A, comes first
+    var turned = before === first;
     rows.sort(function (a, b) {
       var order = numeric
         ? (isNaN(a.value.number) - isNaN(b.value.number)) || (b.value.number - a.value.number)
         : a.value.text.localeCompare(b.value.text);
-      return (falling && !(numeric && (isNaN(a.value.number) || isNaN(b.value.number))) ? -order : order) || a.place - b.place;
+      return (turned && !(numeric && (isNaN(a.value.number) || isNaN(b.value.number))) ? -order : order) || a.place - b.place;
     });
     rows.forEach(function (each) { body.appendChild(each.row); });
     Array.from(head.parentNode.cells).forEach(function (other) { other.removeAttribute("aria-sort"); });
-    head.setAttribute("aria-sort", falling ? "ascending" : "descending");
+    head.setAttribute("aria-sort", turned ? (numeric ? "ascending" : "descending") : first);
   }
 
   function firstWords(row, column) {
