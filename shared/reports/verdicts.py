@@ -101,7 +101,7 @@ def _unsupported(entry: Mapping[str, Any]) -> str:
     agreeing, supporting = entry["agreeing"], entry["supporting"]
     if entry["verdict"] != "reproduced" or 2 * agreeing >= supporting:
         return ""
-    return f"; {agreeing} of {supporting} supporting comparison{'s' * (supporting != 1)} agree"
+    return f"; {agreeing} of {supporting} supporting comparisons agree"
 
 
 def seeds_text(seeds: int) -> str:
