@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shared.claims.comparisons import Floor
+from shared.claims.competence import below
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
 from shared.metrics.registry import measure
@@ -26,13 +28,22 @@ LEAST = {"perplexity": 1.0}
 OPERATIONS = "training_operations"
 SAID = (
     "Every model is trained and tested on the same data in the same pieces; a model's name says where it is trained on "
-    "the short sentences alone or for more updates. Intervals (95 %) cover seeds and test sentences."
+    "the short sentences alone or for more updates. Intervals (95 %) cover test sentences and, of several, seeds."
 )
 SAID_OF_OPERATIONS = " Operations are those of training; BLEU / 10¹⁵ is BLEU divided by their number in units of 10¹⁵."
 
 
-def run_entries(results: Mapping[str, RunResults]) -> list[dict[str, Any]]:
-    """What :data:`FILE` of a report has: of every trained variant its data, scores with intervals, and costs."""
+SAID_OF_FLOORS = " Marked models did not reach the floor of their task: they have not learned enough to be compared."
+BELOW = "below its floor"
+
+
+def run_entries(results: Mapping[str, RunResults], floors: Mapping[str, Floor]) -> list[dict[str, Any]]:
+    """What :data:`FILE` of a report has: of every trained variant its data, scores with intervals, and costs.
+
+    Args:
+        results: of all variants.
+        floors: what a good model must reach, by task.
+    """
     return [
         {
             "variant": run.variant,
@@ -41,6 +52,7 @@ def run_entries(results: Mapping[str, RunResults]) -> list[dict[str, Any]]:
             "data": _digest([[each["data_sha256"], each["parameters"]["corpus"]] for each in run.runs.values()][:1]),
             "weights": _digest(sorted(each["fingerprint"] + str(seed) for seed, each in run.runs.items())),
             "seeds": len(run.seeds),
+            "below": len(below(floors[run.task], run, run.seeds)) if run.task in floors else 0,
             "parameters": _mean(run, "parameter_count"),
             "processor_seconds": _mean(run, "processor_seconds"),
             "operations": run.mean.get(OPERATIONS),
@@ -72,7 +84,8 @@ def across_papers(reports: Sequence[Report], folder: Path) -> list[Block]:
         if len({report.paper for report, _ in models.values()}) > 1:
             dataset = next(iter(models.values()))[1]["dataset"]
             counted = any(entry["operations"] for _, entry in models.values())
-            said = SAID + SAID_OF_OPERATIONS * counted
+            marked = any(_is_below(entry) for _, entry in models.values())
+            said = SAID + SAID_OF_OPERATIONS * counted + SAID_OF_FLOORS * marked
             table = _table([*models.values()], folder, counted)
             blocks += [Paragraph((Code(dataset), f", {scale} scale. {said}")), table]
     return [Heading("One corpus, several papers"), *blocks] if blocks else []
@@ -84,7 +97,7 @@ def _table(models: Sequence[tuple[Report, Mapping[str, Any]]], folder: Path, cou
     best = {name: _best([entry for _, entry in models], name) for name in SCORES}
     rows: list[list[Text]] = [
         [
-            (f"{entry['name']} ", Code(entry["variant"])),
+            (f"{entry['name']} ", Code(entry["variant"]), *((" ", Strong(BELOW)) if _is_below(entry) else ())),
             Link(report.title, link_to(report.folder / "README.md", "", folder).target),
             *(_score(entry, name, best[name]) for name in SCORES),
             plain(entry["parameters"], 0),
@@ -99,6 +112,11 @@ def _table(models: Sequence[tuple[Report, Mapping[str, Any]]], folder: Path, cou
     costs = ("Operations", "BLEU / 10¹⁵") if counted else ()
     columns = ("Model", "Paper", *titles, "Parameters", *costs, "Processor minutes", "Seeds")
     return Table(columns, rows, "ll" + "r" * (len(columns) - 2))
+
+
+def _is_below(entry: Mapping[str, Any]) -> bool:
+    """Whether most seeds of a model have not reached the floor; entries of older reports do not know."""
+    return 2 * int(entry.get("below", 0)) > int(entry["seeds"])
 
 
 def _score(entry: Mapping[str, Any], name: str, best: float | None) -> Text:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shared.claims.comparisons import Floor
 from shared.claims.outcomes import VERDICTS, Decision, Evidence
 from shared.claims.results import load_results
 from shared.claims.schema import load_claims
@@ -91,7 +92,7 @@ def write_report(
         *_made_by(stages),
     ]
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale", place=place)
-    _write_numbers(paper, decisions, results, out_dir)
+    _write_numbers(paper, decisions, results, claims.floors, out_dir)
     return decisions
 
 
@@ -132,7 +133,9 @@ def _made_by(stages: str) -> list[Block]:
     ]
 
 
-def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results, out_dir: Path) -> None:
+def _write_numbers(
+    paper: Paper, decisions: Sequence[Decision], results: Results, floors: Mapping[str, Floor], out_dir: Path
+) -> None:
     """The files that the page offers, see :func:`_made_by`."""
     entries = [
         decision.to_json()
@@ -143,7 +146,7 @@ def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results
     counts = Counter(decision.verdict for decision in decisions)
     means = {name: dict(result.mean) for name, result in sorted(results.items()) if result.mean}
     _write_json(out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means})
-    _write_json(out_dir / RUNS, run_entries(results))
+    _write_json(out_dir / RUNS, run_entries(results, floors))
     write_curves(results, out_dir / "curves.csv")
     (out_dir / "paper.bib").write_text(paper.bibtex(), encoding="utf-8")
 

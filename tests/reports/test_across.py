@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.claims.comparisons import Floor
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports.across import across_papers, run_entries
@@ -17,6 +18,8 @@ VARIANTS = {
     "plain": Variant("generated", 0.80, operations=1e15, parameters=2_000),
 }
 
+FLOOR = Floor(metric="bleu", at_least=75.0, because="it is a test")
+
 
 @pytest.fixture
 def entries(tmp_path):
@@ -26,7 +29,7 @@ def entries(tmp_path):
         corpus = {"dataset": "made-up", "tokenizer": {"size": 10}}
         more = {"parameters": {"corpus": corpus}, "fingerprint": path.parts[-4], "processor_seconds": 90.0}
         path.write_text(json.dumps(record | more))
-    return run_entries(load_results(tmp_path / "runs"))
+    return run_entries(load_results(tmp_path / "runs"), {"generated": FLOOR})
 
 
 def report(folder: Path, paper: str, entries, scale="bench"):
@@ -55,7 +58,7 @@ def test_models_of_the_same_data_stand_in_one_table_the_best_first(entries, tmp_
     assert plain_text(said.text).startswith("made-up, bench scale.")
     assert isinstance(table, Table)
     assert [(plain_text(row[0]), row[1].text) for row in table.rows] == [
-        ("attentive attentive", "The second"), ("plain plain", "The first")
+        ("attentive attentive", "The second"), ("plain plain below its floor", "The first")
     ]  # fmt: skip
     assert table.rows[0][1].target == "bench/second/README.md"
     columns = dict(zip(table.columns, table.rows[0], strict=True))
@@ -63,6 +66,17 @@ def test_models_of_the_same_data_stand_in_one_table_the_best_first(entries, tmp_
     assert columns["Processor minutes"] == "1.5"
     assert columns["BLEU / 10¹⁵"] == f"{entries[0]['scores']['bleu'][0] / 2:.2f}"
     assert all(len(row) == len(table.columns) == len(table.align) for row in table.rows)
+
+
+def test_models_below_their_floor_are_marked(entries, tmp_path):
+    assert [entry.pop("below") for entry in entries] == [0, 3]
+    older = [report(tmp_path, "an", entries[:1]), report(tmp_path, "older", entries[1:])]
+    assert "below its floor" not in str(across_papers(older, tmp_path))
+    entries[1]["below"] = 3
+    reports = [report(tmp_path, "first", entries[:1]), report(tmp_path, "second", entries[1:])]
+    _, said, table = across_papers(reports, tmp_path)
+    assert plain_text(said.text).endswith("they have not learned enough to be compared.")
+    assert ["below its floor" in plain_text(row[0]) for row in table.rows] == [False, True]
 
 
 def test_columns_that_nothing_fills_are_left_out_and_intervals_keep_to_the_scale(entries, tmp_path):
