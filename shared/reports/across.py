@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shared.claims.better import SCALES
 from shared.claims.comparisons import Floor
 from shared.claims.competence import below
 from shared.claims.results import RunResults
@@ -80,7 +81,7 @@ def across_papers(reports: Sequence[Report], folder: Path) -> list[Block]:
             if entry["scores"]:
                 of_data.setdefault(entry["weights"], (report, entry))
     blocks: list[Block] = []
-    for (scale, _), models in groups.items():
+    for (scale, _), models in sorted(groups.items(), key=lambda group: -SCALES.index(group[0][0])):  # the best evidence
         if len({report.paper for report, _ in models.values()}) > 1:
             dataset = next(iter(models.values()))[1]["dataset"]
             counted = any(entry["operations"] for _, entry in models.values())
@@ -126,7 +127,9 @@ def _score(entry: Mapping[str, Any], name: str, best: float | None) -> Text:
     most = measure(name).most
     digits = 1 if most == 100.0 else 2
     low, high = max(low, LEAST.get(name, 0.0)), min(high, most)  # Student's intervals know no bounds
-    shown = f"{plain(value, digits)} [{plain(low, digits)},{SPACE}{plain(high, digits)}]"
+    shown = plain(value, digits)
+    if low < high:  # one seed of a measure that no examples carry has no spread
+        shown = f"{shown} [{plain(low, digits)},{SPACE}{plain(high, digits)}]"
     return Strong(shown) if value == best else shown
 
 

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated
 
-from pydantic import RootModel
+from pydantic import Field, RootModel
 
 from shared.config import build, load_yaml, near
 from shared.errors import ReplicationError
@@ -18,7 +19,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 _NAMES: ContextVar[Mapping[str, str]] = ContextVar("names", default=_NONE)
 
 
-class Names(RootModel[dict[str, str]]):
+class Names(RootModel[dict[str, Annotated[str, Field(min_length=1)]]]):
     """``names.yaml`` of a paper: variant to its name, which tells it from the others of its task."""
 
 

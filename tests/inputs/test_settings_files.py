@@ -108,7 +108,8 @@ def faults(mutation: Mutation, said: str | None) -> list[str]:
 def is_valid(mutation: Mutation, last: str) -> bool:
     """Whether a changed file is still a valid one."""
     if mutation.change == GONE:
-        return isinstance(mutation.keys[-1], int) or last not in NEVER_GONE or "at" in mutation.keys
+        of_task = last == "seeds" and "variants" in mutation.keys  # those of its task are a variant's, too
+        return isinstance(mutation.keys[-1], int) or last not in NEVER_GONE or "at" in mutation.keys or of_task
     if mutation.change == "zero":
         return last not in NEVER_ZERO
     if mutation.kind.name == "variants.yaml" and re.search(NO_NAME, mutation.place):

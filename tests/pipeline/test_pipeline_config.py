@@ -83,7 +83,7 @@ def change(path, mend):
         (lambda c: c["tasks"]["swaps"]["training"].update(clip=float("nan")), "'training.clip'"),
         (lambda c: c["tasks"]["swaps"]["training"]["batch"].update(tokens=5), "either tokens or sentences"),
         (lambda c: c["tasks"]["swaps"]["training"]["optimizer"].update(name="adamm"), "adamm"),
-        (lambda c: c["tasks"]["swaps"].update(seeds=[]), "'seeds'"),
+        (lambda c: c["tasks"]["swaps"].update(seeds=[]), r"'tasks\.swaps\.seeds'"),
         (lambda c: c["tasks"]["swaps"].update(seeds=[1], evaluation={"ensemble": True}), "needs at least two seeds"),
         (lambda c: c["variants"]["rnnsearch-50"].update(task="swap"), "did you mean 'swaps'"),
         (lambda c: c["variants"]["rnnsearch-50"].update(modle={}), r"unknown key '.*modle'.*did you mean 'model'"),

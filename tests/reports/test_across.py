@@ -68,6 +68,16 @@ def test_models_of_the_same_data_stand_in_one_table_the_best_first(entries, tmp_
     assert all(len(row) == len(table.columns) == len(table.align) for row in table.rows)
 
 
+def test_the_largest_scale_comes_first(entries, tmp_path):
+    reports = [
+        report(tmp_path, paper, entries[place : place + 1], scale)
+        for scale in ("quick", "bench")
+        for place, paper in enumerate("ab")
+    ]
+    said = [plain_text(block.text) for block in across_papers(reports, tmp_path) if hasattr(block, "text")]
+    assert ["bench scale" in said[1], "quick scale" in said[2]] == [True, True]
+
+
 def test_models_below_their_floor_are_marked(entries, tmp_path):
     assert [entry.pop("below") for entry in entries] == [0, 3]
     older = [report(tmp_path, "an", entries[:1]), report(tmp_path, "older", entries[1:])]
@@ -81,13 +91,14 @@ def test_models_below_their_floor_are_marked(entries, tmp_path):
 
 def test_columns_that_nothing_fills_are_left_out_and_intervals_keep_to_the_scale(entries, tmp_path):
     plain, attentive = ({**entry, "operations": None} for entry in entries)
-    attentive["scores"] = {"bleu": [86.7, 71.7, 101.5], "perplexity": [1.2, 0.8, 1.6]}
+    attentive["scores"] = {"bleu": [86.7, 71.7, 101.5], "chrf": [60.0] * 3, "perplexity": [1.2, 0.8, 1.6]}
     reports = [report(tmp_path, "first", [plain]), report(tmp_path, "second", [attentive])]
     _, said, table = across_papers(reports, tmp_path)
     assert "Operations" not in table.columns
     assert "perations" not in plain_text(said.text)
     shown = [plain_text(cell).replace("\u202f", " ").replace("\xa0", " ") for row in table.rows for cell in row]
     assert "86.7 [71.7, 100.0]" in shown
+    assert "60.0" in shown
     assert "1.20 [1.00, 1.60]" in shown
 
 

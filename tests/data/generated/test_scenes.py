@@ -331,7 +331,8 @@ def test_a_drawing_that_would_read_a_file_or_break_the_renderer_is_refused(raw, 
         path.write_text(path.read_text().replace("</svg>", inside.format(**names) + "</svg>"))
     with pytest.raises(ReplicationError, match="the raw files of the scenes cannot be read") as refused:
         read("scenes", folder, LANGUAGES, OPTIONS)
-    assert said.format(**names) in str(refused.value)
+    shown = len("refers to '") + 80  # of a long reference the beginning is said
+    assert said.format(**names)[:shown] in str(refused.value)
 
 
 def test_entities_are_refused_and_parts_of_the_same_drawing_are_not(raw, tmp_path):
