@@ -56,6 +56,11 @@ COMPARED: Mapping[str, Argument] = {
 SEEDS: Mapping[str, Argument] = {
     "--seeds": {"type": int, "nargs": "+", "metavar": "seed", "help": "a part of the planned seeds; default: all"},
 }
+ONLY: Mapping[str, Argument] = {
+    "--only": {
+        "nargs": "+", "metavar": "variant", "help": "try these, and keep what search.json says of others; default: all"
+    },
+}  # fmt: skip
 BETTER: Argument = {"choices": SCALES, "help": "default: the scale with the better evidence"}
 EXPLAINED: Mapping[str, Any] = {"scaled": False, "more": {"--scale": BETTER}}
 LISTED: Mapping[str, Any] = {"scaled": False, "told": OPTIONAL}
@@ -81,7 +86,9 @@ COMMANDS = {
     ),
     "freeze": Command("freeze", "freeze_stage", "paper", "write down how the claims of <paper> will be decided"),
     "estimate": Command("estimate", "estimate_stage", "paper.variant", "say what a variant or a paper costs"),
-    "search": Command("search", "search_stage", "paper", "try what search.yaml of <paper> lists, on pilot seeds"),
+    "search": Command(
+        "search", "search_stage", "paper", "try what search.yaml of <paper> lists, on pilot seeds", more=ONLY
+    ),
     "use": Command("use", "use_scale", "scale", "make <scale> the default one", scaled=False),
     "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False, more=KIND),
     "summarize": Command("stages", "summarize_stage", None, "gather all reports into one page", scaled=False),

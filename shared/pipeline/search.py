@@ -10,7 +10,7 @@ import csv
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +21,7 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import run_folder, write_json
 from shared.pipeline.provenance import hash_of, now, revision, sha256_of
 from shared.pipeline.search_file import Search, Value, load_search
-from shared.pipeline.search_result import asked, result_path, settings_digest, show, unfollowed
+from shared.pipeline.search_result import asked, kept_outcomes, result_path, settings_digest, show, unfollowed
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.pipeline.train import is_finished, marks_of, run_side_by_side, train_into
 from shared.reports.curves import DIVERGED
@@ -62,17 +62,22 @@ class Trial(NamedTuple):
 
 
 @alone("trials")
-def search_stage(paper: str, scale: str) -> None:
+def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> None:
     """Train every variant with every value and pilot seed, and say which value is best; a killed search is continued.
 
+    Args:
+        only: these variants alone; of the others ``search.json`` is kept. None: all.
+
     Raises:
-        ReplicationError: ``search.yaml`` is wrong, or trials failed; the others have been trained to their end by then.
+        ReplicationError: ``search.yaml`` is wrong, ``search.json`` cannot be kept of a variant that is not tried, or
+            trials failed; the others have been trained to their end by then.
     """
     search = load_search(paper, scale)
     variants = [variant for group in search.tried for variant in group.variants]
-    for task in dict.fromkeys(search.settings.task_of(variant) for variant in variants):
+    kept = {} if only is None else kept_outcomes(search, only)
+    for task in dict.fromkeys(search.settings.task_of(variant) for variant in only or variants):
         _prepare(search.settings, task)
-    trials = list(_trials(search))
+    trials = [trial for trial in _trials(search) if only is None or trial.variant in only]
     jobs: dict[Path, Job] = {}
     for trial in trials:
         if is_finished(trial.folder, trial.mark):
@@ -81,7 +86,7 @@ def search_stage(paper: str, scale: str) -> None:
             jobs.setdefault(trial.folder, Job(trial.label, train_trial, (str(Path.cwd()), trial)))
     if reasons := set(run_side_by_side([*jobs.values()], PRELOAD)) - {None}:
         raise ReplicationError(f"{search.path}: a variant cannot be trained on this machine: {reasons.pop()}.")
-    record = _record(search, trials)
+    record = _record(search, trials, kept)
     write_json(result_path(search), record)
     show(record)
     for line in unfollowed(paper, scale):
@@ -131,12 +136,15 @@ def _trials(search: Search) -> Iterator[Trial]:
                     yield Trial(settings.paper, settings.scale, variant, group.key, value, seed, config, folder, mark)
 
 
-def _record(search: Search, trials: Sequence[Trial]) -> dict[str, Any]:
-    """The content of ``search.json``: the loss of each trial, and its provenance."""
-    settings, groups = search.settings, list[dict[str, Any]]()
+def _record(search: Search, trials: Sequence[Trial], kept: Mapping[tuple[str, str], dict[str, Any]]) -> dict[str, Any]:
+    """The content of ``search.json``: the loss of each trial and its provenance, and outcomes kept of variants."""
+    settings, groups, made = search.settings, list[dict[str, Any]](), revision() | {"date": now()}
     for group in search.tried:
         outcomes = {}
         for variant in group.variants:
+            if (known := kept.get((group.key, variant))) is not None:
+                outcomes[variant] = known | {"in_params": search.value(variant, group.key)}
+                continue
             own = [trial for trial in trials if (trial.key, trial.variant) == (group.key, variant)]
             values = [_outcome(value, [trial for trial in own if trial.value == value]) for value in group.values]
             learnt = [value for value in values if value["loss"] is not None]
@@ -146,12 +154,16 @@ def _record(search: Search, trials: Sequence[Trial]) -> dict[str, Any]:
                 "in_params": search.value(variant, group.key),
                 "settings": settings_digest(search, group, variant),
                 "code": hash_of(code_of(settings.kind, settings.paper, *settings.lenders([variant]))["train"]),
+                **made,
             }
         groups.append(asked(group) | {"variants": outcomes})
-    seconds = {trial.folder: _run(trial)["processor_seconds"] for trial in trials}
     return {
-        "paper": settings.paper, "scale": settings.scale, **revision(), "date": now(), "seeds": search.seeds,
-        "processor_seconds": round(sum(seconds.values()), 1), "groups": groups,
+        "paper": settings.paper, "scale": settings.scale, **made, "seeds": search.seeds,
+        "processor_seconds": round(sum(
+            trial["processor_seconds"]
+            for group in groups for outcome in group["variants"].values() for trial in outcome["trials"]
+        ), 1),
+        "groups": groups,
     }  # fmt: skip
 
 

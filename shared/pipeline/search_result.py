@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shared.config import near
+from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
+from shared.pipeline.plan import load_found
 from shared.pipeline.provenance import hash_of
 from shared.pipeline.search_file import Search, Tried, load_search
+
+ASKED = ("key", "values", "updates")
 
 
 def unfollowed(paper: str, scale: str) -> list[str]:
@@ -41,6 +46,34 @@ def unfollowed(paper: str, scale: str) -> list[str]:
             elif variant not in group.kept:
                 lines += _not_best(search, variant, group.key, outcome)
     return lines + _not_same(search)
+
+
+def kept_outcomes(search: Search, only: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """What ``search.json`` says of the variants that are not in ``only``, by key and variant, with its provenance.
+
+    Raises:
+        ReplicationError: a variant of ``only`` is not in ``search.yaml``; or the file does not answer what is asked
+            of another variant.
+    """
+    tried = [variant for group in search.tried for variant in group.variants]
+    for variant in only:
+        if variant not in tried:
+            raise ReplicationError(f"--only: '{variant}' is not tried in {search.path}{near(variant, tried)}.")
+    record = load_found(search.settings) or {"seeds": [], "groups": []}
+    made = {name: record[name] for name in ("git_commit", "git_dirty", "date") if name in record}
+    kept = {}
+    for group in search.tried:
+        same = [each for each in record["groups"] if all(each[key] == getattr(group, key) for key in ASKED)]
+        found = same[0] if same and record["seeds"] == search.seeds else {"variants": {}}
+        for variant in [variant for variant in group.variants if variant not in only]:
+            outcome = found["variants"].get(variant)
+            if outcome is None or outcome["settings"] != settings_digest(search, group, variant):
+                raise ReplicationError(
+                    f"{result_path(search)}: it does not answer what {search.path} asks of '{variant}'; add that "
+                    "variant to --only, or leave --only out."
+                )
+            kept[group.key, variant] = made | outcome
+    return kept
 
 
 def _not_best(search: Search, variant: str, key: str, outcome: Mapping[str, Any]) -> list[str]:
@@ -95,7 +128,7 @@ def show(record: Mapping[str, Any]) -> None:
 
 def asked(group: Tried) -> dict[str, Any]:
     """The fields of a group that an outcome must match."""
-    return {name: getattr(group, name) for name in ("key", "values", "updates", "variants")}
+    return {name: getattr(group, name) for name in (*ASKED, "variants")}
 
 
 def settings_digest(search: Search, group: Tried, variant: str) -> str:

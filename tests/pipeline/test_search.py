@@ -163,6 +163,30 @@ def test_a_best_value_at_the_end_of_what_was_tried_is_remarked_upon(project, cap
         assert ("a wider search" in " ".join(capsys.readouterr().out.split())) == remarked
 
 
+def test_one_variant_is_tried_anew_without_the_runs_of_the_others(project, capsys):
+    before = json.loads(project.result.read_text())
+    shutil.rmtree(project.runs / "search")
+    project.asks(lambda content: content["groups"][0].update(values=[0.02, 0.03]))
+    assert main(["search", PAPER, "--scale", "smoke", "--only", "long"]) == 0
+    assert not project.trials("short")
+    assert project.found("short", 1) == before["groups"][1]["variants"]["short"]
+    assert [trial["value"] for trial in project.found("long")["trials"]] == [0.02, 0.03]
+
+
+@pytest.mark.parametrize("only", ["short", "lomg"])
+def test_an_outcome_that_does_not_answer_is_not_kept(only, project, capsys):
+    project.set("long", "training", clip=0.5)
+    before = project.result.read_bytes()
+    assert main(["search", PAPER, "--scale", "smoke", "--only", only]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    said = {
+        "short": f"search.json: it does not answer what replications/{PAPER}/smoke/search.yaml asks of 'long'",
+        "lomg": f"--only: 'lomg' is not tried in replications/{PAPER}/smoke/search.yaml (did you mean 'long'?)",
+    }
+    assert said[only] in error
+    assert project.result.read_bytes() == before
+
+
 @pytest.mark.parametrize("changed", ["settings", "card"])
 def test_other_settings_or_data_are_tried_anew(changed, project, capsys):
     if changed == "settings":
