@@ -77,7 +77,7 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
     kept = {} if only is None else kept_outcomes(search, only)
     for task in dict.fromkeys(search.settings.task_of(variant) for variant in only or variants):
         _prepare(search.settings, task)
-    trials = [trial for trial in _trials(search) if only is None or trial.variant in only]
+    trials = list(_trials(search, only or variants))
     jobs: dict[Path, Job] = {}
     for trial in trials:
         if is_finished(trial.folder, trial.mark):
@@ -125,10 +125,10 @@ def _prepare(settings: ScaleFile, task: str) -> None:
     write_json(known, made())
 
 
-def _trials(search: Search) -> Iterator[Trial]:
+def _trials(search: Search, variants: Sequence[str]) -> Iterator[Trial]:
     settings = search.settings
     for group in search.tried:
-        for variant in group.variants:
+        for variant in [variant for variant in group.variants if variant in variants]:
             for value in group.values:
                 config = search.config(group, variant, value)
                 for seed, mark in marks_of(settings, variant, config, search.seeds).items():
