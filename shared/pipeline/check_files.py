@@ -16,6 +16,7 @@ from shared.pipeline.names import check_variants
 from shared.pipeline.search_file import load_search
 from shared.reports.naming import load_names
 from shared.reports.paper import Paper
+from shared.reports.styles import FILE, load_colours
 
 CARDS = Path("data")
 MOST_GENERATED = 1_000_000
@@ -82,11 +83,12 @@ def check_paper(settings: ScaleFile) -> None:
 
 
 def check_names(settings: ScaleFile) -> None:
-    """Check that the names of a paper's variants tell those of one task apart at a scale.
+    """Check that the names of a paper's variants tell those of one task apart at a scale; and the colours of models.
 
     Raises:
-        ReplicationError: the file is wrong, names no variant, or gives two of a task one name.
+        ReplicationError: a file is wrong; names no variant, or gives two of a task one name.
     """
+    load_colours(FILE)
     names = load_names(REPLICATIONS / settings.paper)
     first: dict[tuple[str, str], str] = {}
     for variant, section in settings.variants.items():

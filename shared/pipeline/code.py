@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import ReplicationError
+from shared.reports.styles import FILE
 from shared.tasks.kinds import KINDS
 
 FETCHING = ("shared/data/fetch.py",)
@@ -81,9 +82,9 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
 
 
 def _shown_besides(paper: str) -> list[Path]:
-    """What pages are made of that is no Python: their templates, and the names of the paper's variants."""
+    """What pages are made of that is no Python: their templates, names and colours of models."""
     templates = sorted(Path("shared/reports/templates").glob("*"))
-    return [path for path in (*templates, Path("replications") / paper / "names.yaml") if path.is_file()]
+    return [path for path in (*templates, Path("replications") / paper / "names.yaml", FILE) if path.is_file()]
 
 
 def _closure(roots: Iterable[str], wanted: Callable[[str], bool] = lambda path: True) -> set[str]:

@@ -71,13 +71,14 @@ def report_stage(paper: str, scale: str) -> None:
     from shared.reports.plans import Frozen
     from shared.reports.report import write_report
     from shared.reports.scales import other_scales
+    from shared.reports.styles import FILE, coloured, load_colours
     from shared.tasks.kinds import kind_report, load_measures
 
     load_measures()
     settings = ScaleFile(paper, scale)
     kind = kind_report(settings.kind)
     folder = Path("replications") / paper
-    with named(load_names(folder)):
+    with named(load_names(folder)), coloured(load_colours(FILE)):
         write_report(
             folder,
             run_folder(paper, scale),

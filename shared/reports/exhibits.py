@@ -15,8 +15,6 @@ from pathlib import Path
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
 from shared.reports.document import Block, Figure
-from shared.reports.panels import LINES, by_task
-from shared.reports.styles import styled
 
 Results = Mapping[str, RunResults]
 """All variants of a paper at one scale, by name."""
@@ -163,21 +161,10 @@ def by_claim(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> dic
     """
     placed = [exhibit if isinstance(exhibit, Shows) else Shows(exhibit) for exhibit in exhibits]
     groups: dict[str, list[Block]] = {}
-    with styled(_sharing(placed, results)):
-        for exhibit, blocks in zip(placed, drawn(placed, results, folder), strict=True):
-            if blocks:
-                groups.setdefault(exhibit.claim, []).extend(blocks)
+    for exhibit, blocks in zip(placed, drawn(placed, results, folder), strict=True):
+        if blocks:
+            groups.setdefault(exhibit.claim, []).extend(blocks)
     return groups
-
-
-def _sharing(placed: Sequence[Shows], results: Results) -> Iterator[Sequence[str]]:
-    """The variants that share a figure: those of a panel, and of a task that is shown whole."""
-    for shown in placed:
-        if isinstance(shown.exhibit, OfPanels):
-            yield from shown.exhibit.panels.values()
-    for runs in by_task(results).values():
-        names = [run.variant for run in runs]
-        yield from (names[i : i + LINES] for i in range(0, len(names), LINES))
 
 
 def drawn(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> Iterator[Sequence[Block]]:

@@ -19,10 +19,10 @@ from PIL import Image
 from shared.claims.results import RunResults
 from shared.reports.curves import Apart, Points, read_apart, read_curves
 from shared.reports.naming import name_of
-from shared.reports.styles import style_of
+from shared.reports.styles import PALETTE, styles_of
 
 WIDTH = 7.0  # inches: 700 pixels at the 100 pixels per inch at which 10 points read as text
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito 2008
+COLOURS = (*PALETTE.values(),)
 VERDICTS = {
     "reproduced": "#009E73", "contradicted": "#D55E00", "inconclusive": "#8a6d00", "verified": "#0072B2",
     "refuted": "#D55E00", "not tested": "#666666",
@@ -52,7 +52,7 @@ STYLE: Any = {
 }
 Runs = Sequence[RunResults]
 DENSITY, SHADED_DENSITY = 200, 130  # pixels per inch, of lines and of photographs
-COLOURS = 256  # as many as a PNG's palette has; enough for lines and bands, at a third of the bytes
+SHADES = 256  # as many as a PNG's palette has; enough for lines and bands, at a third of the bytes
 FAR_APART = 30  # how many times a loss may exceed another before both are drawn on a logarithmic axis
 NEARLY_WHITE = 247  # the palette of photographs has it no whiter, for the ground to be white
 
@@ -133,13 +133,14 @@ def plot_curves(
     axes: Axes, runs: Runs, curves: Sequence[Points], *, marked: bool = False, apart: Sequence[Apart] = ()
 ) -> None:
     """Plot what :func:`draw_curves` draws, into ``axes``; the variants keep their colours if some have no curve."""
-    for place, (run, points) in enumerate(zip(runs, curves, strict=True)):
-        index, seeds = style_of(run.variant, place), apart[place] if apart else ()
+    styles = styles_of([name_of(run.variant) for run in runs])
+    for place, (run, index, points) in enumerate(zip(runs, styles, curves, strict=True)):
+        seeds = apart[place] if apart else ()
         for number, (curve, ended) in enumerate(seeds):
             label = "" if number else name_of(run.variant)
             axes.plot(list(curve), list(curve.values()), label=label, linewidth=1.1, **_line(index))
             if ended:
-                axes.plot(*[*curve.items()][-1], "X", color=PALETTE[index % len(PALETTE)], markersize=8)
+                axes.plot(*[*curve.items()][-1], "X", color=COLOURS[index % len(COLOURS)], markersize=8)
         if seeds or not points:
             continue
         places = sorted(points)
@@ -190,17 +191,17 @@ def fitting(sizes: Sequence[int], symbols: int) -> int:
 
 
 def _line(index: int) -> dict[str, Any]:
-    return {"color": PALETTE[index % len(PALETTE)], "linestyle": DASHES[_dash(index)]}
+    return {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[_dash(index)]}
 
 
 def _dash(index: int) -> int:
     """Of the styles beyond the palette, which have the same colours again with other dashes and markers."""
-    return (index + index // len(PALETTE)) % len(DASHES)
+    return (index + index // len(COLOURS)) % len(DASHES)
 
 
 def _band(index: int, count: int) -> dict[str, Any]:
     """Style of a band; with more bands, each is more transparent, because bands overlap."""
-    return {"color": PALETTE[index % len(PALETTE)], "alpha": min(0.16, 0.5 / count), "linewidth": 0}
+    return {"color": COLOURS[index % len(COLOURS)], "alpha": min(0.16, 0.5 / count), "linewidth": 0}
 
 
 def legend_above(canvas: Canvas, *panels: Axes) -> None:
@@ -229,7 +230,7 @@ def drawing(path: Path, *, height: float, shaded: bool = False) -> Iterator[Canv
         painter.draw()
         picture = Image.fromarray(np.asarray(painter.buffer_rgba())[..., :3])
         # Without the k-means step the lightest shades, those of bands, would be assigned each other's colours.
-        few = picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1)
+        few = picture.quantize(SHADES, Image.Quantize.MAXCOVERAGE, kmeans=1)
         if shaded:
             colours = np.array(few.getpalette(), dtype=np.uint8).reshape(-1, 3)
             colours[colours.min(axis=1) > NEARLY_WHITE] = 255

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from shared.reports.figures import drawing, legend_above, place_ticks, plain_powers, plot_line
 from shared.reports.study_lines import Curve, StudyPanel
+from shared.reports.styles import styles_of
 
 Panel = tuple[StudyPanel, Mapping[str, Curve]]
 COLUMNS = 2  # panels in a line
@@ -20,7 +21,7 @@ def draw_panels(panels: Sequence[Panel], labels: Sequence[str], path: Path) -> N
 
     Args:
         panels: at least one, with its lines by label.
-        labels: all there may be, in the order of their colours.
+        labels: all there may be.
         path: of the PNG.
     """
     columns = min(COLUMNS, len(panels))
@@ -28,7 +29,7 @@ def draw_panels(panels: Sequence[Panel], labels: Sequence[str], path: Path) -> N
     with drawing(path, height=0.4 + (3.3 if columns == 1 else 2.8 * rows)) as canvas:
         grid = canvas.subplots(rows, columns, squeeze=False).ravel()
         for axes, (line, curves) in zip(grid, panels, strict=False):
-            for index, label in enumerate(labels):
+            for index, label in zip(styles_of(labels), labels, strict=True):
                 if label in curves:
                     plot_line(axes, index, len(curves), curves[label], label=label, marked=True)
             _scales(axes, line, curves, NAMED * COLUMNS // columns)

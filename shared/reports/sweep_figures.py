@@ -12,7 +12,7 @@ from shared.claims.effects import scalars
 from shared.claims.results import RunResults
 from shared.metrics.registry import measure
 from shared.reports.estimates import estimate
-from shared.reports.figures import INK, MARKERS, PALETTE, drawing, place_ticks
+from shared.reports.figures import COLOURS, INK, MARKERS, drawing, place_ticks
 
 Panels = Mapping[str, Mapping[float, RunResults]]
 """Metric to the value of the hyper-parameter to the run with it."""
@@ -55,6 +55,6 @@ def _curve(axes: Axes, runs: Mapping[float, RunResults], metric: str) -> None:
         seeds = scalars(run, metric)
         # A t interval may exceed the range of the metric, so it is clipped; it goes below 0 only if a seed does.
         ends = np.clip(estimated.interval(), min(0.0, seeds.min()), measure(metric).most)
-        axes.vlines(x, *ends, color=PALETTE[0], alpha=0.22, linewidth=7)
+        axes.vlines(x, *ends, color=COLOURS[0], alpha=0.22, linewidth=7)
         axes.plot([x] * len(seeds), seeds, ".", color=INK, markersize=5, markeredgewidth=0, zorder=3)
-    axes.plot(list(runs), means, color=PALETTE[0], marker=MARKERS[0], markersize=6)
+    axes.plot(list(runs), means, color=COLOURS[0], marker=MARKERS[0], markersize=6)

@@ -12,7 +12,7 @@ from shared.claims.results import RunResults, load_results
 from shared.errors import ReplicationError
 from shared.reports.curves import read_curve, read_curves
 from shared.reports.figures import (
-    PALETTE,
+    COLOURS,
     drawing,
     legend_above,
     plot_line,
@@ -87,7 +87,7 @@ def test_few_colours_are_enough(tmp_path):
     assert path.stat().st_size < 60_000
     pixels = drawn(path)[..., :3].reshape(-1, 3)
     assert len(np.unique(pixels, axis=0)) <= 256
-    for colour in PALETTE:
+    for colour in COLOURS:
         assert (abs(pixels - to_rgb(colour)).max(axis=-1) < 0.03).sum() > 100
 
 
@@ -101,7 +101,7 @@ def test_bands_keep_their_colours(tmp_path):
             plot_line(axes, index, LINES, (places, values, values - 3, values + 3), label=f"line {index}", marked=True)
         legend_above(canvas, axes)
     pixels = np.rint(255 * drawn(path)[..., :3].reshape(-1, 3))
-    for colour in PALETTE[:LINES]:
+    for colour in COLOURS[:LINES]:
         shade = np.rint(255 * (1 - 0.5 / LINES * (1 - np.array(to_rgb(colour)))))
         assert (abs(pixels - shade).max(axis=-1) <= 1).sum() > 2_000
 

@@ -8,7 +8,7 @@ from matplotlib.image import imread
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports import study_figures
-from shared.reports.figures import PALETTE
+from shared.reports.figures import COLOURS
 from shared.reports.study_lines import StudyLines, StudyPanel
 from tests.reports.drawing import draw_all
 from tests.synthetic_runs import skip, study
@@ -113,7 +113,7 @@ def test_a_label_has_one_colour_in_all_panels(results, tmp_path, drawn):
     figures = StudyLines("One layer.", [TIME, other]).draw(results, tmp_path)
     (panels,) = drawn
     colours = {line.get_label(): line.get_color() for line in panels[0].get_lines()}
-    assert colours == {"softmax": PALETTE[0], "linear": PALETTE[2], "identity": PALETTE[3]}
+    assert colours == {"softmax": COLOURS[0], "linear": COLOURS[2], "identity": COLOURS[3]}
     assert {line.get_label(): line.get_color() for line in panels[1].get_lines()}.items() < colours.items()
     (legend,) = panels[0].figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["softmax", "linear", "identity"]

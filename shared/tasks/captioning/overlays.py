@@ -17,7 +17,8 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from shared.reports.explorer import Attention, Explorer
-from shared.reports.figures import INK, PALETTE, WIDTH, drawing
+from shared.reports.figures import INK, WIDTH, drawing
+from shared.reports.styles import PALETTE
 
 SMOOTHING = 20 / 224  # of the image's width: the standard deviation in the authors' alpha_visualization.ipynb
 DARKEST = 0.25  # share of its brightness that a picture keeps where no attention falls
@@ -203,7 +204,7 @@ def _picture(canvas: Canvas, picture: NDArray[np.uint8], boxes: NDArray[np.float
     axes = canvas.add_axes((x / WIDTH, 1 - (y + SIZE) / height, SIZE / WIDTH, SIZE / height))
     axes.set_axis_off()
     axes.imshow(picture, aspect="auto")
-    frame: Any = {"fill": False, "linewidth": 0.7, "edgecolor": PALETTE[4]}
+    frame: Any = {"fill": False, "linewidth": 0.7, "edgecolor": PALETTE["orange"]}
     for left, upper, right, lower in boxes:
         axes.add_patch(Rectangle((left, upper), right - left, lower - upper, **frame))
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from shared.claims.results import RunResults
-from shared.reports.figures import INK, PALETTE, drawing
+from shared.reports.figures import COLOURS, INK, drawing
 from shared.reports.naming import name_of
 from shared.tasks.captioning.stopping import Course, courses
 
@@ -40,7 +40,7 @@ def draw_stopping(runs: Sequence[RunResults], path: Path) -> bool:
         grid = canvas.subplots(lines, columns, squeeze=False).ravel()
         for axes, (variant, found) in zip(grid, panels.items(), strict=False):
             for index, course in enumerate(found):
-                _trace(axes, course, PALETTE[index % len(PALETTE)])
+                _trace(axes, course, COLOURS[index % len(COLOURS)])
             axes.set_title(name_of(variant))
             axes.locator_params(nbins=5)
         for axes in grid[len(panels) :]:
@@ -60,7 +60,7 @@ def _trace(axes: Axes, course: Course, colour: str) -> None:
 
 
 def _marks() -> list[Line2D]:
-    dots = Line2D([], [], color=PALETTE[0], marker=".", linewidth=0.9, label="last third of training")
+    dots = Line2D([], [], color=COLOURS[0], marker=".", linewidth=0.9, label="last third of training")
     ends = {"o": "highest BLEU", "x": "highest likelihood"}
     return [dots, *(Line2D([], [], label=label, **_mark(mark)) for mark, label in ends.items())]
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from shared.claims.results import RunResults
 from shared.reports.curves import Points
-from shared.reports.figures import DASHES, MARKERS, PALETTE, drawing, place_ticks
+from shared.reports.figures import COLOURS, DASHES, MARKERS, drawing, place_ticks
 
 CAPTION = (
     "What scoring one symbol costs, by how many symbols before it are seen: with the states of earlier segments kept, "
@@ -59,7 +59,7 @@ def _line(axes: Axes, points: Points, index: int, label: str, *, above: bool = T
     """The mean over the seeds, their range shaded; named above its end, or below, where a rising line leaves room."""
     places = sorted(points)
     low, mean, high = ([float(of(points[place])) for place in places] for of in (min, np.mean, max))
-    colour = PALETTE[index]
+    colour = COLOURS[index]
     axes.fill_between(places, low, high, color=colour, alpha=0.16, linewidth=0)
     axes.plot(places, mean, color=colour, linestyle=DASHES[index], marker=MARKERS[index])
     axes.set_xscale("log")

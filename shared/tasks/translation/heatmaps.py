@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from shared.errors import ReplicationError
-from shared.reports.figures import PALETTE, WIDTH, drawing, fitting
+from shared.reports.figures import WIDTH, drawing, fitting
 from shared.reports.naming import name_of
+from shared.reports.styles import PALETTE
 from shared.reports.weights import bar_of_weights, draw_weights
 
 Pair = Mapping[str, Any]
@@ -125,5 +126,5 @@ def _heatmap(axes: Axes, pair: Pair, *, size: float) -> None:
     draw_weights(axes, pair["weights"], columns=pair["source"], rows=pair["target"], size=size)
     for s, t in pair.get("gold", ()):
         axes.add_patch(
-            Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, edgecolor=PALETTE[4], linewidth=1.2, clip_on=False)
+            Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, edgecolor=PALETTE["orange"], linewidth=1.2, clip_on=False)
         )

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from shared.metrics.registry import measure
-from shared.reports.figures import PALETTE, Runs, drawing, legend_above, plot_line
+from shared.reports.figures import COLOURS, Runs, drawing, legend_above, plot_line
 from shared.reports.naming import name_of
-from shared.reports.styles import style_of
+from shared.reports.styles import styles_of
 from shared.tasks.translation.lengths import alignment_offsets, length_bins, score_by_length
 
 
@@ -26,12 +26,11 @@ def bleu_by_length(runs: Runs, path: Path) -> None:
     bins = length_bins(runs[0])
     with drawing(path, height=3.7) as canvas:
         axes = canvas.subplots()
-        for index, run in enumerate(runs):
+        for style, run in zip(_styles(runs), runs, strict=True):
             scores = score_by_length(run, bleu, bins)
             x, y = [score.centre for score in scores], [score.value for score in scores]
             low, high = np.clip([score.interval for score in scores], 0.0, bleu.most).T
-            style, label = style_of(run.variant, index), name_of(run.variant)
-            plot_line(axes, style, len(runs), (x, y, low, high), label=label, marked=True)
+            plot_line(axes, style, len(runs), (x, y, low, high), label=name_of(run.variant), marked=True)
         axes.set(xlabel="Source length (words)", ylabel=bleu.title)
         axes.set_ylim(0.0, min(1.02 * bleu.most, axes.get_ylim()[1]))
         legend_above(canvas, axes)
@@ -52,7 +51,7 @@ def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
     if not aligned:
         return False
     positions = np.arange(-reach, reach + 1)
-    width = 0.8 / len(aligned)
+    width, styles = 0.8 / len(aligned), _styles(runs)
     with drawing(path, height=3.2) as canvas:
         axes = canvas.subplots()
         for place, (index, offsets) in enumerate(aligned.items()):
@@ -64,7 +63,7 @@ def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
                 left,
                 shares,
                 width * 0.92,
-                color=PALETTE[style_of(runs[index].variant, index) % len(PALETTE)],
+                color=COLOURS[styles[index] % len(COLOURS)],
                 label=name_of(runs[index].variant),
             )
         inner = [f"{position:+d}".replace("-", "−") if position else "0" for position in positions[1:-1]]
@@ -73,3 +72,7 @@ def offset_histogram(runs: Runs, path: Path, *, reach: int = 4) -> bool:
         axes.grid(axis="x", visible=False)
         legend_above(canvas, axes)
     return True
+
+
+def _styles(runs: Runs) -> list[int]:
+    return styles_of([name_of(run.variant) for run in runs])

@@ -11,7 +11,7 @@ from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports import figures
 from shared.reports.curves import read_apart, read_curves
-from shared.reports.figures import PALETTE, training_curves
+from shared.reports.figures import COLOURS, training_curves
 from shared.reports.page import render
 from shared.reports.study_lines import StudyLines, StudyPanel
 from shared.tasks.sequences.figures import Pictures, curves
@@ -112,7 +112,7 @@ def test_patience_ends_no_training_before_its_time(results):
 def test_a_diverged_variant_has_a_line_for_each_seed_and_crosses(results, tmp_path, drawn):
     runs = [results[name] for name in ("transformer", "trigonometric")]
     assert training_curves(runs, tmp_path / "a.png", **LOSS, diverging=True)
-    lines = [line for line in drawn[0].get_lines() if line.get_color() == PALETTE[1]]
+    lines = [line for line in drawn[0].get_lines() if line.get_color() == COLOURS[1]]
     crosses = {line.get_xdata()[0]: line.get_ydata()[0] for line in lines if line.get_marker() == "X"}
     assert sorted(crosses) == [125, 300]
     assert sorted(max(line.get_xdata()) for line in lines if line.get_marker() != "X") == [125, 300, UPDATES]
