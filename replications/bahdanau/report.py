@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.reports.exhibits import Shows
+from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves
 from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, Heatmaps
 
@@ -16,6 +16,6 @@ FIGURES = [
         Heatmaps("corpus-rnnsearch", "What RNNsearch attends to in real sentences."),
         claim="B15-C6", counterpart="Figure 3",
     ),
-    Shows(AlignmentOffsets(), claim="B15-C6"),
-    LearningCurves(),
+    Shows(AlignmentOffsets(), claim="B15-C6", counterpart=NO_COUNTERPART),
+    Shows(LearningCurves(), counterpart=NO_COUNTERPART),
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.reports.exhibits import Shows
+from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.study_lines import StudyLines, StudyPanel
 from shared.tasks.sequences.figures import Pictures, curves
 
@@ -28,15 +28,18 @@ FIGURES = [
             StudyPanel("generation", "milliseconds", _PIXELS, "Milliseconds, one picture", _NETWORKS),
             StudyPanel("generation", "milliseconds_in_batch", _PIXELS, "Milliseconds, share of a batch", _NETWORKS),
         ]),
-        claim="K20-C4",
+        claim="K20-C4", counterpart=NO_COUNTERPART,
     ),
     Shows(
         curves({"Copying": ["copy-softmax", "copy-linear", "copy-lsh-1", "copy-lsh-4"]}, only="copying"),
         claim="K20-C2", counterpart="Figure 2",
     ),
-    Shows(Pictures(["mnist-linear", "mnist-softmax", "mnist-lsh-1", "cifar10-linear"]), claim="K20-C3"),
+    Shows(
+        Pictures(["mnist-linear", "mnist-softmax", "mnist-lsh-1", "cifar10-linear"]),
+        claim="K20-C3", counterpart=NO_COUNTERPART,
+    ),
     Shows(
         curves({"Digits, pixel by pixel": ["mnist-softmax", "mnist-linear", "mnist-lsh-1"]}, only="digits"),
-        claim="K20-C3",
+        claim="K20-C3", counterpart=NO_COUNTERPART,
     ),
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.reports.exhibits import Shows
+from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves
 from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, SideBySide
 
@@ -31,6 +31,7 @@ FIGURES = [
             ["swaps-dot-forward", "swaps-location-forward", "swaps-local-m-general-forward"],
         ),
         claim="L15-C7",
+        counterpart=NO_COUNTERPART,
     ),
     Shows(
         SideBySide(
@@ -38,9 +39,13 @@ FIGURES = [
             ["halves-general", "halves-location"],
         ),
         claim="L15-C4",
+        counterpart=NO_COUNTERPART,
     ),
-    SideBySide(
-        "Global and local attention on real text.", ["global-location", "local-m-general", "local-p-general-feed"]
+    Shows(
+        SideBySide(
+            "Global and local attention on real text.", ["global-location", "local-m-general", "local-p-general-feed"]
+        ),
+        counterpart=NO_COUNTERPART,
     ),
     Shows(
         SideBySide(
@@ -48,7 +53,8 @@ FIGURES = [
             ["gold-dot", "gold-local-m-general", "gold-local-p-general"],
         ),
         claim="L15-C7",
+        counterpart=NO_COUNTERPART,
     ),
-    Shows(AlignmentOffsets(PANELS), claim="L15-C7"),
-    LearningCurves(PANELS),
+    Shows(AlignmentOffsets(PANELS), claim="L15-C7", counterpart=NO_COUNTERPART),
+    Shows(LearningCurves(PANELS), counterpart=NO_COUNTERPART),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.reports.exhibits import Shows
+from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves
 from shared.reports.sweeps import Sweep
 from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts
@@ -21,10 +21,18 @@ FIGURES = [
             points={1: "rows-1", 5: "rows-5", 10: "penalty-0", 30: "rows-30"},
             metrics=("accuracy", "evidence_mass", "redundancy"),
         ),
-        claim="L17-C6",
+        claim="L17-C6", counterpart="figure on the effect of r",
     ),
-    HeatTexts("attention", "What the self-attentive model attends to; the words that decide the class are underlined."),
-    HeatTexts("max-matched", "Where the maxima of the LSTM with max pooling lie, in the same texts."),
+    Shows(
+        HeatTexts(
+            "attention", "What the self-attentive model attends to; the words that decide the class are underlined."
+        ),
+        counterpart=NO_COUNTERPART,
+    ),
+    Shows(
+        HeatTexts("max-matched", "Where the maxima of the LSTM with max pooling lie, in the same texts."),
+        counterpart=NO_COUNTERPART,
+    ),
     Shows(
         HeatRows(
             "Single rows of A on one generated text, with the penalty and without it.",
@@ -32,6 +40,9 @@ FIGURES = [
         ),
         claim="L17-C3", counterpart="Figure 2",
     ),
-    HeatTexts("imdb-attention", "What the self-attentive model attends to in reviews, all rows together."),
-    LearningCurves(PANELS, CURVES),
+    Shows(
+        HeatTexts("imdb-attention", "What the self-attentive model attends to in reviews, all rows together."),
+        claim="L17-C4", counterpart="Figure 3",
+    ),
+    Shows(LearningCurves(PANELS, CURVES), counterpart=NO_COUNTERPART),
 ]  # fmt: skip

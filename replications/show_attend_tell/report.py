@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.reports.exhibits import Shows
+from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves
 from shared.tasks.captioning.figures import CURVES, Overlays, Stopping
 
@@ -20,7 +20,7 @@ FIGURES = [
     ),
     Shows(
         Overlays("soft-penalty-0", f"Soft attention without the penalty, in the same pictures. {_OPENMOJI}"),
-        claim="X15-C5",
+        claim="X15-C5", counterpart=NO_COUNTERPART,
     ),
     Shows(
         Overlays("hard", f"Hard attention in the same pictures: the probability of every place. {_OPENMOJI}"),
@@ -31,13 +31,13 @@ FIGURES = [
             "supervised",
             f"Soft attention that was told where named objects are, in the same pictures. {_OPENMOJI}",
         ),
-        claim="X15-C4",
+        claim="X15-C4", counterpart=NO_COUNTERPART,
     ),
     Shows(Overlays("flickr8k-soft", "Soft attention on photographs."), claim="X15-C4", counterpart=_WORDS),
     Shows(
         Overlays("flickr8k-hard", "Hard attention on the same photographs."),
         claim="X15-C2", counterpart=_WORDS_HARD,
     ),
-    Shows(Stopping(["soft", "flickr8k-soft", "flickr8k-quarter-soft"]), claim="X15-C6"),
-    LearningCurves(PANELS, CURVES),
+    Shows(Stopping(["soft", "flickr8k-soft", "flickr8k-quarter-soft"]), claim="X15-C6", counterpart=NO_COUNTERPART),
+    Shows(LearningCurves(PANELS, CURVES), counterpart=NO_COUNTERPART),
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.reports.exhibits import Shows
+from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves, LearningRates
 from shared.tasks.translation.figures import (
     AlignmentOffsets,
@@ -32,37 +32,53 @@ PANELS = {
     "Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"],
 }  # fmt: skip
 FIGURES = [
-    BleuByLength(PANELS),
-    Heatmaps("corpus-base", "The last layer's attention to the source on real sentences, mean over its heads."),
+    Shows(BleuByLength(PANELS), counterpart=NO_COUNTERPART),
+    Shows(
+        Heatmaps("corpus-base", "The last layer's attention to the source on real sentences, mean over its heads."),
+        counterpart=NO_COUNTERPART,
+    ),
     Shows(
         SideBySide(
             "Attention to the source, mean over the last layer's heads, beside that of the rivals.",
             ["base", "rnnsearch", "luong"],
         ),
-        claim="V17-C1",
+        claim="V17-C1", counterpart=NO_COUNTERPART,
     ),
     Shows(
         SideBySide(
             "Attention to the source of the Transformer, RNNsearch and Luong et al.'s local-p on real sentences.",
             ["corpus-base", "corpus-rnnsearch", "corpus-luong"],
         ),
-        claim="V17-C1",
+        claim="V17-C1", counterpart=NO_COUNTERPART,
     ),
-    Heads("base", "Every head of the base model on a sentence of the noisy language"),
-    Shows(Heads("agreement-base", "Every head of a model whose words each need five others"), claim="V17-C2"),
-    Heads("corpus-base", "Every head of the base model on real text"),
-    Shows(Heads("parsing-transformer", "Every head on a sentence and its tree"), claim="V17-C9"),
-    AlignmentOffsets(PANELS),
-    LearningCurves(PANELS),
+    Shows(
+        Heads("base", "Every head of the base model on a sentence of the noisy language"),
+        counterpart=NO_COUNTERPART,
+    ),
+    Shows(
+        Heads("agreement-base", "Every head of a model whose words each need five others"),
+        claim="V17-C2", counterpart=NO_COUNTERPART,
+    ),
+    Shows(Heads("corpus-base", "Every head of the base model on real text"), counterpart=NO_COUNTERPART),
+    Shows(
+        Heads("parsing-transformer", "Every head on a sentence and its tree"),
+        claim="V17-C9", counterpart=NO_COUNTERPART,
+    ),
+    Shows(AlignmentOffsets(PANELS), counterpart=NO_COUNTERPART),
+    Shows(LearningCurves(PANELS), counterpart=NO_COUNTERPART),
     Shows(
         LossByOperations({
             "The noisy language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
             "Real text": ["corpus-base", "corpus-big", "corpus-rnnsearch", "corpus-rnnencdec", "corpus-luong"],
         }),
-        claim="V17-C1",
+        claim="V17-C1", counterpart="Table 2",
     ),
     Shows(
-        LossByOperations({"Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"]}), claim="V17-C9"
+        LossByOperations({"Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"]}),
+        claim="V17-C9", counterpart=NO_COUNTERPART,
     ),
-    LearningRates({"The learning rate": ["base", "layers-third", "rnnsearch", "luong"]}),
+    Shows(
+        LearningRates({"The learning rate": ["base", "layers-third", "rnnsearch", "luong"]}),
+        counterpart=NO_COUNTERPART,
+    ),
 ]  # fmt: skip

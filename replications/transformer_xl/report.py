@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.reports.exhibits import Shows
+from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves
 from shared.tasks.language.figures import (
     AttentionToText,
@@ -30,7 +30,7 @@ FIGURES = [
             "Characters of the Bible": ["xl", "no-memory", "lstm"],
             "Short lines, words": ["sentences-xl", "sentences-no-memory", "sentences-shaw"],
         }),
-        claim="D19-C2",
+        claim="D19-C2", counterpart=NO_COUNTERPART,
     ),
     Shows(
         RecallDistances({
@@ -39,10 +39,13 @@ FIGURES = [
                 "recall-lstm",
             ],
         }),
-        claim="D19-C1",
+        claim="D19-C1", counterpart=NO_COUNTERPART,
     ),
-    Shows(AttentionToText("recall-xl", "From a question to the fact that answers it, in memory")),
-    Shows(AttentionToText("ptb-xl", "Two places of Penn Treebank")),
+    Shows(
+        AttentionToText("recall-xl", "From a question to the fact that answers it, in memory"),
+        counterpart=NO_COUNTERPART,
+    ),
+    Shows(AttentionToText("ptb-xl", "Two places of Penn Treebank"), counterpart=NO_COUNTERPART),
     Shows(
         ContextLengths({
             "bible": ["xl", "no-memory", "shaw", "absolute", "lstm"],
@@ -59,12 +62,18 @@ FIGURES = [
         EvaluationSpeed("evaluation-speed"),
         claim="D19-C6", counterpart="Table 9",
     ),
-    Samples(["xl", "sentences-xl", "ptb-xl", "wikitext2-xl", "wikitext103-base"]),
-    LearningCurves({
-        "Characters of the Bible": ["xl", "no-memory", "shaw", "shaw-no-memory", "absolute", "absolute-memory", "lstm"],
-        "Generated text": [
-            "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory", "recall-lstm",
-        ],
-        "Short lines": ["sentences-xl", "sentences-no-memory"],
-    }),
+    Shows(Samples(["xl", "sentences-xl", "ptb-xl", "wikitext2-xl", "wikitext103-base"]), counterpart=NO_COUNTERPART),
+    Shows(
+        LearningCurves({
+            "Characters of the Bible": [
+                "xl", "no-memory", "shaw", "shaw-no-memory", "absolute", "absolute-memory", "lstm",
+            ],
+            "Generated text": [
+                "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory",
+                "recall-lstm",
+            ],
+            "Short lines": ["sentences-xl", "sentences-no-memory"],
+        }),
+        counterpart=NO_COUNTERPART,
+    ),
 ]  # fmt: skip

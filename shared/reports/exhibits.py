@@ -89,13 +89,13 @@ class Shows(Exhibit):
 
     Attributes:
         exhibit: what is drawn.
+        counterpart: the paper's figure or table that shows the same, such as ``Figure 3``, else :data:`NO_COUNTERPART`.
         claim: id of the claim whose card has it; without one it stands among the figures.
-        counterpart: the paper's figure or table that shows the same, such as ``Figure 3``; none if the paper has none.
     """
 
     exhibit: Exhibit
+    counterpart: str
     claim: str = ""
-    counterpart: str = ""
 
     def variants(self) -> Sequence[str]:
         """The exhibit's."""
@@ -115,7 +115,8 @@ class Shows(Exhibit):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Block]:
         """What the exhibit draws; captions begin with what the paper shows."""
-        said = f"As the paper's {self.counterpart}." if self.counterpart else NO_COUNTERPART
+        known = self.counterpart != NO_COUNTERPART
+        said = f"As the paper's {self.counterpart}." if known else NO_COUNTERPART
         drawn = self.exhibit.draw(results, folder)
         return [
             replace(block, caption=f"{said} {block.caption}", alt=block.seen) if isinstance(block, Figure) else block
@@ -159,7 +160,7 @@ def by_claim(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> dic
     Raises:
         ReplicationError: as :func:`drawn`.
     """
-    placed = [exhibit if isinstance(exhibit, Shows) else Shows(exhibit) for exhibit in exhibits]
+    placed = [exhibit if isinstance(exhibit, Shows) else Shows(exhibit, NO_COUNTERPART) for exhibit in exhibits]
     groups: dict[str, list[Block]] = {}
     for exhibit, blocks in zip(placed, drawn(placed, results, folder), strict=True):
         if blocks:

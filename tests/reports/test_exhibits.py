@@ -1,5 +1,6 @@
 """Figures as objects: found by paper, and naming what there is."""
 
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -10,7 +11,7 @@ from shared.config import load_yaml
 from shared.errors import ReplicationError
 from shared.metrics.registry import known
 from shared.reports.document import slug
-from shared.reports.exhibits import load_exhibits
+from shared.reports.exhibits import NO_COUNTERPART, Shows, load_exhibits
 from shared.reports.learning_curves import LearningCurves
 
 PAPERS = sorted(path.parent.name for path in (Path(__file__).parents[2] / "replications").glob("*/paper.yaml"))
@@ -28,6 +29,26 @@ def test_figures_name_variants_and_measures_that_there_are(paper, root):
         assert {*exhibit.variants()} <= variants
         assert all(known(name) for name in exhibit.measures())
         assert {column.partition(": ")[0] for column in exhibit.columns()} <= {*exhibit.variants()}
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_figure_has_the_papers_counterpart_or_none(paper, root):
+    """Each is one that the paper's facts name: for nothing else is certain."""
+    folder = root / "replications" / paper
+    facts = " ".join((folder / name).read_text(encoding="utf-8") for name in ("paper.yaml", "claims.yaml", "README.md"))
+    exhibits = load_exhibits(paper)
+    assert [exhibit for exhibit in exhibits if not isinstance(exhibit, Shows)] == []
+    named = {exhibit.counterpart for exhibit in exhibits} - {NO_COUNTERPART}
+    unknown = [each for each in named if not (each in facts or counterparts(each) <= counterparts(facts))]
+    assert unknown == []
+
+
+def counterparts(text):
+    """Figures and tables that a text names by number,."""
+    found = re.findall(r"(Figure|Table)s? (\d+(?:(?:, | and )\d+)*)", text)
+    return {f"{kind} {number}" for kind, numbers in found for number in re.findall(r"\d+", numbers)} or {
+        text
+    }  # never a subset
 
 
 def test_a_paper_may_list_no_figures(monkeypatch):
