@@ -72,6 +72,17 @@ def test_no_page_is_wider_than_a_phone(opened, name, viewport):
 
 
 @pytest.mark.parametrize("name", PAGES)
+def test_every_cell_of_a_card_says_what_it_is(opened, name):
+    page = opened(name, PHONE)
+    cells = page.evaluate(
+        "Array.from(document.querySelectorAll('.wide:not(.stacked) td')).map(each => "
+        "[each.dataset.label, getComputedStyle(each, '::before').content])"
+    )
+    assert [label for label, shown in cells if shown != f'"{label}"'] == []
+    assert cells or name == MAIN
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_print_keeps_every_column(opened, name):
     page = opened(name, PAPER)
     page.emulate_media(media="print")
