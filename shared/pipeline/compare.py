@@ -157,7 +157,8 @@ def _side(root: Path, scale: str, label: str, papers: list[str] | None) -> Side:
     runs = {name: load_results(folder / name) for name in names if any((folder / name).glob("*/metrics.json"))}
     if not runs:
         of = f" of {', '.join(papers)}" if papers else ""
-        raise ReplicationError(f"{label}: {folder} has no results{of}; run an evaluate stage, or give another --scale.")
+        where = folder.relative_to(root)  # the folder of a revision is a temporary one
+        raise ReplicationError(f"'{label}' has no results{of} in {where}; name what has some, or give another --scale.")
     settings = {name: dict(_settings(root, name, scale, runs[name])) for name in runs}
     return Side(
         label,

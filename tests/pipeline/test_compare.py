@@ -150,7 +150,7 @@ def test_what_one_side_has_alone_is_named(project):
     ("names", "message"),
     [
         (("smok", "quick"), r"'smok' is not a variant .* \(did you mean 'smoke'\?\)"),
-        (("bench", "quick"), r"bench: runs/bench has no results; run an evaluate stage"),
+        (("bench", "quick"), r"^'bench' has no results in runs/bench; name what has some, or"),
         (("toy.good", "quick"), "a variant can be compared with a variant only"),
         (("toy.good", "toy.pool"), r"no results of 'toy.pool' at the quick scale \(did you mean 'poor'\?\)"),
         (("empty", "HEAD"), "the revision 'empty' has no runs"),
@@ -164,8 +164,13 @@ def test_names_that_mean_nothing(project, names, message):
 
 
 def test_a_paper_without_runs(project):
-    with pytest.raises(ReplicationError, match="runs/quick has no results of bahdanau"):
+    with pytest.raises(ReplicationError, match="^'quick' has no results of bahdanau in runs/quick;"):
         said("quick", "quick", paper="bahdanau")
+
+
+def test_a_revision_without_runs_of_a_scale_is_named(project):
+    with pytest.raises(ReplicationError, match="^'first' has no results in runs/bench; name what has some, or"):
+        said("first", "HEAD", scale="bench")
 
 
 def test_the_command_line_takes_both_names(root, monkeypatch, capsys):
