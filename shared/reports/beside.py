@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.reports.document import Block, Figure, Heading, Link, Paragraph, Table, Text
+from shared.reports.forest import Effect, forest
 from shared.reports.replicated import Replicated
 from shared.reports.verdicts import amount, effect_text, verdict_text, with_unit
 
@@ -46,7 +47,7 @@ def beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[Block]
     path = folder / "figures" / "beside.png"
     drawn = [claim for _, claim in known if claim["lead"]["effect"] is not None and _size(claim["lead"])]
     if drawn:
-        _draw(drawn, path)
+        forest([_share(claim) for claim in drawn], path, "Effect, as a share of the paper's")
     seen = f"Effects of {', '.join(claim['id'] for claim in drawn)} as shares of the papers' effects"
     return [
         Heading("Effects beside the papers' own"),
@@ -69,23 +70,7 @@ def _size(lead: Entry) -> float:
     return log(lead["paper"]) if lead["scale"] == "log" else float(lead["paper"])
 
 
-def _draw(claims: Sequence[Entry], path: Path) -> None:
-    from shared.reports.figures import INK, VERDICTS, drawing
-
-    with drawing(path, height=0.9 + 0.34 * len(claims)) as canvas:
-        axes = canvas.subplots()
-        for place in (0.0, 1.0):
-            axes.axvline(place, color="#666666", linewidth=1.4, linestyle="--" if place else "-")
-        for row, claim in enumerate(claims):
-            lead, colour = claim["lead"], VERDICTS[claim["verdict"]]
-            if lead["interval"] is not None:
-                ends = [share(lead, end) for end in lead["interval"]]
-                axes.plot(ends, [row, row], color=colour, linewidth=3, solid_capstyle="butt")
-            axes.plot([share(lead, lead["effect"])], [row], "o", color=colour, markersize=8)
-        axes.set_yticks(range(len(claims)), [claim["id"] for claim in claims], fontsize=12, color=INK)
-        axes.set_ylim(len(claims) - 0.4, -0.6)
-        axes.margins(x=0.08)
-        axes.grid(False, axis="y")
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(length=0, labelsize=12)
-        axes.set_xlabel("Effect, as a share of the paper's", fontsize=12)
+def _share(claim: Entry) -> Effect:
+    lead = claim["lead"]
+    ends = None if lead["interval"] is None else (share(lead, lead["interval"][0]), share(lead, lead["interval"][1]))
+    return Effect(claim["id"], claim["verdict"], share(lead, lead["effect"]), ends)

@@ -164,12 +164,12 @@ def test_names_that_mean_nothing(project, names, message):
 
 
 def test_a_paper_without_runs(project):
-    with pytest.raises(ReplicationError, match="^'quick' has no results of bahdanau in runs/quick;"):
+    with pytest.raises(ReplicationError, match=r"^'quick' has no results of bahdanau in runs/quick;"):
         said("quick", "quick", paper="bahdanau")
 
 
 def test_a_revision_without_runs_of_a_scale_is_named(project):
-    with pytest.raises(ReplicationError, match="^'first' has no results in runs/bench; name what has some, or"):
+    with pytest.raises(ReplicationError, match=r"^'first' has no results in runs/bench; name what has some, or"):
         said("first", "HEAD", scale="bench")
 
 

@@ -18,9 +18,9 @@ def decision(name="T1-C1", verdict="reproduced", *, evidence="generated", identi
 
 def test_effects_are_in_units_of_the_smallest_that_matters():
     plain = relative(decision())
-    assert (plain.effect, plain.low, plain.high) == (3.0, 2.0, 4.0)
+    assert (plain.value, plain.interval) == (3.0, (2.0, 4.0))
     ratio = relative(decision(scale="log", effect=1.21, relevant=1.1, interval=(1.0, 1.331)))
-    assert (ratio.effect, ratio.low, ratio.high) == pytest.approx((2.0, 0.0, log(1.331) / log(1.1)))
+    assert (ratio.value, *ratio.interval) == pytest.approx((2.0, 0.0, log(1.331) / log(1.1)))
 
 
 @pytest.mark.parametrize("missing", ["effect", "relevant", "interval"])
