@@ -148,7 +148,7 @@ class Decision:
         """The entry of claims.json: the verdict, the figures of what decided, and every comparison."""
         lead = asdict(self.lead) if self.lead else None
         return {
-            "id": self.claim.id, "statement": self.claim.statement,
+            "id": self.claim.id, "statement": self.claim.statement, "in_short": self.claim.in_short,
             "in_paper": self.claim.in_paper.model_dump(mode="json"), "verdict": self.verdict, "how": self.how,
             "reason": self.reason, "scale": self.scale, "evidence": self.evidence, "budget": self.budget,
             "agreeing": self.agreeing, "supporting": len(self.supporting), "lead": lead,

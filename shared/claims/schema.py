@@ -16,6 +16,7 @@ from shared.errors import ReplicationError
 Provenance = Literal["C:paper", "C:code", "C:note", "D", "M"]
 """Where a number comes from: the paper, its authors' code, a note on it; derived by us; from memory."""
 
+SHORT = 12
 ALL = "all"
 """Stands for every scale in ``not_decided``."""
 
@@ -33,6 +34,7 @@ class Claim(Strict):
     """One claim of a paper, and what decides it.
 
     Attributes:
+        in_short: the statement in at most :data:`SHORT` words, as they stand inside of a sentence.
         where: section, table or figure of the paper.
         primary: the one comparison that decides the claim; its evidence is the best that the scale affords.
         identities: for claims that hold by mathematics, given in place of ``primary``; all of them must hold.
@@ -43,6 +45,7 @@ class Claim(Strict):
 
     id: str = Field(pattern=r"^[A-Z][A-Za-z0-9]*-C\d+$")
     statement: str = Field(min_length=1)
+    in_short: str | None = Field(default=None, min_length=1)
     where: str = Field(min_length=1)
     in_paper: InPaper
     primary: Comparison | None = None
@@ -55,6 +58,8 @@ class Claim(Strict):
 
     @model_validator(mode="after")
     def _decidable(self) -> Claim:
+        if self.in_short is not None and len(self.in_short.split()) > SHORT:
+            raise ValueError(f"in_short has {len(self.in_short.split())} words; say it in at most {SHORT}")
         if self.primary is not None and self.identities:
             raise ValueError("give 'primary' or 'identities', not both")
         if self.primary is None and not self.identities and ALL not in self.not_decided:

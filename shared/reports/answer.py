@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from math import log
 from pathlib import Path
 
-from shared.claims.outcomes import Decision, Outcome
-from shared.reports.document import Block, Figure, Paragraph, Strong
+from shared.claims.outcomes import VERDICTS, Decision, Outcome
+from shared.reports.document import Block, Figure, Inline, Paragraph, Strong, Text, plain_text
 from shared.reports.forest import Effect, forest
-from shared.reports.verdicts import counted
+from shared.reports.verdicts import amount, counted, with_unit
 
 LIMITS = {
     "generated": "data generated for the purpose",
@@ -23,23 +24,28 @@ CAPTION = (
     "The effect of every claim, with its 95 % interval, in units of the smallest effect that matters: right of 0 it "
     "agrees with the claim, and right of 1 it matters, too."
 )
+WORDS = 80
+"""Of the answer."""
 EQUALITY = (
     " A hollow circle is of a claim that two models are equal: there the effect lies between \N{MINUS SIGN}1 and 1."
 )
 
 
 def answer(decisions: Sequence[Decision], folder: Path) -> list[Block]:
-    """A paragraph, and a figure of the effects where there are any.
+    """What came out, what it rests on, and a figure of the effects where there are any.
 
     Args:
         decisions: on the claims.
         folder: of figures.
     """
     kinds = [LIMITS[each] for each in LIMITS if any(_evidence(decision) == each for decision in decisions)]
-    said = [" The evidence: ", ", ".join(kinds), ". Directions of effects compare with the paper's, scores do not."]
-    open_ones = [d.claim.id for d in decisions if d.verdict in ("contradicted", "refuted", "inconclusive")]
-    unlike = f" Not as the paper says, or undecided: {', '.join(open_ones)}." if open_ones else ""
-    blocks: list[Block] = [Paragraph((*_parts(counted(decisions)), *(said if kinds else ()), unlike))]
+    blocks: list[Block] = [Paragraph(in_words(decisions))]
+    if kinds:
+        blocks.append(
+            Paragraph(
+                f"The evidence: {', '.join(kinds)}. Directions of effects compare with the paper's, scores do not."
+            )
+        )
     ratios = [ratio for decision in decisions if (ratio := relative(decision)) is not None]
     if ratios:
         path = folder / "effects.png"
@@ -47,6 +53,32 @@ def answer(decisions: Sequence[Decision], folder: Path) -> list[Block]:
         alt = f"Effects of {len(ratios)} claims beside 0, no effect, and 1, the smallest that matters"
         blocks.append(Figure(path, f"{CAPTION}{EQUALITY if any(ratio.hollow for ratio in ratios) else ''}", alt))
     return blocks
+
+
+def in_words(decisions: Sequence[Decision]) -> Text:
+    """How often there is each verdict, and the claims of each with their effects, in at most :data:`WORDS` words.
+
+    Where that is too long, some are left out and counted: first of those that are not tested, then of the most.
+    """
+    groups = {verdict: [d for d in decisions if d.verdict == verdict] for verdict in VERDICTS}
+    named = {verdict: len(group) for verdict, group in groups.items() if group}
+    while True:
+        said = [*_parts(counted(decisions))]
+        for verdict, count in named.items():
+            more = len(groups[verdict]) - count
+            claims = [_briefly(decision) for decision in groups[verdict][:count]] + [f"{more} more"] * (more > 0)
+            said += [" ", Strong(f"{verdict.capitalize()}:"), f" {'; '.join(claims)}."]
+        if len(plain_text(tuple(said)).split()) <= WORDS or max(named.values()) == 1:
+            return tuple(said)
+        named[max(named, key=lambda verdict: (named[verdict] > 1, verdict == "not tested", named[verdict]))] -= 1
+
+
+def _briefly(decision: Decision) -> str:
+    """A claim in short, and its effect if one was measured; the id of one that has no short form."""
+    lead, name = decision.lead, decision.claim.in_short or decision.claim.id
+    if lead is None or lead.effect is None or not lead.relevant:  # an identity has no size that matters
+        return name
+    return f"{name} ({with_unit(amount(asdict(lead), lead.effect), asdict(lead))})"
 
 
 def relative(decision: Decision) -> Effect | None:
@@ -72,5 +104,5 @@ def _evidence(decision: Decision) -> str | None:
     return "identity" if decision.lead.kind == "exact" else decision.evidence
 
 
-def _parts(text: object) -> tuple[str | Strong, ...]:
-    return text if isinstance(text, tuple) else (str(text),)
+def _parts(text: Text) -> tuple[Inline, ...]:
+    return text if isinstance(text, tuple) else (text,)

@@ -99,13 +99,15 @@ def _grid(papers: Sequence[Replicated], folder: Path) -> Grid:
     return Grid([
         (
             Link(paper.title, paper.page(paper.claims[0], folder)),
-            [
-                Cell(c["id"], Badge(c["verdict"]), c["statement"], f"{paper.page(c, folder)}#{c['id']}")
-                for c in paper.claims
-            ],
+            [_cell(claim, paper.page(claim, folder)) for claim in paper.claims],
         )
         for paper in papers
     ])  # fmt: skip
+
+
+def _cell(claim: Mapping[str, Any], page: str) -> Cell:
+    said = claim.get("in_short") or claim["statement"]  # older reports have no short form
+    return Cell(claim["id"], Badge(claim["verdict"]), said, f"{page}#{claim['id']}")
 
 
 def _table(papers: Sequence[Replicated], folder: Path) -> Table:
