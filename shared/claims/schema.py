@@ -16,7 +16,7 @@ from shared.errors import ReplicationError
 Provenance = Literal["C:paper", "C:code", "C:note", "D", "M"]
 """Where a number comes from: the paper, its authors' code, a note on it; derived by us; from memory."""
 
-SHORT = 12
+SHORT = 12  # words
 ALL = "all"
 """Stands for every scale in ``not_decided``."""
 
@@ -34,7 +34,7 @@ class Claim(Strict):
     """One claim of a paper, and what decides it.
 
     Attributes:
-        in_short: the statement in at most :data:`SHORT` words, as they stand inside of a sentence.
+        in_short: the statement in at most 12 words, as they stand inside of a sentence.
         where: section, table or figure of the paper.
         primary: the one comparison that decides the claim; its evidence is the best that the scale affords.
         identities: for claims that hold by mathematics, given in place of ``primary``; all of them must hold.
