@@ -11,16 +11,14 @@ from packaging.markers import Marker
 
 import replicate
 
+FOR_S3 = ".ci/s3.lock"
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_the_lock_has_every_package_but_the_family_of_torch_with_hashes() -> None:
-    lock, constraints = ((ROOT / name).read_text(encoding="utf-8") for name in replicate.LOCKED)
-    pins = {name_of(pin): pin for pin in re.findall(r"^[^#\s].*?(?= \\$)", lock, re.MULTILINE)}
-    blocks = re.split(r"^(?=[^#\s])", lock, flags=re.MULTILINE)[1:]
-    assert len(blocks) == len(pins) > 100
-    for block in blocks:
-        assert re.fullmatch(r"\S+==\S+[^\n]* \\\n(    --hash=sha256:[0-9a-f]{64}( \\)?\n)+", block), block
+    lock, constraints = replicate.LOCKED
+    pins, constraints = pins_of(lock), (ROOT / constraints).read_text(encoding="utf-8")
+    assert len(pins) > 100
     family = set(re.findall(r"^#- (.+)$", constraints, re.MULTILINE))
     assert family & pins.keys() == set()
     optional = {"transformers", "ctranslate2", "dvc-s3", "moto[server]"}
@@ -42,9 +40,30 @@ def test_these_tests_run_with_the_packages_of_the_lock() -> None:
     assert other == {}
 
 
+def test_what_the_tests_install_for_s3_is_locked_beside_the_lock() -> None:
+    beside, lock = pins_of(FOR_S3), pins_of(replicate.LOCKED[0])
+    assert beside.keys() & lock.keys() == set()  # or one would install another version than the other
+    direct = {name_of(pin.replace("[server]", "")): pin.replace("[server]", "") for pin in direct_pins()}
+    assert {name: pin for name, pin in direct.items() if name in beside} == {
+        name: beside[name].partition(" ")[0] for name in ("dvc-s3", "moto")
+    }
+    assert f"--require-hashes --no-deps --requirement {FOR_S3}" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
 def test_every_direct_dependency_is_pinned_exactly() -> None:
     assert all(pin.partition(";")[0].count("==") == 1 for pin in direct_pins())  # what follows says where
     assert {"torch", "torchvision"} <= {name_of(pin) for pin in direct_pins()}
+
+
+def pins_of(file: str) -> dict[str, str]:
+    """The pins of a lock by name, all of them with hashes."""
+    lock = (ROOT / file).read_text(encoding="utf-8")
+    pins = {name_of(pin): pin for pin in re.findall(r"^[^#\s].*?(?= \\$)", lock, re.MULTILINE)}
+    blocks = re.split(r"^(?=[^#\s])", lock, flags=re.MULTILINE)[1:]
+    assert len(blocks) == len(pins) > 0
+    for block in blocks:
+        assert re.fullmatch(r"\S+==\S+[^\n]* \\\n(    --hash=sha256:[0-9a-f]{64}( \\)?\n)+", block), block
+    return pins
 
 
 def direct_pins() -> list[str]:
