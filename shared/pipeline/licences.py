@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +19,13 @@ from shared.errors import ReplicationError
 PAGE, BILL = Path("docs/LICENCES.md"), Path("docs/sbom.json")
 LOCK = Path(".ci/requirements.lock")
 PIN = re.compile(r"^([^#\s=]+)==(\S+)(?: ; (.*?))? \\$", re.MULTILINE)
+HASH = re.compile(r"--hash=sha256:([0-9a-f]+)")
+HASH_OF_BILL = re.compile(r'\{\s+"alg": "SHA-256",\s+"content": "([0-9a-f]+)"\s+\}')  # to stand in one line
 OF_DATA = (
     "The data are not part of the project; each machine fetches its own. Figures of reports show a few examples of "
     "them:\nsentences, digits, OpenMoji pictures, photographs of Flickr8k."
 )
+INDEX = "https://pypi.org/simple"
 FAMILY = ("torch", "torchvision")
 """What the lock leaves out and every environment has."""
 UNSTATED = {
@@ -46,11 +50,13 @@ class Package(NamedTuple):
     Attributes:
         name, version: as pinned.
         licence: as the package says it.
+        hashes: sha256 of each of its files that the lock accepts; none for torch's family.
     """
 
     name: str
     version: str
     licence: str
+    hashes: tuple[str, ...] = ()
 
 
 def write_licences() -> None:
@@ -61,16 +67,20 @@ def write_licences() -> None:
     """
     packages = sorted(_packages(), key=lambda package: package.name.lower())
     PAGE.write_text(_page(packages), encoding="utf-8")
-    BILL.write_text(json.dumps(_bill(packages), indent=1) + "\n", encoding="utf-8")
+    bill = json.dumps(_bill(packages), indent=1) + "\n"
+    BILL.write_text(HASH_OF_BILL.sub(r'{"alg": "SHA-256", "content": "\1"}', bill), encoding="utf-8")
     print(f"{PAGE} and {BILL} are written.")
 
 
 def _packages() -> Iterator[Package]:
     """Those of the lock that this platform needs, and torch's family."""
     lock = LOCK.read_text(encoding="utf-8")
-    for name, version, marker in PIN.findall(lock):
+    for pin, after in pairwise([*PIN.finditer(lock), None]):
+        assert pin is not None
+        name, version, marker = pin.groups()
         if not marker or Marker(marker).evaluate():
-            yield Package(name, version, _licence(name))
+            hashes = HASH.findall(lock, pin.end(), after.start() if after else len(lock))
+            yield Package(name, version, _licence(name), tuple(hashes))
     pins = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
     for name, _, version in (pin.partition("==") for pin in pins):
         if name in FAMILY:
@@ -128,7 +138,16 @@ def _bill(packages: list[Package]) -> dict[str, Any]:
                 "version": each.version,
                 "purl": f"pkg:pypi/{each.name}@{each.version}",
                 "licenses": [{"license": {"name": each.licence}}],
+                **_files(each),
             }
             for each in packages
         ],
     }
+
+
+def _files(package: Package) -> dict[str, Any]:
+    """The hashes of a package's files, where the index has them: a component's own hashes would be of one file."""
+    if not package.hashes:
+        return {}
+    hashes = [{"alg": "SHA-256", "content": each} for each in package.hashes]
+    return {"externalReferences": [{"type": "distribution", "url": f"{INDEX}/{package.name}/", "hashes": hashes}]}

@@ -12,9 +12,10 @@ from shared.pipeline.licences import BILL, LOCK, PAGE, PIN, write_licences
 
 LOCKED = """# a lock
 {name}==1.0 \\
-    --hash=sha256:00
+    --hash=sha256:0a \\
+    --hash=sha256:0b
 other==2.0 ; sys_platform == 'win32' \\
-    --hash=sha256:00
+    --hash=sha256:0c
 """
 
 
@@ -50,12 +51,35 @@ def test_the_files_are_of_the_lock_and_the_cards(root):
     assert "UNKNOWN" not in page
 
 
+def test_the_bill_has_the_hashes_of_the_lock(root):
+    bill = json.loads((root / BILL).read_text(encoding="utf-8"))
+    lock, found = (root / LOCK).read_text(encoding="utf-8"), {}
+    for line in lock.splitlines():
+        if pin := PIN.match(line + "\n"):
+            hashes = found.setdefault(pin[1], [])
+        elif "--hash" in line:
+            hashes.append(line.strip(" \\").removeprefix("--hash=sha256:"))
+    for each in bill["components"]:
+        assert each["name"] in found or "externalReferences" not in each
+        for reference in each.get("externalReferences", []):
+            assert {hashed["alg"] for hashed in reference["hashes"]} == {"SHA-256"}
+            assert [hashed["content"] for hashed in reference["hashes"]] == found[each["name"]]
+    assert {each["name"] for each in bill["components"] if "externalReferences" not in each} == {"torch", "torchvision"}
+
+
 def test_packages_of_other_platforms_are_left_out(project):
     folder = project("pytest")
     write_licences()
     bill = json.loads((folder / BILL).read_text())
     assert [(each["name"], each["version"], each["purl"]) for each in bill["components"]] == [
         ("pytest", "1.0", "pkg:pypi/pytest@1.0")
+    ]
+    assert bill["components"][0]["externalReferences"] == [
+        {
+            "type": "distribution",
+            "url": "https://pypi.org/simple/pytest/",
+            "hashes": [{"alg": "SHA-256", "content": "0a"}, {"alg": "SHA-256", "content": "0b"}],
+        }
     ]
     assert re.search(r"^\| pytest \| 1.0 \| MIT \|$", (folder / PAGE).read_text(), re.MULTILINE)
 
