@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -28,7 +29,9 @@ def obtain(dataset: str) -> Manifest:
 
     refuse_paths_outside(dataset)
     with refusing_other_forms(dataset):
-        return fetch(dataset)
+        manifest = fetch(dataset)
+    refuse_byte_order_marks(dataset, Path("data") / dataset)
+    return manifest
 
 
 def fetched(dataset: str) -> Path:
@@ -58,6 +61,28 @@ def refuse_paths_outside(dataset: str) -> None:
                 f"data/{dataset}.yaml: '{keys}': '{text}' leads out of the folder of the raw files; give the name of "
                 "one of them."
             )
+
+
+def refuse_byte_order_marks(dataset: str, folder: Path) -> None:
+    """Refuse columns of text that begin with a byte order mark, which would become a part of their first word.
+
+    Args:
+        dataset: what the card describes.
+        folder: of the columns, ``<split>.<language>``.
+
+    Raises:
+        ReplicationError: one does.
+    """
+    card = load_card(dataset)
+    for path in (folder / f"{split}.{language}" for split in card.splits for language in card.languages):
+        if path.is_file():
+            with path.open("rb") as column:
+                marked = column.read(len(BOM_UTF8)) == BOM_UTF8
+            if marked:
+                raise ReplicationError(
+                    f"data/{dataset}.yaml: {path.name} begins with a byte order mark, which its raw file has; save the "
+                    "raw file as UTF-8 without it in the mirror folder and put its sha256 into the card."
+                )
 
 
 def _texts(value: Any, keys: str) -> Iterator[tuple[str, str]]:
