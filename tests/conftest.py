@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,15 @@ if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)) > 1:
 
 import shared  # noqa: F401  (before lightning or torchvision is imported anywhere)
 from shared.tasks.kinds import load_measures
+from tests.network import Network
 
 settings.register_profile("untimed", deadline=None)  # a busy machine makes no test fail
 settings.load_profile("untimed")
 
 load_measures()  # as the stages that judge claims and write reports do
 ROOT = Path(__file__).resolve().parents[1]
+NETWORK = Network()
+NETWORK.prepare()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -31,26 +34,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: item.path.name != "test_readme.py")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let no test reach beyond this machine, its fixtures included, unless it is marked to fetch real data."""
+    with nullcontext() if item.get_closest_marker("registry") else NETWORK.only_here():
+        return (yield)
+
+
+@pytest.fixture(scope="session")
+def network() -> Network:
+    """Return what the tests can reach."""
+    return NETWORK
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """Return the project's root folder."""
     return ROOT
-
-
-@pytest.fixture(autouse=True)
-def _without_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no test reach beyond this machine, unless it is marked to fetch real data or to run the README's commands."""
-    if request.node.get_closest_marker("registry") or request.node.get_closest_marker("slow"):
-        return
-    connect = socket.socket.connect
-
-    def connect_here(self: socket.socket, address: object) -> None:
-        host = address[0] if isinstance(address, tuple) else ""
-        if self.family != socket.AF_UNIX and not str(host).startswith(("127.", "::1", "localhost")):
-            raise PermissionError(f"a test without the mark 'registry' asked for {address}")
-        connect(self, address)
-
-    monkeypatch.setattr(socket.socket, "connect", connect_here)
 
 
 @pytest.fixture(autouse=True)

@@ -195,6 +195,7 @@ def run(clone: Path, command: str) -> str:
     return printed
 
 
+@pytest.mark.registry
 @pytest.mark.slow
 def test_the_commands_work_in_the_order_in_which_they_are_shown(clone: Path) -> None:
     for command in commands(README):
@@ -215,6 +216,7 @@ def test_the_commands_work_in_the_order_in_which_they_are_shown(clone: Path) -> 
     assert (clone / "replications" / "my_paper" / "model.py").is_file()
 
 
+@pytest.mark.registry
 @pytest.mark.slow
 @pytest.mark.parametrize("paper", papers())
 def test_the_whole_smoke_of_a_paper_runs_in_process(paper: str, tmp_path: Path) -> None:

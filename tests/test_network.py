@@ -1,0 +1,132 @@
+"""No test that is not marked to fetch real data reaches beyond this machine, whatever it tries."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Callable
+
+import pytest
+
+from tests.network import PROXIES, Network, is_here
+
+OUTSIDE = ("192.0.2.1", 80)  # reserved for documentation (RFC 5737): nobody has it
+OUTSIDE_6 = ("2001:db8::1", 80, 0, 0)  # RFC 3849
+NAME = "replications.invalid"
+
+
+def over(kind: socket.SocketKind, call: Callable[[socket.socket], object], family: int = socket.AF_INET) -> object:
+    with socket.socket(family, kind) as own:
+        own.settimeout(2.0)
+        return call(own)
+
+
+TCP, UDP = socket.SOCK_STREAM, socket.SOCK_DGRAM
+WAYS: dict[str, Callable[[], object]] = {
+    "connect": lambda: over(TCP, lambda own: own.connect(OUTSIDE)),
+    "connect over IPv6": lambda: over(TCP, lambda own: own.connect(OUTSIDE_6), socket.AF_INET6),
+    "connect of a C class": lambda: over(TCP, lambda own: super(socket.socket, own).connect(OUTSIDE)),
+    "connect_ex": lambda: over(TCP, lambda own: own.connect_ex(OUTSIDE)),
+    "connect over UDP": lambda: over(UDP, lambda own: own.connect(OUTSIDE)),
+    "sendto": lambda: over(UDP, lambda own: own.sendto(b"x", OUTSIDE)),
+    "sendto with flags": lambda: over(UDP, lambda own: own.sendto(b"x", 0, OUTSIDE)),
+    "sendmsg": lambda: over(UDP, lambda own: own.sendmsg([b"x"], [], 0, OUTSIDE)),
+    "create_connection": lambda: socket.create_connection(OUTSIDE, timeout=2.0),
+    "getaddrinfo": lambda: socket.getaddrinfo(NAME, 80),
+    "getaddrinfo of bytes": lambda: socket.getaddrinfo(NAME.encode(), 80),
+    "gethostbyname": lambda: socket.gethostbyname(NAME),
+    "gethostbyname_ex": lambda: socket.gethostbyname_ex(NAME),
+    "gethostbyaddr": lambda: socket.gethostbyaddr(OUTSIDE[0]),
+    "getnameinfo": lambda: socket.getnameinfo(OUTSIDE, 0),
+}
+PROGRAM = f"""
+import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+    own.connect({OUTSIDE})
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_call_of_a_socket_is_refused_by_name(way: str) -> None:
+    with pytest.raises(PermissionError, match="a test without the mark 'registry' asked for "):
+        WAYS[way]()
+
+
+def test_a_thread_is_refused_too() -> None:
+    caught: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            socket.getaddrinfo(NAME, 80)
+        except OSError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert [type(error) for error in caught] == [PermissionError]
+
+
+@pytest.mark.slow
+def test_a_slow_test_is_refused_too() -> None:
+    with pytest.raises(PermissionError):
+        over(TCP, lambda own: own.connect(OUTSIDE))
+
+
+def test_a_program_that_a_test_starts_finds_no_network(network: Network) -> None:
+    if network.namespaces is None:
+        pytest.skip("only root can give programs a network of their own, and only on Linux")
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
+    assert "Network is unreachable" in done.stderr
+
+
+def test_a_program_that_uses_proxies_is_sent_to_nobody() -> None:
+    program = "import urllib.request; print(urllib.request.getproxies())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert repr(PROXIES["https_proxy"]) in done.stdout
+    assert urllib.request.getproxies()["https"] == PROXIES["https_proxy"]
+
+
+def test_this_machine_is_reached(network: Network) -> None:
+    assert network.closed
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(("localhost", server.getsockname()[1])) as there,
+        server.accept()[0] as here,
+    ):
+        there.sendall(b"x")
+        assert here.recv(1) == b"x"
+    with socket.socket(socket.AF_INET, UDP) as receiver, socket.socket(socket.AF_INET, UDP) as sender:
+        receiver.bind(("127.0.0.1", 0))
+        sender.sendto(b"x", receiver.getsockname())
+        sender.sendmsg([b"y"], [], 0, receiver.getsockname())
+        assert receiver.recv(1) + receiver.recv(1) == b"xy"
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendmsg([b"x"])
+        assert other.recv(1) == b"x"
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True), ("", True), (None, True),
+        (b"localhost", True), ("0.0.0.0", True), (socket.gethostname(), True), ("127.0.0.1.example.org", False),
+        ("localhost.example.org", False), ("10.0.0.1", False), ("fe80::1%eth0", False), ("<broadcast>", False),
+    ],
+)  # fmt: skip
+def test_which_hosts_are_this_machine(host: str | bytes | None, here: bool) -> None:
+    assert is_here(host) is here
+
+
+@pytest.mark.registry
+def test_the_mark_opens_the_network(network: Network) -> None:
+    assert not network.closed
+    with pytest.raises(socket.gaierror):  # asked for, and there is none
+        socket.getaddrinfo(NAME, 80)
+    with network.only_here(), pytest.raises(PermissionError):
+        socket.getaddrinfo(NAME, 80)
+    assert not network.closed
