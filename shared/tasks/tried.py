@@ -198,6 +198,7 @@ def numbered(asked: str, count: int) -> int | None:
     if not asked.startswith(TEST):
         return None
     number = asked.removeprefix(TEST)
-    if not number.isdecimal() or int(number) >= count:
+    # Python refuses to read a number of some thousand digits.
+    if not number.isdecimal() or len(number.lstrip("0")) > len(str(count)) or int(number) >= count:
         raise ReplicationError(f"there is no test picture '{asked}'; the numbers go from {TEST}0 to {TEST}{count - 1}.")
     return int(number)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 
 from shared.data.fetch import fetch
 from shared.data.photos import decode
@@ -90,7 +91,7 @@ def _read(path: Path, expected: str) -> Pixels:
         return decode(path.read_bytes()).copy()
     except FileNotFoundError:
         raise ReplicationError(f"there is no file {path}; give {expected}.") from None
-    except OSError as error:
+    except (OSError, ValueError, Image.DecompressionBombError) as error:  # no picture, no path, or far too large a one
         raise ReplicationError(f"{path} cannot be read as a picture ({error}); give {expected}.") from None
 
 

@@ -31,6 +31,8 @@ ADDED = 40
 HIDDEN = "?"
 """Stands for an amino acid that is to be filled in."""
 DRAWN = "What follows is drawn from the model's probabilities, always with the same noise."
+DIGITS = 9
+"""Of a number at most; Python refuses to read some thousands."""
 NUMBERS = re.compile(r"\d+([\s,]+\d+)*")
 
 
@@ -118,7 +120,7 @@ def _of_file(path: Path, shape: tuple[int, int, int], corpus: PixelCorpusConfig,
             image = file.convert("L" if channels == 1 else "RGB").resize((width * corpus.pool, height * corpus.pool))
     except FileNotFoundError:
         raise ReplicationError(f"there is no file {path}; give {expected}.") from None
-    except OSError as error:
+    except (OSError, ValueError, Image.DecompressionBombError) as error:  # no picture, no path, or far too large a one
         raise ReplicationError(f"{path} cannot be read as a picture ({error}); give {expected}.") from None
     values = np.asarray(image).reshape(1, height * corpus.pool, width * corpus.pool, channels)
     return _reduced(values, corpus).astype(np.int64).ravel()
@@ -166,7 +168,10 @@ def _numbers(text: str, known: range, expected: str) -> list[int]:
     """The numbers in a text, all of them symbols."""
     if not NUMBERS.fullmatch(text):
         raise ReplicationError(f"'{text}' is not a sequence of numbers; give {expected}.")
-    numbers = [int(number) for number in re.findall(r"\d+", text)]
+    written = re.findall(r"\d+", text)
+    if long := [number for number in written if len(number) > DIGITS]:
+        raise ReplicationError(f"a number of {len(long[0])} digits is no symbol of the task; give {expected}.")
+    numbers = [int(number) for number in written]
     if unknown := sorted({*numbers} - {*known}):
         raise ReplicationError(f"{unknown[0]} is no symbol of the task; give {expected}.")
     return numbers
