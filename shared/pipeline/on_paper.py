@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shared.data.cards import load_card
+from shared.data.cards import Card, GeneratedSource, WebSource, load_card
 from shared.pipeline.config import ScaleFile
 from shared.tasks.protocol import load_replication, papers
 
@@ -40,7 +40,9 @@ Four things are assumed:
 - A seed keeps {CHECKPOINTS} checkpoints of {BYTES} bytes a parameter.
 
 Left out are validation, judging, variants that train no network, and variants that the scale leaves out, such as those
-of licensed data. Parameters are those of our models; the papers' counts can differ slightly, for instance by symbols of
+of licensed data. To be downloaded are the official files, of the sizes that the cards in `data/` have: it is unknown
+where a card lacks that of a file, and a file of two cards counts once. Weights of image encoders are left out there.
+Parameters are those of our models; the papers' counts can differ slightly, for instance by symbols of
 the vocabulary.
 `python -m shared.pipeline estimate <paper>` measures what this machine needs.
 """
@@ -93,15 +95,42 @@ def section(paper: str, found: Mapping[str, Cost]) -> str:
 
 def _together(found: Mapping[str, Mapping[str, Cost]]) -> str:
     """The table of all papers, as Markdown."""
-    heads = ("Paper", "GPU hours", "Checkpoints, GB", "Data while they are fetched, GB")
-    lines = ["## All papers\n", f"| {' | '.join(heads)} |", "| --- | ---: | ---: | ---: |"]
+    heads = ("Paper", "GPU hours", "Checkpoints, GB", "Data while they are fetched, GB", "To be downloaded, GB")
+    lines = ["## All papers\n", f"| {' | '.join(heads)} |", "| --- | ---: | ---: | ---: | ---: |"]
     for paper, own in found.items():
         settings = ScaleFile(paper, SCALE)
-        data = sum(load_card(card).needs_bytes for card in {settings.dataset(task) for task in settings.tasks})
+        cards = [load_card(card) for card in sorted({settings.dataset(task) for task in settings.tasks})]
+        data = sum(card.needs_bytes for card in cards)
         disk = sum(cost.disk for cost in own.values())
         numbers = (sum(cost.hours for cost in own.values()), disk / GIGA, data / GIGA)
-        lines.append(f"| {paper} | {' | '.join(map(_rounded, numbers))} |")
+        lines.append(f"| {paper} | {' | '.join(map(_rounded, numbers))} | {_to_be_downloaded(cards)} |")
     return "\n".join(lines) + "\n"
+
+
+def _to_be_downloaded(cards: Iterable[Card]) -> str:
+    """Gigabytes as the page has them: what is known, and of which data sets something is unknown."""
+    known, unknown = traffic(cards)
+    if not unknown:
+        return _rounded(known / GIGA)
+    return f"{_rounded(known / GIGA)} + unknown ({', '.join(unknown)})" if known else "unknown"
+
+
+def traffic(cards: Iterable[Card]) -> tuple[int, list[str]]:
+    """What is to be downloaded for some data sets.
+
+    Returns:
+        The bytes of all official files whose size a card has, each file once, and the data sets of which a size is
+        missing. Data that a program makes have none.
+    """
+    known: dict[str, int] = {}
+    unknown = []
+    for card in cards:
+        files = [file for source in card.sources if isinstance(source, WebSource) for file in source.downloads]
+        known |= {file.url: file.bytes for file in files if file.bytes is not None}
+        generated = any(isinstance(source, GeneratedSource) for source in card.sources)
+        if not generated and (not files or any(file.bytes is None for file in files)):
+            unknown.append(card.id)
+    return sum(known.values()), unknown
 
 
 def costs(settings: ScaleFile) -> dict[str, Cost]:

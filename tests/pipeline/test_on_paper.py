@@ -4,9 +4,10 @@ import re
 
 import pytest
 
+from shared.data.cards import load_card
 from shared.metrics.operations import FORWARD_PASSES, OPERATIONS_PER_MULTIPLY_ADD, count_operations
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.on_paper import PAGE, PEAK, SCALE, USE, cost_of, costs, section, trains_a_network
+from shared.pipeline.on_paper import PAGE, PEAK, SCALE, USE, cost_of, costs, section, traffic, trains_a_network
 from shared.pipeline.shortened import network_runner
 from shared.tasks.protocol import load_replication, papers
 
@@ -57,3 +58,33 @@ def test_the_page_has_every_variant_that_trains_a_network():
         listed = re.findall(r"^\| ([\w-]+) \| [\d,]+ \|", own, re.MULTILINE)
         assert listed == [each for each in settings.variants if trains_a_network(replication, settings.run(each))]
     assert section("self_attentive", costs(ScaleFile("self_attentive", SCALE))) in page
+
+
+def with_sizes(card, *sizes):
+    """A card whose official files have other sizes."""
+    (source,) = [source for source in card.sources if source.kind == "web"]
+    files = [file.model_copy(update={"bytes": size}) for file, size in zip(source.downloads, sizes, strict=True)]
+    return card.model_copy(update={"sources": (source.model_copy(update={"downloads": tuple(files)}),)})
+
+
+def test_a_file_is_downloaded_once_and_a_size_that_no_card_has_is_unknown():
+    mnist, text8 = load_card("mnist"), load_card("text8")
+    assert traffic([]) == (0, [])
+    assert traffic([load_card("generated_copy")]) == (0, [])
+    assert traffic([load_card("bible")]) == (0, ["bible"])  # of a package, whose size its card does not have
+    assert traffic([with_sizes(mnist, 3, 4)]) == (7, [])
+    assert traffic([with_sizes(mnist, 3, 4), with_sizes(mnist, 3, 4), with_sizes(text8, 10)]) == (17, [])
+    assert traffic([with_sizes(mnist, 3, None), with_sizes(text8, None)]) == (3, ["mnist", "text8"])
+
+
+def test_the_page_says_what_is_to_be_downloaded():
+    together = PAGE.read_text(encoding="utf-8").partition("## All papers\n")[2].partition("\n## ")[0]
+    for paper in papers():
+        settings = ScaleFile(paper, SCALE)
+        known, unknown = traffic(load_card(name) for name in {settings.dataset(task) for task in settings.tasks})
+        (row,) = [line for line in together.splitlines() if line.startswith(f"| {paper} |")]
+        said = row.split(" | ")[-1].removesuffix(" |")
+        assert [name for name in unknown if known and name not in said] == []
+        assert ("unknown" in said) == bool(unknown)
+        if known:
+            assert float(said.partition(" + ")[0].replace(",", "")) == pytest.approx(known / 1e9, rel=0.05)
