@@ -7,7 +7,7 @@ from shared.attention.feature_maps import EluPlusOne, ReLU
 from shared.attention.linear import chunkwise_linear_attention, linear_attention
 from shared.attention.scaled_dot_product import attend
 from tests.attention.registry import ATTENTIONS
-from tests.properties.test_attention_properties import case, every_entry, over
+from tests.properties.test_attention_properties import case, every_entry, masked_entry, over
 
 LONG = 65_536
 WITHIN_LONG = 2e-3  # local-p's centre among so many words is a number of five digits, of which float32 keeps seven
@@ -49,6 +49,35 @@ def test_less_precision_stays_within_bounds_of_more(entry, dtype, within):
     exact = entry.weights(*scaled(entry, 1.0, torch.float64))
     rounded = entry.weights(*scaled(entry, 1.0, dtype))
     torch.testing.assert_close(rounded.to(exact.dtype), exact, atol=within, rtol=0)
+
+
+@masked_entry
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_where_all_positions_are_masked_there_are_no_weights_and_no_gradients(entry, dtype):
+    module, queries, annotations, mask = scaled(entry, 1.0, dtype)
+    mask[1] = False
+    weights = entry.weights(module, queries.requires_grad_(), annotations.requires_grad_(), mask)
+    assert (weights[1] == 0).all()
+    assert weights.isfinite().all()
+    if not entry.differentiable:
+        return
+    inputs = (queries, annotations, *module.parameters())
+    gradients = torch.autograd.grad(weights, inputs, torch.randn_like(weights), materialize_grads=True)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert all((gradient[1] == 0).all() for gradient in gradients[:2])
+
+
+@pytest.mark.parametrize(("shift", "scale"), [(-60.0, 1.0), (-200.0, 0.0)])
+def test_the_limit_of_the_elu_features_is_the_one_that_is_documented(shift, scale):
+    """Keys down to -87 have the weights of float64; what float32 cannot hold has none, and nothing overflows."""
+    torch.manual_seed(1)
+    q, v, features = torch.randn(1, 2, 3, 8), torch.randn(1, 2, 5, 4), EluPlusOne()
+    k = (torch.randn(1, 2, 5, 8) + shift).requires_grad_()
+    found = linear_attention(features(q), features(k), v)
+    exact = linear_attention(features(q.double()), features(k.double()), v.double())
+    torch.testing.assert_close(found.double(), scale * exact, atol=1e-4, rtol=1e-4)
+    (gradient,) = torch.autograd.grad(found.sum(), k)
+    assert gradient.isfinite().all()
 
 
 @every_entry
