@@ -6,12 +6,15 @@ change of them touches what is trained, judged or reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS, SPECIAL, UNK, Tokenizer
@@ -202,3 +205,18 @@ def numbered(asked: str, count: int) -> int | None:
     if not number.isdecimal() or len(number.lstrip("0")) > len(str(count)) or int(number) >= count:
         raise ReplicationError(f"there is no test picture '{asked}'; the numbers go from {TEST}0 to {TEST}{count - 1}.")
     return int(number)
+
+
+@contextmanager
+def reading_picture(path: Path, expected: str) -> Iterator[None]:
+    """Say in a sentence why an image file cannot be read inside, and what to give: ``expected``.
+
+    Raises:
+        ReplicationError: the file is missing, no picture, or far too large a one, or its name is no path.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise ReplicationError(f"there is no file {path}; give {expected}.") from None
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        raise ReplicationError(f"{path} cannot be read as a picture ({error}); give {expected}.") from None

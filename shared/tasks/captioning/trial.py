@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 
 from shared.data.fetch import fetch
 from shared.data.photos import decode
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
-from shared.errors import ReplicationError
 from shared.metrics.alignment import merge_pieces
 from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions
 
@@ -23,7 +21,18 @@ from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions
 from shared.tasks.captioning.evaluation import _search
 from shared.tasks.captioning.preparation import _sample
 from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
-from shared.tasks.tried import NO_ATTENTION, TEST, Picture, Pixels, Tried, Weights, not_empty, numbered, whole_words
+from shared.tasks.tried import (
+    NO_ATTENTION,
+    TEST,
+    Picture,
+    Pixels,
+    Tried,
+    Weights,
+    not_empty,
+    numbered,
+    reading_picture,
+    whole_words,
+)
 from shared.vision.encoders import build_encoder
 
 CAPTION = (
@@ -87,12 +96,8 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
 
 def _read(path: Path, expected: str) -> Pixels:
     """(SIDE, SIDE, 3) RGB of an image file, as the photos of data sets are read."""
-    try:
+    with reading_picture(path, expected):
         return decode(path.read_bytes()).copy()
-    except FileNotFoundError:
-        raise ReplicationError(f"there is no file {path}; give {expected}.") from None
-    except (OSError, ValueError, Image.DecompressionBombError) as error:  # no picture, no path, or far too large a one
-        raise ReplicationError(f"{path} cannot be read as a picture ({error}); give {expected}.") from None
 
 
 def _encoded(corpus: CaptionCorpusConfig, picture: Pixels) -> NDArray[np.float16]:

@@ -24,7 +24,18 @@ from shared.tasks.sequences.evaluation import _continued
 from shared.tasks.sequences.pixels import PreparedPixels, _reduced
 from shared.tasks.sequences.proteins import PreparedProteins, decode, encode
 from shared.tasks.sequences.settings import PicturesConfig, PixelCorpusConfig, SequenceRun
-from shared.tasks.tried import TEST, UNSEEN, Picture, Pixels, Tried, not_empty, not_longer, numbered, ranked
+from shared.tasks.tried import (
+    TEST,
+    UNSEEN,
+    Picture,
+    Pixels,
+    Tried,
+    not_empty,
+    not_longer,
+    numbered,
+    ranked,
+    reading_picture,
+)
 
 ADDED = 40
 """Amino acids that are drawn after those given."""
@@ -115,13 +126,8 @@ def _completed(model: Any, text: PreparedPixels, name: str, pixels: NDArray[np.i
 def _of_file(path: Path, shape: tuple[int, int, int], corpus: PixelCorpusConfig, expected: str) -> NDArray[np.int64]:
     """(T,) pixels of an image file, made as small and coarse as those of the task."""
     height, width, channels = shape
-    try:
-        with Image.open(path) as file:
-            image = file.convert("L" if channels == 1 else "RGB").resize((width * corpus.pool, height * corpus.pool))
-    except FileNotFoundError:
-        raise ReplicationError(f"there is no file {path}; give {expected}.") from None
-    except (OSError, ValueError, Image.DecompressionBombError) as error:  # no picture, no path, or far too large a one
-        raise ReplicationError(f"{path} cannot be read as a picture ({error}); give {expected}.") from None
+    with reading_picture(path, expected), Image.open(path) as file:
+        image = file.convert("L" if channels == 1 else "RGB").resize((width * corpus.pool, height * corpus.pool))
     values = np.asarray(image).reshape(1, height * corpus.pool, width * corpus.pool, channels)
     return _reduced(values, corpus).astype(np.int64).ravel()
 
