@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 from PIL import Image
 
+from shared.reports.styles import PALETTE
 from shared.tasks.captioning.overlays import (
     DARKEST,
     LONGEST,
@@ -130,7 +132,7 @@ def test_the_figure_has_frames_on_a_white_ground(source, tmp_path):
     assert figure.caption.endswith("Below: the gate β. Frames: the boxes of the objects.")
     drawn = imread(tmp_path / "a.png")[..., :3]
     assert drawn.shape[1] == SHADED_WIDTH
-    frames = (abs(drawn - np.array([230, 159, 0]) / 255).max(axis=-1) < 0.15).sum()
+    frames = (abs(drawn - np.array(to_rgb(PALETTE["orange"]))).max(axis=-1) < 0.15).sum()
     assert frames > 4 * 60
     assert (drawn[:, -3:] == 1.0).all()
 
