@@ -75,6 +75,8 @@ COMMANDS = {
     ),
     "lend": Command("lend", "lend_stage", "paper.variant", "copy another paper's results for <paper>.<variant>"),
     "report": Command("stages", "report_stage", "paper", "decide the claims of <paper> and write its report"),
+    "pack": Command("packed", "pack_stage", "paper", "keep what the runs of <paper> have left in one file for git"),
+    "unpack": Command("packed", "unpack_stage", "paper", "put it back, so that a report needs no training"),
     "verdicts": Command("stages", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),
     "export": Command("stages", "export_stage", "paper", "write <paper>'s page as one file that can be sent"),
     "list": Command("listing", "list_runs", "paper", "list variants, tasks, and what is trained and judged", **LISTED),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
@@ -43,6 +44,8 @@ class Judged:
 def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> None:
     """Judge every trained seed of ``<paper>.<variant>``, and their ensemble if asked; write its ``metrics.json``.
 
+    Seeds whose weights are not on this machine keep what :func:`shared.pipeline.packed.unpack_stage` has brought.
+
     Args:
         name: of the variant.
         scale: of its settings.
@@ -50,7 +53,7 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
             seeds are no ensemble.
 
     Raises:
-        ReplicationError: the settings are wrong, or a seed is not trained.
+        ReplicationError: the settings are wrong, or a seed is not trained; or an ensemble lacks weights.
     """
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
@@ -60,26 +63,57 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     folder = run_folder(paper, scale) / variant
     head = {"variant": variant, "task": config.task}
     out = folder / "evaluation"
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    kept = _without_weights(folder, chosen)
+    if len(kept) == len(chosen):
+        print(f"{name}: judged where it was trained, kept.")
+        return
+    _empty(out, kept)
     if (not_run := folder / "train" / "not_run.json").exists():
         write_json(folder / "metrics.json", head | json.loads(not_run.read_text(encoding="utf-8")))
         return
-    groups = {f"seed {seed}": (seed,) for seed in chosen}
+    groups = {f"seed {seed}": (seed,) for seed in chosen if seed not in kept}
     if config.has_ensemble and chosen == tuple(config.seeds):
+        if kept:
+            raise ReplicationError(f"{name}: the ensemble needs the weights of seed {min(kept)}; train it here.")
         groups["ensemble"] = tuple(config.seeds)
     jobs = [
         Job(f"{name} {label}: evaluation", evaluate_seeds, (str(Path.cwd()), paper, scale, variant, label, members))
         for label, members in groups.items()
     ]
     results = dict(zip(groups, run_side_by_side(jobs, WITHOUT_LIGHTNING), strict=True))
-    scores = {str(seed): results[f"seed {seed}"].metrics for seed in chosen}
+    scores = {str(seed): kept[seed] if seed in kept else results[f"seed {seed}"].metrics for seed in chosen}
     together = {"ensemble": results["ensemble"].metrics} if "ensemble" in results else {}
     mean = {key: rounded(sum(values) / len(values)) for key, values in by_metric(scores.values()).items()}
-    first = results[f"seed {chosen[0]}"]
+    first = next(iter(results.values()))
     seconds = {label: judged.seconds for label, judged in results.items()}
     write_json(out / COSTS, judging_record(config, first.machine, seconds))
     write_json(folder / "metrics.json", head | {"seeds": scores, "mean": mean} | together | first.descriptions)
+
+
+def _without_weights(folder: Path, seeds: Sequence[int]) -> dict[int, dict[str, float]]:
+    """The metrics of the seeds that were judged on another machine, whose weights have stayed there."""
+    try:
+        known = json.loads((folder / "metrics.json").read_text(encoding="utf-8")).get("seeds", {})
+    except (OSError, ValueError, AttributeError):
+        return {}
+    return {
+        seed: known[str(seed)]
+        for seed in seeds
+        if str(seed) in known
+        and (folder / "evaluation" / f"seed{seed}").is_dir()
+        and (folder / "train" / f"seed{seed}" / "run.json").is_file()
+        and not (folder / "train" / f"seed{seed}" / "checkpoints").exists()
+    }
+
+
+def _empty(out: Path, kept: Collection[int]) -> None:
+    """Make the folder empty, but for what is kept."""
+    out.mkdir(parents=True, exist_ok=True)
+    for path in out.iterdir():
+        if path.is_file():
+            path.unlink()
+        elif path.name not in {f"seed{seed}" for seed in kept}:
+            shutil.rmtree(path)
 
 
 def evaluate_seeds(

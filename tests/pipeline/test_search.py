@@ -121,9 +121,8 @@ def test_the_record_says_what_it_was_made_of(project):
     }  # fmt: skip
     runs = [run for variant in ("long", "short") for run, _ in project.trials(variant).values()]
     rounded = 0.05 * (len(RATES) + len(SIZES) + 1)  # each value's sum, and the sum of these
-    assert record["processor_seconds"] == pytest.approx(sum(run["processor_seconds"] for run in runs), abs=rounded)
-    assert record["seeds"] == PILOTS
-    assert len(project.found("short", 1)["code"]) == 64
+    assert abs(record["processor_seconds"] - sum(run["processor_seconds"] for run in runs)) <= rounded
+    assert (record["seeds"], len(project.found("short", 1)["code"])) == (PILOTS, 64)
     assert not [*project.runs.rglob("*.ckpt")]
     assert not [*project.runs.rglob("examples.jsonl.gz")]
 

@@ -1,0 +1,120 @@
+"""What runs have left is packed into one file, from which another machine makes the same report and goes on."""
+
+import shutil
+import tarfile
+
+import pytest
+
+from shared.pipeline.__main__ import main
+from tests.pipeline.test_contract import SMOKE, Paper, contents, enter
+from tests.pipeline.toys import SEEDS, write_project
+
+
+@pytest.fixture
+def paper(tmp_path, monkeypatch):
+    """A paper of which one seed of `long` and all of `short` are trained, judged and packed."""
+    root = write_project(tmp_path / "project")
+    enter(root, monkeypatch)
+    toy = Paper("classification", root)
+    toy.prepare()
+    for variant, seeds in (("long", SEEDS[:1]), ("short", SEEDS)):
+        for stage in ("train", "evaluate"):
+            assert run(toy, stage, variant, *seeds) == 0
+    assert command(toy, "pack") == 0
+    return toy
+
+
+def run(paper, stage, variant, *seeds):
+    return main([stage, f"{paper.name}.{variant}", *SMOKE, "--seeds", *map(str, seeds)])
+
+
+def command(paper, name):
+    return main([name, paper.name, *SMOKE])
+
+
+def archive(paper):
+    return paper.runs.with_name(f"{paper.name}.tar.gz")
+
+
+def lose(paper):
+    """What another machine has of the runs: what git keeps, and its own preparation."""
+    for variant in ("long", "short"):
+        for stage in ("train", "evaluation"):
+            shutil.rmtree(paper.runs / variant / stage)
+
+
+def test_another_machine_makes_the_same_report_without_weights(paper):
+    report = paper.root / "reports" / "smoke" / paper.name
+    assert command(paper, "report") == 0
+    before = contents(report)
+    with tarfile.open(archive(paper)) as tar:
+        assert not [name for name in tar.getnames() if "checkpoints" in name]
+    lose(paper)
+    assert command(paper, "unpack") == 0
+    assert command(paper, "report") == 0
+    assert contents(report) == before
+
+
+def test_equal_results_make_equal_archives(paper):
+    first = archive(paper).read_bytes()
+    lose(paper)
+    assert command(paper, "unpack") == 0
+    assert command(paper, "pack") == 0
+    assert archive(paper).read_bytes() == first
+
+
+def test_seeds_that_were_missing_join_those_that_were_unpacked(paper, capsys):
+    first, second = SEEDS
+    known = paper.json("long/metrics.json")["seeds"][str(first)]
+    lose(paper)
+    assert command(paper, "unpack") == 0
+    assert run(paper, "evaluate", "long", first) == 0
+    assert "judged where it was trained, kept." in capsys.readouterr().out
+    assert run(paper, "train", "long", second) == 0
+    assert run(paper, "evaluate", "long", first, second) == 0
+    assert paper.json("long/metrics.json")["seeds"].keys() == {str(first), str(second)}
+    assert paper.json("long/metrics.json")["seeds"][str(first)] == known
+    assert command(paper, "pack") == 0
+    with tarfile.open(archive(paper)) as tar:
+        names = set(tar.getnames())
+    assert {f"long/evaluation/seed{seed}/examples.jsonl.gz" for seed in SEEDS} <= names
+
+
+def test_what_was_judged_here_is_left_as_it_is(paper, capsys):
+    shutil.rmtree(paper.runs / "short" / "evaluation")
+    before = contents(paper.runs / "long")
+    assert command(paper, "unpack") == 0
+    said = capsys.readouterr().out
+    assert f"{paper.name}.long: judged here, kept." in said
+    assert f"{paper.name}.short: unpacked." in said
+    assert contents(paper.runs / "long") == before
+    assert paper.weights(SEEDS[0])  # and the records of seeds that have their weights stay
+
+
+def test_results_that_are_not_here_are_not_packed_over(paper, capsys):
+    first = archive(paper).read_bytes()
+    shutil.rmtree(paper.runs / "short")
+    assert command(paper, "pack") == 2
+    assert "run 'python -m shared.pipeline unpack toy_classification --scale smoke' first" in capsys.readouterr().err
+    assert archive(paper).read_bytes() == first
+
+
+@pytest.mark.parametrize("damage", [b"", b"no archive"])
+def test_a_damaged_archive_is_an_error_and_leaves_nothing(paper, capsys, damage):
+    archive(paper).write_bytes(damage or archive(paper).read_bytes()[:-500])
+    lose(paper)
+    before = contents(paper.runs)
+    assert command(paper, "unpack") == 2
+    assert "damaged" in capsys.readouterr().err
+    assert contents(paper.runs) == before
+    assert not [*paper.runs.parent.glob(f".{paper.name}-*")]
+
+
+def test_without_an_archive_or_results_there_is_an_error(paper, capsys):
+    archive(paper).unlink()
+    assert command(paper, "unpack") == 2
+    assert "there is no runs/smoke/toy_classification.tar.gz" in capsys.readouterr().err
+    lose(paper)
+    assert command(paper, "pack") == 2
+    assert "holds no judged variant" in capsys.readouterr().err
+    assert not archive(paper).exists()
