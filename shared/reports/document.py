@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 MINUS = "\N{MINUS SIGN}"
 SPACE = "\N{NO-BREAK SPACE}"
@@ -189,6 +189,20 @@ class Heat(Figure):
 
 
 @dataclass(frozen=True)
+class Explorer:
+    """What a reader explores with the page's script; Markdown leads to it.
+
+    Attributes:
+        data: for the script.
+        pictures: which it shows.
+    """
+
+    data: Mapping[str, Any]
+    pictures: Sequence[Path] = ()
+    kind: ClassVar[str] = "explorer"
+
+
+@dataclass(frozen=True)
 class Details:
     """What is folded away below a line of words until a reader asks for it."""
 
@@ -240,7 +254,7 @@ class Grid:
         return range(max(len(cells) for _, cells in self.rows))
 
 
-Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Details | Card | Grid
+Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Explorer | Details | Card | Grid
 
 
 def plain_text(text: Text) -> str:

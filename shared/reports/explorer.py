@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from shared.reports.document import Figure
+from shared.reports.document import Block, Explorer, Figure, Heading, Paragraph
+
+TITLE = "Attention, word by word"
+INTRODUCTION = (
+    "Choose what attends, and see what it attends to. Figures on this page show some of these weights; choosing needs "
+    "a browser that runs scripts."
+)
 
 
 @dataclass(frozen=True)
@@ -15,7 +21,8 @@ class Attention:
     """Weights that words, or rows of a matrix, give to words, or to the places of a picture.
 
     Attributes:
-        choices: what a reader chooses it by, such as ``Sentence`` to ``2``, ``Head`` to ``layer 1, head 3``.
+        choices: what a reader chooses it by, in this order, such as ``Sentence`` to ``2``, ``Head`` to ``3``. What
+            can be chosen depends on what was chosen before.
         rows: what attends.
         columns: what is attended to; of a picture nothing, for its places have no names.
         weights: (rows, columns), from 0 to 1; of a picture its places line by line.
@@ -34,39 +41,73 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class Explorer(Figure):
-    """A figure of attention in which a reader chooses a word and sees what it attends to.
-
-    Markdown, and HTML where there are no scripts, show the picture.
+class Explored(Figure):
+    """A figure of attention whose weights a reader can choose in the page's explorer.
 
     Attributes:
         maps: what can be chosen.
         choose: what a reader is asked to do.
+        first: the place of the first of its maps among all of the page; None before :func:`gathered` has found it.
     """
 
     maps: Sequence[Attention] = ()
     choose: str = "Choose a word:"
-    kind: ClassVar[str] = "explorer"
+    first: int | None = None
+    kind: ClassVar[str] = "explored"
 
     @property
     def pictures(self) -> list[Path]:
         """Those that words attend to, each once."""
-        return list(dict.fromkeys(each.picture for each in self.maps if each.picture is not None))
+        return _pictures(self.maps)
 
-    def as_data(self) -> dict[str, Any]:
-        """For the page's script: weights as whole per cents."""
-        return {
-            "maps": [
-                {
-                    "choices": dict(each.choices), "rows": [*each.rows], "columns": [*each.columns],
-                    "weights": [_per_cents(row, each.of_largest) for row in each.weights],
-                    "ofLargest": each.of_largest,
-                    "picture": None if each.picture is None else self.pictures.index(each.picture),
-                    "across": each.across,
-                }
-                for each in self.maps
-            ]
-        }  # fmt: skip
+
+def gathered(groups: Mapping[str, Sequence[Block]]) -> tuple[dict[str, Sequence[Block]], list[Block]]:
+    """One explorer of the maps of all figures, with its heading; and the figures, which lead to their maps in it.
+
+    Maps that are chosen alike are the same: the first figure's counts.
+
+    Args:
+        groups: blocks by what they belong to.
+
+    Returns:
+        the groups, and the blocks of the explorer; none where no figure has a map.
+    """
+    figures = [block for blocks in groups.values() for block in blocks if isinstance(block, Explored)]
+    owner: dict[tuple[tuple[str, str], ...], tuple[Attention, int]] = {}
+    for number, figure in enumerate(figures):
+        for each in figure.maps:
+            owner.setdefault(_key(each), (each, number))
+    if not owner:
+        return {**groups}, []
+    place = {key: i for i, key in enumerate(owner)}
+    led: dict[str, Sequence[Block]] = {
+        name: [
+            replace(block, first=place[_key(block.maps[0])]) if isinstance(block, Explored) and block.maps else block
+            for block in blocks
+        ]
+        for name, blocks in groups.items()
+    }
+    pictures = _pictures([each for each, _ in owner.values()])
+    figure_data = [{"caption": figure.caption, "choose": figure.choose} for figure in figures]
+    maps = [_as_data(each, pictures) | {"figure": number} for each, number in owner.values()]
+    return led, [Heading(TITLE), Paragraph(INTRODUCTION), Explorer({"figures": figure_data, "maps": maps}, pictures)]
+
+
+def _key(each: Attention) -> tuple[tuple[str, str], ...]:
+    return tuple(each.choices.items())
+
+
+def _pictures(maps: Sequence[Attention]) -> list[Path]:
+    return list(dict.fromkeys(each.picture for each in maps if each.picture is not None))
+
+
+def _as_data(each: Attention, pictures: Sequence[Path]) -> dict[str, Any]:
+    """For the page's script: weights as whole per cents."""
+    return {
+        "choices": dict(each.choices), "rows": [*each.rows], "columns": [*each.columns],
+        "weights": [_per_cents(row, each.of_largest) for row in each.weights], "ofLargest": each.of_largest,
+        "picture": None if each.picture is None else pictures.index(each.picture), "across": each.across,
+    }  # fmt: skip
 
 
 def _per_cents(weights: Sequence[float], of_largest: bool) -> list[int]:

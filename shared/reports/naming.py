@@ -62,6 +62,12 @@ def name_of(variant: str) -> str:
     return names[own] if own == variant else f"{names[own]}, ensemble"
 
 
+def name_and_id(variant: str) -> str:
+    """Both in words, as where models of several tasks, which may have one name, stand in a list."""
+    name = name_of(variant)
+    return variant if name == variant else f"{name} ({variant})"
+
+
 def called(variant: str) -> tuple[Inline, ...]:
     """A variant's name, and its id in small type; the id alone where it has no name."""
     name = name_of(variant)

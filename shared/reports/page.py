@@ -17,6 +17,7 @@ from PIL import Image
 
 from shared.errors import ReplicationError
 from shared.reports.document import Block, Card, Heading, Link, plain_text
+from shared.reports.explorer import TITLE
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ def _environment(form: str) -> Environment:
         "escape_markdown": _escape_markdown, "parts": _parts, "as_html": _as_html,
         "relative_to": _relative_to, "size": _size, "vector": _vector, "words": plain_text,
     }  # fmt: skip
+    environment.globals["EXPLORER"] = Heading(TITLE).id
     return environment
 
 

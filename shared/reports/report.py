@@ -22,6 +22,7 @@ from shared.reports.claim_sections import Shown, claim_sections
 from shared.reports.curves import write_curves
 from shared.reports.document import Block, Bullets, CodeBlock, Heading, Link, Paragraph, Text
 from shared.reports.exhibits import Exhibit, Results, by_claim
+from shared.reports.explorer import gathered
 from shared.reports.kind import KindReport
 from shared.reports.learned import learned_blocks
 from shared.reports.page import ALONE, Place, write_page
@@ -79,7 +80,8 @@ def write_report(
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
     shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
     stages = f"replications/{paper_dir.name}/{scale}/dvc.yaml"
-    shown = Shown(results, claims, folder, planned, by_claim(figures, results, folder), stages)
+    exhibits, explorer = gathered(by_claim(figures, results, folder))
+    shown = Shown(results, claims, folder, planned, exhibits, stages)
     blocks = [
         Heading(f"{paper.short}, replicated at {scale} scale", level=1),
         sections.citation(paper),
@@ -88,6 +90,7 @@ def write_report(
         *overview(decisions, others, out_dir),
         *plan_blocks(frozen, [decision.claim.id for decision in decisions]),
         *claim_sections(decisions, shown),
+        *explorer,
         *_of_all_runs(paper, shown, decisions, kind or KindReport(), scale, deviations),
         *_made_by(stages),
     ]

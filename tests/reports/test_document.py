@@ -26,7 +26,7 @@ from shared.reports.document import (
     signed,
     typeset,
 )
-from shared.reports.explorer import Attention, Explorer
+from shared.reports.explorer import Attention, Explored, gathered
 from shared.reports.page import Place, as_one_file, render, write_page
 
 PIXEL = bytes.fromhex(
@@ -103,6 +103,8 @@ def test_no_words_of_the_data_become_a_script_in_any_block(tmp_path):
     picture = tmp_path / "a.png"
     picture.write_bytes(PIXEL)
     attention = Attention({script: script}, [script, "b"], [script, "b"], [[0.5, 0.5], [1.0, 0.0]])
+    groups, explorer = gathered({"": [Explored(picture, script, maps=[attention], choose=script)]})
+    explored = [*groups[""], explorer[-1]]
     heat = HeatLine([script, "b"], [1.0, 0.5], title=script, name=script)
     inner = [
         Paragraph((script, Strong(script), Code(script), Link(script, "a"))),
@@ -111,7 +113,7 @@ def test_no_words_of_the_data_become_a_script_in_any_block(tmp_path):
         CodeBlock(script),
         Figure(picture, script, alt=script),
         Heat(picture, script, lines=[heat]),
-        Explorer(picture, script, maps=[attention], choose=script),
+        *explored,
     ]
     cell = Cell("T-C1", Badge("inconclusive"), script, "#T-C1")
     blocks = [

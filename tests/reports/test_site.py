@@ -1,7 +1,6 @@
 """The pages in a real browser: widths, links, filters, sorting, print, and nothing from elsewhere."""
 
 import re
-import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -9,24 +8,12 @@ import pytest
 
 from tests.conftest import ROOT
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
 REPORTS = ROOT / "reports"
 PAGES = sorted(
     path.relative_to(REPORTS).as_posix() for path in REPORTS.rglob("index.html") if "comparisons" not in path.parts
 )
 MAIN = "index.html"
 PHONE, DESK, PAPER = {"width": 390, "height": 800}, {"width": 1280, "height": 900}, {"width": 700, "height": 1000}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -221,5 +208,5 @@ def test_a_reader_sees_where_in_a_picture_a_word_looks(opened):
 
 def test_without_scripts_attention_is_a_picture(opened):
     page = opened("quick/bahdanau/index.html", java_script_enabled=False)
-    assert page.locator(".explorer img").first.is_visible()
+    assert page.locator("figure img[src*=alignments]").first.is_visible()
     assert page.locator("main > .table table").first.is_visible()

@@ -70,70 +70,88 @@
   });
 
   document.querySelectorAll(".explorer").forEach(function (figure) {
-    var maps = JSON.parse(figure.querySelector("script").textContent).maps;
-    if (!maps.length) return;
-    var bar = document.createElement("div");
-    var rows = document.createElement("p");
-    var columns = document.createElement("p");
+    var data = JSON.parse(figure.querySelector("script").textContent);
     var grounds = figure.querySelectorAll(".ground");
-    var legend = document.createElement("p");
-    var names = Object.keys(maps[0].choices);
-    var current = maps[0];
-    bar.className = "filters";
-    rows.className = "rows";
-    rows.dataset.label = figure.dataset.choose;
-    columns.dataset.label = "It attends to:";
-    legend.className = "legend";
-    legend.innerHTML = grounds.length ? "The brighter, the more weight; brightest where there is most." : 'no weight <span style="--w:0">\u2003</span> <span style="--w:.25">\u2003</span> ' +
-      '<span style="--w:.5">\u2003</span> <span style="--w:1">\u2003</span> ' +
-      (current.ofLargest ? "the largest weight of the row" : "all of it");
+    var names = Array.from(new Set(data.maps.flatMap(function (map) { return Object.keys(map.choices); })));
+    var current;
+    var bar = part("div", "filters");
+    var rows = part("div", "rows");
+    var columns = part("p", "columns");
+    var said = part("output", "said");
+    var legend = part("p", "legend");
+    var caption = part("figcaption", "");
+    rows.setAttribute("role", "group");
+    columns.setAttribute("aria-hidden", "true"); // said in words
+    rows.addEventListener("keydown", function (event) {
+      var step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      var next = step && rows.children[Array.from(rows.children).indexOf(document.activeElement) + step];
+      if (step) event.preventDefault();
+      if (next) next.focus();
+    });
 
     var selects = names.map(function (name) {
       var label = document.createElement("label");
       var select = document.createElement("select");
-      new Set(maps.map(function (map) { return map.choices[name]; })).forEach(function (value) {
-        select.add(new Option(value, value));
-      });
       label.append(name + " ", select);
-      if (select.length > 1) bar.append(label);
-      select.addEventListener("change", choose);
+      bar.append(label);
+      select.setAttribute("aria-label", name); // else what it offers counts as its name, too
+      select.addEventListener("change", function () {
+        choose(Object.fromEntries(names.map(function (each, place) { return [each, selects[place].value]; })));
+      });
       return select;
     });
 
-    function look(row) {
-      Array.from(rows.children).forEach(function (each, place) {
-        each.setAttribute("aria-pressed", place === row);
-      });
-      columns.querySelectorAll("span").forEach(function (each, place) {
-        var weight = current.weights[row][place];
-        each.style.setProperty("--w", weight / 100);
-        each.title = weight + (current.ofLargest ? " % of the largest weight" : " %");
-      });
+    function part(tag, name) {
+      var made = document.createElement(tag);
+      made.className = name;
+      figure.append(made);
+      return made;
     }
 
-    function choose() {
-      current = maps.find(function (map) {
-        return names.every(function (name, place) { return map.choices[name] === selects[place].value; });
+    // What a select offers depends on those before it; what was chosen stays chosen where it is offered.
+    function choose(wanted) {
+      var left = data.maps;
+      names.forEach(function (name, place) {
+        var values = new Set(left.map(function (map) { return map.choices[name] || ""; }));
+        var value = values.has(wanted[name]) ? wanted[name] : values.values().next().value;
+        selects[place].replaceChildren();
+        values.forEach(function (each) { selects[place].add(new Option(each || "all", each)); });
+        selects[place].value = value;
+        selects[place].parentNode.hidden = values.size < 2;
+        left = left.filter(function (map) { return (map.choices[name] || "") === value; });
       });
+      show(left[0]);
+    }
+
+    function show(map) {
+      var of = data.figures[map.figure];
+      current = map;
+      caption.textContent = of.caption;
+      rows.dataset.label = of.choose;
+      rows.setAttribute("aria-label", of.choose.replace(/:$/, ""));
+      legend.innerHTML = map.across ? "The brighter, the more weight; brightest where there is most." :
+        'no weight <span style="--w:0">\u2003</span> <span style="--w:.25">\u2003</span> ' +
+        '<span style="--w:.5">\u2003</span> <span style="--w:1">\u2003</span> ' +
+        (map.ofLargest ? "the largest weight of the row" : "all of it");
       rows.replaceChildren();
       columns.replaceChildren();
-      current.rows.forEach(function (word, row) {
+      map.rows.forEach(function (word, row) {
         var button = document.createElement("button");
         button.type = "button";
         button.textContent = word;
         ["mouseenter", "focus", "click"].forEach(function (event) {
           button.addEventListener(event, function () { look(row); });
         });
-        rows.append(button, " ");
+        rows.append(button);
       });
-      columns.className = current.across ? "places" : "columns";
-      if (current.across) {
-        columns.style.setProperty("--across", current.across);
-        columns.append(grounds[current.picture].cloneNode());
+      columns.className = map.across ? "places" : "columns";
+      if (map.across) {
+        columns.style.setProperty("--across", map.across);
+        columns.append(grounds[map.picture].cloneNode());
         columns.firstChild.hidden = false;
-        current.weights[0].forEach(function () { columns.append(document.createElement("span")); });
+        map.weights[0].forEach(function () { columns.append(document.createElement("span")); });
       }
-      current.columns.forEach(function (word) {
+      map.columns.forEach(function (word) {
         var span = document.createElement("span");
         span.textContent = word;
         columns.append(span, " ");
@@ -141,9 +159,37 @@
       look(0);
     }
 
-    figure.querySelector(".picture").open = false;
-    figure.prepend(bar, rows, columns, legend);
-    choose();
+    function look(row) {
+      var weights = current.weights[row];
+      var unit = current.ofLargest ? "\u202f% of the largest weight" : "\u202f%";
+      Array.from(rows.children).forEach(function (each, place) {
+        each.setAttribute("aria-pressed", place === row);
+        each.tabIndex = place === row ? 0 : -1; // arrows lead from one to the next
+      });
+      columns.querySelectorAll("span").forEach(function (each, place) {
+        each.style.setProperty("--w", weights[place] / 100);
+        each.title = weights[place] + unit;
+      });
+      said.textContent = "\u201c" + current.rows[row] + "\u201d attends to " + strongest(weights).map(function (place) {
+        return named(place) + " " + weights[place] + "\u202f%";
+      }).join(", ") + (!weights.some(Boolean) ? "nothing by as much as 1\u202f%" : current.ofLargest ? " of the largest weight" : "") + ".";
+    }
+
+    function strongest(weights) {
+      var order = weights.map(function (_, place) { return place; }).filter(function (place) { return weights[place]; });
+      order.sort(function (a, b) { return weights[b] - weights[a] || a - b; });
+      return order.slice(0, 3);
+    }
+
+    function named(place) {
+      if (!current.across) return "\u201c" + current.columns[place] + "\u201d";
+      return "line " + (1 + Math.floor(place / current.across)) + ", place " + (1 + place % current.across);
+    }
+
+    document.querySelectorAll("[data-map]").forEach(function (link) {
+      link.addEventListener("click", function () { choose(data.maps[link.dataset.map].choices); });
+    });
+    choose(data.maps[0].choices);
   });
 
   document.querySelectorAll(".table table").forEach(function (table) {

@@ -25,7 +25,7 @@ class Overlays(OfVariant):
 
         run = first_run(results, self.variant)
         path = folder / f"overlays_{self.variant}.png"
-        return () if run is None else draw_overlays(run.attention(run.seeds[0]), path, self.caption)
+        return () if run is None else draw_overlays(run.variant, run.attention(run.seeds[0]), path, self.caption)
 
 
 class Stopping(OfVariants):

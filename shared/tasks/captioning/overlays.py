@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
-from shared.reports.explorer import Attention, Explorer
+from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import INK, WIDTH, drawing
+from shared.reports.naming import name_and_id
 from shared.reports.styles import PALETTE
 
 SMOOTHING = 20 / 224  # of the image's width: the standard deviation in the authors' alpha_visualization.ipynb
@@ -98,12 +99,13 @@ def _image(arrays: Mapping[str, NDArray[Any]], number: int, grid: tuple[int, int
     )
 
 
-def draw_overlays(source: Path, path: Path, caption: str, *, most: int = 4) -> list[Explorer]:
+def draw_overlays(variant: str, source: Path, path: Path, caption: str, *, most: int = 4) -> list[Explored]:
     """Draw what a model looks at while it writes each word of its captions of several images.
 
     Half of the captions are wrong ones, as far as that is known and there are so many.
 
     Args:
+        variant: whose captions.
         source: attention.npz with ``image_<k>``, ``words_<k>``, ``weights_<k>``, ``id_<k>``, ``references_<k>`` and
             perhaps ``gates_<k>``, ``boxes_<k>`` and ``correct_<k>`` (see :class:`KeptImage`), ``rows`` and ``columns``.
         path: of the PNG.
@@ -130,17 +132,17 @@ def draw_overlays(source: Path, path: Path, caption: str, *, most: int = 4) -> l
             top += height
     said = {GATES: any(image.gates for image in images), BOXES: any(len(image.boxes) for image in images)}
     words = " ".join([f"{caption.rstrip('.')}.", SAID, *(text for text in said if said[text])])
-    return [Explorer(path, words, maps=maps_of_pictures(images, path.parent))]
+    return [Explored(path, words, maps=maps_of_pictures(variant, images, path.parent))]
 
 
-def maps_of_pictures(images: Sequence[KeptImage], folder: Path) -> list[Attention]:
+def maps_of_pictures(variant: str, images: Sequence[KeptImage], folder: Path) -> list[Attention]:
     """From every word of each image's caption to the image's places; the images are written to ``folder``."""
     maps = []
     for image in images:
         picture = folder / f"picture_{image.id}.png"
         shown = Image.fromarray(image.image).quantize(PICTURE_COLOURS, method=Image.Quantize.MEDIANCUT)
         shown.save(picture, optimize=True)
-        choices = {"Picture": f"{image.id}: {' '.join(image.words[:-1])}"}
+        choices = {"Model": name_and_id(variant), "Picture": f"{image.id}: {' '.join(image.words[:-1])}"}
         weights = image.weights.reshape(len(image.words), -1).astype(float).tolist()
         maps.append(Attention(choices, image.words, (), weights, True, picture, image.weights.shape[2]))
     return maps

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
 from shared.reports.document import Heat, HeatLine
-from shared.reports.explorer import Attention, Explorer
+from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import INK, WIDTH, drawing, fitting
-from shared.reports.naming import name_of
+from shared.reports.naming import name_and_id, name_of
 
 RED, PALE = (242 / 255, 92 / 255, 72 / 255), "#59636e"
 FAINTEST = 0.02  # shade that is drawn
@@ -92,7 +92,7 @@ def heat_texts(source: Path, path: Path, caption: str, *, most: int = 4) -> list
     return _drawn(lines, path, f"{caption.rstrip('.')}. A word's weight is its mean over the rows of A.")
 
 
-def compare_rows(sources: Mapping[str, Path], path: Path, caption: str, *, symbols: int = 30) -> list[Explorer]:
+def compare_rows(sources: Mapping[str, Path], path: Path, caption: str, *, symbols: int = 30) -> list[Explored]:
     """Draw single rows of attention on one text, those of several variants under each other.
 
     Of many rows :data:`MOST_ROWS`, evenly spread, are drawn, and named. With and without the penalty this is Figure 2
@@ -124,13 +124,13 @@ def compare_rows(sources: Mapping[str, Path], path: Path, caption: str, *, symbo
     lines = [line for variant, texts in kept.items() for line in lines_of_rows(variant, texts[chosen])]
     drawn = _drawn(lines, path, f"{caption.rstrip('.')}. The numbers are those of the rows of A.")
     maps = [_map(variant, texts[chosen]) for variant, texts in kept.items()]
-    return [Explorer(each.path, each.caption, maps=maps, choose="Choose a row of A:") for each in drawn]
+    return [Explored(each.path, each.caption, maps=maps, choose="Choose a row of A:") for each in drawn]
 
 
 def _map(variant: str, text: KeptText) -> Attention:
     """All rows of attention on a text."""
     rows, weights = [str(row) for row in range(1, len(text.weights) + 1)], text.weights.astype(float).tolist()
-    return Attention({"Model": name_of(variant)}, rows, text.words, weights, of_largest=True)
+    return Attention({"Model": name_and_id(variant)}, rows, text.words, weights, of_largest=True)
 
 
 def lines_of_rows(variant: str, text: KeptText) -> list[HeatLine]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shared.data.tokenizers import EOS, SPECIAL
 from shared.reports.explorer import Attention
 from shared.reports.figures import drawing
+from shared.reports.naming import name_and_id
 from shared.reports.weights import bar_of_weights, draw_weights
 from shared.tasks.language.sample_texts import LINE_END
 
@@ -69,9 +70,9 @@ def draw_attention(text: KeptText, path: Path) -> None:
         bar_of_weights(canvas, [axes])
 
 
-def maps_of_texts(kept: list[KeptText]) -> list[Attention]:
+def maps_of_texts(variant: str, kept: list[KeptText]) -> list[Attention]:
     """From each of the last words to those before it, by text, layer and head; a bar parts memory and segment."""
-    maps = []
+    maps, model = [], {"Model": name_and_id(variant)}
     for number, text in enumerate(kept, start=1):
         columns = [*text.words[: text.memory], BORDER, *text.words[text.memory :]]
         weights = np.insert(text.weights, text.memory, 0.0, axis=-1).astype(float)
@@ -79,7 +80,7 @@ def maps_of_texts(kept: list[KeptText]) -> list[Attention]:
         for layer, of_layer in enumerate(weights, start=1):
             for head, of_head in enumerate(of_layer, start=1):
                 choices = {"Text": str(number), "Layer": str(layer), "Head": str(head)}
-                maps.append(Attention(choices, rows, columns, of_head.tolist()))
+                maps.append(Attention(model | choices, rows, columns, of_head.tolist()))
     return maps
 
 

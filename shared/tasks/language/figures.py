@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from shared.reports.document import Block, Figure
 from shared.reports.exhibits import Exhibit, OfPanels, OfVariant, OfVariants, Results, first_run
-from shared.reports.explorer import Explorer
+from shared.reports.explorer import Explored
 
 
 class _ByPlace(OfPanels):
@@ -104,7 +104,7 @@ class AttentionToText(OfVariant):
         if not kept:
             return ()
         draw_attention(kept[0], path)
-        return [Explorer(path, f"{self.caption.rstrip('.')}. {SAID}", maps=maps_of_texts(kept))]
+        return [Explored(path, f"{self.caption.rstrip('.')}. {SAID}", maps=maps_of_texts(self.variant, kept))]
 
 
 class Samples(OfVariants):

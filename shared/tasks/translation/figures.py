@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shared.reports.document import SPREAD, Figure
 from shared.reports.exhibits import Exhibit, OfPanels, OfVariant, Results, first_run, run_ones
-from shared.reports.explorer import Explorer
+from shared.reports.explorer import Explored
 from shared.reports.panels import chosen_panels, panels
 
 
@@ -67,7 +67,7 @@ class Heatmaps(OfVariant):
         run, path = first_run(results, self.variant), folder / f"alignments_{self.variant}.png"
         if run is None or not alignment_heatmaps(run.attention(run.seeds[0]), path):
             return ()
-        return [Explorer(path, self.caption, maps=maps_of_sentences({run.variant: run.attention(run.seeds[0])}))]
+        return [Explored(path, self.caption, maps=maps_of_sentences({run.variant: run.attention(run.seeds[0])}))]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class SideBySide(Exhibit):
         if not compare_alignments(sources, path):
             return ()
         caption = f"{self.caption} Beige: a weight of exactly zero."
-        return [Explorer(path, caption, maps=maps_of_sentences(sources))]
+        return [Explored(path, caption, maps=maps_of_sentences(sources))]
 
 
 class Heads(OfVariant):
@@ -114,7 +114,9 @@ class Heads(OfVariant):
         source = run.heads(run.seeds[0])
         drawn = [kind for kind, path in paths.items() if draw_heads(source, kind, path)]
         return [
-            Explorer(paths[kind], f"{self.caption.rstrip('.')}. {SAID[kind]}", maps=maps_of_heads(source, kind))
+            Explored(
+                paths[kind], f"{self.caption.rstrip('.')}. {SAID[kind]}", maps=maps_of_heads(run.variant, source, kind)
+            )
             for kind in drawn
         ]
 

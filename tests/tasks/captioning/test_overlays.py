@@ -6,6 +6,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 from PIL import Image
 
+from shared.reports.explorer import gathered
 from shared.reports.styles import PALETTE
 from shared.tasks.captioning.overlays import (
     DARKEST,
@@ -56,7 +57,7 @@ def test_of_photos_nothing_is_known_but_the_references(tmp_path):
     assert {image.correct for image in images} == {None}
     assert images[0].judged == "test-0; a reference: a banana above a drum"
     assert images[0].boxes.shape == (0, 4)
-    (figure,) = draw_overlays(tmp_path / "attention.npz", tmp_path / "a.png", "Photos")
+    (figure,) = draw_overlays("soft", tmp_path / "attention.npz", tmp_path / "a.png", "Photos")
     assert figure.caption.startswith("Photos. Above each picture:")
     assert "gate" not in figure.caption
     assert "Frames" not in figure.caption
@@ -65,7 +66,7 @@ def test_of_photos_nothing_is_known_but_the_references(tmp_path):
 def test_a_reader_can_choose_a_picture_and_a_word(tmp_path):
     write_attention(tmp_path / "attention.npz", Captioner(0.5, mass=0.5, task="photos"))
     images = {image.id: image for image in read_images(tmp_path / "attention.npz")}
-    (figure,) = draw_overlays(tmp_path / "attention.npz", tmp_path / "a.png", "Photos")
+    (figure,) = draw_overlays("soft", tmp_path / "attention.npz", tmp_path / "a.png", "Photos")
     assert len(figure.pictures) == len(figure.maps) == 4
     for each in figure.maps:
         image = images[each.choices["Picture"].split(":")[0]]
@@ -74,7 +75,8 @@ def test_a_reader_can_choose_a_picture_and_a_word(tmp_path):
         with Image.open(each.picture) as picture:
             drawn = np.asarray(picture.convert("RGB"), int)
         assert np.abs(drawn - image.image).mean() < 8
-    first = figure.as_data()["maps"][0]
+    _, (*_, explorer) = gathered({"": [figure]})
+    first = explorer.data["maps"][0]
     assert {max(row) for row in first["weights"]} == {100}
     assert first["across"] == images[next(iter(images))].weights.shape[2]
 
@@ -128,7 +130,7 @@ def test_long_captions_are_left_out_if_there_are_shorter_ones():
 
 def test_the_figure_has_frames_on_a_white_ground(source, tmp_path):
     """Four images with a frame each, and with a white margin."""
-    (figure,) = draw_overlays(source, tmp_path / "a.png", "Soft attention.")
+    (figure,) = draw_overlays("soft", source, tmp_path / "a.png", "Soft attention.")
     assert figure.caption.endswith("Below: the gate β. Frames: the boxes of the objects.")
     drawn = imread(tmp_path / "a.png")[..., :3]
     assert drawn.shape[1] == SHADED_WIDTH
@@ -150,7 +152,7 @@ def test_more_words_take_more_lines(tmp_path):
     heights = []
     for words in (5, LONGEST):
         source = save(tmp_path / "a.npz", np.zeros((SIDE, SIDE, 3), np.uint8), ["word"] * words)
-        draw_overlays(source, tmp_path / "a.png", "")
+        draw_overlays("soft", source, tmp_path / "a.png", "")
         heights.append(imread(tmp_path / "a.png").shape[0])
     one, three = heights
     assert 2.3 * one < three < 3 * one  # the title is there once
@@ -160,7 +162,7 @@ def test_the_picture_keeps_its_colours(tmp_path):
     """Shades that a palette of 256 colours lacks are mixed: their mean is that of the picture."""
     spots = np.random.default_rng(0).integers(0, 256, (6, 6, 3), dtype=np.uint8)
     picture = Image.fromarray(spots).resize((224, 224), Image.Resampling.BICUBIC)
-    draw_overlays(save(tmp_path / "a.npz", np.asarray(picture), ["</s>"]), tmp_path / "a.png", "")
+    draw_overlays("soft", save(tmp_path / "a.npz", np.asarray(picture), ["</s>"]), tmp_path / "a.png", "")
     drawn = imread(tmp_path / "a.png")[..., :3]
     inside = drawn[50:140, 8:104]  # of the first picture
     expected = np.asarray(picture.resize((107, 107), Image.Resampling.BOX))[8:98, 4:100] / 255
@@ -170,12 +172,12 @@ def test_the_picture_keeps_its_colours(tmp_path):
 
 def test_nothing_is_drawn_of_models_without_attention(tmp_path):
     write_attention(tmp_path / "attention.npz", CAPTIONERS["mean"])
-    assert draw_overlays(tmp_path / "attention.npz", tmp_path / "a.png", "") == []
-    assert draw_overlays(tmp_path / "none.npz", tmp_path / "a.png", "") == []
+    assert draw_overlays("soft", tmp_path / "attention.npz", tmp_path / "a.png", "") == []
+    assert draw_overlays("soft", tmp_path / "none.npz", tmp_path / "a.png", "") == []
     assert not (tmp_path / "a.png").exists()
 
 
 def test_a_redrawn_figure_has_the_same_bytes(source, tmp_path):
     for name in ("first", "second"):
-        draw_overlays(source, tmp_path / f"{name}.png", "")
+        draw_overlays("soft", source, tmp_path / f"{name}.png", "")
     assert (tmp_path / "first.png").read_bytes() == (tmp_path / "second.png").read_bytes()

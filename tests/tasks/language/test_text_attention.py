@@ -9,6 +9,7 @@ from torch import nn
 from shared.claims.results import load_results
 from shared.config import build
 from shared.data.tokenizers import EOS, SPECIAL, WordVocabulary
+from shared.reports.explorer import gathered
 from shared.reports.page import render
 from shared.tasks.language.attention_figures import BORDER, draw_attention, maps_of_texts, read_kept
 from shared.tasks.language.attention_maps import ROWS, TEXTS, save_attention_maps
@@ -109,11 +110,11 @@ def test_a_model_without_attention_leaves_nothing(tmp_path):
 
 def test_a_reader_chooses_text_layer_and_head_and_sees_where_memory_ends(tmp_path):
     (text, other), _ = kept(tmp_path)
-    maps = maps_of_texts([text, other])
+    maps = maps_of_texts("xl", [text, other])
     layers, heads = text.weights.shape[:2]
     assert len(maps) == 2 * layers * heads
     first = maps[heads + 1]
-    assert first.choices == {"Text": "1", "Layer": "2", "Head": "2"}
+    assert first.choices == {"Model": "xl", "Text": "1", "Layer": "2", "Head": "2"}
     assert first.columns == [*text.words[:MEMORY], BORDER, *text.words[MEMORY:]]
     assert first.rows == text.words[-ROWS:]
     found = np.array(first.weights)
@@ -137,9 +138,9 @@ def test_the_report_has_the_figure_where_attention_was_kept(tmp_path):
     (figure,) = AttentionToText("xl", "Two places.").draw(results, tmp_path)
     assert figure.path.exists()
     assert figure.caption.startswith("Two places. Weights of each head")
-    assert len(figure.as_data()["maps"]) > TEXTS
-    page = render([figure], "html", title="", folder=tmp_path)
-    assert '"choices": {"Text": "1", "Layer": "1", "Head": "1"}' in page  # readers choose in this order
+    assert len(figure.maps) > TEXTS
+    page = render(gathered({"": [figure]})[1], "html", title="", folder=tmp_path)
+    assert '"choices": {"Model": "xl", "Text": "1", "Layer": "1", "Head": "1"}' in page  # readers choose in this order
     assert AttentionToText("lstm", "Two places.").draw(results, tmp_path) == ()
     assert AttentionToText("never-run", "Two places.").draw(results, tmp_path) == ()
 

@@ -23,7 +23,9 @@ def test_every_model_and_sentence_is_a_map(tmp_path):
     source = kept(tmp_path / "a.npz", [(2, 3), (4, 2)])
     maps = maps_of_sentences({"one": source, "two": source, "none": tmp_path / "missing.npz"})
     assert [each.choices for each in maps] == [
-        {"Model": model, "Sentence": sentence} for model in ("one", "two") for sentence in ("1", "2")
+        {"Model": model, "Attention": "to the source", "Sentence": sentence}
+        for model in ("one", "two")
+        for sentence in ("1", "2")
     ]
     assert maps[0].rows == ["t0", "t1"]
     assert maps[0].columns == ["s0", "s1", "s2"]
@@ -40,7 +42,7 @@ def test_every_head_is_a_map_and_a_decoder_looks_at_what_came_before(tmp_path):
     weights = np.arange(2 * 3 * 4 * 4, dtype=np.float16).reshape(2, 3, 4, 4) / 100
     path = tmp_path / "heads.npz"
     np.savez(path, source_0=words("s", 4), target_0=words("t", 4), decoder_0=weights)
-    maps = maps_of_heads(path, "decoder")
+    maps = maps_of_heads("base", path, "decoder")
     assert [(each.choices["Layer"], each.choices["Head"]) for each in maps] == [
         (layer, head) for layer in "12" for head in "123"
     ]

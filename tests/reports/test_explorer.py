@@ -1,0 +1,220 @@
+"""The one explorer of a page: what it gathers, and how a reader uses it in a real browser, by mouse and by keys."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from shared.reports.document import Figure, Paragraph
+from shared.reports.explorer import Attention, Explored, gathered
+from shared.reports.page import render, write_page
+from shared.tasks.captioning.overlays import draw_overlays
+from shared.tasks.language.attention_figures import KeptText, maps_of_texts
+from shared.tasks.translation.maps import maps_of_heads, maps_of_sentences
+from tests.synthetic_runs import sentences, write_attention, write_heads
+from tests.tasks.captioning.synthetic_captioning import Captioner
+from tests.tasks.captioning.synthetic_captioning import write_attention as write_pictures
+
+SHADES = "spans => spans.map(each => Math.round(100 * parseFloat(each.style.getPropertyValue('--w'))))"
+OFFERED = "select => Array.from(select.options, each => each.value)"
+
+
+def figure(folder, name, maps, caption="Seen.", **more):
+    path = folder / f"{name}.png"
+    Image.new("RGB", (40, 20)).save(path)
+    return Explored(path, caption, maps=maps, **more)
+
+
+def one(model, weights=((1.0, 0.0),), **choices):
+    return Attention({"Model": model, **choices}, ["a"], ["b", "c"], weights)
+
+
+def translation(folder):
+    rng, rows = random.Random(1), sentences("generated", 40)
+    sources = {name: folder / f"{name}.npz" for name in ("rnn", "base")}
+    for path in sources.values():
+        write_attention(path, rows, rng)
+    write_heads(folder / "heads.npz", rows, 2, 3)
+    heads = [
+        figure(folder, kind, maps_of_heads("base", folder / "heads.npz", kind), f"Every head, {kind}.")
+        for kind in ("encoder", "cross")
+    ]
+    return [figure(folder, "both", maps_of_sentences(sources), "Both."), *heads]
+
+
+def pictures(folder):
+    found = []
+    for name, mass in (("soft", 0.5), ("hard", 0.9)):
+        write_pictures(folder / f"{name}.npz", Captioner(0.5, mass=mass))
+        found += draw_overlays(name, folder / f"{name}.npz", folder / f"overlays_{name}.png", f"Looks {name}.")
+    return found
+
+
+def language(folder):
+    words = [f"w{k}" for k in range(7)]
+    weights = np.random.default_rng(1).dirichlet(np.ones(7), (2, 2, 3)).astype(np.float32)
+    return [
+        figure(folder, name, maps_of_texts(name, [KeptText(words, 3, "w7", weights)] * count))
+        for name, count in (("recall", 2), ("ptb", 1))
+    ]
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Opens a page of these figures; there must be no error when the test ends."""
+    contexts, errors = [], []
+
+    def open_page(figures, **options):
+        groups, explorer = gathered({"": figures})
+        write_page([*groups[""], Paragraph("."), *explorer], tmp_path, title="t")
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((tmp_path / "index.html").as_uri())
+        return page, explorer[-1].data["maps"] if explorer else []
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+def test_maps_of_all_figures_are_in_one_explorer_each_once(tmp_path):
+    first = figure(tmp_path, "a", [one("x"), one("y")], "First.", choose="Choose a row:")
+    again = figure(tmp_path, "b", [one("y", [[0.0, 1.0]]), one("z")], "Second.")
+    other = Figure(tmp_path / "a.png", "No map.")
+    groups, blocks = gathered({"C1": [first, other], "": [again]})
+    assert groups == {"C1": [replace(first, first=0), other], "": [replace(again, first=1)]}
+    data = blocks[-1].data
+    assert [(each["choices"]["Model"], each["figure"]) for each in data["maps"]] == [("x", 0), ("y", 0), ("z", 1)]
+    assert data["maps"][1]["weights"] == [[100, 0]]
+    assert data["figures"] == [
+        {"caption": "First.", "choose": "Choose a row:"}, {"caption": "Second.", "choose": "Choose a word:"}
+    ]  # fmt: skip
+
+
+def test_weights_relative_to_the_largest_are_whole_per_cents_of_it(tmp_path):
+    small = replace(one("x", [[0.02, 0.01]]), of_largest=True)
+    nothing = replace(one("y", [[0.0, 0.0]]), of_largest=True)
+    _, blocks = gathered({"": [figure(tmp_path, "a", [small, nothing])]})
+    assert [each["weights"] for each in blocks[-1].data["maps"]] == [[[100, 50]], [[0, 0]]]
+
+
+def test_without_maps_there_is_no_explorer(tmp_path):
+    plain = figure(tmp_path, "a", [])
+    assert gathered({"": [plain]}) == ({"": [plain]}, [])
+    assert "data-map=" not in render([plain], "html", title="t", folder=tmp_path)
+
+
+def test_markdown_shows_the_pictures_and_leads_to_the_explorer(tmp_path):
+    groups, explorer = gathered({"": [figure(tmp_path, "a", [one("x")])]})
+    text = render([*groups[""], *explorer], "md", title="t", folder=tmp_path)
+    assert "![Seen](a.png)" in text
+    assert text.endswith("](index.html#attention-word-by-word).\n")
+
+
+@pytest.mark.parametrize("kind", [translation, pictures, language])
+def test_every_choice_leads_to_its_map_alone(opened, tmp_path, kind):
+    page, maps = opened(kind(tmp_path))
+    explorer = page.locator(".explorer")
+    assert explorer.count() == 1
+    assert len({each["choices"]["Model"] for each in maps}) == 2
+    for number in (0, len(maps) // 2, len(maps) - 1, 1):
+        wanted = maps[number]["choices"]
+        for name, value in wanted.items():
+            select = explorer.get_by_label(name, exact=True)
+            if select.is_visible():
+                select.select_option(value)
+        left = [each for each in maps if each["choices"]["Model"] == wanted["Model"]]
+        assert explorer.locator(".rows button").all_inner_texts() == maps[number]["rows"]
+        explorer.locator(".rows button").last.hover()
+        assert explorer.locator(".columns span, .places span").evaluate_all(SHADES) == maps[number]["weights"][-1]
+        last = [*wanted][1]
+        offered = explorer.get_by_label(last, exact=True).evaluate(OFFERED)
+        assert offered == list(dict.fromkeys(each["choices"][last] for each in left))
+
+
+def test_what_was_chosen_stays_where_it_is_offered(opened, tmp_path):
+    page, _ = opened(translation(tmp_path))
+    explorer = page.locator(".explorer")
+    assert not explorer.get_by_label("Head", exact=True).is_visible(), "this model has no heads to choose from"
+    explorer.get_by_label("Sentence", exact=True).select_option("2")
+    explorer.get_by_label("Model", exact=True).select_option("base")
+    assert explorer.get_by_label("Sentence", exact=True).input_value() == "2"
+    explorer.get_by_label("Attention", exact=True).select_option("to the source, by head")
+    explorer.get_by_label("Head", exact=True).select_option("3")
+    assert explorer.locator("figcaption").inner_text() == "Every head, cross."
+    explorer.get_by_label("Attention", exact=True).select_option("within the source, by head")
+    assert explorer.get_by_label("Head", exact=True).input_value() == "3"
+    explorer.get_by_label("Attention", exact=True).select_option("to the source")
+    assert not explorer.get_by_label("Head", exact=True).is_visible()
+
+
+def test_a_figure_leads_to_its_weights(opened, tmp_path):
+    page, maps = opened(translation(tmp_path))
+    first = next(each for each in maps if each["choices"]["Attention"] == "to the source, by head")
+    page.locator("[data-map]").last.click()
+    assert page.url.endswith("#attention-word-by-word")
+    assert page.locator(".explorer").get_by_label("Attention", exact=True).input_value() == "to the source, by head"
+    assert page.locator(".explorer .rows button").all_inner_texts() == first["rows"]
+
+
+def test_keys_lead_from_word_to_word_and_what_is_seen_is_said(opened, tmp_path):
+    weights = [[0.5, 0.2, 0.0, 0.3], [0.0, 0.0, 0.0, 1.0], [0.0] * 4]
+    words = Attention({"Model": "x"}, ["a", "b", "<i>"], ["p", "q", "r", "s"], weights)
+    page, _ = opened([figure(tmp_path, "a", [words])])
+    buttons, said = page.locator(".explorer .rows button"), page.locator(".explorer output")
+    assert page.get_by_role("group", name="Choose a word").count() == 1
+    buttons.first.focus()
+    assert said.inner_text() == "“a” attends to “p” 50\u202f%, “s” 30\u202f%, “q” 20\u202f%."
+    page.keyboard.press("ArrowRight")
+    assert buttons.nth(1).evaluate("each => each === document.activeElement")
+    assert said.inner_text().startswith("“b” attends to “s” 100")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")  # there is none further
+    assert said.inner_text().startswith("“<i>” attends to nothing by as much as 1")
+    assert buttons.evaluate_all("all => all.map(each => each.tabIndex)") == [-1, -1, 0]
+    page.keyboard.press("ArrowLeft")
+    assert buttons.evaluate_all("all => all.map(each => each.getAttribute('aria-pressed'))") == [
+        "false",
+        "true",
+        "false",
+    ]
+
+
+def test_every_control_has_a_name_and_is_large_enough_for_a_finger(opened, tmp_path):
+    page, _ = opened(translation(tmp_path), viewport={"width": 390, "height": 800}, has_touch=True)
+    page.locator(".explorer").get_by_label("Model", exact=True).select_option("base")
+    controls = page.locator(".explorer select:visible, .explorer button")
+    assert controls.count() > 5
+    for width, height in controls.evaluate_all(
+        "all => all.map(each => [each.getBoundingClientRect().width, each.getBoundingClientRect().height])"
+    ):
+        assert min(width, height) >= 24, "the least of WCAG 2.2"
+    assert page.locator(".explorer select:visible").evaluate_all("all => all.every(each => each.labels.length)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_without_scripts_there_are_the_pictures_and_a_word_about_it(opened, tmp_path):
+    page, _ = opened(translation(tmp_path), java_script_enabled=False)
+    assert page.locator("main > figure img").count() == 3
+    assert page.get_by_text("choosing needs a browser that runs scripts").is_visible()
+    assert not page.locator(".explorer").inner_text().strip()
+
+
+def test_a_page_of_many_heads_stays_small(tmp_path):
+    """Six models of six layers and eight heads on two sentences of 14 words, for three kinds of attention."""
+    rng = np.random.default_rng(1)
+    words = [f"word{k}" for k in range(14)]
+    maps = [
+        Attention({"Model": str(model), "Attention": kind, "Sentence": str(sentence), "Layer": str(layer),
+                   "Head": str(head)}, words, words, rng.dirichlet(np.ones(14), 14).tolist())
+        for model in range(6) for kind in ("encoder", "decoder", "cross") for sentence in range(2)
+        for layer in range(6) for head in range(8)
+    ]  # fmt: skip
+    groups, explorer = gathered({"": [figure(tmp_path, "a", maps)]})
+    assert len(render([*groups[""], *explorer], "html", title="t", folder=tmp_path)) < 3_000_000
