@@ -22,6 +22,7 @@ from shared.claims.comparisons import Comparison, Correlation, Floor, Sides
 from shared.claims.results import RunResults, read_curve
 from shared.claims.rules import DOUBLED_SEEDS, LEARNED, LEFT
 from shared.claims.statistics import LEVEL
+from shared.claims.words import number_of
 from shared.metrics.quantities import Array
 from shared.metrics.registry import measure
 
@@ -185,9 +186,9 @@ def doubling_check(
         return Check("doubling", "not asked", "nothing was trained with twice the updates")
     values = of(runs)
     if len(values) < DOUBLED_SEEDS:
-        return Check("doubling", "not asked", f"{len(values)} seeds with twice the updates are too few")
+        return Check("doubling", "not asked", f"{number_of(len(values), 'seed')} with twice the updates: too few")
     doubled = float(values.mean())
-    said = f"the effect is {comparison.shown(doubled):.3g} ({len(values)} seeds)"
+    said = f"the effect is {comparison.shown(doubled):.3g} ({number_of(len(values), 'seed')})"
     if _agrees(comparison, effect, verdict, doubled):
         return Check("doubling", "yes", said)
     return Check("doubling", "no", said, "depends on the budget")

@@ -13,6 +13,7 @@ from shared.claims.comparisons import Sides
 from shared.claims.effects import effects
 from shared.claims.results import RunResults
 from shared.claims.statistics import LEVEL, generator, over_seeds
+from shared.claims.words import number_of
 from shared.errors import ReplicationError
 from shared.metrics.registry import known, measure
 
@@ -81,9 +82,10 @@ def difference(left: RunResults, right: RunResults, metric: str, *, same_data: b
     if not same_data:
         interval, based_on = None, "test data that differ or are not known"
     elif not shared:
-        interval, based_on = _welch(*values), f"{len(ours)} and {len(theirs)} seeds, not paired"
+        interval, based_on = _welch(*values), f"{len(ours)} and {number_of(len(theirs), 'seed')}, not paired"
     else:
-        interval, based_on = _resampled(left, right, metric, shared) or (_paired(*values), _seeds(len(shared)))
+        paired = _paired(*values), number_of(len(shared), "paired seed")
+        interval, based_on = _resampled(left, right, metric, shared) or paired
     return Difference(metric, means[0], means[1], means[1] - means[0], interval, based_on)
 
 
@@ -138,12 +140,8 @@ def _resampled(left: RunResults, right: RunResults, metric: str, seeds: Collecti
         return None
     estimate = over_seeds(found.values, found.draws, rng, found.drawn)
     of = f"{found.drawn or found.n:,} {found.drawn_of or 'examples'}"
-    return estimate.interval(), f"{_seeds(len(seeds))}, {of}"
+    return estimate.interval(), f"{number_of(len(seeds), 'paired seed')}, {of}"
 
 
 def _of(run: RunResults, seeds: Collection[int], label: str) -> RunResults:
     return replace(run, variant=label, metrics={seed: run.metrics[seed] for seed in seeds})
-
-
-def _seeds(count: int) -> str:
-    return f"{count} paired seed{'s' * (count != 1)}"

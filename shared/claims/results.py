@@ -172,7 +172,7 @@ def check_paired(first: list[Example], other: list[Example], who: str) -> None:
             )
     if len(first) != len(other):
         raise ReplicationError(
-            f"the test examples of {who} cannot be paired: {len(other)} examples, not {len(first)}; evaluate "
+            f"the test examples of {who} cannot be paired: there are {len(other)}, not {len(first)}; evaluate "
             "all variants of the task again on the same test set."
         )
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from shared.claims.comparisons import Comparison, Exact, Floor, Row
+from shared.claims.words import number_of
 from shared.config import Strict, build, load_yaml, merge
 from shared.errors import ReplicationError
 
@@ -59,7 +60,9 @@ class Claim(Strict):
     @model_validator(mode="after")
     def _decidable(self) -> Claim:
         if self.in_short is not None and len(self.in_short.split()) > SHORT:
-            raise ValueError(f"in_short has {len(self.in_short.split())} words; say it in at most {SHORT}")
+            raise ValueError(
+                f"in_short is {number_of(len(self.in_short.split()), 'word')} long; say it in at most {SHORT}"
+            )
         if self.primary is not None and self.identities:
             raise ValueError("give 'primary' or 'identities', not both")
         if self.primary is None and not self.identities and ALL not in self.not_decided:

@@ -19,6 +19,7 @@ from shared.claims.outcomes import Decision, Evidence, Outcome, Tests, Verdict
 from shared.claims.results import RunResults
 from shared.claims.rules import ALPHA, FEWEST_SEEDS
 from shared.claims.statistics import Estimate, generator, holm, over_seeds
+from shared.claims.words import number_of
 from shared.metrics.quantities import Array
 from shared.metrics.registry import measure
 
@@ -111,7 +112,7 @@ def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> O
     low, high = estimate.interval()
     if math.isnan(low + high):
         undefined = [str(seed) for seed, value in zip(found.seeds, found.values, strict=True) if math.isnan(value)]
-        where = f"in seed {', '.join(undefined)}" if undefined else f"on some resamples of {found.n} test examples"
+        where = f"in seed {', '.join(undefined)}" if undefined else "on some resamples of the test examples"
         reason = f"{' or '.join(row.metrics())} is undefined {where}"
         return replace(outcome, verdict="inconclusive", reason=reason, seeds=found.seeds, n=found.n)
     return replace(
@@ -144,7 +145,7 @@ def _judged(outcome: Outcome, level: float) -> Outcome:
     if tests is None:
         return outcome
     if len(outcome.seeds) < FEWEST_SEEDS:
-        few = f"{len(outcome.seeds)} seed{'s' * (len(outcome.seeds) > 1)}, and at least {FEWEST_SEEDS} decide"
+        few = f"{number_of(len(outcome.seeds), 'seed')}, and at least {FEWEST_SEEDS} decide"
         return replace(outcome, reason=few)
     plain = tests.above, tests.below
     alone, looked, verdict = (
@@ -186,7 +187,7 @@ def _decision(
         return Decision(claim, scale, "not tested", "", "; ".join(dict.fromkeys(missing)), outcomes)
     if claim.identities:
         failed = [row.name for row in leading if row.verdict != "verified"]
-        reason = f"does not hold: {', '.join(failed)}" if failed else f"all {len(leading)} identities hold"
+        reason = f"does not hold: {', '.join(failed)}" if failed else "all identities hold"
         return Decision(claim, scale, "refuted" if failed else "verified", "", reason, outcomes)
     assert claim.primary is not None, "a claim without identities that is decided has a primary comparison"
     lead, runs = rows[0], [results[variant] for variant in rows[0].variants]
@@ -194,7 +195,8 @@ def _decision(
         return Decision(claim, scale, lead.verdict, "", lead.reason, outcomes)
     looked = Check("looks", "yes", "")
     if claims.looks and len(lead.seeds) not in claims.looks:
-        looked = Check("looks", "no", "", f"{len(lead.seeds)} seeds are none of the looks of the plan")
+        seeds = number_of(len(lead.seeds), "seed is", "seeds are")
+        looked = Check("looks", "no", "", f"{seeds} none of the looks of the plan")
     counts = learned(claims.floors, runs, lead.seeds)
     checks = (
         floor_check(claim.primary, counts), room_check(claim.primary, lead.how, lead.sides),
@@ -203,7 +205,7 @@ def _decision(
     )  # fmt: skip
     failed = [check.verdict for check in (looked, *checks) if check.passed == "no"]
     if lead.verdict == "inconclusive" or not failed:
-        reason = lead.reason or f"{len(lead.seeds)} seeds"
+        reason = lead.reason or number_of(len(lead.seeds), "seed")
         return Decision(claim, scale, lead.verdict, lead.how, reason, outcomes, None, checks, counts)
     reason = f"{lead.verdict} as measured, but {'; '.join(failed)}"
     return Decision(claim, scale, "inconclusive", failed[0], reason, outcomes, None, checks, counts)

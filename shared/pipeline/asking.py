@@ -14,6 +14,7 @@ from shared.claims.competence import Check, Learned, below
 from shared.claims.outcomes import Decision, Outcome, Tests
 from shared.claims.results import RunResults
 from shared.claims.schema import Claim, Claims, load_claims
+from shared.claims.words import number_of
 from shared.config import load_yaml, near
 from shared.errors import ReplicationError
 from shared.pipeline.config import REPLICATIONS, SCALES
@@ -152,7 +153,8 @@ def _floors(claims: Claims, decision: Decision, results: Mapping[str, RunResults
             continue
         bound, word = (floor.at_most, "at most") if floor.at_least is None else (floor.at_least, "at least")
         needed = f"{metric_title(floor.metric)}: {word} {value_text(floor.metric, bound or 0.0)}"
-        said = f"Floor of the task {each.task} ({needed}): {each.reached} of {each.seeds} seeds of {each.variant}"
+        seeds = number_of(each.seeds, "seed")
+        said = f"Floor of the task {each.task} ({needed}): {each.reached} of {seeds} of {each.variant}"
         run = results.get(each.variant)
         if lead is not None and run is not None and set(lead.seeds) <= set(run.seeds):
             failed = below(floor, run, lead.seeds)

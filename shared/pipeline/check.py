@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from shared.claims.schema import load_claims
+from shared.claims.words import number_of
 from shared.config import near
 from shared.data.cards import Card
 from shared.errors import ReplicationError
@@ -46,7 +47,7 @@ def check_stage(paper: str | None, scale: str) -> None:
         for each in settings.values():
             check_shown(each, tasks)
         write_code(settings[scale])
-        print(f"{name}: {len(settings[scale].variants)} variants at {scale} scale, no mistake.")
+        print(f"{name}: {number_of(len(settings[scale].variants), 'variant')} at {scale} scale, no mistake.")
         warn_of_changes(settings[scale])
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from shared.claims import schema
 from shared.claims.comparisons import Comparison, Correlation, Exact, Floor, Row, Sides
 from shared.claims.rules import DOUBLED_SEEDS, FEWEST_SEEDS
+from shared.claims.words import number_of
 from shared.config import near
 from shared.errors import ReplicationError
 from shared.metrics.registry import measure
@@ -90,7 +91,7 @@ def _check_seeds(settings: ScaleFile, primary: Comparison, where: str) -> None:
     )
     if len(shared) < FEWEST_SEEDS:
         raise ReplicationError(
-            f"{where}: {' and '.join(running)} share {len(shared)} seed{'s' * (len(shared) != 1)} in {settings.path}, "
+            f"{where}: {' and '.join(running)} share {number_of(len(shared), 'seed')} in {settings.path}, "
             f"and fewer than {FEWEST_SEEDS} decide nothing; give more, or say why under not_decided.{settings.scale}."
         )
     for name, twice in zip(primary.compared(), primary.doubled, strict=bool(primary.doubled)):

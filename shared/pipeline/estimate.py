@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from shared.claims.words import number_of
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import run_folder
@@ -99,14 +100,14 @@ def described(found: Estimate) -> str:
     """One variant's line."""
     parts = []
     if found.parameters:
-        parts.append(f"{found.parameters:,} parameters")
-        training = f"{found.updates:,} updates of {found.seconds:.3g} s"
+        parts.append(number_of(found.parameters, "parameter"))
+        training = f"{number_of(found.updates, 'update')} of {found.seconds:.3g} s"
         if found.validations:
-            training += f", {found.validations} validations of {found.validation:.2g} s"
-        parts.append(f"{found.seeds} seeds of {training}")
-        parts.append(f"{found.judged} times {found.judging:.3g} s to judge")
+            training += f", {number_of(found.validations, 'validation')} of {found.validation:.2g} s"
+        parts.append(f"{number_of(found.seeds, 'seed')} of {training}")
+        parts.append(f"{number_of(found.judged, 'time')} {found.judging:.3g} s to judge")
     else:
-        parts.append(f"trains no network; {found.seeds} seeds of {found.judging:.3g} s")
+        parts.append(f"trains no network; {number_of(found.seeds, 'seed')} of {found.judging:.3g} s")
     parts.append(f"processor seconds are {found.measured_on}")
     parts += [f"WITHOUT {missing}" for missing in found.missing]
     return f"{'; '.join(parts)}: {found.hours:,.2f} processor hours"
@@ -131,7 +132,8 @@ def summed(found: list[Estimate], workers: int, begin: datetime.datetime) -> lis
         "encode pictures, and the report",
     ]
     if gaps:
-        lines.append(f"it will be more: of {gaps} of {len(found)} variants a part is unknown, see WITHOUT above")
+        of = number_of(len(found), "variant")
+        lines.append(f"it will be more: of {gaps} of {of} a part is unknown, see WITHOUT above")
     return lines
 
 

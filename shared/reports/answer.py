@@ -8,6 +8,7 @@ from math import log
 from pathlib import Path
 
 from shared.claims.outcomes import VERDICTS, Decision, Outcome
+from shared.claims.words import number_of
 from shared.reports.document import Block, Figure, Inline, Paragraph, Strong, Text, plain_text
 from shared.reports.forest import Effect, forest
 from shared.reports.verdicts import amount, counted, with_unit
@@ -50,7 +51,7 @@ def answer(decisions: Sequence[Decision], folder: Path) -> list[Block]:
     if ratios:
         path = folder / "effects.png"
         forest(ratios, path, "Effect, in units of the smallest that matters", far=True)
-        alt = f"Effects of {len(ratios)} claims beside 0, no effect, and 1, the smallest that matters"
+        alt = f"Effects of {number_of(len(ratios), 'claim')} beside 0, no effect, and 1, the smallest that matters"
         blocks.append(Figure(path, f"{CAPTION}{EQUALITY if any(ratio.hollow for ratio in ratios) else ''}", alt))
     return blocks
 

@@ -11,6 +11,7 @@ from shared.claims.comparisons import Comparison, Condition, Correlation, Sides
 from shared.claims.outcomes import Decision, Outcome
 from shared.claims.results import RunResults
 from shared.claims.schema import Claim, Claims
+from shared.claims.words import number_of
 from shared.metrics.registry import measure
 from shared.reports.comparison_tables import comparison_tables, listed
 from shared.reports.document import (
@@ -28,7 +29,6 @@ from shared.reports.document import (
     Paragraph,
     Strong,
     Text,
-    plain,
     typeset,
 )
 from shared.reports.naming import called
@@ -40,7 +40,7 @@ from shared.reports.verdicts import (
     matters,
     metric_title,
     p_text,
-    seeds_text,
+    supporting_text,
     value_text,
     with_unit,
 )
@@ -187,7 +187,7 @@ def _has(row: Sides, title: str) -> str:
 def measured(row: Comparison, lead: Outcome) -> Text:
     """The means and the effect, the paper's beside it if it is the same quantity, and from where on one matters."""
     outcome = asdict(lead)
-    said: list[Inline] = [Strong("Here"), f" (mean over {seeds_text(len(lead.seeds))}): "]
+    said: list[Inline] = [Strong("Here"), f" (mean over {number_of(len(lead.seeds), 'seed')}): "]
     for place, (variant, value) in enumerate(lead.sides.items()):
         said += [", " if place else "", *called(variant), f"{SPACE}{value_text(lead.metric, value)}"]
     if lead.sides:
@@ -209,10 +209,10 @@ def strength(decision: Decision) -> list[Text]:
     lead = decision.lead
     if lead is None or lead.kind == "exact":
         return []
-    n = "" if lead.n is None else f", {plain(lead.n, 0)} test examples"
+    n = "" if lead.n is None else f", {number_of(lead.n, 'test example')}"
     said = f"{evidence_text(decision.to_json(), asdict(lead))}{n}"
     if decision.supporting:
-        said += f"; {decision.agreeing} of {len(decision.supporting)} supporting comparisons agree"
+        said += f"; {supporting_text(decision.agreeing, len(decision.supporting))}"
     return [(Strong("Strength:"), f" {said}.")]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from shared.claims.differences import Difference
+from shared.claims.words import number_of
 from shared.metrics.registry import measure
 from shared.reports.compared import Compared, Entry, Pair
 from shared.reports.curves import read_curves, read_mean
@@ -37,7 +38,8 @@ def comparison_page(result: Compared, folder: Path) -> list[Block]:
     """What the page of a comparison shows; its figures are drawn into ``folder``."""
     left, right = (side.label for side in result.sides)
     equal = len(result.equal)
-    said = f"{len(result.pairs)} variants are compared; {equal} have the same numbers in every seed."
+    compared = number_of(len(result.pairs), "variant is", "variants are")
+    said = f"{compared} compared, {equal} of them with the same numbers in every seed."
     if len(result.pairs) == 1:
         said = "They have the same numbers in every seed." if equal else "Differences are the second less the first."
     blocks: list[Block] = [
@@ -81,7 +83,7 @@ def measure_blocks(result: Compared) -> list[Block]:
         blocks += (
             [table]
             if few
-            else [Details(f"{pair}: the intervals of {sure} of {len(measures)} differences leave 0 out", [table])]
+            else [Details(f"{pair}: 0 lies outside of {sure} of {number_of(len(measures), 'interval')}", [table])]
         )
     apart = [str(pair) for pair in result.changed if pair not in result.differences]
     if apart:
@@ -103,7 +105,7 @@ def verdict_blocks(result: Compared) -> list[Block]:
 
 def _alone(result: Compared) -> list[Block]:
     return [
-        Details(f"{len(names)} variants have runs in {label} alone", [Bullets([Code(name) for name in names])])
+        Details(f"Runs in {label} alone: {number_of(len(names), 'variant')}", [Bullets([Code(name) for name in names])])
         for label, names in result.alone.items()
     ]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.claims.outcomes import VERDICTS
+from shared.claims.words import number_of
 from shared.reports.across import across_papers
 from shared.reports.beside import beside_the_papers
 from shared.reports.document import Badge, Block, Bullets, Cell, Grid, Heading, Link, Paragraph, Strong, Table, Text
@@ -70,7 +71,9 @@ def _result(claims: Sequence[Mapping[str, Any]], papers: int) -> list[Block]:
     decided = Counter(_evidence(claim) for claim in claims if claim["verdict"] in DECIDED)
     evidence = ", ".join(f"{count} by {LIMITS[kind]}" for kind, count in decided.most_common())
     return [
-        Paragraph((f"{len(claims)} claims of {papers} papers on attention: ", Strong(listed), ".")),
+        Paragraph(
+            (f"{number_of(len(claims), 'claim')} of {number_of(papers, 'paper')} on attention: ", Strong(listed), ".")
+        ),
         Paragraph(
             f"What was decided rests on small models, trained in minutes or hours of two processor cores: {evidence}. "
             "Directions of effects compare with the papers', scores do not."

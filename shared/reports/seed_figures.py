@@ -11,8 +11,9 @@ from shared.claims.competence import below, is_trained
 from shared.claims.outcomes import Outcome
 from shared.claims.results import RunResults
 from shared.claims.schema import Claim
+from shared.claims.words import number_of
 from shared.reports.document import Figure
-from shared.reports.verdicts import effect_text, matters, seeds_text
+from shared.reports.verdicts import effect_text, matters
 
 HEIGHT = 2.1
 LETTERS = 13  # points: a phone shows the figure at half of its size
@@ -48,7 +49,7 @@ def seed_figure(
         said.append("crosses: seeds in which a model did not learn its task")
     if lead.paper is not None:
         said.append("diamond: the paper's effect")
-    seeds = seeds_text(len(lead.seeds))
+    seeds = number_of(len(lead.seeds), "seed")
     seen = f"{seeds}: mean effect {effect_text(asdict(lead))}; the smallest that matters is {matters(asdict(lead))}"
     return Figure(path, f"{'; '.join(said)}.", seen)
 

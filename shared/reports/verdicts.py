@@ -9,6 +9,7 @@ from typing import Any
 
 from shared.claims.outcomes import VERDICTS, Decision
 from shared.claims.rules import ALPHA, FEWEST_SEEDS
+from shared.claims.words import number_of
 from shared.metrics.registry import known, measure
 from shared.reports.document import (
     SPACE,
@@ -93,7 +94,9 @@ def evidence_text(entry: Mapping[str, Any], lead: Mapping[str, Any]) -> str:
     """What the data are, how many seeds there were, and whether twice the training agrees."""
     if lead["kind"] == "exact":
         return "identity"
-    return ", ".join(part for part in (entry["evidence"], seeds_text(len(lead["seeds"])), entry["budget"]) if part)
+    return ", ".join(
+        part for part in (entry["evidence"], number_of(len(lead["seeds"]), "seed"), entry["budget"]) if part
+    )
 
 
 def _unsupported(entry: Mapping[str, Any]) -> str:
@@ -101,12 +104,13 @@ def _unsupported(entry: Mapping[str, Any]) -> str:
     agreeing, supporting = entry["agreeing"], entry["supporting"]
     if entry["verdict"] != "reproduced" or 2 * agreeing >= supporting:
         return ""
-    return f"; {agreeing} of {supporting} supporting comparisons agree"
+    return f"; {supporting_text(agreeing, supporting)}"
 
 
-def seeds_text(seeds: int) -> str:
-    """So many seeds."""
-    return f"{seeds} seed{'s' * (seeds != 1)}"
+def supporting_text(agreeing: int, supporting: int) -> str:
+    """How many of the comparisons that only support a claim agree with it."""
+    many = "supporting comparisons agree"
+    return f"{agreeing} of {number_of(supporting, 'supporting comparison agrees', many)}"
 
 
 def effect_text(outcome: Mapping[str, Any]) -> str:

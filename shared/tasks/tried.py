@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from shared.claims.words import number_of
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS, SPECIAL, UNK, Tokenizer
 from shared.errors import ReplicationError
@@ -135,7 +136,9 @@ def unknown_words(symbols: Sequence[int], names: Sequence[str], like: str) -> li
     if not unknown:
         return []
     listed = ", ".join(dict.fromkeys(unknown))
-    return [f"{len(unknown)} of {len(symbols)} words are unknown to the model and read as {SPECIAL[UNK]}: {listed}."]
+    are = "is" if len(unknown) == 1 else "are"
+    words = number_of(len(symbols), "word")
+    return [f"{len(unknown)} of {words} {are} unknown to the model and read as {SPECIAL[UNK]}: {listed}."]
 
 
 def not_longer(length: int, longest: int, what: str) -> None:
@@ -146,7 +149,7 @@ def not_longer(length: int, longest: int, what: str) -> None:
     """
     if length > longest:
         raise ReplicationError(
-            f"the input has {length} symbols, but {what} of the task has {longest}; give a shorter input."
+            f"the input has {number_of(length, 'symbol')}, but {what} of the task has {longest}; give a shorter input."
         )
 
 

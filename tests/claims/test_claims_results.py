@@ -62,7 +62,7 @@ def test_seeds_with_other_examples_are_refused(runs):
 
 def test_a_truncated_list_of_examples_is_refused(runs):
     rewrite(runs / "a/evaluation/seed3/examples.jsonl.gz", lambda rows: rows[:-2])
-    with pytest.raises(ReplicationError, match="10 examples, not 12"):
+    with pytest.raises(ReplicationError, match="there are 10, not 12"):
         _ = RunResults.load(runs / "a").examples
 
 

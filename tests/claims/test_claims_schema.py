@@ -111,7 +111,7 @@ def test_a_comparison_of_a_wrong_form_is_refused(tmp_path, comparison, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"in_short": "word " * 13}, "in_short has 13 words; say it in at most 12."),
+        ({"in_short": "word " * 13}, "in_short is 13 words long; say it in at most 12."),
         ({"identities": [IDENTITY]}, "give 'primary' or 'identities', not both."),
         ({"primary": None}, "give 'primary' or 'identities', or under not_decided.all why nothing decides it."),
         (

@@ -257,7 +257,7 @@ def test_halves_of_a_ratio_are_on_the_log_scale():
 
 def test_fewer_than_three_doubled_seeds_tell_nothing():
     check = doubled(2.0, [-2.0, -2.0])
-    assert (check.passed, check.said) == ("not asked", "2 seeds with twice the updates are too few")
+    assert (check.passed, check.said) == ("not asked", "2 seeds with twice the updates: too few")
     assert competence.DOUBLED_SEEDS == 3
 
 

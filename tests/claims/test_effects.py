@@ -222,7 +222,7 @@ def test_examples_of_other_test_sets_cannot_be_paired():
     message = refusal([with_losses("a", scores), broken], metric="nll_per_token")
     assert message.startswith("the test examples of b, seed 2, cannot be paired: example 3 is 'x', not '3'; ")
     short = with_losses("b", scores[:, :4])
-    assert "cannot be paired: 4 examples, not 5" in refusal([with_losses("a", scores), short], metric="nll_per_token")
+    assert "cannot be paired: there are 4, not 5" in refusal([with_losses("a", scores), short], metric="nll_per_token")
 
 
 SCORES = np.ones((2, 6))

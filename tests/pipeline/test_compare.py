@@ -78,7 +78,7 @@ def said(*names, scale="quick", **options):
 
 def test_revisions(project):
     printed = said("first", "HEAD")
-    assert "2 variants are compared; 1 have the same numbers in every seed." in printed
+    assert "2 variants are compared, 1 of them with the same numbers in every seed." in printed
     assert "toy.good, toy.poor\nSetting first HEAD\ntraining.updates 400 800" in printed
     assert "3 paired seeds" in printed
     assert "3 paired seeds," not in printed  # a revision has no examples
@@ -93,7 +93,7 @@ def test_revisions(project):
 
 def test_a_revision_and_itself(project):
     printed = said("HEAD", "HEAD")
-    assert "2 variants are compared; 2 have the same numbers in every seed." in printed
+    assert "2 variants are compared, 2 of them with the same numbers in every seed." in printed
     for nothing in ("No setting differs.", "No measure differs.", "No verdict differs."):
         assert nothing in printed
 
@@ -143,7 +143,7 @@ def test_runs_that_share_no_measure_are_not_called_equal(project):
 
 def test_what_one_side_has_alone_is_named(project):
     made(VARIANTS | {"new": Variant("generated", 0.9)}, updates=800, verdict="reproduced")
-    assert "1 variants have runs in HEAD alone\n- toy.new" in said("first", "HEAD")
+    assert "Runs in HEAD alone: 1 variant\n- toy.new" in said("first", "HEAD")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from shared.claims.schema import load_claims
+from shared.claims.words import number_of
 from shared.pipeline.__main__ import main
 from shared.pipeline.asking import decision_of, explain_claim, show_claim
 from shared.pipeline.config import SCALES, ScaleFile
@@ -96,7 +97,7 @@ def test_every_verdict_is_explained_by_its_tests_and_checks(project):
         for each in entry["learned"]:
             floors = load_claims(project / "replications" / paper / "claims.yaml", scale).floors
             if lead is not None and each["task"] in floors:
-                assert f"{each['reached']} of {each['seeds']} seeds of {each['variant']}" in printed
+                assert f"{each['reached']} of {number_of(each['seeds'], 'seed')} of {each['variant']}" in printed
         if entry["verdict"] in ("inconclusive", "not tested"):
             assert "- Why: " in printed
 

@@ -144,7 +144,7 @@ def test_a_word_is_copied(toy, capsys):
     printed = tried(capsys, paper, "3 1 4")
     copy = next(line for line in printed.splitlines() if line.startswith("Output")).split()[1:]
     right = sum(one == other for one, other in zip(copy, "314", strict=True))
-    assert f"{right} of 3 symbols are as they were given." in printed
+    assert f"As they were given: {right} of 3 symbols." in printed
     assert "9 is no symbol of the task; give 2 to 4 numbers from 1 to 6" in tried(capsys, paper, "3 9", status=2)
     assert "'a b' is not a sequence of numbers" in tried(capsys, paper, "a b", status=2)
     assert "the input has 5 symbols, but the longest word of the task has 4" in tried(
@@ -164,7 +164,7 @@ def test_unknown_words_are_named_and_nothing_else_is_refused(kind, toy, capsys):
     paper = toy(kind)
     word = first_line(paper, "source" if kind == "translation" else "text").split()[0]
     printed = tried(capsys, paper, f"{word} xyzzy")
-    assert "1 of 2 words are unknown to the model and read as <unk>: xyzzy." in printed
+    assert "1 of 2 words is unknown to the model and read as <unk>: xyzzy." in printed
     assert "knows no word of the input" in tried(capsys, paper, "xyzzy plugh", status=2)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from shared.claims.words import number_of
 from shared.data.ragged import RaggedArray
 from shared.errors import ReplicationError
 from shared.metrics.alignment import merge_pieces
@@ -51,7 +52,7 @@ def try_input(model: Any, text: PreparedClassification, config: ClassificationRu
     expected = f"a text such as '{like}'" if len(corpus.texts) == 1 else f"two texts such as '{like}'"
     lines = [not_empty(part, expected) for part in asked.split(BETWEEN)]
     if len(lines) != len(corpus.texts):
-        raise ReplicationError(f"the input has {len(lines)} texts, but the model reads {expected}.")
+        raise ReplicationError(f"the input has {number_of(len(lines), 'text')}, but the model reads {expected}.")
     read = [line.lower() if corpus.lower else line for line in lines]
     notes: list[str] = []
     sides = [_symbols(text, config, line, like, notes) for line in read]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from shared.claims.words import number_of
 from shared.data.tokenizers import EOS, SPECIAL
 from shared.reports.explorer import Attention
 from shared.reports.figures import drawing
@@ -66,7 +67,7 @@ def draw_attention(text: KeptText, path: Path) -> None:
         draw_weights(axes, rows, columns=named, rows=sides, size=5.5, square=False)
         axes.tick_params(axis="y", labelsize=8)
         axes.axvline(text.memory - 0.5, color="#D55E00", linewidth=1.2)
-        axes.set_xlabel(f"{words} words; “{text.follows}” follows", fontsize=8.5)
+        axes.set_xlabel(f"{number_of(words, 'word')}; “{text.follows}” follows", fontsize=8.5)
         bar_of_weights(canvas, [axes])
 
 

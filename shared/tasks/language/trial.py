@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from shared.attention.multi_head import MultiHeadAttention
 from shared.attention.relative import RelativeMultiHeadAttention
+from shared.claims.words import number_of
 from shared.data.tokenizers import BOS, EOS, PAD, UNK
 from shared.decoding.continuation import continue_text
 from shared.metrics.alignment import merge_pieces
@@ -60,7 +61,8 @@ def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: st
             never=(PAD, UNK, BOS), generator=torch.Generator(device).manual_seed(seed),
             temperature=sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p,
         )[0].tolist()  # fmt: skip
-    notes.append(f"{sampling.length} symbols are drawn {_how(sampling)}; the seed of the draws is {seed}.")
+    drawn_ones = number_of(sampling.length, "symbol is", "symbols are")
+    notes.append(f"{drawn_ones} drawn {_how(sampling)}; the seed of the draws is {seed}.")
     output = _decoded(text.tokenizer, drawn)
     if not calls:
         return Tried(beginning, output, lines=[*notes, NO_ATTENTION])

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from shared.claims.words import number_of
 from shared.data.tokenizers import BOS
 from shared.errors import ReplicationError
 from shared.tasks.sequences.alphabet import FIRST, LETTERS, MASK
@@ -78,7 +79,7 @@ def _copied(model: Any, text: PreparedCopies, config: SequenceRun, asked: str) -
     whole = torch.tensor([[0, *word, 0, *word]])
     copy = _continued(model, whole, len(word) + 1)[0, -len(word) :].tolist()
     right = sum(one == other for one, other in zip(word, copy, strict=True))
-    notes = [f"{right} of {len(word)} symbols are as they were given.", DRAWN]
+    notes = [f"As they were given: {right} of {number_of(len(word), 'symbol')}.", DRAWN]
     if len(word) < corpus.shortest:
         notes.append(f"The model was trained with words of {corpus.shortest} to {corpus.longest} symbols.")
     return Tried(" ".join(map(str, word)), " ".join(map(str, copy)), lines=notes)
@@ -97,7 +98,9 @@ def _drawn(model: Any, text: PreparedPixels, config: SequenceRun, asked: str) ->
     elif NUMBERS.fullmatch(name):
         given = _numbers(name, range(text.levels), expected)
         not_longer(len(given), size - 1, f"what can be given of the {size} pixels of a picture")
-        return _completed(model, text, f"{len(given)} pixels", np.pad(given, (0, size - len(given))), len(given))
+        return _completed(
+            model, text, number_of(len(given), "pixel"), np.pad(given, (0, size - len(given))), len(given)
+        )
     else:
         assert isinstance(config.corpus, PixelCorpusConfig), "only these have pixels"
         pixels = _of_file(Path(name), text.shape, config.corpus, expected)
@@ -119,7 +122,7 @@ def _completed(model: Any, text: PreparedPixels, name: str, pixels: NDArray[np.i
         Picture("given", seen.reshape(height, width, 3)),
         Picture("completed", _coloured(text.pictures(completed))),
     ]
-    output = f"{len(pixels) - given} of {len(pixels)} pixels, row by row after the {given} given"
+    output = f"{len(pixels) - given} of {number_of(len(pixels), 'pixel')}, row by row after the {given} given"
     return Tried(name, output, pictures=pictures, lines=[DRAWN])
 
 
@@ -143,7 +146,9 @@ def _prolonged(model: Any, config: SequenceRun, asked: str) -> Tried:
     whole = torch.tensor([[BOS, *symbols, *[FIRST] * added]])
     drawn = _continued(model, whole, len(symbols))[0, len(symbols) :].tolist()
     end = next((place for place, symbol in enumerate(drawn) if symbol < FIRST), len(drawn))
-    notes = [DRAWN] if end == len(drawn) else [DRAWN, f"After {end} letters the model has ended the sequence."]
+    notes = (
+        [DRAWN] if end == len(drawn) else [DRAWN, f"After {number_of(end, 'letter')} the model has ended the sequence."]
+    )
     return Tried(letters, decode(drawn[:end]), lines=notes)
 
 
@@ -155,7 +160,9 @@ def _filled(model: Any, text: PreparedProteins, config: SequenceRun, asked: str)
     symbols = np.array(_letters(letters, LETTERS + HIDDEN, expected), dtype=np.int64)
     gaps = np.flatnonzero(np.array(list(letters)) == HIDDEN)
     if not len(gaps) or len(gaps) == len(letters):
-        raise ReplicationError(f"the input has {len(gaps)} gaps in {len(letters)} letters; give {expected}.")
+        raise ReplicationError(
+            f"the input has {number_of(len(gaps), 'gap')} in {number_of(len(letters), 'letter')}; give {expected}."
+        )
     not_longer(len(letters), limit, "the longest sequence")
     symbols[gaps] = MASK
     device = next(model.parameters()).device
