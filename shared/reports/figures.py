@@ -31,7 +31,8 @@ INK = "#1b1f24"  # of words, as in style.css
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (3, 1, 1, 1, 1, 1)), ":", (0, (5, 1)), (0, (1, 1)))
 STYLE: Any = {
-    "font.family": "DejaVu Sans",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana"],  # which is as wide, for readers of an SVG who lack the first
     "font.size": 9.5,
     "axes.titlesize": 10,
     "axes.labelsize": 9.5,
@@ -54,6 +55,7 @@ Runs = Sequence[RunResults]
 DENSITY, SHADED_DENSITY = 200, 130  # pixels per inch, of lines and of photographs
 SHADES = 256  # as many as a PNG's palette has; enough for lines and bands, at a third of the bytes
 FAR_APART = 30  # how many times a loss may exceed another before both are drawn on a logarithmic axis
+UNSAID = ("Creator", "Date", "Format", "Type")  # what an SVG says of itself, so that its bytes depend on nothing else
 NEARLY_WHITE = 247  # the palette of photographs has it no whiter, for the ground to be white
 
 
@@ -239,4 +241,4 @@ def drawing(path: Path, *, height: float, shaded: bool = False) -> Iterator[Canv
         path.parent.mkdir(parents=True, exist_ok=True)
         few.save(path, optimize=True)
         if not shaded:
-            canvas.savefig(path.with_suffix(".svg"), format="svg", metadata={"Date": None})
+            canvas.savefig(path.with_suffix(".svg"), format="svg", metadata=dict.fromkeys(UNSAID))

@@ -35,6 +35,10 @@ class Place:
 
 
 ALONE = Place()
+LARGEST_VECTOR = (
+    200_000  # bytes of an SVG that HTML shows: larger ones have thousands of lines, which take time to draw
+)
+TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
 def render(
@@ -98,7 +102,7 @@ def _environment(form: str) -> Environment:
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False}  # readers choose in the order of the data
     environment.filters |= {
         "escape_markdown": _escape_markdown, "parts": _parts, "as_html": _as_html,
-        "relative_to": _relative_to, "size": _size, "vector": _vector, "words": plain_text,
+        "relative_to": _relative_to, "shown": _shown, "size": _size, "vector": _vector, "words": plain_text,
     }  # fmt: skip
     environment.globals["EXPLORER"] = Heading(TITLE).id
     return environment
@@ -134,6 +138,14 @@ def _vector(path: Path) -> Path | None:
     return drawn if drawn.is_file() else None
 
 
+def _shown(path: Path) -> Path:
+    """The drawing that HTML shows: sharp at any size where that takes few bytes and it has no pixels inside."""
+    drawn = _vector(path)
+    if drawn is None or drawn.stat().st_size > LARGEST_VECTOR or b"<image" in drawn.read_bytes():
+        return path
+    return drawn
+
+
 def as_one_file(page: Path) -> str:
     """An HTML page that carries its pictures inside and leads nowhere else in the folder, so that it can be sent.
 
@@ -145,12 +157,13 @@ def as_one_file(page: Path) -> str:
     """
 
     def inside(match: re.Match[str]) -> str:
-        picture = (page.parent / html.unescape(match[1])).read_bytes()
-        return f'src="data:image/png;base64,{base64.b64encode(picture).decode("ascii")}"'
+        path = page.parent / html.unescape(match[1])
+        return f'src="data:{TYPES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode("ascii")}"'
 
     try:
-        text = re.sub(r'src="([^":]+\.png)"', inside, page.read_text(encoding="utf-8"))
+        text = re.sub(r'src="([^":]+\.(?:png|svg))"', inside, page.read_text(encoding="utf-8"))
     except OSError as error:
         raise ReplicationError(f"{error.filename} cannot be read; make the report first.") from None
+    text = re.sub(r' <a href="[^"]*" download>[^<]*</a>', "", text)
     text = re.sub(r"<header>.*?</header>\n", "", text, flags=re.DOTALL)
     return re.sub(r'<a href="(?!#|https?:)[^"]*">(.*?)</a>', r"\1", text)

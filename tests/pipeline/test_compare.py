@@ -86,7 +86,7 @@ def test_revisions(project):
     assert "T-C1 inconclusive – reproduced –" in printed
     folder = project / "reports" / "comparisons" / "first--head"
     assert printed.rstrip().endswith("reports/comparisons/first--head/index.html")
-    assert 'src="figures/loss_toy.poor--toy.poor.png"' in (folder / "index.html").read_text()
+    assert 'src="figures/loss_toy.poor--toy.poor.svg"' in (folder / "index.html").read_text()
     assert (folder / "figures" / "loss_toy.poor--toy.poor.png").stat().st_size > 1000
     assert not (folder / "figures" / "loss_toy.good--toy.good.png").exists()
 

@@ -1,5 +1,6 @@
 """The two renderings of a document."""
 
+import base64
 import re
 
 import pytest
@@ -27,7 +28,7 @@ from shared.reports.document import (
     typeset,
 )
 from shared.reports.explorer import Attention, Explored, gathered
-from shared.reports.page import Place, as_one_file, render, write_page
+from shared.reports.page import LARGEST_VECTOR, Place, as_one_file, render, write_page
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -68,6 +69,32 @@ def test_html_needs_nothing_from_elsewhere(blocks, tmp_path):
     assert '<span class="badge contradicted"><span aria-hidden="true">✘ </span>contradicted</span>' in text
     assert "A &lt;caption&gt;" in text
     assert not re.search(r'<script src|<link|src="http|url\(', text)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "shown"),
+    [
+        ("<svg/>", "a.svg"),
+        (f"<svg>{' ' * LARGEST_VECTOR}</svg>", "a.png"),
+        ('<svg><image href="data:image/png;base64,"/></svg>', "a.png"),
+    ],
+)
+def test_html_shows_a_small_vector_without_pixels_and_markdown_the_pixels(blocks, tmp_path, drawn, shown):
+    (tmp_path / "figures/a.svg").write_text(drawn)
+    html = render(blocks, "html", title="t", folder=tmp_path)
+    assert re.findall(r'<img src="([^"]+)" alt="[^"]+" width="1" height="1"', html) == [f"figures/{shown}"]
+    assert re.findall(r'href="([^"]+)" download', html) == ["figures/a.png", "figures/a.svg"]
+    assert "](figures/a.png)" in render(blocks, "md", title="t", folder=tmp_path)
+
+
+def test_one_file_has_the_vector_inside_and_offers_no_file(blocks, tmp_path):
+    (tmp_path / "figures/a.svg").write_text("<svg/>")
+    write_page(blocks, tmp_path, title="t")
+    text = as_one_file(tmp_path / "index.html")
+    (inside,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', text)
+    assert base64.b64decode(inside) == b"<svg/>"
+    assert "download" not in text
+    assert "figures/" not in text
 
 
 def test_a_page_can_be_one_file(blocks, tmp_path):

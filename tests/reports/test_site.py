@@ -6,6 +6,7 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
+from shared.reports.page import as_one_file
 from tests.conftest import ROOT
 
 REPORTS = ROOT / "reports"
@@ -125,6 +126,29 @@ def test_every_picture_is_shown_and_described(opened, name):
     assert all(alt and width for _, alt, width, _ in pictures)
     shown = [source for source, *_, explored in pictures if not explored]  # several models look at one picture
     assert len({*shown}) == len(shown), "a picture is shown once"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_figure_has_its_place_before_it_is_loaded_and_a_light_ground_in_the_dark(opened, name):
+    page = opened(name, color_scheme="dark")
+    figures = page.evaluate(
+        """() => Promise.all(Array.from(document.querySelectorAll('figure img:not(.ground)')).map(async each => {
+            const picture = new Image();
+            picture.src = each.src;
+            await picture.decode();
+            const kept = each.getAttribute('width') / each.getAttribute('height');
+            return [kept * picture.naturalHeight / picture.naturalWidth, getComputedStyle(each).backgroundColor];
+        }))"""
+    )
+    assert figures or name == MAIN
+    assert all(abs(shape - 1) < 0.02 for shape, _ in figures)
+    assert {ground for _, ground in figures} <= {"rgb(255, 255, 255)"}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_can_be_sent_by_mail(name):
+    assert (REPORTS / name).stat().st_size < 1_000_000
+    assert len(as_one_file(REPORTS / name)) < 3_000_000
 
 
 def test_claims_can_be_chosen(opened):

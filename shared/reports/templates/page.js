@@ -145,6 +145,7 @@
         rows.append(button);
       });
       columns.className = map.across ? "places" : "columns";
+      columns.dataset.label = "It attends to:";
       if (map.across) {
         columns.style.setProperty("--across", map.across);
         columns.append(grounds[map.picture].cloneNode());
