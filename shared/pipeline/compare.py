@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -86,7 +87,7 @@ def _of_variant(member: Member, scale: str) -> Side:
 
 
 def _write(result: Compared, folder: Path, console: Console) -> None:
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder / "figures", ignore_errors=True)  # of an earlier comparison of the two
     blocks = comparison_page(result, folder / "figures")
     left, right = (side.label for side in result.sides)
     write_page(blocks, folder, title=f"{left} and {right}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,6 +39,7 @@ def summarize(reports_dir: Path, readmes: list[Path], papers: Mapping[str, Paper
     papers = papers or {}
     order = {name: place for place, name in enumerate(papers)}
     reports = sorted(load_reports(reports_dir), key=lambda report: order.get(report.paper, len(order)))
+    shutil.rmtree(reports_dir / "figures", ignore_errors=True)  # some may no longer be shown
     blocks = main_page(replicated(reports), reports_dir, papers)
     write_page(blocks, reports_dir, title=TITLE)
     shown = replicated([report for report in reports if report.scale != TESTS])

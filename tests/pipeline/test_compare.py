@@ -13,6 +13,7 @@ from rich.console import Console
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.compare import compare_stage
+from tests.reports.drawing import amiss
 from tests.synthetic_runs import Variant, build
 
 GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@example.org")
@@ -89,6 +90,9 @@ def test_revisions(project):
     assert 'src="figures/loss_toy.poor--toy.poor.svg"' in (folder / "index.html").read_text()
     assert (folder / "figures" / "loss_toy.poor--toy.poor.png").stat().st_size > 1000
     assert not (folder / "figures" / "loss_toy.good--toy.good.png").exists()
+    (folder / "figures" / "stale.png").write_bytes(b"left over")
+    said("first", "HEAD")
+    assert amiss(folder) == []
 
 
 def test_a_revision_and_itself(project):

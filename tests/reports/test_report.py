@@ -16,7 +16,7 @@ from shared.reports.summary import BEGIN, END, summarize
 from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, Heatmaps
 from shared.tasks.translation.report import REPORT
 from tests.made_claims import claim, compared, paper_folder
-from tests.reports.drawing import draw_all
+from tests.reports.drawing import amiss, draw_all
 from tests.synthetic_runs import TRANSLATORS, build, skip, study
 
 FIGURES = [BleuByLength(), AlignmentOffsets(), Heatmaps("rnnsearch-50", "Attention weights."), LearningCurves()]
@@ -229,17 +229,16 @@ def test_our_numbers_stand_beside_the_papers(folder):
 
 
 def test_every_linked_figure_is_there_and_every_figure_is_linked(folder):
-    linked = set(re.findall(r"\]\((figures/[^)]+)\)", (folder / "README.md").read_text(encoding="utf-8")))
-    assert linked == {f"figures/{path.name}" for path in (folder / "figures").glob("*.png")}
+    linked = set(re.findall(r"\]\((figures/[^)]+)\)", page(folder)))
     assert {f"figures/seeds_T99-C{number}.png" for number in (1, 2, 3)} < linked
+    assert amiss(folder) == []
 
 
 def test_the_page_works_offline(folder):
     html = (folder / "index.html").read_text(encoding="utf-8")
-    linked = re.findall(r'src="([^"]+)"', html)
-    assert len(set(linked)) == len(linked)
-    assert {source[:-4] for source in linked} == {f"figures/{path.stem}" for path in (folder / "figures").glob("*.png")}
-    assert {source[-3:] for source in linked} == {"png", "svg"}  # heatmaps are pixels, curves are not
+    shown = {tuple(source.rsplit(".", 1)) for source in re.findall(r'src="([^"]+)"', html)}
+    assert {stem for stem, _ in shown} == {f"figures/{path.stem}" for path in (folder / "figures").glob("*.png")}
+    assert {suffix for _, suffix in shown} == {"png", "svg"}  # heatmaps are pixels, curves are not
     assert not re.search(r"<script src|<link\b|@import|url\(", html)
 
 
@@ -302,7 +301,9 @@ def readme(path):
 def test_the_summary_and_the_readmes(root):
     top, own = readme(root / "README.md"), readme(root / "replications/bahdanau/README.md")
     other = readme(root / "replications/luong/README.md")
+    readme(root / "reports/figures/stale.png")
     summarize(root / "reports", [top, own, other])
+    assert amiss(root / "reports") == []
     assert (
         "| [Bahdanau et al. 2015](quick/bahdanau/README.md) | [✔ C1](quick/bahdanau/README.md#T99-C1 "
         in (root / "reports/README.md").read_text()

@@ -8,6 +8,7 @@ import pytest
 
 from shared.reports.page import as_one_file
 from tests.conftest import ROOT
+from tests.reports.drawing import amiss
 
 REPORTS = ROOT / "reports"
 PAGES = sorted(
@@ -146,9 +147,10 @@ def test_a_figure_has_its_place_before_it_is_loaded_and_a_light_ground_in_the_da
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_can_be_sent_by_mail(name):
+def test_a_page_can_be_sent_by_mail_and_has_the_figures_that_it_uses_alone(name):
     assert (REPORTS / name).stat().st_size < 1_000_000
     assert len(as_one_file(REPORTS / name)) < 3_000_000
+    assert amiss((REPORTS / name).parent) == []
 
 
 def test_claims_can_be_chosen(opened):

@@ -18,7 +18,7 @@ from shared.tasks.captioning.captions import by_kind_of_image
 from shared.tasks.captioning.figures import CURVES, Overlays, Stopping
 from shared.tasks.captioning.report import REPORT
 from tests.made_claims import claim, compared, paper_folder
-from tests.reports.drawing import draw_all
+from tests.reports.drawing import amiss, draw_all
 from tests.tasks.captioning.synthetic_captioning import CAPTIONERS, build
 
 FIGURES = [
@@ -107,6 +107,7 @@ def test_every_table_row_has_as_many_cells_as_its_head(folder):
 
 
 def test_html_shows_every_picture(folder):
+    assert amiss(folder) == []
     html = text(folder, "index.html")
     assert html.count('src="figures/') == len(list((folder / "figures").glob("*.png")))
 

@@ -14,7 +14,7 @@ from shared.reports.sweeps import Sweep
 from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts
 from shared.tasks.classification.report import REPORT
 from tests.made_claims import claim, compared, paper_folder
-from tests.reports.drawing import draw_all
+from tests.reports.drawing import amiss, draw_all
 from tests.tasks.classification.synthetic_classification import CLASSIFIERS, Classifier, build
 
 SWEEP = Sweep("The penalty", "Coefficient", {0: "penalty-0", 1: "attention"}, ["accuracy"])
@@ -64,6 +64,7 @@ def test_the_page_says(folder, expected):
 
 
 def test_html_shows_coloured_words_in_the_place_of_their_pictures(folder):
+    assert amiss(folder) == []
     html = text(folder, "index.html")
     assert html.count('<figure class="heat">') == 1
     assert html.count('<figure class="explorer"') == 1
