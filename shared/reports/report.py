@@ -59,8 +59,7 @@ def write_report(
         out_dir: ``reports/<scale>/<paper>``; its figures folder is made anew.
         scale, deviations: of the runs, and from the paper at this scale.
         left_out: variant to the reason why it does not run at this scale.
-        figures: what the paper shows, see :func:`shared.reports.exhibits.load_exhibits`; their further metrics are
-            known to the claims.
+        figures: what the paper shows (:func:`shared.reports.exhibits.load_exhibits`); claims know their metrics.
         kind: what reports of the paper's kind of task show; its measures must be registered.
         evidence: variant to what its data are, see :func:`decide`.
         frozen, larger: the plan of these runs, and the scale that is to decide what they did not.
@@ -79,9 +78,8 @@ def write_report(
     planned = None if larger is None else (larger, load_claims(paper_dir / "claims.yaml", larger))
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
     shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
-    stages = f"replications/{paper_dir.name}/{scale}/dvc.yaml"
     exhibits, explorer = gathered(by_claim(figures, results, folder))
-    shown = Shown(results, claims, folder, planned, exhibits, stages)
+    shown = Shown(results, claims, folder, planned, exhibits, f"replications/{paper_dir.name}/{scale}/dvc.yaml")
     blocks = [
         Heading(f"{paper.short}, replicated at {scale} scale", level=1),
         sections.citation(paper),
@@ -92,7 +90,7 @@ def write_report(
         *claim_sections(decisions, shown),
         *explorer,
         *_of_all_runs(paper, shown, decisions, kind or KindReport(), scale, deviations),
-        *_made_by(stages),
+        *_made_by(shown.stages),
     ]
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale", place=place)
     _write_numbers(paper, decisions, results, claims.floors, out_dir)

@@ -170,10 +170,10 @@ def test_keys_lead_from_word_to_word_and_what_is_seen_is_said(opened, tmp_path):
     buttons, said = page.locator(".explorer .rows button"), page.locator(".explorer output")
     assert page.get_by_role("group", name="Choose a word").count() == 1
     buttons.first.focus()
-    assert said.inner_text() == "“a” attends to “p” 50\u202f%, “s” 30\u202f%, “q” 20\u202f%."
+    assert said.inner_text() == "“a” attends to “p” (50\u202f%), “s” (30\u202f%), “q” (20\u202f%)."
     page.keyboard.press("ArrowRight")
     assert buttons.nth(1).evaluate("each => each === document.activeElement")
-    assert said.inner_text().startswith("“b” attends to “s” 100")
+    assert said.inner_text().startswith("“b” attends to “s” (100")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")  # there is none further
     assert said.inner_text().startswith("“<i>” attends to nothing by as much as 1")
@@ -184,6 +184,15 @@ def test_keys_lead_from_word_to_word_and_what_is_seen_is_said(opened, tmp_path):
         "true",
         "false",
     ]
+
+
+def test_places_of_a_picture_are_named_by_row_and_column(opened, tmp_path):
+    page, maps = opened(pictures(tmp_path))
+    page.locator(".explorer .rows button").nth(2).hover()
+    place = max(range(16), key=maps[0]["weights"][2].__getitem__)
+    said = f"attends to row {1 + place // 4}, column {1 + place % 4} (100\u202f%)"
+    assert said in page.locator(".explorer output").inner_text()
+    assert page.locator(".explorer output").inner_text().endswith("; per cents of the largest weight.")
 
 
 def test_every_control_has_a_name_and_is_large_enough_for_a_finger(opened, tmp_path):

@@ -172,8 +172,9 @@
         each.title = weights[place] + unit;
       });
       said.textContent = "\u201c" + current.rows[row] + "\u201d attends to " + strongest(weights).map(function (place) {
-        return named(place) + " " + weights[place] + "\u202f%";
-      }).join(", ") + (!weights.some(Boolean) ? "nothing by as much as 1\u202f%" : current.ofLargest ? " of the largest weight" : "") + ".";
+        return named(place) + " (" + weights[place] + "\u202f%)";
+      }).join(", ") + (weights.some(Boolean) ? "" : "nothing by as much as 1\u202f%") +
+        (current.ofLargest ? "; per cents of the largest weight." : ".");
     }
 
     function strongest(weights) {
@@ -184,7 +185,7 @@
 
     function named(place) {
       if (!current.across) return "\u201c" + current.columns[place] + "\u201d";
-      return "line " + (1 + Math.floor(place / current.across)) + ", place " + (1 + place % current.across);
+      return "row " + (1 + Math.floor(place / current.across)) + ", column " + (1 + place % current.across);
     }
 
     document.querySelectorAll("[data-map]").forEach(function (link) {
