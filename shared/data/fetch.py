@@ -77,8 +77,11 @@ def fetch(
         mirror = Path(os.environ["REPLICATIONS_MIRROR"])
     console = console or Console(stderr=True)
     with _locked(root, dataset, console):
+        for leftover in root.glob(f"{dataset}.partial-*"):
+            shutil.rmtree(leftover)  # this process holds the lock, so the process that created the folder has ended
         known = _read_manifest(root / dataset)
         if known and known.card_sha256 == card.fingerprint and _sizes_agree(known, root / dataset):
+            shutil.rmtree(_downloads(root, dataset), ignore_errors=True)  # a fetch may be killed before it does so
             return known
         return _fetch_anew(card, root, mirror, known, console)
 
@@ -102,9 +105,7 @@ def verify(dataset: str, *, root: Path = Path("data")) -> Manifest:
 
 def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | None, console: Console) -> Manifest:
     final, partial = root / card.id, root / f"{card.id}.partial-{os.getpid()}"
-    for leftover in root.glob(f"{card.id}.partial-*"):
-        shutil.rmtree(leftover)  # this process holds the lock, so the process that created the folder has ended
-    downloads = root / f"{card.id}.downloads"
+    downloads = _downloads(root, card.id)
     _check_disk(card, root)
     try:
         for folder in (partial / "raw", partial / "scratch", partial / "files", downloads):
@@ -130,6 +131,11 @@ def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | N
         shutil.rmtree(partial, ignore_errors=True)
     shutil.rmtree(downloads)
     return manifest
+
+
+def _downloads(root: Path, dataset: str) -> Path:
+    """Where downloads are kept until the data set is complete, so that they can be resumed."""
+    return root / f"{dataset}.downloads"
 
 
 def _check_disk(card: Card, root: Path) -> None:

@@ -247,15 +247,23 @@ def test_an_interruption_leaves_nothing_that_could_be_taken_for_whole(root, mirr
     assert fetch("toy", root=root, mirror=mirror) == first
 
 
-def test_a_killed_fetch_leaves_only_leftovers_that_the_next_one_removes(root, mirror):
+@pytest.mark.parametrize("complete", [False, True])
+def test_a_killed_fetch_leaves_only_leftovers_that_the_next_one_removes(root, mirror, complete):
+    put_in_place = fetching._put_in_place
+
+    def killed(*folders):
+        if complete:
+            put_in_place(*folders)
+        os.kill(os.getpid(), 9)
+
     child = os.fork()
     if child == 0:
-        fetching.write_corpus = lambda *_, **__: os.kill(os.getpid(), 9)
+        fetching._put_in_place = killed
         fetch("toy", root=root, mirror=mirror, console=Console(file=io.StringIO()))
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 9
     assert (root / f"toy.partial-{child}").is_dir()
-    assert not (root / "toy").exists()
+    assert (root / "toy").exists() == complete
     fetch("toy", root=root, mirror=mirror)
     assert names(root) == [".locks", "toy", "toy.yaml"]
 
