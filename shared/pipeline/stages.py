@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,24 @@ def prepare_stage(name: str, scale: str) -> None:
     dataset = fetched(corpus.dataset)
     with made_anew(run_folder(paper, scale) / "tasks" / task) as partial:
         summary = load_replication(paper).prepare(corpus, dataset, partial)
+        _refuse_empty_vocabulary(summary, f"data/{corpus.dataset}.yaml")
     print(f"{name}: " + _listed(summary))
+
+
+def _refuse_empty_vocabulary(summary: Mapping[str, object], card: str) -> None:
+    """Refuse data without a known word, from which a model could learn nothing but the ends of sentences.
+
+    Raises:
+        ReplicationError: a vocabulary holds the special symbols alone.
+    """
+    from shared.data.tokenizers import SPECIAL
+
+    for name, size in summary.items():
+        if name.endswith("vocabulary") and isinstance(size, int) and size <= len(SPECIAL):
+            raise ReplicationError(
+                f"{card}: the {name.replace('_', ' ')} would be empty, as the training text has no word but special "
+                f"symbols such as {SPECIAL[1]}; correct the data."
+            )
 
 
 @alone("reports")
