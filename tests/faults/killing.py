@@ -27,6 +27,8 @@ WEIGHTS = {"train": 6, "evaluate": 3, "prepare": 1, "report": 1, "fetch": 1, "fe
 """How often each stage is killed, relative to the others."""
 AGAIN, TRIES = 2, 4
 """How often a killed command is run again at most, and one that has ended before it could be killed."""
+LEAVING = 5.0
+"""Seconds that the servers of a command which has just ended may take to end, too; on a busy machine they need some."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,7 @@ def kill(paper: Undisturbed, case: Case) -> tuple[bool, list[str]]:
             faults.append(f"it was not continued at once:\n{printed}")
     if status:
         faults.append(f"it ended with {status} again and again:\n{started.printed()}")
-    if left := remaining(paper.project, max(0.0, 20 - (time.monotonic() - begin))):
+    if left := remaining(paper.project, max(LEAVING, 20 - (time.monotonic() - begin))):
         faults.append(f"these processes go on: {left}")
     return hit, faults + paper.differences(case.stage)
 

@@ -21,6 +21,8 @@ FEATURES_TIMES = ("images_per_second", "seconds")
 """Likewise of ``features/<task>.json``."""
 CHECKPOINT_TIMES = ("seconds", "processor_seconds")
 """Likewise of what Throughput keeps in a checkpoint."""
+NOT_RESTORED = ("current_score",)
+"""What Lightning's ModelCheckpoint writes into a checkpoint, never reads, and forgets when a run is continued."""
 LEFT_OUT = {".dvc", ".git", ".locks", "__pycache__", "dvc.lock"}
 """What is DVC's and git's own; locks name processes, DVC's lock has hashes of files whose times differ."""
 
@@ -68,8 +70,9 @@ def differences(one: dict[str, str], other: dict[str, str]) -> list[str]:
 
 def _checkpoint(path: Path) -> dict[str, Any]:
     content: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
-    for time in CHECKPOINT_TIMES:
-        content.get("callbacks", {}).get("Throughput", {}).pop(time, None)
+    for callback, state in content.get("callbacks", {}).items():
+        for name in CHECKPOINT_TIMES if callback == "Throughput" else NOT_RESTORED:
+            state.pop(name, None)
     return content
 
 
