@@ -1,8 +1,9 @@
-"""Other projects' causal linear attention, fetched at the user's wish into a folder of its own: never a dependency.
+"""Causal linear attention of other projects, which this project never depends on.
 
-performer-pytorch 1.1.4 is installed there as it is, with the packages it imports. Of pytorch-fast-transformers 0.4.0,
-which has no wheels, the source is unpacked and one of its extensions compiled with the flags of its own setup: that of
-causal products on a CPU. It takes a C++ compiler, ninja, and a minute.
+Each package is installed into a folder that the user names. performer-pytorch 1.1.4 is installed whole, with the
+packages that it imports. pytorch-fast-transformers 0.4.0 has no wheels. Its source is unpacked, and only its extension
+of causal products on a CPU is compiled, with the flags of its own setup. The compilation needs a C++ compiler and
+ninja, and takes a minute.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ FLAGS = ["-O3", "-ffast-math", "-fopenmp"]
 
 
 def _pip(*arguments: str, path: str | None = None) -> None:
-    """Pip without dependencies, whose newest versions of torch nobody wants here."""
+    """Run pip without dependencies, which would bring another version of torch."""
     command = [sys.executable, "-m", "pip", *arguments, "--quiet", "--no-deps", "--disable-pip-version-check"]
     environment = os.environ if path is None else {**os.environ, "PATH": path}
     subprocess.run(command, check=True, env=environment, stdout=sys.stderr)

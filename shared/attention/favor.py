@@ -177,12 +177,12 @@ class SoftmaxFeatures(RandomFeatures):
         return Features(logs.exp().to(x.dtype), log_scale)
 
     def _logs(self, y: Tensor, projected: Tensor) -> tuple[Tensor, Tensor]:
-        """The logarithms (…, T, C) of features whose largest is 1, and that of their scale (…, T)."""
+        """Logarithms (…, T, C) of features scaled to a maximum of 1 at each position, and of the scale (…, T)."""
         half = y.square().sum(-1, keepdim=True) / 2  # (…, T, 1)
         log = half.detach()
         both = projected if self.estimator == "positive" else torch.cat((projected, -projected), dim=-1)
         top = both.detach().amax(-1, keepdim=True)
-        logs = both - (top + (half - log))  # half - log is zero, and has a gradient
+        logs = both - (top + (half - log))  # half - log is 0 and carries the gradient of half
         return logs, (top - log).squeeze(-1) - math.log(both.size(-1)) / 2
 
     def queries(self, x: Tensor) -> Tensor:

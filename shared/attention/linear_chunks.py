@@ -1,7 +1,8 @@
 """How :func:`shared.attention.linear.chunkwise_linear_attention` and its gradient are computed.
 
-In matrix products: inside a chunk by pairs, and from all before it by the sums of :mod:`shared.attention.linear`.
-A few chunks are worked on together, so that calls are few and what is held for them does not grow with T.
+Both are made of matrix products. Inside a chunk, every pair of positions has its weight. All positions before the
+chunk enter as the sums of :mod:`shared.attention.linear`. A few chunks are computed together, which needs few calls,
+and memory for intermediate results that does not grow with T.
 
 Shape letters: B batch, H heads, T positions, C features, V width of values, N chunks worked on together, L positions of
 a chunk.

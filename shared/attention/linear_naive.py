@@ -1,4 +1,4 @@
-"""The twins of :func:`shared.attention.linear.chunkwise_linear_attention`, and the weights that it never has.
+"""Plain twins of :func:`shared.attention.linear.chunkwise_linear_attention`, and the weights that it never computes.
 
 The parallel form is the equation, in time and memory that grow with T²; the recurrent one is its cumulative sums
 (Katharopoulos et al. 2020, equations 9 to 12), a position at a time. Results, states and gradients of all are the same.

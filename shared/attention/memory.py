@@ -24,10 +24,12 @@ class Reach(NamedTuple):
     """How far back a language model sees.
 
     Attributes:
-        memory: M. A recurrent network, which has no such length, keeps its state unless this is 0.
-        same_length: every query sees exactly M keys, itself included, once there are so many; without it the last of
-            a segment sees M + T.
-        clamp: distances from this on count as this one (``clamp_len`` of the released code).
+        memory: M, the number of symbols before a segment that attention sees. A recurrent network has no such limit:
+            it keeps its state between segments unless M is 0.
+        same_length: whether every query sees exactly M keys, itself included, as soon as there are M. Otherwise the
+            last query of a segment of T symbols sees M + T keys.
+        clamp: the largest distance that is told apart; greater ones count as this one (``clamp_len`` of the released
+            code). None: all are told apart.
     """
 
     memory: int

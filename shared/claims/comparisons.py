@@ -17,7 +17,7 @@ def _range(bounds: tuple[float, float]) -> tuple[float, float]:
 
 
 Range = Annotated[tuple[float, float], AfterValidator(_range)]
-"""Both bounds are part of it."""
+"""A lower and an upper bound; the range includes both."""
 Condition = bool | int | str | Range
 
 

@@ -1,4 +1,4 @@
-"""What hypotheses may be, and how they are ranked: the part all searches share.
+"""Which hypotheses are allowed, and how they are ranked: the part that all searches share.
 
 Shape letters: B sources (B′ of them still searched), k beams of a source, V vocabulary, C candidates.
 """

@@ -1,4 +1,4 @@
-"""A bidirectional LSTM over right-padded batches that padding neither changes nor, in bucketed batches, slows down.
+"""A bidirectional LSTM over right-padded batches, whose results padding does not change.
 
 The biases are the weights of a further input that is 1 at words and 0 at padding. So a unit that is at rest and reads
 padding stays at rest exactly: the backward direction, which meets the padding first, starts each text as if there were

@@ -17,7 +17,7 @@ from shared.training.processes import Group
 
 LOCKS = Path("runs/.locks")
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
-"""Errors of file systems that lock nothing, on which users have to see to it themselves."""
+"""Errors of file systems without locks, where users must make sure that a stage runs once at a time."""
 
 Stage = Callable[..., None]
 

@@ -1,4 +1,4 @@
-"""Refuses mistakes in variants and tasks that show in no variant's settings, because something lies over them."""
+"""Refuses mistakes in variants and tasks that no merged settings show, because another value overrides them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shared.tasks.kinds import settings_of
 from shared.tasks.protocol import papers
 
 WHOLE = ("missing", "value_error", "union_tag_not_found")
-"""Errors that say nothing of a part of a section: what is missing stands in a scale's file."""
+"""Types of errors that are none in a part of a section: the file of a scale has what the part lacks."""
 
 
 def check_identities(settings: ScaleFile) -> None:
@@ -46,7 +46,7 @@ def check_identities(settings: ScaleFile) -> None:
 
 
 def check_tasks(settings: ScaleFile) -> None:
-    """Check the sections of each task at a scale on their own: every variant may lie over what is wrong in one.
+    """Check the sections of each task at a scale on their own, as its variants may override what is wrong in it.
 
     Raises:
         ReplicationError: names file, task, key and value of the first mistake.

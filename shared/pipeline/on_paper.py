@@ -20,9 +20,9 @@ SCALE = "paper_scale"
 PEAK = 989e12
 """Operations a second of an NVIDIA H100 SXM in dense bfloat16, by its data sheet."""
 USE = 0.1
-"""The assumed share of the peak."""
+"""The assumed share of the peak that training reaches."""
 BYTES = 12
-"""Of a parameter in a checkpoint: its value and the two moments of Adam, in float32."""
+"""Bytes that a checkpoint has for each parameter: its value and the two moments of Adam, in float32."""
 CHECKPOINTS = 2
 HOUR, GIGA = 3600.0, 1e9
 INTRODUCTION = f"""# What the paper scale costs

@@ -1,4 +1,4 @@
-"""A stage ends with the DVC that started it: what runs on unseen would get in the way of the next start."""
+"""Ends a stage when the DVC that started it has ended; otherwise it would run on unseen and block the next start."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ times.append(time.process_time())
 import shared.training.preload
 print(*times, time.process_time())
 """
-"""The imports of the stages, one after the other."""
+"""A program that prints the processor seconds after each of the imports that a stage makes."""
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,13 @@ LIMITS = {
     "paper's data": "the paper's own data and small models",
     "identity": "identities of mathematics",
 }
-"""Evidence to what it is, in the sentence on the limits of what was found."""
+"""Kind of evidence to its name in the sentence on the limits of what was found."""
 CAPTION = (
     "The effect of every claim, with its 95 % interval, in units of the smallest effect that matters: right of 0 it "
     "agrees with the claim, and right of 1 it matters, too."
 )
 WORDS = 80
-"""Of the answer."""
+"""The most words that the answer may have."""
 EQUALITY = (
     " A hollow circle is of a claim that two models are equal: there the effect lies between \N{MINUS SIGN}1 and 1."
 )

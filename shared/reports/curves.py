@@ -11,11 +11,11 @@ from shared.claims.results import RunResults, read_curve
 from shared.errors import ReplicationError
 
 Points = dict[float, list[float]]
-"""x to the seeds' values there."""
+"""Value of x to the values of the seeds at that x."""
 Apart = Sequence[tuple[dict[int, float], bool]]
-"""Of every seed update to value, and whether it ended before its time."""
+"""For every seed: update to value, and whether the run diverged before its planned end."""
 DIVERGED = "the gradient was not finite"
-"""What the reason of a run that ended so begins with, in the record of its training."""
+"""The beginning of ``stopped_because`` in the record of a run that diverged."""
 
 
 def read_curves(run: RunResults, *, metric: str, split: str) -> Points:

@@ -27,7 +27,7 @@ LIMITS = {
     "identity": "identities of mathematics",
     "paper's data": "the paper's own data",
 }
-"""What decided, in the sentence on the limits of it all."""
+"""Kind of evidence to its name in the sentence on the limits of all verdicts."""
 MEANINGS = {
     "reproduced": "an effect as claimed is surely there",
     "contradicted": "an effect that matters is surely not there",

@@ -94,13 +94,13 @@ class RunConfig(Strict):
         return self
 
     def at(self: RunT, file: str, variant: str, model: Mapping[str, Any] | None = None) -> RunT:
-        """The same settings, with the place that errors name.
+        """Return the same settings, with the file and the variant that error messages name.
 
         Args:
             file: the YAML file of the variant.
             variant: its name.
-            model: the variant's own ``model`` section, before it is laid over that of its task. Studies read it alone;
-                default: all of ``self.model`` is its own.
+            model: the ``model`` section of the variant alone, before it is merged with that of its task. Studies read
+                only this part. Default: the task has no such section, and all of ``self.model`` is the variant's.
         """
         copy = self.model_copy()
         copy._place = Place(file, variant, frozenset(self.model.keys() - (self.model if model is None else model)))

@@ -51,7 +51,7 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
         seed: of the run; nothing is drawn.
 
     Raises:
-        ReplicationError: there is no such picture, or what encodes it cannot be had.
+        ReplicationError: there is no such picture, or its encoder cannot be obtained.
     """
     first, device = config.corpus.test[0], next(model.parameters()).device
     stored = text.split(first)

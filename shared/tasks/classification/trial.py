@@ -45,7 +45,7 @@ def try_input(model: Any, text: PreparedClassification, config: ClassificationRu
         seed: of the run; nothing is drawn.
 
     Raises:
-        ReplicationError: a text is empty or too long or has no word that the model knows, or there are too many.
+        ReplicationError: a text is empty, too long or without a known word, or the number of texts is wrong.
     """
     corpus = config.corpus
     like = f" {BETWEEN} ".join(lines[0] for lines in text.lines(corpus.test[0]))

@@ -23,7 +23,7 @@ from shared.reports.figures import INK, WIDTH, drawing
 Pictures = NDArray[np.uint8]
 """(N, H, W, C)"""
 Line = tuple[str, Pictures]
-"""What stands before pictures, and these."""
+"""The label before a line of pictures, and the pictures."""
 
 UNSEEN = "#b9cbe0"  # of pixels that are not given: no shade of grey, as pictures have them
 COLUMNS = 12  # pictures in a line

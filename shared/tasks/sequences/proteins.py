@@ -57,11 +57,11 @@ class Proteins:
     def batch(self, indices: Indices, seed: Sequence[int] = ()) -> SequenceBatch:
         """The sequences with these indices.
 
-        In a causal batch each symbol is predicted from those before it, the first one from a start symbol. In a masked
-        one 15 % of the letters of each sequence are predicted from all that is left. Of these 80 % are read as
-        :data:`MASK`, 10 % as any standard amino acid and 10 % as they are (Devlin et al. 2019, section 3.1). Which they
-        are is decided by the seed and the sequence's index alone: not by the batch that it is in, so that models which
-        are judged with one seed are judged on the same letters.
+        In a causal batch each symbol is predicted from the symbols before it; a start symbol stands before the first.
+        In a masked batch 15 % of the letters of each sequence are predicted from the whole input. Of these letters,
+        the input has :data:`MASK` in place of 80 %, a random standard amino acid in place of 10 %, and 10 % unchanged
+        (Devlin et al. 2019, section 3.1). The seed and the index of a sequence alone decide which letters are
+        predicted, whatever the batch, so models that are judged with one seed are judged on the same letters.
         """
         symbols = self.sequences.padded(indices)
         read = symbols != PAD

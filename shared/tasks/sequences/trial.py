@@ -44,7 +44,7 @@ HIDDEN = "?"
 """Stands for an amino acid that is to be filled in."""
 DRAWN = "What follows is drawn from the model's probabilities, always with the same noise."
 DIGITS = 9
-"""Of a number at most; Python refuses to read some thousands."""
+"""The most digits that a number may have; Python refuses to read a number of some thousands."""
 NUMBERS = re.compile(r"\d+([\s,]+\d+)*")
 
 
@@ -60,7 +60,7 @@ def try_input(model: Any, text: Any, config: SequenceRun, asked: str, seed: int)
         seed: of the run; the noise is that of judging.
 
     Raises:
-        ReplicationError: the input is empty, too long, or has what is no symbol of the task.
+        ReplicationError: the input is empty or too long, or a part of it is not a symbol of the task.
     """
     with torch.inference_mode():
         if isinstance(text, PreparedCopies):

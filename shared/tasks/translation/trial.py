@@ -40,7 +40,7 @@ def try_input(model: Any, text: PreparedText, config: TranslationRun, asked: str
         seed: of the run; nothing is drawn.
 
     Raises:
-        ReplicationError: the sentence is empty, has no word that the model knows, or is longer than all of the task.
+        ReplicationError: the sentence is empty, has no known word, or is longer than every sentence of the task.
     """
     like = text.lines(config.corpus.test[0])[0][0]
     line = not_empty(asked, f"a sentence such as '{like}'")
