@@ -58,7 +58,7 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
     config = runnable(settings, variant)
-    chosen = chosen_seeds(settings, variant, seeds)
+    chosen = chosen_seeds(config.seeds, seeds, f"{settings.path}: '{variant}'")
     check_prepared(prepared_folder(paper, scale, config.task), config.corpus)
     folder = run_folder(paper, scale) / variant
     head = {"variant": variant, "task": config.task}

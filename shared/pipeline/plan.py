@@ -54,13 +54,18 @@ def plan_path(settings: ScaleFile) -> Path:
     return settings.path.with_name("plan.json")
 
 
+def found_path(settings: ScaleFile) -> Path:
+    """``replications/<paper>/<scale>/search.json``."""
+    return settings.path.with_name("search.json")
+
+
 def load_plan(settings: ScaleFile) -> dict[str, Any] | None:
     """The frozen plan; None where there is none.
 
     Raises:
         ReplicationError: it cannot be read.
     """
-    return _loaded(plan_path(settings), "freeze", _Plan)
+    return _loaded(plan_path(settings), f"freeze {settings.paper} --scale {settings.scale}", _Plan)
 
 
 def load_found(settings: ScaleFile) -> dict[str, Any] | None:
@@ -69,7 +74,7 @@ def load_found(settings: ScaleFile) -> dict[str, Any] | None:
     Raises:
         ReplicationError: it cannot be read.
     """
-    return _loaded(settings.path.with_name("search.json"), "search", _Search)
+    return _loaded(found_path(settings), f"search {settings.paper} --scale {settings.scale}", _Search)
 
 
 def _loaded(path: Path, command: str, shape: type[BaseModel]) -> dict[str, Any] | None:

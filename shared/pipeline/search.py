@@ -19,9 +19,10 @@ from shared.pipeline.alone import alone
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import run_folder, write_json
+from shared.pipeline.plan import found_path
 from shared.pipeline.provenance import hash_of, now, revision, sha256_of
 from shared.pipeline.search_file import Search, Value, load_search
-from shared.pipeline.search_result import asked, kept_outcomes, result_path, settings_digest, show, unfollowed
+from shared.pipeline.search_result import asked, kept_outcomes, settings_digest, show, unfollowed
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.pipeline.train import is_finished, marks_of, run_side_by_side, train_into
 from shared.reports.curves import DIVERGED
@@ -87,7 +88,7 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
     if reasons := set(run_side_by_side([*jobs.values()], PRELOAD)) - {None}:
         raise ReplicationError(f"{search.path}: a variant cannot be trained on this machine: {reasons.pop()}.")
     record = _record(search, trials, kept)
-    write_json(result_path(search), record)
+    write_json(found_path(search.settings), record)
     show(record)
     for line in unfollowed(paper, scale):
         print(line)

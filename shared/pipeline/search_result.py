@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from shared.config import near
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.plan import load_found
+from shared.pipeline.plan import found_path, load_found
 from shared.pipeline.provenance import hash_of
 from shared.pipeline.search_file import Search, Tried, load_search
 
@@ -21,18 +19,15 @@ def unfollowed(paper: str, scale: str) -> list[str]:
     """One sentence for each reason why the settings are not the best ones of a search; empty without a search.
 
     Raises:
-        ReplicationError: ``search.yaml`` is wrong.
+        ReplicationError: ``search.yaml`` is wrong, or ``search.json`` cannot be read.
     """
     if not ScaleFile(paper, scale).path.with_name("search.yaml").exists():
         return []
     search = load_search(paper, scale)
-    path, command = result_path(search), f"run 'python -m shared.pipeline search {paper} --scale {scale}'"
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    path, command = found_path(search.settings), f"run 'python -m shared.pipeline search {paper} --scale {scale}'"
+    record = load_found(search.settings)
+    if record is None:
         return [f"{path} does not exist; {command}."]
-    except ValueError as error:
-        return [f"{path} is damaged ({error}); {command} again."]
     answered = [found | {"variants": [*found["variants"]]} for found in record["groups"]]
     if record["seeds"] != search.seeds or [asked(group) for group in search.tried] != answered:
         return [f"{path} is not of what {search.path} asks now; {command} again."]
@@ -69,8 +64,8 @@ def kept_outcomes(search: Search, only: Sequence[str]) -> dict[tuple[str, str], 
             outcome = found["variants"].get(variant)
             if outcome is None or outcome["settings"] != settings_digest(search, group, variant):
                 raise ReplicationError(
-                    f"{result_path(search)}: it does not answer what {search.path} asks of '{variant}'; add that "
-                    "variant to --only, or leave --only out."
+                    f"{found_path(search.settings)}: it does not answer what {search.path} asks of '{variant}'; add "
+                    "that variant to --only, or leave --only out."
                 )
             kept[group.key, variant] = made | outcome
     return kept
@@ -138,8 +133,3 @@ def settings_digest(search: Search, group: Tried, variant: str) -> str:
     config = search.config(group, variant, group.values[0])
     given = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"}, exclude_unset=True)
     return hash_of([given, load_card(config.corpus.dataset).fingerprint])
-
-
-def result_path(search: Search) -> Path:
-    """Where the outcome of a search is written."""
-    return search.path.with_name("search.json")

@@ -54,7 +54,7 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
     config = runnable(settings, variant)
     models = import_module(f"replications.{paper}.settings")
     check_model(models, config)
-    marks = marks_of(settings, variant, config, chosen_seeds(settings, variant, seeds))
+    marks = marks_of(settings, variant, config, chosen_seeds(config.seeds, seeds, f"{settings.path}: '{variant}'"))
     folder = run_folder(paper, scale) / variant / "train"
     group = Group.here()
     jobs = []
@@ -175,18 +175,15 @@ def runnable(settings: ScaleFile, variant: str) -> Any:
     return settings.run(variant)
 
 
-def chosen_seeds(settings: ScaleFile, variant: str, seeds: Sequence[int] | None) -> tuple[int, ...]:
-    """The seeds that are asked for, in the order of the settings; all of them if none is named.
+def chosen_seeds(planned: Sequence[int], seeds: Sequence[int] | None, where: str) -> tuple[int, ...]:
+    """The seeds that are asked for, in the order in which they are planned; all of them if none is named.
 
     Raises:
-        ReplicationError: the variant has no such seed at this scale.
+        ReplicationError: a seed is not planned; ``where``, the file and the variant, stands before the message.
     """
-    planned = settings.run(variant).seeds
     for seed in seeds or ():
         if seed not in planned:
-            raise ReplicationError(
-                f"{settings.path}: '{variant}' has no seed {seed}; choose from {', '.join(map(str, planned))}."
-            )
+            raise ReplicationError(f"{where} has no seed {seed}; choose from {', '.join(map(str, planned))}.")
     return tuple(seed for seed in planned if seeds is None or seed in seeds)
 
 

@@ -269,7 +269,8 @@ def test_a_variant_that_goes_with_another_has_its_value(project):
 
 def test_without_a_search_there_is_nothing_to_follow_and_one_without_outcome_is_named(project):
     project.result.write_text("{")
-    assert "search.json is damaged" in unfollowed(PAPER, "smoke")[0]
+    with pytest.raises(ReplicationError, match=r"search\.json is not JSON .* search .* --scale smoke' again"):
+        unfollowed(PAPER, "smoke")
     project.result.unlink()
     assert unfollowed(PAPER, "smoke") == [
         f"replications/{PAPER}/smoke/search.json does not exist; run 'python -m shared.pipeline search {PAPER} "

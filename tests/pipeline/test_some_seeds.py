@@ -2,9 +2,7 @@
 
 import pytest
 
-from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
-from shared.pipeline.config import ScaleFile
 from shared.pipeline.train import chosen_seeds
 from tests.pipeline.test_contract import SMOKE, Paper, enter
 from tests.pipeline.toys import SEEDS, write_project
@@ -38,8 +36,8 @@ def test_one_seed_is_trained_and_judged_and_later_the_others(paper, capsys):
     assert [*paper.json("long/metrics.json")["seeds"]] == [str(seed) for seed in SEEDS]
 
 
-def test_a_seed_that_is_not_planned_is_refused(paper):
-    settings = ScaleFile(paper.name, "smoke")
-    with pytest.raises(ReplicationError, match=r"params.yaml: 'long' has no seed 77; choose from 3, 4\."):
-        chosen_seeds(settings, "long", [77])
-    assert chosen_seeds(settings, "long", SEEDS[::-1]) == chosen_seeds(settings, "long", None) == tuple(SEEDS)
+def test_a_seed_that_is_not_planned_is_refused(paper, capsys):
+    for stage in ("train", "evaluate"):
+        assert run(paper, stage, 77) == 2
+        assert "params.yaml: 'long' has no seed 77; choose from 3, 4." in capsys.readouterr().err
+    assert chosen_seeds(SEEDS, SEEDS[::-1], "") == chosen_seeds(SEEDS, None, "") == tuple(SEEDS)
