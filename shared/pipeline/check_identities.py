@@ -51,10 +51,14 @@ def check_tasks(settings: ScaleFile) -> None:
     Raises:
         ReplicationError: names file, task, key and value of the first mistake.
     """
+    models: Any = importlib.import_module(f"replications.{settings.paper}.settings")
     for name, task in settings.built_tasks.items():
-        given = task.model_dump(exclude_unset=True, exclude={"after", "model"})
+        given = task.model_dump(exclude_unset=True, exclude={"after"})
         refuse_huge(given, where := f"{settings.path}: tasks.{name}")
+        model = given.pop("model", {})
         _refuse(settings_of(settings.kind), given, where)
+        for section in _sections(models, model):
+            _refuse(section, model, f"{where}.model")
 
 
 def _sections(models: Any, model: dict[str, Any]) -> Iterator[type[Strict]]:

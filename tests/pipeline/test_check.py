@@ -80,6 +80,23 @@ def test_a_mistake_is_named_with_file_key_and_value(file, old, new, message, pro
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (10**30, r"tasks\.corpus\.model\.alignment_size: 1e\+30 is too large"),
+        ("seven", r"tasks\.corpus\.model: 'alignment_size': input should be a valid integer.*, got 'seven'"),
+    ],
+)
+def test_a_mistake_of_a_task_that_all_its_variants_override_is_named(value, message, project):
+    def change(content):
+        assert content["variants"]["corpus-rnnsearch"]["model"] == {"alignment_size": 16}
+        content["tasks"]["corpus"]["model"]["alignment_size"] = value
+
+    change_yaml(project / PAPER / "smoke/params.yaml", change)
+    with pytest.raises(ReplicationError, match=message):
+        check_stage("bahdanau", "smoke")
+
+
 def test_a_figure_that_names_an_unknown_variant_is_named(project, monkeypatch):
     from replications.bahdanau import report
 
