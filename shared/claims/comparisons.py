@@ -36,8 +36,8 @@ class Over(Strict):
         bins: inclusive ranges ``[low, high]``, or a number of bins, equally filled.
     """
 
-    covariate: str = "source_length"
-    per: str = "source word"
+    covariate: str = Field(default="source_length", min_length=1)
+    per: str = Field(default="source word", min_length=1)
     bins: int | tuple[Range, ...]
 
     @model_validator(mode="after")

@@ -35,14 +35,14 @@ VALID = {
     ("paper.yaml", "wrong type"): CELLS, ("paper.yaml", "empty text"): f"{CELLS}|note$",
     ("paper.yaml", "negative"): CELLS, ("paper.yaml", "huge"): CELLS,
     ("claims.yaml", "negative"): NUMBERS, ("claims.yaml", "huge"): NUMBERS,
-    ("claims.yaml", "wrong type"): r"where\.", ("claims.yaml", "empty text"): r"where\.",
+    ("claims.yaml", "wrong type"): r"where\.|over\.bins$", ("claims.yaml", "empty text"): r"where\.",
     ("claims.yaml", UNKNOWN): r"where$",
     ("data card", "empty text"): TEXTS, ("data card", "list for one value"): r"options\..*file$",
-    ("data card", "huge"): r"bytes$|shape\.\*$|seed$", ("data card", "negative"): r"thresholds\.\*$",
+    ("data card", "huge"): r"bytes$|shape\.\*$|seed$|thresholds\.\*$", ("data card", "negative"): r"thresholds\.\*$",
     ("search.yaml", "huge"): r"values\.\*$",
 }  # fmt: skip
 """Where such a mutation may be valid: a number of a paper, a text that only people read, a field of the examples."""
-NO_NAME = r"training\.optimizer\."
+NO_NAME = r"training\.optimizer(\.|$)"
 """Settings that cannot be told to be wrong in a variant that no scale builds: they do not say whose they are."""
 NEVER_ZERO = {
     "updates", "validate_every", "learning_rate", "layers", "heads", "width", "hidden_size", "embedding_size",
@@ -95,6 +95,8 @@ def faults(mutation: Mutation, said: str | None) -> list[str]:
     files = [str(mutation.file)]
     if mutation.kind.name == "variants.yaml":  # what one entry lacks, or what does not go together, shows in a scale
         files.append(f"{mutation.file.parent}/")
+    if mutation.change == GONE and mutation.file.parts[0] == "replications":  # what is missing shows where it is named
+        files.append(f"replications/{mutation.file.parts[1]}/")
     if not any(file in said for file in files):
         wrong.append("it does not name the file")
     keys = [key for key in mutation.keys if isinstance(key, str)]
@@ -110,12 +112,13 @@ def faults(mutation: Mutation, said: str | None) -> list[str]:
 def is_valid(mutation: Mutation, last: str) -> bool:
     """Whether a changed file is still a valid one."""
     if mutation.change == GONE:
-        of_task = last == "seeds" and "variants" in mutation.keys  # those of its task are a variant's, too
-        return isinstance(mutation.keys[-1], int) or last not in NEVER_GONE or "at" in mutation.keys or of_task
-    if mutation.change == "zero":
-        return last not in NEVER_ZERO
+        of_task = last in ("seeds", "optimizer") and "variants" in mutation.keys  # its task has them, too
+        words = last == "metric" and "columns" in mutation.keys  # a column of words has none
+        return isinstance(mutation.keys[-1], int) or last not in NEVER_GONE or "at" in mutation.keys or of_task or words
     if mutation.kind.name == "variants.yaml" and re.search(NO_NAME, mutation.place):
         return True
+    if mutation.change == "zero":
+        return last not in NEVER_ZERO
     if mutation.change == "huge" and mutation.kind.name in ("variants.yaml", "<scale>/params.yaml"):
         return isinstance(mutation.new, float)
     place = VALID.get((mutation.kind.name, mutation.change))
