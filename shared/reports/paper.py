@@ -103,6 +103,8 @@ class ParameterCounts(Strict):
         for part in self.parts:
             if not part.get("part") or part.keys() != {"part", *self.totals}:
                 raise ValueError(f"{part} must have exactly the keys part, {', '.join(self.totals)}")
+            if not isinstance(part["part"], str):
+                raise ValueError(f"'part' of {part} must be a text")
         for model, total in self.totals.items():
             for part in self.parts:
                 if not isinstance(part.get(model), int):
