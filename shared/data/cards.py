@@ -208,7 +208,7 @@ class Card(Strict):
     @model_validator(mode="after")
     def _consistent(self) -> Card:
         if bool(self.languages) != bool(self.splits):
-            raise ValueError("give both 'languages' and 'splits', or leave both empty for what is no corpus")
+            raise ValueError("give both 'languages' and 'splits', or leave both empty if the data set has no texts")
         if self.splits and not {"train", "valid", "test"} <= self.splits.keys():
             raise ValueError("the splits 'train', 'valid' and 'test' are needed")
         if unknown := set(self.compared or ()) - self.languages.keys():

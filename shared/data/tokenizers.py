@@ -136,7 +136,8 @@ class SentencePieceTokenizer:
         except RuntimeError as error:
             reason = str(error).rsplit("]", 1)[-1].strip()
             raise ReplicationError(
-                f"cannot train {size} pieces on this text ({reason}); every character needs one, choose a larger size."
+                f"cannot train {size} pieces on this text ({reason}); every character needs one, so choose a larger "
+                "size, or correct the data if the text is empty."
             ) from None
         return cls(model.getvalue())
 

@@ -204,7 +204,7 @@ class ScalingConfig(StudyConfig):
         for subject in self.longest:
             if subject not in self.subjects:
                 raise ReplicationError(
-                    f"{where}: 'longest' names '{subject}', which is no subject{near(subject, self.subjects)}."
+                    f"{where}: 'longest' names '{subject}', which is not in 'subjects'{near(subject, self.subjects)}."
                 )
 
 

@@ -191,7 +191,7 @@ def test_memory_is_what_the_papers_say_it_is():
         ({"heads": 3}, "width 8 is not a multiple of 3 heads"),
         ({"subjects": ["linaer"]}, r"'subjects' names 'linaer', which is unknown.*'linear'"),
         ({"subjects": []}, "'subjects'"),
-        ({"longest": {"sofmax": 8}}, r"'longest' names 'sofmax', which is no subject.*'softmax'"),
+        ({"longest": {"sofmax": 8}}, r"'longest' names 'sofmax', which is not in 'subjects'.*'softmax'"),
         ({"longest": {"softmax": 7}}, "'softmax' has fewer than two lengths"),
         ({"lengths": [8]}, "'lengths'"),
         ({"lengths": [8, 8]}, "'lengths': .*each must be greater than the one before"),
