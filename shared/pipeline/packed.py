@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
+import lzma
 import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from shared.data.archives import extract
 from shared.errors import ReplicationError
@@ -16,13 +18,14 @@ from shared.pipeline.files import run_folder
 
 KEPT = ("metrics.json", "curve.csv", "train/not_run.json", "train/seed*/run.json", "train/seed*/curve.csv")
 """Of a variant, beside all that its evaluation has written."""
+DRAWN = ("attention.npz", "heads.npz", "pictures.npz", "samples.json")
+"""What evaluation writes for figures; these are drawn of the first seed, so that of others it is left out."""
 LIMIT = 1 << 30  # bytes that an archive may unpack to
-LEVEL = 9  # of compression
 
 
 def archive_of(paper: str, scale: str) -> Path:
-    """``runs/<scale>/<paper>.tar.gz``."""
-    return run_folder(paper, scale).with_name(f"{paper}.tar.gz")
+    """``runs/<scale>/<paper>.tar.xz``."""
+    return run_folder(paper, scale).with_name(f"{paper}.tar.xz")
 
 
 @alone("archive")
@@ -37,8 +40,7 @@ def pack_stage(paper: str, scale: str) -> None:
     if not judged:
         raise ReplicationError(f"{runs} holds no judged variant; run its evaluate stages first.")
     files = [file for variant in judged for file in _kept(variant)]
-    names = {file.relative_to(runs).as_posix() for file in files}
-    if lost := {name for name in _names(archive) if name.split("/")[1] == "evaluation"} - names:
+    if lost := _judged(_names(archive)) - _judged([file.relative_to(runs).as_posix() for file in files]):
         raise ReplicationError(
             f"{archive} holds results that {runs} lacks, such as {min(lost)}; run 'python -m shared.pipeline unpack "
             f"{paper} --scale {scale}' first, or delete the file to do without them."
@@ -46,11 +48,11 @@ def pack_stage(paper: str, scale: str) -> None:
     partial = archive.with_name(f".{archive.name}.partial")
     with (
         partial.open("wb") as raw,
-        gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as packed,
+        lzma.open(raw, "wb") as packed,
         tarfile.open(mode="w", fileobj=packed, format=tarfile.PAX_FORMAT) as tar,
     ):
         for file in files:
-            tar.add(file, file.relative_to(runs).as_posix(), filter=_nameless)
+            _add(tar, file.relative_to(runs).as_posix(), file.read_bytes())
     partial.replace(archive)
     print(f"{archive}: {len(judged)} variants, {len(files)} files, {archive.stat().st_size / 1e6:.1f} MB.")
 
@@ -80,7 +82,20 @@ def unpack_stage(paper: str, scale: str) -> None:
 def _kept(variant: Path) -> Iterator[Path]:
     """The files of a variant that are packed, in the order of their names."""
     found = {file for pattern in KEPT for file in variant.glob(pattern)}
-    yield from sorted(found | {file for file in (variant / "evaluation").rglob("*") if file.is_file()})
+    written = [file for file in (variant / "evaluation").rglob("*") if file.is_file()]
+    firsts = {name: min((f for f in written if f.name == name), key=_seed, default=None) for name in DRAWN}
+    yield from sorted(found | {file for file in written if firsts.get(file.name, file) == file})
+
+
+def _seed(file: Path) -> int:
+    """That of the folder of a file; an ensemble has none, and comes first."""
+    return int(file.parent.name.removeprefix("seed")) if file.parent.name.startswith("seed") else -1
+
+
+def _judged(names: list[str]) -> set[str]:
+    """The folders of judged seeds among the names of files."""
+    folders = {PurePosixPath(name).parent for name in names}
+    return {str(folder) for folder in folders if folder.parent.name == "evaluation"}
 
 
 def _names(archive: Path) -> list[str]:
@@ -89,24 +104,30 @@ def _names(archive: Path) -> list[str]:
     try:
         with tarfile.open(archive) as tar:
             return tar.getnames()
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, lzma.LZMAError, OSError, EOFError) as error:
         raise ReplicationError(f"{archive} is damaged ({error}); take it from git again.") from None
 
 
-def _nameless(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The member without what differs between machines, so that equal results make equal archives."""
-    member.mtime, member.uid, member.gid, member.uname, member.gname, member.mode = 0, 0, 0, "", "", 0o644
-    return member
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    """Add a file without what differs between machines; a packed one is unpacked, for the examples of seeds are alike."""
+    if name.endswith(".gz"):
+        name, content = name.removesuffix(".gz"), gzip.decompress(content)
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    tar.addfile(member, io.BytesIO(content))
 
 
 def _put(unpacked: Path, variant: Path) -> None:
     """Move a variant's files into its folder; its evaluation comes last, for it tells that all are there."""
     for file in sorted(unpacked.rglob("*"), key=lambda path: path.relative_to(unpacked).parts[0] == "evaluation"):
         target = variant / file.relative_to(unpacked)
-        if file.is_dir():
-            target.mkdir(parents=True, exist_ok=True)
-        elif not _trains_on(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_dir() or _trains_on(target):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if file.name == "examples.jsonl":
+            with gzip.GzipFile(target.with_name(f"{file.name}.gz"), "wb", mtime=0) as packed:
+                packed.write(file.read_bytes())
+        else:
             shutil.move(file, target)
 
 

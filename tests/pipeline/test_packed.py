@@ -33,7 +33,7 @@ def command(paper, name):
 
 
 def archive(paper):
-    return paper.runs.with_name(f"{paper.name}.tar.gz")
+    return paper.runs.with_name(f"{paper.name}.tar.xz")
 
 
 def lose(paper):
@@ -77,7 +77,10 @@ def test_seeds_that_were_missing_join_those_that_were_unpacked(paper, capsys):
     assert command(paper, "pack") == 0
     with tarfile.open(archive(paper)) as tar:
         names = set(tar.getnames())
-    assert {f"long/evaluation/seed{seed}/examples.jsonl.gz" for seed in SEEDS} <= names
+    assert {f"long/evaluation/seed{seed}/examples.jsonl" for seed in SEEDS} <= names
+    assert [name for name in names if name.endswith("attention.npz") and name.startswith("long")] == [
+        f"long/evaluation/seed{min(SEEDS)}/attention.npz"
+    ]
 
 
 def test_what_was_judged_here_is_left_as_it_is(paper, capsys):
@@ -113,7 +116,7 @@ def test_a_damaged_archive_is_an_error_and_leaves_nothing(paper, capsys, damage)
 def test_without_an_archive_or_results_there_is_an_error(paper, capsys):
     archive(paper).unlink()
     assert command(paper, "unpack") == 2
-    assert "there is no runs/smoke/toy_classification.tar.gz" in capsys.readouterr().err
+    assert "there is no runs/smoke/toy_classification.tar.xz" in capsys.readouterr().err
     lose(paper)
     assert command(paper, "pack") == 2
     assert "holds no judged variant" in capsys.readouterr().err
