@@ -109,7 +109,7 @@ def _names(archive: Path) -> list[str]:
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
-    """Add a file without what differs between machines; a packed one is unpacked, for the examples of seeds are alike."""
+    """Add a file without what differs between machines; a .gz is unpacked, since the examples of seeds are alike."""
     if name.endswith(".gz"):
         name, content = name.removesuffix(".gz"), gzip.decompress(content)
     member = tarfile.TarInfo(name)
