@@ -67,14 +67,15 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     if len(kept) == len(chosen):
         print(f"{name}: judged where it was trained, kept.")
         return
+    has_ensemble = config.has_ensemble and chosen == tuple(config.seeds)
+    if has_ensemble and kept:
+        raise ReplicationError(f"{name}: the ensemble needs the weights of seed {min(kept)}; train it here.")
     _empty(out, kept)
     if (not_run := folder / "train" / "not_run.json").exists():
         write_json(folder / "metrics.json", head | json.loads(not_run.read_text(encoding="utf-8")))
         return
     groups = {f"seed {seed}": (seed,) for seed in chosen if seed not in kept}
-    if config.has_ensemble and chosen == tuple(config.seeds):
-        if kept:
-            raise ReplicationError(f"{name}: the ensemble needs the weights of seed {min(kept)}; train it here.")
+    if has_ensemble:
         groups["ensemble"] = tuple(config.seeds)
     jobs = [
         Job(f"{name} {label}: evaluation", evaluate_seeds, (str(Path.cwd()), paper, scale, variant, label, members))

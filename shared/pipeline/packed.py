@@ -15,8 +15,10 @@ from shared.data.archives import extract
 from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.files import run_folder
+from shared.pipeline.lend import RECORDS
+from shared.tasks.examples import write_lines
 
-KEPT = ("metrics.json", "curve.csv", "train/not_run.json", "train/seed*/run.json", "train/seed*/curve.csv")
+KEPT = ("metrics.json", "curve.csv", "train/not_run.json", *(f"train/seed*/{name}" for name in RECORDS))
 """Of a variant, beside all that its evaluation has written."""
 DRAWN = ("attention.npz", "heads.npz", "pictures.npz", "samples.json")
 """What evaluation writes for figures; these are drawn of the first seed, so that of others it is left out."""
@@ -125,12 +127,11 @@ def _put(unpacked: Path, variant: Path) -> None:
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.name == "examples.jsonl":
-            with gzip.GzipFile(target.with_name(f"{file.name}.gz"), "wb", mtime=0) as packed:
-                packed.write(file.read_bytes())
+            write_lines(target.parent, file.read_bytes())
         else:
             shutil.move(file, target)
 
 
 def _trains_on(target: Path) -> bool:
-    """Whether the file is of a seed that was trained on this machine, whose record must stay that of its weights."""
+    """Whether the file is a record of a seed whose checkpoints are on this machine; these keep their own record."""
     return target.parent.parent.name == "train" and (target.parent / "checkpoints").exists()

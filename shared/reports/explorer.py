@@ -55,11 +55,6 @@ class Explored(Figure):
     first: int | None = None
     kind: ClassVar[str] = "explored"
 
-    @property
-    def pictures(self) -> list[Path]:
-        """Those that words attend to, each once."""
-        return _pictures(self.maps)
-
 
 def gathered(groups: Mapping[str, Sequence[Block]]) -> tuple[dict[str, Sequence[Block]], list[Block]]:
     """One explorer of the maps of all figures, with its heading; and the figures, which lead to their maps in it.
@@ -87,7 +82,7 @@ def gathered(groups: Mapping[str, Sequence[Block]]) -> tuple[dict[str, Sequence[
         ]
         for name, blocks in groups.items()
     }
-    pictures = _pictures([each for each, _ in owner.values()])
+    pictures = list(dict.fromkeys(each.picture for each, _ in owner.values() if each.picture is not None))
     figure_data = [{"caption": figure.caption, "choose": figure.choose} for figure in figures]
     maps = [_as_data(each, pictures) | {"figure": number} for each, number in owner.values()]
     return led, [Heading(TITLE), Paragraph(INTRODUCTION), Explorer({"figures": figure_data, "maps": maps}, pictures)]
@@ -95,10 +90,6 @@ def gathered(groups: Mapping[str, Sequence[Block]]) -> tuple[dict[str, Sequence[
 
 def _key(each: Attention) -> tuple[tuple[str, str], ...]:
     return tuple(each.choices.items())
-
-
-def _pictures(maps: Sequence[Attention]) -> list[Path]:
-    return list(dict.fromkeys(each.picture for each in maps if each.picture is not None))
 
 
 def _as_data(each: Attention, pictures: Sequence[Path]) -> dict[str, Any]:

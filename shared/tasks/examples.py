@@ -15,8 +15,14 @@ Example = dict[str, Any]
 
 def write_examples(out: Path, examples: Sequence[Example]) -> None:
     """Write ``examples.jsonl.gz`` into ``out``; with no time in it, so that same results are same bytes."""
+    lines = "".join(json.dumps(example, ensure_ascii=False) + "\n" for example in examples)
+    write_lines(out, lines.encode())
+
+
+def write_lines(out: Path, lines: bytes) -> None:
+    """Write the lines of examples, as :func:`write_examples` does."""
     with gzip.GzipFile(out / "examples.jsonl.gz", "wb", mtime=0) as file:
-        file.write("".join(json.dumps(example, ensure_ascii=False) + "\n" for example in examples).encode())
+        file.write(lines)
 
 
 def judged(splits: Mapping[str, Sequence[Example]]) -> dict[str, float]:

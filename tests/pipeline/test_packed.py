@@ -6,26 +6,20 @@ import tarfile
 import pytest
 
 from shared.pipeline.__main__ import main
-from tests.pipeline.test_contract import SMOKE, Paper, contents, enter
-from tests.pipeline.toys import SEEDS, write_project
+from tests.pipeline.test_contract import SMOKE, contents
+from tests.pipeline.test_some_seeds import prepared, run
+from tests.pipeline.toys import SEEDS
 
 
 @pytest.fixture
 def paper(tmp_path, monkeypatch):
     """A paper of which one seed of `long` and all of `short` are trained, judged and packed."""
-    root = write_project(tmp_path / "project")
-    enter(root, monkeypatch)
-    toy = Paper("classification", root)
-    toy.prepare()
+    toy = prepared(tmp_path / "project", monkeypatch)
     for variant, seeds in (("long", SEEDS[:1]), ("short", SEEDS)):
         for stage in ("train", "evaluate"):
-            assert run(toy, stage, variant, *seeds) == 0
+            assert run(toy, stage, *seeds, variant=variant) == 0
     assert command(toy, "pack") == 0
     return toy
-
-
-def run(paper, stage, variant, *seeds):
-    return main([stage, f"{paper.name}.{variant}", *SMOKE, "--seeds", *map(str, seeds)])
 
 
 def command(paper, name):
@@ -68,10 +62,10 @@ def test_seeds_that_were_missing_join_those_that_were_unpacked(paper, capsys):
     known = paper.json("long/metrics.json")["seeds"][str(first)]
     lose(paper)
     assert command(paper, "unpack") == 0
-    assert run(paper, "evaluate", "long", first) == 0
+    assert run(paper, "evaluate", first) == 0
     assert "judged where it was trained, kept." in capsys.readouterr().out
-    assert run(paper, "train", "long", second) == 0
-    assert run(paper, "evaluate", "long", first, second) == 0
+    assert run(paper, "train", second) == 0
+    assert run(paper, "evaluate", first, second) == 0
     assert paper.json("long/metrics.json")["seeds"].keys() == {str(first), str(second)}
     assert paper.json("long/metrics.json")["seeds"][str(first)] == known
     assert command(paper, "pack") == 0

@@ -8,17 +8,21 @@ from tests.pipeline.test_contract import SMOKE, Paper, enter
 from tests.pipeline.toys import SEEDS, write_project
 
 
-@pytest.fixture
-def paper(tmp_path, monkeypatch):
-    root = write_project(tmp_path / "project")
-    enter(root, monkeypatch)
+def prepared(root, patch):
+    """A prepared paper in a new project, which becomes the current folder."""
+    enter(write_project(root), patch)
     toy = Paper("classification", root)
     toy.prepare()
     return toy
 
 
-def run(paper, stage, *seeds):
-    return main([stage, f"{paper.name}.long", *SMOKE, *(("--seeds", *map(str, seeds)) if seeds else ())])
+@pytest.fixture
+def paper(tmp_path, monkeypatch):
+    return prepared(tmp_path / "project", monkeypatch)
+
+
+def run(paper, stage, *seeds, variant="long"):
+    return main([stage, f"{paper.name}.{variant}", *SMOKE, *(("--seeds", *map(str, seeds)) if seeds else ())])
 
 
 def test_one_seed_is_trained_and_judged_and_later_the_others(paper, capsys):

@@ -65,7 +65,7 @@ def test_the_figures_are_those_asked_for(folder, results, tmp_path):
         "training_loss_photos.png", "training_loss_scenes.png",
     ]  # fmt: skip
     figures = draw_all(FIGURES, results, tmp_path)
-    pictures = [path for figure in figures if isinstance(figure, Explored) for path in figure.pictures]
+    pictures = [each.picture for figure in figures if isinstance(figure, Explored) for each in figure.maps]
     assert {*(figure.path for figure in figures), *pictures} == set(tmp_path.glob("*.png"))
     assert figures[0].caption.startswith("Soft attention. Above each picture:")
     assert figures[1].caption.startswith("BLEU-4 against likelihood over training")

@@ -67,7 +67,7 @@ def test_a_reader_can_choose_a_picture_and_a_word(tmp_path):
     write_attention(tmp_path / "attention.npz", Captioner(0.5, mass=0.5, task="photos"))
     images = {image.id: image for image in read_images(tmp_path / "attention.npz")}
     (figure,) = draw_overlays("soft", tmp_path / "attention.npz", tmp_path / "a.png", "Photos")
-    assert len(figure.pictures) == len(figure.maps) == 4
+    assert len({each.picture for each in figure.maps}) == len(figure.maps) == 4
     for each in figure.maps:
         image = images[each.choices["Picture"].split(":")[0]]
         assert each.rows == image.words
