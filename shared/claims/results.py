@@ -88,6 +88,11 @@ class RunResults:
         """The seeds run, ascending."""
         return tuple(sorted(self.metrics))
 
+    @property
+    def is_here(self) -> bool:
+        """Whether every seed's run record is on this machine; git keeps the numbers of other machines' runs, too."""
+        return self.seeds == tuple(self.runs)
+
     @cached_property
     def examples(self) -> dict[int, list[Example]]:
         """Seed to its test examples, in the same order for every seed; no entries where none were written.

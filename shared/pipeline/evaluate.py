@@ -65,6 +65,7 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     out = folder / "evaluation"
     kept = _without_weights(folder, chosen)
     if len(kept) == len(chosen):
+        _write_kept(folder / "metrics.json", kept)
         print(f"{name}: judged where it was trained, kept.")
         return
     has_ensemble = config.has_ensemble and chosen == tuple(config.seeds)
@@ -84,11 +85,11 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     results = dict(zip(groups, run_side_by_side(jobs, WITHOUT_LIGHTNING), strict=True))
     scores = {str(seed): kept[seed] if seed in kept else results[f"seed {seed}"].metrics for seed in chosen}
     together = {"ensemble": results["ensemble"].metrics} if "ensemble" in results else {}
-    mean = {key: rounded(sum(values) / len(values)) for key, values in by_metric(scores.values()).items()}
     first = next(iter(results.values()))
     seconds = {label: judged.seconds for label, judged in results.items()}
     write_json(out / COSTS, judging_record(config, first.machine, seconds))
-    write_json(folder / "metrics.json", head | {"seeds": scores, "mean": mean} | together | first.descriptions)
+    numbers = {"seeds": scores, "mean": _means(scores.values())}
+    write_json(folder / "metrics.json", head | numbers | together | first.descriptions)
 
 
 def _without_weights(folder: Path, seeds: Sequence[int]) -> dict[int, dict[str, float]]:
@@ -105,6 +106,15 @@ def _without_weights(folder: Path, seeds: Sequence[int]) -> dict[int, dict[str, 
         and (folder / "train" / f"seed{seed}" / "run.json").is_file()
         and not (folder / "train" / f"seed{seed}" / "checkpoints").exists()
     }
+
+
+def _write_kept(path: Path, kept: Mapping[int, dict[str, float]]) -> None:
+    """Take all other seeds, and their ensemble, out of a metrics.json."""
+    known = json.loads(path.read_text(encoding="utf-8"))
+    if known["seeds"].keys() != {str(seed) for seed in kept}:
+        known.pop("ensemble", None)
+        scores = {str(seed): metrics for seed, metrics in kept.items()}
+        write_json(path, known | {"seeds": scores, "mean": _means(scores.values())})
 
 
 def _empty(out: Path, kept: Collection[int]) -> None:
@@ -158,6 +168,10 @@ def by_metric(runs: Collection[Mapping[str, float]]) -> dict[str, list[float]]:
     """Values of the metrics that all runs have in common; a study may lack a metric in some seeds."""
     common = [key for key in next(iter(runs)) if all(key in run for run in runs)]
     return {key: [run[key] for run in runs] for key in common}
+
+
+def _means(runs: Collection[Mapping[str, float]]) -> dict[str, float]:
+    return {key: rounded(sum(values) / len(values)) for key, values in by_metric(runs).items()}
 
 
 def rounded(value: float) -> float:

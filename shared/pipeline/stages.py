@@ -116,10 +116,21 @@ def report_stage(paper: str, scale: str) -> None:
 
 
 def _not_run(settings: ScaleFile) -> dict[str, str]:
-    """Variant to the reason why it has no results: it is left out, or nobody has trained and judged it yet."""
-    runs = run_folder(settings.paper, settings.scale)
-    waiting = [variant for variant in settings.judged() if not (runs / variant / "metrics.json").is_file()]
-    return {**settings.left_out, **dict.fromkeys(waiting, "planned at this scale, not trained yet")}
+    """Variant to the reason why it has no results: it is left out, not trained and judged yet, or not here."""
+    from shared.claims.results import RunResults
+
+    reasons = dict(settings.left_out)
+    for variant in settings.judged():
+        folder = run_folder(settings.paper, settings.scale) / variant
+        if not (folder / "metrics.json").is_file():
+            reasons[variant] = "planned at this scale, not trained yet"
+        elif not RunResults.load(folder).is_here:
+            reasons[variant] = "planned at this scale; its runs are on another machine"
+            print(
+                f"{settings.paper}.{variant}: left out, for {folder} has numbers of another machine's runs and not the "
+                "runs; train it, or unpack what its runs have left."
+            )
+    return reasons
 
 
 def _stale(settings: ScaleFile) -> list[str]:

@@ -30,9 +30,9 @@ def archive(paper):
     return paper.runs.with_name(f"{paper.name}.tar.xz")
 
 
-def lose(paper):
-    """What another machine has of the runs: what git keeps, and its own preparation."""
-    for variant in ("long", "short"):
+def lose(paper, *variants):
+    """What another machine has of the runs, by default all: what git keeps, and its own preparation."""
+    for variant in variants or ("long", "short"):
         for stage in ("train", "evaluation"):
             shutil.rmtree(paper.runs / variant / stage)
 
@@ -75,6 +75,32 @@ def test_seeds_that_were_missing_join_those_that_were_unpacked(paper, capsys):
     assert [name for name in names if name.endswith("attention.npz") and name.startswith("long")] == [
         f"long/evaluation/seed{min(SEEDS)}/attention.npz"
     ]
+
+
+def test_a_part_of_the_seeds_that_were_unpacked_is_all_that_a_report_then_sees(paper):
+    first, second = SEEDS
+    lose(paper)
+    assert command(paper, "unpack") == 0
+    known = paper.json("short/metrics.json")
+    assert run(paper, "evaluate", second, variant="short") == 0
+    left = paper.json("short/metrics.json")
+    assert left["seeds"] == left["seeds"] | {str(second): known["seeds"][str(second)]}
+    assert left["mean"] == known["seeds"][str(second)] != known["mean"]
+    assert left == known | {"seeds": left["seeds"], "mean": left["mean"]}
+    assert str(first) not in left["seeds"]
+
+
+def test_numbers_whose_runs_are_on_another_machine_decide_nothing(paper, capsys):
+    lose(paper, "long")
+    assert command(paper, "report") == 0
+    assert "toy_classification.long: left out" in capsys.readouterr().out
+    page = (paper.root / "reports" / "smoke" / paper.name / "README.md").read_text()
+    assert "its runs are on another machine" in page
+    lose(paper, "short")
+    assert command(paper, "report") == 2
+    said = capsys.readouterr()
+    assert "toy_classification.short: left out" in said.out
+    assert "holds no evaluated variant" in said.err
 
 
 def test_what_was_judged_here_is_left_as_it_is(paper, capsys):
