@@ -25,7 +25,7 @@ class State:
 
 
 class PlainTransformer(nn.Module):
-    """The same function of the same parameters as ``model``, which has no dropout at work."""
+    """The same function of the same parameters as ``model`` in evaluation, where nothing is dropped."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()

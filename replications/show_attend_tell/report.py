@@ -6,7 +6,7 @@ from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves
 from shared.tasks.captioning.figures import CURVES, Overlays, Stopping
 
-_OPENMOJI = "Pictures: OpenMoji (openmoji.org), CC BY-SA 4.0, which this figure is under too."
+_OPENMOJI = "Pictures: OpenMoji (openmoji.org), CC BY-SA 4.0. This figure has the same licence."
 PANELS = {
     "Attention and none": ["soft", "soft-penalty-0", "hard", "mean", "initial"],
     "What attention learns by": ["soft", "soft-penalty-tenth", "soft-penalty-0", "supervised", "hard", "hard-sampled"],

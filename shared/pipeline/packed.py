@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from shared.claims.words import number_of
 from shared.data.archives import extract
 from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
@@ -56,7 +57,8 @@ def pack_stage(paper: str, scale: str) -> None:
         for file in files:
             _add(tar, file.relative_to(runs).as_posix(), file.read_bytes())
     partial.replace(archive)
-    print(f"{archive}: {len(judged)} variants, {len(files)} files, {archive.stat().st_size / 1e6:.1f} MB.")
+    held = f"{number_of(len(judged), 'variant')}, {number_of(len(files), 'file')}"
+    print(f"{archive}: {held}, {archive.stat().st_size / 1e6:.1f} MB.")
 
 
 @alone("archive")
