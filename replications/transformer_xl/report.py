@@ -19,7 +19,7 @@ FIGURES = [
         MemoryLengths({
             "Characters of the Bible": ["xl", "no-memory", "shaw", "shaw-no-memory", "absolute-memory"],
             "Generated text": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute-memory"],
-            "WikiText-2": ["wikitext2-xl", "wikitext2-no-memory"],
+            "Characters of WikiText-2": ["characters-xl", "characters-no-memory"],
             "Penn Treebank": ["ptb-xl", "ptb-no-memory"],
             "WikiText-103": ["wikitext103-base"],
         }),
@@ -39,7 +39,7 @@ FIGURES = [
                 "recall-lstm",
             ],
         }),
-        claim="D19-C1", counterpart=NO_COUNTERPART,
+        claim="D19-C5", counterpart=NO_COUNTERPART,
     ),
     Shows(
         AttentionToText("recall-xl", "From a question to the fact that answers it, in memory"),
@@ -50,7 +50,7 @@ FIGURES = [
         ContextLengths({
             "bible": ["xl", "no-memory", "shaw", "absolute", "lstm"],
             "recall": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-lstm"],
-            "wikitext2": ["wikitext2-xl", "wikitext2-no-memory", "wikitext2-absolute", "wikitext2-lstm"],
+            "characters": ["characters-xl", "characters-no-memory", "characters-lstm"],
             "wikitext103": [
                 "wikitext103-ablation", "wikitext103-ablation-no-memory", "wikitext103-ablation-shaw",
                 "wikitext103-ablation-absolute-half",
@@ -62,7 +62,7 @@ FIGURES = [
         EvaluationSpeed("evaluation-speed"),
         claim="D19-C6", counterpart="Table 9",
     ),
-    Shows(Samples(["xl", "sentences-xl", "ptb-xl", "wikitext2-xl", "wikitext103-base"]), counterpart=NO_COUNTERPART),
+    Shows(Samples(["xl", "sentences-xl", "ptb-xl", "characters-xl", "wikitext103-base"]), counterpart=NO_COUNTERPART),
     Shows(
         LearningCurves({
             "Characters of the Bible": [

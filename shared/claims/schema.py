@@ -19,7 +19,7 @@ Provenance = Literal["C:paper", "C:code", "C:note", "D", "M"]
 
 SHORT = 12  # words
 ALL = "all"
-"""Stands for every scale in ``not_decided``."""
+"""Stands for every scale in ``not_decided`` and ``different_here``."""
 
 
 class InPaper(Strict):
@@ -41,7 +41,7 @@ class Claim(Strict):
         identities: for claims that hold by mathematics, given in place of ``primary``; all of them must hold.
         supporting: shown and counted; they decide nothing.
         not_decided: scale, or ``all``, to the reason why nothing decides the claim there.
-        different_here: what a reader must know beside the verdict.
+        different_here: what a reader must know beside the verdict; in the file also scale, or ``all``, to it.
     """
 
     id: str = Field(pattern=r"^[A-Z][A-Za-z0-9]*-C\d+$")
@@ -153,7 +153,18 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
         claim["supporting"] = [row for row in claim["supporting"] if row is not None]
     if isinstance(claim.get("identities"), list):
         claim["identities"] = [{"kind": "exact"} | row if isinstance(row, dict) else row for row in claim["identities"]]
+    if isinstance(said := claim.get("different_here"), dict):
+        claim["different_here"] = _different_at(said, scale, where)
     return build(Claim, claim, where=where)
+
+
+def _different_at(said: dict[str, Any], scale: str, where: str) -> str | None:
+    """What is different at every scale, and then at this one."""
+    if unknown := sorted(str(key) for key in said.keys() - Claim.SCALES):
+        raise ReplicationError(f"{where}: different_here: '{unknown[0]}' is no scale.")
+    if wrong := [key for key, words in said.items() if not (isinstance(words, str) and words)]:
+        raise ReplicationError(f"{where}: different_here.{wrong[0]}: give a sentence, not {said[wrong[0]]!r}.")
+    return " ".join(said[key] for key in (ALL, scale) if key in said) or None
 
 
 def _at_scale(row: Any, scale: str, where: str) -> Any:

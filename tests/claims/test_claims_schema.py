@@ -108,6 +108,13 @@ def test_a_comparison_of_a_wrong_form_is_refused(tmp_path, comparison, message):
     assert message in found
 
 
+def test_what_is_different_at_a_scale_is_said_there_alone(tmp_path):
+    said = content(primary=PRIMARY, different_here={"bench": "It is big.", "all": "It is a toy."})
+    found = {scale: load(tmp_path, said, scale=scale).claims[0].different_here for scale in ("quick", "bench")}
+    assert found == {"quick": "It is a toy.", "bench": "It is a toy. It is big."}
+    assert load(tmp_path, said | {"different_here": {"bench": "It is big."}}).claims[0].different_here is None
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -120,6 +127,8 @@ def test_a_comparison_of_a_wrong_form_is_refused(tmp_path, comparison, message):
         ),
         ({"not_decided": {"huge": "too big"}}, "not_decided: 'huge' is no scale."),
         ({"not_decided": {"quick": ""}}, "'not_decided.quick': string should have at least 1 character, got ''."),
+        ({"different_here": {"huge": "It is big."}}, "different_here: 'huge' is no scale."),
+        ({"different_here": {"quick": ""}}, "different_here.quick: give a sentence, not ''."),
         (
             {"supporting": [without(PRIMARY, "name")]},
             "every supporting comparison and identity needs a 'name'.",
