@@ -71,6 +71,13 @@ def test_every_cell_of_a_card_says_what_it_is(opened, name):
     assert cells or name == MAIN
 
 
+def test_a_phone_leaves_out_what_a_card_has_nothing_to_say_of(opened):
+    shown = "Array.from(document.querySelectorAll('.stacked td')).filter(each => each.checkVisibility())"
+    count = f"{shown}.filter(each => each.innerText.trim() === '–').length"
+    assert opened(MAIN, DESK).evaluate(count) > 0
+    assert opened(MAIN, PHONE).evaluate(count) == 0
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_print_keeps_every_column(opened, name):
     page = opened(name, PAPER)
