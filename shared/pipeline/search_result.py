@@ -11,6 +11,7 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.plan import found_path, load_found
 from shared.pipeline.provenance import hash_of
 from shared.pipeline.search_file import Search, Tried, load_search
+from shared.reports.plans import end_of
 
 ASKED = ("key", "values", "updates")
 
@@ -114,8 +115,7 @@ def show(record: Mapping[str, Any]) -> None:
             best = [each["value"] for each in found["trials"]].index(found["best"]) if found["best"] is not None else -1
             marked = [f"[bold green]{cell} *[/]" if place == best else cell for place, cell in enumerate(cells)]
             table.add_row(variant, *marked, str(found["in_params"]))
-            numbers = [value for value in group["values"] if type(value) in (int, float)]
-            if found["best"] in numbers and found["best"] in (min(numbers), max(numbers)):
+            if end_of(group["values"], found["best"]):
                 table.caption = "A best value at the end of what was tried: a wider search may find a better one."
         console.print(table)
     console.print(f"* the best. {record['processor_seconds']:,.0f} processor seconds in all.", highlight=False)

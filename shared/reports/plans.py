@@ -55,6 +55,16 @@ def _group(group: Mapping[str, Any]) -> Sequence[Block]:
     rows: list[list[Text]] = []
     for variant, found in group["variants"].items():
         losses = ["diverged" if each["loss"] is None else typeset(f"{each['loss']:.3g}") for each in found["trials"]]
-        rows.append([Code(variant), *losses, str(found["best"]), str(found["in_params"])])
+        end = end_of(group["values"], found["best"])
+        best = f"{found['best']}, the {end} tried" if end else str(found["best"])
+        rows.append([Code(variant), *losses, best, str(found["in_params"])])
     columns = ("Variant", *map(str, group["values"]), "Best", "Set before")
     return Paragraph((Code(str(group["key"])), ":")), Table(columns, rows, "l" + "r" * (len(columns) - 1))
+
+
+def end_of(values: Sequence[Any], best: Any) -> str:
+    """Which end of the numbers that were tried the best one is, "smallest" or "largest"; empty for one in between."""
+    numbers = [value for value in values if type(value) in (int, float)]
+    if best not in numbers or min(numbers) < best < max(numbers):
+        return ""
+    return "largest" if best == max(numbers) else "smallest"

@@ -1,0 +1,35 @@
+"""What a page says of the settings that were tried before a plan was frozen."""
+
+import pytest
+
+from shared.reports.document import Details, Table
+from shared.reports.plans import Frozen, end_of, plan_blocks
+
+
+@pytest.mark.parametrize(
+    ("values", "best", "end"),
+    [
+        ([0.1, 0.2, 0.4], 0.2, ""),
+        ([0.1, 0.2, 0.4], 0.4, "largest"),
+        ([0.4, 0.2, 0.1], 0.1, "smallest"),
+        ([0.1, 0.2], None, ""),
+        (["linear", "cosine"], "cosine", ""),
+        ([False, True], True, ""),
+    ],
+)
+def test_the_end_of_what_was_tried_is_known(values, best, end):
+    assert end_of(values, best) == end
+
+
+def test_a_best_value_at_an_end_is_called_so():
+    trials = [{"value": 0.1, "loss": 2.0}, {"value": 0.2, "loss": 1.0}, {"value": 0.4, "loss": None}]
+    variants = {
+        "inner": {"best": 0.2, "in_params": 0.2, "trials": trials},
+        "outer": {"best": 0.4, "in_params": 0.2, "trials": trials},
+    }
+    groups = [{"key": "training.optimizer.learning_rate", "values": [0.1, 0.2, 0.4], "variants": variants}]
+    folded = plan_blocks(Frozen(search={"seeds": [101], "groups": groups}), ["T99-C1"])[-1]
+    assert isinstance(folded, Details)
+    [table] = [block for block in folded.blocks if isinstance(block, Table)]
+    assert [row[-2] for row in table.rows] == ["0.2", "0.4, the largest tried"]
+    assert [row[-3] for row in table.rows] == ["diverged", "diverged"]
