@@ -100,15 +100,19 @@ class _Divergence(Callback):
 
 
 class _Labels(Callback):
-    """Writes into every checkpoint what it belongs to, and the loss of the last validation if it is known."""
+    """Writes into every checkpoint what it belongs to, and the loss of the last validation if there was one."""
 
     def __init__(self, fingerprint: str) -> None:
         self._fingerprint = fingerprint
+        self._loss: float | None = None
+
+    def on_load_checkpoint(self, trainer: Any, module: Any, checkpoint: dict[str, Any]) -> None:
+        self._loss = checkpoint.get(VALID_LOSS)
 
     def on_save_checkpoint(self, trainer: Any, module: Any, checkpoint: dict[str, Any]) -> None:
         checkpoint[FINGERPRINT] = self._fingerprint
-        if VALID_LOSS in trainer.callback_metrics:
-            checkpoint[VALID_LOSS] = float(trainer.callback_metrics[VALID_LOSS])
+        if (loss := trainer.callback_metrics.get(VALID_LOSS, self._loss)) is not None:
+            checkpoint[VALID_LOSS] = float(loss)
 
 
 def train_run(

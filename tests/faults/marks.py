@@ -23,8 +23,6 @@ CHECKPOINT_TIMES = ("seconds", "processor_seconds")
 """Likewise of what Throughput keeps in a checkpoint."""
 NOT_RESTORED = ("current_score",)
 """What Lightning's ModelCheckpoint writes into a checkpoint, never reads, and forgets when a run is continued."""
-VALID_LOSS = "valid_loss"
-"""What ``last.ckpt`` lacks if a run was killed after its last update; only that of ``best.ckpt`` is read."""
 LEFT_OUT = {".dvc", ".git", ".locks", "__pycache__", "dvc.lock"}
 """What is DVC's and git's own; locks name processes, DVC's lock has hashes of files whose times differ."""
 
@@ -72,8 +70,6 @@ def differences(one: dict[str, str], other: dict[str, str]) -> list[str]:
 
 def _checkpoint(path: Path) -> dict[str, Any]:
     content: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
-    if path.name == "last.ckpt":
-        content.pop(VALID_LOSS, None)
     for callback, state in content.get("callbacks", {}).items():
         for name in CHECKPOINT_TIMES if callback == "Throughput" else NOT_RESTORED:
             state.pop(name, None)

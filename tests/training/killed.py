@@ -64,10 +64,17 @@ def assert_same_run(one: Path, other: Path, *more: str) -> None:
         first, second = weights(one, name), weights(other, name)
         assert first.keys() == second.keys()
         assert [key for key in first if not torch.equal(first[key], second[key])] == []
+        assert valid_loss(one, name) == valid_loss(other, name)
     curve = (one / "curve.csv").read_text()
     assert (other / "curve.csv").read_text() == curve
     rows = [tuple(row[:3]) for row in csv.reader(curve.splitlines())]
     assert len(set(rows)) == len(rows)
+
+
+def valid_loss(folder: Path, name: str) -> float | None:
+    """The loss of the last validation before a checkpoint was written; an average of weights has none."""
+    loss: float | None = load_checkpoint(folder / "checkpoints" / f"{name}.ckpt").get("valid_loss")
+    return loss
 
 
 def validated(folder: Path, metric: str = "loss") -> dict[int, float]:
