@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from shared.claims.words import number_of
+
 PACKAGES = ("torch", "lightning", "numpy", "sacrebleu", "sentencepiece")
 WRITTEN = ("runs", "reports", "*dvc.lock", "*README.md", "*plan.json", "*search.json")
 """Outputs of stages that are under version control; a change of these files is not a change of the code."""
@@ -112,4 +114,4 @@ def _cpu() -> str:
         name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         name = platform.processor() or platform.machine()
-    return f"{name}, {os.cpu_count()} cores"
+    return f"{name}, {number_of(os.cpu_count() or 1, 'core')}"
