@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from shared.training.checkpoints import load_checkpoint
+from shared.training.run import resolve_precision
 from tests.training.killed import Outcome, Server, assert_same_run, validated, weights
 
 STOPS_EARLY = {"patience": 2, "updates": 200, "optimizer": {"name": "adam", "learning_rate": 0.3}}
@@ -216,3 +217,14 @@ def test_mixed_precision_learns_as_well(train: Server, tmp_path: Path) -> None:
     mixed = torch.tensor([losses["bf16-mixed", seed] for seed in (1, 2, 3)])
     assert float((exact - mixed).abs().mean()) < 0.02
     assert float(mixed.max()) < 2.1 < validated(tmp_path / "bf16-mixed1")[6]
+
+
+@pytest.mark.parametrize(("gpu", "chosen"), [(None, "32-true"), (False, "32-true"), (True, "bf16-mixed")])
+def test_automatic_precision_is_the_same_on_all_processors(
+    monkeypatch: pytest.MonkeyPatch, gpu: bool | None, chosen: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu is not None)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: gpu)
+    assert resolve_precision("auto") == chosen
+    assert resolve_precision("32-true") == "32-true"
+    assert resolve_precision("bf16-mixed") == "bf16-mixed"
