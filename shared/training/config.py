@@ -142,7 +142,9 @@ class Optimisation(Strict):
     clip_without_embeddings: bool = Field(
         default=False, description="that norm leaves the embeddings' gradients out; all gradients are scaled"
     )
-    precision: Literal["32-true", "bf16-mixed", "auto"] = "32-true"
+    precision: Literal["32-true", "bf16-mixed", "auto"] = Field(
+        default="32-true", description="auto: bf16-mixed on a GPU that has it, 32-true on all else"
+    )
     accumulate: int = Field(default=1, ge=1, description="batches whose gradients, of equal weight, make one update")
     average: AverageConfig | None = None
     may_diverge: bool = Field(
