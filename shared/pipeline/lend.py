@@ -29,9 +29,10 @@ def lend_stage(name: str, scale: str) -> None:
         raise ReplicationError(f"{settings.path}: lent has no '{variant}'{near(variant, settings.lent)}.")
     lent = settings.lent[variant]
     source, target = run_folder(lent.paper, scale) / lent.variant, run_folder(paper, scale) / variant
-    if not (source / "evaluation").is_dir():
-        command = f"python -m shared.pipeline evaluate {lent.paper}.{lent.variant} --scale {scale}"
-        raise ReplicationError(f"{source}/evaluation does not exist; run '{command}'.")
+    for needed in (source / "metrics.json", source / "evaluation"):
+        if not needed.exists():
+            command = f"python -m shared.pipeline evaluate {lent.paper}.{lent.variant} --scale {scale}"
+            raise ReplicationError(f"{needed} does not exist; run '{command}'.")
     with made_anew(target / "train") as partial:
         for seed in sorted((source / "train").glob("seed*")):
             copy_records(seed, partial / seed.name)
