@@ -94,7 +94,7 @@ def report_stage(paper: str, scale: str) -> None:
 
     load_measures()
     settings = ScaleFile(paper, scale)
-    kind = kind_report(settings.kind)
+    kind, left_out = kind_report(settings.kind), _not_run(settings)
     folder = Path("replications") / paper
     with named(load_names(folder)), coloured(load_colours(FILE)):
         write_report(
@@ -102,7 +102,7 @@ def report_stage(paper: str, scale: str) -> None:
             run_folder(paper, scale),
             Path("reports") / scale / paper,
             scale=scale,
-            left_out=_not_run(settings),
+            left_out=left_out,
             deviations=settings.deviations,
             figures=load_exhibits(paper, kind.figures),
             kind=kind,
@@ -111,7 +111,7 @@ def report_stage(paper: str, scale: str) -> None:
             larger=LARGER.get(scale),
             others=other_scales(Path("reports"), paper, scale),
             place=_place(paper, scale),
-            stale=_stale(settings),
+            stale=_stale(settings, left_out),
         )
 
 
@@ -133,13 +133,13 @@ def _not_run(settings: ScaleFile) -> dict[str, str]:
     return reasons
 
 
-def _stale(settings: ScaleFile) -> list[str]:
-    """The variants whose runs had other settings than those of today."""
+def _stale(settings: ScaleFile, left_out: Mapping[str, str]) -> list[str]:
+    """The variants whose runs had other settings than those of today, but for those that are left out."""
     from shared.claims.results import load_results
     from shared.reports.standing import stale_variants
 
     today = {variant: settings.run(variant).model_dump(mode="json") for variant in settings.judged()}
-    return stale_variants(load_results(run_folder(settings.paper, settings.scale), settings.left_out), today)
+    return stale_variants(load_results(run_folder(settings.paper, settings.scale), left_out), today)
 
 
 def _place(paper: str, scale: str) -> Place:
