@@ -99,8 +99,8 @@ class RunConfig(Strict):
         Args:
             file: the YAML file of the variant.
             variant: its name.
-            model: the ``model`` section of the variant alone, before it is merged with that of its task. Studies read
-                only this part. Default: the task has no such section, and all of ``self.model`` is the variant's.
+            model: the variant's own ``model`` section, without that of its task. Studies read only this part. By
+                default the task has no such section, so that all of ``self.model`` is the variant's.
         """
         copy = self.model_copy()
         copy._place = Place(file, variant, frozenset(self.model.keys() - (self.model if model is None else model)))

@@ -52,7 +52,7 @@ class Proteins(Strict):
 
 
 def proteins(values: Mapping[str, Any]) -> Corpus:
-    """Return sequences with names, keyed ``family:accession``; the name of a family is that of its first member.
+    """Return sequences under keys ``family:accession``; a family is called by the accession of its first member.
 
     A family has a random ancestor, whose length all members have. The corpus does not contain the ancestor, and no
     sequence occurs twice, within a split or in two.
