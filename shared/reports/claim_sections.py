@@ -35,10 +35,10 @@ from shared.reports.naming import called
 from shared.reports.seed_figures import seed_figure
 from shared.reports.verdicts import (
     amount,
+    compared_titles,
     effect_text,
     evidence_text,
     matters,
-    metric_title,
     p_text,
     supporting_text,
     value_text,
@@ -140,7 +140,8 @@ def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[Block]:
 
 def claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     """What was compared, on which task, and what the claim expects of it."""
-    title = spoken(row.metric, lead.token)
+    titles = compared_titles(row, lead.token)
+    title = spoken(titles[0], row.metric)
     sides = [called(name) for name in lead.variants]
     task = results[lead.variants[0]].task
     said: list[Inline] = ["On the task ", Code(task), f"{_restriction(row.where)}, the claim expects that "]
@@ -148,7 +149,7 @@ def claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
         other = sides[-1] if row.than is None else (typeset(f"{row.than:g}"),)
         said += [*sides[0], f" {_has(row, title)} {'as' if row.kind == 'equal' else 'than'} ", *other]
     elif isinstance(row, Correlation):
-        also = spoken(row.other, lead.token)
+        also = spoken(titles[1], row.other)
         rises = "rises" if row.direction == "positive" else "falls"
         said += [f"{title} rises and {also} {rises} together over ", *listed(sides)]
         said.append(f": that Spearman's correlation is above {typeset(f'{row.than:g}')}")
@@ -192,7 +193,7 @@ def measured(row: Comparison, lead: Outcome) -> Text:
         said += [", " if place else "", *called(variant), f"{SPACE}{value_text(lead.metric, value)}"]
     if lead.sides:
         per = f" per {row.over.per}" if isinstance(row, Sides) and row.over is not None else ""
-        said.append(f" {spoken(lead.metric, lead.token)}{per}; ")
+        said.append(f" {spoken(compared_titles(row, lead.token)[0], row.metric)}{per}; ")
     label = "effect"
     if isinstance(row, Correlation):
         label = "correlation" + (f" minus {typeset(f'{row.than:g}')}" if row.than else "")
@@ -223,7 +224,7 @@ def _planned(claim: Claim, scale: str, said: str) -> list[Text]:
         return [] if reason == said else [(Strong(f"Not decided at {scale}, either:"), f" {reason.rstrip('. ')}.")]
     if claim.primary is None:
         return []
-    measures = " and ".join(metric_title(metric) for metric in claim.primary.metrics())
+    measures = " and ".join(compared_titles(claim.primary))
     variants = listed([called(name) for name in claim.primary.compared()])
     return [(Strong(f"At {scale} it is decided by"), f" {measures} of ", *variants, ".")]
 
@@ -276,9 +277,9 @@ def _since_the_plan(changed: Sequence[str] | None) -> str:
     return "the comparison, the floors and the settings are as they were frozen"
 
 
-def spoken(metric: str, token: str) -> str:
+def spoken(title: str, metric: str) -> str:
     """A measure's title as it stands inside of a sentence: its unit is said elsewhere."""
-    title = metric_title(metric, token).removesuffix(f", {measure(metric).unit}")
+    title = title.removesuffix(f", {measure(metric).unit}")
     return title if title[1:2].isupper() else f"{title[:1].lower()}{title[1:]}"
 
 

@@ -12,7 +12,15 @@ from shared.reports.document import SPACE, Badge, Block, Code, Inline, Table, Te
 from shared.reports.exhibits import Results
 from shared.reports.naming import called
 from shared.reports.studies import number
-from shared.reports.verdicts import amount, effect_text, matters, metric_title, p_text, value_text, with_unit
+from shared.reports.verdicts import (
+    amount,
+    compared_titles,
+    effect_text,
+    matters,
+    p_text,
+    value_text,
+    with_unit,
+)
 
 COLUMNS = (
     *("Comparison", "As measured", "Variants", "Measure", "Effect, 95 % interval", "Matters from", "In the paper"),
@@ -51,7 +59,7 @@ def _sides(row: Comparison, lead: Outcome, results: Results, seeds: Sequence[int
         shown = [
             "–" if value is None or not math.isfinite(value) else value_text(row.metric, value) for value in numbers
         ]
-        rows.append([(*called(variant), f", {metric_title(row.metric, lead.token)}"), *shown])
+        rows.append([(*called(variant), f", {compared_titles(row, lead.token)[0]}"), *shown])
     return rows
 
 
@@ -64,7 +72,7 @@ def _row(row: Row, outcome: Outcome) -> list[Text]:
         f"{outcome.name} ({kind}){reason}",
         (Badge(outcome.verdict), f": {outcome.how}") if outcome.how else Badge(outcome.verdict),
         tuple(listed([[Code(variant)] for variant in outcome.variants])),
-        ", ".join(metric_title(metric, outcome.token) for metric in row.metrics()),
+        ", ".join(compared_titles(row, outcome.token)),
         effect_text(found),
         _bound(row) if isinstance(row, Exact) else matters(found) if outcome.relevant else "–",
         paper,

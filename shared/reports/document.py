@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
@@ -286,10 +287,15 @@ def plain(value: float | None, digits: int) -> str:
 
 
 def over_seeds(values: Sequence[float | None], digits: int, *, sign: bool = False) -> str:
-    """The mean over seeds, in brackets the lowest and the highest where there are several; None counts for nothing."""
+    """The mean over seeds, in brackets the lowest and the highest where there are several; None counts for nothing.
+
+    At most ``digits`` follow the decimal point, and no more than show two digits of what the seeds differ by.
+    """
     known = [value for value in values if value is not None]
     if not known:
         return plain(None, digits)
+    if (spread := max(known) - min(known)) > 0.0:
+        digits = min(digits, max(0, 1 - math.floor(math.log10(spread))))
     show = signed if sign else plain
     mean, *ends = (show(value, digits) for value in (statistics.fmean(known), min(known), max(known)))
     return f"{mean} [{f',{SPACE}'.join(ends)}]" if len(known) > 1 else mean

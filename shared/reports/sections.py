@@ -166,8 +166,9 @@ def of_runs(paper: Paper, tasks: Tasks, scale: str, deviations: Sequence[str]) -
 
 
 def cost(tasks: Tasks) -> list[Block]:
-    """What training cost, per variant; operations where they were counted."""
+    """What training cost, per variant; operations where they were counted. What is alike in all runs is said once."""
     counted = any(OPERATIONS in run.mean for runs in tasks.values() for run in runs)
+    trained = [run for runs in tasks.values() for run in runs if not (run.members or is_study(run))]
     rows: list[list[Text]] = [
         [
             called(run.variant),
@@ -176,25 +177,27 @@ def cost(tasks: Tasks) -> list[Block]:
             plain(_mean(run, "tokens_per_second"), 0),
             plain(_minutes(run), 1),
             plain(_mean(run, "peak_memory_mib"), 0),
-            _listed({str(record.get("device", "–")) for record in run.runs.values()}),
-            _listed({str(record.get("stopped_because", "–")) for record in run.runs.values()}),
         ]
-        for runs in tasks.values()
-        for run in runs
-        if not (run.members or is_study(run))  # neither is trained
+        for run in trained
     ]
-    columns = (
-        "Variant",
-        "Updates",
-        *(["Operations"] if counted else ()),
-        "Tokens/s",
-        "Minutes, all seeds",
-        "Peak memory, MiB",
-        "Device",
-        "Stopped because",
-    )
-    note = [Paragraph(f"{CONVENTION} The mean over the seeds.")] if counted else []
-    return [Heading("Cost of training"), Table(columns, rows, f"lr{'r' * counted}rrrll"), *note]
+    columns = [
+        "Variant", "Updates", *(["Operations"] if counted else ()), "Tokens/s", "Minutes, all seeds", "Peak memory, MiB"
+    ]  # fmt: skip
+    align = f"lr{'r' * counted}rrr"
+    alike = list[str]()
+    for title, field in (("Device", "device"), ("Stopped because", "stopped_because")):
+        cells = [_listed({str(record.get(field, "–")) for record in run.runs.values()}) for run in trained]
+        if len(set(cells)) == 1:
+            alike.append(f"{title.lower()} {cells[0]}")
+            continue
+        columns.append(title)
+        align += "l"
+        for row, cell in zip(rows, cells, strict=True):
+            row.append(cell)
+    said = [f"{CONVENTION} The mean over the seeds."] if counted else []
+    said += [f"All runs: {'; '.join(alike)}."] if alike else []
+    note = [Paragraph(" ".join(said))] if said else []
+    return [Heading("Cost of training"), Table(tuple(columns), rows, align), *note]
 
 
 def settings(paper: Paper, scale: str, deviations: Sequence[str]) -> list[Block]:

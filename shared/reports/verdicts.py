@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from shared.claims.comparisons import Exact, Row
 from shared.claims.outcomes import VERDICTS, Decision
 from shared.claims.rules import ALPHA, FEWEST_SEEDS
 from shared.claims.words import number_of
@@ -161,6 +162,13 @@ def value_text(metric: str, value: float) -> str:
 def metric_title(metric: str, token: str = "token") -> str:
     """A measure's heading; the default ``token`` serves where runs have different tokens."""
     return measure(metric).title.format(token=token)
+
+
+def compared_titles(row: Row, token: str = "token") -> list[str]:
+    """What the quantities of a comparison are called: the first by its own ``title``, if it has one."""
+    first, *others = (metric_title(metric, token) for metric in row.metrics())
+    own = None if isinstance(row, Exact) else row.title
+    return [own or first, *others]
 
 
 def p_text(p: float | None, corrected: float | None = None) -> str:

@@ -166,6 +166,11 @@ def test_what_has_changed_since_is_named_for_each_claim(frozen, capsys):
     assert "plan.json: T-C1: since the plan was frozen, this has changed: what decides the claim" in said
 
 
+def test_what_a_number_is_called_decides_nothing(frozen):
+    primary(frozen, title="how surprised it is")
+    assert changes(settings()) == {"T-C1": ()}
+
+
 def test_a_floor_and_a_new_claim_are_changes_but_another_variant_is_none(frozen):
     floor = {"metric": "perplexity", "at_most": 3.0, "because": "a test"}
     change_yaml(frozen / "quick/params.yaml", lambda content: content["variants"]["elsewhere"].update(seeds=[1]))

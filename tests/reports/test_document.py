@@ -7,6 +7,7 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.reports.document import (
+    SPACE,
     Badge,
     Bullets,
     Card,
@@ -23,6 +24,7 @@ from shared.reports.document import (
     Paragraph,
     Strong,
     Table,
+    over_seeds,
     plain,
     signed,
     typeset,
@@ -196,3 +198,19 @@ def test_details_are_folded_and_hold_blocks_of_every_kind(tmp_path):
     assert "<p>a &lt; b</p>" in inside
     assert '<td class="r" data-label="Seed">1</td>' in inside
     assert '<h2 id="after">after</h2>' not in inside
+
+
+@pytest.mark.parametrize(
+    ("values", "digits", "expected"),
+    [
+        ((16.154, 16.838, 17.81), 3, "16.9 [16.2, 17.8]"),
+        ((29.453, 29.741), 3, "29.60 [29.45, 29.74]"),
+        ((0.5, 0.50001), 3, "0.500 [0.500, 0.500]"),
+        ((80.0, 80.0), 1, "80.0 [80.0, 80.0]"),
+        ((100.0, 1250.0), 2, "675 [100, 1,250]"),
+        ((1.25, None), 2, "1.25"),
+        ((None,), 2, "–"),
+    ],
+)
+def test_a_range_over_seeds_has_two_digits_of_what_they_differ_by(values, digits, expected):
+    assert over_seeds(values, digits).replace(SPACE, " ") == expected

@@ -192,6 +192,17 @@ def test_operations_stand_with_the_cost_where_they_were_counted(results, tmp_pat
     assert len(table.align) == len(table.columns)
 
 
+def test_the_cost_says_once_what_is_alike_in_all_runs(results, tmp_path):
+    found = load_results(build(tmp_path / "runs", {"a": Variant("generated", 0.9), "b": Variant("generated", 0.9)}))
+    table, said = cost(by_task(found))[1:]
+    assert table.columns[-1] == "Peak memory, MiB"
+    assert plain_text(said.text) == "All runs: device cpu; stopped because reached the updates asked for."
+    next(iter(found["b"].runs.values()))["device"] = "cuda"
+    table, said = cost(by_task(found))[1:]
+    assert [row[-1] for row in table.rows] == ["cpu", "cpu, cuda"]
+    assert plain_text(said.text) == "All runs: stopped because reached the updates asked for."
+
+
 def test_powers_of_ten_stand_beside_ours(tmp_path):
     found = load_results(build(tmp_path / "runs", {"base": Variant("generated", 0.9, operations=3.1e15)}, examples=10))
     facts = paper({"label": "base", "variants": ["base"], "metrics": {"bleu": "training_operations"}, "ppl": 1e-9,

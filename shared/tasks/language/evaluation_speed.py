@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from shared.claims.results import RunResults
 from shared.reports.curves import Points
-from shared.reports.figures import COLOURS, DASHES, MARKERS, drawing, place_ticks
+from shared.reports.figures import COLOURS, DASHES, MARKERS, drawing, place_ticks, plain_powers
 
 CAPTION = (
     "What scoring one symbol costs, by how many symbols before it are seen: with the states of earlier segments kept, "
@@ -49,9 +49,9 @@ def draw_speed(run: RunResults, path: Path) -> bool:
         right.set(ylabel=f"{WINDOWS.capitalize()} / {STATES}")
         for axes in (left, right):
             axes.set_yscale("log")
-            axes.yaxis.set_major_formatter("{x:g}")
             axes.set(xlabel="Attention length (symbols)")
             axes.margins(y=0.15)
+            plain_powers(axes.yaxis)
     return True
 
 
