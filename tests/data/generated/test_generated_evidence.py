@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.config import build, load_yaml
-from shared.data.generated.evidence import Evidence, vocabulary
+from shared.data.generated.cues import vocabulary
+from shared.data.generated.evidence import Evidence
 from shared.data.generated.translation import generate
 from shared.errors import ReplicationError
 

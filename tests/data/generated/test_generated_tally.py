@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.config import build, load_yaml
-from shared.data.generated.tally import Tally, vocabulary
+from shared.data.generated.cues import vocabulary
+from shared.data.generated.tally import Tally
 from shared.data.generated.translation import generate
 from shared.errors import ReplicationError
 
