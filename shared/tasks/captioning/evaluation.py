@@ -91,7 +91,7 @@ class _Described:
     @classmethod
     def of(cls, model: Any, text: PreparedCaptions, name: str, config: CaptioningEvaluation) -> _Described:
         given, images, references = text.split(name), text.images(name), text.references(name)
-        symbols = _search(model, given, config)
+        symbols = search(model, given, config)
         names = _names(images, len(references)) if isinstance(images, SceneSplit) else None
         links = _links(symbols, text.tokenizer, names)
         captions = RaggedArray.pack([[*line, EOS] for line in symbols])
@@ -99,7 +99,7 @@ class _Described:
         return cls(name, images, references, names, given, text.tokenizer.decode(symbols), own)
 
 
-def _search(model: Any, split: CaptionedSplit, config: CaptioningEvaluation) -> list[list[int]]:
+def search(model: Any, split: CaptionedSplit, config: CaptioningEvaluation) -> list[list[int]]:
     """The best caption of every image, as symbols without the end symbol."""
     found: list[list[int]] = []
     images = np.arange(len(split.features))

@@ -64,7 +64,7 @@ def encode_images(config: CaptionCorpusConfig, dataset: Path, out: Path) -> dict
     encoder.to("cuda" if torch.cuda.is_available() else "cpu")
     begin, total = time.perf_counter(), 0
     if config.encoder.standardise:
-        encoder.standardise(_sample(config, dataset))
+        encoder.standardise(some_pictures(config, dataset))
     splits = {}
     for split in config.splits:
         images, path = open_images(dataset, split), out / f"{split}.npy"
@@ -128,7 +128,7 @@ def prepare_captions(config: CaptionCorpusConfig, dataset: Path, out: Path) -> d
     return write_summary(out, config, summary)
 
 
-def _sample(config: CaptionCorpusConfig, dataset: Path) -> Iterator[torch.Tensor]:
+def some_pictures(config: CaptionCorpusConfig, dataset: Path) -> Iterator[torch.Tensor]:
     """Some training images of those used, evenly spread, in small batches."""
     images = open_images(dataset, "train")
     count = min(len(images), config.images.get("train", len(images)))

@@ -16,10 +16,8 @@ from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
 from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions
-
-# The very functions that tasks are prepared and variants judged with; public names would change their fingerprints.
-from shared.tasks.captioning.evaluation import _search
-from shared.tasks.captioning.preparation import _sample
+from shared.tasks.captioning.evaluation import search
+from shared.tasks.captioning.preparation import some_pictures
 from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
 from shared.tasks.tried import (
     NO_ATTENTION,
@@ -70,7 +68,7 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
     one = CaptionedSplit(
         features, RaggedArray.pack([]), np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 4)), text.grid
     )
-    (symbols,) = _search(model, one, config.evaluation)
+    (symbols,) = search(model, one, config.evaluation)
     line = [*symbols, EOS]
     written = replace(
         one, captions=RaggedArray.pack([line]), image=np.zeros(1, np.int64), links=np.full(len(line), -1, np.int32)
@@ -107,7 +105,7 @@ def _encoded(corpus: CaptionCorpusConfig, picture: Pixels) -> NDArray[np.float16
     encoder = build_encoder(corpus.encoder)
     if corpus.encoder.standardise:
         fetch(corpus.dataset)
-        encoder.standardise(_sample(corpus, Path("data") / corpus.dataset))
+        encoder.standardise(some_pictures(corpus, Path("data") / corpus.dataset))
     device = next((weights.device for weights in encoder.parameters()), torch.device("cpu"))
     with torch.inference_mode():
         features = encoder(torch.from_numpy(picture[None]).to(device))

@@ -94,7 +94,7 @@ class _Reading:
         order, log_probs = [], []
         rows: dict[str, list[Tensor]] = {}
         scores = [np.zeros(len(sequences.flat)) for sequences in text.texts]
-        for indices, batch, answer in _answers(model, text, size):
+        for indices, batch, answer in answers(model, text, size):
             order.append(indices)
             log_probs.append(answer.logits.cpu().double().log_softmax(-1))
             attention = tuple(weights.cpu() for weights in answer.attention)
@@ -110,9 +110,7 @@ class _Reading:
         return cls(attends, torch.cat(log_probs).numpy()[back], columns, np.concatenate(scores))
 
 
-def _answers(
-    model: nn.Module, text: ClassifiedText, size: int
-) -> Iterator[tuple[Indices, ClassifiedBatch, Classified]]:
+def answers(model: nn.Module, text: ClassifiedText, size: int) -> Iterator[tuple[Indices, ClassifiedBatch, Classified]]:
     """Every batch, texts of similar length together, and what the model says of it, on the model's device."""
     device = next(model.parameters()).device
     for indices in epoch_batches(text.lengths, pool=10**6, seed=0, epoch=0, sentences=size):
@@ -204,7 +202,7 @@ def _deletion(
     def right(order: Floats) -> NDArray[np.int64]:
         """(E,) 1 where the answer is right without the words that ``order`` puts first."""
         predicted = np.empty(len(text), dtype=np.int64)
-        for indices, _, answer in _answers(model, _without(text, order, count), config.batch):
+        for indices, _, answer in answers(model, _without(text, order, count), config.batch):
             predicted[indices] = answer.logits.argmax(-1).cpu().numpy()
         return np.equal(predicted, text.labels).astype(np.int64)
 

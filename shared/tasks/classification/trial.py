@@ -14,9 +14,7 @@ from shared.errors import ReplicationError
 from shared.metrics.alignment import merge_pieces
 from shared.metrics.attention_rows import importance
 from shared.tasks.classification.corpus import ClassifiedText, PreparedClassification
-
-# The very function that the variant is judged with; a public name would change the fingerprint of judging.
-from shared.tasks.classification.evaluation import _answers
+from shared.tasks.classification.evaluation import answers
 from shared.tasks.classification.settings import ClassificationRun
 from shared.tasks.tried import (
     NO_ATTENTION,
@@ -57,7 +55,7 @@ def try_input(model: Any, text: PreparedClassification, config: ClassificationRu
     notes: list[str] = []
     sides = [_symbols(text, config, line, like, notes) for line in read]
     one = ClassifiedText(tuple(RaggedArray.pack([side]) for side in sides), np.zeros(1, dtype=np.int64))
-    ((_, _, answer),) = _answers(model, one, 1)
+    ((_, _, answer),) = answers(model, one, 1)
     probabilities = answer.logits[0].double().softmax(-1).tolist()
     shares = ranked(dict(zip(text.classes, probabilities, strict=True)))
     pairs = zip(read, sides, answer.attention, strict=bool(answer.attention))

@@ -61,12 +61,12 @@ def write_samples(model: nn.Module, text: PreparedLanguage, config: LanguageRun,
     )  # fmt: skip
     columns = {"prompt": prompts.tolist(), "text": written.tolist(), "true": true.tolist()}
     samples = [
-        {name: _decoded(text.tokenizer, column[i]) for name, column in columns.items()} for i in range(wanted.prompts)
+        {name: decoded(text.tokenizer, column[i]) for name, column in columns.items()} for i in range(wanted.prompts)
     ]
     (out / "samples.json").write_text(json.dumps(samples, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
-def _decoded(tokenizer: Tokenizer, symbols: Sequence[int]) -> str:
+def decoded(tokenizer: Tokenizer, symbols: Sequence[int]) -> str:
     """Text, with its line ends."""
     lines: list[list[int]] = [[]]
     for symbol in symbols:

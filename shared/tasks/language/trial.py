@@ -20,7 +20,7 @@ from shared.data.tokenizers import BOS, EOS, PAD, UNK
 from shared.decoding.continuation import continue_text
 from shared.metrics.alignment import merge_pieces
 from shared.tasks.language.corpus import PreparedLanguage
-from shared.tasks.language.samples import _decoded
+from shared.tasks.language.samples import decoded
 from shared.tasks.language.settings import LanguageRun, SampleConfig
 from shared.tasks.tried import NO_ATTENTION, Floats, Tried, Weights, not_empty, unknown_words, whole_words
 
@@ -44,7 +44,7 @@ def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: st
         ReplicationError: the text is empty, has no symbol that the model knows, or the model predicts NaN.
     """
     evaluation, device = config.evaluation, next(model.parameters()).device
-    like = " ".join(_decoded(text.tokenizer, text.split(config.corpus.test[0]).symbols[:SHOWN].tolist()).split("\n"))
+    like = " ".join(decoded(text.tokenizer, text.split(config.corpus.test[0]).symbols[:SHOWN].tolist()).split("\n"))
     beginning = not_empty(asked, f"the beginning of a text such as '{like}'")
     given = _symbols(text, beginning, config.corpus.end_of_line)
     spoken, numbers = whole_words(text.tokenizer, given, end=LINE_END)
@@ -63,7 +63,7 @@ def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: st
         )[0].tolist()  # fmt: skip
     drawn_ones = number_of(sampling.length, "symbol is", "symbols are")
     notes.append(f"{drawn_ones} drawn {_how(sampling)}; the seed of the draws is {seed}.")
-    output = _decoded(text.tokenizer, drawn)
+    output = decoded(text.tokenizer, drawn)
     if not calls:
         return Tried(beginning, output, lines=[*notes, NO_ATTENTION])
     rows, targets = whole_words(text.tokenizer, drawn, end=LINE_END)

@@ -227,9 +227,9 @@ def draw_pictures(model: nn.Module, prepared: PreparedPixels, split: str, config
     height, width, channels = prepared.shape
     given = channels * min(max(1, round(config.given * height * width)), height * width - 1)
     sequences = prepared.split(split)
-    begun = _continued(model, _spread(sequences, config.samples), 1)
+    begun = continued(model, _spread(sequences, config.samples), 1)
     whole = _spread(sequences, config.completions)
-    completed = _continued(model, whole, given)
+    completed = continued(model, whole, given)
     occluded = np.where(np.arange(height * width * channels) < given, whole.numpy()[:, 1:], 0)
     pixels = {"samples": begun, "true": whole.numpy()[:, 1:], "occluded": occluded, "completed": completed}
     return {name: prepared.pictures(values) for name, values in pixels.items()} | {"given": np.array(given)}
@@ -242,7 +242,7 @@ def _spread(sequences: SequenceSplit, count: int) -> Tensor:
     return torch.cat((batch.inputs, batch.targets[:, -1:]), dim=1)
 
 
-def _continued(model: nn.Module, whole: Tensor, given: int) -> NDArray[np.int64]:
+def continued(model: nn.Module, whole: Tensor, given: int) -> NDArray[np.int64]:
     """Pixels (count, T), of which the first ones are given and the model draws the others."""
     device = _device(model)
     prefix = whole[:, : 1 + given].to(device)

@@ -114,7 +114,7 @@ def prepare_pixels(config: PixelCorpusConfig, dataset: Path, out: Path) -> dict[
     train: set[bytes] = set()
     summary: dict[str, Any] = {"dataset": config.dataset, "levels": config.levels, "splits": {}}
     for split in config.splits:
-        images = _reduced(_load(dataset, split)[: config.images.get(split)], config)
+        images = reduced(_load(dataset, split)[: config.images.get(split)], config)
         summary["shape"] = images.shape[1:]
         pixels = images.reshape(len(images), -1)
         save_arrays(out / split, {"pixels": pixels})
@@ -137,7 +137,7 @@ def _load(dataset: Path, split: str) -> NDArray[np.uint8]:
         raise ReplicationError(f"{path} is damaged ({error}); fetch {dataset.name} again.") from None
 
 
-def _reduced(images: NDArray[np.uint8], config: PixelCorpusConfig) -> NDArray[np.uint8]:
+def reduced(images: NDArray[np.uint8], config: PixelCorpusConfig) -> NDArray[np.uint8]:
     """(N, H, W, C) to (N, H / pool, W / pool, C): means, rounded, and then in so many levels.
 
     Sixteen bits hold the sum over a square of the largest side, and a value times the largest number of levels.

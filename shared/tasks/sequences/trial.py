@@ -19,10 +19,8 @@ from shared.data.tokenizers import BOS
 from shared.errors import ReplicationError
 from shared.tasks.sequences.alphabet import FIRST, LETTERS, MASK
 from shared.tasks.sequences.copying import PreparedCopies
-
-# The very function that the variant is judged with; a public name would change the fingerprint of judging.
-from shared.tasks.sequences.evaluation import _continued
-from shared.tasks.sequences.pixels import PreparedPixels, _reduced
+from shared.tasks.sequences.evaluation import continued
+from shared.tasks.sequences.pixels import PreparedPixels, reduced
 from shared.tasks.sequences.proteins import PreparedProteins, decode, encode
 from shared.tasks.sequences.settings import PicturesConfig, PixelCorpusConfig, SequenceRun
 from shared.tasks.tried import (
@@ -77,7 +75,7 @@ def _copied(model: Any, text: PreparedCopies, config: SequenceRun, asked: str) -
     word = _numbers(not_empty(asked, expected), range(1, text.symbols), expected)
     not_longer(len(word), corpus.longest, "the longest word")
     whole = torch.tensor([[0, *word, 0, *word]])
-    copy = _continued(model, whole, len(word) + 1)[0, -len(word) :].tolist()
+    copy = continued(model, whole, len(word) + 1)[0, -len(word) :].tolist()
     right = sum(one == other for one, other in zip(word, copy, strict=True))
     notes = [f"As they were given: {right} of {number_of(len(word), 'symbol')}.", DRAWN]
     if len(word) < corpus.shortest:
@@ -114,7 +112,7 @@ def _drawn(model: Any, text: PreparedPixels, config: SequenceRun, asked: str) ->
 def _completed(model: Any, text: PreparedPixels, name: str, pixels: NDArray[np.int64], given: int) -> Tried:
     """A picture (T,) of which the first pixels are given."""
     whole = torch.from_numpy(np.concatenate(([text.levels], pixels))[None])
-    completed = _continued(model, whole, given)[0]
+    completed = continued(model, whole, given)[0]
     height, width, channels = text.shape
     seen = _coloured(text.pictures(pixels)).reshape(-1, 3)
     seen[-(-given // channels) :] = UNSEEN
@@ -132,7 +130,7 @@ def _of_file(path: Path, shape: tuple[int, int, int], corpus: PixelCorpusConfig,
     with reading_picture(path, expected), Image.open(path) as file:
         image = file.convert("L" if channels == 1 else "RGB").resize((width * corpus.pool, height * corpus.pool))
     values = np.asarray(image).reshape(1, height * corpus.pool, width * corpus.pool, channels)
-    return _reduced(values, corpus).astype(np.int64).ravel()
+    return reduced(values, corpus).astype(np.int64).ravel()
 
 
 def _prolonged(model: Any, config: SequenceRun, asked: str) -> Tried:
@@ -144,7 +142,7 @@ def _prolonged(model: Any, config: SequenceRun, asked: str) -> Tried:
     not_longer(len(symbols), limit - 1, "what the model may be given of the longest sequence")
     added = min(ADDED, limit - len(symbols))
     whole = torch.tensor([[BOS, *symbols, *[FIRST] * added]])
-    drawn = _continued(model, whole, len(symbols))[0, len(symbols) :].tolist()
+    drawn = continued(model, whole, len(symbols))[0, len(symbols) :].tolist()
     end = next((place for place, symbol in enumerate(drawn) if symbol < FIRST), len(drawn))
     notes = (
         [DRAWN] if end == len(drawn) else [DRAWN, f"After {number_of(end, 'letter')} the model has ended the sequence."]

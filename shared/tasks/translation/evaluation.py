@@ -82,17 +82,17 @@ def _judge_split(
     model: Any, text: PreparedText, split: str, config: TranslationRun
 ) -> tuple[list[Example], list[Weights]]:
     encoded, (sources, references), gold = text.split(split), text.lines(split), text.alignments(split)
-    nll, weights = _teacher_forced(model, encoded, config.decoding.batch)
+    nll, weights = teacher_forced(model, encoded, config.decoding.batch)
     replace = config.decoding.replace_unknown
     if replace and not weights:
         raise ReplicationError("decoding.replace_unknown needs a model with attention; leave it out for this one.")
-    symbols, attention = _search(model, encoded, config.decoding, attention=replace)
+    symbols, attention = search(model, encoded, config.decoding, attention=replace)
     hypotheses = text.target.decode(symbols)
     others: dict[str, list[str]] = {}
     if config.decoding.no_unknown:
-        others["_known"] = text.target.decode(_search(model, encoded, config.decoding, forbid=(UNK,))[0])
+        others["_known"] = text.target.decode(search(model, encoded, config.decoding, forbid=(UNK,))[0])
     if replace:
-        others["_replaced"] = _replace_unknown(text, sources, symbols, attention)
+        others["_replaced"] = replace_unknown(text, sources, symbols, attention)
     columns = _columns({"": hypotheses} | others, references, config.evaluation)
     records = []
     for i, (source, reference) in enumerate(zip(sources, references, strict=True)):
@@ -111,7 +111,7 @@ def _judge_split(
     return records, weights
 
 
-def _replace_unknown(
+def replace_unknown(
     text: PreparedText,
     sources: Sequence[str],
     symbols: Sequence[Sequence[int]],
@@ -177,7 +177,7 @@ def _summary(records: Sequence[Example]) -> dict[str, float]:
 
 
 @torch.no_grad()
-def _teacher_forced(model: Any, text: ParallelText, size: int) -> tuple[list[float], list[Weights]]:
+def teacher_forced(model: Any, text: ParallelText, size: int) -> tuple[list[float], list[Weights]]:
     """Every reference's negative log-likelihood, nats, and its attention (T, S), end symbols included."""
     device = next(model.parameters()).device
     nll, weights = np.zeros(len(text)), {}
@@ -191,7 +191,7 @@ def _teacher_forced(model: Any, text: ParallelText, size: int) -> tuple[list[flo
     return nll.tolist(), [weights[i] for i in sorted(weights)]
 
 
-def _search(
+def search(
     model: Any,
     encoded: ParallelText,
     decoding: DecodingConfig,

@@ -11,9 +11,7 @@ from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
 from shared.tasks.translation.corpus import ParallelText, PreparedText
-
-# The very functions that the variant is judged with; public names would change the fingerprint of judging.
-from shared.tasks.translation.evaluation import _replace_unknown, _search, _teacher_forced
+from shared.tasks.translation.evaluation import replace_unknown, search, teacher_forced
 from shared.tasks.translation.settings import DecodingConfig, TranslationRun
 from shared.tasks.tried import (
     NO_ATTENTION,
@@ -50,11 +48,11 @@ def try_input(model: Any, text: PreparedText, config: TranslationRun, asked: str
     words, source = whole_words(text.source, symbols, line)
     notes = unknown_words(symbols, [words[number] for number in source], like)
     encoded = ParallelText(RaggedArray.pack([symbols]), RaggedArray.pack([[]]), np.array([len(words)]))
-    (found,), _ = _search(model, encoded, config.decoding)
-    (nats,), weights = _teacher_forced(model, replace(encoded, target=RaggedArray.pack([found])), 1)
+    (found,), _ = search(model, encoded, config.decoding)
+    (nats,), weights = teacher_forced(model, replace(encoded, target=RaggedArray.pack([found])), 1)
     (output,) = text.target.decode([found])
     if config.decoding.replace_unknown and weights:
-        (output,) = _replace_unknown(text, [line], [found], weights)
+        (output,) = replace_unknown(text, [line], [found], weights)
         notes.append("Unknown words of the translation are replaced by the dictionary's, as in judging.")
     notes.append(f"{_searched(config.decoding)} The translation has a log-probability of {-nats:z.2f} nats.")
     if not weights:
