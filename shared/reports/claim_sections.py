@@ -52,6 +52,7 @@ CHECKS = {
     "gap": "Gap between the sides",
     "doubling": "Twice the updates",
 }
+HAS = {"greater": "higher", "less": "lower", "equal": "the same"}
 SOURCES = {
     "C:paper": "",
     "C:code": " (by its authors' code)",
@@ -147,7 +148,11 @@ def claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     said: list[Inline] = ["On the task ", Code(task), f"{_restriction(row.where)}, the claim expects that "]
     if isinstance(row, Sides):
         other = sides[-1] if row.than is None else (typeset(f"{row.than:g}"),)
-        said += [*sides[0], f" {_has(row, title)} {'as' if row.kind == 'equal' else 'than'} ", *other]
+        of_study = row.title is not None and row.than is not None
+        first = (
+            (f"the {title} (", *sides[0], f") is {HAS[row.kind]}") if of_study else (*sides[0], f" {_has(row, title)}")
+        )
+        said += [*first, f" {'as' if row.kind == 'equal' else 'than'} ", *other]
     elif isinstance(row, Correlation):
         also = spoken(titles[1], row.other)
         rises = "rises" if row.direction == "positive" else "falls"
@@ -176,7 +181,7 @@ def tests_and_checks(decision: Decision, lead: Outcome) -> list[Text]:
 
 def _has(row: Sides, title: str) -> str:
     if row.over is None:
-        return f"has { ({'greater': 'a higher', 'less': 'a lower', 'equal': 'the same'}[row.kind]) } {title}"
+        return f"has {'' if row.kind == 'equal' else 'a '}{HAS[row.kind]} {title}"
     which = {
         "greater": "loses less (or gains more)",
         "less": "gains less (or loses more)",
@@ -189,9 +194,12 @@ def measured(row: Comparison, lead: Outcome) -> Text:
     """The means and the effect, the paper's beside it if it is the same quantity, and from where on one matters."""
     outcome = asdict(lead)
     said: list[Inline] = [Strong("Here"), f" (mean over {number_of(len(lead.seeds), 'seed')}): "]
-    for place, (variant, value) in enumerate(lead.sides.items()):
-        said += [", " if place else "", *called(variant), f"{SPACE}{value_text(lead.metric, value)}"]
-    if lead.sides:
+    if row.title is not None and len(lead.sides) == 1:
+        ((variant, value),) = lead.sides.items()
+        said += [f"{row.title}: {value_text(lead.metric, value)} (", *called(variant), "); "]
+    elif lead.sides:
+        for place, (variant, value) in enumerate(lead.sides.items()):
+            said += [", " if place else "", *called(variant), f"{SPACE}{value_text(lead.metric, value)}"]
         per = f" per {row.over.per}" if isinstance(row, Sides) and row.over is not None else ""
         said.append(f" {spoken(compared_titles(row, lead.token)[0], row.metric)}{per}; ")
     label = "effect"

@@ -12,13 +12,16 @@ from typing import Any
 from shared.claims.results import RunResults
 from shared.metrics.quantities import Example
 from shared.reports.curves import Points
-from shared.reports.document import SPREAD, Block, Figure, Table, Text, over_seeds
+from shared.reports.document import SPREAD, Block, Figure, Table, over_seeds
 from shared.reports.figures import draw_curves
-from shared.reports.naming import called
+from shared.reports.naming import called, name_of
 from shared.reports.panels import chosen_panels
 
 Sums = dict[float, tuple[float, float]]
 """x to two sums over test examples, of which a value is the ratio."""
+
+WIDEST = 7
+"""Columns of means with their ranges that fit on a page beside the first one."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,15 @@ class MemoryFigure:
 
 
 def _table(head: str, curves: Mapping[str, Points], digits: int) -> Table:
+    """A column for every place; or a row, where there are too many for the width of a page."""
     places = sorted({place for points in curves.values() for place in points})
-    rows: list[list[Text]] = [
-        [called(variant), *(over_seeds(points.get(place, ()), digits) for place in places)]
-        for variant, points in curves.items()
-    ]
-    return Table((head, *(f"{place:g}" for place in places)), rows, "l" + "r" * len(places))
+    cells = [[over_seeds(points.get(place, ()), digits) for place in places] for points in curves.values()]
+    names, titles = [called(variant) for variant in curves], [f"{place:g}" for place in places]
+    if len(places) <= WIDEST:
+        return Table((head, *titles), [[n, *row] for n, row in zip(names, cells, strict=True)], "l" + "r" * len(places))
+    columns = [name_of(variant) for variant in curves]
+    turned = [[title, *column] for title, *column in zip(titles, *cells, strict=True)]
+    return Table((head, *columns), turned, "l" + "r" * len(columns))
 
 
 def by_memory(run: RunResults) -> Points:

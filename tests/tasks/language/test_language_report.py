@@ -26,7 +26,7 @@ from shared.tasks.language.figures import (
     Samples,
     SegmentPositions,
 )
-from shared.tasks.language.memory_figures import BY_MEMORY, by_distance, by_memory, by_position, loss_label
+from shared.tasks.language.memory_figures import BY_MEMORY, BY_POSITION, by_distance, by_memory, by_position, loss_label
 from shared.tasks.language.report import REPORT
 from shared.tasks.language.sample_texts import sample_tables
 from tests.reports.drawing import draw_all
@@ -182,6 +182,14 @@ def test_a_table_has_the_numbers_of_its_figure(report, results):
     )
     assert [row[0] for row in cells(table)] == ["xl", "shaw"]
     assert cells(table)[0][3].startswith(f"{np.mean(by_memory(results['xl'])[32.0]):.3f} [")
+
+
+def test_a_table_of_many_places_stands_upright(results, tmp_path):
+    _, table = BY_POSITION.blocks(results, tmp_path, {"parts": ["xl", "shaw"]})
+    assert table.columns == ("Bits per character, by part of the segment (of eight, in reading order)", "xl", "shaw")
+    assert [row[0] for row in cells(table)] == [str(part) for part in range(1, 9)]
+    assert cells(table)[2][1].split(" ")[0] == f"{np.mean(by_position(results['xl'])[3.0]):.3f}"
+    assert len(table.align) == len(table.columns)
 
 
 def test_effective_contexts_are_those_of_the_metrics(results, tmp_path):
