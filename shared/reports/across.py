@@ -98,8 +98,13 @@ def _table(models: Sequence[tuple[Report, Mapping[str, Any]]], folder: Path, cou
     best = {name: _best([entry for _, entry in models], name) for name in SCORES}
     rows: list[list[Text]] = [
         [
-            (f"{entry['name']} ", Code(entry["variant"]), *((" ", Strong(BELOW)) if _is_below(entry) else ())),
-            Link(report.title, link_to(report.folder / "README.md", "", folder).target),
+            (
+                f"{entry['name']}, ",
+                Link(report.title, link_to(report.folder / "README.md", "", folder).target),
+                " ",
+                Code(entry["variant"]),
+                *((" ", Strong(BELOW)) if _is_below(entry) else ()),
+            ),
             *(_score(entry, name, best[name]) for name in SCORES),
             plain(entry["parameters"], 0),
             *((number(entry["operations"]), _per_operation(entry)) if counted else ()),
@@ -111,8 +116,8 @@ def _table(models: Sequence[tuple[Report, Mapping[str, Any]]], folder: Path, cou
     arrows = {"higher": " ↑", "lower": " ↓", None: ""}
     titles = [f"{measure(name).title.format(token='token')}{arrows[measure(name).better]}" for name in SCORES]
     costs = ("Operations", "BLEU / 10¹⁵") if counted else ()
-    columns = ("Model", "Paper", *titles, "Parameters", *costs, "Processor minutes", "Seeds")
-    return Table(columns, rows, "ll" + "r" * (len(columns) - 2))
+    columns = ("Model", *titles, "Parameters", *costs, "Processor minutes", "Seeds")
+    return Table(columns, rows, "l" + "r" * (len(columns) - 1))
 
 
 def _is_below(entry: Mapping[str, Any]) -> bool:

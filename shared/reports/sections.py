@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from shared.claims.results import RunResults
-from shared.metrics.quantities import Direction
+from shared.metrics.quantities import Direction, Measure
 from shared.metrics.registry import by_theme, measure
 from shared.reports.comparison_tables import listed
 from shared.reports.document import (
@@ -38,6 +38,8 @@ Tasks = Mapping[str, list[RunResults]]
 HASH_SHOWN = 16
 ARROWS = {"higher": " ↑", "lower": " ↓", None: ""}  # what is better
 OPERATIONS = "training_operations"  # the metric that counts those of a run
+WIDEST = 6
+"""Measures that fit on a page beside each other; more stand in several tables."""
 CONVENTION = (
     "Operations are floating-point ones: two for each multiplication with its addition, the backward pass counted "
     "as twice the forward pass, padding included."
@@ -63,7 +65,7 @@ def our_results(tasks: Tasks, results: Results, kind: KindReport) -> list[Block]
 
 
 def score_tables(runs: Sequence[RunResults], split: str = "") -> list[Block]:
-    """A table per theme of the measures, each with the variants and metrics that have any, and below it their seeds.
+    """Tables of a theme's measures each, with the variants and metrics that have any, and below them their seeds.
 
     Arrows say which way is better, and the best mean of a column is bold, whether or not it is surely the best.
 
@@ -81,20 +83,32 @@ def _score_table(runs: Sequence[RunResults], metrics: Sequence[str], split: str)
     scored = [run for run in runs if any(name in run.mean for name in shown)]
     if not scored:
         return []
-    best = {name: _best_of(scored, name, measures[name].better) for name in shown}
+    count = -(-len(shown) // WIDEST)
+    size = -(-len(shown) // count)
+    tables = [
+        _columns(scored, shown[part * size : (part + 1) * size], measures, split, first=not part)
+        for part in range(count)
+    ]
+    return [*tables, *_over_seeds(scored, "Mean ± standard deviation")]
+
+
+def _columns(
+    runs: Sequence[RunResults], shown: Sequence[str], measures: Mapping[str, Measure], split: str, *, first: bool
+) -> Table:
+    """The table of some measures; the ``first`` of a theme also says how large and how long trained the models are."""
+    best = {name: _best_of(runs, name, measures[name].better) for name in shown}
     rows: list[list[Text]] = [
         [
             called(run.variant),
-            plain(_mean(run, "parameter_count"), 0),
-            plain(_mean(run, "updates"), 0),
+            *((plain(_mean(run, "parameter_count"), 0), plain(_mean(run, "updates"), 0)) if first else ()),
             *(_best(best[name] == run.variant, _spread(run, name, measures[name].digits)) for name in shown),
         ]
-        for run in scored
+        for run in runs
     ]
     titles = [f"{measures[name].title.format(token=_token(runs))}{ARROWS[measures[name].better]}" for name in shown]
-    columns = (f"Variant, split {split}" if split else "Variant", "Parameters", "Updates", *titles)
-    table = Table(columns, rows, "lrr" + "r" * len(shown))
-    return [table, *_over_seeds(scored, "Mean ± standard deviation")]
+    heads = ("Parameters", "Updates") if first else ()
+    columns = (f"Variant, split {split}" if split else "Variant", *heads, *titles)
+    return Table(columns, rows, "l" + "r" * (len(columns) - 1))
 
 
 def _over_seeds(runs: Sequence[RunResults], what: str) -> list[Block]:

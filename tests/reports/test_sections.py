@@ -13,7 +13,7 @@ from shared.reports.page import render
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import beside_the_paper
-from shared.reports.sections import cost, our_results, provenance
+from shared.reports.sections import cost, our_results, provenance, score_tables
 from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, Heads, LossByOperations, SideBySide
 from shared.tasks.translation.report import REPORT
 from tests.reports.drawing import draw_all
@@ -190,6 +190,19 @@ def test_operations_stand_with_the_cost_where_they_were_counted(results, tmp_pat
     assert table.columns[:3] == ("Variant", "Updates", "Operations")
     assert [row[2] for row in table.rows] == ["3.30×10¹⁸", "–"]
     assert len(table.align) == len(table.columns)
+
+
+def test_many_measures_stand_in_several_tables(results, monkeypatch):
+    runs = by_task(results)["generated"]
+    (whole, *_) = tables(score_tables(runs))
+    monkeypatch.setattr("shared.reports.sections.WIDEST", 2)
+    count = -(-(len(whole.columns) - 3) // 2)
+    parts = tables(score_tables(runs))[:count]
+    assert count > 1
+    assert [table.columns[:3] == whole.columns[:3] for table in parts] == [True, *[False] * (count - 1)]
+    assert [*parts[0].columns, *(title for table in parts[1:] for title in table.columns[1:])] == [*whole.columns]
+    for place, row in enumerate(whole.rows):
+        assert [*parts[0].rows[place], *(cell for table in parts[1:] for cell in table.rows[place][1:])] == row
 
 
 def test_the_cost_says_once_what_is_alike_in_all_runs(results, tmp_path):

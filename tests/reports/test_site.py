@@ -15,6 +15,8 @@ PAGES = sorted(
     path.relative_to(REPORTS).as_posix() for path in REPORTS.rglob("index.html") if "comparisons" not in path.parts
 )
 MAIN = "index.html"
+DRAWN_ANEW = [MAIN, *(name for name in PAGES if (ROOT / "runs" / f"{Path(name).parent}.tar.xz").is_file())]
+"""Pages of which git has the runs, so that a change of the code that draws them reaches them."""
 PHONE, DESK, PAPER = {"width": 390, "height": 800}, {"width": 1280, "height": 900}, {"width": 700, "height": 1000}
 
 
@@ -85,6 +87,16 @@ def test_print_keeps_every_column(opened, name):
     cut = page.evaluate(
         "Array.from(document.querySelectorAll('table')).filter(each => !each.closest('details:not([open])')"
         " && each.getBoundingClientRect().right > window.innerWidth + 1).map(each => each.tHead.innerText)"
+    )
+    assert cut == []
+
+
+@pytest.mark.parametrize("name", DRAWN_ANEW)
+def test_no_table_scrolls_sideways_on_a_desk(opened, name):
+    page = opened(name, DESK)
+    cut = page.evaluate(
+        "Array.from(document.querySelectorAll('.table')).filter(each => !each.closest('details:not([open])')"
+        " && each.scrollWidth > each.clientWidth + 1).map(each => each.querySelector('thead').innerText)"
     )
     assert cut == []
 
