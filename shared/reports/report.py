@@ -168,4 +168,14 @@ def _records(decision: Decision, results: Results) -> list[Mapping[str, Any]]:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    text = json.dumps(_rounded(value), indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _rounded(value: Any) -> Any:
+    """The same with numbers to ten significant digits: the last of a float's digits depend on the processor."""
+    if isinstance(value, float):
+        return float(f"{value:.10g}")
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, (list, tuple)) else value

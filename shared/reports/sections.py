@@ -38,7 +38,7 @@ Tasks = Mapping[str, list[RunResults]]
 HASH_SHOWN = 16
 ARROWS = {"higher": " ↑", "lower": " ↓", None: ""}  # what is better
 OPERATIONS = "training_operations"  # the metric that counts those of a run
-WIDEST = 6
+WIDEST = 5
 """Measures that fit on a page beside each other; more stand in several tables."""
 CONVENTION = (
     "Operations are floating-point ones: two for each multiplication with its addition, the backward pass counted "

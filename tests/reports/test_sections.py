@@ -72,10 +72,11 @@ def text(blocks, tmp_path):
 
 
 def test_translations_and_alignments_are_scored_in_tables_of_their_own(results):
-    translations, alignments, by_length, offsets = tables(our_results(by_task(results), results, REPORT))
+    translations, more, alignments, by_length, offsets = tables(our_results(by_task(results), results, REPORT))
+    assert first_cells(translations) == first_cells(more)
     assert first_cells(translations) == ["attentive", "attentive-ensemble", "plain", "poor"]
     assert translations.columns[3:5] == ("BLEU ↑", "BLEU, UNK replaced ↑")
-    assert not {"AER ↓", "Alignment accuracy ↑"} & set(translations.columns)
+    assert not {"AER ↓", "Alignment accuracy ↑"} & {*translations.columns, *more.columns}
     assert first_cells(alignments) == ["aligner", "attentive", "attentive-ensemble"]
     assert alignments.columns == ("Variant", "Parameters", "Updates", "Alignment accuracy ↑", "AER ↓")
     best = [row[3] for row in translations.rows if isinstance(row[3], Strong)]
@@ -194,6 +195,7 @@ def test_operations_stand_with_the_cost_where_they_were_counted(results, tmp_pat
 
 def test_many_measures_stand_in_several_tables(results, monkeypatch):
     runs = by_task(results)["generated"]
+    monkeypatch.setattr("shared.reports.sections.WIDEST", 99)
     (whole, *_) = tables(score_tables(runs))
     monkeypatch.setattr("shared.reports.sections.WIDEST", 2)
     count = -(-(len(whole.columns) - 3) // 2)
