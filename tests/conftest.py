@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import nullcontext
@@ -21,6 +22,9 @@ from tests.network import Network
 
 settings.register_profile("untimed", deadline=None)  # a busy machine makes no test fail
 settings.load_profile("untimed")
+
+# A job that a shell starts in the background ignores Ctrl-C, and so would all programs that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 load_measures()  # as the stages that judge claims and write reports do
 ROOT = Path(__file__).resolve().parents[1]

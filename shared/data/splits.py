@@ -74,7 +74,8 @@ def write_corpus(
 
     Test splits are written completely. A segment of valid is dropped if one of its texts, in any compared language,
     occurs in a test split; a segment of train is dropped if one occurs in valid or test. Runs of white space, including
-    the line separators of Unicode, become one space. The files of an `Accompanied` corpus are written unchanged.
+    the line separators of Unicode, become one space, in keys too. The files of an `Accompanied` corpus are written
+    unchanged.
 
     Args:
         corpus: split name (``train``, ``valid`` or ``test…``) to segments.
@@ -178,7 +179,8 @@ def _write_split(
             for file, text in zip(files, texts, strict=True):
                 file.write(text + "\n")
             for suffix, file in extras.items():
-                file.write(f"{segment.key if suffix == 'key' else segment.links}\n")
+                extra = str(segment.key if suffix == "key" else segment.links)
+                file.write(" ".join(extra.split()) + "\n")
             written += 1
     if not written:
         raise ReplicationError(f"the split '{split}' came out empty; check the card's reader and its options.")

@@ -179,7 +179,7 @@ class ScaleFile:
         if scale not in SCALES:
             raise ReplicationError(f"there is no scale '{scale}'; choose {', '.join(SCALES)}.")
         folder = REPLICATIONS / paper
-        if not folder.is_dir():
+        if not paper or not folder.is_dir():
             raise ReplicationError(f"there is no paper '{paper}'{near(paper, papers())}.")
         self.paper, self.scale = paper, scale
         self.path, self.variants_path = folder / scale / "params.yaml", folder / "variants.yaml"
@@ -230,8 +230,17 @@ class ScaleFile:
         return run.at(str(self.path), variant, model)
 
     def lender(self, variant: str) -> ScaleFile:
-        """The settings of the paper whose runs stand for a variant."""
-        return ScaleFile(self.lent[variant].paper, self.scale)
+        """The settings of the paper whose runs stand for a variant.
+
+        Raises:
+            ReplicationError: there is no such paper, or its settings are wrong.
+        """
+        paper = self.lent[variant].paper
+        if paper not in papers():
+            raise ReplicationError(
+                f"{self.path}: lent.{variant}.paper: there is no paper '{paper}'{near(paper, papers())}."
+            )
+        return ScaleFile(paper, self.scale)
 
     def lenders(self, variants: Iterable[str]) -> set[str]:
         """The papers whose models variants borrow (``shared.tasks.translation.borrowed``)."""

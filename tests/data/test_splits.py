@@ -94,6 +94,12 @@ def test_keys_and_links_are_written_beside_the_texts(tmp_path):
     assert (tmp_path / "valid.align").read_text() == "0-0\n"
 
 
+def test_a_key_stays_on_its_line(tmp_path):
+    corpus = {name: [Segment((name, name), key="one\ntwo\x85three")] for name in ("train", "valid", "test")}
+    write_corpus(corpus, LANGUAGES, tmp_path)
+    assert (tmp_path / "test.key").read_text() == "one two three\n"
+
+
 def test_an_empty_split_is_an_error(tmp_path):
     corpus = {"train": [], "valid": [Segment(("a", "b"))], "test": [Segment(("c", "d"))]}
     with pytest.raises(ReplicationError, match="'train' came out empty"):
