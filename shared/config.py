@@ -40,10 +40,10 @@ class Strict(BaseModel):
     """Base of every configuration: immutable, no unknown keys, numbers may not be NaN or infinite.
 
     A number has to be one: neither ``'3'`` nor ``true`` counts as 3, nor 3.0 as an integer; an integer may stand for a
-    float. Lists may stand for tuples, which YAML does not have.
+    float. Lists may stand for tuples, which YAML does not have. A text may not be empty, unless a field says so.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, str_min_length=1)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> CoreSchema:

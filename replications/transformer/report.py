@@ -29,7 +29,7 @@ PANELS = {
     "Positions (row E)": ["base", "learned-positions", "no-positions"],
     "The Transformer and its rivals": ["base", "rnnsearch", "luong"],
     "Real text": ["corpus-base", "corpus-rnnsearch", "corpus-rnnencdec", "corpus-luong"],
-    "Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"],
+    "Trees": ["parsing-transformer", "parsing-luong"],
 }  # fmt: skip
 FIGURES = [
     Shows(BleuByLength(PANELS), counterpart=NO_COUNTERPART),
@@ -74,7 +74,7 @@ FIGURES = [
         claim="V17-C1", counterpart="Table 2",
     ),
     Shows(
-        LossByOperations({"Trees": ["parsing-transformer", "parsing-luong", "parsing-lstm"]}),
+        LossByOperations({"Trees": ["parsing-transformer", "parsing-luong"]}),
         claim="V17-C9", counterpart=NO_COUNTERPART,
     ),
     Shows(

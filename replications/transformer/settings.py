@@ -14,7 +14,7 @@ from shared.tasks.translation.settings import BorrowedConfig
 class PositionsConfig(Strict):
     """How the order of symbols is told (section 3.5); ``count`` is how many learned positions there are."""
 
-    kind: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
+    kind: Literal["sinusoidal", "learned", "none"]
     count: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
@@ -34,7 +34,7 @@ class ModelConfig(Strict):
     d_k: int | None = Field(default=None, ge=1)
     d_v: int | None = Field(default=None, ge=1)
     p_drop: float = Field(ge=0, lt=1)
-    positions: PositionsConfig = PositionsConfig()
+    positions: PositionsConfig = PositionsConfig(kind="sinusoidal")
     scaled: bool = True
 
     @model_validator(mode="after")

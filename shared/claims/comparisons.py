@@ -53,7 +53,7 @@ class _Compared(Strict):
     Attributes:
         name: what is compared, shown in the report.
         metric: a measure (`shared.metrics.registry.known`), or any number in the runs' metrics.json.
-        title: what reports call a number that is no measure and so has no title; decides nothing, so no plan holds it.
+        called: what reports call a number that is no measure and so has no title; decides nothing, so no plan holds it.
         relevant: the smallest effect that matters, in the metric's unit; on the log scale a ratio above 1.
         because: why this size matters and why this task and measure decide.
         scale: ``log`` compares logarithms, and effects are ratios.
@@ -66,7 +66,7 @@ class _Compared(Strict):
 
     name: str = ""
     metric: str
-    title: str | None = Field(default=None, min_length=1, exclude=True)
+    called: str | None = Field(default=None, min_length=1, exclude=True)
     relevant: float = Field(gt=0.0)
     because: str | None = None
     scale: Literal["plain", "log"] = "plain"

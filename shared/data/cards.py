@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, Field, PositiveInt, StringConstraints, model_validator
 
 from shared.config import Strict, build, load_yaml
+from shared.data.splits import SplitName
 from shared.errors import ReplicationError
 
 Sha256 = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
@@ -199,7 +200,7 @@ class Card(Strict):
     sources: tuple[Source, ...] = Field(min_length=1)
     raw: dict[SafePath, Raw] = Field(default_factory=dict)
     reader: ReaderChoice | None = None
-    splits: dict[Annotated[str, StringConstraints(pattern="^(train|valid|test[a-z0-9_]*)$")], str]
+    splits: dict[SplitName, str]
     compared: tuple[str, ...] | None = Field(default=None, min_length=1)
     files: dict[SafePath, Sha256] = Field(default_factory=dict)
     example: ExampleShape | None = None

@@ -9,11 +9,16 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Annotated, NamedTuple, TextIO
+
+from pydantic import StringConstraints
 
 from shared.errors import ReplicationError
 
 _WORD = re.compile(r"\w+")
+
+SplitName = Annotated[str, StringConstraints(pattern="^(train|valid|test[a-z0-9_]*)$")]
+"""What a split may be called."""
 
 
 class Segment(NamedTuple):

@@ -148,7 +148,7 @@ def claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     said: list[Inline] = ["On the task ", Code(task), f"{_restriction(row.where)}, the claim expects that "]
     if isinstance(row, Sides):
         other = sides[-1] if row.than is None else (typeset(f"{row.than:g}"),)
-        of_study = row.title is not None and row.than is not None
+        of_study = row.called is not None and row.than is not None
         first = (
             (f"the {title} (", *sides[0], f") is {HAS[row.kind]}") if of_study else (*sides[0], f" {_has(row, title)}")
         )
@@ -194,9 +194,9 @@ def measured(row: Comparison, lead: Outcome) -> Text:
     """The means and the effect, the paper's beside it if it is the same quantity, and from where on one matters."""
     outcome = asdict(lead)
     said: list[Inline] = [Strong("Here"), f" (mean over {number_of(len(lead.seeds), 'seed')}): "]
-    if row.title is not None and len(lead.sides) == 1:
+    if row.called is not None and len(lead.sides) == 1:
         ((variant, value),) = lead.sides.items()
-        said += [f"{row.title}: {value_text(lead.metric, value)} (", *called(variant), "); "]
+        said += [f"{row.called}: {value_text(lead.metric, value)} (", *called(variant), "); "]
     elif lead.sides:
         for place, (variant, value) in enumerate(lead.sides.items()):
             said += [", " if place else "", *called(variant), f"{SPACE}{value_text(lead.metric, value)}"]

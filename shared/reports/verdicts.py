@@ -165,9 +165,9 @@ def metric_title(metric: str, token: str = "token") -> str:
 
 
 def compared_titles(row: Row, token: str = "token") -> list[str]:
-    """What the quantities of a comparison are called: the first by its own ``title``, if it has one."""
+    """What the quantities of a comparison are called: the first by its own ``called``, if it has one."""
     first, *others = (metric_title(metric, token) for metric in row.metrics())
-    own = None if isinstance(row, Exact) else row.title
+    own = None if isinstance(row, Exact) else row.called
     return [own or first, *others]
 
 

@@ -42,7 +42,7 @@ def without(fields, *names):
     ("comparison", "message"),
     [
         (without(PRIMARY, "because"), "the primary comparison must say why 'relevant' matters, as 'because'."),
-        (PRIMARY | {"because": ""}, "the primary comparison must say why 'relevant' matters, as 'because'."),
+        (PRIMARY | {"because": ""}, "'primary.because': string should have at least 1 character, got ''."),
         (
             without(PRIMARY, "relevant"),
             "primary.relevant is missing; give the smallest effect that matters, in its unit.",

@@ -27,7 +27,7 @@ CARD = {
     ],
     "raw": {"a": {"sha256": HASH}},
     "reader": {"name": "parallel"},
-    "splits": {"train": "", "valid": "", "test": ""},
+    "splits": {"train": "a", "valid": "b", "test": "c"},
     "traps": [],
 }
 SHIPPED = sorted(path.stem for path in (Path(__file__).parents[2] / "data").glob("*.yaml"))
@@ -90,10 +90,11 @@ def test_the_example_card_is_right():
         (["raw", "a"], {"sha256": None}, "null and the reason"),
         (["raw", "a"], {"sha256": HASH, "unverified": "why"}, "null and the reason"),
         (["raw"], {}, "'raw' and 'reader' are needed"),
-        (["splits"], {"train": "", "test": ""}, "'valid'"),
+        (["splits"], {"train": "a", "test": "c"}, "'valid'"),
+        (["splits", "train"], "", "'splits.train'"),
         (["splits"], {}, "give both 'languages' and 'splits'"),
         (["languages"], {}, "give both 'languages' and 'splits'"),
-        (["splits", "dev"], "", "splits"),
+        (["splits", "dev"], "d", "splits"),
         (["id"], "../toy", "id"),
         (["needs_bytes"], 0, "needs_bytes"),
         (["compared"], ["de"], "'compared' names de, which is not a language"),

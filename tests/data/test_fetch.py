@@ -47,7 +47,7 @@ def write_card(root, **changes):
                 }
             },
         },
-        "splits": {"train": "", "valid": "", "test": ""},
+        "splits": {"train": "a", "valid": "b", "test": "c"},
         "files": {"valid.en": sha256(RAW["val.en"])},
         "traps": [],
     } | changes
@@ -328,7 +328,7 @@ def test_what_is_no_corpus_is_fetched_as_it_is(root, mirror):
     assert verify("toy", root=root) == manifest
 
 
-@pytest.mark.parametrize("wrong", [{"languages": {"en": ""}, "splits": {}}, {"reader": {"name": "files"}}])
+@pytest.mark.parametrize("wrong", [{"languages": {"en": "English"}, "splits": {}}, {"reader": {"name": "files"}}])
 def test_the_reader_files_is_for_no_corpus(root, mirror, wrong):
     write_card(root, **wrong)
     with pytest.raises(ReplicationError, match="languages"):

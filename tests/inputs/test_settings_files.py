@@ -38,7 +38,8 @@ VALID = {
     ("claims.yaml", "wrong type"): r"where\.|over\.bins$", ("claims.yaml", "empty text"): r"where\.",
     ("claims.yaml", UNKNOWN): r"where$",
     ("data card", "empty text"): TEXTS, ("data card", "list for one value"): r"options\..*file$",
-    ("data card", "huge"): r"bytes$|shape\.\*$|seed$|thresholds\.\*$", ("data card", "negative"): r"thresholds\.\*$",
+    ("data card", "huge"): r"bytes$|shape\.\*$|seed$|thresholds\.\*$",
+    ("data card", "negative"): r"(thresholds|places)\.\*$", ("data card", "wrong type"): r"options\.labels\.",
     ("search.yaml", "huge"): r"values\.\*$",
 }  # fmt: skip
 """Where such a mutation may be valid: a number of a paper, a text that only people read, a field of the examples."""
@@ -103,7 +104,8 @@ def faults(mutation: Mutation, said: str | None) -> list[str]:
     if mutation.change == UNKNOWN:
         keys.append("qwertz")
     if mutation.change == GONE:
-        keys += [str(mutation.old), *re.findall(r"[\w.-]{3,}", str(mutation.old))]
+        named = re.findall(r"[\w.-]{3,}", str(mutation.old))
+        keys += [str(mutation.old), *named, *(name.removesuffix(".gz") for name in named)]
     if keys and not any(key in said for key in keys):
         wrong.append("it does not name the key")
     return wrong

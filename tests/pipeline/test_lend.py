@@ -95,7 +95,7 @@ def test_claims_and_plans_take_what_is_lent_as_runs_of_the_lenders_settings(proj
         ({"variant": "shor"}, r"toy_sequences/smoke/params.yaml runs no 'shor' \(did you mean 'short'"),
         ({"variant": "unread"}, "runs no 'unread'"),
         ({"paper": "toy_languag"}, r"lent.short.paper: there is no paper 'toy_languag' \(did you mean 'toy_language'"),
-        ({"paper": ""}, "lent.short.paper: there is no paper ''"),
+        ({"paper": ""}, "'lent.short.paper': string should have at least 1 character"),
         ({"paper": "toy_language"}, "the data of 'task' are not those of toy_language.short, the task 'task'"),
     ],
 )

@@ -167,7 +167,7 @@ def test_what_has_changed_since_is_named_for_each_claim(frozen, capsys):
 
 
 def test_what_a_number_is_called_decides_nothing(frozen):
-    primary(frozen, title="how surprised it is")
+    primary(frozen, called="how surprised it is")
     assert changes(settings()) == {"T-C1": ()}
 
 

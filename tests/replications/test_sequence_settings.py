@@ -57,7 +57,7 @@ def test_what_suits_is_let_pass():
         ("linear", {"width": 6, "positions": "concatenated"}, r"width \(6\) must be a multiple of 4"),
         ("performer", {"width": 7, "heads": 1}, r"width \(7\) must be even"),
         ("performer", {"swap_at": 5}, "swap_at 5 is not before the last of 5 updates"),
-        ("performer", {"evaluation": {"swapped": {"": {}}}}, "'evaluation.swapped.*match pattern"),
+        ("performer", {"evaluation": {"swapped": {"?": {}}}}, "'evaluation.swapped.*match pattern"),
         ("performer", {"evaluation": {"swapped": {"late": {"swap_at": 9}}}}, "swap_at 9 is not before"),
         ("linear", {"corpus": PIXELS, "evaluation": {"swapped": {"a": {}}}}, "leave out evaluation.swapped"),
         ("linear", {"corpus": COPIES | {"test": ["test", "train"]}}, "neither 'train' nor 'valid'"),

@@ -96,8 +96,9 @@ def test_networks_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale:
     run = run_of(scale, variant)
     soft = run_of(scale, usual(run.task))
     twice = variant.endswith("-twice")
-    seeds = soft.seeds[:3] if twice else soft.seeds
-    assert (run.corpus, run.evaluation, run.seeds) == (soft.corpus, soft.evaluation, seeds)
+    assert (run.corpus, run.evaluation) == (soft.corpus, soft.evaluation)
+    assert set(run.seeds) <= set(soft.seeds), "each has a pair"
+    assert len(run.seeds) >= min(3 if twice else 5, len(soft.seeds))
     changes = {"updates": 2 * soft.training.updates} if twice else {}
     assert run.training.model_dump(exclude={"monitor"}) == soft.training.model_dump(exclude={"monitor"}) | changes
     named: set[str] = {*NAMED[variant.removeprefix(f"{run.task}-")], "gate", "hard"}

@@ -52,9 +52,9 @@ def shown(results, folder, *claims, **more):
     [
         (compared("greater", "bleu", "f", "a"), "the claim expects that `f` has a higher BLEU than `a`."),
         (compared("greater", "bleu", "f", than=3.0), "the claim expects that `f` has a higher BLEU than 3."),
-        (compared("greater", "operations", "counts", than=3.0, relevant=1.0, title="steps of a second"),
+        (compared("greater", "operations", "counts", than=3.0, relevant=1.0, called="steps of a second"),
          ": steps of a second: 100,663,296 (`counts`); effect"),
-        (compared("greater", "operations", "counts", than=3.0, relevant=1.0, title="steps of a second"),
+        (compared("greater", "operations", "counts", than=3.0, relevant=1.0, called="steps of a second"),
          "the claim expects that the steps of a second (`counts`) is higher than 3."),
         (compared("equal", "bleu", "f", "a", relevant=99.0), "that `f` has the same BLEU as `a`."),
         (compared("equal", "bleu", "f", "a", relevant=99.0), "; positive where the first is higher, and it "

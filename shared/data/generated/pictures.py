@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from shared.config import Strict, build
-from shared.data.splits import Accompanied
+from shared.data.splits import Accompanied, SplitName
 
 _PEN = 3  # side of the square brush of a stroke
 _FAINTEST = 128
@@ -34,7 +34,7 @@ class Pictures(Strict):
     seed: int = Field(ge=0)
     side: int = Field(ge=8, le=256)
     strokes: PositiveInt
-    splits: dict[str, Annotated[int, Field(gt=0, le=10_000)]] = Field(min_length=1)
+    splits: dict[SplitName, Annotated[int, Field(gt=0, le=10_000)]] = Field(min_length=1)
 
 
 def pictures(values: Mapping[str, Any]) -> Accompanied:

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import Field, PositiveInt
 
 from shared.config import Strict, build
-from shared.data.splits import Corpus, Segment, hashed_split, normalise, read_lines
+from shared.data.splits import Corpus, Segment, SplitName, hashed_split, normalise, read_lines
 from shared.errors import ReplicationError
 
 LABEL = "label"
@@ -41,7 +41,7 @@ class LabelledOptions(Strict):
     fields: dict[str, str] = Field(default_factory=dict)
     labels: dict[str, str | None] | None = None
     valid_percent: int = Field(default=0, ge=0, le=50)
-    sample: dict[str, PositiveInt] | None = Field(default=None, min_length=1)
+    sample: dict[SplitName, PositiveInt] | None = Field(default=None, min_length=1)
 
 
 def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:

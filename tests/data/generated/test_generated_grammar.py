@@ -222,7 +222,7 @@ def with_rules(**rules):
         ({"start": "T"}, "T has neither rules nor words"),
         (with_rules(VP={"V": 0.5, "V NP-a": 0.4}), "the probabilities of VP do not sum to 1"),
         (with_rules(VP={"V": -0.5, "V NP-a": 1}), "greater than 0"),
-        (with_rules(VP={"": 1}), "VP has an empty expansion"),
+        (with_rules(VP={" ": 1}), "VP has an empty expansion"),
         (with_rules(VP={"V": 0.5, "V NP": 0.5}), "NP has neither rules nor words"),
         (with_rules(VP={"V": 0.5, "V XP": 0.5}, XP={"V XP": 1}), "XP never comes down to words"),
         (with_rules(XP={"V": 1}), "XP cannot be derived from S"),
