@@ -116,7 +116,7 @@ def _table(models: Sequence[tuple[Report, Mapping[str, Any]]], folder: Path, cou
     arrows = {"higher": " ↑", "lower": " ↓", None: ""}
     titles = [f"{measure(name).title.format(token='token')}{arrows[measure(name).better]}" for name in SCORES]
     costs = ("Operations", "BLEU / 10¹⁵") if counted else ()
-    columns = ("Model", *titles, "Parameters", *costs, "Processor minutes", "Seeds")
+    columns = ("Model", *titles, "Parameters", *costs, "Core minutes", "Seeds")
     return Table(columns, rows, "l" + "r" * (len(columns) - 1))
 
 
@@ -145,7 +145,7 @@ def _best(entries: Sequence[Mapping[str, Any]], name: str) -> float | None:
 
 def _per_operation(entry: Mapping[str, Any]) -> str:
     operations, scores = entry["operations"], entry["scores"]
-    return plain(scores["bleu"][0] / operations * 1e15, 2) if operations and "bleu" in scores else "–"
+    return plain(scores["bleu"][0] / operations * 1e15, 0) if operations and "bleu" in scores else "–"
 
 
 def _interval(run: RunResults, name: str) -> list[float]:

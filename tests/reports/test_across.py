@@ -63,8 +63,8 @@ def test_models_of_the_same_data_stand_in_one_table_the_best_first(entries, tmp_
     assert table.rows[0][0][1].target == "bench/second/README.md"
     columns = dict(zip(table.columns, table.rows[0], strict=True))
     assert isinstance(columns["BLEU ↑"], Strong)
-    assert columns["Processor minutes"] == "1.5"
-    assert columns["BLEU / 10¹⁵"] == f"{entries[0]['scores']['bleu'][0] / 2:.2f}"
+    assert columns["Core minutes"] == "1.5"
+    assert columns["BLEU / 10¹⁵"] == f"{entries[0]['scores']['bleu'][0] / 2:.0f}"
     assert all(len(row) == len(table.columns) == len(table.align) for row in table.rows)
 
 

@@ -1,0 +1,26 @@
+"""Numbers in a report's files: the same on every processor."""
+
+import json
+
+from shared.reports.report import write_report
+from shared.tasks.translation.report import REPORT
+from tests.made_claims import claim, compared, paper_folder
+from tests.synthetic_runs import Variant, build
+
+
+def numbers(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [x for each in value for x in numbers(each)] if isinstance(value, list) else [value]
+
+
+def test_numbers_do_not_depend_on_the_last_bits(tmp_path):
+    """Sums in another order, as other processors make them, differ there."""
+    variants = {"a": Variant("generated", 0.9), "b": Variant("generated", 0.8)}
+    runs = build(tmp_path / "runs", variants, seeds=(1, 2, 3, 4, 5), examples=20)
+    folder, made = tmp_path / "quick" / "bahdanau", claim(primary=compared("greater", "bleu", "a", "b"))
+    write_report(paper_folder(tmp_path / "papers" / "bahdanau", made), runs, folder, scale="quick", kind=REPORT)
+    for name in ("claims.json", "metrics.json"):
+        floats = [x for x in numbers(json.loads((folder / name).read_text())) if isinstance(x, float)]
+        assert floats
+        assert [x for x in floats if x != float(f"{x:.10g}")] == []
