@@ -39,7 +39,8 @@ VALID = {
     ("claims.yaml", UNKNOWN): r"where$",
     ("data card", "empty text"): TEXTS, ("data card", "list for one value"): r"options\..*file$",
     ("data card", "huge"): r"bytes$|shape\.\*$|seed$|thresholds\.\*$",
-    ("data card", "negative"): r"(thresholds|places)\.\*$", ("data card", "wrong type"): r"options\.labels\.",
+    ("data card", "negative"): r"(thresholds|parameters\.places)\.\*$",
+    ("data card", "wrong type"): r"options\.labels\.-$",
     ("search.yaml", "huge"): r"values\.\*$",
 }  # fmt: skip
 """Where such a mutation may be valid: a number of a paper, a text that only people read, a field of the examples."""
