@@ -61,7 +61,7 @@ def chosen_panels(results: Mapping[str, RunResults], chosen: Mapping[str, Sequen
     Args:
         results: all variants.
         chosen: title to variants. Variants that were not run are left out, and so is a panel of several variants of
-            which only one was run.
+            which only one was run, or which another panel shows all together.
 
     Raises:
         ReplicationError: a chosen panel has too many variants, or those of several tasks.
@@ -75,7 +75,17 @@ def chosen_panels(results: Mapping[str, RunResults], chosen: Mapping[str, Sequen
             )
         if len(runs) > 1 or len(names) == len(runs) == 1:
             found.append(Panel("", f"Task {runs[0].task}, {title}", runs))
-    return _named(found)
+    return _named([panel for i, panel in enumerate(found) if not _shown(panel, found[:i], found[i + 1 :])])
+
+
+def _shown(panel: Panel, before: Sequence[Panel], after: Sequence[Panel]) -> bool:
+    """Whether another panel has all of its variants; of two with the same variants the first stays."""
+    own = _variants(panel)
+    return any(own <= _variants(other) for other in before) or any(own < _variants(other) for other in after)
+
+
+def _variants(panel: Panel) -> set[str]:
+    return {run.variant for run in panel.runs}
 
 
 def _named(found: Sequence[Panel]) -> list[Panel]:
