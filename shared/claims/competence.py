@@ -1,12 +1,13 @@
 """Whether a comparison may decide: have the models learned, have the two sides settled, would twice the updates agree.
 
-A model that has not learned yet says nothing of its architecture. Four checks bind every verdict, for and against:
+A model that has not learned yet says nothing of its architecture. Checks bind every verdict, for and against:
 
 * the floor: of the seeds of a variant that is meant to be good, four in five reach what its task asks for;
 * room: where no effect was found, the rival is not so good that no relevant effect was possible;
 * the gap: between half of the updates and their end, the difference of the sides' validation losses has not shrunk by
   more than half;
-* doubling: with twice the updates the effect keeps its side and half of its size.
+* doubling: with twice the updates the effect keeps its side and half of its size;
+* order: a correlation over variants is of their differences, and not of what chance does to both measures of a run.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scipy import stats
 
 from shared.claims.comparisons import Comparison, Correlation, Floor, Sides
 from shared.claims.results import RunResults, read_curve
-from shared.claims.rules import DOUBLED_SEEDS, LEARNED, LEFT
+from shared.claims.rules import AGREE, DOUBLED_SEEDS, LEARNED, LEFT
 from shared.claims.statistics import LEVEL
 from shared.claims.words import number_of
 from shared.metrics.quantities import Array
@@ -31,10 +32,10 @@ Passed = Literal["yes", "no", "not asked"]
 
 @dataclass(frozen=True)
 class Check:
-    """One of the four.
+    """One of them.
 
     Attributes:
-        name: "floor", "room", "gap" or "doubling".
+        name: "floor", "room", "gap", "doubling" or "order".
         passed: "not asked" where it does not apply or could not be afforded.
         said: what was found, for the report.
         verdict: what the claim's verdict says where the check failed, after "inconclusive: ".
@@ -141,7 +142,8 @@ def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) 
         return Check("gap", "not asked", "no two curves of validation were recorded")
     half, end = (np.array([halves[0][s][at] - halves[1][s][at] for s in seeds]) for at in (0, 1))
     if not _apart(half):
-        return Check("gap", "not asked", "there was no gap at half of the updates")
+        told = f"the gap at half of the updates, {abs(half.mean()):.2g}, cannot be told from none"
+        return Check("gap", "not asked", told)
     left = float(end.mean() / half.mean())
     said = f"at the end the gap is {left:.2f} times that at half of the updates"
     return Check("gap", "yes", said) if left >= LEFT else Check("gap", "no", said, "still closing")
@@ -181,6 +183,8 @@ def doubling_check(
         results: of all variants.
         of: from the doubled runs to the effect of every seed.
     """
+    if comparison.learned is not None:
+        return Check("doubling", "not asked", comparison.learned.exempt)
     runs = [results[name] for name in comparison.doubled if name in results and results[name].not_run is None]
     if not comparison.doubled or len(runs) < len(comparison.doubled):
         return Check("doubling", "not asked", "nothing was trained with twice the updates")
@@ -192,6 +196,20 @@ def doubling_check(
     if _agrees(comparison, effect, verdict, doubled):
         return Check("doubling", "yes", said)
     return Check("doubling", "no", said, "depends on the budget")
+
+
+def order_check(comparison: Comparison, repeats: float) -> Check:
+    """Whether seeds agree on the order of the variants that a correlation is over.
+
+    Where they do not, what the measures of one run share by chance is all that correlates.
+
+    Args:
+        repeats: see :class:`shared.claims.effects.Effects`.
+    """
+    if not isinstance(comparison, Correlation):
+        return Check("order", "not asked", "nothing is correlated")
+    said = f"two seeds agree on it by {repeats:.2f}"
+    return Check("order", "yes", said) if repeats >= AGREE else Check("order", "no", said, "seeds differ on the order")
 
 
 def _agrees(comparison: Comparison, effect: float, verdict: str, doubled: float) -> bool:

@@ -30,7 +30,7 @@ class Difference:
 
     Attributes:
         metric: its name in metrics.json.
-        left, right: means over the seeds that both have; over all where they share none.
+        left, right: means over the seeds that both have; over all where they share none, or have other test data.
         value: right minus left.
         interval: of 95 %; None where nothing tells how far chance reaches.
         based_on: what the interval covers, or why there is none.
@@ -139,6 +139,8 @@ def _resampled(left: RunResults, right: RunResults, metric: str, seeds: Collecti
     except ReplicationError:  # other examples, or none that carry the measure: what the seeds say is left
         return None
     estimate = over_seeds(found.values, found.draws, rng, found.drawn)
+    if np.isnan(estimate.interval()).any():  # on some resamples there is nothing to compute the measure from
+        return None
     of = f"{found.drawn or found.n:,} {found.drawn_of or 'examples'}"
     return estimate.interval(), f"{number_of(len(seeds), 'paired seed')}, {of}"
 

@@ -98,14 +98,24 @@ def _measured(
         values, draws = resample(functions, chosen.strata, rng, resamples)
         both = np.concatenate([values[:, None], draws], axis=1).reshape(len(carried), len(runs), len(seeds), -1)
         resampled = dict(zip(carried, both, strict=True))
-    fixed = {name: _fixed(runs, seeds, name, resamples) for name in names if name not in resampled}
+    fixed = {name: _fixed(runs, seeds, name, rng, resamples) for name in names if name not in resampled}
     return np.stack([resampled[name] if name in resampled else fixed[name] for name in names]), chosen
 
 
-def _fixed(runs: Sequence[RunResults], seeds: Sequence[int], metric: str, resamples: int) -> Array:
-    """Numbers of whole runs, the same on every resample."""
+def _fixed(
+    runs: Sequence[RunResults], seeds: Sequence[int], metric: str, rng: np.random.Generator, resamples: int
+) -> Array:
+    """Numbers of whole runs (V, K, 1 + R), the same on every resample.
+
+    A number on a grid may lie anywhere within a step of it: every resample moves it by up to half of a step (or of
+    itself), alike in all seeds of a variant, for seeds that fall on one point agree no better than that.
+    """
     values = np.array([scalars(run, metric, seeds) for run in runs])
-    return np.repeat(values[..., None], 1 + resamples, axis=-1)
+    found = np.repeat(values[..., None], 1 + resamples, axis=-1)
+    if (step := measure(metric).step) is not None:
+        steps = np.minimum([scalars(run, step, seeds) for run in runs], values)
+        found[..., 1:] += steps[..., None] * rng.uniform(-0.5, 0.5, (len(runs), 1, resamples))
+    return found
 
 
 def _scaled(comparison: Comparison, measured: Array, runs: Sequence[RunResults]) -> Array:

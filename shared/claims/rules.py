@@ -1,4 +1,4 @@
-"""The numbers behind every verdict; a frozen plan writes them down."""
+"""The numbers behind every verdict; a frozen plan writes down all but the last, which came after the first plans."""
 
 ALPHA = 0.05
 """Chance of any false verdict on a paper; half of it on either side."""
@@ -10,3 +10,5 @@ LEFT = 0.5
 """Share of the gap at half of the updates, and of the effect with twice the updates, that must be left."""
 DOUBLED_SEEDS = 3
 """Seeds that a comparison with twice the updates needs."""
+AGREE = 0.5
+"""Rank correlation between the seeds' orders of the variants that a correlation over variants needs."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from shared.claims import schema
 from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides
-from shared.claims.competence import Check, doubling_check, floor_check, gap_check, learned, room_check
+from shared.claims.competence import Check, doubling_check, floor_check, gap_check, learned, order_check, room_check
 from shared.claims.effects import effects, scalars
 from shared.claims.outcomes import Decision, Evidence, Outcome, Tests, Verdict
 from shared.claims.results import RunResults
@@ -202,6 +202,7 @@ def _decision(
         floor_check(claim.primary, counts), room_check(claim.primary, lead.how, lead.sides),
         gap_check(claim.primary, lead.verdict, runs),
         doubling_check(claim.primary, _effect(claim.primary, lead), lead.verdict, results, _effect_of(claim)),
+        order_check(claim.primary, lead.repeats),
     )  # fmt: skip
     failed = [check.verdict for check in (looked, *checks) if check.passed == "no"]
     if lead.verdict == "inconclusive" or not failed:

@@ -31,6 +31,7 @@ class Measure:
         most: the largest value there is; the least is 0, or of an effect, which may go either way, its opposite.
         theme: what it judges: the task's "score", an "alignment", or "attention" itself; reports group by it.
         better: whether higher or lower values are better; None where neither is, as of a chance level.
+        step: the metric of the same run that says in which steps this one moves, if it is found on a grid.
     """
 
     title: str
@@ -41,6 +42,7 @@ class Measure:
     most: float = math.inf
     theme: str = "score"
     better: Direction | None = None
+    step: str | None = None
 
     def of(self, examples: Sequence[Example]) -> float | None:
         """The corpus value over all examples that have statistics; None where none has, or no example could."""

@@ -22,9 +22,9 @@ from shared.pipeline.files import run_folder
 
 # The report's own sentences, so that both say the same.
 from shared.reports.claim_sections import SOURCES, claimed, measured, strength, tests_and_checks, why
-from shared.reports.document import Text
+from shared.reports.document import Text, parts
 from shared.reports.paper import Paper
-from shared.reports.scales import disagreement, parts, read_claims
+from shared.reports.scales import disagreement, read_claims
 from shared.reports.terminal import STYLES
 from shared.reports.verdicts import RULES, effect_text, evidence_text, metric_title, value_text
 from shared.tasks.kinds import load_measures

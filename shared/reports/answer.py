@@ -9,18 +9,10 @@ from pathlib import Path
 
 from shared.claims.outcomes import VERDICTS, Decision, Outcome
 from shared.claims.words import number_of
-from shared.reports.document import Block, Figure, Inline, Paragraph, Strong, Text, plain_text
+from shared.reports.document import Block, Figure, Paragraph, Strong, Text, parts, plain_text
 from shared.reports.forest import Effect, forest
-from shared.reports.verdicts import amount, counted, with_unit
+from shared.reports.verdicts import KINDS, amount, counted, with_unit
 
-LIMITS = {
-    "generated": "data generated for the purpose",
-    "measured": "measurements of time, memory and error",
-    "standard data": "standard data and small models",
-    "paper's data": "the paper's own data and small models",
-    "identity": "identities of mathematics",
-}
-"""Kind of evidence to its name in the sentence on the limits of what was found."""
 CAPTION = (
     "The effect of every claim, with its 95 % interval, in units of the smallest effect that matters: right of 0 it "
     "agrees with the claim, and right of 1 it matters, too."
@@ -39,12 +31,13 @@ def answer(decisions: Sequence[Decision], folder: Path) -> list[Block]:
         decisions: on the claims.
         folder: of figures.
     """
-    kinds = [LIMITS[each] for each in LIMITS if any(_evidence(decision) == each for decision in decisions)]
+    kinds = [name for each, name in KINDS.items() if any(_evidence(decision) == each for decision in decisions)]
     blocks: list[Block] = [Paragraph(in_words(decisions))]
     if kinds:
         blocks.append(
             Paragraph(
-                f"The evidence: {', '.join(kinds)}. Directions of effects compare with the paper's, scores do not."
+                f"The evidence: {', '.join(kinds)}. Models are small: directions of effects compare with the paper's, "
+                "scores do not."
             )
         )
     ratios = [ratio for decision in decisions if (ratio := relative(decision)) is not None]
@@ -64,7 +57,7 @@ def in_words(decisions: Sequence[Decision]) -> Text:
     groups = {verdict: [d for d in decisions if d.verdict == verdict] for verdict in VERDICTS}
     named = {verdict: len(group) for verdict, group in groups.items() if group}
     while True:
-        said = [*_parts(counted(decisions))]
+        said = [*parts(counted(decisions))]
         for verdict, count in named.items():
             more = len(groups[verdict]) - count
             claims = [_briefly(decision) for decision in groups[verdict][:count]] + [f"{more} more"] * (more > 0)
@@ -103,7 +96,3 @@ def _evidence(decision: Decision) -> str | None:
     if decision.lead is None:
         return None
     return "identity" if decision.lead.kind == "exact" else decision.evidence
-
-
-def _parts(text: Text) -> tuple[Inline, ...]:
-    return text if isinstance(text, tuple) else (text,)

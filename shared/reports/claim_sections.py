@@ -51,7 +51,10 @@ CHECKS = {
     "room": "Room for an effect",
     "gap": "Gap between the sides",
     "doubling": "Twice the updates",
+    "order": "Order of the variants",
 }
+SILENT = ("room", "order")
+"""Checks that are not mentioned where they do not apply."""
 HAS = {"greater": "higher", "less": "lower", "equal": "the same"}
 SOURCES = {
     "C:paper": "",
@@ -169,11 +172,11 @@ def claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
 def tests_and_checks(decision: Decision, lead: Outcome) -> list[Text]:
     """The two tests that decide, what was asked of the models, and whether the plan was kept."""
     return [
-        *_tests(lead),
+        *_tests(decision.claim.primary, lead),
         *(
             (Strong(f"{CHECKS[check.name]}:"), f" {PASSED[check.passed]}{_with_minus(check.said)}.")
             for check in decision.checks
-            if check.name != "room" or check.passed != "not asked"
+            if check.name not in SILENT or check.passed != "not asked"
         ),
         (Strong("Plan:"), f" {_since_the_plan(decision.changed)}."),
     ]
@@ -248,18 +251,24 @@ def why(decision: Decision) -> str | None:
     if decision.verdict in ("reproduced", "contradicted"):
         return None
     if decision.verdict == "inconclusive" and lead is not None and not (lead.reason or decision.how):
+        if lead.kind == "equal":
+            return "the interval allows equality and differences that matter"
         return "the interval allows effects that matter and effects that do not agree with the claim"
     return decision.reason
 
 
-def _tests(lead: Outcome) -> list[Text]:
+def _tests(row: Comparison | None, lead: Outcome) -> list[Text]:
     """The two tests that decide, in words; the corrected p-values count."""
     tests = lead.tests
     if tests is None:
         return []
     size = matters(asdict(lead))
-    if lead.repeats < 1.0:
-        size += f" (times {lead.repeats:.2f}, as chance in the runs makes all correlations smaller)"
+    if isinstance(row, Correlation) and lead.repeats < 1.0:
+        size = amount(asdict(lead), row.bound(lead.repeats))
+        size += (
+            f" ({row.than + row.margin:g} times {lead.repeats:.2f}, as chance in the runs makes correlations smaller"
+        )
+        size += f", minus {row.than:g})" if row.than else ")"
     first, second = f"is above {'1' if lead.scale == 'log' else '0'}", f"is below {size}"
     if lead.kind == "equal":
         first, second = f"lies within {size}", f"lies outside of {size}"
@@ -299,7 +308,3 @@ def _restriction(where: Mapping[str, Condition]) -> str:
         if (name, of) != ("split", "test")
     ]
     return f" ({', '.join(parts)})" if parts else ""
-
-
-def _parts(text: Text) -> tuple[Inline, ...]:
-    return text if isinstance(text, tuple) else (text,)

@@ -24,7 +24,7 @@ from shared.reports.verdicts import (
 
 COLUMNS = (
     *("Comparison", "As measured", "Variants", "Measure", "Effect, 95 % interval", "Matters from", "In the paper"),
-    *("p above 0 (Holm)", "p below what matters (Holm)", "Seeds", "Test examples"),
+    *("p of the first test (Holm)", "p of the second test (Holm)", "Seeds", "Test examples"),
 )
 
 

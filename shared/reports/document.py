@@ -258,11 +258,14 @@ class Grid:
 Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Explorer | Details | Card | Grid
 
 
+def parts(text: Text) -> tuple[Inline, ...]:
+    """A text as its parts."""
+    return text if isinstance(text, tuple) else (text,)
+
+
 def plain_text(text: Text) -> str:
     """The words of a text without markup."""
-    return "".join(
-        part if isinstance(part, str) else part.text for part in (text if isinstance(text, tuple) else (text,))
-    )
+    return "".join(part if isinstance(part, str) else part.text for part in parts(text))
 
 
 def slug(title: str) -> str:

@@ -7,30 +7,37 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shared.claims.better import SIDES
 from shared.claims.outcomes import VERDICTS
 from shared.claims.words import number_of
 from shared.reports.across import across_papers
 from shared.reports.beside import beside_the_papers
-from shared.reports.document import Badge, Block, Bullets, Cell, Grid, Heading, Link, Paragraph, Strong, Table, Text
+from shared.reports.document import (
+    Badge,
+    Block,
+    Bullets,
+    Cell,
+    Grid,
+    Heading,
+    Link,
+    Paragraph,
+    Strong,
+    Table,
+    Text,
+    parts,
+)
 from shared.reports.paper import Paper
 from shared.reports.replicated import Replicated
-from shared.reports.scales import HASH_SHOWN, parts
-from shared.reports.verdicts import ALIGN, COLUMNS, claim_row, rules
+from shared.reports.scales import HASH_SHOWN
+from shared.reports.verdicts import ALIGN, COLUMNS, KINDS, claim_row, rules
 
 TITLE = "Attention, replicated"
 NOTHING = "No report has been made yet."
-DECIDED = ("reproduced", "contradicted", "verified", "refuted")
-LIMITS = {
-    "generated": "data generated for the purpose",
-    "standard data": "standard data",
-    "measured": "measurements of time, memory or error",
-    "identity": "identities of mathematics",
-    "paper's data": "the paper's own data",
-}
-"""Kind of evidence to its name in the sentence on the limits of all verdicts."""
+UNTRAINED = ("measured", "identity")
+"""Kinds of evidence for which nothing is trained."""
 MEANINGS = {
-    "reproduced": "an effect as claimed is surely there",
-    "contradicted": "an effect that matters is surely not there",
+    "reproduced": "what is claimed is surely there",
+    "contradicted": "what is claimed is surely not there, or too small to matter",
     "inconclusive": "neither, or the models had not learned enough to tell",
     "verified": "an identity that holds",
     "refuted": "an identity that does not hold",
@@ -68,16 +75,20 @@ def _result(claims: Sequence[Mapping[str, Any]], papers: int) -> list[Block]:
     """One sentence of result and one of limits."""
     counts = Counter(claim["verdict"] for claim in claims)
     listed = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-    decided = Counter(_evidence(claim) for claim in claims if claim["verdict"] in DECIDED)
-    evidence = ", ".join(f"{count} by {LIMITS[kind]}" for kind, count in decided.most_common())
+    decided = Counter(_evidence(claim) for claim in claims if claim["verdict"] in SIDES)
+    trained = [f"{decided[kind]} by {KINDS[kind]}" for kind in KINDS if decided[kind] and kind not in UNTRAINED]
+    others = [f"{decided[kind]} by {KINDS[kind]}" for kind in UNTRAINED if decided[kind]]
+    said: list[str] = []
+    if trained:
+        said.append(f"Small models, trained in minutes or hours of two processor cores, decide {', '.join(trained)}.")
+    if others:
+        said.append(f"Without training are decided {' and '.join(others)}.")
+    said.append("Directions of effects compare with the papers', scores do not.")
     return [
         Paragraph(
             (f"{number_of(len(claims), 'claim')} of {number_of(papers, 'paper')} on attention: ", Strong(listed), ".")
         ),
-        Paragraph(
-            f"What was decided rests on small models, trained in minutes or hours of two processor cores: {evidence}. "
-            "Directions of effects compare with the papers', scores do not."
-        ),
+        Paragraph(" ".join(said)),
     ]
 
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from PIL import Image
 
 from shared.errors import ReplicationError
-from shared.reports.document import Block, Card, Heading, Link, plain_text
+from shared.reports.document import Block, Card, Heading, Link, parts, plain_text
 from shared.reports.explorer import TITLE
 
 
@@ -101,15 +101,11 @@ def _environment(form: str) -> Environment:
     )
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False}  # readers choose in the order of the data
     environment.filters |= {
-        "escape_markdown": _escape_markdown, "parts": _parts, "as_html": _as_html,
+        "escape_markdown": _escape_markdown, "parts": parts, "as_html": _as_html,
         "relative_to": _relative_to, "shown": _shown, "size": _size, "vector": _vector, "words": plain_text,
     }  # fmt: skip
     environment.globals["EXPLORER"] = Heading(TITLE).id
     return environment
-
-
-def _parts(text: Any) -> tuple[Any, ...]:
-    return text if isinstance(text, tuple) else (text,)
 
 
 def _as_html(target: str) -> str:

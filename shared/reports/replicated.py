@@ -69,9 +69,7 @@ class Replicated:
         """Where the verdict on a claim is from, and what other scales say if they disagree with it."""
         entries = self._by_claim[claim]
         best = better(entries)
-        if not disagree(entries):
-            return str(best["scale"])
-        said = (f"{entry['scale']} disagrees: {entry['verdict']}" for entry in entries if entry is not best)
+        said = (f"{entry['scale']} disagrees: {entry['verdict']}" for entry in entries if disagree([best, entry]))
         return "; ".join([best["scale"], *said])
 
     @cached_property

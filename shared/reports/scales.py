@@ -12,7 +12,7 @@ from typing import Any
 from shared.claims.better import SCALES, better, disagree
 from shared.claims.outcomes import Decision
 from shared.errors import ReplicationError
-from shared.reports.document import Block, Bullets, Code, Details, Heading, Inline, Link, Strong, Table, Text
+from shared.reports.document import Block, Bullets, Code, Details, Heading, Inline, Link, Strong, Table, Text, parts
 from shared.reports.verdicts import (
     ALIGN,
     COLUMNS,
@@ -144,11 +144,6 @@ def disagreement(entries: Sequence[Entry]) -> Text | None:
 def by_size(entries: Sequence[Entry]) -> list[Entry]:
     """From the smallest scale to the largest."""
     return sorted(entries, key=lambda entry: SCALES.index(entry["scale"]))
-
-
-def parts(text: Text) -> tuple[Inline, ...]:
-    """A text as its parts."""
-    return text if isinstance(text, tuple) else (text,)
 
 
 def link_to(page: Path, words: str, folder: Path) -> Link:

@@ -99,8 +99,8 @@ def _with_ends(name: str, metrics: Mapping[str, float]) -> str:
 
 
 def number(value: float | None) -> str:
-    """Format a number that is not a registered measure: counts below 10⁹ in full, other values to four digits,
-    those with a power of ten to three.
+    """Format a number that is not a registered measure: counts below 10⁹ in full, others to four digits, below 1 or
+    with a power of ten to three.
     """
     if value and not 1e-4 <= abs(value) < 1e9:
         return typeset(f"{value:.2e}")

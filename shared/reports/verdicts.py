@@ -25,19 +25,29 @@ from shared.reports.document import (
 )
 from shared.reports.studies import number
 
+KINDS = {
+    "generated": "data generated for the purpose",
+    "standard data": "standard data",
+    "paper's data": "the paper's own data",
+    "measured": "measurements of time, memory or error",
+    "identity": "identities of mathematics",
+}
+"""Kind of evidence to its name in sentences on the limits of verdicts; models are trained for the first three."""
 COLUMNS = ("Claim", "The paper says", "Verdict", "Effect", "Evidence")
 ALIGN = "ltlll"
 RULES: tuple[tuple[str, str], ...] = (
     (
         "The effect.",
         "Every seed gives one, positive where it agrees with the claim; two variants are compared seed by seed. The "
-        "95 % interval of the mean covers seeds and test examples.",
+        "95 % interval of the mean covers seeds, and test examples where the measure is of examples.",
     ),
     (
         "The verdict.",
         "A claim is contradicted if its effect is surely below the smallest that matters, else reproduced if it is "
-        f"surely above 0, else inconclusive. Surely means: by a one-sided test at {100 * ALPHA / 2:g} %, corrected by "
-        f"Holm's method over the claims of the paper, with at least {FEWEST_SEEDS} seeds.",
+        "surely above 0, else inconclusive. A claim of equality is reproduced if its effect is surely within the "
+        "smallest that matters, and contradicted if it is surely outside. Surely means: by a one-sided test at "
+        f"{100 * ALPHA / 2:g} %, corrected by Holm's method over the claims of the paper at one scale, with at least "
+        f"{FEWEST_SEEDS} seeds.",
     ),
     (
         "The models.",

@@ -198,5 +198,5 @@ def test_the_json_entry_carries_what_decided_and_every_row():
     )  # fmt: skip
     assert entry["lead"] == entry["comparisons"][0]
     assert [row["name"] for row in entry["comparisons"]] == ["primary", "again"]
-    assert [check["name"] for check in entry["checks"]] == ["floor", "room", "gap", "doubling"]
+    assert [check["name"] for check in entry["checks"]] == ["floor", "room", "gap", "doubling", "order"]
     assert (entry["supporting"], entry["agreeing"], entry["changed"]) == (1, 1, None)

@@ -8,6 +8,7 @@ from shared.claims import effects as module
 from shared.claims.effects import effects, scalars, selected, spearman
 from shared.claims.schema import Claim
 from shared.errors import ReplicationError
+from shared.tasks.kinds import load_measures
 from tests.claims.made_runs import content, losses, made, primary, with_losses
 
 RESAMPLES = 50
@@ -247,3 +248,27 @@ KIN = [with_losses(v, SCORES, source_length=[*range(6)], family=["x"] * 6) for v
 )
 def test_what_cannot_be_compared_says_why(runs, changes, message):
     assert message in refusal(runs, **{"metric": "nll_per_token"} | changes)
+
+
+@pytest.mark.parametrize(("scale", "reach"), [("plain", 16.0), ("log", np.log(88 / 24) - np.log(72 / 40))])
+def test_seeds_on_one_point_of_a_grid_agree_no_better_than_its_steps(monkeypatch, scale, reach):
+    """Five seeds of 80 and of 32, in steps of 16: either may be 8 more or less, the same in all seeds."""
+    load_measures()
+    monkeypatch.setattr(module, "RESAMPLES", 2_000)
+    runs = [
+        made(variant, {"recl_all_10": [length] * 5, "recl_all_step": [16.0] * 5})
+        for variant, length in {"a": 80.0, "b": 32.0}.items()
+    ]
+    result = found(runs, metric="recl_all_10", scale=scale, relevant=1.5)
+    assert result.values == pytest.approx([48.0 if scale == "plain" else np.log(2.5)] * 5)
+    assert (result.draws == result.draws[0]).all()
+    ends = np.quantile(result.draws[0], [0.0, 1.0])
+    assert 0.8 * reach < ends[1] - ends[0] <= 2.0 * reach
+    assert ends[0] > (30.0 if scale == "plain" else np.log(1.7))
+
+
+def test_a_number_below_its_step_stays_positive():
+    load_measures()
+    runs = [made(name, {"recl_all_10": [8.0, 8.0], "recl_all_step": [16.0, 16.0]}) for name in ("a", "b")]
+    result = found(runs, metric="recl_all_10", scale="log", relevant=1.5)
+    assert np.isfinite(result.draws).all()

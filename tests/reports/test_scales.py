@@ -1,10 +1,12 @@
 """Verdicts of several scales side by side: in a report, in the READMEs and on the page of all papers."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from shared.errors import ReplicationError
+from shared.reports.replicated import Replicated, Report
 from shared.reports.report import write_report
 from shared.reports.scales import other_scales
 from shared.reports.summary import summarize
@@ -134,3 +136,21 @@ def test_a_newer_report_shows_in_the_summary_at_once(root):
     summarize(root / "reports", [top])
     path.write_text(before)
     assert "| 2 | 1 | 0 | 0 | 0 | 0 |" in top.read_text()
+
+
+@pytest.mark.parametrize(
+    ("quick", "bench", "paper_scale", "said"),
+    [
+        ("contradicted", "reproduced", "inconclusive", "bench; quick disagrees: contradicted"),
+        ("reproduced", "contradicted", "contradicted", "paper_scale; quick disagrees: reproduced"),
+        ("reproduced", "inconclusive", "reproduced", "paper_scale"),
+    ],
+)
+def test_of_three_scales_only_those_that_disagree_are_said_to(quick, bench, paper_scale, said):
+    entry = {"id": "T1-C1", "evidence": "generated"}
+    verdicts = {"quick": quick, "bench": bench, "paper_scale": paper_scale}
+    reports = tuple(
+        Report(Path(scale), scale, "paper", [entry | {"verdict": verdict, "scale": scale}])
+        for scale, verdict in verdicts.items()
+    )
+    assert Replicated(reports).others("T1-C1") == said

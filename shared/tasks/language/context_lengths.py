@@ -31,7 +31,8 @@ def with_context_lengths(
 ) -> Mapping[str, RunResults]:
     """The results with the metrics ``recl_<group>_<100 r>`` of every seed and their mean, for r = 0.1, 0.5 and 1.
 
-    A seed's length is found among the group's models of this seed.
+    A seed's length is found among the group's models of this seed. It is one of the lengths of context that were
+    measured; ``recl_<group>_step`` is the widest step between two of them.
 
     Args:
         results: of all variants of a paper, by name.
@@ -47,6 +48,7 @@ def with_context_lengths(
             for percent, r in RATIOS.items():
                 for variant, length in relative_effective_context_length(losses, contexts, r).items():
                     lengths[variant][seed][f"recl_{group}_{percent}"] = length
+                    lengths[variant][seed][f"recl_{group}_step"] = float(np.diff(np.sort(contexts)).max())
         completed |= {variant: _with(completed[variant], found) for variant, found in lengths.items()}
     return completed
 

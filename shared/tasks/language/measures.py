@@ -107,7 +107,8 @@ def _recalled(distance: str) -> Measure:
 
 
 def _context_length(group: str, percent: str) -> Measure:
-    return Measure(f"RECL among {group}, r = {RATIOS[int(percent)]}", "symbols", 0, better="higher")
+    title = f"RECL among {group}, r = {RATIOS[int(percent)]}"
+    return Measure(title, "symbols", 0, better="higher", step=f"recl_{group}_step")
 
 
 START, REST = slice(0, 1), slice(1, None)
