@@ -50,7 +50,13 @@ def test_every_seed_and_the_mean_have_the_lengths_of_their_group(tmp_path):
             expected = relative_effective_context_length(losses, CONTEXT, r)
             assert {v: found[v].metrics[seed][f"recl_both_{percent}"] for v in losses} == expected
     assert [found["near"].metrics[seed]["recl_both_100"] for seed in SEEDS] == [10, 20]
-    assert found["near"].mean == {"bits": 2.0, "recl_both_10": 15, "recl_both_50": 15, "recl_both_100": 15}
+    assert found["near"].mean == {
+        "bits": 2.0,
+        "recl_both_10": 15,
+        "recl_both_50": 15,
+        "recl_both_100": 15,
+        "recl_both_step": 10,
+    }
     assert found["near"].metrics[1]["bits"] == 2.0
     assert found["alone"].mean == {"bits": 2.0}
 
