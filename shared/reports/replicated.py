@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.claims.better import SCALES, better, disagree
-from shared.errors import ReplicationError
-from shared.reports.scales import TESTS, link_to
+from shared.reports.scales import TESTS, link_to, read_claims
 
 
 @dataclass(frozen=True)
@@ -87,14 +85,8 @@ def load_reports(reports_dir: Path) -> list[Report]:
     Raises:
         ReplicationError: one cannot be read.
     """
-    reports = []
-    for path in sorted(reports_dir.glob("*/*/claims.json")):
-        try:
-            claims = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ReplicationError(f"{path.parent} is no whole report ({error}); run its report stage.") from None
-        reports.append(Report(path.parent, path.parent.parent.name, path.parent.name, claims))
-    return reports
+    folders = [path.parent for path in sorted(reports_dir.glob("*/*/claims.json"))]
+    return [Report(folder, folder.parent.name, folder.name, read_claims(folder)) for folder in folders]
 
 
 def replicated(reports: Sequence[Report]) -> list[Replicated]:

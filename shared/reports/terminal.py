@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,9 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text as Styled
 
-from shared.errors import ReplicationError
 from shared.reports.document import Block, Bullets, Details, Figure, Heading, Paragraph, Strong, plain_text
 from shared.reports.document import Table as TableBlock
+from shared.reports.scales import read_claims
 from shared.reports.verdicts import effect_text
 
 STYLES = {
@@ -33,10 +32,7 @@ def print_verdicts(folder: Path, console: Console | None = None) -> None:
         ReplicationError: there is no report.
     """
     console = console or Console()
-    try:
-        claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ReplicationError(f"{folder} is no whole report ({error}); run its report stage.") from None
+    claims = read_claims(folder)
     table = Table(title=f"{claims[0]['paper']}: what the runs say of its claims", title_justify="left")
     table.add_column("Claim", no_wrap=True)
     table.add_column("Verdict")
