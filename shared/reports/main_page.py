@@ -33,8 +33,11 @@ from shared.reports.verdicts import ALIGN, COLUMNS, KINDS, claim_row, rules
 
 TITLE = "Attention, replicated"
 NOTHING = "No report has been made yet."
-UNTRAINED = ("measured", "identity")
-"""Kinds of evidence for which nothing is trained."""
+BASES = {
+    "with small models, trained in minutes or hours of two cores": ("generated", "standard data", "paper's data"),
+    "without training": ("measured", "identity"),
+}
+"""What decides, and the kinds of evidence that come from it."""
 MEANINGS = {
     "reproduced": "what is claimed is surely there",
     "contradicted": "what is claimed is surely not there, or too small to matter",
@@ -76,19 +79,16 @@ def _result(claims: Sequence[Mapping[str, Any]], papers: int) -> list[Block]:
     counts = Counter(claim["verdict"] for claim in claims)
     listed = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     decided = Counter(_evidence(claim) for claim in claims if claim["verdict"] in SIDES)
-    trained = [f"{decided[kind]} by {KINDS[kind]}" for kind in KINDS if decided[kind] and kind not in UNTRAINED]
-    others = [f"{decided[kind]} by {KINDS[kind]}" for kind in UNTRAINED if decided[kind]]
-    said: list[str] = []
-    if trained:
-        said.append(f"Small models, trained in minutes or hours of two processor cores, decide {', '.join(trained)}.")
-    if others:
-        said.append(f"Without training are decided {' and '.join(others)}.")
-    said.append("Directions of effects compare with the papers', scores do not.")
+    said = []
+    for how, kinds in BASES.items():
+        if found := [f"{decided[kind]} by {KINDS[kind]}" for kind in kinds if decided[kind]]:
+            said.append(f"{', '.join(found)}, {how}")
+    basis = f"Decided: {'; '.join(said)}. " if said else ""
     return [
         Paragraph(
             (f"{number_of(len(claims), 'claim')} of {number_of(papers, 'paper')} on attention: ", Strong(listed), ".")
         ),
-        Paragraph(" ".join(said)),
+        Paragraph(f"{basis}Directions of effects compare with the papers', scores do not."),
     ]
 
 
