@@ -245,7 +245,7 @@ class Floor(Strict):
     Attributes:
         at_most, at_least: the bound, one of the two.
         because: where the bound comes from.
-        exempt: variant that is meant to fail to the reason.
+        exempt: variant that need not reach it to the reason.
     """
 
     metric: str

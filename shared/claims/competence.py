@@ -59,7 +59,7 @@ class Learned:
 
     @property
     def enough(self) -> bool:
-        """Whether four in five seeds reach the floor, or the variant is meant to fail."""
+        """Whether four in five seeds reach the floor, or the variant is exempt."""
         return bool(self.exempt) or self.reached >= LEARNED * self.seeds
 
 
@@ -97,7 +97,7 @@ def floor_check(comparison: Comparison, counts: Sequence[Learned]) -> Check:
     if not counts:
         return Check("floor", "not asked", "the task has no floor")
     said = ", ".join(
-        f"{each.variant}: {each.reached} of {each.seeds} learned" + (" (meant to fail)" if each.exempt else "")
+        f"{each.variant}: {each.reached} of {each.seeds} learned" + (" (exempt)" if each.exempt else "")
         for each in counts
     )
     if failed := [each.variant for each in counts if not each.enough]:

@@ -55,6 +55,7 @@ class Outcome:
         how: kind of a contradiction: opposite, no effect that matters, or real but too small to matter.
         effect: mean over the seeds, positive where it agrees with the claim; a ratio on the log scale. For an identity,
             the measured number with the largest deviation.
+        base: what the effect is counted from, such as "above 0.5"; empty where that is 0.
         relevant: the smallest effect that matters, in the same unit.
         interval: 95 %, over seeds and test examples, of this comparison alone; None where one run shows no spread.
         tests: the two tests that decide; None for an identity, and where nothing was run.
@@ -87,6 +88,7 @@ class Outcome:
     n: int | None = None
     drawn_of: str = ""
     repeats: float = 1.0
+    base: str = ""
     paper: float | None = None
     token: str = "token"
 
@@ -94,6 +96,10 @@ class Outcome:
     def tested(self) -> bool:
         """Whether there were runs to judge."""
         return self.verdict != "not tested"
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, but an empty base."""
+        return {name: value for name, value in asdict(self).items() if name != "base" or value}
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,7 @@ class Decision:
 
     def to_json(self) -> dict[str, Any]:
         """The entry of claims.json: the verdict, the figures of what decided, and every comparison."""
-        lead = asdict(self.lead) if self.lead else None
+        lead = self.lead.to_json() if self.lead else None
         return {
             "id": self.claim.id, "statement": self.claim.statement, "in_short": self.claim.in_short,
             "in_paper": self.claim.in_paper.model_dump(mode="json"), "verdict": self.verdict, "how": self.how,
@@ -154,5 +160,5 @@ class Decision:
             "agreeing": self.agreeing, "supporting": len(self.supporting), "lead": lead,
             "checks": [asdict(check) for check in self.checks], "learned": [asdict(each) for each in self.learned],
             "changed": None if self.changed is None else list(self.changed),
-            "comparisons": [asdict(outcome) for outcome in self.outcomes],
+            "comparisons": [outcome.to_json() for outcome in self.outcomes],
         }  # fmt: skip

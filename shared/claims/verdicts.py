@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from shared.claims import schema
-from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides
+from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides, Trend
 from shared.claims.competence import Check, doubling_check, floor_check, gap_check, learned, order_check, room_check
 from shared.claims.effects import effects, scalars
 from shared.claims.outcomes import Decision, Evidence, Outcome, Tests, Verdict
@@ -51,7 +51,10 @@ def decide(
     _correct(drafts)
     decisions = []
     for claim, rows in zip(claims.claims, drafts, strict=True):
-        decision = _decision(claims, claim, results, scale, [_judged(row, level) for row in rows])
+        judged = [_judged(outcome, level) for outcome in rows]
+        if rows:
+            judged = [_unless_below(claims, *pair, results) for pair in zip(claim.rows(), judged, strict=True)]
+        decision = _decision(claims, claim, results, scale, judged)
         of = _evidence(decision.lead, evidence)
         own = None if changed is None else changed.get(claim.id, ())
         decisions.append(replace(decision, evidence=of, changed=own))
@@ -116,7 +119,7 @@ def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> O
         reason = f"{' or '.join(row.metrics())} is undefined {where}"
         return replace(outcome, verdict="inconclusive", reason=reason, seeds=found.seeds, n=found.n)
     return replace(
-        outcome, verdict="inconclusive", scale=row.scale, effect=row.shown(estimate.value),
+        outcome, verdict="inconclusive", scale=row.scale, base=_base(row), effect=row.shown(estimate.value),
         relevant=row.relevant, interval=(row.shown(low), row.shown(high)) if len(found.seeds) > 1 else None,
         seeds=found.seeds, per_seed=tuple(row.shown(float(value)) for value in found.values), sides=found.sides,
         n=found.n, drawn_of=found.drawn_of, repeats=found.repeats, paper=row.paper, token=runs[0].token,
@@ -158,6 +161,16 @@ def _judged(outcome: Outcome, level: float) -> Outcome:
         )
     correction = "Holm's correction" if looked == alone else "the looks of the plan"
     return replace(outcome, verdict="inconclusive", reason=f"{alone}, but for {correction}")
+
+
+def _unless_below(claims: schema.Claims, row: Row, outcome: Outcome, results: Results) -> Outcome:
+    """A supporting comparison decides nothing either if a model that is meant to be good has not learned."""
+    if outcome.deciding or outcome.effect is None or isinstance(row, Exact):
+        return outcome
+    check = floor_check(row, learned(claims.floors, [results[name] for name in outcome.variants], outcome.seeds))
+    if check.passed != "no":
+        return outcome
+    return replace(outcome, verdict="inconclusive", how="", reason=check.verdict)
 
 
 def _table(a: bool, b: bool) -> Verdict:
@@ -234,6 +247,13 @@ def _exact(row: Exact, run: RunResults, outcome: Outcome) -> Outcome:
         outcome, verdict="verified" if all(map(row.holds, numbers)) else "refuted", effect=worst, seeds=run.seeds,
         per_seed=tuple(numbers),
     )  # fmt: skip
+
+
+def _base(row: Comparison) -> str:
+    """What an effect is counted from, where that is a number other than 0."""
+    if isinstance(row, Trend) or not row.than or row.scale == "log" or row.kind not in ("greater", "correlation"):
+        return ""
+    return f"above {row.than:g}"
 
 
 def _unit(row: Row) -> str:

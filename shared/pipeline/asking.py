@@ -163,7 +163,7 @@ def _floors(claims: Claims, decision: Decision, results: Mapping[str, RunResults
             said += f", and {', '.join(map(str, failed))} do not" if failed and reached else ""
         else:
             said += " reach it"
-        exempt = f". It is meant to fail: it {each.exempt}" if each.exempt else ""
+        exempt = f". It is exempt: {each.exempt}" if each.exempt else ""
         yield f"{said}{exempt}."
 
 

@@ -28,8 +28,9 @@ LEAST = {"perplexity": 1.0}
 """The best possible score, where that is not 0."""
 OPERATIONS = "training_operations"
 SAID = (
-    "Every model is trained and tested on the same data in the same pieces; a model's name says where it is trained on "
-    "the short sentences alone or for more updates. Intervals (95 %) cover test sentences and, of several, seeds."
+    "All models have the same training and test data, cut into the same pieces, unless a name says otherwise. "
+    "Intervals (95 %) cover test sentences and, where a model has several seeds, seeds. Core minutes are the processor "
+    "time of a seed."
 )
 SAID_OF_OPERATIONS = " Operations are those of training; BLEU / 10¹⁵ is BLEU divided by their number in units of 10¹⁵."
 

@@ -29,6 +29,7 @@ from shared.reports.document import (
     Paragraph,
     Strong,
     Text,
+    sentence,
     typeset,
 )
 from shared.reports.naming import called
@@ -56,11 +57,17 @@ CHECKS = {
 SILENT = ("room", "order")
 """Checks that are not mentioned where they do not apply."""
 HAS = {"greater": "higher", "less": "lower", "equal": "the same"}
+CHANGES = {
+    "greater": "loses less (or gains more)",
+    "less": "gains less (or loses more)",
+    "equal": "changes as much in",
+}
+"""What a slope over a covariate does, by the kind of the comparison."""
 SOURCES = {
     "C:paper": "",
     "C:code": " (by its authors' code)",
-    "C:note": " (as others cite it)",
-    "D": " (derived here from its figures)",
+    "C:note": " (read in a note on the paper)",
+    "D": " (the effect is computed from its numbers)",
     "M": " (quoted from memory)",
 }
 PASSED = {"yes": "", "no": "failed: ", "not asked": "not checked: "}
@@ -152,9 +159,11 @@ def claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     if isinstance(row, Sides):
         other = sides[-1] if row.than is None else (typeset(f"{row.than:g}"),)
         of_study = row.called is not None and row.than is not None
-        first = (
-            (f"the {title} (", *sides[0], f") is {HAS[row.kind]}") if of_study else (*sides[0], f" {_has(row, title)}")
-        )
+        first: tuple[Inline, ...] = (f"in {title} ", *sides[0], f" is {HAS[row.kind]}")
+        if of_study:
+            first = (f"the {title} (", *sides[0], f") is {HAS[row.kind]}")
+        elif row.over is not None:
+            first = (*sides[0], f" {CHANGES[row.kind]} {title} per {row.over.per}")
         said += [*first, f" {'as' if row.kind == 'equal' else 'than'} ", *other]
     elif isinstance(row, Correlation):
         also = spoken(titles[1], row.other)
@@ -164,8 +173,8 @@ def claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     else:
         said += [f"{title} {row.kind} along ", *listed(sides)]
     if lead.relevant is not None:
-        because = (row.because or "").rstrip(". ")
-        said.append(f". An effect matters from {matters(asdict(lead))} on: {because}")
+        said.append(f". An effect matters from {matters(asdict(lead))} on. {sentence(row.because or '')}")
+        return tuple(said)
     return (*said, ".")
 
 
@@ -182,17 +191,6 @@ def tests_and_checks(decision: Decision, lead: Outcome) -> list[Text]:
     ]
 
 
-def _has(row: Sides, title: str) -> str:
-    if row.over is None:
-        return f"has {'' if row.kind == 'equal' else 'a '}{HAS[row.kind]} {title}"
-    which = {
-        "greater": "loses less (or gains more)",
-        "less": "gains less (or loses more)",
-        "equal": "changes as much in",
-    }
-    return f"{which[row.kind]} {title} per {row.over.per}"
-
-
 def measured(row: Comparison, lead: Outcome) -> Text:
     """The means and the effect, the paper's beside it if it is the same quantity, and from where on one matters."""
     outcome = asdict(lead)
@@ -205,9 +203,7 @@ def measured(row: Comparison, lead: Outcome) -> Text:
             said += [", " if place else "", *called(variant), f"{SPACE}{value_text(lead.metric, value)}"]
         per = f" per {row.over.per}" if isinstance(row, Sides) and row.over is not None else ""
         said.append(f" {spoken(compared_titles(row, lead.token)[0], row.metric)}{per}; ")
-    label = "effect"
-    if isinstance(row, Correlation):
-        label = "correlation" + (f" minus {typeset(f'{row.than:g}')}" if row.than else "")
+    label = "correlation" if isinstance(row, Correlation) else "effect"
     said += [f"{label} ", Strong(effect_text(outcome))]
     if lead.paper is not None:
         said.append(f", in the paper {with_unit(amount(outcome, lead.paper), outcome)}")
@@ -237,7 +233,7 @@ def _planned(claim: Claim, scale: str, said: str) -> list[Text]:
         return []
     measures = " and ".join(compared_titles(claim.primary))
     variants = listed([called(name) for name in claim.primary.compared()])
-    return [(Strong(f"At {scale} it is decided by"), f" {measures} of ", *variants, ".")]
+    return [(Strong(f"At {scale} it would be decided by"), f" {measures} of ", *variants, ".")]
 
 
 def _with_minus(said: str) -> str:

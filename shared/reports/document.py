@@ -268,6 +268,11 @@ def plain_text(text: Text) -> str:
     return "".join(part if isinstance(part, str) else part.text for part in parts(text))
 
 
+def sentence(said: str) -> str:
+    """A reason as a sentence of its own: a capital first, one full stop last."""
+    return f"{said[:1].upper()}{said[1:].rstrip('. ')}."
+
+
 def slug(title: str) -> str:
     """A title as part of a file name or an address: small letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from shared.claims.comparisons import Floor
 from shared.claims.competence import below, is_trained
 from shared.claims.results import RunResults
-from shared.reports.document import Block, Bullets, Code, Heading, Paragraph, Strong, Table, Text
+from shared.reports.document import Block, Bullets, Code, Heading, Paragraph, Strong, Table, Text, sentence
 from shared.reports.naming import called
 from shared.reports.verdicts import metric_title, value_text
 
@@ -34,9 +34,9 @@ def learned_blocks(floors: Mapping[str, Floor], tasks: Tasks) -> list[Block]:
             reached = f"{len(seeds) - len(below(floor, run, seeds))} of {len(seeds)}" if measured else "not measured"
             rows.append([Code(task), called(run.variant), reached, floor.exempt.get(run.variant, "")])
     shown = 4 if any(row[-1] for row in rows) else 3
-    columns = ("Task", "Variant", "Seeds that learned", "Meant to fail, because")[:shown]
+    columns = ("Task", "Variant", "Seeds that learned", "Exempt, because")[:shown]
     reasons: list[Text] = [
-        (Code(task), ": ", Strong(_floor_text(floor, tasks[task])), f", because {floor.because.rstrip('. ')}.")
+        (Code(task), ": ", Strong(_floor_text(floor, tasks[task])), f". {sentence(floor.because)}")
         for task, floor in stated.items()
     ]
     return [heading, Bullets(reasons), Table(columns, [row[:shown] for row in rows], "lllt"[:shown])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shared.claims.competence import is_trained
 from shared.claims.results import RunResults
 from shared.metrics.registry import known
 from shared.reports.document import SPACE, Block, Heading, Paragraph, Table, Text, plain, signed, typeset
@@ -43,14 +44,17 @@ def _paper_table(table: PaperTable, tasks: Tasks, same_data: bool) -> Table:
         printed = [row[column.key] for row in table.rows]
         numeric = all(value is None or isinstance(value, int | float) for value in printed)
         decimals = max((_decimals(v) for v in printed if isinstance(v, float)), default=0)
-        columns.append(column.title)
-        align += "r" if numeric else "l"
-        for cell, value in zip(cells, printed, strict=True):
-            cell.append(plain(value, decimals) if isinstance(value, float) else written(value))
+        in_paper = any(value is not None for value in printed)
+        if in_paper:
+            columns.append(column.title)
+            align += "r" if numeric else "l"
+            for cell, value in zip(cells, printed, strict=True):
+                cell.append(plain(value, decimals) if isinstance(value, float) else written(value))
         for task, runs in tasks.items():
             ours = [_ours(table, row, column, runs, same_data) for row in range(len(table.rows))]
             if any(text is not None for text in ours):
-                columns.append(f"{column.title}, ours on {task}{' (Δ)' * (numeric and same_data)}")
+                whose = f"{'ours ' * in_paper}on {task}" if any(map(is_trained, runs)) else "computed here"
+                columns.append(f"{column.title}, {whose}{' (Δ)' * (numeric and same_data)}")
                 align += "r"
                 for cell, text in zip(cells, ours, strict=True):
                     cell.append(text or "–")

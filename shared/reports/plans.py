@@ -58,7 +58,7 @@ def _group(group: Mapping[str, Any]) -> Sequence[Block]:
         end = end_of(group["values"], found["best"])
         best = f"{found['best']}, the {end} tried" if end else str(found["best"])
         rows.append([Code(variant), *losses, best, str(found["in_params"])])
-    columns = ("Variant", *map(str, group["values"]), "Best", "Set before")
+    columns = ("Variant", *map(str, group["values"]), "Best", "In the settings then")
     return Paragraph((Code(str(group["key"])), ":")), Table(columns, rows, "l" + "r" * (len(columns) - 1))
 
 

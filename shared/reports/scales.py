@@ -154,7 +154,7 @@ def link_to(page: Path, words: str, folder: Path) -> Link:
 def _of_other(other: OtherScale, folder: Path) -> Text:
     said: list[Inline] = ["At ", link_to(other.page, f"{other.scale} scale", folder)]
     if other.commits:
-        said.append(": from runs of commit ")
+        said.append(f": from runs of {'commit' if len(other.commits) == 1 else 'commits'} ")
         for number, commit in enumerate(other.commits):
             said += [", " if number else "", Code(_short(commit))]
     said.append("; its verdicts are as they were when this page was written.")
@@ -171,12 +171,14 @@ def _better_line(own: Sequence[Entry], others: Sequence[OtherScale]) -> Text:
     by_scale: dict[str, list[str]] = {}
     for entry in own:
         best = better([entry, *_counterparts(entry, others)])
-        by_scale.setdefault(best["scale"], []).append(entry["id"])
+        by_scale.setdefault("" if best["verdict"] == "not tested" else best["scale"], []).append(entry["id"])
     found = "; ".join(f"{scale} scale for {', '.join(by_scale[scale])}" for scale in SCALES if scale in by_scale)
+    untested = f" No scale tests {', '.join(by_scale[''])}." if "" in by_scale else ""
     return (
         Strong("The better evidence"),
-        f" is that of {found}. A decided verdict beats an inconclusive one, and that one that was not tested; then the "
-        "paper's data beat standard data, and these generated data; then the larger scale counts.",
+        f" is that of {found or 'no scale'}.{untested} A decided verdict beats an inconclusive one, and that one "
+        "that was not tested; then the paper's data beat standard data, and these generated data; then the larger scale "
+        "counts.",
     )
 
 

@@ -123,6 +123,8 @@ def _over_seeds(runs: Sequence[RunResults], what: str) -> list[Block]:
         if len(sharing) > 1:
             named = [part for variant in variants for part in (", ", Code(variant))]
             said += [" (", *named[1:], ")"]
+    if said and any(len(run.seeds) == 1 for run in runs):
+        said.append("; those without ± are of one seed")
     return [Paragraph((*said, "."))] if said else []
 
 

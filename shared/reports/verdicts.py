@@ -128,7 +128,7 @@ def effect_text(outcome: Mapping[str, Any]) -> str:
     """The effect with its unit, then its interval in brackets."""
     if outcome["effect"] is None:
         return "–"
-    shown = with_unit(amount(outcome, outcome["effect"]), outcome)
+    shown = with_base(with_unit(amount(outcome, outcome["effect"]), outcome), outcome)
     if outcome["interval"] is None:
         return shown
     return f"{shown} [{f',{SPACE}'.join(amount(outcome, end) for end in outcome['interval'])}]"
@@ -140,6 +140,12 @@ def with_unit(shown: str, outcome: Mapping[str, Any]) -> str:
     return f"{shown}{SPACE}{unit}" if unit else shown
 
 
+def with_base(shown: str, outcome: Mapping[str, Any]) -> str:
+    """An effect and what it is counted from; reports of before say nothing of that."""
+    base = outcome.get("base", "")
+    return f"{shown} {base}" if base else shown
+
+
 def amount(outcome: Mapping[str, Any], value: float) -> str:
     """An effect as a number, as fine as what matters, to two digits, and as its interval is wide; or an identity's."""
     if outcome["kind"] == "exact":
@@ -147,7 +153,9 @@ def amount(outcome: Mapping[str, Any], value: float) -> str:
     low, high = outcome["interval"] or (0.0, 0.0)
     wide = (high - low) / 4.0
     spread = wide > 1e-6 * max(abs(low), abs(high))  # else rounding is all there is
-    digits = max(1 + _places(outcome["relevant"] - (outcome["scale"] == "log")), _places(wide) if spread else 0)
+    digits = 1 + _places(outcome["relevant"] - (outcome["scale"] == "log"))
+    if spread:  # two digits of it are the most that mean anything
+        digits = min(max(digits, _places(wide)), 1 + _places(wide))
     return plain(value, min(6, digits)) if outcome["scale"] == "log" else signed(value, min(6, digits))
 
 

@@ -50,28 +50,28 @@ def shown(results, folder, *claims, **more):
 @pytest.mark.parametrize(
     ("primary", "expected"),
     [
-        (compared("greater", "bleu", "f", "a"), "the claim expects that `f` has a higher BLEU than `a`."),
-        (compared("greater", "bleu", "f", than=3.0), "the claim expects that `f` has a higher BLEU than 3."),
+        (compared("greater", "bleu", "f", "a"), "the claim expects that in BLEU `f` is higher than `a`."),
+        (compared("greater", "bleu", "f", than=3.0), "the claim expects that in BLEU `f` is higher than 3."),
         (compared("greater", "operations", "counts", than=3.0, relevant=1.0, called="steps of a second"),
          ": steps of a second: 100,663,296 (`counts`); effect"),
         (compared("greater", "operations", "counts", than=3.0, relevant=1.0, called="steps of a second"),
          "the claim expects that the steps of a second (`counts`) is higher than 3."),
-        (compared("equal", "bleu", "f", "a", relevant=99.0), "that `f` has the same BLEU as `a`."),
+        (compared("equal", "bleu", "f", "a", relevant=99.0), "that in BLEU `f` is the same as `a`."),
         (compared("equal", "bleu", "f", "a", relevant=99.0), "; positive where the first is higher, and it "
          "matters from ± 99 BLEU on."),
-        (compared("equal", "bleu", "f", "a", relevant=99.0), "An effect matters from ± 99 BLEU on: it is made up."),
+        (compared("equal", "bleu", "f", "a", relevant=99.0), "An effect matters from ± 99 BLEU on. It is made up."),
         (compared("equal", "bleu", "f", "a", relevant=99.0), "lies within ± 99 BLEU: p < 0.001"),
         (compared("rises", "bleu", *NAMES), "expects that BLEU rises along `a`, `b`, `c`, `d`, `e`, `f`."),
         (compared("rises", "bleu", *NAMES), "BLEU per step ["),
         (compared("less", "perplexity", "f", "a", where={"source_length": [3, 9]}), "On the task `generated` (source "
-         "length 3 to 9), the claim expects that `f` has a lower perplexity per word than `a`."),
+         "length 3 to 9), the claim expects that in perplexity per word `f` is lower than `a`."),
         (compared("less", "nll_per_token", "f", "a", over={"bins": 2}),
          "that `f` gains less (or loses more) NLL per word per source word than `a`."),
         (compared("correlation", "perplexity", *NAMES, other="bleu", sign="negative", relevant=0.1, than=0.5),
          "perplexity per word rises and BLEU falls together over `a`, `b`, `c`, `d`, `e`, `f`: that Spearman's "
          "correlation is above 0.5."),
         (compared("correlation", "perplexity", *NAMES, other="bleu", sign="negative", relevant=0.1, than=0.5),
-         "; correlation minus 0.5 **+0.47 ["),
+         "; correlation **+0.47 above 0.5 ["),
         (compared("less", "perplexity", "f", "a", scale="log", relevant=1.1), "that the effect is above 1: p < 0.001"),
         (compared("less", "perplexity", "f", "a", learned={"exempt": "this is about speed"}),
          "**Gap between the sides:** not checked: this is about speed."),
@@ -192,7 +192,7 @@ def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
 @pytest.mark.parametrize(
     ("primary", "later", "expected"),
     [
-        (compared("greater", "bleu", "f", "zz"), {}, ["**At bench it is decided by** BLEU of `f`, `zz`."]),
+        (compared("greater", "bleu", "f", "zz"), {}, ["**At bench it would be decided by** BLEU of `f`, `zz`."]),
         (compared("greater", "bleu", "f", "zz"), {"not_decided": {"bench": "too long"}},
          ["**Not decided at bench, either:** too long."]),
         (compared("greater", "bleu", "f", "a"), {}, []),  # it was reproduced

@@ -90,7 +90,7 @@ def test_an_ensemble_is_explained_and_costs_nothing_of_its_own(results, tmp_path
     tasks = by_task(results)
     page = text(our_results(tasks, results, REPORT), tmp_path)
     assert "An ensemble is the models of all seeds, judged once as one." in page
-    assert "over seeds 1, 2." in page
+    assert "over seeds 1, 2" in page
     assert first_cells(tables(cost(tasks))[0]) == ["aligner", "attentive", "plain", "poor"]
     assert "| Seeds | 1, 2 |" in text(provenance(tasks), tmp_path)
 
@@ -107,7 +107,7 @@ def test_every_table_names_the_seeds_of_its_own_variants(tmp_path):
         line for line in text(our_results(by_task(found), found, REPORT), tmp_path).splitlines() if "over seeds" in line
     ]
     assert said == [
-        "Mean ± standard deviation over seeds 1, 2, 3 (`one`, `two`); 4, 5 (`other`).",
+        "Mean ± standard deviation over seeds 1, 2, 3 (`one`, `two`); 4, 5 (`other`); those without ± are of one seed.",
         "Mean ± standard deviation over seeds 4, 5.",  # of its attention, which the others do not have
         "Mean over seeds 11, 12.",
     ]

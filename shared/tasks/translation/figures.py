@@ -26,13 +26,16 @@ class BleuByLength(OfPanels):
         """BLEU against source length, panel by panel."""
         from shared.reports.estimates import having
         from shared.tasks.translation.length_figures import bleu_by_length
+        from shared.tasks.translation.lengths import also_longer
 
         figures = []
         for panel in panels(results, self.panels):
             path = folder / f"bleu_by_length_{panel.name}.png"
             if runs := having(panel.runs, "bleu"):
                 bleu_by_length(runs, path)
-                caption = "BLEU against source length, with 95 % bands over test sentences and seeds."
+                caption = (
+                    f"BLEU against source length, with 95 % bands over test sentences and seeds.{also_longer(runs)}"
+                )
                 figures.append(Figure(path, f"{panel.title}. {caption}"))
         return figures
 
@@ -46,12 +49,13 @@ class AlignmentOffsets(OfPanels):
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """Where attention peaks, panel by panel."""
         from shared.tasks.translation.length_figures import offset_histogram
+        from shared.tasks.translation.lengths import also_longer
 
         figures = []
         for panel in panels(results, self.panels):
             path = folder / f"alignment_offsets_{panel.name}.png"
             if offset_histogram(panel.runs, path):
-                caption = "Where the attention peaks relative to the gold source word."
+                caption = f"Where the attention peaks relative to the gold source word.{also_longer(panel.runs)}"
                 figures.append(Figure(path, f"{panel.title}. {caption}"))
         return figures
 

@@ -86,6 +86,16 @@ def _tested(run: RunResults, seed: int) -> list[Example]:
     return [row for row in run.examples[seed] if row["split"] in SPLITS]
 
 
+def also_longer(runs: Sequence[RunResults]) -> str:
+    """What to add to a caption where the test split is continued with longer sentences; else nothing."""
+    longer = any(row["split"] == SPLITS[1] for run in runs for row in run.examples.get(run.seeds[0], []))
+    return (
+        f" The longer sentences of the split {SPLITS[1]} are included in what is shown by length and by offset."
+        if longer
+        else ""
+    )
+
+
 def alignment_offsets(run: RunResults) -> dict[int, float]:
     """Share of aligned target words by where attention peaked: source position minus the nearest gold one.
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import shared.tasks.translation.measures  # noqa: F401  registers BLEU and the alignment scores
 from shared.claims.results import RunResults
 from shared.metrics.registry import MEASURES
-from shared.reports.document import Block, Table, Text, plain, signed
+from shared.reports.document import Block, Paragraph, Table, Text, plain, signed
 from shared.reports.estimates import having
 from shared.reports.kind import KindReport
 from shared.reports.learning_curves import LearningCurves
 from shared.reports.naming import called
 from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength
-from shared.tasks.translation.lengths import alignment_offsets, length_bins, score_by_length
+from shared.tasks.translation.lengths import alignment_offsets, also_longer, length_bins, score_by_length
 
 INNER = (-2, -1, 0, 1, 2)
 """Offsets from the gold source word that have columns of their own."""
@@ -49,7 +49,8 @@ def offsets(runs: Sequence[RunResults]) -> list[Block]:
 
 def tables(runs: Sequence[RunResults]) -> list[Block]:
     """Both tables of the variants of one task."""
-    return [*by_length(runs), *offsets(runs)]
+    found = [*by_length(runs), *offsets(runs)]
+    return [*found, Paragraph(also_longer(runs).strip())] if found and also_longer(runs) else found
 
 
 REPORT = KindReport(tables=tables, figures=(BleuByLength(), AlignmentOffsets(), LearningCurves()))
