@@ -177,8 +177,8 @@ def _better_line(own: Sequence[Entry], others: Sequence[OtherScale]) -> Text:
     return (
         Strong("The better evidence"),
         f" is that of {found or 'no scale'}.{untested} A decided verdict beats an inconclusive one, and that one "
-        "that was not tested; then the paper's data beat standard data, and these generated data; then the larger scale "
-        "counts.",
+        "that was not tested; then the paper's data beat standard data, and these generated data; then the larger "
+        "scale counts.",
     )
 
 
