@@ -26,7 +26,7 @@ from shared.reports.document import Text, parts
 from shared.reports.paper import Paper
 from shared.reports.scales import disagreement, read_claims
 from shared.reports.terminal import STYLES
-from shared.reports.verdicts import RULES, effect_text, evidence_text, metric_title, value_text
+from shared.reports.verdicts import RULES, effect_text, evidence_text, found_text, metric_title, value_text
 from shared.tasks.kinds import load_measures
 from shared.tasks.protocol import papers
 
@@ -61,7 +61,7 @@ def show_claim(name: str, *, console: Console | None = None) -> None:
     _print_claim(asked, console)
     for scale, entry in asked.entries.items():
         lead = entry["lead"]
-        found = "" if lead is None else f"; {effect_text(lead)}; {evidence_text(entry, lead)}"
+        found = "" if lead is None else f"; {found_text(entry)}; {evidence_text(entry, lead)}"
         why = f"; {entry['reason']}" if lead is None else ""
         console.print(Styled.assemble(f"{scale}: ", _verdict(entry), f"{found}{why}"))
     if not asked.entries:

@@ -29,7 +29,7 @@ from shared.reports.document import (
     signed,
 )
 from shared.reports.learning_curves import LOSS
-from shared.reports.verdicts import effect_text, verdict_text
+from shared.reports.verdicts import found_text, verdict_text
 
 ABSENT = "–"
 
@@ -132,7 +132,7 @@ def _verdict(entry: Entry | None) -> Text:
 
 
 def _effect(entry: Entry | None) -> str:
-    return ABSENT if entry is None or entry["lead"] is None else effect_text(entry["lead"])
+    return ABSENT if entry is None or entry["lead"] is None else found_text(entry)
 
 
 def _curves(result: Compared, folder: Path) -> list[Block]:

@@ -17,8 +17,8 @@ from shared.reports.verdicts import (
     ALIGN,
     COLUMNS,
     claim_row,
-    effect_text,
     evidence_text,
+    found_text,
     rules,
     verdict_text,
 )
@@ -110,7 +110,7 @@ def cell(other: OtherScale, claim: str) -> Text:
         return f"{other.scale}: no such claim"
     said: list[Inline] = [f"{other.scale}: ", *parts(verdict_text(entry))]
     if (lead := entry["lead"]) is not None:
-        said.append(f"; {effect_text(lead)}; {evidence_text(entry, lead)}")
+        said.append(f"; {found_text(entry)}; {evidence_text(entry, lead)}")
     return tuple(said)
 
 

@@ -13,7 +13,7 @@ from rich.text import Text as Styled
 from shared.reports.document import Block, Bullets, Details, Figure, Heading, Paragraph, Strong, plain_text
 from shared.reports.document import Table as TableBlock
 from shared.reports.scales import read_claims
-from shared.reports.verdicts import effect_text
+from shared.reports.verdicts import found_text
 
 STYLES = {
     "reproduced": "green", "contradicted": "red", "inconclusive": "yellow", "verified": "green", "refuted": "red",
@@ -39,10 +39,11 @@ def print_verdicts(folder: Path, console: Console | None = None) -> None:
     table.add_column("Effect")
     table.add_column("The paper says")
     for claim in claims:
-        verdict, lead = claim["verdict"], claim["lead"]
+        verdict = claim["verdict"]
         how = f": {claim['how']}" if claim["how"] else ""
-        effect = "–" if lead is None else effect_text(lead)
-        table.add_row(claim["id"], f"[{STYLES[verdict]}]{verdict}[/]{how}", escape(effect), escape(claim["statement"]))
+        table.add_row(
+            claim["id"], f"[{STYLES[verdict]}]{verdict}[/]{how}", escape(found_text(claim)), escape(claim["statement"])
+        )
     console.print(table)
     console.print(f"Open {folder / 'index.html'} in a browser, or read {folder / 'README.md'}.", soft_wrap=True)
 

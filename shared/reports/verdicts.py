@@ -90,7 +90,7 @@ def claim_row(entry: Mapping[str, Any], page: str = "") -> list[Text]:
         Link(entry["id"], f"{page}#{entry['id']}"),
         entry["statement"],
         verdict_text(entry),
-        "–" if lead is None else effect_text(lead),
+        found_text(entry),
         "–" if lead is None else evidence_text(entry, lead) + _unsupported(entry),
     ]
 
@@ -122,6 +122,17 @@ def supporting_text(agreeing: int, supporting: int) -> str:
     """How many of the comparisons that only support a claim agree with it."""
     many = "supporting comparisons agree"
     return f"{agreeing} of {number_of(supporting, 'supporting comparison agrees', many)}"
+
+
+def found_text(entry: Mapping[str, Any]) -> str:
+    """For an entry of claims.json the effect that decides, or how many identities hold; "–" where there is neither."""
+    lead = entry["lead"]
+    if lead is None:
+        return "–"
+    if lead["kind"] != "exact":
+        return effect_text(lead)
+    verdicts = [row["verdict"] for row in entry["comparisons"] if row["deciding"]]
+    return f"{verdicts.count('verified')} of {len(verdicts)} hold"
 
 
 def effect_text(outcome: Mapping[str, Any]) -> str:

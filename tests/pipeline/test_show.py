@@ -13,7 +13,7 @@ from shared.pipeline.asking import decision_of, explain_claim, show_claim
 from shared.pipeline.config import SCALES, ScaleFile
 from shared.pipeline.listing import State, list_runs, state
 from shared.reports.claim_sections import SILENT
-from shared.reports.verdicts import effect_text
+from shared.reports.verdicts import found_text
 from shared.tasks.protocol import papers
 
 
@@ -84,7 +84,7 @@ def test_every_claim_is_shown_with_its_verdicts(project):
         how = f": {entry['how']}" if entry["how"] else ""
         assert f"{scale}: {entry['verdict']}{how}" in printed
         if entry["lead"] is not None:
-            assert effect_text(entry["lead"]) in printed
+            assert found_text(entry) in printed
 
 
 def test_every_verdict_is_explained_by_its_tests_and_checks(project):
