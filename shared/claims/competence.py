@@ -135,7 +135,8 @@ def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) 
     if isinstance(comparison, Sides) and comparison.kind == "equal" and verdict != "contradicted":
         return Check("gap", "not asked", "a gap that closes is no objection to equality")
     if measure(comparison.metric).theme != "score":
-        return Check("gap", "not asked", f"{comparison.metric} is not what training makes better")
+        title = measure(comparison.metric).title.format(token="token")
+        return Check("gap", "not asked", f"{title} is not what training makes better")
     halves = [_courses(run) for run in (runs[0], runs[-1])]
     seeds = sorted(halves[0].keys() & halves[1].keys())
     if len(seeds) < 2:

@@ -25,7 +25,7 @@ from tests.replications.shipped_variants import REPLICATIONS, facts, scale_file_
 from tests.replications.studied_linear_transformer import SECTION, build_studied
 
 FOLDER = REPLICATIONS / "linear_transformer"
-METHODS = ["Softmax", "Stateful-softmax", "LSH-1", "LSH-4", "Linear (ours)"]
+METHODS = ["Softmax", "Stateful-softmax", "LSH-1", "LSH-4", "Linear"]
 STUDIES = ("scaling", "exactness", "generation")
 scales = pytest.mark.parametrize("scale", SCALES)
 
@@ -83,7 +83,7 @@ def subjects() -> list[str]:
 def test_tables_are_as_printed(table: str) -> None:
     shown = columns(table)
     assert {name: shown[name] for name in PRINTED[table]} == PRINTED[table]
-    assert shown["label"] == (["Bi-LSTM", "Softmax", "LSH-4", "Linear (ours)"] if table == "t3" else METHODS)
+    assert shown["label"] == (["Bi-LSTM", "Softmax", "LSH-4", "Linear"] if table == "t3" else METHODS)
 
 
 @pytest.mark.parametrize(("table", "within"), [("t1", 0.05), ("t2", 0.5)])

@@ -245,7 +245,7 @@ def test_the_ablations_differ_in_what_their_rows_of_table_6_say() -> None:
         assert (run.training.batch.length, run.model["n_layer"]) == (128, 7)
         assert run.training.memory == (128 if recurrent else 0)
         assert run.training.loss_on == ("last_half" if "half" in label else "all")
-        encodings = {"ours": "relative", "Shaw": "shaw", "Vaswani": "absolute"}
+        encodings = {"relative": "relative", "Shaw": "shaw", "Vaswani": "absolute"}
         assert run.model["positions"] == next(value for key, value in encodings.items() if key in label)
         seen = judged.reach.memory if judged.sliding is None else judged.sliding.context
         assert seen == table.rows[row]["length"]
