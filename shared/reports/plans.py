@@ -41,6 +41,8 @@ def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
         said = ("What decides each claim was frozen on ", str(plan["date"])[:10], " at commit ", at, ".")
         if dropped := [claim for claim in plan["claims"] if claim not in claims]:
             said = (*said, f" No longer made of its claims: {', '.join(dropped)}.")
+        if changed := [claim for claim, what in (frozen.changed or {}).items() if what]:
+            said = (*said, f" Changed since then, as its card says: {', '.join(changed)}.")
     blocks: list[Block] = [Paragraph(said)]
     if search is not None:
         seeds = ", ".join(map(str, search["seeds"]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.reports.document import Details, Table
+from shared.reports.document import Details, Table, plain_text
 from shared.reports.plans import Frozen, end_of, plan_blocks
 
 
@@ -33,3 +33,10 @@ def test_a_best_value_at_an_end_is_called_so():
     [table] = [block for block in folded.blocks if isinstance(block, Table)]
     assert [row[-2] for row in table.rows] == ["0.2", "0.4, the largest tried"]
     assert [row[-3] for row in table.rows] == ["diverged", "diverged"]
+
+
+def test_claims_that_have_changed_since_are_named_beside_the_date():
+    plan = {"commit": "a" * 40, "date": "2026-01-02T03:04:05+00:00", "claims": {"T99-C1": {}, "T99-C2": {}}}
+    changed = {"T99-C1": (), "T99-C2": ("the floor of its task",)}
+    (said,) = plan_blocks(Frozen(plan=plan, changed=changed), ["T99-C1", "T99-C2"])
+    assert plain_text(said.text).endswith("at commit aaaaaaaaaaaa. Changed since then, as its card says: T99-C2.")
