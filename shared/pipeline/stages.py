@@ -82,6 +82,7 @@ def _refuse_empty_vocabulary(summary: Mapping[str, object], card: str) -> None:
 @alone("reports")
 def report_stage(paper: str, scale: str) -> None:
     """Decide the paper's claims and write ``reports/<scale>/<paper>``."""
+    from shared.data.cards import load_card
     from shared.pipeline.evidence import evidence_of
     from shared.pipeline.plan import changes, load_found, load_plan
     from shared.reports.exhibits import load_exhibits
@@ -90,6 +91,7 @@ def report_stage(paper: str, scale: str) -> None:
     from shared.reports.report import write_report
     from shared.reports.scales import other_scales
     from shared.reports.styles import FILE, coloured, load_colours
+    from shared.reports.task_data import of_data
     from shared.tasks.kinds import kind_report, load_measures
 
     load_measures()
@@ -112,6 +114,7 @@ def report_stage(paper: str, scale: str) -> None:
             others=other_scales(Path("reports"), paper, scale),
             place=_place(paper, scale),
             stale=_stale(settings, left_out),
+            data={task: of_data(load_card(settings.dataset(task)), settings.corpus(task)) for task in settings.tasks},
         )
 
 

@@ -51,6 +51,7 @@ def write_report(
     others: Sequence[OtherScale] = (),
     place: Place = ALONE,
     stale: Sequence[str] = (),
+    data: Mapping[str, Sequence[Block]] | None = None,
 ) -> list[Decision]:
     """Judge a paper's claims by its runs; write README.md, index.html, the json and csv files, figures.
 
@@ -61,11 +62,10 @@ def write_report(
         left_out: variant to the reason why it does not run at this scale.
         figures: what the paper shows (:func:`shared.reports.exhibits.load_exhibits`); claims know their metrics.
         kind: what reports of the paper's kind of task show; its measures must be registered.
-        evidence: variant to what its data are, see :func:`decide`.
+        evidence, data: variant to what its data are, see :func:`decide`; task to what is said of its data.
         frozen, larger: the plan of these runs, and the scale that is to decide what they did not.
         others: what the paper's reports at other scales say, to be shown beside the verdicts. No verdict depends on it.
-        place: of the page among those of other papers.
-        stale: variants that were trained with other settings than those of today.
+        place, stale: of the page among those of other papers; variants trained with other settings than today's.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
@@ -89,7 +89,7 @@ def write_report(
         *plan_blocks(frozen, [decision.claim.id for decision in decisions]),
         *claim_sections(decisions, shown),
         *explorer,
-        *_of_all_runs(paper, shown, decisions, kind or KindReport(), scale, deviations),
+        *_of_all_runs(paper, shown, decisions, kind or KindReport(), scale, deviations, data),
         *_made_by(shown.stages),
     ]
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale", place=place)
@@ -104,13 +104,14 @@ def _of_all_runs(
     kind: KindReport,
     scale: str,
     deviations: Sequence[str],
+    data: Mapping[str, Sequence[Block]] | None,
 ) -> list[Block]:
     """What is of no single claim: learning, further figures, scores, costs, deviations, provenance."""
     tasks, further = by_task(shown.results), shown.exhibits.get("", ())
     return [
         *learned_blocks(shown.claims.floors, tasks),
         *([Heading("Further figures"), *further] if further else ()),
-        *sections.our_results(tasks, shown.results, kind),
+        *sections.our_results(tasks, shown.results, kind, data),
         *kind.sections(decisions, shown.results),
         *sections.of_runs(paper, tasks, scale, deviations),
     ]

@@ -46,11 +46,20 @@ CONVENTION = (
 )
 
 
-def our_results(tasks: Tasks, results: Results, kind: KindReport) -> list[Block]:
-    """The tables of scores of every task, with what its kind adds, and the variants that were not run."""
+def our_results(
+    tasks: Tasks, results: Results, kind: KindReport, data: Mapping[str, Sequence[Block]] | None = None
+) -> list[Block]:
+    """The tables of scores of every task, with what its kind adds, and the variants that were not run.
+
+    Args:
+        tasks: to the variants that were run.
+        results: of all variants.
+        kind: what reports of the paper's kind of task show.
+        data: task to what is said of its data.
+    """
     blocks: list[Block] = [Heading("Results of every variant")]
     for task, runs in tasks.items():
-        blocks += [Heading(("Task ", Code(task)), level=3), *score_tables(runs)]
+        blocks += [Heading(("Task ", Code(task)), level=3), *(data or {}).get(task, ()), *score_tables(runs)]
         blocks += [block for run in runs if is_study(run) for block in (*study(run), *_over_seeds([run], "Mean"))]
         blocks += _signatures(runs)
         blocks += kind.tables(runs)
