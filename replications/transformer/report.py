@@ -13,6 +13,7 @@ from shared.tasks.translation.figures import (
     SideBySide,
 )
 
+ROW_D = "Regularisation (row D)"
 PANELS = {
     "Heads and the width of keys (rows A and B)": [
         "base", "heads-1", "heads-half", "heads-2x", "heads-4x", "keys-quarter", "keys-half",
@@ -25,7 +26,7 @@ PANELS = {
         "base", "layers-third", "layers-two-thirds", "layers-four-thirds", "width-half", "width-2x", "big",
     ],
     "The feed-forward network, and the scale of scores": ["base", "ff-half", "ff-2x", "unscaled"],
-    "Regularisation (row D)": ["base", "dropout-0", "dropout-2x", "smoothing-0", "smoothing-2x"],
+    ROW_D: ["base", "dropout-0", "dropout-2x", "smoothing-0", "smoothing-2x"],
     "Positions (row E)": ["base", "learned-positions", "no-positions"],
     "The Transformer and its rivals": ["base", "rnnsearch", "luong"],
     "Real text": ["corpus-base", "corpus-rnnsearch", "corpus-rnnencdec", "corpus-luong"],
@@ -65,7 +66,13 @@ FIGURES = [
         claim="V17-C9", counterpart=NO_COUNTERPART,
     ),
     Shows(AlignmentOffsets(PANELS), counterpart=NO_COUNTERPART),
-    Shows(LearningCurves(PANELS), counterpart=NO_COUNTERPART),
+    Shows(
+        LearningCurves({ROW_D: PANELS[ROW_D]}, only="regularised"), claim="V17-C5", counterpart=NO_COUNTERPART,
+    ),
+    Shows(
+        LearningCurves({title: names for title, names in PANELS.items() if title != ROW_D}, only="compared"),
+        counterpart=NO_COUNTERPART,
+    ),
     Shows(
         LossByOperations({
             "The noisy language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
