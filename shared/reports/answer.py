@@ -11,7 +11,7 @@ from shared.claims.outcomes import VERDICTS, Decision, Outcome
 from shared.claims.words import number_of
 from shared.reports.document import Block, Figure, Paragraph, Strong, Text, parts, plain_text
 from shared.reports.forest import Effect, forest
-from shared.reports.verdicts import KINDS, amount, counted, with_base, with_unit
+from shared.reports.verdicts import KINDS, counted, size_text
 
 CAPTION = (
     "The effect of every claim, with its 95 % interval, in units of the smallest effect that matters: right of 0 it "
@@ -72,8 +72,7 @@ def _briefly(decision: Decision) -> str:
     lead, name = decision.lead, decision.claim.in_short or decision.claim.id
     if lead is None or lead.effect is None or not lead.relevant:  # an identity has no size that matters
         return name
-    outcome = asdict(lead)
-    return f"{name} ({with_base(with_unit(amount(outcome, lead.effect), outcome), outcome)})"
+    return f"{name} ({size_text(asdict(lead))})"
 
 
 def relative(decision: Decision) -> Effect | None:

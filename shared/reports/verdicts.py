@@ -139,7 +139,7 @@ def effect_text(outcome: Mapping[str, Any]) -> str:
     """The effect with its unit, then its interval in brackets."""
     if outcome["effect"] is None:
         return "–"
-    shown = with_base(with_unit(amount(outcome, outcome["effect"]), outcome), outcome)
+    shown = size_text(outcome)
     if outcome["interval"] is None:
         return shown
     return f"{shown} [{f',{SPACE}'.join(amount(outcome, end) for end in outcome['interval'])}]"
@@ -151,10 +151,9 @@ def with_unit(shown: str, outcome: Mapping[str, Any]) -> str:
     return f"{shown}{SPACE}{unit}" if unit else shown
 
 
-def with_base(shown: str, outcome: Mapping[str, Any]) -> str:
-    """An effect and what it is counted from; reports of before say nothing of that."""
-    base = outcome.get("base", "")
-    return f"{shown} {base}" if base else shown
+def size_text(outcome: Mapping[str, Any]) -> str:
+    """An effect with its unit and what it is counted from; claims.json says that only where it is not 0."""
+    return f"{with_unit(amount(outcome, outcome['effect']), outcome)} {outcome.get('base', '')}".rstrip()
 
 
 def amount(outcome: Mapping[str, Any], value: float) -> str:

@@ -50,7 +50,8 @@ def offsets(runs: Sequence[RunResults]) -> list[Block]:
 def tables(runs: Sequence[RunResults]) -> list[Block]:
     """Both tables of the variants of one task."""
     found = [*by_length(runs), *offsets(runs)]
-    return [*found, Paragraph(also_longer(runs).strip())] if found and also_longer(runs) else found
+    said = also_longer(runs) if found else ""
+    return [*found, Paragraph(said.strip())] if said else found
 
 
 REPORT = KindReport(tables=tables, figures=(BleuByLength(), AlignmentOffsets(), LearningCurves()))
