@@ -50,7 +50,7 @@ FIGURES = [
     Shows(
         SideBySide(
             "Greek to English, with the alignment that people made.",
-            ["gold-dot", "gold-local-m-general", "gold-local-p-general"],
+            ["gold-location", "gold-dot", "gold-local-m-general", "gold-local-p-general"],
         ),
         claim="L15-C7",
         counterpart=NO_COUNTERPART,
