@@ -13,6 +13,7 @@ M embedding width, A key width, L layers, V target vocabulary.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -45,12 +46,13 @@ def stacked_unit(lstm: StackedLSTM, x: Tensor, state: Layers) -> Layers:
     return after
 
 
-def read(lstm: StackedLSTM, x: Tensor) -> tuple[Tensor, State]:
-    """The encoder's LSTM over (S, B, M), from zero states: (S, B, N), and all layers' final states."""
+def read(lstm: StackedLSTM, x: Tensor, padding: Tensor) -> tuple[Tensor, State]:
+    """The encoder's LSTM over (S, B, M), from zero states after (B,) steps: (S, B, N), and all layers' final states."""
     zero = x.new_zeros(x.size(1), lstm.hidden_size)
     state, top = [(zero, zero)] * lstm.num_layers, []
-    for x_s in x:
-        state = stacked_unit(lstm, x_s, state)
+    for s, x_s in enumerate(x):
+        rest = (padding > s).unsqueeze(1)  # (B, 1)
+        state = [(h.masked_fill(rest, 0), c.masked_fill(rest, 0)) for h, c in stacked_unit(lstm, x_s, state)]
         top.append(state[-1][0])
     return torch.stack(top), (torch.stack([h for h, _ in state]), torch.stack([c for _, c in state]))
 
@@ -164,7 +166,8 @@ class Encoder(nn.Module):
         e = self.embedding(words).masked_fill((position < padding).unsqueeze(2), 0)  # (B, W, M)
         end = self.embedding(source.gather(1, length - 1))  # (B, 1, M)
         x = self.dropout(torch.cat((e, end), dim=1).transpose(0, 1))  # (S, B, M)
-        h, state = self.lstm(x) if self.fused else read(self.lstm, x)  # (S, B, N)
+        x_read = self.lstm.after_padding if self.fused else partial(read, self.lstm)
+        h, state = x_read(x, padding.squeeze(1))  # (S, B, N)
         step = to_step.clamp(max=max(len(position) - 1, 0)).unsqueeze(2).expand(-1, -1, h.size(2))  # (B, W, N)
         return h[:-1].transpose(0, 1).gather(1, step), position < length - 1, state
 

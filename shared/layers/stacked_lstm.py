@@ -1,7 +1,7 @@
 """Stacked LSTMs without biases (Zaremba et al. 2014, as in Luong et al. 2015): whole sequences, or step by step.
 
 Without biases a unit that is at rest and reads zeros stays at rest exactly: sequences of different lengths can be
-padded with zeros in front and still end together in one fused call.
+padded with zeros in front and still end together (:meth:`StackedLSTM.after_padding`).
 
 Shape letters: B batch, T time steps, I input width, N state width, L layers.
 """
@@ -17,6 +17,9 @@ from shared.layers.deferred import DeferredWeight
 
 State = tuple[Tensor, Tensor]
 """Hidden and cell states of all layers, each (L, B, N)."""
+_MOST_AT_REST = 16
+"""Steps of padding that gradients may pass. They contribute nothing, yet grow: fivefold a step has been seen, which is
+infinite in float32 after 55 steps, and infinity times the zeros that were read is no number."""
 
 
 class StackedLSTM(nn.LSTM):
@@ -34,6 +37,29 @@ class StackedLSTM(nn.LSTM):
 
     def __init__(self, *, input_size: int, hidden_size: int, layers: int, dropout: float = 0.0) -> None:
         super().__init__(input_size, hidden_size, layers, bias=False, dropout=dropout if layers > 1 else 0.0)
+
+    def after_padding(self, x: Tensor, padding: Tensor) -> tuple[Tensor, State]:
+        """Read sequences that are padded in front, from zero states.
+
+        Args:
+            x: (T, B, I), zero at padding.
+            padding: (B,) steps before the first one of each sequence.
+
+        Returns:
+            Hidden states of the last layer (T, B, N), zero at padding, and the final states of all layers.
+        """
+        states: list[Tensor] = []
+        last: State | None = None
+        begin = 0
+        for end in [*range(_MOST_AT_REST, int(padding.max()), _MOST_AT_REST), len(x)]:
+            if last is not None:  # still zero at rest: what changes is that no gradient goes further back
+                h, c = (state.masked_fill((padding >= begin).unsqueeze(1), 0) for state in last)
+                last = h, c
+            top, last = self(x[begin:end], last)
+            states.append(top)
+            begin = end
+        assert last is not None, "a sequence has at least one step"
+        return torch.cat(states), last
 
     def unrolled(self, x: Tensor) -> UnrolledLSTM:
         """A loop over steps whose inputs are known only in their first part: (T, B, I - what is fed in)."""

@@ -116,6 +116,39 @@ def test_zeros_in_front_leave_the_state_at_rest_and_change_nothing(layers):
 
 
 @layers
+def test_sequences_that_end_together_are_read_as_each_would_be_alone(layers):
+    lstm, lengths = lstm_of(layers), (70, 38, 21, 2)
+    alone = [torch.randn(length, 1, KNOWN + FED, dtype=F64, requires_grad=True) for length in lengths]
+    padding = torch.tensor([max(lengths) - length for length in lengths])
+    padded = torch.cat(
+        [torch.cat((x.new_zeros(rest, *x.shape[1:]), x)) for x, rest in zip(alone, padding.tolist(), strict=True)],
+        dim=1,
+    )
+    top, final = lstm.after_padding(padded, padding)
+    outputs = top, *final
+    each = [lstm(x) for x in alone]
+    for place, (rest, (wanted, state)) in enumerate(zip(padding.tolist(), each, strict=True)):
+        assert not top[:rest, place].any()
+        torch.testing.assert_close(top[rest:, place], wanted[:, 0], atol=1e-12, rtol=0)
+        torch.testing.assert_close([s[:, place] for s in final], [s[:, 0] for s in state], atol=1e-12, rtol=0)
+    wanting = [*alone, *lstm.parameters()]
+    together = torch.autograd.grad(sum(tensor.square().sum() for tensor in outputs), wanting)
+    apart = torch.autograd.grad(sum(s.square().sum() for h, state in each for s in (h, *state)), wanting)
+    torch.testing.assert_close(together, apart, atol=1e-10, rtol=1e-10)
+
+
+def test_gradients_that_grow_at_rest_stay_finite():
+    """Without the cut infinity times zero would be in the sums; weights are as large as training has made them."""
+    lstm, padding = StackedLSTM(input_size=3, hidden_size=64, layers=1), torch.tensor([0, 150])
+    torch.nn.init.normal_(lstm.weight_hh_l0, std=1.2)
+    x = torch.randn(152, 2, 3).masked_fill((torch.arange(152).unsqueeze(1) < padding).unsqueeze(2), 0)
+    for read, finite in ((lstm, False), (lambda x: lstm.after_padding(x, padding), True)):
+        top, _ = read(x)
+        gradients = torch.autograd.grad(top[-1, 1].sum(), lstm.parameters())
+        assert all(gradient.isfinite().all() for gradient in gradients) == finite
+
+
+@layers
 def test_dropout_acts_between_layers_only(layers):
     lstm, inputs = lstm_of(layers, dropout=1.0), inputs_of(layers)
     x, fed, h, c = inputs
