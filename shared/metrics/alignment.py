@@ -9,7 +9,7 @@ Shape letters: S source length, T target length, N links, W target words that ha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -87,6 +87,22 @@ def merge_pieces(weights: ArrayLike, source_words: ArrayLike, target_words: Arra
     average = target / np.maximum(target.sum(axis=0), 1)  # over the pieces of each target word
     merged: NDArray[np.float64] = average.T @ np.asarray(weights, dtype=np.float64) @ source
     return merged
+
+
+def split_links(links: Links, source_words: Sequence[int], target_words: Sequence[int]) -> Links:
+    """Convert links between words to links between all pieces of the linked words.
+
+    Args:
+        links: (N, 2) between words.
+        source_words: S indices, the word of each source piece; -1 for a symbol of no word.
+        target_words: T indices, the same for the target pieces.
+
+    Returns:
+        (links, 2) between pieces, in their order.
+    """
+    linked = {(s, t) for s, t in links.tolist()}
+    pieces = [(i, j) for i, s in enumerate(source_words) for j, t in enumerate(target_words) if (s, t) in linked]
+    return np.array(pieces, dtype=np.int64).reshape(-1, 2)
 
 
 def hard_alignment(

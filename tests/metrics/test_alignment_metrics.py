@@ -18,6 +18,7 @@ from shared.metrics.alignment import (
     hard_alignment,
     merge_pieces,
     parse_pharaoh,
+    split_links,
 )
 
 links = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
@@ -194,3 +195,14 @@ def test_an_aligners_many_to_many_links_all_count() -> None:
     linked = np.array([[1, 1, 0], [0, 0, 1]])
     statistics = alignment_statistics(linked, parse_pharaoh("0-0 1-0 2-1"), method="threshold")
     assert statistics == {"hits": 2, "words": 2, "offsets": {"0": 2}, "aer": [3, 3, 3, 3]}
+
+
+def test_a_link_between_words_is_one_between_all_their_pieces() -> None:
+    links = np.array([(0, 1), (2, 0)])
+    assert split_links(links, [0, 0, 1, 2], [0, 1, 1]).tolist() == [[0, 1], [0, 2], [1, 1], [1, 2], [3, 0]]
+
+
+def test_links_between_words_of_one_piece_stay_as_they_are() -> None:
+    links = np.array([(0, 1), (1, 0)])
+    assert split_links(links, [0, 1], [0, 1]).tolist() == links.tolist()
+    assert split_links(np.empty((0, 2), dtype=np.int64), [0, 1], [0]).shape == (0, 2)

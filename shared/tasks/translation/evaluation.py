@@ -17,7 +17,7 @@ from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, UNK
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.errors import ReplicationError
-from shared.metrics.alignment import alignment_statistics, merge_pieces, parse_pharaoh
+from shared.metrics.alignment import alignment_statistics, merge_pieces, parse_pharaoh, split_links
 from shared.metrics.parsing import bracket_counts
 from shared.metrics.registry import corpus_values
 from shared.metrics.translation import (
@@ -235,13 +235,6 @@ def _between_words(text: PreparedText, encoded: ParallelText, i: int, weights: W
     return merge_pieces(weights, source, target)
 
 
-def _between_symbols(links: Indices, source: Sequence[int], target: Sequence[int]) -> Indices:
-    """Links (n, 2) between words to those between all their symbols (m, 2); ``source`` and ``target`` say whose."""
-    words = {(s, t) for s, t in links.tolist()}
-    symbols = [(i, j) for i, s in enumerate(source) for j, t in enumerate(target) if (s, t) in words]
-    return np.array(symbols, dtype=np.int64).reshape(-1, 2)
-
-
 def _save_heatmaps(path: Path, text: PreparedText, split: str, weights: Sequence[Weights], count: int) -> None:
     """The attention of ``count`` test sentences of middling length, evenly spread over the split."""
     encoded, gold = text.split(split), text.alignments(split)
@@ -254,7 +247,7 @@ def _save_heatmaps(path: Path, text: PreparedText, split: str, weights: Sequence
         arrays[f"source_{number}"] = np.array([*text.source.pieces(source), SPECIAL[EOS]])
         arrays[f"target_{number}"] = np.array([*text.target.pieces(target), SPECIAL[EOS]])
         if gold is not None:
-            arrays[f"gold_{number}"] = _between_symbols(
+            arrays[f"gold_{number}"] = split_links(
                 parse_pharaoh(gold[i]).possible, text.source.words(source), text.target.words(target)
             )
     np.savez_compressed(path, **arrays)
