@@ -13,7 +13,6 @@ M embedding width, A key width, L layers, V target vocabulary.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -166,8 +165,8 @@ class Encoder(nn.Module):
         e = self.embedding(words).masked_fill((position < padding).unsqueeze(2), 0)  # (B, W, M)
         end = self.embedding(source.gather(1, length - 1))  # (B, 1, M)
         x = self.dropout(torch.cat((e, end), dim=1).transpose(0, 1))  # (S, B, M)
-        x_read = self.lstm.after_padding if self.fused else partial(read, self.lstm)
-        h, state = x_read(x, padding.squeeze(1))  # (S, B, N)
+        rest = padding.squeeze(1)  # (B,)
+        h, state = self.lstm.after_padding(x, rest) if self.fused else read(self.lstm, x, rest)  # (S, B, N)
         step = to_step.clamp(max=max(len(position) - 1, 0)).unsqueeze(2).expand(-1, -1, h.size(2))  # (B, W, N)
         return h[:-1].transpose(0, 1).gather(1, step), position < length - 1, state
 

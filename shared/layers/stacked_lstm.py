@@ -18,8 +18,8 @@ from shared.layers.deferred import DeferredWeight
 State = tuple[Tensor, Tensor]
 """Hidden and cell states of all layers, each (L, B, N)."""
 _MOST_AT_REST = 16
-"""Steps of padding that gradients may pass. They contribute nothing, yet grow: fivefold a step has been seen, which is
-infinite in float32 after 55 steps, and infinity times the zeros that were read is no number."""
+"""Steps of padding that a gradient may pass. It adds nothing to the weights' gradients there, yet it may grow fivefold
+a step: after some 55 steps it is infinite in float32, and infinity times the zeros that were read is NaN."""
 
 
 class StackedLSTM(nn.LSTM):
