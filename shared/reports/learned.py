@@ -8,7 +8,7 @@ from shared.claims.comparisons import Floor
 from shared.claims.competence import below, is_trained
 from shared.claims.results import RunResults
 from shared.reports.document import Block, Bullets, Code, Heading, Paragraph, Strong, Table, Text, sentence
-from shared.reports.naming import called
+from shared.reports.naming import called, token_of
 from shared.reports.verdicts import metric_title, value_text
 
 Tasks = Mapping[str, list[RunResults]]
@@ -43,7 +43,7 @@ def learned_blocks(floors: Mapping[str, Floor], tasks: Tasks) -> list[Block]:
 
 
 def _floor_text(floor: Floor, runs: list[RunResults]) -> str:
-    title = metric_title(floor.metric, runs[0].token)
+    title = metric_title(floor.metric, token_of(runs))
     if floor.at_most is not None:
         return f"{title} at most {value_text(floor.metric, floor.at_most)}"
     assert floor.at_least is not None, "a floor has one of the two bounds"

@@ -9,6 +9,7 @@ from pathlib import Path
 from shared.reports.curves import read_apart
 from shared.reports.document import SPREAD, Figure
 from shared.reports.exhibits import OfPanels, Results
+from shared.reports.naming import token_of
 from shared.reports.panels import chosen_panels, panels
 
 EARLY = " A variant with crosses has a line for each seed: at a cross its training ended before its time."
@@ -58,7 +59,7 @@ class LearningCurves(OfPanels):
         for panel in (chosen_panels if self.only else panels)(results, self.panels):
             for curve in self.curves:
                 path = folder / f"training_{curve.metric}_{panel.name}{end}.png"
-                label = curve.label.format(token=panel.runs[0].token)
+                label = curve.label.format(token=token_of(panel.runs))
                 if training_curves(panel.runs, path, metric=curve.metric, label=label, diverging=self.diverging):
                     apart = (read_apart(run, metric=curve.metric, split="valid") for run in panel.runs)
                     early = EARLY if self.diverging and any(apart) else ""

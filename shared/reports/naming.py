@@ -1,8 +1,8 @@
-"""What reports call a model: its name in words, and its id beside it."""
+"""What reports call a model, its name in words and its id beside it; and the tokens that its likelihoods are of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -11,8 +11,10 @@ from typing import Annotated
 
 from pydantic import Field, RootModel
 
+from shared.claims.results import RunResults
 from shared.config import build, load_yaml, near
 from shared.errors import ReplicationError
+from shared.metrics.registry import measure
 from shared.reports.document import Code, Inline
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -72,3 +74,13 @@ def called(variant: str) -> tuple[Inline, ...]:
     """A variant's name, and its id in small type; the id alone where it has no name."""
     name = name_of(variant)
     return (Code(variant),) if name == variant else (f"{name} ", Code(variant))
+
+
+def token_of(runs: Sequence[RunResults]) -> str:
+    """The unit of the likelihoods of a task, from a run that has any; aligners and studies have none."""
+    return next((run.token for run in runs if has_tokens(run)), runs[0].token)
+
+
+def has_tokens(run: RunResults) -> bool:
+    """Whether anything is measured for each token."""
+    return any("{token}" in measure(name).title for name in run.mean)

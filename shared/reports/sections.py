@@ -28,7 +28,7 @@ from shared.reports.document import (
     plain,
 )
 from shared.reports.kind import KindReport
-from shared.reports.naming import called
+from shared.reports.naming import called, has_tokens, token_of
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import beside_the_paper, written
 from shared.reports.studies import is_study, number, study
@@ -114,7 +114,7 @@ def _columns(
         ]
         for run in runs
     ]
-    titles = [f"{measures[name].title.format(token=_token(runs))}{ARROWS[measures[name].better]}" for name in shown]
+    titles = [f"{measures[name].title.format(token=token_of(runs))}{ARROWS[measures[name].better]}" for name in shown]
     heads = ("Parameters", "Updates") if first else ()
     columns = (f"Variant, split {split}" if split else "Variant", *heads, *titles)
     return Table(columns, rows, "l" + "r" * (len(columns) - 1))
@@ -159,22 +159,13 @@ def _best(is_best: bool, shown: str) -> Text:
     return Strong(shown) if is_best else shown
 
 
-def _token(runs: Sequence[RunResults]) -> str:
-    """The unit of the task's likelihoods, from a run that has any; aligners and studies have none."""
-    return next((run.token for run in runs if _per_token(run)), runs[0].token)
-
-
-def _per_token(run: RunResults) -> bool:
-    return any("{token}" in measure(name).title for name in run.mean)
-
-
 def _signatures(runs: list[RunResults]) -> list[Block]:
     """Notes below a table: what an ensemble and a token are, and the signatures of its metrics."""
     said = []
     if any(run.members for run in runs):
         said.append("An ensemble is the models of all seeds, judged once as one.")
-    if any(_per_token(run) for run in runs):
-        said.append(f"One token is one {_token(runs)}.")
+    if any(map(has_tokens, runs)):
+        said.append(f"One token is one {token_of(runs)}.")
     signatures = {name: text for run in runs for name, text in run.signatures.items()}
     named = [Paragraph((f"{measure(name).title}: ", Code(text))) for name, text in sorted(signatures.items())]
     return [*([Paragraph(" ".join(said))] if said else []), *named]

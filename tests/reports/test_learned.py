@@ -1,5 +1,7 @@
 """What a report says of whether the models have learned."""
 
+from dataclasses import replace
+
 import pytest
 
 from shared.claims.comparisons import Floor
@@ -41,3 +43,12 @@ def test_those_that_are_meant_to_fail_say_why(tasks):
 def test_without_a_floor_the_page_says_that_nothing_was_checked(tasks):
     _, said = learned_blocks({}, tasks)
     assert said.text == NO_FLOOR
+
+
+def test_a_floor_is_per_token_of_those_that_have_likelihoods(tasks):
+    poor, good = sorted(tasks["generated"], key=lambda run: run.variant, reverse=True)
+    aligner = replace(poor, token="word", mean={"aer": 0.5})
+    translator = replace(good, token="piece")
+    floor = Floor(metric="nll_per_token", at_most=1.0, because="it is a test.")
+    _, reasons, _ = learned_blocks({"generated": floor}, {"generated": [aligner, translator]})
+    assert plain_text(reasons.items[0]).startswith("generated: NLL per piece")
