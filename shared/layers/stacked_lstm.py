@@ -17,7 +17,7 @@ from shared.layers.deferred import DeferredWeight
 
 State = tuple[Tensor, Tensor]
 """Hidden and cell states of all layers, each (L, B, N)."""
-_MOST_AT_REST = 16
+_MOST_AT_REST = 32
 """Steps of padding that a gradient may pass. It adds nothing to the weights' gradients there, yet it may grow fivefold
 a step: after some 55 steps it is infinite in float32, and infinity times the zeros that were read is NaN."""
 
@@ -48,18 +48,16 @@ class StackedLSTM(nn.LSTM):
         Returns:
             Hidden states of the last layer (T, B, N), zero at padding, and the final states of all layers.
         """
-        states: list[Tensor] = []
-        last: State | None = None
-        begin = 0
-        for end in [*range(_MOST_AT_REST, int(padding.max()), _MOST_AT_REST), len(x)]:
-            if last is not None:  # still zero at rest: what changes is that no gradient goes further back
-                h, c = (state.masked_fill((padding >= begin).unsqueeze(1), 0) for state in last)
-                last = h, c
-            top, last = self(x[begin:end], last)
-            states.append(top)
-            begin = end
-        assert last is not None, "a sequence has at least one step"
-        return torch.cat(states), last
+        tops: list[Tensor] = []
+        state: State | None = None
+        for number, part in enumerate(x.split(_MOST_AT_REST)):
+            if state is not None:  # still zero at rest: what changes is that no gradient goes further back
+                rest = (padding >= number * _MOST_AT_REST).unsqueeze(1)  # (B, 1)
+                state = state[0].masked_fill(rest, 0), state[1].masked_fill(rest, 0)
+            top, state = self(part, state)
+            tops.append(top)
+        assert state is not None, "a sequence has at least one step"
+        return torch.cat(tops), state
 
     def unrolled(self, x: Tensor) -> UnrolledLSTM:
         """A loop over steps whose inputs are known only in their first part: (T, B, I - what is fed in)."""
