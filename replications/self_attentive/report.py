@@ -41,7 +41,17 @@ FIGURES = [
         claim="L17-C3", counterpart="Figure 2",
     ),
     Shows(
-        HeatTexts("imdb-attention", "What the self-attentive model attends to in reviews, all rows together."),
+        HeatRows(
+            "Single rows of A on one review, with a penalty that acts on them and without it.",
+            ["imdb-penalty-tenth", "imdb-penalty-0"],
+        ),
+        claim="L17-C3", counterpart="Figure 2",
+    ),
+    Shows(
+        HeatTexts(
+            "imdb-penalty-tenth",
+            "What the self-attentive model attends to in reviews with a penalty that acts, all rows together.",
+        ),
         claim="L17-C4", counterpart="Figure 3",
     ),
     Shows(LearningCurves(PANELS, CURVES), counterpart=NO_COUNTERPART),
