@@ -210,15 +210,17 @@ class LinearTransformer(SequenceTransformer):
         length: symbols of the longest sequence, for which the recurrent form of softmax attention has room.
         concatenated: whether embedding and sinusoids have half of the width each, as in the authors' programs, or
             all of it, and are added.
+        columns: pixels of a row, where sequences are pictures and positions are rows and columns.
         dropout: on attention and feed-forward networks.
     """
 
     def __init__(
         self, *, symbols: int, width: int, hidden_size: int, attentions: Callable[[], SelfAttention], layers: int,
-        output: Output, causal: bool, length: int, concatenated: bool = False, dropout: float = 0.0,
+        output: Output, causal: bool, length: int, concatenated: bool = False, columns: int | None = None,
+        dropout: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__(
             symbols=symbols, width=width, hidden_size=hidden_size, attentions=attentions, layers=layers,
             output=lambda: output, causal=causal, norm="post", length=length, concatenated=concatenated,
-            dropout=dropout,
+            columns=columns, dropout=dropout,
         )  # fmt: skip

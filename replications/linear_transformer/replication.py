@@ -43,7 +43,7 @@ def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> LinearTra
     return LinearTransformer(
         symbols=vocabulary, width=config.width, hidden_size=config.hidden, attentions=attentions[config.attention],
         layers=config.layers, output=output, causal=causal, length=config.max_length,
-        concatenated=config.positions == "concatenated", dropout=config.dropout,
+        concatenated=config.positions != "added", columns=config.columns, dropout=config.dropout,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
@@ -23,7 +24,8 @@ class ModelConfig(Strict):
         layers, heads, width, hidden: layers, heads, D, and the width of the feed-forward networks.
         dropout: of attention and feed-forward networks.
         output: a softmax, or a mixture of so many ``components`` logistics, whose symbols are levels of a pixel.
-        positions: sinusoids added to embeddings, or beside embeddings of half the width, as in the authors' programs.
+        positions: sinusoids added to embeddings, or beside embeddings of half the width, as in the authors' programs;
+            or those of the row and the column of a square picture beside such embeddings.
         rounds, buckets, chunk: of hashing; positions are compared with those of two chunks.
         max_length: symbols of the longest sequence.
     """
@@ -36,7 +38,7 @@ class ModelConfig(Strict):
     dropout: float = Field(default=0.0, ge=0, lt=1)
     output: Literal["categorical", "logistics"] = "categorical"
     components: PositiveInt = 10
-    positions: Literal["added", "concatenated"] = "added"
+    positions: Literal["added", "concatenated", "rows and columns"] = "added"
     rounds: PositiveInt = 1
     buckets: PositiveInt | None = Field(default=None, multiple_of=2)
     chunk: PositiveInt | None = None
@@ -48,13 +50,22 @@ class ModelConfig(Strict):
             raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
         if self.attention == "lsh" and (self.buckets is None or self.chunk is None):
             raise ValueError("attention by hashing needs buckets and chunk")
-        pairs = 2 if self.positions == "added" else 4
+        pairs = {"added": 2, "concatenated": 4, "rows and columns": 8}[self.positions]
         if self.width % pairs:
             raise ValueError(
                 f"width ({self.width}) must be a multiple of {pairs}: sinusoids come in pairs, where positions are "
                 f"{self.positions}"
             )
+        if self.columns and self.columns**2 != self.max_length:
+            raise ValueError(
+                f"positions are rows and columns of a square picture, and max_length ({self.max_length}) is no square"
+            )
         return self
+
+    @property
+    def columns(self) -> int | None:
+        """Pixels of a row, where positions are rows and columns."""
+        return math.isqrt(self.max_length) if self.positions == "rows and columns" else None
 
 
 def suits(section: ModelConfig, run: SequenceRun, where: str) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
-from shared.layers.positions import SinusoidalPositions
+from shared.layers.positions import GridPositions, SinusoidalPositions
 
 Output = CategoricalOutput | MixtureOfLogistics
 """From states to the probabilities of symbols."""
@@ -115,6 +115,7 @@ class SequenceTransformer(nn.Module):
         final_norm: whether the last layer's output is normalised.
         length: symbols of the longest sequence, which a recurrent attention may need room for.
         concatenated: whether embedding and sinusoids have half of the width each, or all of it, and are added.
+        columns: pixels of a row, where sequences are pictures and positions are rows and columns.
         dropout: on attention and feed-forward networks.
         embedding_dropout: on embeddings with their positions.
     """
@@ -124,12 +125,15 @@ class SequenceTransformer(nn.Module):
     def __init__(
         self, *, symbols: int, width: int, hidden_size: int, attentions: Callable[[], SelfAttention], layers: int,
         output: Callable[[], Output], causal: bool, norm: Norm, final_norm: bool = True, length: int = 0,
-        concatenated: bool = False, dropout: float = 0.0, embedding_dropout: float = 0.0,
+        concatenated: bool = False, columns: int | None = None, dropout: float = 0.0, embedding_dropout: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__()
         self.width, self.causal, self.length, self.concatenated = width, causal, length, concatenated
         self.embedding = nn.Embedding(symbols, width // 2 if concatenated else width)
-        self.positions = SinusoidalPositions(width=self.embedding.embedding_dim)
+        size = self.embedding.embedding_dim
+        self.positions: nn.Module = (
+            GridPositions(width=size, columns=columns) if columns else SinusoidalPositions(width=size)
+        )
         self.layers = nn.ModuleList(
             Layer(attention=attentions(), width=width, hidden_size=hidden_size, dropout=dropout, norm=norm)
             for _ in range(layers)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from shared.errors import ReplicationError
-from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions, sinusoids
+from shared.layers.positions import GridPositions, LearnedPositions, NoPositions, SinusoidalPositions, sinusoids
 
 F64 = torch.float64
 
@@ -77,6 +77,16 @@ def test_a_long_sequence_leaves_the_buffers_as_they_were():
     positions(0, 1_000)
     assert before
     assert [buffer.shape for buffer in positions.buffers()] == before
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 12), (5, 6), (7, 30), (4, 4)])
+def test_a_pixel_has_the_sinusoids_of_its_row_and_of_its_column(start, stop):
+    found = GridPositions(width=16, columns=4).to(F64)(start, stop)
+    assert found.shape == (stop - start, 16)
+    assert found.dtype == F64
+    for place, row in zip(range(start, stop), found, strict=True):
+        beside = sinusoids(torch.tensor(divmod(place, 4)), 8).to(F64)
+        assert torch.equal(row, beside.flatten())
 
 
 @pytest.mark.parametrize("width", [1, 7])

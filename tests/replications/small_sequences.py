@@ -14,6 +14,7 @@ SIZES = {"layers": N, "heads": H, "width": D, "hidden": HIDDEN}
 TRANSFORMERS = {
     "linear": {"attention": "linear"},
     "linear, positions beside": {"attention": "linear", "positions": "concatenated"},
+    "linear, rows and columns": {"attention": "linear", "positions": "rows and columns", "max_length": 81},
     "linear, pixels": {"attention": "linear", "output": "logistics", "components": 3},
     "softmax": {"attention": "softmax"},
     "lsh, 1 round": {"attention": "lsh", "buckets": 4, "chunk": 3},

@@ -55,6 +55,8 @@ def test_what_suits_is_let_pass():
         ("linear", {"corpus": PIXELS | {"dataset": "snli"}}, r"data/snli\.yaml does not say how large a picture is"),
         ("linear", {"width": 7, "heads": 1}, r"width \(7\) must be a multiple of 2: sinusoids come in pairs"),
         ("linear", {"width": 6, "positions": "concatenated"}, r"width \(6\) must be a multiple of 4"),
+        ("linear", {"width": 12, "positions": "rows and columns"}, r"width \(12\) must be a multiple of 8"),
+        ("linear", {"width": 8, "max_length": 50, "positions": "rows and columns"}, r"max_length \(50\) is no square"),
         ("performer", {"width": 7, "heads": 1}, r"width \(7\) must be even"),
         ("performer", {"swap_at": 5}, "swap_at 5 is not before the last of 5 updates"),
         ("performer", {"evaluation": {"swapped": {"?": {}}}}, "'evaluation.swapped.*match pattern"),
