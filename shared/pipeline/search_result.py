@@ -107,7 +107,7 @@ def show(record: Mapping[str, Any]) -> None:
 
     console = Console()
     for group in record["groups"]:
-        table = Table(title=f"{group['key']}: validation loss at the end", title_justify="left")
+        table = Table(title=f"{group['key']}: loss at the last validation", title_justify="left")
         for name in ("variant", *map(str, group["values"]), "params.yaml"):
             table.add_column(name, overflow="fold")
         for variant, found in group["variants"].items():

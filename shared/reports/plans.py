@@ -47,7 +47,7 @@ def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
     if search is not None:
         seeds = ", ".join(map(str, search["seeds"]))
         of = "of the pilot seed" if len(search["seeds"]) == 1 else "mean over the pilot seeds"
-        intro = f"Validation loss at the end of training, {of} {seeds}; no test data were used."
+        intro = f"Loss at the last validation of a training, {of} {seeds}; no test data were used."
         tables = [part for group in search["groups"] for part in _group(group)]
         blocks.append(Details("Settings that were tried before", [Paragraph(intro), *tables]))
     return blocks
