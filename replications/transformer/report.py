@@ -53,7 +53,7 @@ FIGURES = [
         claim="V17-C1", counterpart=NO_COUNTERPART,
     ),
     Shows(
-        Heads("base", "Every head of the base model on a sentence of the noisy language"),
+        Heads("base", "Every head of the base model on a test sentence"),
         counterpart=NO_COUNTERPART,
     ),
     Shows(

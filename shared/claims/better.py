@@ -30,7 +30,18 @@ def disagree(entries: Sequence[Entry]) -> bool:
     return len({SIDES[entry["verdict"]] for entry in entries if entry["verdict"] in SIDES}) > 1
 
 
+def left_open(best: Entry, entries: Iterable[Entry]) -> list[Entry]:
+    """The inconclusive entries whose data are better than those of the decided one that counts."""
+    if best["verdict"] not in SIDES:
+        return []
+    return [entry for entry in entries if entry["verdict"] == "inconclusive" and _data(entry) > _data(best)]
+
+
 def _rank(entry: Entry) -> tuple[int, int, int]:
     decided = 2 if entry["verdict"] in SIDES else int(entry["verdict"] == "inconclusive")
+    return decided, _data(entry), SCALES.index(entry["scale"])
+
+
+def _data(entry: Entry) -> int:
     data = DATA.index(entry["evidence"]) if entry["evidence"] in DATA else 0
-    return decided, max(data, DATA.index("generated")), SCALES.index(entry["scale"])
+    return max(data, DATA.index("generated"))

@@ -11,6 +11,7 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.plan import found_path, load_found
 from shared.pipeline.provenance import hash_of
 from shared.pipeline.search_file import Search, Tried, load_search
+from shared.reports.document import Code, Text
 from shared.reports.plans import end_of
 
 ASKED = ("key", "values", "updates")
@@ -42,6 +43,23 @@ def unfollowed(paper: str, scale: str) -> list[str]:
             elif variant not in group.kept:
                 lines += _not_best(search, variant, group.key, outcome)
     return lines + _not_same(search)
+
+
+def in_use(settings: ScaleFile) -> tuple[dict[tuple[str, str], Any], list[Text]]:
+    """Key and variant that were tried to the value in ``params.yaml``; and why others have theirs, a sentence each."""
+    if not settings.path.with_name("search.yaml").exists():
+        return {}, []
+    search = load_search(settings.paper, settings.scale)
+    used = {(group.key, name): search.value(name, group.key) for group in search.tried for name in group.variants}
+    reasons: list[Text] = []
+    for same in search.same:
+        if others := [Code(name) for name in same.variants if name not in same.kept]:
+            names = [part for name in others for part in (", ", name)][1:]
+            have = "has" if len(others) == 1 else "have"
+            reasons.append((*names, f" {have} the value of ", Code(same.same_as), f": {same.because}."))
+    kept = [item for group in search.tried for item in group.kept.items()]
+    kept += [item for same in search.same for item in same.kept.items()]
+    return used, reasons + [(Code(name), f" keeps a value of its own: {why}.") for name, why in kept]
 
 
 def kept_outcomes(search: Search, only: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:

@@ -85,6 +85,7 @@ def report_stage(paper: str, scale: str) -> None:
     from shared.data.cards import load_card
     from shared.pipeline.evidence import evidence_of
     from shared.pipeline.plan import changes, load_found, load_plan
+    from shared.pipeline.search_result import in_use
     from shared.reports.exhibits import load_exhibits
     from shared.reports.naming import load_names, named
     from shared.reports.plans import Frozen
@@ -109,7 +110,7 @@ def report_stage(paper: str, scale: str) -> None:
             figures=load_exhibits(paper, kind.figures),
             kind=kind,
             evidence=evidence_of(settings),
-            frozen=Frozen(load_plan(settings), load_found(settings), changes(settings)),
+            frozen=Frozen(load_plan(settings), load_found(settings), changes(settings), *in_use(settings)),
             larger=LARGER.get(scale),
             others=other_scales(Path("reports"), paper, scale),
             place=_place(paper, scale),

@@ -10,13 +10,14 @@ from pathlib import Path
 from shared.claims.outcomes import VERDICTS, Decision, Outcome
 from shared.claims.words import number_of
 from shared.reports.document import Block, Figure, Paragraph, Strong, Text, parts, plain_text
-from shared.reports.forest import Effect, forest
+from shared.reports.forest import LINEAR, Effect, forest
 from shared.reports.verdicts import KINDS, counted, size_text
 
 CAPTION = (
     "The effect of every claim, with its 95 % interval, in units of the smallest effect that matters: right of 0 it "
     "agrees with the claim, and right of 1 it matters, too."
 )
+LOGARITHMIC = f" Beyond {LINEAR:g} the axis is logarithmic."
 WORDS = 80
 """The most words that the answer may have."""
 EQUALITY = (
@@ -45,7 +46,9 @@ def answer(decisions: Sequence[Decision], folder: Path) -> list[Block]:
         path = folder / "effects.png"
         forest(ratios, path, "Effect, in units of the smallest that matters", far=True)
         alt = f"Effects of {number_of(len(ratios), 'claim')} beside 0, no effect, and 1, the smallest that matters"
-        blocks.append(Figure(path, f"{CAPTION}{EQUALITY if any(ratio.hollow for ratio in ratios) else ''}", alt))
+        far = any(abs(end) > LINEAR for ratio in ratios for end in (ratio.value, *(ratio.interval or ())))
+        equal = any(ratio.hollow for ratio in ratios)
+        blocks.append(Figure(path, f"{CAPTION}{EQUALITY * equal}{LOGARITHMIC * far}", alt))
     return blocks
 
 

@@ -78,18 +78,23 @@ def _result(claims: Sequence[Mapping[str, Any]], papers: int) -> list[Block]:
     """One sentence of result and one of limits."""
     counts = Counter(claim["verdict"] for claim in claims)
     listed = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    basis = decided_by(claims)
+    return [
+        Paragraph(
+            (f"{number_of(len(claims), 'claim')} of {number_of(papers, 'paper')} on attention: ", Strong(listed), ".")
+        ),
+        Paragraph(f"{basis}{' ' * bool(basis)}Directions of effects compare with the papers', scores do not."),
+    ]
+
+
+def decided_by(claims: Sequence[Mapping[str, Any]]) -> str:
+    """A sentence on how many claims are decided by which kind of evidence; empty where none is."""
     decided = Counter(_evidence(claim) for claim in claims if claim["verdict"] in SIDES)
     said = []
     for how, kinds in BASES.items():
         if found := [f"{decided[kind]} by {KINDS[kind]}" for kind in kinds if decided[kind]]:
             said.append(f"{', '.join(found)}, {how}")
-    basis = f"Decided: {'; '.join(said)}. " if said else ""
-    return [
-        Paragraph(
-            (f"{number_of(len(claims), 'claim')} of {number_of(papers, 'paper')} on attention: ", Strong(listed), ".")
-        ),
-        Paragraph(f"{basis}Directions of effects compare with the papers', scores do not."),
-    ]
+    return f"Decided: {'; '.join(said)}." if said else ""
 
 
 def _made(papers: Sequence[Replicated]) -> list[Block]:

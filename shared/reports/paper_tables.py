@@ -51,13 +51,13 @@ def _paper_table(table: PaperTable, tasks: Tasks, same_data: bool) -> Table:
             for cell, value in zip(cells, printed, strict=True):
                 cell.append(plain(value, decimals) if isinstance(value, float) else written(value))
         for task, runs in tasks.items():
-            ours = [_ours(table, row, column, runs, same_data) for row in range(len(table.rows))]
-            if any(text is not None for text in ours):
-                whose = f"{'ours ' * in_paper}on {task}" if any(map(is_trained, runs)) else "computed here"
+            ours = [_counterpart(table, row, column, runs) for row in range(len(table.rows))]
+            if found := [run for run in ours if run is not None]:
+                whose = f"{'ours ' * in_paper}on {task}" if any(map(is_trained, found)) else "computed here"
                 columns.append(f"{column.title}, {whose}{' (Δ)' * (numeric and same_data)}")
                 align += "r"
-                for cell, text in zip(cells, ours, strict=True):
-                    cell.append(text or "–")
+                for row, (cell, run) in enumerate(zip(cells, ours, strict=True)):
+                    cell.append("–" if run is None else _ours(table, row, column, run, same_data))
     return Table(columns, cells, align)
 
 
@@ -73,11 +73,15 @@ def written(value: object) -> str:
     return typeset(str(value)) if isinstance(value, float) else str(value)
 
 
-def _ours(table: PaperTable, row: int, column: Column, runs: list[RunResults], same_data: bool) -> str | None:
-    """The number of a variant that corresponds, on the same data with its distance; None if there is none."""
-    wanted, metric, theirs = table.variants(row), table.metric(row, column) or "", table.rows[row][column.key]
-    ours = next((run.mean[metric] for run in runs if run.variant in wanted and metric in run.mean), None)
-    if ours is None:
-        return None
+def _counterpart(table: PaperTable, row: int, column: Column, runs: list[RunResults]) -> RunResults | None:
+    """The first run that corresponds to a row and has a number for the column."""
+    wanted, metric = table.variants(row), table.metric(row, column)
+    return next((run for run in runs if run.variant in wanted and metric in run.mean), None)
+
+
+def _ours(table: PaperTable, row: int, column: Column, run: RunResults, same_data: bool) -> str:
+    """The number of a run, on the same data with its distance from the paper's."""
+    metric, theirs = table.metric(row, column) or "", table.rows[row][column.key]
+    ours = run.mean[metric]
     shown = plain(ours, 2) if known(metric) else number(ours)
     return f"{shown}{SPACE}({signed(ours - theirs, 2)})" if same_data and isinstance(theirs, int | float) else shown

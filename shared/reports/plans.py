@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from shared.reports.document import Block, Code, Details, Paragraph, Table, Text, typeset
+from shared.reports.document import Block, Bullets, Code, Details, Paragraph, Table, Text, typeset
 
 HASH_SHOWN = 12
 
@@ -19,11 +19,15 @@ class Frozen:
         plan: content of plan.json; None where none was frozen.
         search: content of search.json; None where nothing was searched.
         changed: claim to what deciding has changed since the plan was frozen; None where there is no plan.
+        used: key of a setting and variant that was tried to the value in the settings that are reported.
+        reasons: why a variant does not have what was best of it, or was not tried itself, a sentence each.
     """
 
     plan: Mapping[str, Any] | None = None
     search: Mapping[str, Any] | None = None
     changed: Mapping[str, tuple[str, ...]] | None = None
+    used: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    reasons: Sequence[Text] = ()
 
 
 def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
@@ -48,19 +52,20 @@ def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
         seeds = ", ".join(map(str, search["seeds"]))
         of = "of the pilot seed" if len(search["seeds"]) == 1 else "mean over the pilot seeds"
         intro = f"Loss at the last validation of a training, {of} {seeds}; no test data were used."
-        tables = [part for group in search["groups"] for part in _group(group)]
-        blocks.append(Details("Settings that were tried before", [Paragraph(intro), *tables]))
+        tables = [part for group in search["groups"] for part in _group(group, frozen.used)]
+        reasons = [Bullets(frozen.reasons)] if frozen.reasons else []
+        blocks.append(Details("Settings that were tried before", [Paragraph(intro), *tables, *reasons]))
     return blocks
 
 
-def _group(group: Mapping[str, Any]) -> Sequence[Block]:
+def _group(group: Mapping[str, Any], used: Mapping[tuple[str, str], Any]) -> Sequence[Block]:
     rows: list[list[Text]] = []
     for variant, found in group["variants"].items():
         losses = ["diverged" if each["loss"] is None else typeset(f"{each['loss']:.3g}") for each in found["trials"]]
         end = end_of(group["values"], found["best"])
         best = f"{found['best']}, the {end} tried" if end else str(found["best"])
-        rows.append([Code(variant), *losses, best, str(found["in_params"])])
-    columns = ("Variant", *map(str, group["values"]), "Best", "In the settings then")
+        rows.append([Code(variant), *losses, best, str(used.get((group["key"], variant), "–"))])
+    columns = ("Variant", *map(str, group["values"]), "Best", "Used")
     return Paragraph((Code(str(group["key"])), ":")), Table(columns, rows, "l" + "r" * (len(columns) - 1))
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from shared.claims.better import SCALES, better, disagree
+from shared.claims.better import SCALES, better, disagree, left_open
 from shared.reports.scales import TESTS, link_to, read_claims
 
 
@@ -64,11 +64,12 @@ class Replicated:
         return link_to(report.folder / "README.md", "", base).target
 
     def others(self, claim: str) -> str:
-        """Where the verdict on a claim is from, and what other scales say if they disagree with it."""
+        """Where the verdict on a claim is from, and which scales disagree with it or leave it open on better data."""
         entries = self._by_claim[claim]
         best = better(entries)
-        said = (f"{entry['scale']} disagrees: {entry['verdict']}" for entry in entries if disagree([best, entry]))
-        return "; ".join([best["scale"], *said])
+        against = (f"{entry['scale']} disagrees: {entry['verdict']}" for entry in entries if disagree([best, entry]))
+        undecided = (f"{entry['scale']}, on {entry['evidence']}: inconclusive" for entry in left_open(best, entries))
+        return "; ".join([best["scale"], *against, *undecided])
 
     @cached_property
     def _by_claim(self) -> dict[str, list[dict[str, Any]]]:

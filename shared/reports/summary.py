@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from shared.claims.better import SIDES
 from shared.claims.outcomes import VERDICTS
 from shared.errors import ReplicationError
-from shared.reports.document import Block, Inline, Link, Paragraph, Table, Text, plain
-from shared.reports.main_page import TITLE, main_page
+from shared.reports.document import Block, Bullets, Inline, Link, Paragraph, Table, Text, plain
+from shared.reports.main_page import TITLE, decided_by, main_page
 from shared.reports.page import render, write_page
 from shared.reports.paper import Paper
 from shared.reports.replicated import Replicated, Report, load_reports, replicated
@@ -61,7 +62,20 @@ def count_blocks(papers: Sequence[Replicated], base: Path) -> list[Block]:
         for paper, count in zip(papers, counts, strict=True)
     ]
     table = Table(("Paper", "Reports", *(v.capitalize() for v in VERDICTS)), rows, "ll" + "r" * len(VERDICTS))
-    return [table, *([Paragraph(BETTER)] if any(len(paper.reports) > 1 for paper in papers) else ())]
+    basis = decided_by([claim for paper in papers for claim in paper.claims])
+    better = BETTER if any(len(paper.reports) > 1 for paper in papers) else ""
+    said = [Paragraph(sentence) for sentence in (basis, better) if sentence]
+    return [table, *said, *_against(papers, base)]
+
+
+def _against(papers: Sequence[Replicated], base: Path) -> list[Block]:
+    """The claims that did not hold, each a link to its card."""
+    against = [(paper, each) for paper in papers for each in paper.claims if SIDES.get(each["verdict"]) == "against"]
+    found = []
+    for paper, claim in against:
+        link = Link(str(claim["id"]), f"{paper.page(claim, base)}#{claim['id']}")
+        found.append((link, f": {claim.get('in_short') or claim['statement']} ({paper.title})"))
+    return [Paragraph("These claims did not hold:"), Bullets(found)] if found else []
 
 
 def claim_blocks(papers: Sequence[Replicated], base: Path) -> list[Block]:

@@ -22,6 +22,8 @@ def of_data(card: Card, corpus: Any) -> list[Block]:
     said = f"{card.title}. {f'The splits: {splits}. ' if splits else ''}"
     if used := _used(corpus):
         said += f"Used are the first {', '.join(used)}."
+    if drawn := getattr(corpus, "train_texts", None):
+        said += f"Used are {drawn:,} texts of train, drawn at random once."
     traps: list[Text] = [*card.traps]
     return [
         Paragraph((Strong("Data:"), f" {said.rstrip()}")),

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from shared.claims.better import SCALES, better, disagree
+from shared.claims.better import SCALES, better, disagree, left_open
 from shared.claims.outcomes import VERDICTS
 from shared.pipeline.config import SCALES as ALL_SCALES
 
@@ -57,6 +57,14 @@ def test_what_is_measured_is_as_good_as_what_is_generated():
 )
 def test_only_decided_verdicts_disagree(verdicts, expected):
     assert disagree([entry(verdict) for verdict in verdicts]) is expected
+
+
+def test_only_better_data_leave_a_decided_claim_open():
+    best = entry("reproduced", "generated", "quick")
+    undecided = [entry("inconclusive", data, "bench") for data in ("measured", "generated", "standard data")]
+    assert left_open(best, [best, *undecided, entry("not tested", None, "bench")]) == undecided[2:]
+    assert left_open(entry("reproduced", "standard data", "bench"), undecided) == []
+    assert left_open(entry("inconclusive"), undecided) == []
 
 
 def test_every_scale_and_verdict_has_a_rank():

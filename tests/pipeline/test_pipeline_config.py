@@ -1,6 +1,7 @@
 """What YAML may say: every shipped file builds, and every mistake gets one sentence."""
 
 import io
+import re
 import shutil
 from pathlib import Path
 
@@ -29,6 +30,15 @@ def test_every_variant_of_every_shipped_file_builds_or_says_why_it_does_not_run(
                 training = settings.run(variant).training
                 assert training.validate_every <= training.updates, (settings.path, variant)
             assert all(len(reason) > 10 for reason in settings.left_out.values()), settings.path
+
+
+def test_where_a_reason_says_that_another_scale_has_a_variant_it_has():
+    for paper in papers():
+        scales = {scale: ScaleFile(paper, scale) for scale in SCALES}
+        for settings in scales.values():
+            for variant, reason in settings.left_out.items():
+                for other in re.findall(r"(quick|bench|paper_scale)(?: scale)? (?:has|trains|measures)\b", reason):
+                    assert variant in scales[other].judged(), (settings.path, variant, reason)
 
 
 def test_files_are_in_the_form_that_dvc_writes():

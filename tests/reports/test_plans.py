@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.reports.document import Details, Table, plain_text
+from shared.reports.document import Bullets, Details, Table, plain_text
 from shared.reports.plans import Frozen, end_of, plan_blocks
 
 
@@ -28,11 +28,17 @@ def test_a_best_value_at_an_end_is_called_so():
         "outer": {"best": 0.4, "in_params": 0.2, "trials": trials},
     }
     groups = [{"key": "training.optimizer.learning_rate", "values": [0.1, 0.2, 0.4], "variants": variants}]
-    folded = plan_blocks(Frozen(search={"seeds": [101], "groups": groups}), ["T99-C1"])[-1]
+    used = {("training.optimizer.learning_rate", "inner"): 0.2, ("training.optimizer.learning_rate", "outer"): 0.1}
+    reasons = ["outer has a value of its own: a longer trial had it."]
+    frozen = Frozen(search={"seeds": [101], "groups": groups}, used=used, reasons=reasons)
+    folded = plan_blocks(frozen, ["T99-C1"])[-1]
     assert isinstance(folded, Details)
     [table] = [block for block in folded.blocks if isinstance(block, Table)]
     assert [row[-2] for row in table.rows] == ["0.2", "0.4, the largest tried"]
+    assert [row[-1] for row in table.rows] == ["0.2", "0.1"]
     assert [row[-3] for row in table.rows] == ["diverged", "diverged"]
+    [said] = [block for block in folded.blocks if isinstance(block, Bullets)]
+    assert list(said.items) == reasons
 
 
 def test_claims_that_have_changed_since_are_named_beside_the_date():

@@ -122,7 +122,7 @@ def test_the_summary_counts_the_better_evidence_once(root):
     assert "the better evidence on each claim is counted" in top.read_text()
     for text in (own.read_text(), (root / "reports/README.md").read_text()):
         assert text.count("[T99-C") == 3
-        assert row(text, "T99-C1").endswith("| quick |")
+        assert row(text, "T99-C1").endswith("| quick; bench, on standard data: inconclusive |")
         assert row(text, "T99-C2").endswith("| bench; quick disagrees: contradicted |")
         assert row(text, "T99-C3").endswith("| bench |")
     assert "[bench](../../reports/bench/bahdanau/README.md)" in own.read_text()

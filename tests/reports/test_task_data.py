@@ -19,6 +19,7 @@ from shared.reports.task_data import of_data
             {"lines": {"test": 600, "valid": 500}},
             "Used are the first 600 lines of test, 500 lines of valid.",
         ),
+        ("generated_tally", {"train_texts": 500}, "Used are 500 texts of train, drawn at random once."),
         ("mnist", {"images": {"train": 5000}}, "Used are the first 5,000 pictures of train."),
     ],
 )
