@@ -209,8 +209,8 @@ class Chosen:
             return cls(reference, indices, strata, covariate, None)
         if over is not None:
             raise ReplicationError(f"'{name}': there are no slopes over examples that have families.")
-        names, families = np.unique([reference[i]["family"] for i in indices], return_inverse=True)
-        return cls(reference, indices, np.zeros(len(names), dtype=np.int64), covariate, families)
+        families = families_of([reference[i] for i in indices])
+        return cls(reference, indices, np.zeros(1 + int(families.max()), dtype=np.int64), covariate, families)
 
     def statistic(self, of: Measure, run: RunResults, seed: int) -> Statistic:
         """A measure of one run, or its slope over the bins, as a function of how often each example is drawn."""
@@ -221,8 +221,19 @@ class Chosen:
         if len(np.unique(self.strata)) > 1:
             return slope_over_bins(statistics, of.corpus, self.covariate, self.strata)
         if self.families is not None:
-            statistics = np.stack([np.bincount(self.families, column) for column in statistics.T], axis=1)
+            statistics = summed(statistics, self.families)
         return on_examples(statistics, of.corpus)
+
+
+def families_of(examples: Sequence[Example]) -> NDArray[np.int64]:
+    """(E,) which family each example belongs to, numbered from 0."""
+    numbers: NDArray[np.int64] = np.unique([each["family"] for each in examples], return_inverse=True)[1]
+    return numbers
+
+
+def summed(statistics: Array, families: NDArray[np.int64]) -> Array:
+    """The statistics (E, C) of examples as those of their families (F, C)."""
+    return np.stack([np.bincount(families, column) for column in statistics.T], axis=1)
 
 
 def scalars(run: RunResults, metric: str, seeds: Sequence[int] | None = None) -> Array:

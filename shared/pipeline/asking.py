@@ -100,6 +100,8 @@ def explain_claim(name: str, *, scale: str | None = None, console: Console | Non
         console.print("claims.yaml has changed since this report; run the report stage again.")
     for line in _explanation(claims, decision_of(entry, claim), run_folder(asked.paper, entry["scale"])):
         console.print(Styled(line), soft_wrap=False)
+    if "plan" in entry:  # older reports do not have it
+        console.print(Styled(f"- Plan: {entry['plan']}."), soft_wrap=False)
     others = [each for each in asked.entries if each != entry["scale"]]
     if others:
         console.print(Styled(f"There are reports at other scales, too: {', '.join(others)}.", style="dim"))

@@ -71,6 +71,8 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     has_ensemble = config.has_ensemble and chosen == tuple(config.seeds)
     if has_ensemble and kept:
         raise ReplicationError(f"{name}: the ensemble needs the weights of seed {min(kept)}; train it here.")
+    if (out / COSTS).exists() and not kept:  # all that metrics.json summarises is made anew
+        (folder / "metrics.json").unlink(missing_ok=True)
     _empty(out, kept)
     if (not_run := folder / "train" / "not_run.json").exists():
         write_json(folder / "metrics.json", head | json.loads(not_run.read_text(encoding="utf-8")))

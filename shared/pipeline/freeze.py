@@ -6,7 +6,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.check import check_stage
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import write_json
-from shared.pipeline.plan import content, plan_path
+from shared.pipeline.plan import content, load_plan, plan_path, with_history
 from shared.pipeline.provenance import now, revision
 from shared.pipeline.search_result import unfollowed
 
@@ -27,8 +27,6 @@ def freeze_stage(paper: str, scale: str) -> None:
     settings = ScaleFile(paper, scale)
     if lines := unfollowed(paper, scale):
         raise ReplicationError(lines[0])
-    write_json(
-        plan_path(settings),
-        {"paper": paper, "scale": scale, "commit": made_of["git_commit"], "date": now()} | content(settings),
-    )
+    made = {"paper": paper, "scale": scale, "commit": made_of["git_commit"], "date": now()}
+    write_json(plan_path(settings), with_history(made | content(settings), load_plan(settings)))
     print(f"{plan_path(settings)}: frozen at {made_of['git_commit']}.")

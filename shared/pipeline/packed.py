@@ -17,6 +17,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.files import run_folder
 from shared.pipeline.lend import RECORDS
+from shared.pipeline.past import COSTS
 from shared.tasks.examples import write_lines
 
 KEPT = ("metrics.json", "curve.csv", "train/not_run.json", *(f"train/seed*/{name}" for name in RECORDS))
@@ -39,7 +40,7 @@ def pack_stage(paper: str, scale: str) -> None:
         ReplicationError: nothing is judged, or the file has results that are not on this machine and would be lost.
     """
     runs, archive = run_folder(paper, scale), archive_of(paper, scale)
-    judged = sorted(path.parent.parent for path in runs.glob("*/evaluation/costs.json"))
+    judged = sorted(path.parent.parent for path in runs.glob(f"*/evaluation/{COSTS}"))
     if not judged:
         raise ReplicationError(f"{runs} holds no judged variant; run its evaluate stages first.")
     files = [file for variant in judged for file in _kept(variant)]
@@ -76,9 +77,10 @@ def unpack_stage(paper: str, scale: str) -> None:
         names = sorted({name.split("/")[0] for name in _names(archive)})
         extract(archive, {f"{name}/": f"{name}/" for name in names}, Path(place), limit=LIMIT)
         for name in names:
-            if (runs / name / "evaluation").exists():
+            if (runs / name / "evaluation" / COSTS).exists():
                 print(f"{paper}.{name}: judged here, kept.")
                 continue
+            shutil.rmtree(runs / name / "evaluation", ignore_errors=True)  # what a failed evaluation has left
             _put(Path(place) / name, runs / name)
             print(f"{paper}.{name}: unpacked.")
 

@@ -1,8 +1,8 @@
 """The plan of a scale, frozen before the deciding runs: what decides every claim, in hashes.
 
 ``plan.json`` holds hashes of what decides each claim (its comparison or identities, and the floor of its task) and of
-all settings of each variant that decides a claim. Later changes are allowed. They are found by comparison with the
-plan, and reported beside the verdict.
+all settings of each variant that decides a claim; and when that was frozen, after which earlier plans of the claim.
+Later changes are allowed. They are found by comparison with the plan, and reported beside the verdict.
 """
 
 from __future__ import annotations
@@ -25,10 +25,16 @@ RULES = {
 }  # fmt: skip
 
 
+class _At(BaseModel):
+    commit: str
+    date: str
+
+
 class _Decided(BaseModel):
     decided_by: str = Field(alias="decided by")
     floor: str
     variants: list[str]
+    frozen: list[_At] = []
 
 
 class _Plan(BaseModel):
@@ -106,6 +112,25 @@ def content(settings: ScaleFile) -> dict[str, Any]:
     }
 
 
+def with_history(plan: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A plan in which each claim has ``frozen``: when its own plan was, and before it the plans that this replaced.
+
+    Args:
+        plan: what is frozen now, with commit and date.
+        before: the plan that it replaces; a claim that nothing has changed for keeps what that says of it.
+    """
+    claims = {}
+    for claim, now in plan["claims"].items():
+        then = {"variants": []} if before is None else before["claims"].get(claim, {"variants": []})
+        frozen: list[dict[str, str]] = []
+        if before is not None and then["variants"]:
+            frozen = list(then.get("frozen") or [{"commit": before["commit"], "date": before["date"]}])
+        if now["variants"] and not (frozen and before is not None and not _changed(claim, before, plan)):
+            frozen.append({"commit": plan["commit"], "date": plan["date"]})
+        claims[claim] = {**now, "frozen": frozen}
+    return {**plan, "claims": claims}
+
+
 def changes(settings: ScaleFile) -> dict[str, tuple[str, ...]] | None:
     """Claim to what deciding has changed since the plan was frozen; None where there is no plan."""
     plan = load_plan(settings)
@@ -138,7 +163,8 @@ def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) ->
     if claim.undecided_at(settings.scale) is None:
         primary = claim.primary
         named = [name for row in deciding for name in row.compared()] + list(primary.doubled if primary else ())
-        names = [name for name in dict.fromkeys(named) if name in settings.judged()]
+        trained = dict.fromkeys(name.removesuffix("-ensemble") for name in named)
+        names = [name for name in trained if name in settings.judged()]
     floors = {task: claims.floors[task] for name in names if (task := settings.task_of(name)) in claims.floors}
     return {
         "decided by": hash_of([[row.model_dump(mode="json") for row in deciding], claim.undecided_at(settings.scale)]),

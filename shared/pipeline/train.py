@@ -100,7 +100,13 @@ def train_seed(
     os.chdir(root)
     settings = ScaleFile(paper, scale)
     folder, label = run_folder(paper, scale) / variant / "train" / f"seed{seed}", f"{paper}.{variant} seed {seed}"
-    return train_into(folder, settings, settings.run(variant), seed=seed, mark=mark, label=label, report=report)
+    config = settings.run(variant)
+    if marks_of(settings, variant, config, [seed])[seed] != mark:
+        raise ReplicationError(
+            f"{label}: its settings, its data or its code have changed since the training of this variant began; "
+            "start it again."
+        )
+    return train_into(folder, settings, config, seed=seed, mark=mark, label=label, report=report)
 
 
 def marks_of(settings: ScaleFile, variant: str, config: RunConfig, seeds: Iterable[int]) -> dict[int, str]:
@@ -137,7 +143,7 @@ def train_into(
     """
     from shared.tasks.protocol import load_replication
 
-    group, begin = Group.here(), time.process_time()
+    group, begin, made_by = Group.here(), time.process_time(), environment(settings.path.with_name("dvc.lock"))
     replication, runs = load_replication(settings.paper), run_folder(settings.paper, settings.scale)
     replication.check(config)
     if reason := replication.cannot_run(config):
@@ -153,7 +159,7 @@ def train_into(
         shutil.rmtree(folder / "checkpoints")
     fetched = json.loads((runs / "fetched" / f"{config.task}.json").read_text(encoding="utf-8"))
     write_json(folder / "run.json", {
-        **environment(settings.path.with_name("dvc.lock")), "parameters": config.model_dump(mode="json"),
+        **made_by, "parameters": config.model_dump(mode="json"),
         "seed": seed, "fingerprint": mark,
         "data_sha256": {key: value["sha256"] for key, value in fetched["files"].items()},
         "peak_memory_mib": peak_memory_mib(), "parameter_count": count, "processes": group.size, **vars(record),

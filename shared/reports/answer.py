@@ -11,12 +11,14 @@ from shared.claims.outcomes import VERDICTS, Decision, Outcome
 from shared.claims.words import number_of
 from shared.reports.document import Block, Figure, Paragraph, Strong, Text, parts, plain_text
 from shared.reports.forest import LINEAR, Effect, forest
+from shared.reports.paper_tables import PAPERS_OWN
 from shared.reports.verdicts import KINDS, counted, size_text
 
 CAPTION = (
     "The effect of every claim, with its 95 % interval, in units of the smallest effect that matters: right of 0 it "
     "agrees with the claim, and right of 1 it matters, too."
 )
+LIMITS = " Models are small: directions of effects compare with the paper's, scores do not."
 LOGARITHMIC = f" Beyond {LINEAR:g} the axis is logarithmic."
 WORDS = 80
 """The most words that the answer may have."""
@@ -35,12 +37,8 @@ def answer(decisions: Sequence[Decision], folder: Path) -> list[Block]:
     kinds = [name for each, name in KINDS.items() if any(_evidence(decision) == each for decision in decisions)]
     blocks: list[Block] = [Paragraph(in_words(decisions))]
     if kinds:
-        blocks.append(
-            Paragraph(
-                f"The evidence: {', '.join(kinds)}. Models are small: directions of effects compare with the paper's, "
-                "scores do not."
-            )
-        )
+        limits = "" if decisions[0].scale == PAPERS_OWN else LIMITS
+        blocks.append(Paragraph(f"The evidence: {', '.join(kinds)}.{limits}"))
     ratios = [ratio for decision in decisions if (ratio := relative(decision)) is not None]
     if ratios:
         path = folder / "effects.png"

@@ -33,6 +33,7 @@ from shared.reports.document import (
     typeset,
 )
 from shared.reports.naming import called
+from shared.reports.plans import NO_PLAN, Frozen, since_frozen
 from shared.reports.seed_figures import seed_figure
 from shared.reports.verdicts import (
     amount,
@@ -84,6 +85,7 @@ class Shown:
         larger: the next larger scale, and the claims there; None of the largest and of one that decides nothing.
         exhibits: claim to the figures and tables that belong to it, "" to those of none.
         stages: the file of the paper's stages, for the commands that make a claim's runs.
+        frozen: the plan of the scale.
     """
 
     results: Results
@@ -92,6 +94,7 @@ class Shown:
     larger: tuple[str, Claims] | None = None
     exhibits: Mapping[str, Sequence[Block]] = field(default_factory=dict)
     stages: str = ""
+    frozen: Frozen = NO_PLAN
 
 
 def claim_sections(decisions: Sequence[Decision], shown: Shown) -> list[Block]:
@@ -141,7 +144,8 @@ def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[Block]:
     claim, blocks = decision.claim, list[Block]()
     if claim.primary is not None:
         blocks.append(Paragraph(claimed(claim.primary, lead, shown.results)))
-    blocks += [Bullets(tests_and_checks(decision, lead)), *comparison_tables(decision, shown.results)]
+    plan = (Strong("Plan:"), f" {since_frozen(shown.frozen, decision, shown.results)}.")
+    blocks += [Bullets([*tests_and_checks(decision, lead), plan]), *comparison_tables(decision, shown.results)]
     runs = dict.fromkeys(variant for outcome in decision.outcomes for variant in outcome.variants)
     if shown.stages:
         targets = " \\\n  ".join(f"{shown.stages}:evaluate@{variant}" for variant in runs)
@@ -179,7 +183,7 @@ def claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
 
 
 def tests_and_checks(decision: Decision, lead: Outcome) -> list[Text]:
-    """The two tests that decide, what was asked of the models, and whether the plan was kept."""
+    """The two tests that decide, and what was asked of the models."""
     return [
         *_tests(decision.claim.primary, lead),
         *(
@@ -187,7 +191,6 @@ def tests_and_checks(decision: Decision, lead: Outcome) -> list[Text]:
             for check in decision.checks
             if check.name not in SILENT or check.passed != "not asked"
         ),
-        (Strong("Plan:"), f" {_since_the_plan(decision.changed)}."),
     ]
 
 
@@ -280,14 +283,6 @@ def _tests(row: Comparison | None, lead: Outcome) -> list[Text]:
 
 def _equals(p: float) -> str:
     return p_text(p) if p < 0.001 else f"={SPACE}{p_text(p)}"
-
-
-def _since_the_plan(changed: Sequence[str] | None) -> str:
-    if changed is None:
-        return "none was frozen before the runs"
-    if changed:
-        return f"changed since it was frozen: {', '.join(changed)}"
-    return "the comparison, the floors and the settings are as they were frozen"
 
 
 def spoken(title: str, metric: str) -> str:

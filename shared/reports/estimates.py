@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shared.claims.effects import per_example, scalars
+from shared.claims.effects import families_of, per_example, scalars, summed
 from shared.claims.results import RunResults
 from shared.claims.statistics import Estimate, generator, on_examples, over_seeds, resample
 from shared.metrics.quantities import Example, Measure
@@ -21,7 +21,7 @@ def having(runs: Sequence[RunResults], name: str) -> list[RunResults]:
 
 
 def estimated(of: Measure, examples: Sequence[Sequence[Example]], rng: np.random.Generator, where: str) -> Estimate:
-    """A measure of examples as mean over the seeds, with draws over examples and seeds.
+    """A measure of examples as mean over the seeds, with draws over examples, or over their families, and seeds.
 
     Args:
         of: the measure.
@@ -33,9 +33,14 @@ def estimated(of: Measure, examples: Sequence[Sequence[Example]], rng: np.random
         ReplicationError: the examples carry nothing to compute the measure from.
     """
     assert of.corpus is not None, "a breakdown needs a measure of examples"
-    statistics = [on_examples(per_example(of, rows, where), of.corpus) for rows in examples]
-    values, draws = resample(statistics, np.zeros(len(examples[0]), dtype=np.int64), rng, RESAMPLES)
-    return over_seeds(values, draws, rng)
+    found = [per_example(of, rows, where) for rows in examples]
+    if "family" in examples[0][0]:
+        families = families_of(examples[0])
+        found = [summed(statistics, families) for statistics in found]
+    drawn = len(found[0])
+    functions = [on_examples(statistics, of.corpus) for statistics in found]
+    values, draws = resample(functions, np.zeros(drawn, dtype=np.int64), rng, RESAMPLES)
+    return over_seeds(values, draws, rng, drawn)
 
 
 def estimate(run: RunResults, metric: str) -> Estimate | None:

@@ -5,29 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shared.claims.competence import is_trained
+from shared.claims.outcomes import Evidence
 from shared.claims.results import RunResults
 from shared.metrics.registry import known
 from shared.reports.document import SPACE, Block, Heading, Paragraph, Table, Text, plain, signed, typeset
 from shared.reports.paper import Column, Paper, PaperTable
-from shared.reports.studies import number
+from shared.reports.studies import is_study, number
 
 Tasks = Mapping[str, list[RunResults]]
-PAPERS_OWN = "paper_scale"  # the scale with the paper's data
-
+PAPERS_OWN = "paper_scale"  # the scale with the paper's data and models
+OWN: Evidence = "paper's data"
 
 ELSEWHERE = (
-    "Ours come from other data and smaller models: compare the order of the rows, not the numbers. Differences stand "
-    "beside them only at the scale that has the paper's data."
+    "Ours come from {data} and smaller models: compare the order of the rows, not the numbers. Differences stand "
+    "beside them only at the scale that has the paper's models, too."
 )
 SAME_DATA = "Ours come from the paper's data; Δ is ours minus the paper's."
 
 
-def beside_the_paper(paper: Paper, tasks: Tasks, scale: str) -> list[Block]:
-    """The paper's tables with our number where a variant corresponds; at paper_scale with its distance."""
-    same_data = scale == PAPERS_OWN
+def beside_the_paper(
+    paper: Paper, tasks: Tasks, scale: str, evidence: Mapping[str, Evidence] | None = None
+) -> list[Block]:
+    """The paper's tables with our number where a variant corresponds; at paper_scale with its distance.
+
+    Args:
+        paper: its facts.
+        tasks: task to the runs of its variants.
+        scale: of these runs.
+        evidence: variant to what its data are.
+    """
+    same_data, kinds = scale == PAPERS_OWN, {*(evidence or {}).values()} - {"measured"}
+    data = "other data" if OWN not in kinds else "the paper's data" if kinds == {OWN} else "the paper's and other data"
     blocks: list[Block] = [
         Heading("The paper's tables beside ours"),
-        Paragraph(SAME_DATA if same_data else ELSEWHERE),
+        Paragraph(SAME_DATA if same_data else ELSEWHERE.format(data=data)),
     ]
     for table in paper.tables:
         blocks.append(Heading(f"{table.where}: {table.title}", level=3))
@@ -53,7 +64,7 @@ def _paper_table(table: PaperTable, tasks: Tasks, same_data: bool) -> Table:
         for task, runs in tasks.items():
             ours = [_counterpart(table, row, column, runs) for row in range(len(table.rows))]
             if found := [run for run in ours if run is not None]:
-                whose = f"{'ours ' * in_paper}on {task}" if any(map(is_trained, found)) else "computed here"
+                whose = f"{'ours ' * in_paper}on {task}" if any(map(_is_network, found)) else "computed here"
                 columns.append(f"{column.title}, {whose}{' (Δ)' * (numeric and same_data)}")
                 align += "r"
                 for row, (cell, run) in enumerate(zip(cells, ours, strict=True)):
@@ -71,6 +82,10 @@ def written(value: object) -> str:
     if value is None:
         return "–"
     return typeset(str(value)) if isinstance(value, float) else str(value)
+
+
+def _is_network(run: RunResults) -> bool:
+    return is_trained(run) and not is_study(run)
 
 
 def _counterpart(table: PaperTable, row: int, column: Column, runs: list[RunResults]) -> RunResults | None:

@@ -6,7 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.reports.document import Block, Bullets, Code, Details, Paragraph, Table, Text, typeset
+from shared.claims.outcomes import Decision
+from shared.claims.results import RunResults
+from shared.claims.words import number_of
+from shared.reports.document import Block, Bullets, Code, Details, Inline, Paragraph, Table, Text, typeset
 
 HASH_SHOWN = 12
 
@@ -30,6 +33,9 @@ class Frozen:
     reasons: Sequence[Text] = ()
 
 
+NO_PLAN = Frozen()
+
+
 def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
     """When the plan was frozen, and a folded table of what was tried.
 
@@ -39,10 +45,9 @@ def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
     """
     plan, search = frozen.plan, frozen.search
     if plan is None:
-        said: Text = "No plan was frozen before these runs."
+        said: tuple[Inline, ...] = ("No plan was frozen before these runs.",)
     else:
-        at = Code(str(plan["commit"])[:HASH_SHOWN])
-        said = ("What decides each claim was frozen on ", str(plan["date"])[:10], " at commit ", at, ".")
+        said = _when(plan, claims)
         if dropped := [claim for claim in plan["claims"] if claim not in claims]:
             said = (*said, f" No longer made of its claims: {', '.join(dropped)}.")
         if changed := [claim for claim, what in (frozen.changed or {}).items() if what]:
@@ -56,6 +61,46 @@ def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
         reasons = [Bullets(frozen.reasons)] if frozen.reasons else []
         blocks.append(Details("Settings that were tried before", [Paragraph(intro), *tables, *reasons]))
     return blocks
+
+
+def _when(plan: Mapping[str, Any], claims: Collection[str]) -> tuple[Inline, ...]:
+    """When the plans of these claims were frozen."""
+    plans = [each["frozen"][-1] for claim, each in plan["claims"].items() if claim in claims and each.get("frozen")]
+    days = sorted({day(each) for each in plans}) or [day(plan)]
+    if len(days) > 1:
+        return (f"What decides the claims was frozen on {', '.join(days[:-1])} and {days[-1]}; each card says when.",)
+    commit = Code(str((plans or [plan])[0]["commit"])[:HASH_SHOWN])
+    return ("What decides each claim was frozen on ", days[0], " at commit ", commit, ".")
+
+
+def since_frozen(frozen: Frozen, decision: Decision, results: Mapping[str, RunResults]) -> str:
+    """Whether the plan of a claim was kept, how many of the runs that decide are older, and which plans it replaced."""
+    if frozen.plan is None:
+        return "none was frozen before the runs"
+    claim, records = decision.claim.id, deciding_records(decision, results)
+    plans = frozen.plan["claims"].get(claim, {}).get("frozen") or [frozen.plan]
+    changed = (frozen.changed or {}).get(claim, ())
+    said = (
+        f"changed since it was frozen on {day(plans[-1])}: {', '.join(changed)}"
+        if changed
+        else f"the comparison, the floors and the settings are as they were frozen on {day(plans[-1])}"
+    )
+    if older := sum(record.get("finished", "9") < plans[-1]["date"] for record in records):
+        said += f"; {older} of {number_of(len(records), 'run')} that decide had ended by then"
+    if earlier := [day(each) for each in plans[:-1]]:
+        said += f". It replaced {number_of(len(earlier), 'plan')}, of {', '.join(earlier)}"
+    return said
+
+
+def deciding_records(decision: Decision, results: Mapping[str, RunResults]) -> list[Mapping[str, Any]]:
+    """The records of the runs behind a verdict that are on this machine."""
+    variants = () if decision.lead is None else decision.lead.variants
+    return [record for name in variants for record in results[name].runs.values()]
+
+
+def day(plan: Mapping[str, Any]) -> str:
+    """When a plan was frozen, as year-month-day."""
+    return str(plan["date"])[:10]
 
 
 def _group(group: Mapping[str, Any], used: Mapping[tuple[str, str], Any]) -> Sequence[Block]:

@@ -28,11 +28,9 @@ from shared.reports.learned import learned_blocks
 from shared.reports.page import ALONE, Place, write_page
 from shared.reports.panels import by_task
 from shared.reports.paper import Paper
-from shared.reports.plans import Frozen, plan_blocks
+from shared.reports.plans import NO_PLAN, Frozen, deciding_records, plan_blocks, since_frozen
 from shared.reports.scales import OtherScale, overview
 from shared.reports.standing import standing
-
-NO_PLAN = Frozen()
 
 
 def write_report(
@@ -79,7 +77,8 @@ def write_report(
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
     shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
     exhibits, explorer = gathered(by_claim(figures, results, folder))
-    shown = Shown(results, claims, folder, planned, exhibits, f"replications/{paper_dir.name}/{scale}/dvc.yaml")
+    stages = f"replications/{paper_dir.name}/{scale}/dvc.yaml"
+    shown = Shown(results, claims, folder, planned, exhibits, stages, frozen)
     blocks = [
         Heading(f"{paper.short}, replicated at {scale} scale", level=1),
         sections.citation(paper),
@@ -89,11 +88,11 @@ def write_report(
         *plan_blocks(frozen, [decision.claim.id for decision in decisions]),
         *claim_sections(decisions, shown),
         *explorer,
-        *_of_all_runs(paper, shown, decisions, kind or KindReport(), scale, deviations, data),
+        *_of_all_runs(paper, shown, decisions, kind or KindReport(), scale, deviations, data, evidence),
         *_made_by(shown.stages),
     ]
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale", place=place)
-    _write_numbers(paper, decisions, results, claims.floors, out_dir)
+    _write_numbers(paper, decisions, results, claims.floors, frozen, out_dir)
     return decisions
 
 
@@ -105,6 +104,7 @@ def _of_all_runs(
     scale: str,
     deviations: Sequence[str],
     data: Mapping[str, Sequence[Block]] | None,
+    evidence: Mapping[str, Evidence] | None,
 ) -> list[Block]:
     """What is of no single claim: learning, further figures, scores, costs, deviations, provenance."""
     tasks, further = by_task(shown.results), shown.exhibits.get("", ())
@@ -113,7 +113,7 @@ def _of_all_runs(
         *([Heading("Further figures"), *further] if further else ()),
         *sections.our_results(tasks, shown.results, kind, data),
         *kind.sections(decisions, shown.results),
-        *sections.of_runs(paper, tasks, scale, deviations),
+        *sections.of_runs(paper, tasks, scale, deviations, evidence),
     ]
 
 
@@ -136,14 +136,22 @@ def _made_by(stages: str) -> list[Block]:
 
 
 def _write_numbers(
-    paper: Paper, decisions: Sequence[Decision], results: Results, floors: Mapping[str, Floor], out_dir: Path
+    paper: Paper,
+    decisions: Sequence[Decision],
+    results: Results,
+    floors: Mapping[str, Floor],
+    frozen: Frozen,
+    out_dir: Path,
 ) -> None:
     """The files that the page offers, see :func:`_made_by`."""
     entries = [
         decision.to_json()
-        | {"commits": _commits(decision, results), "ended": _ended(decision, results), "paper": paper.short}
+        | {
+            "plan": since_frozen(frozen, decision, results), "commits": _commits(decision, results),
+            "ended": _ended(decision, results), "paper": paper.short,
+        }
         for decision in decisions
-    ]
+    ]  # fmt: skip
     _write_json(out_dir / "claims.json", entries)
     counts = Counter(decision.verdict for decision in decisions)
     means = {name: dict(result.mean) for name, result in sorted(results.items()) if result.mean}
@@ -155,17 +163,13 @@ def _write_numbers(
 
 def _commits(decision: Decision, results: Results) -> list[str]:
     """Of the code that has made the runs behind a verdict."""
-    return sorted({sections.commit_of(record) for record in _records(decision, results)})
+    return sorted({sections.commit_of(record) for record in deciding_records(decision, results)})
 
 
 def _ended(decision: Decision, results: Results) -> str | None:
     """When the last of the runs behind a verdict ended, in ISO 8601."""
-    return max((record["finished"] for record in _records(decision, results) if "finished" in record), default=None)
-
-
-def _records(decision: Decision, results: Results) -> list[Mapping[str, Any]]:
-    variants = () if decision.lead is None else decision.lead.variants
-    return [record for name in variants for record in results[name].runs.values()]
+    ended = (record["finished"] for record in deciding_records(decision, results) if "finished" in record)
+    return max(ended, default=None)
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from shared.claims.outcomes import Evidence
 from shared.claims.results import RunResults
 from shared.metrics.quantities import Direction, Measure
 from shared.metrics.registry import by_theme, measure
@@ -171,11 +172,13 @@ def _signatures(runs: list[RunResults]) -> list[Block]:
     return [*([Paragraph(" ".join(said))] if said else []), *named]
 
 
-def of_runs(paper: Paper, tasks: Tasks, scale: str, deviations: Sequence[str]) -> list[Block]:
+def of_runs(
+    paper: Paper, tasks: Tasks, scale: str, deviations: Sequence[str], evidence: Mapping[str, Evidence] | None
+) -> list[Block]:
     """What training cost, the paper's tables beside ours, deviations and settings, provenance."""
     return [
         *cost(tasks),
-        *beside_the_paper(paper, tasks, scale),
+        *beside_the_paper(paper, tasks, scale, evidence),
         *settings(paper, scale, deviations),
         *provenance(tasks),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shared.claims.words import number_of
 from shared.data.cards import Card
 from shared.reports.document import Block, Bullets, Details, Paragraph, Strong, Text
 
@@ -23,7 +24,7 @@ def of_data(card: Card, corpus: Any) -> list[Block]:
     if used := _used(corpus):
         said += f"Used are the first {', '.join(used)}."
     if drawn := getattr(corpus, "train_texts", None):
-        said += f"Used are {drawn:,} texts of train, drawn at random once."
+        said += f"Used are {number_of(drawn, 'text')} of train, drawn at random once."
     traps: list[Text] = [*card.traps]
     return [
         Paragraph((Strong("Data:"), f" {said.rstrip()}")),

@@ -114,6 +114,20 @@ def test_what_was_judged_here_is_left_as_it_is(paper, capsys):
     assert paper.weights(SEEDS[0])  # and the records of seeds that have their weights stay
 
 
+def test_what_a_failed_evaluation_has_left_is_replaced(paper, capsys):
+    report = paper.root / "reports" / "smoke" / paper.name
+    assert command(paper, "report") == 0
+    before = contents(report)
+    lose(paper)
+    for variant in ("long", "short"):
+        (paper.runs / variant / "evaluation" / "seed3").mkdir(parents=True)
+    assert run(paper, "evaluate") != 0  # there are no weights
+    assert command(paper, "unpack") == 0
+    assert "judged here" not in capsys.readouterr().out
+    assert command(paper, "report") == 0
+    assert contents(report) == before
+
+
 def test_results_that_are_not_here_are_not_packed_over(paper, capsys):
     first = archive(paper).read_bytes()
     shutil.rmtree(paper.runs / "short")

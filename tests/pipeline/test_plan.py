@@ -12,7 +12,7 @@ from shared.pipeline.__main__ import main
 from shared.pipeline.check_claims import check_claims
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import write_json
-from shared.pipeline.plan import changes, content, load_plan, plan_path
+from shared.pipeline.plan import changes, content, load_plan, plan_path, with_history
 from shared.tasks.kinds import load_measures
 from tests.pipeline.scratch import change_yaml, commit
 from tests.pipeline.toys import write_project
@@ -147,6 +147,24 @@ def test_a_plan_holds_the_commit_and_a_hash_of_what_decides(frozen):
     assert plan["claims"]["T-C1"]["variants"] == ["long", "short"]
     assert plan["rules"]["fewest_seeds"] == 5
     assert changes(settings()) == {"T-C1": ()}
+
+
+def test_a_claim_keeps_the_date_of_its_plan_until_something_changes_for_it(frozen):
+    first = {"commit": "a", "date": "2026-01-01T00:00:00+00:00"}
+    second, third = first | {"commit": "b", "date": "2026-02-01"}, first | {"commit": "c", "date": "2026-03-01"}
+    now = content(settings())
+    plan = with_history(first | now, None)
+    assert plan["claims"]["T-C1"]["frozen"] == [first]
+    plan = with_history(second | now, plan)
+    assert plan["claims"]["T-C1"]["frozen"] == [first]
+    plan = with_history(third | now | {"variants": now["variants"] | {"short": "0"}}, plan)
+    assert plan["claims"]["T-C1"]["frozen"] == [first, third]
+    assert with_history(second | now, first | now)["claims"]["T-C1"]["frozen"] == [first]  # of before there were dates
+    undecided = {"T-C1": now["claims"]["T-C1"] | {"variants": []}}
+    plan = with_history(first | now | {"claims": undecided}, None)
+    assert plan["claims"]["T-C1"]["frozen"] == []
+    assert with_history(second | now, plan)["claims"]["T-C1"]["frozen"] == [second]
+    assert load_plan(settings())["claims"]["T-C1"]["frozen"][0].keys() == {"commit", "date"}
 
 
 def test_without_a_plan_nothing_is_said_of_changes(home):

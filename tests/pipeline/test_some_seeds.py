@@ -2,8 +2,11 @@
 
 import pytest
 
+from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
-from shared.pipeline.train import chosen_seeds
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.train import chosen_seeds, marks_of, train_seed
+from tests.pipeline.scratch import change_yaml
 from tests.pipeline.test_contract import SMOKE, Paper, enter
 from tests.pipeline.toys import SEEDS, write_project
 
@@ -38,6 +41,17 @@ def test_one_seed_is_trained_and_judged_and_later_the_others(paper, capsys):
     assert all((paper.weights(first)[name] == value).all() for name, value in weights.items())
     assert run(paper, "evaluate") == 0
     assert [*paper.json("long/metrics.json")["seeds"]] == [str(seed) for seed in SEEDS]
+
+
+def test_a_seed_whose_settings_have_changed_since_it_was_queued_is_not_trained(paper):
+    settings = ScaleFile(paper.name, "smoke")
+    mark = marks_of(settings, "long", settings.run("long"), [SEEDS[0]])[SEEDS[0]]
+    change_yaml(
+        settings.path, lambda content: content["variants"].update(long={"task": "task", "training": {"updates": 39}})
+    )
+    with pytest.raises(ReplicationError, match="its code have changed since the training of this variant began"):
+        train_seed(str(paper.root), paper.name, "smoke", "long", SEEDS[0], mark)
+    assert not (paper.runs / "long" / "train" / f"seed{SEEDS[0]}").exists()
 
 
 def test_a_seed_that_is_not_planned_is_refused(paper, capsys):

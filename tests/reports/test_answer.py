@@ -21,7 +21,7 @@ def decision(name="T1-C1", verdict="reproduced", *, evidence="generated", in_sho
         "primary", verdict=verdict, metric="bleu", unit="BLEU", variants=("a", "b"), deciding=True, **values
     )
     claim = SimpleNamespace(id=name, identities=identities, in_short=in_short)
-    return SimpleNamespace(claim=claim, verdict=verdict, lead=outcome, evidence=evidence)
+    return SimpleNamespace(claim=claim, verdict=verdict, lead=outcome, evidence=evidence, scale="quick")
 
 
 def test_effects_are_in_units_of_the_smallest_that_matters():

@@ -1,9 +1,11 @@
 """What a page says of the settings that were tried before a plan was frozen."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from shared.reports.document import Bullets, Details, Table, plain_text
-from shared.reports.plans import Frozen, end_of, plan_blocks
+from shared.reports.plans import Frozen, end_of, plan_blocks, since_frozen
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,33 @@ def test_a_best_value_at_an_end_is_called_so():
     assert [row[-3] for row in table.rows] == ["diverged", "diverged"]
     [said] = [block for block in folded.blocks if isinstance(block, Bullets)]
     assert list(said.items) == reasons
+
+
+def decided(claim="T99-C1", *variants):
+    lead = SimpleNamespace(variants=variants)
+    return SimpleNamespace(claim=SimpleNamespace(id=claim), lead=lead if variants else None)
+
+
+def runs(*finished):
+    return SimpleNamespace(runs={seed: {"finished": when} for seed, when in enumerate(finished)})
+
+
+def test_runs_that_are_older_than_the_plan_of_their_claim_are_counted_and_earlier_plans_named():
+    plans = [{"commit": "a" * 40, "date": f"2026-01-0{day}T00:00:00+00:00"} for day in (1, 3)]
+    plan = plans[-1] | {"claims": {"T99-C1": {"frozen": plans}, "T99-C2": {"frozen": plans[:1]}}}
+    results = {
+        "first": runs("2026-01-02T09:00:00+00:00", "2026-01-04T09:00:00+00:00"), "second": runs("2026-01-05T00:00:00"),
+    }  # fmt: skip
+    frozen = Frozen(plan=plan, changed={"T99-C1": (), "T99-C2": ("the floor of its task",)})
+    kept = "the comparison, the floors and the settings are as they were frozen on 2026-01-03"
+    said = since_frozen(frozen, decided("T99-C1", "first", "second"), results)
+    assert said == f"{kept}; 1 of 3 runs that decide had ended by then. It replaced 1 plan, of 2026-01-01"
+    assert since_frozen(frozen, decided("T99-C1", "second"), results) == f"{kept}. It replaced 1 plan, of 2026-01-01"
+    changed = "changed since it was frozen on 2026-01-01: the floor of its task"
+    assert since_frozen(frozen, decided("T99-C2", "first"), results) == changed
+    assert since_frozen(Frozen(), decided("T99-C2", "first"), results) == "none was frozen before the runs"
+    (both,) = plan_blocks(Frozen(plan=plan, changed={}), ["T99-C1", "T99-C2"])
+    assert "on 2026-01-01 and 2026-01-03; each card says when" in plain_text(both.text)
 
 
 def test_claims_that_have_changed_since_are_named_beside_the_date():

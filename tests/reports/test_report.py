@@ -32,7 +32,7 @@ QUICK = {
     "evidence": dict.fromkeys(SHOWN, "generated") | {"counts": "measured"},
     "frozen": Frozen(
         {"commit": "3f2c9d1e5b7a00", "date": "2026-11-22T10:00:00+00:00", "claims": {"T99-C1": {}, "T99-C9": {}}},
-        SEARCH, {"T99-C2": ("the settings of rnnencdec-30",)},
+        SEARCH, {"T99-C2": ("the settings of rnnencdec-30",)}, {("training.optimizer.rate", "rnnsearch-50"): 0.2},
     ),
 }  # fmt: skip
 FLOOR = {"metric": "nll_per_token", "at_most": 0.1, "because": "the words are known",
@@ -161,10 +161,14 @@ def test_the_curves_of_every_seed_are_written_in_order(root, folder):
         (1, "**Learned:** rnnsearch-50: 5 of 5 learned, rnnencdec-50: 0 of 5 learned (exempt)."),
         (1, "**Twice the updates:** not checked: nothing was trained with twice the updates."),
         (1, "**Different here:** The words are made up."),
-        (1, "**Plan:** the comparison, the floors and the settings are as they were frozen."),
+        (
+            1,
+            "**Plan:** the comparison, the floors and the settings are as they were frozen on 2026-11-22; "
+            "10 of 10 runs that decide had ended by then.",
+        ),
         (2, "? **inconclusive**: rnnencdec-30 did not learn"),
         (2, "**Why:** reproduced as measured, but rnnencdec-30 did not learn."),
-        (2, "**Plan:** changed since it was frozen: the settings of rnnencdec-30."),
+        (2, "**Plan:** changed since it was frozen on 2026-11-22: the settings of rnnencdec-30; "),
         (2, "crosses: seeds in which a model did not learn its task"),
         (3, "above 1 where it agrees with the claim, and it matters from 1.05 times on."),
         (3, "An effect matters from 1.05 times on. It is made up."),
@@ -197,7 +201,7 @@ def test_every_seed_is_folded_away(folder):
         "Of 5 claims: **1 reproduced, 1 contradicted, 1 inconclusive, 2 not tested**. "
         "Of 2 identities: **1 verified, 1 refuted**.",
         "frozen on 2026-11-22 at commit `3f2c9d1e5b7a`. No longer made of its claims: T99-C9.",
-        "| `rnnsearch-50` | 1.5 | diverged | 0.1, the smallest tried | 0.1 |",
+        "| `rnnsearch-50` | 1.5 | diverged | 0.1, the smallest tried | 0.2 |",
         "* `generated`: **NLL per word, nats at most 0.100**. The words are known.",
         "| `generated` | `rnnencdec-50` | 0 of 5 | it has one vector |",
         "| `generated` | `counts` | not measured |  |",
@@ -307,13 +311,14 @@ def test_the_summary_and_the_readmes(root):
     row = "| Bahdanau et al. 2015 | [quick](reports/quick/bahdanau/README.md) | 1 | 1 | 1 | 1 | 1 | 2 |"
     assert row in top.read_text()
     assert "better evidence" not in top.read_text()
-    assert "T99-C" not in top.read_text()
+    assert "* [T99-C3](reports/quick/bahdanau/README.md#T99-C3): " in top.read_text()  # it did not hold
+    assert top.read_text().count("[T99-C") == 2
     assert own.read_text().count("| [T99-C") == 7
     assert "](../../reports/quick/bahdanau/README.md)" in own.read_text()
     assert "No report has been made yet." in other.read_text()
     assert top.read_text().startswith("# Top\n")
     assert top.read_text().endswith("\n\nrest\n")
-    assert "old" not in top.read_text()
+    assert "\nold\n" not in top.read_text()
     before = top.read_text()
     summarize(root / "reports", [top])
     assert top.read_text() == before

@@ -233,5 +233,20 @@ def test_counts_stand_beside_formulas(tmp_path):
     rows = {"label": "Recurrent", "variants": ["complexity"], "ppl": None, "bleu": "O(n)"}
     facts = paper(rows | {"metrics": {"bleu": "recurrent.path_n16"}})
     (table,) = tables(beside_the_paper(facts, by_task(load_results(folder)), "quick"))
-    assert table.columns[-1] == "BLEU, ours on generated"
+    assert table.columns[-1] == "BLEU, computed here"
     assert table.rows[0][-1] == "16"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [
+        ({"base": "generated"}, "Ours come from other data and"),
+        ({"base": "paper's data", "study": "measured"}, "Ours come from the paper's data and"),
+        ({"base": "paper's data", "other": "standard data"}, "Ours come from the paper's and other data and"),
+    ],
+)
+def test_whose_data_ours_come_from_is_said(tmp_path, evidence, said):
+    found = load_results(build(tmp_path / "runs", {"base": Variant("generated", 0.9)}, examples=10))
+    facts = paper({"label": "base", "variants": ["base"], "ppl": None, "bleu": 20.0})
+    blocks = beside_the_paper(facts, by_task(found), "bench", evidence)
+    assert plain_text(blocks[1].text).startswith(said)
