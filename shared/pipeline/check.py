@@ -9,7 +9,7 @@ from pathlib import Path
 from shared.claims.schema import load_claims
 from shared.claims.words import number_of
 from shared.config import near
-from shared.data.cards import Card
+from shared.data.cards import Card, load_card
 from shared.errors import ReplicationError
 from shared.pipeline.check_claims import check_claims
 from shared.pipeline.check_files import check_card, check_names, check_paper, check_search
@@ -143,8 +143,13 @@ def warn_of_changes(settings: ScaleFile) -> None:
 
 
 def write_code(settings: ScaleFile) -> None:
-    """Write ``runs/<scale>/<paper>/code/<stage>.json``, on which DVC's stages depend."""
+    """Write ``runs/<scale>/<paper>/code/<stage>.json``, on which DVC's stages depend.
+
+    Fetching depends on what the cards say of the data, too.
+    """
     code = code_of(settings.kind, settings.paper, *sorted(settings.lenders(settings.variants)))
+    datasets = sorted({settings.dataset(task) for task in settings.tasks})
+    code["fetch"] |= {f"data/{dataset}.yaml": load_card(dataset).fingerprint for dataset in datasets}
     folder = run_folder(settings.paper, settings.scale) / "code"
     for stage in STAGES:
         write_json(folder / f"{stage}.json", code[stage])

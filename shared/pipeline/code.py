@@ -35,8 +35,9 @@ NOT_TRAINED = (
 )  # fmt: skip
 """Files that a model or its training imports but that do not affect the trained weights. Their own imports are not
 followed, unless a kind's ``module.py`` uses them for validation, because validation selects the best weights."""
-JUDGING = ("shared/pipeline/evidence.py", "shared/pipeline/plan.py")
-"""Modules of the pipeline that a report takes from: the kind of its data, and the changes since its plan."""
+JUDGING = ("shared/pipeline/evidence.py", "shared/pipeline/plan.py", "shared/pipeline/search_result.py")
+"""Modules of the pipeline that a report takes from: the kind of its data, the changes since its plan, and what of the
+settings that were tried is used."""
 STAGES = ("fetch", "prepare", "train", "evaluate", "report")
 
 

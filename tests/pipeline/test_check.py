@@ -1,5 +1,6 @@
 """Mistakes that are found before any long work, each in one sentence, and without torch."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,10 +9,12 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
-from shared.pipeline.check import check_stage
+from shared.pipeline.check import check_stage, write_code
+from shared.pipeline.config import ScaleFile
 from tests.pipeline.scratch import change_yaml, copy_files, environment
 
 PAPER = "replications/bahdanau"
+CARD = "data/generated_translation.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +26,7 @@ def original(tmp_path_factory):
 def project(original, monkeypatch):
     """A copy of the project in which a test may change one file: it is restored afterwards."""
     monkeypatch.chdir(original)
-    files = [*(original / PAPER).rglob("*.yaml"), original / "params.yaml"]
+    files = [*(original / PAPER).rglob("*.yaml"), original / "params.yaml", original / CARD]
     before = {path: path.read_text() for path in files}
     yield original
     for path, text in before.items():
@@ -34,6 +37,20 @@ def test_what_is_shipped_has_no_mistake(project):
     for scale in ("quick", "smoke"):
         check_stage(None, scale)
     assert (project / "runs" / "smoke" / "performer" / "code" / "train.json").exists()
+
+
+def test_fetching_depends_on_what_the_cards_say_of_the_data(project):
+    record = project / "runs" / "smoke" / "bahdanau" / "code" / "fetch.json"
+    card = project / CARD
+
+    def recorded():
+        write_code(ScaleFile("bahdanau", "smoke"))
+        return json.loads(record.read_text())
+
+    before = recorded()
+    card.write_text(card.read_text().replace("seed: 1409", "seed: 1410"))
+    after = recorded()
+    assert {name for name in after if after[name] != before[name]} == {CARD}
 
 
 def test_torch_is_not_imported(project):
