@@ -15,7 +15,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
-from shared.pipeline.past import COSTS, judging_record
+from shared.pipeline.past import COSTS, judged_otherwise, judging_record
 from shared.pipeline.provenance import machine
 from shared.pipeline.train import WITHOUT_LIGHTNING, chosen_seeds, run_side_by_side, runnable
 from shared.tasks.prepared import check_prepared
@@ -64,6 +64,11 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     head = {"variant": variant, "task": config.task}
     out = folder / "evaluation"
     kept = _without_weights(folder, chosen)
+    if kept and (changed := judged_otherwise(folder, config)):
+        raise ReplicationError(
+            f"{name}: seed {min(kept)} was judged on another machine, which has its weights, and the settings of "
+            f"{' and '.join(changed)} have changed since; train it here, or take the change back."
+        )
     if len(kept) == len(chosen):
         _write_kept(folder / "metrics.json", kept)
         print(f"{name}: judged where it was trained, kept.")
@@ -124,7 +129,8 @@ def _empty(out: Path, kept: Collection[int]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for path in out.iterdir():
         if path.is_file():
-            path.unlink()
+            if not kept or path.name != COSTS:
+                path.unlink()
         elif path.name not in {f"seed{seed}" for seed in kept}:
             shutil.rmtree(path)
 

@@ -14,6 +14,8 @@ from shared.pipeline.provenance import machine
 
 COSTS = "costs.json"
 """What judging has cost, in the folder of a variant's evaluation."""
+JUDGED_BY = ("corpus", "evaluation", "decoding")
+"""Sections of a variant's settings that its scores depend on, beside those of its weights."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,21 @@ def judging_record(config: Any, where: dict[str, Any], seconds: dict[str, float]
         seconds: of the processor, by label, such as ``seed 1``.
     """
     return where | {"parameters": _settings(config), "processor_seconds": seconds}
+
+
+def judged_otherwise(folder: Path, config: Any) -> list[str]:
+    """The sections of the settings with which a variant was judged that are no longer those of its scale.
+
+    Args:
+        folder: of the variant.
+        config: its settings today.
+
+    Raises:
+        ReplicationError: the record of the judging is damaged.
+    """
+    record, here = _read(folder / "evaluation" / COSTS), _settings(config)
+    judged = {} if record is None else record["parameters"]
+    return [section for section in JUDGED_BY if section in judged and judged[section] != here[section]]
 
 
 def _records(folder: Path, config: Any) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -6,6 +6,8 @@ import tarfile
 import pytest
 
 from shared.pipeline.__main__ import main
+from shared.pipeline.config import ScaleFile
+from tests.pipeline.scratch import change_yaml
 from tests.pipeline.test_contract import SMOKE, contents
 from tests.pipeline.test_some_seeds import prepared, run
 from tests.pipeline.toys import SEEDS
@@ -75,6 +77,15 @@ def test_seeds_that_were_missing_join_those_that_were_unpacked(paper, capsys):
     assert [name for name in names if name.endswith("attention.npz") and name.startswith("long")] == [
         f"long/evaluation/seed{min(SEEDS)}/attention.npz"
     ]
+
+
+def test_seeds_that_were_judged_otherwise_are_not_mixed_with_others(paper, capsys):
+    lose(paper)
+    assert command(paper, "unpack") == 0
+    settings = ScaleFile(paper.name, "smoke")
+    change_yaml(settings.path, lambda content: content["tasks"]["task"].setdefault("evaluation", {}).update(batch=63))
+    assert run(paper, "evaluate", SEEDS[0]) == 2
+    assert "and the settings of evaluation have changed since; train it here" in capsys.readouterr().err
 
 
 def test_a_part_of_the_seeds_that_were_unpacked_is_all_that_a_report_then_sees(paper):
