@@ -184,6 +184,15 @@ def merge(base: Any, override: Any) -> Any:
     }
 
 
+def flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Nested keys as one each, such as ``tokenizer.size``."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        nested = isinstance(value, Mapping) and value
+        found |= flat(value, f"{before}{key}.") if nested else {f"{before}{key}": value}
+    return found
+
+
 MOST_SHOWN = 100
 """Characters of a wrong value that an error shows."""
 MOST_NAMED = 12

@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 
 from shared.claims.results import RunResults, load_results
-from shared.config import load_yaml, merge, near
+from shared.config import flat, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.pipeline.config import SCALES
 from shared.reports.compared import Compared, Member, Pair, Settings, Side, compared
@@ -179,17 +179,9 @@ def _settings(root: Path, paper: str, scale: str, runs: Mapping[str, RunResults]
             own, identity = at_scale["variants"].get(name), everywhere["variants"].get(name)
             if own is not None and identity is not None:
                 merged = merge(merge(at_scale["tasks"][own["task"]], identity), own)
-                yield name, dict(_flat(merged))
+                yield name, flat(merged)
     except (ReplicationError, KeyError, TypeError, AttributeError):
         return
-
-
-def _flat(section: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in section.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", value
 
 
 def _data(folder: Path, settings: Mapping[str, Settings], runs: Mapping[str, RunResults]) -> Iterator[tuple[str, str]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field
 
-from shared.config import Strict, build, load_yaml, merge, near
+from shared.config import Strict, build, flat, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.pipeline.config import EMPTY, ScaleFile, Seeds, Words
 from shared.pipeline.train import runnable
@@ -169,18 +169,11 @@ def _trained_settings(settings: ScaleFile, variant: str) -> dict[str, Any] | Non
         model = dict(routed.model)
     else:
         return None
-    return _flat({"training": config.training.model_dump(), "model": model})
+    return flat({"training": config.training.model_dump(), "model": model})
 
 
 def _models(settings: ScaleFile) -> Any:
     return importlib.import_module(f"replications.{settings.paper}.settings")
-
-
-def _flat(sections: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in sections.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
 
 
 def _check_variants(search: Search, group: Tried | Same) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from shared.config import flat
 from shared.errors import ReplicationError
 from shared.tasks.settings import CorpusConfig
 
@@ -48,7 +49,7 @@ def check_prepared(folder: Path, corpus: CorpusConfig) -> None:
     known = read_summary(folder).get(_SETTINGS)
     if known is None:
         raise ReplicationError(f"{folder} does not say with which settings it was prepared; run prepare again.")
-    before, now = _flat(known), _flat(_settings(corpus))
+    before, now = flat(known), flat(_settings(corpus))
     differences = [
         f"key {key} is {_shown(before, key)} there and {_shown(now, key)} here"
         for key in sorted(before.keys() | now.keys())
@@ -62,14 +63,6 @@ def check_prepared(folder: Path, corpus: CorpusConfig) -> None:
 
 def _settings(corpus: CorpusConfig) -> dict[str, Any]:
     return corpus.model_dump(mode="json")
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested keys as one each: ``tokenizer.size``."""
-    flat: dict[str, Any] = {}
-    for key, value in settings.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) and value else {prefix + key: value}
-    return flat
 
 
 def _shown(settings: Mapping[str, Any], key: str) -> str:
