@@ -77,8 +77,7 @@ def write_report(
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
     shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
     exhibits, explorer = gathered(by_claim(figures, results, folder))
-    stages = f"replications/{paper_dir.name}/{scale}/dvc.yaml"
-    shown = Shown(results, claims, folder, planned, exhibits, stages, frozen)
+    shown = Shown(results, claims, folder, planned, exhibits, f"replications/{paper_dir.name}/{scale}/dvc.yaml", frozen)
     blocks = [
         Heading(f"{paper.short}, replicated at {scale} scale", level=1),
         sections.citation(paper),
