@@ -29,12 +29,16 @@ REPORTING = (
 )  # fmt: skip
 NOT_TRAINED = (
     *REPORTING, "shared/decoding/*", "shared/metrics/*", "shared/tasks/*/evaluation.py", "shared/tasks/*/measures.py",
-    "shared/tasks/*/aligners.py", "shared/tasks/*/attention_maps.py", "shared/tasks/*/borrowed.py",
-    "shared/tasks/*/priors.py", "shared/tasks/*/samples.py", "shared/tasks/*/training_operations.py",
-    "shared/tasks/*_study.py", "shared/tasks/studies.py", "shared/tasks/examples.py", "shared/pipeline/*",
+    "shared/tasks/*/attention_maps.py", "shared/tasks/*/borrowed.py", "shared/tasks/*/priors.py",
+    "shared/tasks/*/samples.py", "shared/tasks/*/training_operations.py", "shared/tasks/*_study.py",
+    "shared/tasks/studies.py", "shared/tasks/examples.py", "shared/pipeline/*",
 )  # fmt: skip
 """Files that a model or its training imports but that do not affect the trained weights. Their own imports are not
 followed, unless a kind's ``module.py`` uses them for validation, because validation selects the best weights."""
+TRAINING = ("shared/tasks/*/task.py", "shared/tasks/*/aligners.py")
+"""What trains the networks of a kind, and the statistical aligners that stand beside them."""
+ALIGNING = ("shared/metrics/fast_align.py", "shared/metrics/word_aligner.py")
+"""The aligners themselves: they train, although they lie among the measures."""
 JUDGING = ("shared/pipeline/evidence.py", "shared/pipeline/plan.py", "shared/pipeline/search_result.py")
 """Modules of the pipeline that a report takes from: the kind of its data, the changes since its plan, and what of the
 settings that were tried is used."""
@@ -67,8 +71,8 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
     preparing = [f"{package}/{name}" for name in PREPARING if (package / name).is_file()]
     bound = _closure(replications, lambda path: path.endswith("/settings.py") and not path.startswith("shared/"))
     training = _closure(
-        [path for path in everything if _is(path, ("shared/tasks/*/task.py",))] + models,
-        lambda path: not _is(path, NOT_TRAINED),
+        [path for path in everything if _is(path, TRAINING)] + models,
+        lambda path: path in ALIGNING or not _is(path, NOT_TRAINED),
     )
     stages = {
         "fetch": _closure(FETCHING),

@@ -256,6 +256,13 @@ def test_of_each_paper_here_all_that_matters_is_in_its_stages(monkeypatch):
         assert not [path for path in stages["report"] if path.startswith(tuple(foreign))], paper
 
 
+def test_aligners_are_trained_by_the_code_of_their_task_and_their_own(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    aligning = {"shared/tasks/translation/aligners.py", "shared/metrics/fast_align.py"}
+    assert aligning <= code_of("translation", "luong")["train"].keys()
+    assert not aligning & code_of("translation", "bahdanau")["train"].keys()
+
+
 def test_another_papers_attention_is_not_a_papers_code(monkeypatch):
     monkeypatch.chdir(ROOT)
     bahdanau, luong = (code_of("translation", paper)["train"] for paper in ("bahdanau", "luong"))
