@@ -31,6 +31,7 @@ class Reader(NamedTuple):
         causal: whether position i sees those up to i only.
         beside: whether sinusoids stand beside embeddings.
         chunk: of attention by hashing.
+        columns: pixels of a row where places are rows and columns; 0 where they are those in the sequence.
     """
 
     weights: Weights
@@ -40,6 +41,7 @@ class Reader(NamedTuple):
     causal: bool
     beside: bool = False
     chunk: int = 0
+    columns: int = 0
 
 
 def linear(weights: Weights, name: str, x: Tensor) -> Tensor:
@@ -67,10 +69,17 @@ def sinusoid(place: int, width: int) -> Tensor:
     return torch.tensor([(math.cos if i % 2 else math.sin)(a) for i, a in enumerate(angles)]).double()
 
 
+def encoded(place: int, width: int, columns: int) -> Tensor:
+    """A place in the sequence, or the row and the column of a pixel."""
+    if not columns:
+        return sinusoid(place, width)
+    return torch.cat((sinusoid(place // columns, width // 2), sinusoid(place % columns, width // 2)))
+
+
 def embedded(reader: Reader, symbols: list[int]) -> Vectors:
     """With their places."""
     table = reader.weights["embedding.weight"]
-    placed = [(table[s], sinusoid(i, table.size(1))) for i, s in enumerate(symbols)]
+    placed = [(table[s], encoded(i, table.size(1), reader.columns)) for i, s in enumerate(symbols)]
     return [torch.cat((x, p)) if reader.beside else x + p for x, p in placed]
 
 

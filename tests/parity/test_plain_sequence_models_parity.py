@@ -3,7 +3,15 @@
 import pytest
 import torch
 
-from tests.parity.plain_sequence_models import Reader, linear_transformer, performer, pixel_nats, sinusoid, symbol_nats
+from tests.parity.plain_sequence_models import (
+    Reader,
+    encoded,
+    linear_transformer,
+    performer,
+    pixel_nats,
+    sinusoid,
+    symbol_nats,
+)
 from tests.replications.small_sequences import (
     F64,
     MODELS,
@@ -26,23 +34,26 @@ def reader(name: str, model: torch.nn.Module, causal: bool) -> Reader:
     if name in PERFORMERS:
         return Reader(weights, "softmax" if name == "exact" else name, **sizes)
     section = TRANSFORMERS[name]
-    beside = section.get("positions") == "concatenated"
+    positions = section.get("positions")
+    beside, grid = positions in ("concatenated", "rows and columns"), positions == "rows and columns"
+    sizes |= {"columns": round(section["max_length"] ** 0.5) if grid else 0}
     return Reader(weights, section["attention"], beside=beside, chunk=section.get("chunk", 0), **sizes)
 
 
-def give_exact_sinusoids(model: torch.nn.Module) -> None:
+def give_exact_sinusoids(model: torch.nn.Module, columns: int) -> None:
     """Ours are rounded to single precision."""
     width = model.embedding.embedding_dim
-    table = torch.stack([sinusoid(place, width) for place in range(12)])
+    table = torch.stack([encoded(place, width, columns) for place in range(12)])
     torch.testing.assert_close(model.positions(0, 12), table, atol=1e-6, rtol=0)
-    model.positions.table = table
+    given = model.positions.sinusoids if columns else model.positions
+    given.table = torch.stack([sinusoid(place, width // 2 if columns else width) for place in range(12)])
 
 
 @pytest.mark.parametrize(("name", "causal"), CASES, ids=str)
 def test_values_and_gradients_are_those_of_the_equations(name: str, causal: bool) -> None:
     model = small(name, causal=causal, std=0.4).train()
-    give_exact_sinusoids(model)
     plain, told = reader(name, model, causal), linear_transformer if name in TRANSFORMERS else performer
+    give_exact_sinusoids(model, plain.columns)
     inputs, mask = padded([9, 1, 6])
     targets = torch.randint(VOCABULARY - 1, inputs.shape)
     h = model(inputs, mask)
@@ -74,7 +85,7 @@ def test_values_and_gradients_are_those_of_the_equations(name: str, causal: bool
 @pytest.mark.parametrize("name", ["linear", "softmax", "lsh, 4 rounds", "exact", "relu", "positive"])
 def test_probabilities_are_those_of_the_equations(name: str) -> None:
     model = small(name)
-    give_exact_sinusoids(model)
+    give_exact_sinusoids(model, 0)
     plain, told = reader(name, model, True), linear_transformer if name in TRANSFORMERS else performer
     symbols = [3, 1, 4, 1, 5, 9, 2, 6]
     log_p = model.output.log_probs(model(torch.tensor([symbols])))[0]
