@@ -7,6 +7,7 @@ import fcntl
 import functools
 import os
 import platform
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -73,5 +74,10 @@ def _locked(what: str, waits: bool) -> Iterator[None]:
 
 
 def _holder(file: IO[str]) -> str:
-    file.seek(0)
-    return file.read() or "another process"
+    """Who holds the lock. Who has just got it writes its number a moment later."""
+    for _ in range(20):
+        file.seek(0)
+        if said := file.read():
+            return said
+        time.sleep(0.05)
+    return "another process"

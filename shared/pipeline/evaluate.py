@@ -127,11 +127,13 @@ def _write_kept(path: Path, kept: Mapping[int, dict[str, float]]) -> None:
 def _empty(out: Path, kept: Collection[int]) -> None:
     """Make the folder empty, but for what is kept."""
     out.mkdir(parents=True, exist_ok=True)
+    staying = {COSTS, *(f"seed{seed}" for seed in kept)} if kept else set()
     for path in out.iterdir():
+        if path.name in staying:
+            continue
         if path.is_file():
-            if not kept or path.name != COSTS:
-                path.unlink()
-        elif path.name not in {f"seed{seed}" for seed in kept}:
+            path.unlink()
+        else:
             shutil.rmtree(path)
 
 

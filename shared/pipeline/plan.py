@@ -119,16 +119,19 @@ def with_history(plan: Mapping[str, Any], before: Mapping[str, Any] | None) -> d
         plan: what is frozen now, with commit and date.
         before: the plan that it replaces; a claim that nothing has changed for keeps what that says of it.
     """
-    claims = {}
+    before, claims = before or {"claims": {}}, {}
     for claim, now in plan["claims"].items():
-        then = {"variants": []} if before is None else before["claims"].get(claim, {"variants": []})
-        frozen: list[dict[str, str]] = []
-        if before is not None and then["variants"]:
-            frozen = list(then.get("frozen") or [{"commit": before["commit"], "date": before["date"]}])
-        if now["variants"] and not (frozen and before is not None and not _changed(claim, before, plan)):
-            frozen.append({"commit": plan["commit"], "date": plan["date"]})
+        then, frozen = before["claims"].get(claim), list[dict[str, str]]()
+        if then is not None and then["variants"]:
+            frozen += then.get("frozen") or [_at(before)]
+        if now["variants"] and (not frozen or _changed(claim, before, plan)):
+            frozen.append(_at(plan))
         claims[claim] = {**now, "frozen": frozen}
     return {**plan, "claims": claims}
+
+
+def _at(plan: Mapping[str, Any]) -> dict[str, str]:
+    return {"commit": plan["commit"], "date": plan["date"]}
 
 
 def changes(settings: ScaleFile) -> dict[str, tuple[str, ...]] | None:

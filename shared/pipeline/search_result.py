@@ -11,7 +11,7 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.plan import found_path, load_found
 from shared.pipeline.provenance import hash_of
 from shared.pipeline.search_file import Search, Tried, load_search
-from shared.reports.document import Code, Text
+from shared.reports.document import Code, Text, listed
 from shared.reports.plans import end_of
 
 ASKED = ("key", "values", "updates")
@@ -53,10 +53,9 @@ def in_use(settings: ScaleFile) -> tuple[dict[tuple[str, str], Any], list[Text]]
     used = {(group.key, name): search.value(name, group.key) for group in search.tried for name in group.variants}
     reasons: list[Text] = []
     for same in search.same:
-        if others := [Code(name) for name in same.variants if name not in same.kept]:
-            names = [part for name in others for part in (", ", name)][1:]
+        if others := [[Code(name)] for name in same.variants if name not in same.kept]:
             have = "has" if len(others) == 1 else "have"
-            reasons.append((*names, f" {have} the value of ", Code(same.same_as), f": {same.because}."))
+            reasons.append((*listed(others), f" {have} the value of ", Code(same.same_as), f": {same.because}."))
     kept = [item for group in search.tried for item in group.kept.items()]
     kept += [item for same in search.same for item in same.kept.items()]
     return used, reasons + [(Code(name), f" keeps a value of its own: {why}.") for name, why in kept]

@@ -13,7 +13,7 @@ from shared.claims.results import RunResults
 from shared.claims.schema import Claim, Claims
 from shared.claims.words import number_of
 from shared.metrics.registry import measure
-from shared.reports.comparison_tables import comparison_tables, listed
+from shared.reports.comparison_tables import comparison_tables
 from shared.reports.document import (
     MINUS,
     SPACE,
@@ -29,6 +29,7 @@ from shared.reports.document import (
     Paragraph,
     Strong,
     Text,
+    listed,
     sentence,
     typeset,
 )

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from shared.claims.comparisons import Comparison, Exact, Row
 from shared.claims.outcomes import Decision, Outcome
-from shared.reports.document import SPACE, Badge, Block, Code, Inline, Table, Text, plain, typeset
+from shared.reports.document import SPACE, Badge, Block, Code, Table, Text, listed, plain, typeset
 from shared.reports.exhibits import Results
 from shared.reports.naming import called
 from shared.reports.studies import number
@@ -89,8 +89,3 @@ def _bound(row: Exact) -> str:
         return f"at most {number(row.at_most)}"
     margin = f"{SPACE}±{SPACE}{typeset(f'{row.tolerance:g}')}" if row.tolerance else ""
     return f"exactly {number(row.value)}{margin}"
-
-
-def listed(names: Sequence[Sequence[Inline]]) -> list[Inline]:
-    """Names with commas between them."""
-    return [part for name in names for part in (", ", *name)][1:]

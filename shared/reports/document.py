@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -256,6 +256,11 @@ class Grid:
 
 
 Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Explorer | Details | Card | Grid
+
+
+def listed(names: Iterable[Sequence[Inline]]) -> list[Inline]:
+    """Names with commas between them."""
+    return [part for name in names for part in (", ", *name)][1:]
 
 
 def parts(text: Text) -> tuple[Inline, ...]:

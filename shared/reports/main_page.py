@@ -29,7 +29,7 @@ from shared.reports.document import (
 from shared.reports.paper import Paper
 from shared.reports.replicated import Replicated
 from shared.reports.scales import HASH_SHOWN
-from shared.reports.verdicts import ALIGN, COLUMNS, KINDS, claim_row, rules
+from shared.reports.verdicts import ALIGN, COLUMNS, KINDS, claim_row, in_short, rules
 
 TITLE = "Attention, replicated"
 NOTHING = "No report has been made yet."
@@ -83,7 +83,7 @@ def _result(claims: Sequence[Mapping[str, Any]], papers: int) -> list[Block]:
         Paragraph(
             (f"{number_of(len(claims), 'claim')} of {number_of(papers, 'paper')} on attention: ", Strong(listed), ".")
         ),
-        Paragraph(f"{basis}{' ' * bool(basis)}Directions of effects compare with the papers', scores do not."),
+        Paragraph(f"{basis} Directions of effects compare with the papers', scores do not.".lstrip()),
     ]
 
 
@@ -125,8 +125,7 @@ def _grid(papers: Sequence[Replicated], folder: Path) -> Grid:
 
 
 def _cell(claim: Mapping[str, Any], page: str) -> Cell:
-    said = claim.get("in_short") or claim["statement"]  # older reports have no short form
-    return Cell(claim["id"], Badge(claim["verdict"]), said, f"{page}#{claim['id']}")
+    return Cell(claim["id"], Badge(claim["verdict"]), in_short(claim), f"{page}#{claim['id']}")
 
 
 def _table(papers: Sequence[Replicated], folder: Path) -> Table:

@@ -77,12 +77,11 @@ def since_frozen(frozen: Frozen, decision: Decision, results: Mapping[str, RunRe
     """Whether the plan of a claim was kept, how many of the runs that decide are older, and which plans it replaced."""
     if frozen.plan is None:
         return "none was frozen before the runs"
-    claim, records = decision.claim.id, deciding_records(decision, results)
-    plans = frozen.plan["claims"].get(claim, {}).get("frozen") or [frozen.plan]
-    changed = (frozen.changed or {}).get(claim, ())
+    records = deciding_records(decision, results)
+    plans = frozen.plan["claims"].get(decision.claim.id, {}).get("frozen") or [frozen.plan]
     said = (
-        f"changed since it was frozen on {day(plans[-1])}: {', '.join(changed)}"
-        if changed
+        f"changed since it was frozen on {day(plans[-1])}: {', '.join(decision.changed)}"
+        if decision.changed
         else f"the comparison, the floors and the settings are as they were frozen on {day(plans[-1])}"
     )
     if older := sum(record.get("finished", "9") < plans[-1]["date"] for record in records):

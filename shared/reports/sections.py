@@ -12,7 +12,6 @@ from shared.claims.outcomes import Evidence
 from shared.claims.results import RunResults
 from shared.metrics.quantities import Direction, Measure
 from shared.metrics.registry import by_theme, measure
-from shared.reports.comparison_tables import listed
 from shared.reports.document import (
     SPACE,
     Block,
@@ -26,6 +25,7 @@ from shared.reports.document import (
     Strong,
     Table,
     Text,
+    listed,
     plain,
 )
 from shared.reports.kind import KindReport

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shared.claims.results import RunResults
-from shared.reports.document import Block, Inline, Paragraph, Strong
+from shared.reports.document import Block, Paragraph, Strong, listed
 from shared.reports.naming import called
 
 Results = Mapping[str, RunResults]
@@ -37,7 +37,7 @@ def standing(results: Results, stale: Sequence[str]) -> list[Block]:
     if not any(run.runs for run in results.values()):
         return []
     blocks: list[Block] = [
-        Paragraph((Strong(f"⚠ {what}:"), " ", *_listed(variants), f" {said}."))
+        Paragraph((Strong(f"⚠ {what}:"), " ", *listed(map(called, variants)), f" {said}."))
         for what, variants, said in (
             ("Uncommitted", dirty, "had runs with changes that no commit has; nobody else can repeat them exactly"),
             ("Of no known commit", unknown, "had runs in a folder without git; nobody can tell which code they had"),
@@ -46,7 +46,3 @@ def standing(results: Results, stale: Sequence[str]) -> list[Block]:
         if variants
     ]
     return blocks or [Paragraph((Strong("✔ Current:"), " all runs are of committed code, with the settings of today."))]
-
-
-def _listed(variants: Sequence[str]) -> list[Inline]:
-    return [part for variant in variants for part in (", ", *called(variant))][1:]

@@ -16,7 +16,7 @@ from shared.reports.page import render, write_page
 from shared.reports.paper import Paper
 from shared.reports.replicated import Replicated, Report, load_reports, replicated
 from shared.reports.scales import TESTS, link_to
-from shared.reports.verdicts import ALIGN, COLUMNS, claim_row
+from shared.reports.verdicts import ALIGN, COLUMNS, claim_row, in_short
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 BETTER = "Where a paper has several reports, the better evidence on each claim is counted (docs/EVIDENCE.md)."
@@ -74,7 +74,7 @@ def _against(papers: Sequence[Replicated], base: Path) -> list[Block]:
     found = []
     for paper, claim in against:
         link = Link(str(claim["id"]), f"{paper.page(claim, base)}#{claim['id']}")
-        found.append((link, f": {claim.get('in_short') or claim['statement']} ({paper.title})"))
+        found.append((link, f": {in_short(claim)} ({paper.title})"))
     return [Paragraph("These claims did not hold:"), Bullets(found)] if found else []
 
 

@@ -78,6 +78,11 @@ def counted(decisions: Sequence[Decision]) -> Text:
     return tuple(said)
 
 
+def in_short(entry: Mapping[str, Any]) -> str:
+    """The short form of the claim of an entry of claims.json; its statement where an older report has none."""
+    return str(entry.get("in_short") or entry["statement"])
+
+
 def claim_row(entry: Mapping[str, Any], page: str = "") -> list[Text]:
     """Cells for one entry of claims.json: badge, effect and evidence are of the one comparison that decides.
 

@@ -43,9 +43,9 @@ def test_a_best_value_at_an_end_is_called_so():
     assert list(said.items) == reasons
 
 
-def decided(claim="T99-C1", *variants):
+def decided(claim="T99-C1", *variants, changed=()):
     lead = SimpleNamespace(variants=variants)
-    return SimpleNamespace(claim=SimpleNamespace(id=claim), lead=lead if variants else None)
+    return SimpleNamespace(claim=SimpleNamespace(id=claim), lead=lead if variants else None, changed=changed)
 
 
 def runs(*finished):
@@ -58,13 +58,14 @@ def test_runs_that_are_older_than_the_plan_of_their_claim_are_counted_and_earlie
     results = {
         "first": runs("2026-01-02T09:00:00+00:00", "2026-01-04T09:00:00+00:00"), "second": runs("2026-01-05T00:00:00"),
     }  # fmt: skip
-    frozen = Frozen(plan=plan, changed={"T99-C1": (), "T99-C2": ("the floor of its task",)})
+    frozen = Frozen(plan=plan)
     kept = "the comparison, the floors and the settings are as they were frozen on 2026-01-03"
     said = since_frozen(frozen, decided("T99-C1", "first", "second"), results)
     assert said == f"{kept}; 1 of 3 runs that decide had ended by then. It replaced 1 plan, of 2026-01-01"
     assert since_frozen(frozen, decided("T99-C1", "second"), results) == f"{kept}. It replaced 1 plan, of 2026-01-01"
     changed = "changed since it was frozen on 2026-01-01: the floor of its task"
-    assert since_frozen(frozen, decided("T99-C2", "first"), results) == changed
+    second = decided("T99-C2", "first", changed=("the floor of its task",))
+    assert since_frozen(frozen, second, results) == changed
     assert since_frozen(Frozen(), decided("T99-C2", "first"), results) == "none was frozen before the runs"
     (both,) = plan_blocks(Frozen(plan=plan, changed={}), ["T99-C1", "T99-C2"])
     assert "on 2026-01-01 and 2026-01-03; each card says when" in plain_text(both.text)
