@@ -18,6 +18,9 @@ PANELS = {
         "base", "base-reverse", "base-reverse-dropout", "global-location", "global-location-feed",
         "local-m-general", "local-p-general-feed",
     ],
+    "Twice the updates on real text": [
+        "global-location", "global-location-feed", "global-location-twice", "global-location-feed-twice",
+    ],
     "Architectures on real text, with input feeding": [
         "global-location-feed", "global-dot-feed", "global-general-feed", "local-m-dot-feed",
         "local-m-general-feed", "local-p-dot-feed", "local-p-general-feed",

@@ -87,9 +87,10 @@ class Search(NamedTuple):
         for part in reversed(group.key.split(".")):
             changes = {part: changes}
         usual = self.settings.run(variant).training
-        training: dict[str, Any] = {}
-        if group.updates is not None:  # a trial shorter than the time to the first validation is validated at its end
-            training = {"updates": group.updates, "validate_every": min(usual.validate_every, group.updates)}
+        updates = group.updates or usual.updates
+        training: dict[str, Any] = {"updates": updates}
+        if updates % usual.validate_every:  # what it is judged by is the loss at its end
+            training["validate_every"] = updates
         if usual.average is None:
             training["may_diverge"] = True
         try:

@@ -326,11 +326,13 @@ def test_a_mistake_is_one_sentence_with_file_and_key(group, changes, message, pr
     assert message in error
 
 
-def test_a_trial_that_is_shorter_than_the_time_to_a_validation_is_validated_at_its_end(project):
-    project.asks(lambda content: content["groups"][0].update(updates=10))
+@pytest.mark.parametrize(("updates", "every"), [(10, 10), (30, 15), (40, 40)])
+def test_every_trial_is_validated_at_its_end(updates, every, project):
+    project.set("long", "training", validate_every=15)
+    project.asks(lambda content: content["groups"][0].update(updates=updates))
     group = (search := load_search(PAPER, "smoke")).tried[0]
     training = search.config(group, group.variants[0], group.values[0]).training
-    assert (training.updates, training.validate_every) == (10, 10)
+    assert (training.updates, training.validate_every) == (updates, every)
 
 
 def test_a_study_is_not_searched(project, monkeypatch):
