@@ -40,11 +40,15 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def made_anew(final: Path) -> Iterator[Path]:
-    """An empty folder that takes the place of the final one as soon as it is whole."""
+    """An empty folder that takes the place of the final one as soon as it is whole; an error leaves the final one."""
     partial = final.with_name(f"{final.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    yield partial
+    try:
+        yield partial
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
     shutil.rmtree(final, ignore_errors=True)
     partial.rename(final)
 

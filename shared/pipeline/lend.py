@@ -33,13 +33,13 @@ def lend_stage(name: str, scale: str) -> None:
         if not needed.exists():
             command = f"python -m shared.pipeline evaluate {lent.paper}.{lent.variant} --scale {scale}"
             raise ReplicationError(f"{needed} does not exist; run '{command}'.")
+    metrics = json.loads((source / "metrics.json").read_text(encoding="utf-8"))
     with made_anew(target / "train") as partial:
-        for seed in sorted((source / "train").glob("seed*")):
-            copy_records(seed, partial / seed.name)
+        for seed in metrics.get("seeds", ()):  # others may be half-trained
+            copy_records(source / "train" / f"seed{seed}", partial / f"seed{seed}")
     with made_anew(target / "evaluation") as partial:
         shutil.copytree(source / "evaluation", partial, dirs_exist_ok=True)
     shutil.copyfile(source / "curve.csv", target / "curve.csv")
-    metrics = json.loads((source / "metrics.json").read_text(encoding="utf-8"))
     write_json(target / "metrics.json", metrics | {"variant": variant, "task": lent.task})
     print(f"{name}: the results of {lent.paper}.{lent.variant}.")
 

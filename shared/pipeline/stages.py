@@ -98,12 +98,12 @@ def report_stage(paper: str, scale: str) -> None:
     load_measures()
     settings = ScaleFile(paper, scale)
     kind, left_out = kind_report(settings.kind), _not_run(settings)
-    folder = Path("replications") / paper
-    with named(load_names(folder)), coloured(load_colours(FILE)):
+    folder, final = Path("replications") / paper, Path("reports") / scale / paper
+    with named(load_names(folder)), coloured(load_colours(FILE)), made_anew(final) as partial:
         write_report(
             folder,
             run_folder(paper, scale),
-            Path("reports") / scale / paper,
+            partial,
             scale=scale,
             left_out=left_out,
             deviations=settings.deviations,

@@ -87,6 +87,7 @@ def load_reports(reports_dir: Path) -> list[Report]:
         ReplicationError: one cannot be read.
     """
     folders = [path.parent for path in sorted(reports_dir.glob("*/*/claims.json"))]
+    folders = [folder for folder in folders if folder.name.isidentifier()]  # a killed report leaves <paper>.partial
     return [Report(folder, folder.parent.name, folder.name, read_claims(folder)) for folder in folders]
 
 

@@ -258,11 +258,15 @@ def test_a_report_shows_verdict_deviation_and_what_is_left_out(paper):
     assert main(["verdicts", paper.name, *SMOKE]) == 0
 
 
-def test_a_damaged_result_is_named(paper, capsys):
+def test_a_damaged_result_is_named_and_the_report_before_it_stays(paper, capsys):
+    assert main(["report", paper.name, *SMOKE]) == 0
+    reports = paper.root / "reports" / "smoke"
+    before = {path: path.stat().st_mtime_ns for path in reports.rglob("*")}
     path = paper.runs / "long" / "evaluation" / "seed3" / "examples.jsonl.gz"
     path.write_bytes(path.read_bytes()[:200])
     assert main(["report", paper.name, *SMOKE]) == 2
     assert path.name in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in reports.rglob("*")} == before
 
 
 def test_what_a_variant_costs_is_known_from_its_runs_or_tried_on_its_data(paper):

@@ -61,6 +61,7 @@ def evaluated(root):
         (train / "run.json").write_text(json.dumps({"seed": seed, "updates": 2}))
         (train / "curve.csv").write_text("update,split,metric,value\n1,valid,loss,0.5\n")
         (root / SOURCE / "evaluation" / f"seed{seed}" / "attention.npz").write_bytes(b"weights")
+    (root / SOURCE / "train" / "seed5" / "checkpoints").mkdir(parents=True)  # half-trained
     (root / SOURCE / "curve.csv").write_text("update,valid_loss\n1,0.5\n")
     metrics = {"variant": "short", "task": "theirs", "seeds": {"3": {"perplexity": 2.0}, "4": {"perplexity": 3.0}}}
     (root / SOURCE / "metrics.json").write_text(json.dumps(metrics))
@@ -76,6 +77,7 @@ def test_results_are_copied_under_the_borrowers_names_without_checkpoints(projec
     assert run.curve(3).read_text() == (project / SOURCE / "train/seed3/curve.csv").read_text()
     assert run.attention(4).read_bytes() == b"weights"
     assert sorted(path.name for path in (project / TARGET / "train/seed3").iterdir()) == ["curve.csv", "run.json"]
+    assert sorted(path.name for path in (project / TARGET / "train").iterdir()) == ["seed3", "seed4"]
     assert json.loads((project / SOURCE / "metrics.json").read_text())["task"] == "theirs"
 
 

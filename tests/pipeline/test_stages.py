@@ -53,6 +53,7 @@ def test_a_folder_is_made_whole_or_stays_as_it_was(tmp_path):
         (partial / "first").touch()
     with pytest.raises(FileNotFoundError), made_anew(final) as partial:
         (partial / "second" / "third").touch()
+    assert list(tmp_path.iterdir()) == [final]
     assert [path.name for path in final.iterdir()] == ["first"]
     with made_anew(final) as partial:
         assert list(partial.iterdir()) == []
