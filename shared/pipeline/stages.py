@@ -106,6 +106,7 @@ def report_stage(paper: str, scale: str) -> None:
             partial,
             scale=scale,
             left_out=left_out,
+            lent=settings.lent,
             deviations=settings.deviations,
             figures=load_exhibits(paper, kind.figures),
             kind=kind,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -87,6 +87,7 @@ class Shown:
         exhibits: claim to the figures and tables that belong to it, "" to those of none.
         stages: the file of the paper's stages, for the commands that make a claim's runs.
         frozen: the plan of the scale.
+        lent: variants that are runs of another paper.
     """
 
     results: Results
@@ -96,6 +97,7 @@ class Shown:
     exhibits: Mapping[str, Sequence[Block]] = field(default_factory=dict)
     stages: str = ""
     frozen: Frozen = NO_PLAN
+    lent: Collection[str] = ()
 
 
 def claim_sections(decisions: Sequence[Decision], shown: Shown) -> list[Block]:
@@ -147,9 +149,10 @@ def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[Block]:
         blocks.append(Paragraph(claimed(claim.primary, lead, shown.results)))
     plan = (Strong("Plan:"), f" {since_frozen(shown.frozen, decision, shown.results)}.")
     blocks += [Bullets([*tests_and_checks(decision, lead), plan]), *comparison_tables(decision, shown.results)]
-    runs = dict.fromkeys(variant for outcome in decision.outcomes for variant in outcome.variants)
-    if shown.stages:
-        targets = " \\\n  ".join(f"{shown.stages}:evaluate@{variant}" for variant in runs)
+    runs = dict.fromkeys(variant for row in decision.outcomes if row.tested for variant in row.variants)
+    if shown.stages and runs:
+        stages = (f"{'lend' if variant in shown.lent else 'evaluate'}@{variant}" for variant in runs)
+        targets = " \\\n  ".join(f"{shown.stages}:{stage}" for stage in stages)
         blocks += [Paragraph("These runs alone:"), CodeBlock(f"dvc repro {targets}")]
     return blocks
 

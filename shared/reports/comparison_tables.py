@@ -35,7 +35,7 @@ def comparison_tables(decision: Decision, results: Results) -> list[Block]:
     blocks: list[Block] = [Table(COLUMNS, rows, "tlllllllllr")] if rows else []
     seeds = sorted({seed for outcome in outcomes for seed in outcome.seeds})
     of_seeds: list[list[Text]] = []
-    for outcome in outcomes:
+    for outcome in (each for each in outcomes if each.seeds):
         known = dict(zip(outcome.seeds, outcome.per_seed, strict=False))  # none where the effect is undefined
         of_seeds.append([outcome.name, *(_cell(outcome, known.get(seed)) for seed in seeds)])
     if decision.claim.primary is not None and decision.lead is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ def write_report(
     *,
     scale: str,
     left_out: Mapping[str, str] | None = None,
+    lent: Collection[str] = (),
     deviations: Sequence[str] = (),
     figures: Sequence[Exhibit] = (),
     kind: KindReport | None = None,
@@ -57,7 +58,7 @@ def write_report(
         paper_dir, runs_dir: ``replications/<paper>``, with paper.yaml and claims.yaml; ``runs/<scale>/<paper>``.
         out_dir: ``reports/<scale>/<paper>``; its figures folder is made anew.
         scale, deviations: of the runs, and from the paper at this scale.
-        left_out: variant to the reason why it does not run at this scale.
+        left_out, lent: variant to the reason why it does not run at this scale; variants run by another paper.
         figures: what the paper shows (:func:`shared.reports.exhibits.load_exhibits`); claims know their metrics.
         kind: what reports of the paper's kind of task show; its measures must be registered.
         evidence, data: variant to what its data are, see :func:`decide`; task to what is said of its data.
@@ -77,7 +78,8 @@ def write_report(
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
     shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
     exhibits, explorer = gathered(by_claim(figures, results, folder))
-    shown = Shown(results, claims, folder, planned, exhibits, f"replications/{paper_dir.name}/{scale}/dvc.yaml", frozen)
+    stages = f"replications/{paper_dir.name}/{scale}/dvc.yaml"
+    shown = Shown(results, claims, folder, planned, exhibits, stages, frozen, lent)
     blocks = [
         Heading(f"{paper.short}, replicated at {scale} scale", level=1),
         sections.citation(paper),

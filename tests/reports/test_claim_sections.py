@@ -206,3 +206,12 @@ def test_what_was_not_decided_is_planned_for_a_larger_scale_or_not(results, tmp_
     blocks = claim_sections(decisions, Shown(results, found, tmp_path, ("bench", larger)))
     text = render(blocks, "md", title="", folder=tmp_path).replace("\N{NO-BREAK SPACE}", " ")
     assert [line.removeprefix("* ") for line in text.splitlines() if "at bench" in line.lower()] == expected
+
+
+def test_the_command_makes_the_runs_behind_a_verdict_and_takes_those_that_are_lent(results, tmp_path):
+    supporting = [{"name": "not run"} | compared("greater", "bleu", "f", "zz")]
+    decisions, found = decided(results, claim(primary=compared("greater", "bleu", "f", "a"), supporting=supporting))
+    blocks = claim_sections(decisions, Shown(results, found, tmp_path, stages="x/dvc.yaml", lent={"a"}))
+    text = render(blocks, "md", title="", folder=tmp_path)
+    assert "dvc repro x/dvc.yaml:evaluate@f \\\n  x/dvc.yaml:lend@a\n" in text
+    assert [line for line in text.splitlines() if line.startswith("| not run | ")] == []
