@@ -102,6 +102,20 @@ def test_families_are_split_as_wholes_and_some_are_held_out(tmp_path):
     assert corpus["train"][0].texts[1:] == ("Uncharacterized protein", "Some thing (strain A=1)", "TrEMBL")
 
 
+def test_relatives_are_taken_from_the_families_of_train_which_keep_a_member(tmp_path):
+    small(tmp_path / "a", [1, 2, 3, 4, 5, 6, 7] * 9)
+    without = read("fasta", tmp_path, LANGUAGES, OPTIONS)
+    corpus = read("fasta", tmp_path, LANGUAGES, OPTIONS | {"relatives_percent": 50})
+    assert [*corpus] == ["train", "valid", "test", "test_families", "test_relatives"]
+    for split in ("valid", "test", "test_families"):
+        assert corpus[split] == without[split]
+    assert {*corpus["train"], *corpus["test_relatives"]} == {*without["train"]}
+    assert len(corpus["train"]) + len(corpus["test_relatives"]) == len(without["train"])
+    kept, taken = ([segment.key.split(":") for segment in corpus[split]] for split in ("train", "test_relatives"))
+    assert {name for name, _ in taken} < {name for name, accession in kept if name == accession}
+    assert 0.35 < len(taken) / sum(name != accession for name, accession in (*kept, *taken)) < 0.65
+
+
 def test_a_name_joins_what_has_no_word_in_common_and_copies_occur_once(tmp_path):
     small(tmp_path / "a", [4] * 4)
     generator = random.Random(1)
@@ -155,10 +169,17 @@ def test_the_shipped_card_fetches_what_no_two_splits_have_a_relative_in(pytestco
 
 
 def nothing_leaks(folder, card):
-    """No two splits have proteins that the card's thresholds call relatives, or that have a name in common."""
-    options, splits = card["reader"]["options"], list(card["splits"])
+    """No two splits have proteins that the card's thresholds call relatives, or that have a name in common.
+
+    Train and test_relatives count as one, for it has the families of train.
+    """
+    options = card["reader"]["options"]
+    splits = [("train", "test_relatives"), *((name,) for name in card["splits"] if name in ("valid", "test"))]
+    splits.append(("test_families",))
     columns = {
-        language: [list(read_lines(folder / f"{split}.{language}")) for split in splits]
+        language: [
+            [line for name in joined for line in read_lines(folder / f"{name}.{language}")] for joined in splits
+        ]
         for language in ("sequence", "name")
     }
     for number in range(len(splits) - 1):
@@ -180,5 +201,5 @@ def test_the_registry_gives_what_the_card_says_and_nothing_leaks(pytestconfig, t
     manifest, files = check_real("uniprot_sample", tmp_path), load_card("uniprot_sample", tmp_path).files
     assert {name: record.sha256 for name, record in manifest.files.items()} == files
     counts = {split: manifest.files[f"{split}.sequence"].lines for split in card["splits"]}
-    assert counts == {"train": 16_504, "valid": 741, "test": 857, "test_families": 590}
+    assert counts == {"train": 15_767, "valid": 741, "test": 857, "test_families": 590, "test_relatives": 737}
     nothing_leaks(tmp_path / "uniprot_sample", card)

@@ -1,4 +1,4 @@
-"""FASTA files of proteins from UniProt, split by family: no test protein has a relative in train."""
+"""FASTA files of proteins from UniProt, split by family; one test split may hold relatives of training proteins."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ class FastaOptions(Strict):
         valid_percent: percentage of the families in valid.
         test_percent: percentage of the families in test.
         held_out: the families that are in none of train, valid and test.
+        relatives_percent: percentage of the proteins with relatives in train that are in test_relatives.
     """
 
     file: str
@@ -60,6 +61,7 @@ class FastaOptions(Strict):
     valid_percent: int = Field(gt=0, le=50)
     test_percent: int = Field(gt=0, le=50)
     held_out: HeldOut
+    relatives_percent: int = Field(default=0, ge=0, le=50)
 
 
 class Protein(NamedTuple):
@@ -76,7 +78,8 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
     """Read proteins keyed ``family:accession``, each sequence once, and split them by family.
 
     The name of a family is the accession number of its first protein. Proteins of the same name are in one family,
-    unless the name is uninformative. The names of fragments end in "(Fragment)".
+    unless the name is uninformative. The names of fragments end in "(Fragment)". From the families of train, of which
+    the first protein always stays, ``relatives_percent`` takes some into ``test_relatives``.
 
     Raises:
         ReplicationError: the languages or options are wrong, the file is not FASTA of UniProt, or there are too few
@@ -99,9 +102,14 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
     names = [entries[first].accession for first in home]
     held_out = _held_out(Counter(names), chosen.held_out)
     corpus: dict[str, list[Segment]] = {"train": [], "valid": [], "test": [], "test_families": []}
+    if chosen.relatives_percent:
+        corpus["test_relatives"] = []
     percent = {"valid_percent": chosen.valid_percent, "test_percent": chosen.test_percent}
     for name, protein in zip(names, entries, strict=True):
         split = "test_families" if name in held_out else hashed_split(name, **percent)
+        if split == "train" and name != protein.accession:
+            own = hashed_split(protein.accession, valid_percent=0, test_percent=chosen.relatives_percent)
+            split = "test_relatives" if own == "test" else "train"
         texts = tuple(str(getattr(protein, language)) for language in languages)
         corpus[split].append(Segment(texts, key=f"{name}:{protein.accession}"))
     return corpus
