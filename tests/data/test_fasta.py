@@ -177,9 +177,7 @@ def nothing_leaks(folder, card):
     splits = [("train", "test_relatives"), *((name,) for name in card["splits"] if name in ("valid", "test"))]
     splits.append(("test_families",))
     columns = {
-        language: [
-            [line for name in joined for line in read_lines(folder / f"{name}.{language}")] for joined in splits
-        ]
+        language: [[line for name in joined for line in read_lines(folder / f"{name}.{language}")] for joined in splits]
         for language in ("sequence", "name")
     }
     for number in range(len(splits) - 1):
