@@ -1,7 +1,8 @@
 """The plan of a scale, frozen before the deciding runs: what decides every claim, in hashes.
 
-``plan.json`` holds hashes of what decides each claim (its comparison or identities, and the floor of its task) and of
-all settings of each variant that decides a claim; and when that was frozen, after which earlier plans of the claim.
+``plan.json`` holds hashes of what decides each claim (its comparison or identities, and the floor of its task, without
+the sentences that give reasons) and of all settings of each variant that decides a claim; and when that was frozen,
+after which earlier plans of the claim.
 Later changes are allowed. They are found by comparison with the plan, and reported beside the verdict.
 """
 
@@ -23,6 +24,7 @@ RULES = {
     "alpha": rules.ALPHA, "fewest_seeds": rules.FEWEST_SEEDS, "learned": rules.LEARNED, "left": rules.LEFT,
     "doubled_seeds": rules.DOUBLED_SEEDS,
 }  # fmt: skip
+SAID = {"because", "paper"}  # decides nothing: a sentence may be corrected without a new plan
 
 
 class _At(BaseModel):
@@ -169,8 +171,14 @@ def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) ->
         trained = dict.fromkeys(name.removesuffix("-ensemble") for name in named)
         names = [name for name in trained if name in settings.judged()]
     floors = {task: claims.floors[task] for name in names if (task := settings.task_of(name)) in claims.floors}
+    open_here = claim.undecided_at(settings.scale) is not None
     return {
-        "decided by": hash_of([[row.model_dump(mode="json") for row in deciding], claim.undecided_at(settings.scale)]),
-        "floor": hash_of({task: floor.model_dump(mode="json") for task, floor in floors.items()}),
+        "decided by": hash_of([[row.model_dump(mode="json", exclude=SAID) for row in deciding], open_here]),
+        "floor": hash_of(
+            {
+                task: floor.model_dump(mode="json", exclude={*SAID, "exempt"}) | {"exempt": sorted(floor.exempt)}
+                for task, floor in floors.items()
+            }
+        ),
         "variants": names,
     }

@@ -92,9 +92,14 @@ def since_frozen(frozen: Frozen, decision: Decision, results: Mapping[str, RunRe
 
 
 def deciding_records(decision: Decision, results: Mapping[str, RunResults]) -> list[Mapping[str, Any]]:
-    """The records of the runs behind a verdict that are on this machine."""
-    variants = () if decision.lead is None else decision.lead.variants
-    return [record for name in variants for record in results[name].runs.values()]
+    """The records on this machine of the runs behind a verdict: of the seeds that decide, and of twice the updates."""
+    if decision.lead is None:
+        return []
+    runs = [(results[name], decision.lead.seeds) for name in decision.lead.variants]
+    primary = decision.claim.primary
+    doubled = () if primary is None else primary.doubled
+    runs += [(results[name], results[name].seeds) for name in doubled if name in results]
+    return [run.runs[seed] for run, seeds in runs for seed in seeds if seed in run.runs]
 
 
 def day(plan: Mapping[str, Any]) -> str:

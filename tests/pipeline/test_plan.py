@@ -184,9 +184,18 @@ def test_what_has_changed_since_is_named_for_each_claim(frozen, capsys):
     assert "plan.json: T-C1: since the plan was frozen, this has changed: what decides the claim" in said
 
 
-def test_what_a_number_is_called_decides_nothing(frozen):
-    primary(frozen, called="how surprised it is")
+def test_words_and_the_papers_number_decide_nothing(frozen):
+    primary(frozen, called="how surprised it is", because="it is said better now", paper=1.5)
     assert changes(settings()) == {"T-C1": ()}
+    floor = {"metric": "perplexity", "at_most": 3.0, "because": "a test", "exempt": {"short": "meant to fail"}}
+    change_yaml(frozen / "claims.yaml", lambda content: content.update(floors={"task": floor}))
+    before = content(settings())["claims"]["T-C1"]["floor"]
+    floor |= {"because": "said better", "exempt": {"short": "is meant to fail"}}
+    change_yaml(frozen / "claims.yaml", lambda content: content.update(floors={"task": floor}))
+    assert content(settings())["claims"]["T-C1"]["floor"] == before
+    floor |= {"exempt": {}}
+    change_yaml(frozen / "claims.yaml", lambda content: content.update(floors={"task": floor}))
+    assert content(settings())["claims"]["T-C1"]["floor"] != before
 
 
 def test_a_floor_and_a_new_claim_are_changes_but_another_variant_is_none(frozen):

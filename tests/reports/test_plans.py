@@ -43,13 +43,16 @@ def test_a_best_value_at_an_end_is_called_so():
     assert list(said.items) == reasons
 
 
-def decided(claim="T99-C1", *variants, changed=()):
-    lead = SimpleNamespace(variants=variants)
-    return SimpleNamespace(claim=SimpleNamespace(id=claim), lead=lead if variants else None, changed=changed)
+def decided(claim="T99-C1", *variants, changed=(), seeds=(0, 1), doubled=()):
+    lead, primary = SimpleNamespace(variants=variants, seeds=seeds), SimpleNamespace(doubled=doubled)
+    return SimpleNamespace(
+        claim=SimpleNamespace(id=claim, primary=primary), lead=lead if variants else None, changed=changed
+    )
 
 
 def runs(*finished):
-    return SimpleNamespace(runs={seed: {"finished": when} for seed, when in enumerate(finished)})
+    records = {seed: {"finished": when} for seed, when in enumerate(finished)}
+    return SimpleNamespace(runs=records, seeds=tuple(records))
 
 
 def test_runs_that_are_older_than_the_plan_of_their_claim_are_counted_and_earlier_plans_named():
@@ -63,6 +66,10 @@ def test_runs_that_are_older_than_the_plan_of_their_claim_are_counted_and_earlie
     said = since_frozen(frozen, decided("T99-C1", "first", "second"), results)
     assert said == f"{kept}; 1 of 3 runs that decide had ended by then. It replaced 1 plan, of 2026-01-01"
     assert since_frozen(frozen, decided("T99-C1", "second"), results) == f"{kept}. It replaced 1 plan, of 2026-01-01"
+    of_one = decided("T99-C1", "first", "second", seeds=(1,))  # the other seeds of a variant decide another claim
+    assert since_frozen(frozen, of_one, results) == f"{kept}. It replaced 1 plan, of 2026-01-01"
+    with_doubled = decided("T99-C1", "second", doubled=("first",))
+    assert f"{kept}; 1 of 3 runs that decide had ended by then" in since_frozen(frozen, with_doubled, results)
     changed = "changed since it was frozen on 2026-01-01: the floor of its task"
     second = decided("T99-C2", "first", changed=("the floor of its task",))
     assert since_frozen(frozen, second, results) == changed
