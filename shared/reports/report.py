@@ -130,7 +130,10 @@ def _made_by(stages: str) -> list[Block]:
     items: list[Text] = [(Link(name, name), f": {said}") for name, said in files.items()]
     return [
         Heading("Make it again, or take it along"),
-        Paragraph("This command makes everything on this page, from the data on; what has not changed is kept:"),
+        Paragraph(
+            "This command makes everything on this page, and trains what is planned at this scale and not here yet, from "
+            "the data on; what has not changed is kept:"
+        ),
         CodeBlock(f"dvc repro {stages}"),
         Bullets(items),
     ]

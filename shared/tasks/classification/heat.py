@@ -89,7 +89,7 @@ def heat_texts(source: Path, path: Path, caption: str, *, most: int = 4) -> list
         _line(text, text.weights.mean(axis=0), title=f"({letter}) {text.judged}")
         for letter, text in zip("abcdefghijklmnop"[:most], read_texts(source), strict=False)
     ]
-    return _drawn(lines, path, f"{caption.rstrip('.')}. A word's weight is its mean over the rows of A.")
+    return _drawn(lines, path, f"{caption.rstrip('.')}. Where there are several rows, a word's weight is its mean over them.")
 
 
 def compare_rows(sources: Mapping[str, Path], path: Path, caption: str, *, symbols: int = 30) -> list[Explored]:

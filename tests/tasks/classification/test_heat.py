@@ -44,7 +44,7 @@ def test_a_words_shade_is_its_mean_weight_over_the_largest(tmp_path):
     (line,) = heat.lines
     assert line.shades == pytest.approx([1.0, 0.5, 1.0])
     assert (list(line.words), line.title, line.name) == (["one", "two", "three"], "(a) good ✔", "")
-    assert heat.caption == "Ours. A word's weight is its mean over the rows of A."
+    assert heat.caption == "Ours. Where there are several rows, a word's weight is its mean over them."
 
 
 def test_a_wrong_answer_and_the_evidence_are_shown(tmp_path):
@@ -146,7 +146,7 @@ def test_html_has_the_words_and_markdown_the_picture(tmp_path):
     assert "<img" not in html
     assert not re.search(r"<b>good", html)
     markdown = render(heats, "md", title="t", folder=tmp_path)
-    caption = "Ours. A word's weight is its mean over the rows of A."
+    caption = "Ours. Where there are several rows, a word's weight is its mean over them."
     assert markdown == f"![Ours](a.png)\n\n{caption}\n"
 
 
