@@ -131,8 +131,8 @@ def _made_by(stages: str) -> list[Block]:
     return [
         Heading("Make it again, or take it along"),
         Paragraph(
-            "This command makes everything on this page, and trains what is planned at this scale and not here yet, from "
-            "the data on; what has not changed is kept:"
+            "This command makes everything on this page from the data on, and what is planned at this scale and is not "
+            "here yet; what has not changed is kept:"
         ),
         CodeBlock(f"dvc repro {stages}"),
         Bullets(items),

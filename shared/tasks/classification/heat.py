@@ -89,7 +89,8 @@ def heat_texts(source: Path, path: Path, caption: str, *, most: int = 4) -> list
         _line(text, text.weights.mean(axis=0), title=f"({letter}) {text.judged}")
         for letter, text in zip("abcdefghijklmnop"[:most], read_texts(source), strict=False)
     ]
-    return _drawn(lines, path, f"{caption.rstrip('.')}. Where there are several rows, a word's weight is its mean over them.")
+    of_rows = "Where there are several rows, a word's weight is its mean over them."
+    return _drawn(lines, path, f"{caption.rstrip('.')}. {of_rows}")
 
 
 def compare_rows(sources: Mapping[str, Path], path: Path, caption: str, *, symbols: int = 30) -> list[Explored]:
