@@ -219,8 +219,22 @@ def _resume_point(last: Path, fingerprint: str, label: str, averaging: Averaging
     return start
 
 
+class _Checkpoint(ModelCheckpoint):
+    """Keeps what is best also where the run continues in another folder; Lightning's own forgets it there."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        here, there = str(self.dirpath), str(state_dict["dirpath"])
+        moved = {
+            name: value.replace(there, here, 1)
+            for name, value in state_dict.items()
+            if name.endswith("_path") and isinstance(value, str)
+        }
+        best = {path.replace(there, here, 1): score for path, score in state_dict["best_k_models"].items()}
+        super().load_state_dict({**state_dict, **moved, "dirpath": self.dirpath, "best_k_models": best})
+
+
 def _checkpoint(folder: Path, name: str, **when: Any) -> ModelCheckpoint:
-    return ModelCheckpoint(folder, filename=name, enable_version_counter=False, **when)
+    return _Checkpoint(folder, filename=name, enable_version_counter=False, **when)
 
 
 def _trainer(config: TrainingConfig, callbacks: list[Callback], share: Share) -> lightning.Trainer:

@@ -67,6 +67,17 @@ def test_a_run_that_stops_early_does_so_at_the_same_update_after_a_kill(
     assert_same_run(tmp_path / "whole", tmp_path / "run")
 
 
+def test_a_run_continued_in_another_folder_keeps_its_best_checkpoint(train: Server, tmp_path: Path) -> None:
+    undisturbed = train(tmp_path / "whole", **STOPS_EARLY).record
+    last = max(validated(tmp_path / "whole"))
+    killed = train(tmp_path / "run", kill=f"train:{last - 4}", **STOPS_EARLY)  # after the best, before the last
+    assert killed.status == -signal.SIGKILL
+    (tmp_path / "run").rename(tmp_path / "moved")
+    assert train(tmp_path / "moved", **STOPS_EARLY).record == undisturbed
+    best = load_checkpoint(tmp_path / "moved" / "checkpoints" / "best.ckpt")
+    assert best["global_step"] == undisturbed["best_update"] < last
+
+
 def test_patience_ends_a_run_and_the_best_checkpoint_is_of_the_least_loss(train: Server, tmp_path: Path) -> None:
     record = train(tmp_path / "run", **STOPS_EARLY).record
     losses = validated(tmp_path / "run")
