@@ -48,6 +48,7 @@ class _Plan(BaseModel):
     claims: dict[str, _Decided]
     variants: dict[str, str]
     search: str | None
+    dropped: dict[str, list[_At]] = {}
 
 
 class _Search(BaseModel):
@@ -119,17 +120,24 @@ def with_history(plan: Mapping[str, Any], before: Mapping[str, Any] | None) -> d
 
     Args:
         plan: what is frozen now, with commit and date.
-        before: the plan that it replaces; a claim that nothing has changed for keeps what that says of it.
+        before: the plan that it replaces; a claim that nothing has changed for keeps what that says of it. Plans of
+            claims that are no more stand under ``dropped``, for they may come back.
     """
-    before, claims = before or {"claims": {}}, {}
+    before = before or {"rules": {}, "claims": {}}
+    past = before.get("dropped", {}) | {claim: _plans_of(claim, before) for claim in before["claims"]}
+    rules_differ, claims = bool(_changed_rules(before, plan)), {}
     for claim, now in plan["claims"].items():
-        then, frozen = before["claims"].get(claim), list[dict[str, str]]()
-        if then is not None and then["variants"]:
-            frozen += then.get("frozen") or [_at(before)]
-        if now["variants"] and (not frozen or _changed(claim, before, plan)):
+        frozen = [*past.pop(claim, ())]
+        if now["variants"] and (not frozen or rules_differ or _changed(claim, before, plan)):
             frozen.append(_at(plan))
         claims[claim] = {**now, "frozen": frozen}
-    return {**plan, "claims": claims}
+    return {**plan, "claims": claims, "dropped": {claim: frozen for claim, frozen in past.items() if frozen}}
+
+
+def _plans_of(claim: str, plan: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The plans that a claim has had; plans of before there were dates name none."""
+    then = plan["claims"][claim]
+    return then.get("frozen") or ([_at(plan)] if then["variants"] else [])
 
 
 def _at(plan: Mapping[str, Any]) -> dict[str, str]:
@@ -142,10 +150,15 @@ def changes(settings: ScaleFile) -> dict[str, tuple[str, ...]] | None:
     if plan is None:
         return None
     now = content(settings)
-    different = [f"the rule '{name}'" for name in now["rules"] if now["rules"][name] != plan["rules"].get(name)]
+    different = [f"the rule '{name}'" for name in _changed_rules(plan, now)]
     if plan["search"] != now["search"]:
         different.append("what the search found")
     return {claim: (*different, *_changed(claim, plan, now)) for claim in now["claims"]}
+
+
+def _changed_rules(plan: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The rules that have changed; a rule that is younger than the plan has not."""
+    return [name for name, rule in now["rules"].items() if plan["rules"].get(name, rule) != rule]
 
 
 def _changed(claim: str, plan: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

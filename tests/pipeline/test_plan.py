@@ -167,6 +167,32 @@ def test_a_claim_keeps_the_date_of_its_plan_until_something_changes_for_it(froze
     assert load_plan(settings())["claims"]["T-C1"]["frozen"][0].keys() == {"commit", "date"}
 
 
+def test_a_changed_rule_dates_every_plan_anew(frozen):
+    first, second = {"commit": "a", "date": "2026-01-01"}, {"commit": "b", "date": "2026-02-01"}
+    before = with_history(first | content(settings()), None)
+    change_yaml(frozen / "claims.yaml", lambda content: content.update(looks=[5, 8]))
+    assert changes(settings()) == {"T-C1": ("the rule 'looks'",)}
+    now = second | content(settings())
+    assert with_history(now, before)["claims"]["T-C1"]["frozen"] == [first, second]
+    before["rules"].pop("looks")  # a plan of before there was this rule
+    assert with_history(now, before)["claims"]["T-C1"]["frozen"] == [first]
+
+
+def test_the_earlier_plans_of_a_claim_stay_while_no_run_decides_it_and_while_it_is_dropped(frozen):
+    first, second, third = ({"commit": name, "date": f"2026-0{name}-01"} for name in "123")
+    now = content(settings())
+    before = with_history(first | now, None)
+    none = now["claims"]["T-C1"] | {"decided by": "no run", "variants": []}
+    undecided = with_history(second | now | {"claims": {"T-C1": none}}, before)
+    assert undecided["claims"]["T-C1"]["frozen"] == [first]
+    assert with_history(third | now, undecided)["claims"]["T-C1"]["frozen"] == [first, third]
+    dropped = with_history(second | now | {"claims": {}}, before)
+    assert (dropped["claims"], dropped["dropped"]) == ({}, {"T-C1": [first]})
+    assert with_history(third | now | {"claims": {}}, dropped)["dropped"] == {"T-C1": [first]}
+    again = with_history(third | now, dropped)
+    assert (again["claims"]["T-C1"]["frozen"], again["dropped"]) == ([first, third], {})
+
+
 def test_without_a_plan_nothing_is_said_of_changes(home):
     assert load_plan(settings()) is None
     assert changes(settings()) is None
