@@ -20,6 +20,8 @@ from shared.claims.words import number_of
 PACKAGES = ("torch", "lightning", "numpy", "sacrebleu", "sentencepiece")
 WRITTEN = ("runs", "reports", "*dvc.lock", "*README.md", "*plan.json", "*search.json")
 """Outputs of stages that are under version control; a change of these files is not a change of the code."""
+SOURCES = ("shared", "replications", "data")
+"""Folders in which a file that is not committed yet, and not ignored, is a change of the code."""
 
 
 def sha256_of(paths: Iterable[Path]) -> str:
@@ -74,12 +76,11 @@ def machine() -> dict[str, Any]:
 
 
 def revision() -> dict[str, Any]:
-    """The commit, and whether the files that affect results differ from it."""
-    excluded = (f":(exclude){path}" for path in WRITTEN)
-    return {
-        "git_commit": _git("rev-parse", "HEAD"),
-        "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no", "--", ".", *excluded)),
-    }
+    """The commit, and whether the files that affect results differ from it or are not in it."""
+    excluded = [f":(exclude){path}" for path in WRITTEN]
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *excluded)
+    added = _git("ls-files", "--others", "--exclude-standard", "--", *SOURCES, *excluded)
+    return {"git_commit": _git("rev-parse", "HEAD"), "git_dirty": bool(changed or added)}
 
 
 def peak_memory_mib() -> float:

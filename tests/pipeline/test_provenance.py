@@ -9,6 +9,7 @@ import pytest
 
 from shared.pipeline import provenance
 from shared.pipeline.code import code_of
+from tests.pipeline.scratch import commit
 
 LOCK = Path("replications/bahdanau/quick/dvc.lock")
 
@@ -115,4 +116,23 @@ def test_what_stages_write_themselves_is_no_change_of_what_made_a_result(path, d
         subprocess.run(["git", *author, *command], check=True)
     assert provenance.environment(LOCK)["git_dirty"] is False
     file.write_text("after")
+    assert provenance.environment(LOCK)["git_dirty"] is dirty
+
+
+@pytest.mark.parametrize(
+    ("path", "dirty"),
+    [
+        ("shared/attention/new.py", True), ("replications/new/model.py", True), ("data/new.yaml", True),
+        ("notes.txt", False), ("shared/ignored.pyc", False), ("runs/quick/curve.csv", False),
+        ("replications/new/README.md", False), ("replications/new/quick/dvc.lock", False),
+    ],
+)  # fmt: skip
+def test_source_that_was_never_committed_is_a_change(path, dirty, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".gitignore").write_text("*.pyc\n")
+    subprocess.run(["git", "init", "-q"], check=True)
+    commit(tmp_path)
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("new")
     assert provenance.environment(LOCK)["git_dirty"] is dirty
