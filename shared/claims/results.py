@@ -6,7 +6,7 @@ import csv
 import gzip
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -143,19 +143,22 @@ class RunResults:
         return self.folder / stage / ("ensemble" if self.members else f"seed{seed}")
 
 
-def load_results(folder: Path, left_out: Mapping[str, str] | None = None) -> dict[str, RunResults]:
+def load_results(
+    folder: Path, left_out: Mapping[str, str] | None = None, judged: Collection[str] | None = None
+) -> dict[str, RunResults]:
     """Read all variants of one paper at one scale (``runs/<scale>/<paper>``) and their ensembles, by name.
 
     Args:
         folder: of the paper at the scale.
         left_out: variant to the reason why it does not run at this scale; files of an earlier run are passed over.
+        judged: the variants that have results at this scale, by default all; what others have left is passed over.
 
     Raises:
         ReplicationError: there is none, or one cannot be read.
     """
     left_out = left_out or {}
-    evaluated = [path.parent for path in sorted(folder.glob("*/metrics.json")) if path.parent.name not in left_out]
-    results = [RunResults.load(variant) for variant in evaluated]
+    found = [path.parent for path in sorted(folder.glob("*/metrics.json")) if path.parent.name not in left_out]
+    results = [RunResults.load(variant) for variant in found if judged is None or variant.name in judged]
     if not results:
         raise ReplicationError(f"{folder} holds no evaluated variant; run its evaluate stages first.")
     ensembles = [result.as_ensemble() for result in results if result.together]

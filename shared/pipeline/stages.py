@@ -106,6 +106,7 @@ def report_stage(paper: str, scale: str) -> None:
             partial,
             scale=scale,
             left_out=left_out,
+            judged=settings.judged(),
             lent=settings.lent,
             deviations=settings.deviations,
             figures=load_exhibits(paper, kind.figures),
@@ -144,7 +145,7 @@ def _stale(settings: ScaleFile, left_out: Mapping[str, str]) -> list[str]:
     from shared.reports.standing import stale_variants
 
     today = {variant: settings.run(variant).model_dump(mode="json") for variant in settings.judged()}
-    return stale_variants(load_results(run_folder(settings.paper, settings.scale), left_out), today)
+    return stale_variants(load_results(run_folder(settings.paper, settings.scale), left_out, today), today)
 
 
 def _place(paper: str, scale: str) -> Place:

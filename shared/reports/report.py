@@ -40,6 +40,7 @@ def write_report(
     *,
     scale: str,
     left_out: Mapping[str, str] | None = None,
+    judged: Collection[str] | None = None,
     lent: Collection[str] = (),
     deviations: Sequence[str] = (),
     figures: Sequence[Exhibit] = (),
@@ -57,8 +58,8 @@ def write_report(
     Args:
         paper_dir, runs_dir: ``replications/<paper>``, with paper.yaml and claims.yaml; ``runs/<scale>/<paper>``.
         out_dir: ``reports/<scale>/<paper>``; its figures folder is made anew.
-        scale, deviations: of the runs, and from the paper at this scale.
-        left_out, lent: variant to the reason why it does not run at this scale; variants run by another paper.
+        scale, deviations, lent: of the runs, and from the paper at this scale; variants run by another paper.
+        left_out, judged: variant to the reason why it does not run at this scale; those that do, by default all found.
         figures: what the paper shows (:func:`shared.reports.exhibits.load_exhibits`); claims know their metrics.
         kind: what reports of the paper's kind of task show; its measures must be registered.
         evidence, data: variant to what its data are, see :func:`decide`; task to what is said of its data.
@@ -70,9 +71,7 @@ def write_report(
         ReplicationError: a file is missing or wrong, or runs do not fit together.
     """
     paper = Paper.load(paper_dir / "paper.yaml")
-    results: Results = load_results(runs_dir, left_out)
-    for exhibit in figures:
-        results = exhibit.completed(results)
+    results = _completed(load_results(runs_dir, left_out, judged), figures)
     claims = load_claims(paper_dir / "claims.yaml", scale)
     planned = None if larger is None else (larger, load_claims(paper_dir / "claims.yaml", larger))
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
@@ -90,11 +89,17 @@ def write_report(
         *claim_sections(decisions, shown),
         *explorer,
         *_of_all_runs(paper, shown, decisions, kind or KindReport(), scale, deviations, data, evidence),
-        *_made_by(shown.stages),
     ]
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale", place=place)
     _write_numbers(paper, decisions, results, claims.floors, frozen, out_dir)
     return decisions
+
+
+def _completed(results: Results, figures: Sequence[Exhibit]) -> Results:
+    """The results with the measures that only figures know."""
+    for exhibit in figures:
+        results = exhibit.completed(results)
+    return results
 
 
 def _of_all_runs(
@@ -107,7 +112,7 @@ def _of_all_runs(
     data: Mapping[str, Sequence[Block]] | None,
     evidence: Mapping[str, Evidence] | None,
 ) -> list[Block]:
-    """What is of no single claim: learning, further figures, scores, costs, deviations, provenance."""
+    """What is of no single claim: learning, further figures, scores, costs, deviations, provenance, files."""
     tasks, further = by_task(shown.results), shown.exhibits.get("", ())
     return [
         *learned_blocks(shown.claims.floors, tasks),
@@ -115,6 +120,7 @@ def _of_all_runs(
         *sections.our_results(tasks, shown.results, kind, data),
         *kind.sections(decisions, shown.results),
         *sections.of_runs(paper, tasks, scale, deviations, evidence),
+        *_made_by(shown.stages),
     ]
 
 

@@ -49,6 +49,12 @@ def test_a_variant_that_was_not_run(runs):
     assert results["c"].seeds == ()
 
 
+def test_what_a_variant_that_is_no_more_has_left_is_passed_over(runs):
+    assert sorted(load_results(runs, {"c": "too long"}, ["a", "c"])) == ["a", "c"]
+    with pytest.raises(ReplicationError, match="no evaluated variant"):
+        load_results(runs, None, ["c"])
+
+
 def test_no_runs_at_all(tmp_path):
     with pytest.raises(ReplicationError, match="no evaluated variant"):
         load_results(tmp_path)

@@ -3,12 +3,16 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from shared.pipeline.__main__ import main
 from shared.pipeline.evaluate import by_metric
 from shared.pipeline.files import made_anew, write_json
 from tests.pipeline.scratch import copy_files, environment
+from tests.pipeline.test_contract import enter
+from tests.pipeline.toys import write_project
 
 
 @pytest.mark.parametrize(
@@ -36,6 +40,17 @@ def test_what_needs_no_torch_does_not_wait_for_it(arguments, status, project):
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     return copy_files(tmp_path_factory.mktemp("stages") / "project")
+
+
+def test_a_report_passes_over_a_variant_that_is_no_more(tmp_path, monkeypatch):
+    enter(write_project(tmp_path / "project"), monkeypatch)
+    for variant, reason in {"long": "a machine without memory", "gone": "a machine without a core"}.items():
+        metrics = {"variant": variant, "task": "task", "not_run": reason}
+        write_json(Path(f"runs/smoke/toy_classification/{variant}/metrics.json"), metrics)
+    assert main(["report", "toy_classification", "--scale", "smoke"]) == 0
+    page = Path("reports/smoke/toy_classification/README.md").read_text()
+    assert "a machine without memory" in page
+    assert "a machine without a core" not in page
 
 
 def test_json_is_written_whole_or_not_at_all(tmp_path):
