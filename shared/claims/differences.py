@@ -15,7 +15,7 @@ from shared.claims.results import RunResults
 from shared.claims.statistics import LEVEL, generator, over_seeds
 from shared.claims.words import number_of
 from shared.errors import ReplicationError
-from shared.metrics.registry import known, measure
+from shared.metrics.registry import known, measure, split_of
 
 Interval = tuple[float, float]
 RESAMPLES = 2_000
@@ -58,7 +58,7 @@ def shared_metrics(left: RunResults, right: RunResults) -> list[str]:
 
 def is_directed(metric: str) -> bool:
     """Whether a measure, perhaps of a further split, is known to be better one way."""
-    found = known(metric.rpartition(".")[2])
+    found = known(split_of(metric)[1])
     return found is not None and found.better is not None
 
 
@@ -124,7 +124,7 @@ def _welch(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
 
 def _resampled(left: RunResults, right: RunResults, metric: str, seeds: Collection[int]) -> tuple[Interval, str] | None:
     """The interval over seeds and test examples; None where these are not at hand or are not those of the measure."""
-    split, _, name = metric.rpartition(".")
+    split, name = split_of(metric)
     if len(seeds) < 2:  # one seed shows nothing of how seeds differ
         return None
     if measure(name).statistics is None or not all(run.examples.keys() >= {*seeds} for run in (left, right)):

@@ -80,6 +80,12 @@ def is_known(name: str) -> bool:
     return name in _numbers or known(name) is not None
 
 
+def split_of(name: str) -> tuple[str, str]:
+    """The further test split that stands before a measure's name, ``test_long.bleu``, else nothing; and that name."""
+    split, dot, plain = name.partition(".")
+    return (split, plain) if dot and not is_known(name) else ("", name)
+
+
 def measure(name: str) -> Measure:
     """As :func:`known`; for a number that only metrics.json holds a measure without statistics, titled by its name."""
     return known(name) or Measure(name.replace("_", " "))

@@ -11,7 +11,7 @@ from shared.claims.rules import DOUBLED_SEEDS, FEWEST_SEEDS
 from shared.claims.words import number_of
 from shared.config import near
 from shared.errors import ReplicationError
-from shared.metrics.registry import measure
+from shared.metrics.registry import known, measure, split_of
 from shared.pipeline.config import REPLICATIONS, ScaleFile
 from shared.pipeline.names import check_measures, check_variants
 
@@ -50,6 +50,12 @@ def _check_names(settings: ScaleFile, row: Row, measured: Iterable[str], where: 
     doubled = () if isinstance(row, Exact) else row.doubled
     check_variants(settings, (*row.compared(), *doubled), where)
     check_measures(row.metrics(), measured, where)
+    for metric in () if isinstance(row, Exact) else row.metrics():
+        split, plain = split_of(metric)
+        if split and known(plain) is not None:
+            raise ReplicationError(
+                f"{where}: metric '{metric}' names a split; give 'metric: {plain}' and 'where: {{split: {split}}}'."
+            )
 
 
 def _check_bounds(row: Comparison, where: str) -> None:
@@ -114,7 +120,7 @@ def _check_floor(
         raise ReplicationError(f"{where}: no scale of {settings.paper} has the task '{task}'{near(task, tasks)}.")
     check_variants(settings, floor.exempt, where)
     check_measures((floor.metric,), measured, where)
-    if floor.at_least is not None and floor.at_least > measure(floor.metric).most:
+    if floor.at_least is not None and floor.at_least > measure(split_of(floor.metric)[1]).most:
         raise ReplicationError(f"{where}: at_least: {floor.metric} is never {floor.at_least:g}.")
 
 

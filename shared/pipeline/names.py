@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 
 from shared.config import near
 from shared.errors import ReplicationError
-from shared.metrics.registry import MEASURES, is_known
+from shared.metrics.registry import MEASURES, is_known, split_of
 from shared.pipeline.config import ScaleFile
 
 
@@ -23,7 +23,5 @@ def check_variants(settings: ScaleFile, variants: Iterable[str], where: str) -> 
 def check_measures(measures: Iterable[str], measured: Iterable[str], where: str) -> None:
     """Refuse a measure that neither evaluation nor a study of the paper has; a test split may stand before its name."""
     for measure in measures:
-        plain = measure.split(".", 1)[-1]
-        if is_known(measure) or is_known(plain) or any(fnmatch(measure, pattern) for pattern in measured):
-            continue
-        raise ReplicationError(f"{where}: there is no measure '{measure}'{near(measure, MEASURES)}.")
+        if not is_known(split_of(measure)[1]) and not any(fnmatch(measure, pattern) for pattern in measured):
+            raise ReplicationError(f"{where}: there is no measure '{measure}'{near(measure, MEASURES)}.")

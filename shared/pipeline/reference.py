@@ -113,7 +113,10 @@ def _inner(inner: Classes) -> Iterator[str]:
 
 
 def _measures() -> Iterator[str]:
-    yield "Claims and figures name them; a test split may stand before the name: `test_long.bleu`."
+    yield (
+        "Claims and figures name them. In a figure a further test split may stand before the name: `test_long.bleu`; "
+        "a comparison of a claim names it by itself: `where: {split: test_long}`."
+    )
     rows = [
         (f"`{name}`", each.title, each.unit or "–", each.better or "–", each.theme) for name, each in MEASURES.items()
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shared.claims.differences import Difference
 from shared.claims.words import number_of
-from shared.metrics.registry import measure
+from shared.metrics.registry import measure, split_of
 from shared.reports.compared import Compared, Entry, Pair
 from shared.reports.curves import read_curves, read_mean
 from shared.reports.document import (
@@ -111,7 +111,7 @@ def _alone(result: Compared) -> list[Block]:
 
 
 def _measure_row(found: Difference, token: str) -> list[Text]:
-    split, _, name = found.metric.rpartition(".")
+    split, name = split_of(found.metric)
     of = measure(name)
     title = of.title.format(token=token) + (f", split {split}" if split else "")
     digits = of.digits

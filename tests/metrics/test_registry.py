@@ -4,7 +4,7 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.metrics.quantities import Measure
-from shared.metrics.registry import MEASURES, Family, by_theme, known, register
+from shared.metrics.registry import MEASURES, Family, by_theme, known, register, split_of
 
 
 @pytest.mark.parametrize("name", ["bleu", "accuracy", "token_accuracy"])
@@ -47,3 +47,10 @@ def test_every_score_but_a_baseline_has_a_direction():
     assert not {"bleu", "accuracy", "cider", "exact_match"} & lower
     assert known("accuracy_lost@relu").better == "lower"
     assert known("bits_saved@1-2").better == "higher"
+
+
+def test_a_further_split_stands_before_a_measure_and_may_not_be_part_of_its_name():
+    names = ("bleu", "test_long.bleu", "long.perplexity@a.b", "perplexity@a.b", "nothing")
+    assert [split_of(name) for name in names] == [
+        ("", "bleu"), ("test_long", "bleu"), ("long", "perplexity@a.b"), ("", "perplexity@a.b"), ("", "nothing")
+    ]  # fmt: skip

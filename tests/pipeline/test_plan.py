@@ -72,6 +72,7 @@ def test_a_claim_of_five_paired_seeds_is_accepted(home):
     [
         ({"variants": ["lang", "short"]}, r"variants.yaml has no variant 'lang' \(did you mean 'long'"),
         ({"metric": "perplexty"}, "there is no measure 'perplexty'"),
+        ({"metric": "test_long.token_accuracy"}, "give 'metric: token_accuracy' and 'where: {split: test_long}'"),
         ({"scale": "plain", "relevant": 1.0}, "compare nats or bits, or give 'scale: log'"),
         ({"metric": "token_accuracy", "scale": "plain", "relevant": 100.0}, "no two values of token_accuracy differ"),
         ({"metric": "token_accuracy", "scale": "plain", "kind": "greater", "variants": ["long"], "than": 95.0,
@@ -120,6 +121,7 @@ def test_variants_of_different_data_are_refused(home):
         ("tusk", {"metric": "perplexity", "at_most": 3.0}, r"no scale of toy_sequences has the task 'tusk' \(did you"),
         ("task", {"metric": "perplexty", "at_most": 3.0}, "there is no measure 'perplexty'"),
         ("task", {"metric": "token_accuracy", "at_least": 101.0}, "at_least: token_accuracy is never 101"),
+        ("task", {"metric": "long.token_accuracy", "at_least": 101.0}, "at_least: long.token_accuracy is never 101"),
         ("task", {"metric": "perplexity", "at_most": 3.0, "exempt": {"lang": "x"}}, "has no variant 'lang'"),
     ],
 )
