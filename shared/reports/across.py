@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -58,7 +59,7 @@ def run_entries(results: Mapping[str, RunResults], floors: Mapping[str, Floor]) 
             "parameters": _mean(run, "parameter_count"),
             "processor_seconds": _mean(run, "processor_seconds"),
             "operations": run.mean.get(OPERATIONS),
-            "scores": {name: _interval(run, name) for name in SCORES if name in run.mean},
+            "scores": {name: found for name in SCORES if (found := _interval(run, name)) is not None},
         }
         for run in results.values()
         if run.runs and not run.members and all("fingerprint" in each for each in run.runs.values())
@@ -149,10 +150,12 @@ def _per_operation(entry: Mapping[str, Any]) -> str:
     return plain(scores["bleu"][0] / operations * 1e15, 0) if operations and "bleu" in scores else "–"
 
 
-def _interval(run: RunResults, name: str) -> list[float]:
-    found = estimate(run, name)
-    assert found is not None, "asked only of metrics that the run has"
-    return [round(value, 6) for value in (found.value, *found.interval())]
+def _interval(run: RunResults, name: str) -> list[float] | None:
+    """A score and its interval; None where the run has no such score, or not a finite one in every seed."""
+    if (found := estimate(run, name)) is None:
+        return None
+    values = found.value, *found.interval()
+    return [round(value, 6) for value in values] if all(map(math.isfinite, values)) else None
 
 
 def _mean(run: RunResults, key: str) -> float:

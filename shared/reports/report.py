@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -188,9 +189,12 @@ def _write_json(path: Path, value: Any) -> None:
 
 
 def _rounded(value: Any) -> Any:
-    """The same with numbers to ten significant digits: the last of a float's digits depend on the processor."""
+    """The same with numbers to ten significant digits: the last of a float's digits depend on the processor.
+
+    JSON has no infinite or undefined numbers, as diverged trainings have; they become null.
+    """
     if isinstance(value, float):
-        return float(f"{value:.10g}")
+        return float(f"{value:.10g}") if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {key: _rounded(each) for key, each in value.items()}
     return [_rounded(each) for each in value] if isinstance(value, (list, tuple)) else value

@@ -139,9 +139,9 @@ def _over_seeds(runs: Sequence[RunResults], what: str) -> list[Block]:
 
 
 def _spread(run: RunResults, metric: str, digits: int) -> str:
-    """Mean over the seeds, with their standard deviation if there are several."""
+    """Mean over the seeds, with their standard deviation if there are several and all are finite."""
     values = [metrics[metric] for metrics in run.metrics.values() if metric in metrics]
-    if len(values) < 2:
+    if len(values) < 2 or not all(map(math.isfinite, values)):
         return plain(run.mean.get(metric), digits)
     mean, deviation = statistics.fmean(values), statistics.stdev(values)
     return f"{plain(mean, digits)}{SPACE}±{SPACE}{plain(deviation, digits)}"

@@ -1,6 +1,7 @@
 """One table of the models of several papers that have seen the same data."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,17 @@ def test_an_entry_has_scores_with_intervals_and_costs(entries):
     assert low < value < high
     assert entries[0]["data"] == entries[1]["data"]
     assert entries[0]["weights"] != entries[1]["weights"]
+
+
+def test_a_score_that_is_no_number_in_some_seed_is_left_out(entries, tmp_path):
+    shutil.rmtree(tmp_path / "runs" / "plain" / "evaluation")  # else it is computed from the examples
+    path = tmp_path / "runs" / "plain" / "metrics.json"
+    metrics = json.loads(path.read_text())
+    metrics["seeds"]["1"]["perplexity"] = float("nan")
+    path.write_text(json.dumps(metrics))
+    found = run_entries(load_results(tmp_path / "runs"), {})
+    assert [entry["scores"].keys() - {"perplexity"} == entry["scores"].keys() for entry in found] == [False, True]
+    assert across_papers([report(tmp_path, "first", found[1:]), report(tmp_path, "second", found)], tmp_path)
 
 
 def test_models_of_the_same_data_stand_in_one_table_the_best_first(entries, tmp_path):
