@@ -189,13 +189,16 @@ class Chosen:
         """Those of a run that meet ``where``.
 
         Raises:
-            ReplicationError: there are none, or those that are binned fill fewer than two bins or have families.
+            ReplicationError: there are none, those that are binned fill fewer than two bins or have families, or a
+                range or a slope is of a field that is no number.
         """
         reference = next(iter(run.examples.values()), [])
+        for field in (field for field, wanted in where.items() if isinstance(wanted, tuple)):
+            _numbers(name, field, [row for row in reference if row.get(field) is not None] or reference, run)
         indices = np.array([i for i, example in enumerate(reference) if selected(example, where)], int)
         covariate, strata = np.zeros(len(indices)), np.zeros(len(indices), dtype=np.int64)
         if over is not None and len(indices):
-            covariate = np.array([reference[i][over.covariate] for i in indices], dtype=np.float64)
+            covariate = _numbers(name, over.covariate, [reference[i] for i in indices], run)
             strata = bin_labels(covariate, over.bins)
             indices, covariate, strata = indices[strata >= 0], covariate[strata >= 0], strata[strata >= 0]
             if len(np.unique(strata)) < 2:
@@ -223,6 +226,20 @@ class Chosen:
         if self.families is not None:
             statistics = summed(statistics, self.families)
         return on_examples(statistics, of.corpus)
+
+
+def _numbers(name: str, field: str, examples: Sequence[Example], run: RunResults) -> Array:
+    """A field of examples (E,).
+
+    Raises:
+        ReplicationError: one of them has no such number; names the fields that are numbers.
+    """
+    if not all(isinstance(row.get(field), int | float) for row in examples):
+        there = sorted(key for key, value in examples[0].items() if isinstance(value, int | float))
+        raise ReplicationError(
+            f"'{name}': '{field}' is no number of every test example of {run.folder}; choose from {', '.join(there)}."
+        )
+    return np.array([row[field] for row in examples], dtype=np.float64)
 
 
 def families_of(examples: Sequence[Example]) -> NDArray[np.int64]:

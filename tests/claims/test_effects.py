@@ -235,6 +235,10 @@ KIN = [with_losses(v, SCORES, source_length=[*range(6)], family=["x"] * 6) for v
     ("runs", "changes", "message"),
     [
         (PLAIN, {"where": {"split": "nowhere"}}, "no test example of made/a meets {'split': 'nowhere'}."),
+        (PLAIN, {"where": {"id": (1.0, 5.0)}}, "'id' is no number of every test example of made/a; choose from nll, "),
+        (PLAIN, {"where": {"sauce_length": (1.0, 5.0)}}, "'sauce_length' is no number of every test example of made/a"),
+        (PLAIN, {"over": {"covariate": "split", "bins": 3}}, "'split' is no number of every test example of made/a; "),
+        (KIN, {"over": {"covariate": "sauce", "bins": 3}}, "choose from nll, source_length, tokens."),
         (PLAIN, {"metric": "bleu"}, "carry nothing to compute 'BLEU' from."),
         (PLAIN, {"over": {"bins": ((1, 5), (30, 40))}}, "fill fewer than two bins of source_length"),
         (KIN, {"over": {"bins": ((0, 2), (3, 5))}}, "there are no slopes over examples that have families."),
