@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from shared.errors import ReplicationError
 from shared.pipeline.check import check_stage
 from shared.pipeline.config import ScaleFile
@@ -9,6 +11,7 @@ from shared.pipeline.files import write_json
 from shared.pipeline.plan import content, load_plan, plan_path, with_history
 from shared.pipeline.provenance import now, revision
 from shared.pipeline.search_result import unfollowed
+from shared.reports.scales import read_claims
 
 
 def freeze_stage(paper: str, scale: str) -> None:
@@ -28,5 +31,7 @@ def freeze_stage(paper: str, scale: str) -> None:
     if lines := unfollowed(paper, scale):
         raise ReplicationError(lines[0])
     made = {"paper": paper, "scale": scale, "commit": made_of["git_commit"], "date": now()}
-    write_json(plan_path(settings), with_history(made | content(settings), load_plan(settings)))
+    report = Path("reports") / scale / paper
+    reported = read_claims(report) if (report / "claims.json").is_file() else []
+    write_json(plan_path(settings), with_history(made | content(settings), load_plan(settings), reported))
     print(f"{plan_path(settings)}: frozen at {made_of['git_commit']}.")

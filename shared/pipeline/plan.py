@@ -9,7 +9,7 @@ Later changes are allowed. They are found by comparison with the plan, and repor
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ SAID = {"because", "paper"}  # decides nothing: a sentence may be corrected with
 class _At(BaseModel):
     commit: str
     date: str
+    verdict: str | None = None
 
 
 class _Decided(BaseModel):
@@ -115,21 +116,25 @@ def content(settings: ScaleFile) -> dict[str, Any]:
     }
 
 
-def with_history(plan: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+def with_history(
+    plan: Mapping[str, Any], before: Mapping[str, Any] | None, reported: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
     """A plan in which each claim has ``frozen``: when its own plan was, and before it the plans that this replaced.
 
     Args:
         plan: what is frozen now, with commit and date.
         before: the plan that it replaces; a claim that nothing has changed for keeps what that says of it. Plans of
             claims that are no more stand under ``dropped``, for they may come back.
+        reported: entries of the report's claims.json; a plan that is replaced keeps the verdict that it came to.
     """
+    verdicts = {entry["id"]: entry for entry in reported}
     before = before or {"rules": {}, "claims": {}}
     past = before.get("dropped", {}) | {claim: _plans_of(claim, before) for claim in before["claims"]}
     rules_differ, claims = bool(_changed_rules(before, plan)), {}
     for claim, now in plan["claims"].items():
         frozen = [*past.pop(claim, ())]
         if now["variants"] and (not frozen or rules_differ or _changed(claim, before, plan)):
-            frozen.append(_at(plan))
+            frozen = [*frozen[:-1], *(_came_to(last, verdicts.get(claim, {})) for last in frozen[-1:]), _at(plan)]
         claims[claim] = {**now, "frozen": frozen}
     return {**plan, "claims": claims, "dropped": {claim: frozen for claim, frozen in past.items() if frozen}}
 
@@ -138,6 +143,12 @@ def _plans_of(claim: str, plan: Mapping[str, Any]) -> list[dict[str, str]]:
     """The plans that a claim has had; plans of before there were dates name none."""
     then = plan["claims"][claim]
     return then.get("frozen") or ([_at(plan)] if then["variants"] else [])
+
+
+def _came_to(plan: dict[str, str], entry: Mapping[str, Any]) -> dict[str, str]:
+    """A replaced plan with its verdict, if runs that ended after it have been judged."""
+    judged = (entry.get("ended") or "") > plan["date"]
+    return plan | {"verdict": str(entry["verdict"])} if judged else plan
 
 
 def _at(plan: Mapping[str, Any]) -> dict[str, str]:

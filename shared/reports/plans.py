@@ -86,7 +86,8 @@ def since_frozen(frozen: Frozen, decision: Decision, results: Mapping[str, RunRe
     )
     if older := sum(record.get("finished", "9") < plans[-1]["date"] for record in records):
         said += f"; {older} of {number_of(len(records), 'run')} that decide had ended by then"
-    if earlier := [day(each) for each in plans[:-1]]:
+    earlier = [day(each) + (f" ({each['verdict']})" if each.get("verdict") else "") for each in plans[:-1]]
+    if earlier:
         said += f". It replaced {number_of(len(earlier), 'plan')}, of {', '.join(earlier)}"
     return said
 

@@ -195,6 +195,18 @@ def test_the_earlier_plans_of_a_claim_stay_while_no_run_decides_it_and_while_it_
     assert (again["claims"]["T-C1"]["frozen"], again["dropped"]) == ([first, third], {})
 
 
+def test_a_plan_that_is_replaced_keeps_the_verdict_that_it_came_to(frozen):
+    first = {"commit": "a", "date": "2026-01-01"}
+    second, now = {"commit": "b", "date": "2026-02-01"}, content(settings())
+    changed = second | now | {"variants": now["variants"] | {"short": "0"}}
+    plan = with_history(first | now, None)
+    entry = {"id": "T-C1", "verdict": "inconclusive", "ended": "2026-01-02"}
+    came = with_history(changed, plan, [entry])["claims"]["T-C1"]["frozen"]
+    assert came == [first | {"verdict": "inconclusive"}, second]
+    for unjudged in ({"ended": "2025-12-31"}, {"ended": None}):  # the report is of an earlier plan
+        assert with_history(changed, plan, [entry | unjudged])["claims"]["T-C1"]["frozen"] == [first, second]
+
+
 def test_without_a_plan_nothing_is_said_of_changes(home):
     assert load_plan(settings()) is None
     assert changes(settings()) is None

@@ -66,6 +66,9 @@ def test_runs_that_are_older_than_the_plan_of_their_claim_are_counted_and_earlie
     said = since_frozen(frozen, decided("T99-C1", "first", "second"), results)
     assert said == f"{kept}; 1 of 3 runs that decide had ended by then. It replaced 1 plan, of 2026-01-01"
     assert since_frozen(frozen, decided("T99-C1", "second"), results) == f"{kept}. It replaced 1 plan, of 2026-01-01"
+    judged = Frozen(plan=plan | {"claims": {"T99-C1": {"frozen": [plans[0] | {"verdict": "inconclusive"}, plans[1]]}}})
+    said = since_frozen(judged, decided("T99-C1", "second"), results)
+    assert said == f"{kept}. It replaced 1 plan, of 2026-01-01 (inconclusive)"
     of_one = decided("T99-C1", "first", "second", seeds=(1,))  # the other seeds of a variant decide another claim
     assert since_frozen(frozen, of_one, results) == f"{kept}. It replaced 1 plan, of 2026-01-01"
     with_doubled = decided("T99-C1", "second", doubled=("first",))
