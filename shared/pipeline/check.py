@@ -19,6 +19,7 @@ from shared.pipeline.config import REPLICATIONS, SCALES, ScaleFile, load_params
 from shared.pipeline.files import run_folder, write_json
 from shared.pipeline.names import check_measures, check_variants
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
+from shared.pipeline.provenance import sha256_of
 from shared.reports.exhibits import Shows, load_exhibits
 from shared.tasks.kinds import load_measures
 from shared.tasks.protocol import papers
@@ -145,11 +146,13 @@ def warn_of_changes(settings: ScaleFile) -> None:
 def write_code(settings: ScaleFile) -> None:
     """Write ``runs/<scale>/<paper>/code/<stage>.json``, on which DVC's stages depend.
 
-    Fetching depends on what the cards say of the data, too.
+    Fetching depends on what the cards say of the data, too, and a report on their words and on those of search.yaml.
     """
     code = code_of(settings.kind, settings.paper, *sorted(settings.lenders(settings.variants)))
     datasets = sorted({settings.dataset(task) for task in settings.tasks})
     code["fetch"] |= {f"data/{dataset}.yaml": load_card(dataset).fingerprint for dataset in datasets}
+    shown = [settings.path.with_name("search.yaml"), *(Path("data") / f"{dataset}.yaml" for dataset in datasets)]
+    code["report"] |= {str(path): sha256_of([path]) for path in shown}
     folder = run_folder(settings.paper, settings.scale) / "code"
     for stage in STAGES:
         write_json(folder / f"{stage}.json", code[stage])

@@ -53,6 +53,20 @@ def test_fetching_depends_on_what_the_cards_say_of_the_data(project):
     assert {name for name in after if after[name] != before[name]} == {CARD}
 
 
+@pytest.mark.parametrize(("scale", "path"), [("smoke", CARD), ("quick", f"{PAPER}/quick/search.yaml")])
+def test_a_report_depends_on_the_words_of_the_cards_and_of_the_search(scale, path, project):
+    def recorded():
+        write_code(ScaleFile("bahdanau", scale))
+        folder = project / "runs" / scale / "bahdanau" / "code"
+        return [json.loads((folder / f"{stage}.json").read_text()) for stage in ("fetch", "report")]
+
+    fetch_before, report_before = recorded()
+    (project / path).write_text((project / path).read_text() + "# another word\n")
+    fetch, report = recorded()
+    assert fetch == fetch_before
+    assert {name for name in report if report[name] != report_before[name]} == {path}
+
+
 def test_torch_is_not_imported(project):
     program = (
         "import sys; from shared.pipeline.__main__ import main; main(['check', 'transformer']); print(*sys.modules)"
