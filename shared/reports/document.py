@@ -19,6 +19,7 @@ SYMBOLS = {
 LETTERS = {
     "reproduced": "R", "contradicted": "C", "inconclusive": "?", "verified": "V", "refuted": "F", "not tested": "–"
 }  # fmt: skip
+HASH_SHOWN = 12
 NARROW = 3  # columns that a phone shows beside each other
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -320,6 +321,12 @@ def typeset(number: str) -> str:
     if power:
         mantissa += f"×10{str(int(power)).translate(SUPERSCRIPT)}"
     return mantissa.replace("-", MINUS)
+
+
+def hash_text(name: str) -> str:
+    """A hash by its first letters; of a commit also what is said of it, as ``with uncommitted changes``."""
+    digits, _, said = name.partition(" ")
+    return f"{digits[:HASH_SHOWN]} {said}".strip()
 
 
 def _form(value: float, digits: int) -> str:

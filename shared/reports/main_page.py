@@ -24,11 +24,11 @@ from shared.reports.document import (
     Strong,
     Table,
     Text,
+    hash_text,
     parts,
 )
 from shared.reports.paper import Paper
 from shared.reports.replicated import Replicated
-from shared.reports.scales import HASH_SHOWN
 from shared.reports.verdicts import ALIGN, COLUMNS, KINDS, claim_row, in_short, rules
 
 TITLE = "Attention, replicated"
@@ -100,7 +100,7 @@ def decided_by(claims: Sequence[Mapping[str, Any]]) -> str:
 def _made(papers: Sequence[Replicated]) -> list[Block]:
     """Which code the runs behind all verdicts had, and when the last of them ended."""
     claims = [claim for paper in papers for claim in paper.claims]
-    commits = {commit[:HASH_SHOWN] for claim in claims for commit in claim.get("commits", ())}
+    commits = {hash_text(commit) for claim in claims for commit in claim.get("commits", ())}
     ended = [claim["ended"] for claim in claims if claim.get("ended")]
     if not commits:
         return []

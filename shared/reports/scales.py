@@ -12,7 +12,20 @@ from typing import Any
 from shared.claims.better import SCALES, better, disagree
 from shared.claims.outcomes import Decision
 from shared.errors import ReplicationError
-from shared.reports.document import Block, Bullets, Code, Details, Heading, Inline, Link, Strong, Table, Text, parts
+from shared.reports.document import (
+    Block,
+    Bullets,
+    Code,
+    Details,
+    Heading,
+    Inline,
+    Link,
+    Strong,
+    Table,
+    Text,
+    hash_text,
+    parts,
+)
 from shared.reports.verdicts import (
     ALIGN,
     COLUMNS,
@@ -23,7 +36,6 @@ from shared.reports.verdicts import (
     verdict_text,
 )
 
-HASH_SHOWN = 12
 TESTS = "smoke"
 """The scale that only tests the pipeline; its verdicts stand beside no others."""
 
@@ -156,14 +168,9 @@ def _of_other(other: OtherScale, folder: Path) -> Text:
     if other.commits:
         said.append(f": from runs of {'commit' if len(other.commits) == 1 else 'commits'} ")
         for number, commit in enumerate(other.commits):
-            said += [", " if number else "", Code(_short(commit))]
+            said += [", " if number else "", Code(hash_text(commit))]
     said.append("; its verdicts are as they were when this page was written.")
     return tuple(said)
-
-
-def _short(commit: str) -> str:
-    name, _, changed = commit.partition(" ")
-    return f"{name[:HASH_SHOWN]} {changed}".strip()
 
 
 def _better_line(own: Sequence[Entry], others: Sequence[OtherScale]) -> Text:

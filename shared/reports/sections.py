@@ -25,6 +25,7 @@ from shared.reports.document import (
     Strong,
     Table,
     Text,
+    hash_text,
     listed,
     plain,
 )
@@ -36,7 +37,6 @@ from shared.reports.studies import is_study, number, study
 
 Results = Mapping[str, RunResults]
 Tasks = Mapping[str, list[RunResults]]
-HASH_SHOWN = 16
 ARROWS = {"higher": " ↑", "lower": " ↓", None: ""}  # what is better
 OPERATIONS = "training_operations"  # the metric that counts those of a run
 WIDEST = 5
@@ -252,7 +252,7 @@ def provenance(tasks: Tasks) -> list[Block]:
     commits = set(map(commit_of, records))
     facts: list[tuple[str, Iterable[str]]] = [
         ("Commit", commits),
-        ("dvc.lock, SHA-256", {str(record.get("dvc_lock_sha256") or "–")[:HASH_SHOWN] for record in records}),
+        ("dvc.lock, SHA-256", {hash_text(str(record.get("dvc_lock_sha256") or "–")) for record in records}),
         ("Processor", {str(record.get("cpu", "–")) for record in records}),
         ("Threads", {str(record.get("threads", "–")) for record in records}),
         ("Seeds", [str(seed) for seed in seeds]),
@@ -262,16 +262,10 @@ def provenance(tasks: Tasks) -> list[Block]:
     facts += [(name, {v for n, v in versions if n == name}) for name in sorted({name for name, _ in versions})]
     data = {(str(k), str(v)) for record in records for k, v in record.get("data_sha256", {}).items()}
     rows: list[list[Text]] = [[fact, _listed(values)] for fact, values in facts]
-    rows += [[f"Data: {name}", (Code(digest[:HASH_SHOWN]), "…")] for name, digest in sorted(data)]
+    rows += [[f"Data: {name}", (Code(hash_text(digest)), "…")] for name, digest in sorted(data)]
     folded = Details("Versions, machine and hashes", [Table(("What", "Value"), rows, "ll")])
-    said = f"The runs are of commit {_listed(_short(commit) for commit in commits)}."
+    said = f"The runs are of commit {_listed(map(hash_text, commits))}."
     return [Heading("Where the numbers come from"), Paragraph(said), folded]
-
-
-def _short(commit: str) -> str:
-    """A commit by its first letters, with what is said of it."""
-    name, _, changed = commit.partition(" ")
-    return f"{name[:HASH_SHOWN]} {changed}".strip()
 
 
 def commit_of(record: Mapping[str, Any]) -> str:

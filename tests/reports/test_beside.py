@@ -46,5 +46,5 @@ def test_the_page_says_of_which_commits_its_runs_are(tmp_path):
     claims = [first, entry("T-C2", None) | {"commits": ["c" * 40], "ended": "2026-03-01T10:00:00"}]
     said = [plain_text(block.text) for block in main_page(replicated(tmp_path, *claims), tmp_path, {})
             if hasattr(block, "text")]  # fmt: skip
-    assert f"The runs behind these verdicts are of the commits {'c' * 12}, {'d' * 12}. The last one ended on " \
-        "2026-03-01." in said  # fmt: skip
+    assert f"The runs behind these verdicts are of the commits {'c' * 12}, {'d' * 12} with changes. The last one " \
+        "ended on 2026-03-01." in said  # fmt: skip
