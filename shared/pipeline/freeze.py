@@ -18,14 +18,19 @@ def freeze_stage(paper: str, scale: str) -> None:
     """Write ``replications/<paper>/<scale>/plan.json``.
 
     Raises:
-        ReplicationError: something is wrong with what it would freeze or is not committed, or settings are not those
-            that the search found best.
+        ReplicationError: something is wrong with what it would freeze, it is not committed or there is no commit, or
+            settings are not those that the search found best.
     """
     check_stage(paper, scale)
     made_of = revision()
     if made_of["git_dirty"]:
         raise ReplicationError(
             f"the plan of {paper} is frozen from a clean commit; commit what has changed, then freeze it again."
+        )
+    if made_of["git_commit"] is None:
+        raise ReplicationError(
+            f"the plan of {paper} names the commit that it is frozen at, and this folder has none; commit it with git, "
+            "then freeze it again."
         )
     settings = ScaleFile(paper, scale)
     if lines := unfollowed(paper, scale):

@@ -293,6 +293,12 @@ def test_what_no_run_of_the_scale_decides_may_change_until_a_run_does(frozen):
     assert changes(settings()) == {"T-C1": (), "T-C2": ("what decides the claim",)}
 
 
+def test_without_a_commit_no_plan_is_frozen(home, capsys):
+    assert main(["freeze", PAPER, "--scale", "quick"]) == 2
+    assert "names the commit that it is frozen at, and this folder has none; commit it" in capsys.readouterr().err
+    assert load_plan(settings()) is None
+
+
 def test_a_plan_is_frozen_from_a_clean_commit(frozen, capsys):
     primary(frozen, relevant=1.1)
     assert main(["freeze", PAPER, "--scale", "quick"]) == 2
