@@ -37,7 +37,7 @@ FORMS = "a variant such as bahdanau.rnnsearch-50, a scale, a folder with runs, o
 def compare_stage(
     left: str, scale: str, *, other: str, paper: str | None = None, console: Console | None = None
 ) -> None:
-    """Compare ``left`` with ``other``, print what differs and write ``reports/comparisons/<left>--<other>``.
+    """Compare ``left`` with ``other``, print what differs and write it into ``reports/comparisons``.
 
     Args:
         left, other: each a variant (then both are), a scale, a folder of a checkout or of its runs, or a revision.
@@ -58,7 +58,8 @@ def compare_stage(
         result = compared(*sides, chosen)
         if not result.pairs:
             raise ReplicationError(f"'{left}' and '{other}' share no variant of a paper, so nothing can be compared.")
-        _write(result, COMPARISONS / f"{slug(left)}--{slug(other)}", console or Console(highlight=False))
+        folder = COMPARISONS / "--".join(slug(side.label) for side in sides)
+        _write(result, folder, console or Console(highlight=False))
 
 
 def _variants(left: str, other: str) -> Pair | None:
@@ -162,7 +163,7 @@ def _side(root: Path, scale: str, label: str, papers: list[str] | None) -> Side:
         raise ReplicationError(f"'{label}' has no results{of} in {where}; name what has some, or give another --scale.")
     settings = {name: dict(_settings(root, name, scale, runs[name])) for name in runs}
     return Side(
-        label,
+        label if label == scale else f"{label} ({scale})",
         runs,
         settings,
         {name: dict(_data(folder / name, settings[name], runs[name])) for name in runs},

@@ -80,13 +80,13 @@ def said(*names, scale="quick", **options):
 def test_revisions(project):
     printed = said("first", "HEAD")
     assert "2 variants are compared, 1 of them with the same numbers in every seed." in printed
-    assert "toy.good, toy.poor\nSetting first HEAD\ntraining.updates 400 800" in printed
+    assert "toy.good, toy.poor\nSetting first (quick) HEAD (quick)\ntraining.updates 400 800" in printed
     assert "3 paired seeds" in printed
     assert "3 paired seeds," not in printed  # a revision has no examples
     assert "toy.poor: " not in printed  # a single table is not folded
     assert "T-C1 inconclusive – reproduced –" in printed
-    folder = project / "reports" / "comparisons" / "first--head"
-    assert printed.rstrip().endswith("reports/comparisons/first--head/index.html")
+    folder = project / "reports" / "comparisons" / "first-quick--head-quick"
+    assert printed.rstrip().endswith("reports/comparisons/first-quick--head-quick/index.html")
     assert 'src="figures/loss_toy.poor--toy.poor.svg"' in (folder / "index.html").read_text()
     assert (folder / "figures" / "loss_toy.poor--toy.poor.png").stat().st_size > 1000
     assert not (folder / "figures" / "loss_toy.good--toy.good.png").exists()
@@ -112,6 +112,14 @@ def test_variants_are_compared_on_their_examples(project):
         json.loads((project / f"runs/quick/toy/{n}/metrics.json").read_text())["mean"]["bleu"] for n in VARIANTS
     )
     assert f"BLEU ↑ {good:.2f} {poor:.2f} −{good - poor:.2f} [" in bleu
+
+
+def test_comparisons_at_two_scales_do_not_overwrite_each_other(project):
+    made(VARIANTS, updates=100, verdict="reproduced", scale="smoke")
+    for left, right in (("toy.good", "toy.poor"), ("HEAD", "HEAD")):
+        for scale in ("quick", "smoke"):
+            assert f"{left} ({scale}) and {right} ({scale})" in said(left, right, scale=scale)
+    assert len(list((project / "reports" / "comparisons").glob("*/index.html"))) == 4
 
 
 def test_a_folder_and_other_data(project, tmp_path):
@@ -147,7 +155,7 @@ def test_runs_that_share_no_measure_are_not_called_equal(project):
 
 def test_what_one_side_has_alone_is_named(project):
     made(VARIANTS | {"new": Variant("generated", 0.9)}, updates=800, verdict="reproduced")
-    assert "Runs in HEAD alone: 1 variant\n- toy.new" in said("first", "HEAD")
+    assert "Runs in HEAD (quick) alone: 1 variant\n- toy.new" in said("first", "HEAD")
 
 
 @pytest.mark.parametrize(
