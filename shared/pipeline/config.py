@@ -334,7 +334,8 @@ def refuse_huge(value: Any, where: str, most: int = MOST) -> None:
         ReplicationError: names the place ``where`` and the keys that lead to the number.
     """
     if isinstance(value, int) and abs(value) > most:
-        raise ReplicationError(f"{where}: {value:.3g} is too large; give at most {most:,}.")
+        shown = f"{value:.3g}" if abs(value) < 1e300 else "a number of over 300 digits"  # no float is that large
+        raise ReplicationError(f"{where}: {shown} is too large; give at most {most:,}.")
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in items:
         refuse_huge(part, f"{where}.{key}", most)

@@ -115,8 +115,10 @@ def test_a_mistake_is_named_with_file_key_and_value(file, old, new, message, pro
     ("value", "message"),
     [
         (10**30, r"tasks\.corpus\.model\.alignment_size: 1e\+30 is too large"),
+        (10**400, r"tasks\.corpus\.model\.alignment_size: a number of over 300 digits is too large"),
         ("seven", r"tasks\.corpus\.model: 'alignment_size': input should be a valid integer.*, got 'seven'"),
     ],
+    ids=("large", "huge", "word"),
 )
 def test_a_mistake_of_a_task_that_all_its_variants_override_is_named(value, message, project):
     def change(content):
