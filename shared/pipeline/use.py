@@ -18,15 +18,17 @@ def use_scale(scale: str) -> None:
     """Set ``scale`` in params.yaml, and let DVC see the pipelines of that scale (``.dvcignore``).
 
     Raises:
-        ReplicationError: there is no such scale, or a file is not as this project has it.
+        ReplicationError: there is no such scale, or a file is not as this project has it; nothing has changed then.
     """
     if scale not in SCALES:
         raise ReplicationError(f"there is no scale '{scale}'{near(scale, SCALES)}.")
     load_params()
     params, ignored = Path("params.yaml"), Path(".dvcignore")
-    write_text(params, re.sub(r"(?m)^scale: .*$", f"scale: {scale}", params.read_text(encoding="utf-8")))
+    if not ignored.is_file():
+        raise ReplicationError(f"{ignored} is not there; take it back with 'git checkout {ignored}'.")
     lines = {f"/replications/*/{name}/" for name in HIDDEN}
     kept = [line for line in ignored.read_text(encoding="utf-8").splitlines() if line.lstrip("#") not in lines]
+    write_text(params, re.sub(r"(?m)^scale: .*$", f"scale: {scale}", params.read_text(encoding="utf-8")))
     hidden = [f"{'#' if name == scale else ''}/replications/*/{name}/" for name in HIDDEN]
     write_text(ignored, "\n".join([*kept, *hidden]) + "\n")
     print(f"scale: {scale}; try dvc repro report@bahdanau")

@@ -173,3 +173,12 @@ def test_the_used_scale_is_in_dvcs_sight_and_no_other_hidden_one(project):
         hidden = {name for name in ("smoke", "paper_scale") if f"/replications/*/{name}/" in lines}
         assert hidden == {"smoke", "paper_scale"} - {seen}
     assert main(["use", "quik"]) == 2
+
+
+def test_a_scale_is_used_whole_or_not_at_all(project, capsys):
+    before = (project / "params.yaml").read_text()
+    (project / ".dvcignore").rename(project / "elsewhere")
+    assert main(["use", "paper_scale"]) == 2
+    assert ".dvcignore is not there" in capsys.readouterr().err
+    assert (project / "params.yaml").read_text() == before
+    (project / "elsewhere").rename(project / ".dvcignore")
