@@ -1,6 +1,6 @@
 """From ``params.yaml``, ``replications/<paper>/variants.yaml`` and a scale's ``params.yaml`` to one checked run.
 
-A run is four layers of settings, each laid over the one before: the task's at this scale, what the variant is at every
+A run is three layers of settings, each laid over the one before: the task's at this scale, what the variant is at every
 scale, and what the variant changes at this scale. Nothing here imports torch: mistakes do not wait for it.
 """
 

@@ -21,7 +21,7 @@ PARAMS = Path("params.yaml")
 PURPOSES = {
     "smoke": "every stage in seconds, for tests; its numbers mean nothing",
     "quick": "minutes on two cores",
-    "bench": "an hour on two cores",
+    "bench": "one to four hours on two cores",
     "paper_scale": "the paper's own data, sizes and schedule",
 }
 

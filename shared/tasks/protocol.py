@@ -103,7 +103,9 @@ def load_replication(paper: str) -> Replication[Any]:
     except ModuleNotFoundError as error:
         if error.name is None or not name.startswith(error.name):
             raise
-        raise ReplicationError(f"there is no {name.replace('.', '/')}.py; see 'Add a paper' in README.md.") from None
+        raise ReplicationError(
+            f"there is no {name.replace('.', '/')}.py; see 'Add a paper' in CONTRIBUTING.md."
+        ) from None
     replication: Replication[Any] | None = getattr(module, "REPLICATION", None)
     if replication is None:
         raise ReplicationError(f"{name.replace('.', '/')}.py does not define REPLICATION.")
