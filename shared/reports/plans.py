@@ -9,9 +9,7 @@ from typing import Any
 from shared.claims.outcomes import Decision
 from shared.claims.results import RunResults
 from shared.claims.words import number_of
-from shared.reports.document import Block, Bullets, Code, Details, Inline, Paragraph, Table, Text, typeset
-
-HASH_SHOWN = 12
+from shared.reports.document import Block, Bullets, Code, Details, Inline, Paragraph, Table, Text, hash_text, typeset
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def _when(plan: Mapping[str, Any], claims: Collection[str]) -> tuple[Inline, ...
     days = sorted({day(each) for each in plans}) or [day(plan)]
     if len(days) > 1:
         return (f"What decides the claims was frozen on {', '.join(days[:-1])} and {days[-1]}; each card says when.",)
-    commit = Code(str((plans or [plan])[0]["commit"])[:HASH_SHOWN])
+    commit = Code(hash_text(str((plans or [plan])[0]["commit"])))
     return ("What decides each claim was frozen on ", days[0], " at commit ", commit, ".")
 
 

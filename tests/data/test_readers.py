@@ -310,9 +310,8 @@ def check_real(dataset, root):
     assert not keys or len(set.union(*keys)) == sum(map(len, keys))
     documents = [
         {key.rpartition("#" if "#" in key else ":")[0] for key in split}
-        for name, split in zip(card.splits, keys, strict=False)
-        if name != "test_relatives"  # which has other proteins of the families of train
-    ]
+        for name, split in zip(card.splits, keys, strict=False) if name != "test_relatives"  # of the families of train
+    ]  # fmt: skip
     assert not documents or len(set.union(*documents)) == sum(map(len, documents))
     return manifest
 

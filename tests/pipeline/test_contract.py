@@ -19,13 +19,12 @@ from tests.pipeline.toys import BREAKS, CANNOT_RUN, EVERY, LEFT_OUT, SEEDS, TOYS
 from tests.tasks.captioning.squares import Colours
 
 SMOKE = ["--scale", "smoke"]
-RECORD = {
+RECORD = {  # what run.json says of every run
     "git_commit", "git_dirty", "dvc_lock_sha256", "versions", "device", "cpu", "threads", "parameters", "seed",
     "fingerprint", "data_sha256", "peak_memory_mib", "processes", "parameter_count", "updates", "precision",
     "stopped_because", "wall_seconds", "processor_seconds", "process_seconds", "tokens_per_second", "best_valid_loss",
     "best_update", "checkpoints", "finished",
 }  # fmt: skip
-"""What ``run.json`` says of every run."""
 
 
 class Paper:
@@ -259,14 +258,12 @@ def test_a_report_shows_verdict_deviation_and_what_is_left_out(paper):
 
 
 def test_a_damaged_result_is_named_and_the_report_before_it_stays(paper, capsys):
-    assert main(["report", paper.name, *SMOKE]) == 0
-    reports = paper.root / "reports" / "smoke"
-    before = {path: path.stat().st_mtime_ns for path in reports.rglob("*")}
-    path = paper.runs / "long" / "evaluation" / "seed3" / "examples.jsonl.gz"
-    path.write_bytes(path.read_bytes()[:200])
-    assert main(["report", paper.name, *SMOKE]) == 2
+    report, reports = ["report", paper.name, *SMOKE], paper.root / "reports"
+    assert main(report) == 0
+    before = {path: path.stat().st_mtime_ns for path in reports.rglob("*.*")}
+    (path := paper.runs / "long/evaluation/seed3/examples.jsonl.gz").write_bytes(b"half of a file")
+    assert (main(report), {path: path.stat().st_mtime_ns for path in reports.rglob("*.*")}) == (2, before)
     assert path.name in capsys.readouterr().err
-    assert {path: path.stat().st_mtime_ns for path in reports.rglob("*")} == before
 
 
 def test_what_a_variant_costs_is_known_from_its_runs_or_tried_on_its_data(paper):

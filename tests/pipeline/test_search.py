@@ -330,8 +330,7 @@ def test_a_mistake_is_one_sentence_with_file_and_key(group, changes, message, pr
 def test_every_trial_is_validated_at_its_end(updates, every, project):
     project.set("long", "training", validate_every=15)
     project.asks(lambda content: content["groups"][0].update(updates=updates))
-    group = (search := load_search(PAPER, "smoke")).tried[0]
-    training = search.config(group, group.variants[0], group.values[0]).training
+    training = (search := load_search(PAPER, "smoke")).config(search.tried[0], "long", RATES[0]).training
     assert (training.updates, training.validate_every) == (updates, every)
 
 
