@@ -15,7 +15,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
-from shared.pipeline.past import COSTS, judged_otherwise, judging_record
+from shared.pipeline.past import COSTS, judged_otherwise, judging_record, trained_mark
 from shared.pipeline.provenance import machine
 from shared.pipeline.train import WITHOUT_LIGHTNING, chosen_seeds, run_side_by_side, runnable
 from shared.tasks.prepared import check_prepared
@@ -53,7 +53,8 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
             seeds are no ensemble.
 
     Raises:
-        ReplicationError: the settings are wrong, or a seed is not trained; or an ensemble lacks weights.
+        ReplicationError: the settings are wrong, or a seed is not trained to its end; or an ensemble lacks weights.
+            What was judged before is then still there.
     """
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
@@ -76,20 +77,20 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     has_ensemble = config.has_ensemble and chosen == tuple(config.seeds)
     if has_ensemble and kept:
         raise ReplicationError(f"{name}: the ensemble needs the weights of seed {min(kept)}; train it here.")
+    not_run = folder / "train" / "not_run.json"
+    if not not_run.exists():
+        for seed in (seed for seed in chosen if seed not in kept):
+            trained_mark(folder / "train" / f"seed{seed}", config)
     if (out / COSTS).exists() and not kept:  # all that metrics.json summarises is made anew
         (folder / "metrics.json").unlink(missing_ok=True)
     _empty(out, kept)
-    if (not_run := folder / "train" / "not_run.json").exists():
+    if not_run.exists():
         write_json(folder / "metrics.json", head | json.loads(not_run.read_text(encoding="utf-8")))
         return
     groups = {f"seed {seed}": (seed,) for seed in chosen if seed not in kept}
     if has_ensemble:
         groups["ensemble"] = tuple(config.seeds)
-    jobs = [
-        Job(f"{name} {label}: evaluation", evaluate_seeds, (str(Path.cwd()), paper, scale, variant, label, members))
-        for label, members in groups.items()
-    ]
-    results = dict(zip(groups, run_side_by_side(jobs, WITHOUT_LIGHTNING), strict=True))
+    results = _side_by_side(name, scale, groups)
     scores = {str(seed): kept[seed] if seed in kept else results[f"seed {seed}"].metrics for seed in chosen}
     together = {"ensemble": results["ensemble"].metrics} if "ensemble" in results else {}
     first = next(iter(results.values()))
@@ -97,6 +98,16 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     write_json(out / COSTS, judging_record(config, first.machine, seconds))
     numbers = {"seeds": scores, "mean": _means(scores.values())}
     write_json(folder / "metrics.json", head | numbers | together | first.descriptions)
+
+
+def _side_by_side(name: str, scale: str, groups: Mapping[str, tuple[int, ...]]) -> dict[str, Judged]:
+    """Judge each group of seeds, in processes of their own; returns what comes of them by their labels."""
+    paper, variant = split_name(name)
+    jobs = [
+        Job(f"{name} {label}: evaluation", evaluate_seeds, (str(Path.cwd()), paper, scale, variant, label, members))
+        for label, members in groups.items()
+    ]
+    return dict(zip(groups, run_side_by_side(jobs, WITHOUT_LIGHTNING), strict=True))
 
 
 def _without_weights(folder: Path, seeds: Sequence[int]) -> dict[int, dict[str, float]]:

@@ -81,6 +81,28 @@ def judged_otherwise(folder: Path, config: Any) -> list[str]:
     return [section for section in JUDGED_BY if section in judged and judged[section] != here[section]]
 
 
+def trained_mark(seed: Path, config: Any) -> str:
+    """The fingerprint of a run that can be judged.
+
+    Args:
+        seed: folder of the run.
+        config: settings of the variant.
+
+    Raises:
+        ReplicationError: its training has not ended, or a checkpoint is not there.
+    """
+    record = _read(seed / "run.json")
+    if record is None:
+        raise ReplicationError(
+            f"{seed / 'run.json'} does not exist: training has not ended; run the train stage first."
+        )
+    judged = {f"{config.evaluation.checkpoint}.ckpt"} if record["updates"] else set()
+    for name in sorted(judged.union(record["checkpoints"])):
+        if not (seed / "checkpoints" / name).is_file():
+            raise ReplicationError(f"{seed / 'checkpoints' / name} does not exist; run the train stage first.")
+    return str(record["fingerprint"])
+
+
 def _records(folder: Path, config: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in sorted(folder.glob("train/seed*/run.json")):
         record = _read(path)

@@ -59,3 +59,17 @@ def test_a_seed_that_is_not_planned_is_refused(paper, capsys):
         assert run(paper, stage, 77) == 2
         assert "params.yaml: 'long' has no seed 77; choose from 3, 4." in capsys.readouterr().err
     assert chosen_seeds(SEEDS, SEEDS[::-1], "") == chosen_seeds(SEEDS, None, "") == tuple(SEEDS)
+
+
+@pytest.mark.parametrize("lost", ["run.json", "checkpoints/last.ckpt", "checkpoints/best.ckpt"])
+def test_what_cannot_be_judged_is_refused_and_leaves_what_was_judged_before(paper, capsys, lost):
+    assert run(paper, "train", variant="short") == 0
+    assert run(paper, "evaluate", variant="short") == 0
+    folder = paper.runs / "short"
+    before = {path: path.read_bytes() for path in (folder / "metrics.json", *(folder / "evaluation").rglob("*.*"))}
+    (folder / "train" / f"seed{SEEDS[1]}" / lost).unlink()  # as where a run was begun anew and killed
+    capsys.readouterr()
+    assert run(paper, "evaluate", variant="short") == 2
+    place = f"runs/smoke/{paper.name}/short/train/seed{SEEDS[1]}/{lost}"
+    assert capsys.readouterr().err.startswith(f"error: {place} does not exist")
+    assert {path: path.read_bytes() for path in before} == before
