@@ -93,6 +93,15 @@ class RunResults:
         """Whether every seed's run record is on this machine; git keeps the numbers of other machines' runs, too."""
         return self.seeds == tuple(self.runs)
 
+    @property
+    def is_trained_again(self) -> bool:
+        """Whether a seed has been trained otherwise since it was judged; older records do not say what was judged."""
+        costs = self.folder / "evaluation" / "costs.json"
+        judged = _read_json(costs).get("fingerprints", {}) if costs.exists() else {}
+        return any(
+            judged.get(str(seed), run.get("fingerprint")) != run.get("fingerprint") for seed, run in self.runs.items()
+        )
+
     @cached_property
     def examples(self) -> dict[int, list[Example]]:
         """Seed to its test examples, in the same order for every seed; no entries where none were written.

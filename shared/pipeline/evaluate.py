@@ -15,7 +15,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
-from shared.pipeline.past import COSTS, judged_otherwise, judging_record, trained_mark
+from shared.pipeline.past import COSTS, judged_marks, judged_otherwise, judging_record, trained_mark
 from shared.pipeline.provenance import machine
 from shared.pipeline.train import WITHOUT_LIGHTNING, chosen_seeds, run_side_by_side, runnable
 from shared.tasks.prepared import check_prepared
@@ -78,9 +78,10 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     if has_ensemble and kept:
         raise ReplicationError(f"{name}: the ensemble needs the weights of seed {min(kept)}; train it here.")
     not_run = folder / "train" / "not_run.json"
+    marks = {seed: mark for seed, mark in judged_marks(folder).items() if int(seed) in kept}
     if not not_run.exists():
-        for seed in (seed for seed in chosen if seed not in kept):
-            trained_mark(folder / "train" / f"seed{seed}", config)
+        own = [seed for seed in chosen if seed not in kept]
+        marks |= {str(seed): trained_mark(folder / "train" / f"seed{seed}", config) for seed in own}
     if (out / COSTS).exists() and not kept:  # all that metrics.json summarises is made anew
         (folder / "metrics.json").unlink(missing_ok=True)
     _empty(out, kept)
@@ -95,7 +96,7 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     together = {"ensemble": results["ensemble"].metrics} if "ensemble" in results else {}
     first = next(iter(results.values()))
     seconds = {label: judged.seconds for label, judged in results.items()}
-    write_json(out / COSTS, judging_record(config, first.machine, seconds))
+    write_json(out / COSTS, judging_record(config, first.machine, seconds, marks))
     numbers = {"seeds": scores, "mean": _means(scores.values())}
     write_json(folder / "metrics.json", head | numbers | together | first.descriptions)
 

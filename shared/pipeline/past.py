@@ -55,15 +55,28 @@ def past_of(folder: Path, config: Any) -> Past:
     )
 
 
-def judging_record(config: Any, where: dict[str, Any], seconds: dict[str, float]) -> dict[str, Any]:
+def judging_record(
+    config: Any, where: dict[str, Any], seconds: dict[str, float], marks: dict[str, str]
+) -> dict[str, Any]:
     """What the evaluate stage writes into :data:`COSTS`.
 
     Args:
         config: settings of the variant.
         where: the machine as the workers saw it; the process that leads them may have more threads.
         seconds: of the processor, by label, such as ``seed 1``.
+        marks: seed to the fingerprint of the run that was judged.
     """
-    return where | {"parameters": _settings(config), "processor_seconds": seconds}
+    return where | {"parameters": _settings(config), "processor_seconds": seconds, "fingerprints": marks}
+
+
+def judged_marks(folder: Path) -> dict[str, str]:
+    """What the record of a variant's judging says in ``fingerprints``, which older records do not have.
+
+    Raises:
+        ReplicationError: the record is damaged.
+    """
+    record = _read(folder / "evaluation" / COSTS)
+    return {} if record is None else record.get("fingerprints", {})
 
 
 def judged_otherwise(folder: Path, config: Any) -> list[str]:

@@ -29,11 +29,12 @@ def _differs(run: RunResults, today: Mapping[str, Any]) -> bool:
 
 
 def standing(results: Results, stale: Sequence[str]) -> list[Block]:
-    """A sentence that says that the runs are of clean commits and today's settings, or which are not."""
+    """A sentence that says that the runs are of clean commits and today's settings, and judged, or which are not."""
     dirty = [name for name, run in results.items() if any(each.get("git_dirty") for each in run.runs.values())]
     unknown = [
         name for name, run in results.items() if any(each.get("git_commit") is None for each in run.runs.values())
     ]
+    again = [name for name, run in results.items() if run.is_trained_again]
     if not any(run.runs for run in results.values()):
         return []
     blocks: list[Block] = [
@@ -42,6 +43,7 @@ def standing(results: Results, stale: Sequence[str]) -> list[Block]:
             ("Uncommitted", dirty, "had runs with changes that no commit has; nobody else can repeat them exactly"),
             ("Of no known commit", unknown, "had runs in a folder without git; nobody can tell which code they had"),
             ("Stale", stale, "had runs with other settings than those of today; train again"),
+            ("Judged before", again, "were trained again since they were judged; run evaluate"),
         )
         if variants
     ]

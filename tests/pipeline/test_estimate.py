@@ -160,7 +160,7 @@ def folder(tmp_path):
         (place / "checkpoints" / "last.ckpt").touch()
         (place / "run.json").write_text(json.dumps(record | {"process_seconds": whole}))
     (tmp_path / "evaluation").mkdir()
-    costs = judging_record(Config(), machine(), {"seed 1": 2.0, "seed 2": 4.0, "ensemble": 50.0})
+    costs = judging_record(Config(), machine(), {"seed 1": 2.0, "seed 2": 4.0, "ensemble": 50.0}, {})
     (tmp_path / "evaluation" / COSTS).write_text(json.dumps(costs))
     return tmp_path
 

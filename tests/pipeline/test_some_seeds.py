@@ -73,3 +73,17 @@ def test_what_cannot_be_judged_is_refused_and_leaves_what_was_judged_before(pape
     place = f"runs/smoke/{paper.name}/short/train/seed{SEEDS[1]}/{lost}"
     assert capsys.readouterr().err.startswith(f"error: {place} does not exist")
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_report_names_what_was_trained_again_and_not_judged(paper):
+    page = paper.root / "reports" / "smoke" / paper.name / "README.md"
+    said = "were trained again since they were judged; run evaluate"
+    for stage in ("train", "evaluate"):
+        assert run(paper, stage, variant="short") == 0
+    paper.change("model", size=13)
+    assert run(paper, "train", variant="short") == 0
+    assert main(["report", paper.name, *SMOKE]) == 0
+    assert said in page.read_text()
+    assert run(paper, "evaluate", variant="short") == 0
+    assert main(["report", paper.name, *SMOKE]) == 0
+    assert said not in page.read_text()

@@ -51,6 +51,15 @@ def test_runs_without_git_are_not_called_current(results, tmp_path):
     assert said(load_results(tmp_path))[0].startswith("⚠ Of no known commit: good had runs in a folder without git")
 
 
+def test_scores_of_an_earlier_training_are_not_called_current(results, tmp_path):
+    change(tmp_path / "good" / "train" / "seed2" / "run.json", fingerprint="new")
+    assert said(results)[0].startswith("✔ Current")  # what was judged is not known
+    costs = tmp_path / "good" / "evaluation" / "costs.json"
+    for judged, expected in (("old", "⚠ Judged before: good were trained again since"), ("new", "✔ Current")):
+        costs.write_text(json.dumps({"fingerprints": {"2": judged}}))
+        assert said(load_results(tmp_path))[0].startswith(expected)
+
+
 def test_studies_train_nothing(tmp_path):
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "metrics.json").write_text(json.dumps({"variant": "study", "task": "t", "seeds": {"1": {}}}))
