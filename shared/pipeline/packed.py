@@ -15,6 +15,7 @@ from shared.claims.words import number_of
 from shared.data.archives import extract
 from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
+from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import run_folder
 from shared.pipeline.lend import RECORDS
 from shared.pipeline.past import COSTS
@@ -72,17 +73,27 @@ def unpack_stage(paper: str, scale: str) -> None:
     runs, archive = run_folder(paper, scale), archive_of(paper, scale)
     if not archive.exists():
         raise ReplicationError(f"there is no {archive}; 'pack' writes it where {paper} was trained and judged.")
+    settings = ScaleFile(paper, scale)
     runs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=runs.parent, prefix=f".{paper}-") as place:
         names = sorted({name.split("/")[0] for name in _names(archive)})
         extract(archive, {f"{name}/": f"{name}/" for name in names}, Path(place), limit=LIMIT)
         for name in names:
-            if (runs / name / "evaluation" / COSTS).exists():
+            if _judged_here(settings, name):
                 print(f"{paper}.{name}: judged here, kept.")
                 continue
-            shutil.rmtree(runs / name / "evaluation", ignore_errors=True)  # what a failed evaluation has left
+            shutil.rmtree(runs / name / "evaluation", ignore_errors=True)  # unpacked before, or left by a failure
             _put(Path(place) / name, runs / name)
             print(f"{paper}.{name}: unpacked.")
+
+
+def _judged_here(settings: ScaleFile, variant: str) -> bool:
+    """Whether a variant is judged, and some weights of it or of the variant that is lent for it are on this machine."""
+    costs = run_folder(settings.paper, settings.scale) / variant / "evaluation" / COSTS
+    while variant in settings.lent:
+        settings, variant = settings.lender(variant), settings.lent[variant].variant
+    weights = (run_folder(settings.paper, settings.scale) / variant).glob("train/seed*/checkpoints")
+    return costs.exists() and any(weights)
 
 
 def _kept(variant: Path) -> Iterator[Path]:

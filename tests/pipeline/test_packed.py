@@ -125,6 +125,33 @@ def test_what_was_judged_here_is_left_as_it_is(paper, capsys):
     assert paper.weights(SEEDS[0])  # and the records of seeds that have their weights stay
 
 
+def test_a_renewed_archive_replaces_what_was_unpacked(paper, capsys):
+    renewed = archive(paper).read_bytes()
+    costs = paper.runs / "long" / "evaluation" / "costs.json"
+    newer = costs.read_bytes()
+    costs.write_text("{}")
+    assert command(paper, "pack") == 0
+    lose(paper)
+    assert command(paper, "unpack") == 0
+    assert costs.read_text() == "{}"
+    archive(paper).write_bytes(renewed)
+    capsys.readouterr()
+    assert command(paper, "unpack") == 0
+    assert "judged here" not in capsys.readouterr().out
+    assert costs.read_bytes() == newer
+
+
+def test_what_is_lent_is_judged_here_where_its_lender_has_weights(paper, capsys):
+    def lend(content):
+        content["variants"].pop("short")
+        content["lent"] = {"short": {"paper": paper.name, "variant": "long", "task": "task"}}
+
+    change_yaml(ScaleFile(paper.name, "smoke").path, lend)
+    shutil.rmtree(paper.runs / "short" / "train")
+    assert command(paper, "unpack") == 0
+    assert f"{paper.name}.short: judged here, kept." in capsys.readouterr().out
+
+
 def test_what_a_failed_evaluation_has_left_is_replaced(paper, capsys):
     report = paper.root / "reports" / "smoke" / paper.name
     assert command(paper, "report") == 0
