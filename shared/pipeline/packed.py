@@ -16,7 +16,7 @@ from shared.data.archives import extract
 from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.files import run_folder
+from shared.pipeline.files import run_folder, split_name
 from shared.pipeline.lend import RECORDS
 from shared.pipeline.past import COSTS
 from shared.tasks.examples import write_lines
@@ -68,7 +68,7 @@ def unpack_stage(paper: str, scale: str) -> None:
     """Put what was packed back into its place. A variant that has been judged on this machine is left as it is.
 
     Raises:
-        ReplicationError: there is no such file, or it is damaged.
+        ReplicationError: there is no such file, it is damaged, or a variant that it has is being trained or judged.
     """
     runs, archive = run_folder(paper, scale), archive_of(paper, scale)
     if not archive.exists():
@@ -81,10 +81,20 @@ def unpack_stage(paper: str, scale: str) -> None:
         for name in names:
             if _judged_here(settings, name):
                 print(f"{paper}.{name}: judged here, kept.")
-                continue
-            shutil.rmtree(runs / name / "evaluation", ignore_errors=True)  # unpacked before, or left by a failure
-            _put(Path(place) / name, runs / name)
-            print(f"{paper}.{name}: unpacked.")
+            else:
+                _unpack(f"{paper}.{name}", scale, unpacked=Path(place) / name)
+
+
+@alone("runs")
+def _unpack(name: str, scale: str, *, unpacked: Path) -> None:
+    """Put the files of ``<paper>.<variant>`` into its folder, while nothing is trained or judged there."""
+    paper, variant = split_name(name)
+    if _judged_here(ScaleFile(paper, scale), variant):  # which has ended a moment ago
+        return
+    folder = run_folder(paper, scale) / variant
+    shutil.rmtree(folder / "evaluation", ignore_errors=True)  # unpacked before, or left by a failure
+    _put(unpacked, folder)
+    print(f"{name}: unpacked.")
 
 
 def _judged_here(settings: ScaleFile, variant: str) -> bool:

@@ -6,6 +6,7 @@ import tarfile
 import pytest
 
 from shared.pipeline.__main__ import main
+from shared.pipeline.alone import _locked
 from shared.pipeline.config import ScaleFile
 from tests.pipeline.scratch import change_yaml
 from tests.pipeline.test_contract import SMOKE, contents
@@ -150,6 +151,17 @@ def test_what_is_lent_is_judged_here_where_its_lender_has_weights(paper, capsys)
     shutil.rmtree(paper.runs / "short" / "train")
     assert command(paper, "unpack") == 0
     assert f"{paper.name}.short: judged here, kept." in capsys.readouterr().out
+
+
+def test_nothing_is_unpacked_under_a_running_evaluation(paper, capsys):
+    (paper.runs / "long" / "evaluation" / "costs.json").unlink()
+    before = contents(paper.runs / "long")
+    with _locked(f"runs of {paper.name}.long at smoke scale", False):
+        assert command(paper, "unpack") == 2
+    assert f"the runs of {paper.name}.long at smoke scale are being made" in capsys.readouterr().err
+    assert contents(paper.runs / "long") == before
+    with _locked(f"runs of {paper.name}.short at smoke scale", False):  # which is judged and left as it is
+        assert command(paper, "unpack") == 0
 
 
 def test_what_a_failed_evaluation_has_left_is_replaced(paper, capsys):
