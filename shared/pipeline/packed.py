@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import lzma
 import shutil
 import tarfile
@@ -16,7 +17,7 @@ from shared.data.archives import extract
 from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.files import run_folder, split_name
+from shared.pipeline.files import run_folder, split_name, write_json
 from shared.pipeline.lend import RECORDS
 from shared.pipeline.past import COSTS
 from shared.tasks.examples import write_lines
@@ -93,8 +94,18 @@ def _unpack(name: str, scale: str, *, unpacked: Path) -> None:
         return
     folder = run_folder(paper, scale) / variant
     shutil.rmtree(folder / "evaluation", ignore_errors=True)  # unpacked before, or left by a failure
+    _name_runs(unpacked)
     _put(unpacked, folder)
     print(f"{name}: unpacked.")
+
+
+def _name_runs(unpacked: Path) -> None:
+    """Note whose scores they are, where an older record does not: those of the runs that were packed with them."""
+    costs = unpacked / "evaluation" / COSTS
+    record = json.loads(costs.read_text(encoding="utf-8"))
+    if "fingerprints" not in record:
+        runs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(unpacked.glob("train/seed*/run.json"))]
+        write_json(costs, record | {"fingerprints": {str(run["seed"]): run["fingerprint"] for run in runs}})
 
 
 def _judged_here(settings: ScaleFile, variant: str) -> bool:

@@ -1,5 +1,6 @@
 """What runs have left is packed into one file, from which another machine makes the same report and goes on."""
 
+import json
 import shutil
 import tarfile
 
@@ -129,17 +130,17 @@ def test_what_was_judged_here_is_left_as_it_is(paper, capsys):
 def test_a_renewed_archive_replaces_what_was_unpacked(paper, capsys):
     renewed = archive(paper).read_bytes()
     costs = paper.runs / "long" / "evaluation" / "costs.json"
-    newer = costs.read_bytes()
-    costs.write_text("{}")
+    newer = json.loads(costs.read_text())
+    costs.write_text('{"fingerprints": {}}')
     assert command(paper, "pack") == 0
     lose(paper)
     assert command(paper, "unpack") == 0
-    assert costs.read_text() == "{}"
+    assert json.loads(costs.read_text()) == {"fingerprints": {}}
     archive(paper).write_bytes(renewed)
     capsys.readouterr()
     assert command(paper, "unpack") == 0
     assert "judged here" not in capsys.readouterr().out
-    assert costs.read_bytes() == newer
+    assert json.loads(costs.read_text()) == newer
 
 
 def test_what_is_lent_is_judged_here_where_its_lender_has_weights(paper, capsys):
@@ -162,6 +163,21 @@ def test_nothing_is_unpacked_under_a_running_evaluation(paper, capsys):
     assert contents(paper.runs / "long") == before
     with _locked(f"runs of {paper.name}.short at smoke scale", False):  # which is judged and left as it is
         assert command(paper, "unpack") == 0
+
+
+def test_scores_of_other_runs_than_those_here_are_named_whatever_the_archive_says(paper):
+    page = paper.root / "reports" / "smoke" / paper.name / "README.md"
+    costs = paper.runs / "short" / "evaluation" / "costs.json"
+    costs.write_text(json.dumps({key: value for key, value in paper.json(costs).items() if key != "fingerprints"}))
+    assert command(paper, "pack") == 0  # as it was before fingerprints were recorded
+    for retrained in (False, True):
+        if retrained:
+            paper.change("model", size=13)
+            assert run(paper, "train", variant="short") == 0
+        shutil.rmtree(paper.runs / "short" / "evaluation")
+        assert command(paper, "unpack") == 0
+        assert command(paper, "report") == 0
+        assert ("were trained again since they were judged" in page.read_text()) == retrained
 
 
 def test_what_a_failed_evaluation_has_left_is_replaced(paper, capsys):
