@@ -25,7 +25,7 @@ from shared.tasks.examples import write_lines
 KEPT = ("metrics.json", "curve.csv", "train/not_run.json", *(f"train/seed*/{name}" for name in RECORDS))
 """Of a variant, beside all that its evaluation has written."""
 DRAWN = ("attention.npz", "heads.npz", "pictures.npz", "samples.json")
-"""What evaluation writes for figures; these are drawn of the first seed, so that of others it is left out."""
+"""What evaluation writes for figures: they are drawn of an ensemble and of the first seed, and need no others'."""
 LIMIT = 1 << 30  # bytes that an archive may unpack to
 
 
@@ -120,14 +120,14 @@ def _judged_here(settings: ScaleFile, variant: str) -> bool:
 def _kept(variant: Path) -> Iterator[Path]:
     """The files of a variant that are packed, in the order of their names."""
     found = {file for pattern in KEPT for file in variant.glob(pattern)}
-    written = [file for file in (variant / "evaluation").rglob("*") if file.is_file()]
-    firsts = {name: min((f for f in written if f.name == name), key=_seed, default=None) for name in DRAWN}
-    yield from sorted(found | {file for file in written if firsts.get(file.name, file) == file})
+    written = {file for file in (variant / "evaluation").rglob("*") if file.is_file()}
+    drawn = [sorted(variant.glob(f"evaluation/seed*/{name}"), key=_seed) for name in DRAWN]
+    yield from sorted(found | written.difference(*(files[1:] for files in drawn)))
 
 
 def _seed(file: Path) -> int:
-    """That of the folder of a file; an ensemble has none, and comes first."""
-    return int(file.parent.name.removeprefix("seed")) if file.parent.name.startswith("seed") else -1
+    """That of the folder of a file."""
+    return int(file.parent.name.removeprefix("seed"))
 
 
 def _judged(names: list[str]) -> set[str]:

@@ -53,6 +53,17 @@ def test_another_machine_makes_the_same_report_without_weights(paper):
     assert contents(report) == before
 
 
+def test_what_is_drawn_is_kept_of_the_first_seed_and_of_the_ensemble(paper):
+    judged = paper.runs / "short" / "evaluation"
+    shutil.move(judged / f"seed{max(SEEDS)}", judged / "seed10")
+    shutil.copytree(judged / f"seed{min(SEEDS)}", judged / "ensemble")
+    archive(paper).unlink()
+    assert command(paper, "pack") == 0
+    with tarfile.open(archive(paper)) as tar:
+        drawn = [name for name in tar.getnames() if name.startswith("short") and name.endswith("attention.npz")]
+    assert drawn == [f"short/evaluation/{of}/attention.npz" for of in ("ensemble", f"seed{min(SEEDS)}")]
+
+
 def test_equal_results_make_equal_archives(paper):
     first = archive(paper).read_bytes()
     lose(paper)
