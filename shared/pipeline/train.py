@@ -46,8 +46,9 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
         seeds: those of the scale that are to be trained now; by default all.
 
     Raises:
-        ReplicationError: the settings are wrong, the task is not prepared with them, or seeds failed; the others have
-            been trained to their end by then, but not under torchrun, where a failure ends all processes.
+        ReplicationError: the settings are wrong, the task is not fetched, or not prepared with them, or seeds failed;
+            the others have been trained to their end by then, but not under torchrun, where a failure ends all
+            processes.
     """
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
@@ -64,6 +65,8 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
             jobs.append(Job(label, train_seed, (str(Path.cwd()), paper, scale, variant, seed, mark)))
         elif group.first:
             print(f"{label}: finished before, kept.")
+    if jobs:
+        _fetched_hashes(paper, scale, config.task)
     group.meet()
     if group.first:
         _keep_seeds(folder, config.seeds)
@@ -144,7 +147,7 @@ def train_into(
     from shared.tasks.protocol import load_replication
 
     group, begin, made_by = Group.here(), time.process_time(), environment(settings.path.with_name("dvc.lock"))
-    replication, runs = load_replication(settings.paper), run_folder(settings.paper, settings.scale)
+    hashes, replication = _fetched_hashes(settings.paper, settings.scale, config.task), load_replication(settings.paper)
     replication.check(config)
     if reason := replication.cannot_run(config):
         return reason
@@ -157,17 +160,31 @@ def train_into(
         return None
     if not keep_checkpoints:
         shutil.rmtree(folder / "checkpoints")
-    fetched = json.loads((runs / "fetched" / f"{config.task}.json").read_text(encoding="utf-8"))
     write_json(folder / "run.json", {
         **made_by, "parameters": config.model_dump(mode="json"),
         "seed": seed, "fingerprint": mark,
-        "data_sha256": {key: value["sha256"] for key, value in fetched["files"].items()},
+        "data_sha256": hashes,
         "peak_memory_mib": peak_memory_mib(), "parameter_count": count, "processes": group.size, **vars(record),
         "process_seconds": time.process_time() - begin,
         "checkpoints": sorted(path.name for path in (folder / "checkpoints").glob("*.ckpt")),
         "finished": now(),
     })  # fmt: skip
     return None
+
+
+def _fetched_hashes(paper: str, scale: str, task: str) -> dict[str, str]:
+    """The sha256 of each file of a task's data, which a run's record has; read before training, not hours later.
+
+    Raises:
+        ReplicationError: the record of the fetch stage cannot be read.
+    """
+    path = run_folder(paper, scale) / "fetched" / f"{task}.json"
+    try:
+        files = json.loads(path.read_text(encoding="utf-8"))["files"]
+    except (OSError, ValueError) as error:
+        command = f"python -m shared.pipeline fetch {paper}.{task} --scale {scale}"
+        raise ReplicationError(f"{path} cannot be read ({type(error).__name__}); run '{command}'.") from None
+    return {name: record["sha256"] for name, record in files.items()}
 
 
 def runnable(settings: ScaleFile, variant: str) -> Any:

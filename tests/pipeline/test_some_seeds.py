@@ -54,6 +54,15 @@ def test_a_seed_whose_settings_have_changed_since_it_was_queued_is_not_trained(p
     assert not (paper.runs / "long" / "train" / f"seed{SEEDS[0]}").exists()
 
 
+def test_data_without_a_record_of_their_fetching_are_not_trained_on(paper, capsys):
+    (paper.runs / "fetched" / "task.json").unlink()
+    assert run(paper, "train") == 2
+    name = f"runs/smoke/{paper.name}/fetched/task.json"
+    command = f"run 'python -m shared.pipeline fetch {paper.name}.task --scale smoke'"
+    assert capsys.readouterr().err == f"error: {name} cannot be read (FileNotFoundError); {command}.\n"
+    assert not (paper.runs / "long").exists()
+
+
 def test_a_seed_that_is_not_planned_is_refused(paper, capsys):
     for stage in ("train", "evaluate"):
         assert run(paper, stage, 77) == 2
