@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Collection, Mapping, Sequence
+import traceback
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,15 +177,38 @@ def evaluate_seeds(
     config, replication = ScaleFile(paper, scale).run(variant), load_replication(paper)
     replication.check(config)
     folder, prepared = run_folder(paper, scale) / variant, prepared_folder(paper, scale, config.task)
-    metrics = replication.evaluate(
-        config, prepared=prepared, trained=[folder / "train" / f"seed{seed}" for seed in members],
-        out=folder / "evaluation" / label.replace(" ", ""),
-    )  # fmt: skip
+    trained = [folder / "train" / f"seed{seed}" for seed in members]
+    with refusing_other_weights(variant, trained):
+        metrics = replication.evaluate(
+            config, prepared=prepared, trained=trained, out=folder / "evaluation" / label.replace(" ", "")
+        )
     return Judged(
         metrics={key: rounded(value) for key, value in metrics.items()},
         descriptions=dict(replication.descriptions(config, prepared)),
         seconds=time.process_time() - begin, machine=machine(),
     )  # fmt: skip
+
+
+@contextmanager
+def refusing_other_weights(variant: str, trained: Sequence[Path]) -> Iterator[None]:
+    """Say in one sentence that weights do not fit the model that they are loaded into.
+
+    Args:
+        variant: that is to be trained again.
+        trained: folders of its runs.
+
+    Raises:
+        ReplicationError: they have other names or sizes, or are none; other errors stay what they are.
+    """
+    try:
+        yield
+    except (RuntimeError, LookupError, TypeError, AttributeError) as error:
+        if not any(frame.name == "load_weights" for frame in traceback.extract_tb(error.__traceback__)):
+            raise
+        raise ReplicationError(
+            f"the weights in {' or '.join(map(str, trained))} are of another model than its settings are; train "
+            f"{variant} again."
+        ) from None
 
 
 def by_metric(runs: Collection[Mapping[str, float]]) -> dict[str, list[float]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shared.errors import ReplicationError
 from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.evaluate import refusing_other_weights
 from shared.pipeline.files import prepared_folder, run_folder, split_name
 from shared.pipeline.train import runnable
 from shared.tasks.kinds import KINDS
@@ -133,11 +134,7 @@ def _tried(model: Model, asked: str) -> Tried:
     runner, config = network_runner(load_replication(settings.paper), model.config)
     text = runner._open(config, prepared)
     folder = _checkpoint(settings, model.variant, model.config, model.seed).parent.parent
-    try:
+    with refusing_other_weights(model.variant, [folder]):
         (network,) = runner._trained(config, text, [folder])
-    except (RuntimeError, LookupError, TypeError, AttributeError):  # other names or sizes, or no weights at all
-        raise ReplicationError(
-            f"the weights in {folder} are of another model than its settings are; train {model.variant} again."
-        ) from None
     tried: Tried = trial.try_input(ready(network), text, config, asked, model.seed)
     return tried

@@ -5,6 +5,7 @@ import pytest
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
+from shared.pipeline.evaluate import refusing_other_weights
 from shared.pipeline.train import chosen_seeds, marks_of, train_seed
 from tests.pipeline.scratch import change_yaml
 from tests.pipeline.test_contract import SMOKE, Paper, enter
@@ -96,3 +97,20 @@ def test_a_report_names_what_was_trained_again_and_not_judged(paper):
     assert run(paper, "evaluate", variant="short") == 0
     assert main(["report", paper.name, *SMOKE]) == 0
     assert said not in page.read_text()
+
+
+def test_weights_of_another_size_are_refused_in_a_sentence(paper, capsys):
+    assert run(paper, "train", SEEDS[0], variant="short") == 0
+    paper.change("model", size=13)
+    capsys.readouterr()
+    assert run(paper, "evaluate", SEEDS[0], variant="short") == 2
+    folder = f"runs/smoke/{paper.name}/short/train/seed{SEEDS[0]}"
+    said = f"the weights in {folder} are of another model than its settings are; train short again."
+    printed = capsys.readouterr()
+    assert printed.err == f"error: {paper.name}.short seed {SEEDS[0]}: evaluation: {said}\n"
+    assert "Traceback" not in printed.out
+
+
+def test_other_errors_of_judging_are_not_taken_for_those_of_weights():
+    with pytest.raises(RuntimeError, match="a tensor"), refusing_other_weights("short", []):
+        raise RuntimeError("a tensor")
