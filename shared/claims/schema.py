@@ -180,4 +180,7 @@ def _at_scale(row: Any, scale: str, where: str) -> Any:
             )
     plain = {key: value for key, value in row.items() if key != "at"}
     own = row["at"].get(scale, {})
-    return None if own is None else {key: value for key, value in merge(plain, own).items() if value is not None}
+    if own is None:
+        return None
+    taken_away = {key for key, value in own.items() if value is None and plain.get(key) is not None}
+    return {key: value for key, value in merge(plain, own).items() if key not in taken_away}

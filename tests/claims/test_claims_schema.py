@@ -191,6 +191,14 @@ def test_a_comparison_changes_with_the_scale(tmp_path):
     assert (found.relevant, found.doubled, found.variants) == (0.5, ("a2", "b2"), ("a", "b"))
 
 
+def test_half_a_sentence_after_a_comma_without_quotes_is_no_key(tmp_path):
+    """``{because: half of it, on its measure}`` has two keys, of which one is null."""
+    for row in (PRIMARY | {"on its measure": None}, PRIMARY | {"at": {"quick": {"on its measure": None}}}):
+        assert "unknown key 'primary.on its measure'" in refusal(tmp_path, content(primary=row))
+    row = PRIMARY | {"doubled": ["a2", "b2"], "at": {"quick": {"doubled": None}}}
+    assert load(tmp_path, content(primary=row)).claims[0].primary.doubled == ()
+
+
 def test_what_matters_may_be_said_for_one_scale_alone(tmp_path):
     row = without(PRIMARY, "relevant") | {"at": {"bench": {"relevant": 0.5}}}
     assert load(tmp_path, content(primary=row), scale="bench").claims[0].primary.relevant == 0.5
