@@ -76,11 +76,14 @@ def machine() -> dict[str, Any]:
 
 
 def revision() -> dict[str, Any]:
-    """The commit, and whether the files that affect results differ from it or are not in it."""
+    """The commit, and whether the files that affect results differ from it or are not in it; without one, not."""
+    commit = _git("rev-parse", "HEAD")
+    if commit is None:
+        return {"git_commit": None, "git_dirty": False}
     excluded = [f":(exclude){path}" for path in WRITTEN]
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *excluded)
     added = _git("ls-files", "--others", "--exclude-standard", "--", *SOURCES, *excluded)
-    return {"git_commit": _git("rev-parse", "HEAD"), "git_dirty": bool(changed or added)}
+    return {"git_commit": commit, "git_dirty": bool(changed or added)}
 
 
 def peak_memory_mib() -> float:

@@ -75,7 +75,7 @@ def test_every_variant_is_what_its_name_says(scale: str, variant: str) -> None:
     model = build_model(ModelConfig.model_validate(run.model), vocabulary, vocabulary)
     found = model.attention
     assert ((found and type(found.score)), (found and type(found.alignment))) == named(variant)
-    assert model.input_feeding == variant.endswith("-feed")
+    assert model.input_feeding == variant.removesuffix("-twice").endswith("-feed")
     assert model.encoder.reverse == (variant not in FORWARDS and not variant.endswith("-forward"))
     if run.task == "corpus":
         assert (model.dropout.p > 0) == (variant not in ("base", "base-reverse"))
