@@ -15,6 +15,9 @@ from typing import Any
 from shared.errors import ReplicationError
 from shared.metrics.quantities import Example
 
+COSTS = "costs.json"
+"""What judging has cost, and which runs were judged, in the folder of a variant's evaluation."""
+
 
 @dataclass(frozen=True)
 class RunResults:
@@ -96,8 +99,7 @@ class RunResults:
     @property
     def is_trained_again(self) -> bool:
         """Whether a seed has been trained otherwise since it was judged; older records do not say what was judged."""
-        costs = self.folder / "evaluation" / "costs.json"
-        judged = _read_json(costs).get("fingerprints", {}) if costs.exists() else {}
+        judged = judged_fingerprints(self.folder)
         return any(
             judged.get(str(seed), run.get("fingerprint")) != run.get("fingerprint") for seed, run in self.runs.items()
         )
@@ -213,6 +215,17 @@ def read_curve(path: Path, *, metric: str, split: str) -> dict[int, float]:
             for row in rows
             if row["split"] == split and row["metric"] == metric and math.isfinite(float(row["value"]))
         }
+
+
+def judged_fingerprints(folder: Path) -> dict[str, str]:
+    """Seed to the fingerprint of the run that was judged, of a variant's folder; older records have none.
+
+    Raises:
+        ReplicationError: the record cannot be read.
+    """
+    costs = folder / "evaluation" / COSTS
+    found: dict[str, str] = _read_json(costs).get("fingerprints", {}) if costs.exists() else {}
+    return found
 
 
 def _read_json(path: Path) -> Any:

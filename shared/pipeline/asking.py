@@ -24,7 +24,7 @@ from shared.pipeline.files import run_folder
 from shared.reports.claim_sections import SOURCES, claimed, measured, strength, tests_and_checks, why
 from shared.reports.document import Text, parts
 from shared.reports.paper import Paper
-from shared.reports.scales import disagreement, read_claims
+from shared.reports.scales import claims_of, disagreement
 from shared.reports.terminal import STYLES
 from shared.reports.verdicts import RULES, effect_text, evidence_text, found_text, metric_title, value_text
 from shared.tasks.kinds import load_measures
@@ -194,8 +194,7 @@ def _asked(name: str) -> Asked:
     paper = known[name]
     entries: dict[str, Entry] = {}
     for scale in SCALES:
-        folder = REPORTS / scale / paper
-        rows = read_claims(folder) if (folder / "claims.json").is_file() else []
+        rows = claims_of(REPORTS / scale / paper) or []
         if (entry := next((row for row in rows if row["id"] == name), None)) is not None:
             entries[scale] = entry
     scale = next(reversed(entries), SCALES[0])

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shared.claims.results import COSTS, judged_fingerprints
 from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
-from shared.pipeline.past import COSTS, judged_marks, judged_otherwise, judging_record, trained_mark
+from shared.pipeline.past import judged_otherwise, judging_record, trained_mark
 from shared.pipeline.provenance import machine
 from shared.pipeline.train import WITHOUT_LIGHTNING, chosen_seeds, run_side_by_side, runnable
 from shared.tasks.prepared import check_prepared
@@ -80,7 +81,7 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     if has_ensemble and kept:
         raise ReplicationError(f"{name}: the ensemble needs the weights of seed {min(kept)}; train it here.")
     not_run = folder / "train" / "not_run.json"
-    marks = {seed: mark for seed, mark in judged_marks(folder).items() if int(seed) in kept}
+    marks = {seed: mark for seed, mark in judged_fingerprints(folder).items() if int(seed) in kept}
     if not not_run.exists():
         own = [seed for seed in chosen if seed not in kept]
         marks |= {str(seed): trained_mark(folder / "train" / f"seed{seed}", config) for seed in own}

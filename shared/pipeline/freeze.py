@@ -11,7 +11,7 @@ from shared.pipeline.files import write_json
 from shared.pipeline.plan import content, load_plan, plan_path, with_history
 from shared.pipeline.provenance import now, revision
 from shared.pipeline.search_result import unfollowed
-from shared.reports.scales import read_claims
+from shared.reports.scales import claims_of
 
 
 def freeze_stage(paper: str, scale: str) -> None:
@@ -36,7 +36,6 @@ def freeze_stage(paper: str, scale: str) -> None:
     if lines := unfollowed(paper, scale):
         raise ReplicationError(lines[0])
     made = {"paper": paper, "scale": scale, "commit": made_of["git_commit"], "date": now()}
-    report = Path("reports") / scale / paper
-    reported = read_claims(report) if (report / "claims.json").is_file() else []
+    reported = claims_of(Path("reports") / scale / paper) or []
     write_json(plan_path(settings), with_history(made | content(settings), load_plan(settings), reported))
     print(f"{plan_path(settings)}: frozen at {made_of['git_commit']}.")

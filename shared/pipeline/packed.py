@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from shared.claims.results import COSTS
 from shared.claims.words import number_of
 from shared.data.archives import extract
 from shared.errors import ReplicationError
@@ -19,7 +20,6 @@ from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import run_folder, split_name, write_json
 from shared.pipeline.lend import RECORDS
-from shared.pipeline.past import COSTS
 from shared.tasks.examples import write_lines
 
 KEPT = ("metrics.json", "curve.csv", "train/not_run.json", *(f"train/seed*/{name}" for name in RECORDS))

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shared.claims.results import COSTS
 from shared.errors import ReplicationError
 from shared.pipeline.provenance import machine
 
-COSTS = "costs.json"
-"""What judging has cost, in the folder of a variant's evaluation."""
 JUDGED_BY = ("corpus", "evaluation", "decoding")
 """Sections of a variant's settings that its scores depend on, beside those of its weights."""
 
@@ -67,16 +66,6 @@ def judging_record(
         marks: seed to the fingerprint of the run that was judged.
     """
     return where | {"parameters": _settings(config), "processor_seconds": seconds, "fingerprints": marks}
-
-
-def judged_marks(folder: Path) -> dict[str, str]:
-    """What the record of a variant's judging says in ``fingerprints``, which older records do not have.
-
-    Raises:
-        ReplicationError: the record is damaged.
-    """
-    record = _read(folder / "evaluation" / COSTS)
-    return {} if record is None else record.get("fingerprints", {})
 
 
 def judged_otherwise(folder: Path, config: Any) -> list[str]:

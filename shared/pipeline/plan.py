@@ -2,8 +2,8 @@
 
 ``plan.json`` holds hashes of what decides each claim (its comparison or identities, and the floor of its task, without
 the sentences that give reasons) and of all settings of each variant that decides a claim; and when that was frozen,
-after which earlier plans of the claim.
-Later changes are allowed. They are found by comparison with the plan, and reported beside the verdict.
+after which earlier plans of the claim. Later changes are allowed. They are found by comparison with the plan, and
+reported beside the verdict.
 """
 
 from __future__ import annotations

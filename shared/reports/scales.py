@@ -76,11 +76,16 @@ def other_scales(reports: Path, paper: str, scale: str) -> list[OtherScale]:
     if scale == TESTS:
         return []
     folders = [reports / other / paper for other in SCALES if other not in (scale, TESTS)]
-    found = [folder for folder in folders if (folder / "claims.json").is_file()]
     return [
-        OtherScale(folder.parent.name, folder / "README.md", {entry["id"]: entry for entry in read_claims(folder)})
-        for folder in found
+        OtherScale(folder.parent.name, folder / "README.md", {entry["id"]: entry for entry in entries})
+        for folder in folders
+        if (entries := claims_of(folder)) is not None
     ]
+
+
+def claims_of(folder: Path) -> list[dict[str, Any]] | None:
+    """As :func:`read_claims`; None where there is no report."""
+    return read_claims(folder) if (folder / "claims.json").is_file() else None
 
 
 def read_claims(folder: Path) -> list[dict[str, Any]]:

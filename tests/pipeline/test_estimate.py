@@ -8,10 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from shared.claims.results import COSTS
 from shared.data.ragged import RaggedArray
 from shared.errors import ReplicationError
 from shared.pipeline.estimate import Estimate, described, summed
-from shared.pipeline.past import COSTS, judging_record, past_of
+from shared.pipeline.past import judging_record, past_of
 from shared.pipeline.provenance import machine
 from shared.pipeline.shortened import chosen, part_of, shortened
 from shared.pipeline.trials import Loading, extrapolated, is_enough, limited
