@@ -99,8 +99,8 @@ class RunConfig(Strict):
         Args:
             file: the YAML file of the variant.
             variant: its name.
-            model: the variant's own ``model`` section, without that of its task. Studies read only this part. By
-                default the task has no such section, so that all of ``self.model`` is the variant's.
+            model: the ``model`` section that the variant itself writes. Messages say of all other keys of
+                ``self.model`` that they come from the task. By default every key is the variant's.
         """
         copy = self.model_copy()
         copy._place = Place(file, variant, frozenset(self.model.keys() - (self.model if model is None else model)))
