@@ -90,12 +90,13 @@ def is_trained(run: RunResults) -> bool:
     return not run.runs or any(record.get("updates", 1) for record in run.runs.values())
 
 
-def floor_check(comparison: Comparison, counts: Sequence[Learned]) -> Check:
+def floor_check(comparison: Comparison, counts: Sequence[Learned], runs: Sequence[RunResults]) -> Check:
     """Whether the variants that are meant to be good have learned; a correlation is over models of any quality."""
     if isinstance(comparison, Correlation):
         return Check("floor", "not asked", "a correlation is over models of any quality")
     if not counts:
-        return Check("floor", "not asked", "the task has no floor")
+        trained = any(map(is_trained, runs))
+        return Check("floor", "not asked", "the task has no floor" if trained else "nothing is trained")
     said = ", ".join(
         f"{each.variant}: {each.reached} of {each.seeds} learned" + (" (exempt)" if each.exempt else "")
         for each in counts
@@ -126,28 +127,43 @@ def room_check(comparison: Comparison, how: str, sides: Mapping[str, float]) -> 
 def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) -> Check:
     """Whether the sides' validation losses were still closing in on each other when training ended.
 
-    A trend is judged by its two ends. A gap that cannot be told from none at half of the updates is not closing.
+    A trend is judged by its two ends. A gap that cannot be told from none at half of the updates is not closing. Of a
+    comparison that is exempt the gaps are said all the same.
     """
-    if comparison.learned is not None:
-        return Check("gap", "not asked", comparison.learned.exempt)
+    exempt = "" if comparison.learned is None else comparison.learned.exempt
+    gaps = _no_gap(comparison, verdict, runs) or _gaps(runs)
+    if isinstance(gaps, str):
+        return Check("gap", "not asked", exempt or gaps)
+    half, end = gaps
+    left, told = float(end.mean() / half.mean()), _apart(half)
+    said = f"at the end the gap is {left:.2f} times that at half of the updates"
+    if not told:
+        ended = f"it ended at {end.mean():.2g}"
+        said = f"the gap at half of the updates, {half.mean():.2g}, cannot be told from none; {ended}"
+    if exempt or not told:
+        return Check("gap", "not asked", f"{exempt}; {said}" if exempt else said)
+    return Check("gap", "yes", said) if left >= LEFT else Check("gap", "no", said, "still closing")
+
+
+def _no_gap(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) -> str:
+    """Why a gap of validation losses says nothing of a comparison; "" if it does."""
     if isinstance(comparison, Correlation) or len(runs) < 2:
-        return Check("gap", "not asked", "there are no two sides")
+        return "there are no two sides"
     if isinstance(comparison, Sides) and comparison.kind == "equal" and verdict != "contradicted":
-        return Check("gap", "not asked", "a gap that closes is no objection to equality")
+        return "a gap that closes is no objection to equality"
     if measure(comparison.metric).theme != "score":
-        title = measure(comparison.metric).title.format(token="token")
-        return Check("gap", "not asked", f"{title} is not what training makes better")
+        return f"{measure(comparison.metric).title.format(token='token')} is not what training makes better"
+    return ""
+
+
+def _gaps(runs: Sequence[RunResults]) -> tuple[Array, Array] | str:
+    """The sides' difference in validation loss for every seed, at half of the updates and at their end."""
     halves = [_courses(run) for run in (runs[0], runs[-1])]
     seeds = sorted(halves[0].keys() & halves[1].keys())
     if len(seeds) < 2:
-        return Check("gap", "not asked", "no two curves of validation were recorded")
+        return "no two curves of validation were recorded"
     half, end = (np.array([halves[0][s][at] - halves[1][s][at] for s in seeds]) for at in (0, 1))
-    if not _apart(half):
-        told = f"the gap at half of the updates, {abs(half.mean()):.2g}, cannot be told from none"
-        return Check("gap", "not asked", told)
-    left = float(end.mean() / half.mean())
-    said = f"at the end the gap is {left:.2f} times that at half of the updates"
-    return Check("gap", "yes", said) if left >= LEFT else Check("gap", "no", said, "still closing")
+    return half, end
 
 
 def _courses(run: RunResults) -> dict[int, tuple[float, float]]:

@@ -24,6 +24,11 @@ from shared.metrics.quantities import Array
 from shared.metrics.registry import measure
 
 Results = Mapping[str, RunResults]
+CLAUSES = {
+    "still closing": "the gap between the sides was still closing when training ended",
+    "depends on the budget": "it depends on the budget",
+}
+"""Verdicts of checks that failed, as clauses of a sentence; the others are clauses already."""
 
 
 def decide(
@@ -159,15 +164,16 @@ def _judged(outcome: Outcome, level: float) -> Outcome:
         return replace(
             outcome, verdict=verdict, how=_how(outcome.kind, tests, level) if verdict == "contradicted" else ""
         )
-    correction = "Holm's correction" if looked == alone else "the looks of the plan"
-    return replace(outcome, verdict="inconclusive", reason=f"{alone}, but for {correction}")
+    correction = "Holm's correction" if looked == alone else "the correction for the looks of the plan"
+    return replace(outcome, verdict="inconclusive", reason=f"{alone} by the tests alone, but not after {correction}")
 
 
 def _unless_below(claims: schema.Claims, row: Row, outcome: Outcome, results: Results) -> Outcome:
     """A supporting comparison decides nothing either if a model that is meant to be good has not learned."""
     if outcome.deciding or outcome.effect is None or isinstance(row, Exact):
         return outcome
-    check = floor_check(row, learned(claims.floors, [results[name] for name in outcome.variants], outcome.seeds))
+    runs = [results[name] for name in outcome.variants]
+    check = floor_check(row, learned(claims.floors, runs, outcome.seeds), runs)
     if check.passed != "no":
         return outcome
     return replace(outcome, verdict="inconclusive", how="", reason=check.verdict)
@@ -212,7 +218,7 @@ def _decision(
         looked = Check("looks", "no", "", f"{seeds} none of the looks of the plan")
     counts = learned(claims.floors, runs, lead.seeds)
     checks = (
-        floor_check(claim.primary, counts), room_check(claim.primary, lead.how, lead.sides),
+        floor_check(claim.primary, counts, runs), room_check(claim.primary, lead.how, lead.sides),
         gap_check(claim.primary, lead.verdict, runs),
         doubling_check(claim.primary, _effect(claim.primary, lead), lead.verdict, results, _effect_of(claim)),
         order_check(claim.primary, lead.repeats),
@@ -221,7 +227,8 @@ def _decision(
     if lead.verdict == "inconclusive" or not failed:
         reason = lead.reason or number_of(len(lead.seeds), "seed")
         return Decision(claim, scale, lead.verdict, lead.how, reason, outcomes, None, checks, counts)
-    reason = f"{lead.verdict} as measured, but {'; '.join(failed)}"
+    clauses = "; ".join(CLAUSES.get(each, each) for each in failed)
+    reason = f"the effect by itself would be {lead.verdict}, but {clauses}"
     return Decision(claim, scale, "inconclusive", failed[0], reason, outcomes, None, checks, counts)
 
 

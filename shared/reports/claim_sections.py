@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from shared.claims.comparisons import Comparison, Condition, Correlation, Sides
 from shared.claims.outcomes import Decision, Outcome
@@ -30,7 +31,6 @@ from shared.reports.document import (
     Strong,
     Text,
     listed,
-    sentence,
     typeset,
 )
 from shared.reports.naming import called
@@ -165,14 +165,15 @@ def claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     task = results[lead.variants[0]].task
     said: list[Inline] = ["On the task ", Code(task), f"{_restriction(row.where)}, the claim expects that "]
     if isinstance(row, Sides):
-        other = sides[-1] if row.than is None else (typeset(f"{row.than:g}"),)
-        of_study = row.called is not None and row.than is not None
-        first: tuple[Inline, ...] = (f"in {title} ", *sides[0], f" is {HAS[row.kind]}")
-        if of_study:
-            first = (f"the {title} (", *sides[0], f") is {HAS[row.kind]}")
-        elif row.over is not None:
-            first = (*sides[0], f" {CHANGES[row.kind]} {title} per {row.over.per}")
-        said += [*first, f" {'as' if row.kind == 'equal' else 'than'} ", *other]
+        than = "as" if row.kind == "equal" else "than"
+        if row.over is not None:
+            said += [*sides[0], f" {CHANGES[row.kind]} {title} per {row.over.per} {than} "]
+            said += sides[-1] if row.than is None else (typeset(f"{row.than:g}"),)
+        elif row.than is not None:
+            of = (f"the {title} (", *sides[0], ")") if row.called is not None else (f"{title} of ", *sides[0])
+            said += [*of, f" is {HAS[row.kind]} {than} {typeset(f'{row.than:g}')}"]
+        else:
+            said += [f"{title} is {HAS[row.kind]} for ", *sides[0], f" {than} for ", *sides[-1]]
     elif isinstance(row, Correlation):
         also = spoken(titles[1], row.other)
         rises = "rises" if row.direction == "positive" else "falls"
@@ -181,7 +182,8 @@ def claimed(row: Comparison, lead: Outcome, results: Results) -> Text:
     else:
         said += [f"{title} {row.kind} along ", *listed(sides)]
     if lead.relevant is not None:
-        said.append(f". An effect matters from {matters(asdict(lead))} on. {sentence(row.because or '')}")
+        reason = f" Reason: {row.because.rstrip('. ')}." if row.because else ""
+        said.append(f". {_smallest(asdict(lead))}.{reason}")
         return tuple(said)
     return (*said, ".")
 
@@ -215,8 +217,14 @@ def measured(row: Comparison, lead: Outcome) -> Text:
     if lead.paper is not None:
         said.append(f", in the paper {with_unit(amount(outcome, lead.paper), outcome)}")
     agrees = "the first is higher" if lead.kind == "equal" else "it agrees with the claim"
-    said.append(f"; {'above 1' if lead.scale == 'log' else 'positive'} where {agrees}")
-    return (*said, f", and it matters from {matters(outcome)} on.")
+    said.append(f"; {'above 1' if lead.scale == 'log' else 'positive'} where {agrees}.")
+    return (*said, f" {_smallest(outcome)}.")
+
+
+def _smallest(outcome: Mapping[str, Any]) -> str:
+    """The smallest effect that matters, as a sentence."""
+    what = "differences that matter are" if outcome["kind"] == "equal" else "effect that matters is"
+    return f"The smallest {what} {matters(outcome)}"
 
 
 def strength(decision: Decision) -> list[Text]:

@@ -10,10 +10,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text as Styled
 
-from shared.reports.document import Block, Bullets, Details, Figure, Heading, Paragraph, Strong, plain_text
+from shared.reports.document import Block, Bullets, Details, Figure, Heading, Paragraph, Strong, plain_text, sentence
 from shared.reports.document import Table as TableBlock
 from shared.reports.scales import read_claims
-from shared.reports.verdicts import found_text
+from shared.reports.verdicts import found_text, in_short
 
 STYLES = {
     "reproduced": "green", "contradicted": "red", "inconclusive": "yellow", "verified": "green", "refuted": "red",
@@ -37,13 +37,12 @@ def print_verdicts(folder: Path, console: Console | None = None) -> None:
     table.add_column("Claim", no_wrap=True)
     table.add_column("Verdict")
     table.add_column("Effect")
-    table.add_column("The paper says")
+    table.add_column("What was tested")
     for claim in claims:
         verdict = claim["verdict"]
         how = f": {claim['how']}" if claim["how"] else ""
-        table.add_row(
-            claim["id"], f"[{STYLES[verdict]}]{verdict}[/]{how}", escape(found_text(claim)), escape(claim["statement"])
-        )
+        tested = escape(sentence(in_short(claim)))
+        table.add_row(claim["id"], f"[{STYLES[verdict]}]{verdict}[/]{how}", escape(found_text(claim)), tested)
     console.print(table)
     console.print(f"Open {folder / 'index.html'} in a browser, or read {folder / 'README.md'}.", soft_wrap=True)
 

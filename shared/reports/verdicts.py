@@ -20,6 +20,7 @@ from shared.reports.document import (
     Strong,
     Text,
     plain,
+    sentence,
     signed,
     typeset,
 )
@@ -33,7 +34,7 @@ KINDS = {
     "identity": "identities of mathematics",
 }
 """Kind of evidence to its name in sentences on the limits of verdicts; models are trained for the first three."""
-COLUMNS = ("Claim", "The paper says", "Verdict", "Effect", "Evidence")
+COLUMNS = ("Claim", "What was tested", "Verdict", "Effect", "Evidence")
 ALIGN = "ltlll"
 RULES: tuple[tuple[str, str], ...] = (
     (
@@ -53,6 +54,11 @@ RULES: tuple[tuple[str, str], ...] = (
         "The models.",
         "No verdict stands, for or against, if models have not learned their task, if the gap between them was still "
         "closing, or if twice the training disagrees, where it was tried.",
+    ),
+    (
+        "The evidence.",
+        "A verdict says “survives doubling” if it was the same with twice the updates, and “one budget” if that was "
+        "not tried. Supporting comparisons look at a claim by another measure or by other models, and decide nothing.",
     ),
     ("Identities.", "What holds by mathematics is verified or refuted, and counted apart."),
 )
@@ -93,7 +99,7 @@ def claim_row(entry: Mapping[str, Any], page: str = "") -> list[Text]:
     lead = entry["lead"]
     return [
         Link(entry["id"], f"{page}#{entry['id']}"),
-        entry["statement"],
+        sentence(in_short(entry)),
         verdict_text(entry),
         found_text(entry),
         "–" if lead is None else evidence_text(entry, lead) + _unsupported(entry),

@@ -45,7 +45,8 @@ def test_a_verdict_that_holm_takes_back_is_inconclusive_and_says_so():
     assert (alone.verdict, alone.reason) == ("reproduced", "5 seeds")
     among = several(effect, *[0.5] * 3, spread=4.0)
     assert [decision.verdict for decision in among] == ["inconclusive"] * 4
-    assert [decision.reason for decision in among] == ["reproduced, but for Holm's correction"] + ["5 seeds"] * 3
+    taken_back = "reproduced by the tests alone, but not after Holm's correction"
+    assert [decision.reason for decision in among] == [taken_back] + ["5 seeds"] * 3
     assert among[0].lead.interval[0] > 0.0  # the plain interval is still the one shown
 
 
@@ -55,7 +56,7 @@ def test_a_contradiction_that_holm_takes_back_is_no_reproduction():
     found = several(1.0 - 3.0 * error, 1.0, 1.0, 1.0, spread=spread)
     assert found[0].lead.tests.above_holm < 0.01
     assert (found[0].verdict, found[0].how) == ("inconclusive", "")
-    assert found[0].reason == "contradicted, but for Holm's correction"
+    assert found[0].reason == "contradicted by the tests alone, but not after Holm's correction"
 
 
 def test_supporting_rows_are_neither_corrected_nor_decide():
@@ -81,17 +82,18 @@ def test_looks_share_the_error_rate():
 def test_a_verdict_that_the_looks_take_back_is_inconclusive_and_says_so():
     effect = 3.0 * 4.0 / math.sqrt(5)
     (found,) = several(effect, spread=4.0, looks=(5, 8, 12))
-    assert (found.verdict, found.reason) == ("inconclusive", "reproduced, but for the looks of the plan")
+    looks = "by the tests alone, but not after the correction for the looks of the plan"
+    assert (found.verdict, found.reason) == ("inconclusive", f"reproduced {looks}")
     error = 0.1 / math.sqrt(5)
     (found,) = several(1.0 - 3.0 * error, looks=(5, 8, 12))
     assert found.lead.tests.above < 0.001 < 0.025 / 3.0 < found.lead.tests.below < 0.025
-    assert (found.verdict, found.reason) == ("inconclusive", "contradicted, but for the looks of the plan")
+    assert (found.verdict, found.reason) == ("inconclusive", f"contradicted {looks}")
 
 
 def test_a_number_of_seeds_that_is_no_look_of_the_plan_decides_nothing():
     (found,) = several(2.0, looks=(8, 12))
     assert (found.verdict, found.how) == ("inconclusive", "5 seeds are none of the looks of the plan")
-    assert found.reason == "reproduced as measured, but 5 seeds are none of the looks of the plan"
+    assert found.reason == "the effect by itself would be reproduced, but 5 seeds are none of the looks of the plan"
 
 
 def identity(**fields):

@@ -50,21 +50,21 @@ def shown(results, folder, *claims, **more):
 @pytest.mark.parametrize(
     ("primary", "expected"),
     [
-        (compared("greater", "bleu", "f", "a"), "the claim expects that in BLEU `f` is higher than `a`."),
-        (compared("greater", "bleu", "f", than=3.0), "the claim expects that in BLEU `f` is higher than 3."),
+        (compared("greater", "bleu", "f", "a"), "the claim expects that BLEU is higher for `f` than for `a`."),
+        (compared("greater", "bleu", "f", than=3.0), "the claim expects that BLEU of `f` is higher than 3."),
         (compared("greater", "operations", "counts", than=3.0, relevant=1.0, called="steps of a second"),
          ": steps of a second: 100,663,296 (`counts`); effect"),
         (compared("greater", "operations", "counts", than=3.0, relevant=1.0, called="steps of a second"),
          "the claim expects that the steps of a second (`counts`) is higher than 3."),
-        (compared("equal", "bleu", "f", "a", relevant=99.0), "that in BLEU `f` is the same as `a`."),
-        (compared("equal", "bleu", "f", "a", relevant=99.0), "; positive where the first is higher, and it "
-         "matters from ± 99 BLEU on."),
-        (compared("equal", "bleu", "f", "a", relevant=99.0), "An effect matters from ± 99 BLEU on. It is made up."),
+        (compared("equal", "bleu", "f", "a", relevant=99.0), "that BLEU is the same for `f` as for `a`."),
+        (compared("equal", "bleu", "f", "a", relevant=99.0), "; positive where the first is higher. The "
+         "smallest differences that matter are ± 99 BLEU."),
+        (compared("equal", "bleu", "f", "a", relevant=99.0), "that matter are ± 99 BLEU. Reason: it is"),
         (compared("equal", "bleu", "f", "a", relevant=99.0), "lies within ± 99 BLEU: p < 0.001"),
         (compared("rises", "bleu", *NAMES), "expects that BLEU rises along `a`, `b`, `c`, `d`, `e`, `f`."),
         (compared("rises", "bleu", *NAMES), "BLEU per step ["),
         (compared("less", "perplexity", "f", "a", where={"source_length": [3, 9]}), "On the task `generated` (source "
-         "length 3 to 9), the claim expects that in perplexity per word `f` is lower than `a`."),
+         "length 3 to 9), the claim expects that perplexity per word is lower for `f` than for `a`."),
         (compared("less", "nll_per_token", "f", "a", over={"bins": 2}),
          "that `f` gains less (or loses more) NLL per word per source word than `a`."),
         (compared("correlation", "perplexity", *NAMES, other="bleu", sign="negative", relevant=0.1, than=0.5),
@@ -74,7 +74,7 @@ def shown(results, folder, *claims, **more):
          "; correlation **+0.47 above 0.5 ["),
         (compared("less", "perplexity", "f", "a", scale="log", relevant=1.1), "that the effect is above 1: p < 0.001"),
         (compared("less", "perplexity", "f", "a", learned={"exempt": "this is about speed"}),
-         "**Gap between the sides:** not checked: this is about speed."),
+         "**Gap between the sides:** not checked: this is about speed; "),
     ],
 )  # fmt: skip
 def test_every_kind_of_comparison_is_said_in_words(results, tmp_path, primary, expected):
@@ -107,13 +107,13 @@ def test_what_holm_s_correction_takes_away_is_said(results, tmp_path, monkeypatc
     monkeypatch.setattr("shared.claims.verdicts.holm", lambda ps: [1.0 for _ in ps])
     text, _ = shown(results, tmp_path, claim(primary=compared("greater", "bleu", "f", "a")))
     assert "### T99-C1: ? **inconclusive**" in text
-    assert "**Why:** reproduced, but for Holm's correction." in text
+    assert "**Why:** reproduced by the tests alone, but not after Holm's correction." in text
     assert "corrected 1.000" in text
 
 
-def test_the_rules_are_four_and_name_the_tests(results, tmp_path):
+def test_the_rules_are_five_and_name_the_tests(results, tmp_path):
     text = render([rules()], "md", title="", folder=tmp_path)
-    assert text.count("\n* **") + text.startswith("* **") == 4
+    assert text.count("\n* **") + text.startswith("* **") == 5
     assert "by a one-sided test at 2.5 %, corrected by Holm's method" in text
 
 

@@ -61,7 +61,7 @@ def row(page, claim):
 
 
 def test_the_table_has_this_scale_in_full_and_the_other_in_one_column(page):
-    assert "| Claim | The paper says | Verdict | Effect | Evidence | At bench scale |" in page
+    assert "| Claim | What was tested | Verdict | Effect | Evidence | At bench scale |" in page
     cells = [cell.strip() for cell in row(page, "T99-C1").split("|")]
     assert cells[3] == "✔ **reproduced**"
     assert cells[5].startswith("generated, 5 seeds")
