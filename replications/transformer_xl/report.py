@@ -45,7 +45,7 @@ FIGURES = [
         AttentionToText("recall-xl", "From a question to the fact that answers it, in memory"),
         counterpart=NO_COUNTERPART,
     ),
-    Shows(AttentionToText("ptb-xl", "Two places of Penn Treebank"), counterpart=NO_COUNTERPART),
+    Shows(AttentionToText("ptb-xl", "A place of Penn Treebank"), counterpart=NO_COUNTERPART),
     Shows(
         ContextLengths({
             "bible": ["xl", "no-memory", "shaw", "absolute", "lstm"],

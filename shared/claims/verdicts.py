@@ -258,9 +258,10 @@ def _exact(row: Exact, run: RunResults, outcome: Outcome) -> Outcome:
 
 def _base(row: Comparison) -> str:
     """What an effect is counted from, where that is a number other than 0."""
-    if isinstance(row, Trend) or not row.than or row.scale == "log" or row.kind not in ("greater", "correlation"):
+    sides = {"greater": "above", "correlation": "above", "less": "below"}
+    if isinstance(row, Trend) or not row.than or row.scale == "log" or row.kind not in sides:
         return ""
-    return f"above {row.than:g}"
+    return f"{sides[row.kind]} {row.than:g}"
 
 
 def _unit(row: Row) -> str:
@@ -269,6 +270,7 @@ def _unit(row: Row) -> str:
     unit = measure(row.metric).unit
     if isinstance(row, Exact):
         return unit
+    unit = "points" if unit == "%" else unit
     if row.over is not None:
         return f"{unit} per {row.over.per}".strip()
     return unit if isinstance(row, Sides) else f"{unit} per step".strip()

@@ -213,6 +213,7 @@ def measured(row: Comparison, lead: Outcome) -> Text:
         per = f" per {row.over.per}" if isinstance(row, Sides) and row.over is not None else ""
         said.append(f" {spoken(compared_titles(row, lead.token)[0], row.metric)}{per}; ")
     label = "correlation" if isinstance(row, Correlation) else "effect"
+    label += ", a geometric mean," if lead.scale == "log" else ""
     said += [f"{label} ", Strong(effect_text(outcome))]
     if lead.paper is not None:
         said.append(f", in the paper {with_unit(amount(outcome, lead.paper), outcome)}")

@@ -200,7 +200,8 @@ def cost(tasks: Tasks) -> list[Block]:
         for run in trained
     ]
     columns = [
-        "Variant", "Updates", *(["Operations"] if counted else ()), "Tokens/s", "Minutes, all seeds", "Peak memory, MiB"
+        "Variant", "Updates", *(["Operations"] if counted else ()), "Predicted tokens/s", "Minutes, all seeds",
+        "Peak memory, MiB",
     ]  # fmt: skip
     align = f"lr{'r' * counted}rrr"
     alike = list[str]()

@@ -60,7 +60,7 @@ def study(run: RunResults) -> list[Block]:
         else:
             sized[quantity][subject][size] = run.mean[name]
     others: list[list[Text]] = [[_title(name), number(value)] for name, value in run.mean.items() if name not in parts]
-    blocks: list[Block] = [Paragraph(("Nothing is trained for ", *called(run.variant), ":"))]
+    blocks: list[Block] = [Paragraph(("Measurements of ", *called(run.variant), "; nothing is trained:"))]
     blocks += [_by_size(quantity, rows) for quantity, rows in sized.items()]
     blocks += _without_size(alone)
     return [*blocks, *([Table(("Number", "Value"), others, "lr")] if others else [])]

@@ -18,7 +18,8 @@ from shared.tasks.language.sample_texts import LINE_END
 
 SAID = "Weights of each head on the last word and those before it; what stands before the line (‖) is in memory."
 BORDER = "‖"  # between memory and segment
-MOST_NAMED = 110  # words that there is room for above a picture
+MOST_NAMED = 48  # words that there is room for above a picture
+NAMED_FROM = 0.05  # the weight of some head from which on a word is named where there is no room for all
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,11 @@ def read_kept(source: Path) -> list[KeptText]:
 def draw_attention(text: KeptText, path: Path) -> None:
     """Draw the weights of every head on the words before the last one: a row for each head, layer by layer."""
     layers, heads, _, words = text.weights.shape
-    named = text.words if words <= MOST_NAMED else []
+    most = text.weights[:, :, -1].max(axis=(0, 1))
+    named = [
+        word if words <= MOST_NAMED or weight >= NAMED_FROM else ""
+        for word, weight in zip(text.words, most, strict=True)
+    ]
     above = 0.055 * max((len(word) for word in named), default=0)
     sides = [f"layer {layer + 1}, head {head + 1}" for layer in range(layers) for head in range(heads)]
     with drawing(path, height=0.17 * layers * heads + above + 0.7) as canvas:

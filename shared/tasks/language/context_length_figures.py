@@ -15,8 +15,8 @@ from shared.tasks.language.context_lengths import ContextLosses, context_losses
 from shared.tasks.language.measures import RATIOS
 
 CAPTION = (
-    "What one step more of context than is drawn at gains in perplexity over the best model of the group, on the share "
-    "r of the symbols that are hardest for the group; dotted: 1 %, below which a model's effective context ends. Mean "
+    "Relative gain in perplexity from one more step of context, over the best model of the group, on the share r of "
+    "the symbols that are hardest for the group. Below the dotted line, 1 %, a model's effective context ends. Mean "
     "over seeds, lowest to highest seed shaded."
 )
 EXPLAINED = (

@@ -30,7 +30,7 @@ class MemoryFigure:
 
     Attributes:
         name: what its files begin with.
-        caption: what is drawn.
+        caption: what is drawn; ``{y}`` stands for the label of the values.
         x: label of the axis, with its unit.
         y: likewise, of the variants drawn.
         curve: of one variant.
@@ -61,7 +61,7 @@ class MemoryFigure:
             runs = [run for run in panel.runs if run.variant in curves]
             path, y = folder / f"{self.name}_{panel.name}.png", self.y(panel.runs[0])
             if draw_curves(runs, list(curves.values()), path, x=self.x, y=y, powers=self.powers, marked=True):
-                yield Figure(path, f"{panel.title}. {self.caption} {SPREAD}")
+                yield Figure(path, f"{panel.title}. {self.caption.format(y=y)} {SPREAD}")
                 yield _table(f"{y}, by {self.x[0].lower()}{self.x[1:]}", curves, self.digits)
 
 
@@ -160,7 +160,7 @@ def _points(run: RunResults, sums: Callable[[int, Iterable[Example]], Sums], sho
 
 BY_MEMORY = MemoryFigure(
     "loss_by_memory",
-    "Loss on the test split against the length of the memory that it is scored with:",
+    "{y} on the test split against the length of the memory that it is scored with:",
     "Memory (symbols of earlier segments)",
     loss_label,
     by_memory,
@@ -168,7 +168,7 @@ BY_MEMORY = MemoryFigure(
 )
 BY_POSITION = MemoryFigure(
     "loss_by_position",
-    "Loss on the test split by the place that a symbol has in the segment it is scored in:",
+    "{y} on the test split by the place that a symbol has in the segment it is scored in:",
     "Part of the segment (of eight, in reading order)",
     loss_label,
     by_position,

@@ -104,9 +104,10 @@ def _same(first: Sequence[Pair], other: Sequence[Pair]) -> bool:
 
 
 def _grid(path: Path, pairs: Sequence[Pair], labels: Sequence[str], columns: int) -> None:
-    rows = -(-len(pairs) // columns)
-    with drawing(path, height=_panel_height(pairs, columns) * rows + BAR) as canvas:
-        panels = canvas.subplots(rows, columns, squeeze=False).ravel()
+    lines = [pairs[first : first + columns] for first in range(0, len(pairs), columns)]
+    heights = [_panel_height(line, columns) for line in lines]
+    with drawing(path, height=sum(heights) + BAR) as canvas:
+        panels = canvas.subplots(len(lines), columns, squeeze=False, height_ratios=heights).ravel()
         for axes, pair, label in zip(panels, pairs, labels, strict=False):
             _heatmap(axes, pair, size=7.5 if _longest(pairs) > 12 else 8.5)
             axes.set_xlabel(label)
@@ -119,7 +120,7 @@ def _panel_height(pairs: Sequence[Pair], columns: int) -> float:
     """Inches: square cells at the panel's width, plus room for the source words."""
     tallest = max(pair["weights"].shape[0] / pair["weights"].shape[1] for pair in pairs)
     words = max(len(str(word)) for pair in pairs for word in pair["source"])
-    return float(min(WIDTH, (WIDTH / columns - 0.9) * min(tallest, 1.6)) + 0.075 * words + 0.45)
+    return float(min(WIDTH, (WIDTH / columns - 0.9) * min(tallest, 1.6)) + 0.085 * words + 0.5)
 
 
 def _heatmap(axes: Axes, pair: Pair, *, size: float) -> None:

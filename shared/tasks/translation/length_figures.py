@@ -24,6 +24,7 @@ def bleu_by_length(runs: Runs, path: Path) -> None:
     """
     bleu = measure("bleu")
     bins = length_bins(runs[0])
+    lowest, highest = bleu.most, 0.0
     with drawing(path, height=3.7) as canvas:
         axes = canvas.subplots()
         for style, run in zip(_styles(runs), runs, strict=True):
@@ -31,8 +32,10 @@ def bleu_by_length(runs: Runs, path: Path) -> None:
             x, y = [score.centre for score in scores], [score.value for score in scores]
             low, high = np.clip([score.interval for score in scores], 0.0, bleu.most).T
             plot_line(axes, style, len(runs), (x, y, low, high), label=name_of(run.variant), marked=True)
+            lowest, highest = min(lowest, *low), max(highest, *high)
         axes.set(xlabel="Source length (words)", ylabel=bleu.title)
-        axes.set_ylim(0.0, min(1.02 * bleu.most, axes.get_ylim()[1]))
+        margin = 0.06 * (highest - lowest if 2.0 * lowest > highest else highest)
+        axes.set_ylim(lowest - margin if 2.0 * lowest > highest else 0.0, highest + margin)
         legend_above(canvas, axes)
 
 
