@@ -88,7 +88,7 @@ def split_of(name: str) -> tuple[str, str]:
 
 def measure(name: str) -> Measure:
     """As :func:`known`; for a number that only metrics.json holds a measure without statistics, titled by its name."""
-    return known(name) or Measure(name.replace("_", " "))
+    return known(name) or Measure(name.replace("_", " ").replace(".", ": "))
 
 
 def corpus_values(examples: Sequence[Example]) -> dict[str, float]:

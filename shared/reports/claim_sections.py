@@ -241,7 +241,7 @@ def strength(decision: Decision) -> list[Text]:
 
 
 def _planned(claim: Claim, scale: str, said: str) -> list[Text]:
-    """The comparison that decides a claim at a larger scale, or the reason why none does unless already ``said``."""
+    """The comparison that is to decide a claim at a larger scale, or the reason why none does unless already ``said``."""
     reason = claim.undecided_at(scale)
     if reason is not None:
         return [] if reason == said else [(Strong(f"Not decided at {scale}, either:"), f" {reason.rstrip('. ')}.")]
@@ -249,7 +249,7 @@ def _planned(claim: Claim, scale: str, said: str) -> list[Text]:
         return []
     measures = " and ".join(compared_titles(claim.primary))
     variants = listed([called(name) for name in claim.primary.compared()])
-    return [(Strong(f"At {scale} it would be decided by"), f" {measures} of ", *variants, ".")]
+    return [(Strong(f"At {scale} what decides it is"), f" {measures} of ", *variants, ".")]
 
 
 def _with_minus(said: str) -> str:
