@@ -18,10 +18,11 @@ from typing import Any
 from shared.claims.words import number_of
 
 PACKAGES = ("torch", "lightning", "numpy", "sacrebleu", "sentencepiece")
-WRITTEN = ("runs", "reports", "*dvc.lock", "*README.md", "*plan.json", "*search.json")
-"""Outputs of stages that are under version control; a change of these files is not a change of the code."""
 SOURCES = ("shared", "replications", "data")
-"""Folders in which a file that is not committed yet, and not ignored, is a change of the code."""
+"""Folders whose files affect results, those that are not committed yet too. ``params.yaml`` is not one of them: it says
+what is run and by how many workers, and what is run is in every record."""
+WRITTEN = ("*dvc.lock", "*README.md", "*plan.json", "*search.json")
+"""Files of these folders that stages or pages write; a change of them is not a change of the code."""
 
 
 def sha256_of(paths: Iterable[Path]) -> str:
@@ -81,7 +82,7 @@ def revision() -> dict[str, Any]:
     if commit is None:
         return {"git_commit": None, "git_dirty": False}
     excluded = [f":(exclude){path}" for path in WRITTEN]
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *excluded)
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", *SOURCES, "pyproject.toml", *excluded)
     added = _git("ls-files", "--others", "--exclude-standard", "--", *SOURCES, *excluded)
     return {"git_commit": commit, "git_dirty": bool(changed or added)}
 

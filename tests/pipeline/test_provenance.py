@@ -102,11 +102,12 @@ def test_the_environment_is_described_without_git(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("path", "dirty"),
     [
-        ("shared/model.py", True), ("params.yaml", True), ("runs/quick/curve.csv", False),
+        ("shared/model.py", True), ("replications/a/bench/params.yaml", True), ("pyproject.toml", True),
+        ("params.yaml", False), ("tests/test_model.py", False), ("runs/quick/curve.csv", False),
         ("replications/a/README.md", False), ("replications/a/quick/dvc.lock", False),
     ],
 )  # fmt: skip
-def test_what_stages_write_themselves_is_no_change_of_what_made_a_result(path, dirty, tmp_path, monkeypatch):
+def test_only_files_that_affect_results_are_a_change_of_what_made_one(path, dirty, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / path
     file.parent.mkdir(parents=True, exist_ok=True)
