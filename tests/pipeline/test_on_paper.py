@@ -54,8 +54,9 @@ def test_the_page_has_every_variant_that_trains_a_network():
     page = PAGE.read_text(encoding="utf-8")
     for paper in papers():
         settings, replication = ScaleFile(paper, SCALE), load_replication(paper)
-        own = re.search(rf"^## {paper}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)[1]
-        listed = re.findall(r"^\| ([\w-]+) \| [\d,]+ \|", own, re.MULTILINE)
+        own = re.search(rf"^## {paper}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+        assert own is not None, f"{PAGE} lacks {paper}; run `python -m shared.pipeline costs`"
+        listed = re.findall(r"^\| ([\w-]+) \| [\d,]+ \|", own[1], re.MULTILINE)
         assert listed == [each for each in settings.variants if trains_a_network(replication, settings.run(each))]
     assert section("self_attentive", costs(ScaleFile("self_attentive", SCALE))) in page
 
@@ -82,7 +83,9 @@ def test_the_page_says_what_is_to_be_downloaded():
     for paper in papers():
         settings = ScaleFile(paper, SCALE)
         known, unknown = traffic(load_card(name) for name in {settings.dataset(task) for task in settings.tasks})
-        (row,) = [line for line in together.splitlines() if line.startswith(f"| {paper} |")]
+        rows = [line for line in together.splitlines() if line.startswith(f"| {paper} |")]
+        assert len(rows) == 1, f"{PAGE} lacks {paper}; run `python -m shared.pipeline costs`"
+        (row,) = rows
         said = row.split(" | ")[-1].removesuffix(" |")
         assert [name for name in unknown if known and name not in said] == []
         assert ("unknown" in said) == bool(unknown)
