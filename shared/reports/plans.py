@@ -114,7 +114,9 @@ def _group(group: Mapping[str, Any], used: Mapping[tuple[str, str], Any]) -> Seq
         best = f"{found['best']}, the {end} tried" if end else str(found["best"])
         rows.append([Code(variant), *losses, best, str(used.get((group["key"], variant), "–"))])
     columns = ("Variant", *map(str, group["values"]), "Best", "Used")
-    return Paragraph((Code(str(group["key"])), ":")), Table(columns, rows, "l" + "r" * (len(columns) - 1))
+    updates = group.get("updates")
+    length = "as many updates as a run has" if updates is None else number_of(updates, "update")
+    return Paragraph((Code(str(group["key"])), f", in trials of {length}:")), Table(columns, rows, "l" + "r" * (len(columns) - 1))
 
 
 def end_of(values: Sequence[Any], best: Any) -> str:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from shared.reports.document import Bullets, Details, Table, plain_text
+from shared.reports.document import Bullets, Details, Paragraph, Table, plain_text
 from shared.reports.plans import Frozen, end_of, plan_blocks, since_frozen
 
 
@@ -41,6 +41,14 @@ def test_a_best_value_at_an_end_is_called_so():
     assert [row[-3] for row in table.rows] == ["diverged", "diverged"]
     [said] = [block for block in folded.blocks if isinstance(block, Bullets)]
     assert list(said.items) == reasons
+
+
+@pytest.mark.parametrize(("updates", "said"), [(1600, "1,600 updates"), (None, "as many updates as a run has")])
+def test_the_length_of_the_trials_is_said(updates, said):
+    variants = {"model": {"best": 0.1, "in_params": 0.1, "trials": [{"value": 0.1, "loss": 2.0}]}}
+    group = {"key": "training.optimizer.learning_rate", "values": [0.1], "variants": variants, "updates": updates}
+    folded = plan_blocks(Frozen(search={"seeds": [101], "groups": [group]}), ["T99-C1"])[-1]
+    assert f", in trials of {said}:" in [block.text[1] for block in folded.blocks[1:] if isinstance(block, Paragraph)]
 
 
 def decided(claim="T99-C1", *variants, changed=(), seeds=(0, 1), doubled=()):
