@@ -19,6 +19,7 @@ from shared.claims.results import RunResults
 from shared.errors import ReplicationError
 from shared.reports.document import Figure
 from shared.reports.figures import INK, WIDTH, drawing
+from shared.reports.naming import name_of
 
 Pictures = NDArray[np.uint8]
 """(N, H, W, C)"""
@@ -102,7 +103,7 @@ def picture_figures(results: Mapping[str, RunResults], folder: Path, variants: S
     tasks: dict[str, list[Line]] = defaultdict(list)
     alike: dict[tuple[int, bytes], list[str]] = defaultdict(list)
     for variant, pictures in drawn.items():
-        tasks[results[variant].task].append((variant, pictures.samples))
+        tasks[results[variant].task].append((name_of(variant), pictures.samples))
         alike[pictures.asked].append(variant)
     figures = []
     for task, lines in tasks.items():
@@ -111,7 +112,7 @@ def picture_figures(results: Mapping[str, RunResults], folder: Path, variants: S
         figures.append(Figure(path, f"Task {task}. {SAMPLED}"))
     for (given, _), names in alike.items():
         first, path = drawn[names[0]], folder / f"completions_{names[0]}.png"
-        completed = [(name, drawn[name].completed) for name in names]
+        completed = [(name_of(name), drawn[name].completed) for name in names]
         draw_pictures([("given", first.beginnings), *completed, ("true", first.true)], path)
         said = COMPLETED.format(given=given, all=first.true[0].size)
         figures.append(Figure(path, f"Task {results[names[0]].task}. {said}"))
