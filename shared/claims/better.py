@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-SCALES = ("smoke", "quick", "bench", "paper_scale")
-"""From the smallest to the largest."""
+from shared.claims.scales import SCALES
+
 DATA = ("measured", "generated", "standard data", "paper's data")
 """What decided, from the weakest to the strongest. What is merely measured, and identities, count as generated."""
 SIDES = {"reproduced": "for", "verified": "for", "contradicted": "against", "refuted": "against"}

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from shared.claims.comparisons import Comparison, Exact, Floor, Row
+from shared.claims.scales import SCALES
 from shared.claims.words import number_of
 from shared.config import Strict, build, load_yaml, merge
 from shared.errors import ReplicationError
@@ -55,7 +56,7 @@ class Claim(Strict):
     not_decided: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
     different_here: str | None = Field(default=None, min_length=1)
 
-    SCALES: ClassVar[frozenset[str]] = frozenset({"smoke", "quick", "bench", "paper_scale", ALL})
+    SCALES: ClassVar[frozenset[str]] = frozenset({*SCALES, ALL})
 
     @model_validator(mode="after")
     def _decidable(self) -> Claim:

@@ -8,15 +8,13 @@ from collections.abc import Collection, Iterable, Sequence
 from shared.claims import schema
 from shared.claims.comparisons import Comparison, Correlation, Exact, Floor, Row, Sides
 from shared.claims.rules import DOUBLED_SEEDS, FEWEST_SEEDS
+from shared.claims.scales import TESTS
 from shared.claims.words import number_of
 from shared.config import near
 from shared.errors import ReplicationError
 from shared.metrics.registry import known, measure, split_of
 from shared.pipeline.config import REPLICATIONS, ScaleFile
 from shared.pipeline.names import check_measures, check_variants
-
-UNDECIDED = "smoke"
-"""The scale that shows that everything runs, and decides nothing."""
 
 
 def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence[str]) -> None:
@@ -42,7 +40,7 @@ def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence
                 _check_bounds(row, where)
                 if claim.undecided_at(settings.scale) is None:
                     _check_data(settings, row, where)
-        if claim.primary is not None and claim.undecided_at(settings.scale) is None and settings.scale != UNDECIDED:
+        if claim.primary is not None and claim.undecided_at(settings.scale) is None and settings.scale != TESTS:
             _check_seeds(settings, claim.primary, f"{path}: {claim.id}")
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, create_model
 
+from shared.claims.scales import SCALES, Scale
 from shared.config import Strict, build, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.tasks.kinds import KINDS, settings_of
@@ -20,8 +21,6 @@ from shared.tasks.protocol import papers
 if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig
 
-Scale = Literal["smoke", "quick", "bench", "paper_scale"]
-SCALES: tuple[str, ...] = get_args(Scale)
 REPLICATIONS = Path("replications")
 
 

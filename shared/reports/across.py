@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shared.claims.better import SCALES
 from shared.claims.comparisons import Floor
 from shared.claims.competence import below
 from shared.claims.results import RunResults
+from shared.claims.scales import SCALES
 from shared.errors import ReplicationError
 from shared.metrics.registry import measure
 from shared.reports.document import SPACE, Block, Code, Heading, Link, Paragraph, Strong, Table, Text, plain

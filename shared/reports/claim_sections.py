@@ -241,7 +241,7 @@ def strength(decision: Decision) -> list[Text]:
 
 
 def _planned(claim: Claim, scale: str, said: str) -> list[Text]:
-    """The comparison that is to decide a claim at a larger scale, or the reason why none does unless already ``said``."""
+    """What decides a claim at a larger scale, or the reason why nothing does unless already ``said``."""
     reason = claim.undecided_at(scale)
     if reason is not None:
         return [] if reason == said else [(Strong(f"Not decided at {scale}, either:"), f" {reason.rstrip('. ')}.")]

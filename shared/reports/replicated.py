@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from shared.claims.better import SCALES, better, disagree, left_open
-from shared.reports.scales import TESTS, link_to, read_claims
+from shared.claims.better import better, disagree, left_open
+from shared.claims.scales import SCALES, TESTS
+from shared.reports.scales import link_to, read_claims
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared.claims.better import SCALES, better, disagree
+from shared.claims.better import better, disagree
 from shared.claims.outcomes import Decision
+from shared.claims.scales import SCALES, TESTS
 from shared.errors import ReplicationError
 from shared.reports.document import (
     Block,
@@ -35,9 +36,6 @@ from shared.reports.verdicts import (
     rules,
     verdict_text,
 )
-
-TESTS = "smoke"
-"""The scale that only tests the pipeline; its verdicts stand beside no others."""
 
 Entry = Mapping[str, Any]
 

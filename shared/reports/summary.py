@@ -9,13 +9,14 @@ from pathlib import Path
 
 from shared.claims.better import SIDES
 from shared.claims.outcomes import VERDICTS
+from shared.claims.scales import TESTS
 from shared.errors import ReplicationError
 from shared.reports.document import Block, Bullets, Inline, Link, Paragraph, Table, Text, plain
 from shared.reports.main_page import TITLE, decided_by, main_page
 from shared.reports.page import render, write_page
 from shared.reports.paper import Paper
 from shared.reports.replicated import Replicated, Report, load_reports, replicated
-from shared.reports.scales import TESTS, link_to
+from shared.reports.scales import link_to
 from shared.reports.verdicts import ALIGN, COLUMNS, claim_row, in_short
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"

@@ -4,9 +4,8 @@ from itertools import permutations
 
 import pytest
 
-from shared.claims.better import SCALES, better, disagree, left_open
+from shared.claims.better import better, disagree, left_open
 from shared.claims.outcomes import VERDICTS
-from shared.pipeline.config import SCALES as ALL_SCALES
 
 
 def entry(verdict, evidence="generated", scale="quick"):
@@ -67,7 +66,6 @@ def test_only_better_data_leave_a_decided_claim_open():
     assert left_open(entry("inconclusive"), undecided) == []
 
 
-def test_every_scale_and_verdict_has_a_rank():
-    assert SCALES == ALL_SCALES
+def test_every_verdict_has_a_rank():
     for verdict in VERDICTS:
         assert better([entry(verdict, evidence) for evidence in (None, "measured")])["verdict"] == verdict
