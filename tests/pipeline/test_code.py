@@ -263,6 +263,12 @@ def test_aligners_are_trained_by_the_code_of_their_task_and_their_own(monkeypatc
     assert not aligning & code_of("translation", "bahdanau")["train"].keys()
 
 
+def test_what_chooses_the_network_of_a_variant_is_code_of_its_training(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    training = code_of("translation", "transformer", "bahdanau")["train"]
+    assert {"shared/tasks/routed.py", "shared/tasks/translation/borrowed.py"} <= training.keys()
+
+
 def test_another_papers_attention_is_not_a_papers_code(monkeypatch):
     monkeypatch.chdir(ROOT)
     bahdanau, luong = (code_of("translation", paper)["train"] for paper in ("bahdanau", "luong"))
