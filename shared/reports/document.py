@@ -16,9 +16,6 @@ SPREAD = "mean over seeds, lowest to highest seed shaded."  # what the captions 
 SYMBOLS = {
     "reproduced": "✔", "contradicted": "✘", "inconclusive": "?", "verified": "✔", "refuted": "✘", "not tested": "–"
 }  # fmt: skip
-LETTERS = {
-    "reproduced": "R", "contradicted": "C", "inconclusive": "?", "verified": "V", "refuted": "F", "not tested": "–"
-}  # fmt: skip
 HASH_SHOWN = 12
 NARROW = 3  # columns that a phone shows beside each other
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -60,11 +57,6 @@ class Badge:
     def symbol(self) -> str:
         """A sign that tells the verdicts apart without colour."""
         return SYMBOLS[self.text]
-
-    @property
-    def letter(self) -> str:
-        """Likewise, where there is room for no more."""
-        return LETTERS[self.text]
 
 
 Inline = str | Strong | Code | Link | Badge
