@@ -19,7 +19,7 @@ from shared.tasks.language.sample_texts import LINE_END
 SAID = "Weights of each head on the last word and those before it; what stands before the line (‖) is in memory."
 BORDER = "‖"  # between memory and segment
 MOST_NAMED = 48  # words that there is room for above a picture
-NAMED_FROM = 0.05  # the weight of some head from which on a word is named where there is no room for all
+NAMED_FROM = 0.1  # the weight of some head from which on a word is named where there is no room for all
 
 
 @dataclass(frozen=True)
