@@ -15,6 +15,7 @@ from rich.console import Console
 
 from shared.config import Strict, build
 from shared.data.cards import Card, GeneratedSource, MirrorSource, ObtainedSource, Raw, Sha256, Source, load_card
+from shared.data.folders import put_in_place
 from shared.data.generated.translation import generate
 from shared.data.readers import naming_missing_files, read
 from shared.data.sources import Workspace, discard, obtain, sha256_of
@@ -243,9 +244,7 @@ def _put_in_place(complete: Path, final: Path, old: Path) -> None:
     for path in complete.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
-    if final.exists():
-        final.rename(old)
-    complete.rename(final)
+    put_in_place(complete, final, old)
 
 
 @contextmanager
