@@ -10,7 +10,7 @@ import pytest
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.check import check_stage, write_code
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import ScaleFile, load_params
 from tests.pipeline.scratch import change_yaml, copy_files, environment
 
 PAPER = "replications/bahdanau"
@@ -182,3 +182,13 @@ def test_a_scale_is_used_whole_or_not_at_all(project, capsys):
     assert ".dvcignore is not there" in capsys.readouterr().err
     assert (project / "params.yaml").read_text() == before
     (project / "elsewhere").rename(project / ".dvcignore")
+
+
+@pytest.mark.parametrize("line", ['"scale": quick', "scale:\n  quick"])
+def test_a_scale_that_is_written_so_that_it_would_not_be_changed_is_refused(line, project, capsys):
+    params, ignored = project / "params.yaml", project / ".dvcignore"
+    replaced(params, f"scale: {load_params().scale}", line)
+    before = params.read_text(), ignored.read_text()
+    assert main(["use", "smoke"]) == 2
+    assert "params.yaml: 0 lines begin with 'scale: ' instead of one; write 'scale: smoke'" in capsys.readouterr().err
+    assert (params.read_text(), ignored.read_text()) == before
