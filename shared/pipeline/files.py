@@ -9,13 +9,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from shared.config import near
 from shared.data.folders import put_in_place
 from shared.errors import ReplicationError
+from shared.tasks.protocol import papers
 
 
 def run_folder(paper: str, scale: str) -> Path:
     """``runs/<scale>/<paper>``."""
     return Path("runs") / scale / paper
+
+
+def paper_folder(paper: str) -> Path:
+    """``replications/<paper>``.
+
+    Raises:
+        ReplicationError: there is no such paper; names the nearest one.
+    """
+    folder = Path("replications") / paper
+    if not paper or not folder.is_dir():
+        raise ReplicationError(f"there is no paper '{paper}'{near(paper, papers())}.")
+    return folder
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -156,6 +156,12 @@ def test_a_paper_that_no_report_is_made_of_is_named(project):
         check_stage(None, "smoke")
 
 
+@pytest.mark.parametrize("command", ["check", "freeze", "pack", "unpack", "verdicts", "export"])
+def test_a_misspelt_paper_gets_the_nearest_one(command, project, capsys):
+    assert main([command, "bahdnau"]) == 2
+    assert capsys.readouterr().err == "error: there is no paper 'bahdnau' (did you mean 'bahdanau'?).\n"
+
+
 def test_the_command_prints_one_sentence_and_exits_with_2(project, capsys):
     replaced(project / PAPER / "claims.yaml", "greater\n    metric: bleu", "greater\n    metric: blue")
     assert main(["check", "bahdanau", "--scale", "smoke"]) == 2
