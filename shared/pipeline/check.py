@@ -80,10 +80,10 @@ def check_settings(settings: ScaleFile) -> None:
                 f"{near(settings.dataset(task), cards)}."
             )
         _check_corpus(settings, task, check_card(settings.dataset(task)))
+    check_tasks(settings)  # first, or a mistake of a task would be said to be one of its first variant
     paper = importlib.import_module(f"replications.{settings.paper}.settings")
     for variant in settings.buildable():
         check_model(paper, settings.run(variant))
-    check_tasks(settings)
     for variant in settings.lent:
         check_lent(settings, variant)
 
