@@ -144,8 +144,15 @@ def _names(archive: Path) -> list[str]:
     try:
         with tarfile.open(archive) as tar:
             return tar.getnames()
-    except (tarfile.TarError, lzma.LZMAError, OSError, EOFError) as error:
-        raise ReplicationError(f"{archive} is damaged ({error}); take it from git again.") from None
+    except (tarfile.TarError, lzma.LZMAError, EOFError):  # whose texts are of all compressions that there are
+        raise ReplicationError(
+            f"{archive} is damaged: it is no .tar.xz archive, or is cut short; take it from git again, or delete it "
+            "and pack the runs anew."
+        ) from None
+    except OSError as error:
+        raise ReplicationError(
+            f"{archive} cannot be read ({error.strerror or error}); take it from git again."
+        ) from None
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
