@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,28 @@ def test_what_needs_no_torch_does_not_wait_for_it(arguments, status, project):
     done = subprocess.run(command, cwd=project, env=environment(), capture_output=True, text=True)
     assert done.returncode == status, done.stderr
     assert (done.stderr.startswith("error: ") and done.stderr.count("\n") == 1) == (status == 2)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", [["list", "bahdanau"], ["check", "bahdanau"]], ids=("tables", "lines"))
+def test_a_command_whose_output_nobody_reads_ends_without_a_word(command, unbuffered, project):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "shared.pipeline", *command], cwd=project, stdout=writer, stderr=subprocess.PIPE,
+        env=environment() | {"PYTHONUNBUFFERED": unbuffered}, text=True,
+    )  # fmt: skip
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_another_pipe_that_breaks_is_no_reader_that_has_left(monkeypatch, capfd):
+    def breaks():
+        raise BrokenPipeError
+
+    monkeypatch.setattr("shared.pipeline.stages.summarize_stage", breaks)
+    with pytest.raises(BrokenPipeError):
+        main(["summarize"])
 
 
 @pytest.fixture(scope="module")
