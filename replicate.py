@@ -14,6 +14,7 @@ are all that is needed.
 # Standard library only, and nothing that Python 3.6 cannot parse or define: a wrong Python shall get a
 # sentence and not a SyntaxError.
 
+import difflib
 import hashlib
 import os
 import shutil
@@ -26,6 +27,14 @@ VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SUPPORTED = ("3.11", "3.12")
 PAPER = "bahdanau"
 REPORT = ["repro", "report@" + PAPER]
+OWN = ("setup", "test")
+DVC = (
+    "add", "artifacts", "cache", "check-ignore", "checkout", "commit", "completion", "config", "daemon", "dag", "data",
+    "dataset", "destroy", "diff", "doctor", "ds", "du", "exp", "experiments", "fetch", "freeze", "gc", "get", "get-url",
+    "git-hook", "import", "import-db", "import-url", "init", "install", "list", "list-url", "ls", "ls-url", "metrics",
+    "move", "mv", "params", "plots", "pull", "push", "queue", "remote", "remove", "repro", "rm", "root", "stage",
+    "status", "studio", "test-db", "unfreeze", "unprotect", "update", "version",
+)  # fmt: skip
 SHOWN_LAST = "REPLICATE_SHOWS_VERDICTS"  # tells the pipeline's own stage that the verdicts come at the end
 # In one process, so that signals reach DVC itself; what it says of git would otherwise be the last word.
 REPORT_THEN_VERDICTS = f"""
@@ -49,7 +58,7 @@ CPU_SIZE, CUDA_SIZE = 3 * GIGABYTE, 8 * GIGABYTE
 
 
 class Missing(Exception):
-    """Something this machine lacks: one sentence, and what to do about it."""
+    """Something this machine lacks, or a command that there is not: one sentence, and what to do about it."""
 
 
 def main(arguments: "list[str]") -> None:
@@ -58,6 +67,7 @@ def main(arguments: "list[str]") -> None:
         print(__doc__)
         return
     try:
+        check_command(arguments)
         if VERSION not in SUPPORTED:
             continue_with_supported_python(arguments)
         venv = Path(os.environ.get("REPLICATE_VENV") or ROOT / ".venv").expanduser().absolute()
@@ -73,6 +83,21 @@ def main(arguments: "list[str]") -> None:
     except KeyboardInterrupt:
         say("interrupted; run the same command again")
         sys.exit(130)
+
+
+def check_command(arguments: "list[str]") -> None:
+    """Refuse a word that is no command, which DVC would do only when all is installed; it has options of its own.
+
+    Raises:
+        Missing: there is no such command; names the nearest one.
+    """
+    word = arguments[0] if arguments else "-"
+    if word.startswith("-") or word in DVC or word == "test" or arguments == ["setup"]:
+        return
+    nearest = difflib.get_close_matches(word, OWN + DVC, n=1)
+    meant = f" (did you mean '{nearest[0]}'?)" if nearest and nearest != [word] else ""
+    shown = " ".join(arguments) if word == "setup" else word
+    raise Missing(f"there is no command '{shown}'{meant}; give setup alone, test or a command of DVC, such as repro.")
 
 
 def run(venv: Path, arguments: "list[str]") -> None:

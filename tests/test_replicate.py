@@ -229,6 +229,35 @@ def test_help_says_how_to_use_it_and_does_nothing(tmp_path: Path) -> None:
     assert not (project.folder / ".venv").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tset"], "there is no command 'tset' (did you mean 'test'?); give setup alone, test or a command of DVC"),
+        (["repr", "report@luong"], "there is no command 'repr' (did you mean 'repro'?)"),
+        (["report@luong"], "there is no command 'report@luong'; give"),
+        (["setup", "now"], "there is no command 'setup now'; give setup alone"),
+    ],
+)
+def test_a_word_that_is_no_command_is_refused_before_anything_is_installed(
+    tmp_path: Path, words: list[str], said: str
+) -> None:
+    project = Project(tmp_path / "tiny")
+    done = project.start(*words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {said}")
+    assert done.stdout == ""
+    assert not (project.folder / ".venv").exists()
+
+
+def test_all_commands_of_dvc_are_known() -> None:
+    program = (
+        "from dvc.cli.parser import get_main_parser; "
+        "print(*next(action.choices for action in get_main_parser()._actions if action.dest == 'cmd'))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(replicate.DVC) == set(done.stdout.split())
+
+
 # Another version of Python is played by this one; it differs in nothing that the script looks at.
 AS_PYTHON_3_9 = "import runpy, sys; sys.version_info = (3, 9, 18); sys.argv = sys.argv[1:]; " + (
     "runpy.run_path(sys.argv[0], run_name='__main__')"

@@ -14,10 +14,11 @@ from pydantic import Field
 from rich.console import Console
 
 from shared.config import Strict, build
-from shared.data.cards import Card, GeneratedSource, MirrorSource, Raw, Sha256, Source, load_card
+from shared.data.cards import Card, GeneratedSource, MirrorSource, ObtainedSource, Raw, Sha256, Source, load_card
+from shared.data.folders import put_in_place
 from shared.data.generated.translation import generate
 from shared.data.readers import naming_missing_files, read
-from shared.data.sources import Workspace, obtain, sha256_of
+from shared.data.sources import Workspace, discard, obtain, sha256_of
 from shared.data.splits import Corpus, assert_disjoint, write_corpus
 from shared.errors import ReplicationError
 
@@ -158,7 +159,7 @@ def _obtain_corpus(card: Card, space: Workspace, known: Manifest | None) -> tupl
         try:
             pins = card.pins(source)
             obtain(source, list(pins), space)
-            hashes = _check_raw(pins, space.raw, known)
+            hashes = _check_raw(source, pins, space, known)
         except (ReplicationError, OSError) as error:
             failures.append(f"  {name}: {str(error).rstrip('.')}")
             for folder in (space.raw, space.scratch):
@@ -190,18 +191,21 @@ def _describe(source: Source) -> str:
             return f"generated {source.task}"
 
 
-def _check_raw(pins: Mapping[str, Raw], folder: Path, known: Manifest | None) -> dict[str, str]:
-    hashes, problems = {}, []
+def _check_raw(
+    source: ObtainedSource, pins: Mapping[str, Raw], space: Workspace, known: Manifest | None
+) -> dict[str, str]:
+    hashes, problems = {}, {}
     for name, pin in pins.items():
-        found = hashes[name] = sha256_of(folder / name)
+        found = hashes[name] = sha256_of(space.raw / name)
         expected = _accepted(name, pin, known)
         if expected and found not in expected:
-            problems.append(f"the sha256 of {name} is {found}, expected {' or '.join(expected)}")
+            problems[name] = f"the sha256 of {name} is {found}, expected {' or '.join(expected)}"
     if problems:
+        discard(source, problems, space)
         advice = "to accept another version, add its sha256 to 'also_accepted' in the card"
         if any(pin.sha256 is None for pin in pins.values()):
             advice += "; where there is none in the card, delete the old data"
-        raise ReplicationError(f"{'; '.join(problems)} ({advice})")
+        raise ReplicationError(f"{'; '.join(problems.values())} ({advice})")
     return hashes
 
 
@@ -240,9 +244,7 @@ def _put_in_place(complete: Path, final: Path, old: Path) -> None:
     for path in complete.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
-    if final.exists():
-        final.rename(old)
-    complete.rename(final)
+    put_in_place(complete, final, old)
 
 
 @contextmanager

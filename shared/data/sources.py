@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -97,6 +97,19 @@ def obtain(source: ObtainedSource, names: Sequence[str], space: Workspace) -> No
         case WebSource():
             for download in source.downloads:
                 _from_web(download, space)
+
+
+def discard(source: ObtainedSource, names: Collection[str], space: Workspace) -> None:
+    """Delete the web downloads that wrong raw files came from, or the next attempt would take them for the right ones.
+
+    Args:
+        source: which provided the raw files.
+        names: those that are wrong.
+        space: the folders to use.
+    """
+    for download in source.downloads if isinstance(source, WebSource) else ():
+        if not set(names).isdisjoint(download.members.values() or [raw_name(download.url)]):
+            _place(download, space).unlink(missing_ok=True)
 
 
 def sha256_of(path: Path) -> str:
@@ -200,15 +213,24 @@ def _run(command: list[str], space: Workspace) -> None:
 
 def _from_web(download: Download, space: Workspace) -> None:
     name = raw_name(download.url)
-    target = space.downloads / download.url.split("?")[0].rpartition("/")[2]
+    target = _place(download, space)
     if not target.exists():
         _download(download, target, space)
-    if download.members:
-        extract(target, download.members, space.raw, limit=space.limit)
-    elif target.suffix == ".gz":
-        gunzip(target, space.raw / name, limit=space.limit)
-    else:
-        (space.raw / name).symlink_to(target.resolve())
+    try:
+        if download.members:
+            extract(target, download.members, space.raw, limit=space.limit)
+        elif target.suffix == ".gz":
+            gunzip(target, space.raw / name, limit=space.limit)
+        else:
+            (space.raw / name).symlink_to(target.resolve())
+    except ReplicationError:
+        target.unlink()  # what it holds is wrong; the next attempt fetches it anew
+        raise
+
+
+def _place(download: Download, space: Workspace) -> Path:
+    """Where a download is kept."""
+    return space.downloads / download.url.split("?")[0].rpartition("/")[2]
 
 
 def _download(download: Download, target: Path, space: Workspace) -> None:

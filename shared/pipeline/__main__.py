@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
+import select
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -18,6 +21,10 @@ Argument = Mapping[str, Any]
 """What ``argparse`` is told of an argument."""
 OPTIONAL: Argument = {"nargs": "?"}
 SCALE: Argument = {"choices": SCALES, "help": "default: the scale in params.yaml"}
+
+
+UNREAD = 128 + signal.SIGPIPE
+"""The status of a command whose output nobody reads any more, as shells have it of programs that the signal ends."""
 
 
 class Command(NamedTuple):
@@ -101,7 +108,7 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; 0 if it worked, 2 after an error that the user can act on."""
+    """Run one command; 0 if it worked, 2 after an error that the user can act on, 141 if nobody reads its output."""
     options = parser().parse_args(arguments)
     end_with_dvc()
     try:
@@ -111,9 +118,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if command.scaled:
             given.append(options.scale or load_params().scale)
         function(*given, **{name: getattr(options, name) for name in (flag.lstrip("-") for flag in command.more)})
+        sys.stdout.flush()  # here, or a closed pipe would be noticed when nothing can catch it any more
     except ReplicationError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        if not _nobody_reads():  # it is a pipe to another process, and something is wrong
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left to be flushed
+        return UNREAD
+    except SystemExit as ended:
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        return UNREAD  # rich has done the same
     except (OSError, RuntimeError) as error:
         if (sentence := disk_sentence(error)) is None:
             raise
@@ -123,6 +140,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("interrupted; the same command continues.", file=sys.stderr)
         return 130
     return 0
+
+
+def _nobody_reads() -> bool:
+    """Whether the output is a pipe that was closed, as by ``head``."""
+    output = select.poll()
+    output.register(sys.stdout.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in output.poll(0))
 
 
 def parser() -> argparse.ArgumentParser:

@@ -19,6 +19,7 @@ from shared.config import load_yaml, near
 from shared.errors import ReplicationError
 from shared.pipeline.config import REPLICATIONS, SCALES
 from shared.pipeline.files import run_folder
+from shared.pipeline.use import HIDDEN
 
 # The report's own sentences, so that both say the same.
 from shared.reports.claim_sections import SOURCES, claimed, measured, strength, tests_and_checks, why
@@ -88,8 +89,8 @@ def explain_claim(name: str, *, scale: str | None = None, console: Console | Non
         there = ", ".join(asked.entries) or "none"
         at = f" at {scale} scale" if scale else ""
         raise ReplicationError(
-            f"no report{at} decides {asked.claim.id} (reports at these scales do: {there}); run 'dvc repro "
-            f"report@{asked.paper}'."
+            f"no report{at} decides {asked.claim.id} (reports at these scales do: {there}); run "
+            f"'{_making(asked.paper, scale)}'."
         )
     entry = better(asked.entries.values()) if scale is None else asked.entries[scale]
     claims = load_claims(REPLICATIONS / asked.paper / "claims.yaml", entry["scale"])
@@ -105,6 +106,14 @@ def explain_claim(name: str, *, scale: str | None = None, console: Console | Non
     others = [each for each in asked.entries if each != entry["scale"]]
     if others:
         console.print(Styled(f"There are reports at other scales, too: {', '.join(others)}.", style="dim"))
+
+
+def _making(paper: str, scale: str | None) -> str:
+    """The command that makes a report; a scale that DVC does not read has to be used first."""
+    if scale is None:
+        return f"dvc repro report@{paper}"
+    first = f"python -m shared.pipeline use {scale} && " if scale in HIDDEN else ""
+    return f"{first}dvc repro {(REPLICATIONS / paper / scale / 'dvc.yaml').as_posix()}:report"
 
 
 def decision_of(entry: Entry, claim: Claim) -> Decision:

@@ -16,7 +16,7 @@ from shared.pipeline.check_files import check_card, check_names, check_paper, ch
 from shared.pipeline.check_identities import check_identities, check_tasks
 from shared.pipeline.code import STAGES, code_of
 from shared.pipeline.config import REPLICATIONS, SCALES, ScaleFile, load_params
-from shared.pipeline.files import run_folder, write_json
+from shared.pipeline.files import paper_folder, run_folder, write_json
 from shared.pipeline.names import check_measures, check_variants
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.pipeline.provenance import sha256_of
@@ -60,6 +60,7 @@ def check_listed(paper: str | None) -> None:
             if not (REPLICATIONS / name).is_dir():
                 raise ReplicationError(f"params.yaml: papers: there is no paper '{name}'{near(name, papers())}.")
     for name in [paper] if paper else papers():
+        paper_folder(name)
         if name not in listed:
             raise ReplicationError(
                 f"params.yaml: papers must list '{name}', or `dvc repro report@{name}` has no stage."
@@ -79,10 +80,10 @@ def check_settings(settings: ScaleFile) -> None:
                 f"{near(settings.dataset(task), cards)}."
             )
         _check_corpus(settings, task, check_card(settings.dataset(task)))
+    check_tasks(settings)  # first, or a mistake of a task would be said to be one of its first variant
     paper = importlib.import_module(f"replications.{settings.paper}.settings")
     for variant in settings.buildable():
         check_model(paper, settings.run(variant))
-    check_tasks(settings)
     for variant in settings.lent:
         check_lent(settings, variant)
 

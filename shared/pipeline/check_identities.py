@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 from textwrap import shorten
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from shared.config import MOST_SHOWN, Strict, build, keys_to, load_yaml, near
 from shared.errors import ReplicationError
@@ -17,6 +19,7 @@ from shared.tasks.protocol import papers
 
 WHOLE = ("missing", "value_error", "union_tag_not_found")
 """Types of errors that are none in a part of a section: the file of a scale has what the part lacks."""
+NUMBER = re.compile(r"([-+]?\d+)(\.\d+)?(?:[eE]([-+]?\d+))?")
 
 
 def check_identities(settings: ScaleFile) -> None:
@@ -84,8 +87,48 @@ def _refuse(section: type[Strict], given: dict[str, Any], where: str) -> None:
             if problem["type"] in WHOLE or not keys:
                 continue
             if problem["type"] == "extra_forbidden":
-                hint = near(keys[-1], section.model_fields) if len(keys) == 1 else ""
+                hint = _meant(section, keys)
                 raise ReplicationError(f"{where}: unknown key '{'.'.join(keys)}'{hint}; take it out.") from None
             said = problem["msg"][:1].lower() + problem["msg"][1:]
             got = shorten(repr(problem["input"]), MOST_SHOWN)
-            raise ReplicationError(f"{where}: '{'.'.join(keys)}': {said}, got {got}.") from None
+            advice = _as_number(problem["input"], whole=problem["type"] == "int_type")
+            raise ReplicationError(f"{where}: '{'.'.join(keys)}': {said}, got {got}{advice}.") from None
+
+
+def _meant(section: type[BaseModel], keys: list[str]) -> str:
+    """The end of a sentence about an unknown key: the nearest of its place or a level below, or all of its place."""
+    known, name = _fields(section, keys[:-1]), keys[-1]
+    below = {inner: f"{key}.{inner}" for key in sorted(known) for inner in _fields(section, [*keys[:-1], key])}
+    nearest = get_close_matches(name, below, n=1)
+    if nearest and not get_close_matches(name, known):
+        return f" (did you mean '{below[nearest[0]]}'?)"
+    return near(name, known) if known else ""
+
+
+def _fields(section: type[BaseModel], keys: list[str]) -> set[str]:
+    """The names of all settings that there are in the part of a section that keys lead to."""
+    found = [section]
+    for key in keys:
+        fields = [each.model_fields[key] for each in found if key in each.model_fields]
+        found = [inner for field in fields for inner in _classes(field.annotation)]
+    return {name for each in found for name in each.model_fields}
+
+
+def _classes(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The classes of settings that an annotation names, such as those of a union."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _classes(part)
+
+
+def _as_number(value: Any, *, whole: bool) -> str:
+    """What to do about a number that YAML took for text: quoted, or with an exponent but without point or sign."""
+    parts = NUMBER.fullmatch(value) if isinstance(value, str) else None
+    if parts is None:
+        return ""
+    number, digits, exponent = parts.groups()
+    if exponent is None:
+        return "; take off the quotes"
+    written = "in digits alone" if whole else f"{number}{digits or '.0'}e{int(exponent):+d}"
+    return f"; YAML reads that as text, write it {written}"

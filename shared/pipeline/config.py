@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, create_model
 from shared.claims.scales import SCALES, Scale
 from shared.config import Strict, build, load_yaml, merge, near
 from shared.errors import ReplicationError
+from shared.pipeline.files import paper_folder
 from shared.tasks.kinds import KINDS, settings_of
 from shared.tasks.protocol import papers
 
@@ -177,9 +178,7 @@ class ScaleFile:
     def __init__(self, paper: str, scale: str) -> None:
         if scale not in SCALES:
             raise ReplicationError(f"there is no scale '{scale}'; choose {', '.join(SCALES)}.")
-        folder = REPLICATIONS / paper
-        if not paper or not folder.is_dir():
-            raise ReplicationError(f"there is no paper '{paper}'{near(paper, papers())}.")
+        folder = paper_folder(paper)
         self.paper, self.scale = paper, scale
         self.path, self.variants_path = folder / scale / "params.yaml", folder / "variants.yaml"
         raw = load_yaml(self.path)

@@ -9,12 +9,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from shared.config import near
+from shared.data.folders import put_in_place
 from shared.errors import ReplicationError
+from shared.tasks.protocol import papers
 
 
 def run_folder(paper: str, scale: str) -> Path:
     """``runs/<scale>/<paper>``."""
     return Path("runs") / scale / paper
+
+
+def paper_folder(paper: str) -> Path:
+    """``replications/<paper>``.
+
+    Raises:
+        ReplicationError: there is no such paper; names the nearest one.
+    """
+    folder = Path("replications") / paper
+    if not paper or not folder.is_dir():
+        raise ReplicationError(f"there is no paper '{paper}'{near(paper, papers())}.")
+    return folder
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -41,16 +56,30 @@ def write_text(path: Path, text: str) -> None:
 @contextmanager
 def made_anew(final: Path) -> Iterator[Path]:
     """An empty folder that takes the place of the final one as soon as it is whole; an error leaves the final one."""
-    partial = final.with_name(f"{final.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    partial, old = (final.with_name(f"{final.name}.{end}") for end in ("partial", "old.partial"))
+    if old.exists() and not final.exists():
+        old.rename(final)  # the process that put it aside was killed before it had the new one in place
+    for leftover in (partial, old):
+        _remove(leftover)
     partial.mkdir(parents=True)
     try:
         yield partial
+        put_in_place(partial, final, old)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    shutil.rmtree(final, ignore_errors=True)
-    partial.rename(final)
+    shutil.rmtree(old, ignore_errors=True)  # the new one is in place; if something stays, the next run says so
+
+
+def _remove(leftover: Path) -> None:
+    try:
+        if leftover.exists():
+            shutil.rmtree(leftover)
+    except OSError as error:
+        raise ReplicationError(
+            f"{leftover}, which an earlier command has left, cannot be removed ({error.strerror}); remove it, then the "
+            "same command continues."
+        ) from None
 
 
 def prepared_folder(paper: str, scale: str, task: str) -> Path:

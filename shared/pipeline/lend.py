@@ -25,6 +25,11 @@ def lend_stage(name: str, scale: str) -> None:
     """
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
+    if not settings.lent:
+        raise ReplicationError(
+            f"{settings.path}: lent has no '{variant}', for it is empty: all variants have runs of their own; train "
+            "them, or list there what another paper trains."
+        )
     if variant not in settings.lent:
         raise ReplicationError(f"{settings.path}: lent has no '{variant}'{near(variant, settings.lent)}.")
     lent = settings.lent[variant]

@@ -18,7 +18,7 @@ from shared.data.archives import extract
 from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.files import run_folder, split_name, write_json
+from shared.pipeline.files import paper_folder, run_folder, split_name, write_json
 from shared.pipeline.lend import RECORDS
 from shared.tasks.examples import write_lines
 
@@ -39,8 +39,10 @@ def pack_stage(paper: str, scale: str) -> None:
     """Write what a report needs of every judged variant into one file.
 
     Raises:
-        ReplicationError: nothing is judged, or the file has results that are not on this machine and would be lost.
+        ReplicationError: there is no such paper, nothing is judged, or the file has results that this machine has not
+            and that would be lost.
     """
+    paper_folder(paper)
     runs, archive = run_folder(paper, scale), archive_of(paper, scale)
     judged = sorted(path.parent.parent for path in runs.glob(f"*/evaluation/{COSTS}"))
     if not judged:
@@ -71,10 +73,10 @@ def unpack_stage(paper: str, scale: str) -> None:
     Raises:
         ReplicationError: there is no such file, it is damaged, or a variant that it has is being trained or judged.
     """
+    settings = ScaleFile(paper, scale)
     runs, archive = run_folder(paper, scale), archive_of(paper, scale)
     if not archive.exists():
         raise ReplicationError(f"there is no {archive}; 'pack' writes it where {paper} was trained and judged.")
-    settings = ScaleFile(paper, scale)
     runs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=runs.parent, prefix=f".{paper}-") as place:
         names = sorted({name.split("/")[0] for name in _names(archive)})
@@ -142,8 +144,15 @@ def _names(archive: Path) -> list[str]:
     try:
         with tarfile.open(archive) as tar:
             return tar.getnames()
-    except (tarfile.TarError, lzma.LZMAError, OSError, EOFError) as error:
-        raise ReplicationError(f"{archive} is damaged ({error}); take it from git again.") from None
+    except (tarfile.TarError, lzma.LZMAError, EOFError):  # whose texts are of all compressions that there are
+        raise ReplicationError(
+            f"{archive} is damaged: it is no .tar.xz archive, or is cut short; take it from git again, or delete it "
+            "and pack the runs anew."
+        ) from None
+    except OSError as error:
+        raise ReplicationError(
+            f"{archive} cannot be read ({error.strerror or error}); take it from git again."
+        ) from None
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:

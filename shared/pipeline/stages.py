@@ -11,7 +11,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.fetched import fetched, obtain
-from shared.pipeline.files import made_anew, run_folder, split_name, write_json
+from shared.pipeline.files import made_anew, paper_folder, run_folder, split_name, write_json
 
 if TYPE_CHECKING:
     from shared.reports.page import Place
@@ -171,6 +171,7 @@ def export_stage(paper: str, scale: str) -> None:
     """Write a paper's page, its pictures inside, as one file that can be sent."""
     from shared.reports.page import as_one_file
 
+    paper_folder(paper)
     text = as_one_file(Path("reports") / scale / paper / "index.html")
     path = Path("reports") / "exported" / f"{paper}-{scale}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -182,6 +183,7 @@ def verdicts_stage(paper: str, scale: str) -> None:
     """Print the verdicts of a report as a table, and where its pages are."""
     from shared.reports.terminal import print_verdicts
 
+    paper_folder(paper)
     if os.environ.get("REPLICATE_SHOWS_VERDICTS"):  # replicate.py prints them when DVC has had its last word
         return
     print_verdicts(Path("reports") / scale / paper)

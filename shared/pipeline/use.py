@@ -26,9 +26,15 @@ def use_scale(scale: str) -> None:
     params, ignored = Path("params.yaml"), Path(".dvcignore")
     if not ignored.is_file():
         raise ReplicationError(f"{ignored} is not there; take it back with 'git checkout {ignored}'.")
+    text, found = re.subn(r"(?m)^scale: .*$", f"scale: {scale}", params.read_text(encoding="utf-8"))
+    if found != 1:
+        raise ReplicationError(
+            f"{params}: {found} lines begin with 'scale: ' instead of one; write 'scale: {scale}' on one line, "
+            "without quotes around the key."
+        )
     lines = {f"/replications/*/{name}/" for name in HIDDEN}
     kept = [line for line in ignored.read_text(encoding="utf-8").splitlines() if line.lstrip("#") not in lines]
-    write_text(params, re.sub(r"(?m)^scale: .*$", f"scale: {scale}", params.read_text(encoding="utf-8")))
+    write_text(params, text)
     hidden = [f"{'#' if name == scale else ''}/replications/*/{name}/" for name in HIDDEN]
     write_text(ignored, "\n".join([*kept, *hidden]) + "\n")
     print(f"scale: {scale}; try dvc repro report@bahdanau")

@@ -297,6 +297,16 @@ def test_a_download_that_broke_off_is_continued_by_the_next_fetch(root, web):
     assert web.requests[asked][1] == f"bytes={3 << 16}-"
 
 
+def test_a_wrong_file_is_fetched_anew_once_the_server_is_repaired(root, web):
+    web.files = {name: text.encode() for name, text in RAW.items()} | {"val.fr": OTHER.encode()}
+    write_card(root, sources=[{"kind": "web", "downloads": [{"url": web.url(name)} for name in RAW]}])
+    with pytest.raises(ReplicationError, match=rf"sha256 of val\.fr is {sha256(OTHER)}"):
+        fetch("toy", root=root)
+    web.files["val.fr"] = RAW["val.fr"].encode()
+    fetch("toy", root=root)
+    assert [path for path, _ in web.requests] == [*(f"/{name}" for name in RAW), "/val.fr"]
+
+
 def test_a_generated_data_set_needs_no_source_but_its_program(root):
     parameters = {
         "seed": 1,

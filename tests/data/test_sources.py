@@ -292,6 +292,20 @@ def test_a_wrong_size_and_a_flood_are_refused(web, space):
         obtain(web_source(web, "a"), ["a"], space._replace(limit=100, downloads=space.scratch))
 
 
+@pytest.mark.parametrize("name", ["a.gz", "a.tgz"])
+def test_a_damaged_file_is_fetched_anew_once_the_server_is_repaired(tmp_path, web, space, name):
+    members = {"d/a": "a"} if name == "a.tgz" else {}
+    whole = make_tar(tmp_path / name, {"d/a": TEXT}, "w:gz").read_bytes() if members else gzip.compress(TEXT)
+    web.files = {name: whole[: len(whole) // 2]}
+    with pytest.raises(ReplicationError, match=f"{name} is damaged"):
+        obtain(web_source(web, name, members=members), ["a"], space)
+    assert not list(space.downloads.iterdir())
+    (space.raw / "a").unlink(missing_ok=True)  # as fetch does after a failure
+    web.files[name] = whole
+    obtain(web_source(web, name, members=members), ["a"], space)
+    assert (space.raw / "a").read_bytes() == TEXT
+
+
 def test_a_missing_page_is_not_tried_again(web, space):
     with pytest.raises(ReplicationError, match="/a: the server says 404"):
         obtain(web_source(web, "a"), ["a"], space)

@@ -10,7 +10,7 @@ import pytest
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.check import check_stage, write_code
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import ScaleFile, load_params
 from tests.pipeline.scratch import change_yaml, copy_files, environment
 
 PAPER = "replications/bahdanau"
@@ -98,7 +98,12 @@ def replaced(path, old, new):
          r"smoke/params.yaml: tasks.swaps.corpus.dataset: .*did you mean 'generated_translation'"),
         ("smoke/params.yaml", "alignment_size: 16", "alignment_sise: 16",
          r"variants.rnnsearch-50.model: unknown key 'alignment_sise' \(did you mean 'alignment_size'"),
-        ("smoke/params.yaml", "updates: 8", "updates: '8'", r"variants.rnnsearch-50.*'training.updates'"),
+        ("smoke/params.yaml", "updates: 8", "updates: '8'", r"tasks.swaps: 'training.updates': .*, got '8'; take off"),
+        ("smoke/params.yaml", "clip: 1.0", "learning_rat: 1.0",
+         r"tasks.swaps: unknown key 'training.learning_rat' \(did you mean 'optimizer.learning_rate'"),
+        ("smoke/params.yaml", "clip: 1.0", "clipp: 1.0", r"tasks.swaps: unknown key 'training.clipp' .*mean 'clip'"),
+        ("smoke/params.yaml", "beam: 2", "beam: 1e9", "tasks.swaps: 'decoding.beam': .*, got '1e9'; .*in digits alone"),
+        ("smoke/params.yaml", "clip: 1.0", "clip: 1e3", r"training.clip.: .*, got '1e3'; .*write it 1\.0e\+3"),
         ("smoke/params.yaml", "  swaps:\n", "  swaps:\n    seeds: [3]\n", r"smoke/params.yaml.*'seeds'"),
         ("smoke/dvc.yaml", "always_changed: true", "always_changed: false", "not the pipeline that all scales share"),
         ("variants.yaml", "rnnsearch-30:", "rnnsearch-03:", r"has no variant 'rnnsearch-30'"),
@@ -156,6 +161,12 @@ def test_a_paper_that_no_report_is_made_of_is_named(project):
         check_stage(None, "smoke")
 
 
+@pytest.mark.parametrize("command", ["check", "freeze", "pack", "unpack", "verdicts", "export"])
+def test_a_misspelt_paper_gets_the_nearest_one(command, project, capsys):
+    assert main([command, "bahdnau"]) == 2
+    assert capsys.readouterr().err == "error: there is no paper 'bahdnau' (did you mean 'bahdanau'?).\n"
+
+
 def test_the_command_prints_one_sentence_and_exits_with_2(project, capsys):
     replaced(project / PAPER / "claims.yaml", "greater\n    metric: bleu", "greater\n    metric: blue")
     assert main(["check", "bahdanau", "--scale", "smoke"]) == 2
@@ -182,3 +193,13 @@ def test_a_scale_is_used_whole_or_not_at_all(project, capsys):
     assert ".dvcignore is not there" in capsys.readouterr().err
     assert (project / "params.yaml").read_text() == before
     (project / "elsewhere").rename(project / ".dvcignore")
+
+
+@pytest.mark.parametrize("line", ['"scale": quick', "scale:\n  quick"])
+def test_a_scale_that_is_written_so_that_it_would_not_be_changed_is_refused(line, project, capsys):
+    params, ignored = project / "params.yaml", project / ".dvcignore"
+    replaced(params, f"scale: {load_params().scale}", line)
+    before = params.read_text(), ignored.read_text()
+    assert main(["use", "smoke"]) == 2
+    assert "params.yaml: 0 lines begin with 'scale: ' instead of one; write 'scale: smoke'" in capsys.readouterr().err
+    assert (params.read_text(), ignored.read_text()) == before

@@ -132,5 +132,7 @@ def test_what_is_not_lent_or_not_evaluated_yet_is_said_in_one_sentence(project, 
     assert main(["lend", f"{BORROWER}.short", "--scale", "smoke"]) == 2
     assert capsys.readouterr().err == f"error: {SOURCE}/evaluation does not exist; {command}.\n"
     assert main(["lend", f"{BORROWER}.long", "--scale", "smoke"]) == 2
-    assert "lent has no 'long'" in capsys.readouterr().err
+    assert "lent has no 'long'; there are short." in capsys.readouterr().err
+    assert main(["lend", f"{LENDER}.long", "--scale", "smoke"]) == 2
+    assert "lent has no 'long', for it is empty: all variants have runs of their own" in capsys.readouterr().err
     assert not (project / TARGET).exists()

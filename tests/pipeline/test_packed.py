@@ -219,7 +219,10 @@ def test_a_damaged_archive_is_an_error_and_leaves_nothing(paper, capsys, damage)
     lose(paper)
     before = contents(paper.runs)
     assert command(paper, "unpack") == 2
-    assert "damaged" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        f"error: runs/smoke/{paper.name}.tar.xz is damaged: it is no .tar.xz archive, or is cut short; take it from "
+        "git again, or delete it and pack the runs anew.\n"
+    )
     assert contents(paper.runs) == before
     assert not [*paper.runs.parent.glob(f".{paper.name}-*")]
 

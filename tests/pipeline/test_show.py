@@ -8,6 +8,7 @@ from rich.console import Console
 
 from shared.claims.schema import load_claims
 from shared.claims.words import number_of
+from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.asking import decision_of, explain_claim, show_claim
 from shared.pipeline.config import SCALES, ScaleFile
@@ -122,11 +123,20 @@ def test_an_unknown_claim_is_named_with_the_nearest_one(command, project, capsys
     assert "there is no claim 'nothing'; there are B15-C1" in capsys.readouterr().err
 
 
-def test_a_scale_without_a_report_is_refused(project, capsys):
-    assert main(["explain", "B15-C1", "--scale", "smoke"]) == 2
-    error = capsys.readouterr().err
-    assert "no report at smoke scale decides B15-C1" in error
-    assert "dvc repro report@bahdanau" in error
+@pytest.mark.parametrize(
+    ("scale", "first"), [("smoke", "python -m shared.pipeline use smoke && "), ("bench", ""), (None, "")]
+)
+def test_a_scale_without_a_report_is_refused_with_the_command_that_makes_it(
+    scale, first, project, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "replications").symlink_to(project / "replications")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ReplicationError) as error:
+        explain_claim("B15-C1", scale=scale)
+    target = f"replications/bahdanau/{scale}/dvc.yaml:report" if scale else "report@bahdanau"
+    at = f" at {scale} scale" if scale else ""
+    assert f"no report{at} decides B15-C1 (reports at these scales do: none)" in str(error.value)
+    assert str(error.value).endswith(f"; run '{first}dvc repro {target}'.")
 
 
 def test_scales_that_disagree_and_claims_that_changed_are_said(project, tmp_path, monkeypatch):

@@ -1,12 +1,16 @@
 """What stages write, and what they do not wait for; what they promise of every kind is in ``test_contract.py``."""
 
+import errno
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.evaluate import by_metric
 from shared.pipeline.files import made_anew, write_json
@@ -35,6 +39,28 @@ def test_what_needs_no_torch_does_not_wait_for_it(arguments, status, project):
     done = subprocess.run(command, cwd=project, env=environment(), capture_output=True, text=True)
     assert done.returncode == status, done.stderr
     assert (done.stderr.startswith("error: ") and done.stderr.count("\n") == 1) == (status == 2)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", [["list", "bahdanau"], ["check", "bahdanau"]], ids=("tables", "lines"))
+def test_a_command_whose_output_nobody_reads_ends_without_a_word(command, unbuffered, project):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "shared.pipeline", *command], cwd=project, stdout=writer, stderr=subprocess.PIPE,
+        env=environment() | {"PYTHONUNBUFFERED": unbuffered}, text=True,
+    )  # fmt: skip
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_another_pipe_that_breaks_is_no_reader_that_has_left(monkeypatch, capfd):
+    def breaks():
+        raise BrokenPipeError
+
+    monkeypatch.setattr("shared.pipeline.stages.summarize_stage", breaks)
+    with pytest.raises(BrokenPipeError):
+        main(["summarize"])
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +100,57 @@ def test_a_folder_is_made_whole_or_stays_as_it_was(tmp_path):
         assert list(partial.iterdir()) == []
         (partial / "third").touch()
     assert [path.name for path in final.iterdir()] == ["third"]
+
+
+def make_with(final, name):
+    with made_anew(final) as partial:
+        (partial / name).touch()
+
+
+def test_an_old_folder_that_cannot_be_removed_does_not_keep_the_new_one_out(tmp_path, monkeypatch):
+    final = tmp_path / "folder"
+    make_with(final, "first")
+
+    def refuse(folder, ignore_errors=False):
+        if not ignore_errors:
+            raise OSError(errno.EBUSY, "Device or resource busy", str(folder))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", refuse)
+        make_with(final, "second")
+        assert [path.name for path in final.iterdir()] == ["second"]
+        with pytest.raises(
+            ReplicationError, match=r"folder\.old\.partial, which .* \(Device or resource busy\); remove"
+        ):
+            make_with(final, "third")
+    assert [path.name for path in final.iterdir()] == ["second"]
+    make_with(final, "third")
+    assert list(tmp_path.rglob("*")) == [final, final / "third"]
+
+
+@pytest.mark.parametrize("source", ["folder", "folder.partial"])
+def test_a_folder_that_cannot_be_renamed_leaves_the_old_one_in_place(tmp_path, monkeypatch, source):
+    final, rename = tmp_path / "folder", Path.rename
+    make_with(final, "first")
+
+    def refuse(path, target):
+        if path.name == source:
+            raise OSError(errno.EBUSY, "Device or resource busy", str(path))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(ReplicationError, match=r"folder cannot be put in place \(Device or resource busy\); see that"):
+        make_with(final, "second")
+    assert list(tmp_path.rglob("*")) == [final, final / "first"]
+
+
+def test_a_folder_that_a_killed_process_has_put_aside_is_not_lost(tmp_path):
+    final = tmp_path / "folder"
+    make_with(final, "first")
+    final.rename(tmp_path / "folder.old.partial")
+    with pytest.raises(FileNotFoundError):
+        make_with(final, "no folder/second")
+    assert list(tmp_path.rglob("*")) == [final, final / "first"]
 
 
 def test_a_mean_is_of_what_every_seed_has():
