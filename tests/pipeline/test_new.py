@@ -153,7 +153,7 @@ def test_a_new_paper_runs_at_smoke_scale(kind, project):
         pipeline(project, *smoke_of(project, paper))
     report = (project / "reports" / "smoke" / paper / "README.md").read_text()
     assert f"Run{kind.title()}-C1" in report
-    assert re.search("in .* `scaled` is lower than `unscaled`", report)
+    assert re.search("is lower for .*`scaled` than for .*`unscaled`", report)
 
 
 def grade(text):
