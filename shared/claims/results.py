@@ -97,6 +97,14 @@ class RunResults:
         return self.seeds == tuple(self.runs)
 
     @property
+    def is_judged_here(self) -> bool:
+        """Whether the record of judging is on this machine, or nothing was to be judged.
+
+        Without it metrics.json is what git keeps of another machine, whatever has been trained here since.
+        """
+        return not self.seeds or (self.folder / "evaluation" / COSTS).is_file()
+
+    @property
     def is_trained_again(self) -> bool:
         """Whether a seed has been trained otherwise since it was judged; older records do not say what was judged."""
         judged = judged_fingerprints(self.folder)
