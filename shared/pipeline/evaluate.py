@@ -20,6 +20,7 @@ from shared.pipeline.files import prepared_folder, run_folder, split_name, write
 from shared.pipeline.past import judged_otherwise, judging_record, trained_mark
 from shared.pipeline.provenance import machine
 from shared.pipeline.train import WITHOUT_LIGHTNING, chosen_seeds, run_side_by_side, runnable
+from shared.pipeline.weights import check_weights
 from shared.records import read_if_whole, read_record
 from shared.tasks.prepared import check_prepared
 from shared.training.pool import Job
@@ -177,6 +178,8 @@ def evaluate_seeds(
     replication.check(config)
     folder, prepared = run_folder(paper, scale) / variant, prepared_folder(paper, scale, config.task)
     trained = [folder / "train" / f"seed{seed}" for seed in members]
+    for weights in [path for run in trained for path in sorted(run.glob("checkpoints/*.ckpt"))]:
+        check_weights(weights)
     with refusing_other_weights(variant, trained):
         metrics = replication.evaluate(
             config, prepared=prepared, trained=trained, out=folder / "evaluation" / label.replace(" ", "")

@@ -21,6 +21,7 @@ from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
 from shared.pipeline.past import TRAINED
 from shared.pipeline.provenance import environment, fingerprint, now, peak_memory_mib
+from shared.pipeline.weights import check_weights
 from shared.records import read_if_whole, read_record
 from shared.tasks.prepared import check_prepared
 from shared.tasks.sections import check_model, find_route
@@ -152,6 +153,8 @@ def train_into(
     replication.check(config)
     if reason := replication.cannot_run(config):
         return reason
+    if (last := folder / "checkpoints" / "last.ckpt").exists():  # from which training goes on
+        check_weights(last)
     with _temporary_files_beside(folder) if group.first else nullcontext():
         record, count = replication.train(
             config, prepared=prepared_folder(settings.paper, settings.scale, config.task), folder=folder, seed=seed,
