@@ -23,7 +23,7 @@ KINDS = sorted(path.parent.name for path in (ROOT / "shared" / "tasks").glob("*/
 
 # A package of shared may import those of its own level and of the levels before it, and never in a circle.
 LEVELS = (
-    {"errors", "config", "torchvision_compat"},
+    {"errors", "config", "records", "torchvision_compat"},
     {"attention", "layers", "vision", "decoding"},
     {"data"},
     {"metrics", "training"},

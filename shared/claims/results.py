@@ -14,9 +14,13 @@ from typing import Any
 
 from shared.errors import ReplicationError
 from shared.metrics.quantities import Example
+from shared.records import read_record
 
 COSTS = "costs.json"
 """What judging has cost, and which runs were judged, in the folder of a variant's evaluation."""
+REPORTED = {"parameters": dict, "updates": int, "stopped_because": str}
+"""What a report needs of every run record; those of older runs may lack other keys."""
+_DESCRIBED = {"mean": dict | None, "signatures": dict | None, "ensemble": dict | None}
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,8 @@ class RunResults:
         Raises:
             ReplicationError: metrics.json is missing or unreadable.
         """
-        values = _read_json(folder / "metrics.json")
-        if not isinstance(values, dict) or not {"variant", "task"} <= values.keys():
-            raise ReplicationError(f"{folder}/metrics.json names no variant and task; evaluate it again.")
+        parts = {"variant": str, "task": str, "seeds": dict | None, **_DESCRIBED}
+        values = read_record(folder / "metrics.json", "run its evaluate stage again", parts)
         return cls(
             folder=folder,
             variant=values["variant"],
@@ -97,6 +100,14 @@ class RunResults:
         return self.seeds == tuple(self.runs)
 
     @property
+    def is_judged_here(self) -> bool:
+        """Whether the record of judging is on this machine, or nothing was to be judged.
+
+        Without it metrics.json is what git keeps of another machine, whatever has been trained here since.
+        """
+        return not self.seeds or (self.folder / "evaluation" / COSTS).is_file()
+
+    @property
     def is_trained_again(self) -> bool:
         """Whether a seed has been trained otherwise since it was judged; older records do not say what was judged."""
         judged = judged_fingerprints(self.folder)
@@ -124,7 +135,8 @@ class RunResults:
     def runs(self) -> dict[int, dict[str, Any]]:
         """Seed to the run record (run.json) of its training; seeds without one are left out."""
         paths = {seed: self._place("train", seed) / "run.json" for seed in self.seeds}
-        return {seed: _read_json(path) for seed, path in paths.items() if path.exists()}
+        again = "run its train stage again"
+        return {seed: read_record(path, again, REPORTED) for seed, path in paths.items() if path.exists()}
 
     def curve(self, seed: int) -> Path:
         """Path of the training curve of one seed (it may not exist)."""
@@ -224,15 +236,10 @@ def judged_fingerprints(folder: Path) -> dict[str, str]:
         ReplicationError: the record cannot be read.
     """
     costs = folder / "evaluation" / COSTS
-    found: dict[str, str] = _read_json(costs).get("fingerprints", {}) if costs.exists() else {}
-    return found
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ReplicationError(f"{path} cannot be read ({error}); run its stage again.") from None
+    if not costs.exists():
+        return {}
+    record = read_record(costs, "run its evaluate stage again", {"fingerprints": dict | None})
+    return dict(record.get("fingerprints", {}))
 
 
 def _read_examples(path: Path) -> list[Example]:

@@ -21,6 +21,7 @@ from shared.claims.results import RunResults, load_results
 from shared.config import flat, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.pipeline.config import SCALES
+from shared.records import read_json, read_record
 from shared.reports.compared import Compared, Member, Pair, Settings, Side, compared
 from shared.reports.comparison_page import comparison_page
 from shared.reports.document import slug
@@ -191,18 +192,11 @@ def _data(folder: Path, settings: Mapping[str, Settings], runs: Mapping[str, Run
     for task, of_variant in own.items():
         record = folder / "fetched" / f"{task}.json"
         if task and record.is_file():
-            files = _json(record, "fetch").get("files")
+            files = read_record(record, "run its fetch stage again").get("files")
             corpus = {key: value for key, value in of_variant.items() if key.startswith("corpus.")}
             yield task, hashlib.sha256(json.dumps([files, corpus], sort_keys=True).encode()).hexdigest()
 
 
 def _claims(path: Path) -> list[dict[str, Any]]:
-    found = _json(path, "report") if path.exists() else []
-    return [entry for entry in found if {"id", "verdict", "how", "lead"} <= entry.keys()]
-
-
-def _json(path: Path, stage: str) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ReplicationError(f"{path} is damaged ({error}); run its {stage} stage again.") from None
+    found = read_json(path, "run its report stage again", list) if path.exists() else []
+    return [entry for entry in found if isinstance(entry, dict) and {"id", "verdict", "how", "lead"} <= entry.keys()]

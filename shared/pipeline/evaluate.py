@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
@@ -21,6 +20,8 @@ from shared.pipeline.files import prepared_folder, run_folder, split_name, write
 from shared.pipeline.past import judged_otherwise, judging_record, trained_mark
 from shared.pipeline.provenance import machine
 from shared.pipeline.train import WITHOUT_LIGHTNING, chosen_seeds, run_side_by_side, runnable
+from shared.pipeline.weights import check_weights
+from shared.records import read_if_whole, read_record
 from shared.tasks.prepared import check_prepared
 from shared.training.pool import Job
 from shared.training.progress import Report
@@ -82,14 +83,15 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
         raise ReplicationError(f"{name}: the ensemble needs the weights of seed {min(kept)}; train it here.")
     not_run = folder / "train" / "not_run.json"
     marks = {seed: mark for seed, mark in judged_fingerprints(folder).items() if int(seed) in kept}
-    if not not_run.exists():
+    reason = read_record(not_run, "run its train stage again", {"not_run": str}) if not_run.exists() else None
+    if reason is None:
         own = [seed for seed in chosen if seed not in kept]
         marks |= {str(seed): trained_mark(folder / "train" / f"seed{seed}", config) for seed in own}
     if (out / COSTS).exists() and not kept:  # all that metrics.json summarises is made anew
         (folder / "metrics.json").unlink(missing_ok=True)
     _empty(out, kept)
-    if not_run.exists():
-        write_json(folder / "metrics.json", head | json.loads(not_run.read_text(encoding="utf-8")))
+    if reason is not None:
+        write_json(folder / "metrics.json", head | reason)
         return
     groups = {f"seed {seed}": (seed,) for seed in chosen if seed not in kept}
     if has_ensemble:
@@ -116,10 +118,7 @@ def _side_by_side(name: str, scale: str, groups: Mapping[str, tuple[int, ...]]) 
 
 def _without_weights(folder: Path, seeds: Sequence[int]) -> dict[int, dict[str, float]]:
     """The metrics of the seeds that were judged on another machine, whose weights have stayed there."""
-    try:
-        known = json.loads((folder / "metrics.json").read_text(encoding="utf-8")).get("seeds", {})
-    except (OSError, ValueError, AttributeError):
-        return {}
+    known = (read_if_whole(folder / "metrics.json", {"seeds": dict}) or {"seeds": {}})["seeds"]
     return {
         seed: known[str(seed)]
         for seed in seeds
@@ -132,7 +131,7 @@ def _without_weights(folder: Path, seeds: Sequence[int]) -> dict[int, dict[str, 
 
 def _write_kept(path: Path, kept: Mapping[int, dict[str, float]]) -> None:
     """Take all other seeds, and their ensemble, out of a metrics.json."""
-    known = json.loads(path.read_text(encoding="utf-8"))
+    known = read_record(path, "run its evaluate stage again", {"seeds": dict})
     if known["seeds"].keys() != {str(seed) for seed in kept}:
         known.pop("ensemble", None)
         scores = {str(seed): metrics for seed, metrics in kept.items()}
@@ -179,6 +178,8 @@ def evaluate_seeds(
     replication.check(config)
     folder, prepared = run_folder(paper, scale) / variant, prepared_folder(paper, scale, config.task)
     trained = [folder / "train" / f"seed{seed}" for seed in members]
+    for weights in [path for run in trained for path in sorted(run.glob("checkpoints/*.ckpt"))]:
+        check_weights(weights)
     with refusing_other_weights(variant, trained):
         metrics = replication.evaluate(
             config, prepared=prepared, trained=trained, out=folder / "evaluation" / label.replace(" ", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from shared.config import near
 from shared.errors import ReplicationError
 from shared.pipeline.config import SCALES, ScaleFile
 from shared.pipeline.files import run_folder
+from shared.records import read_record
 from shared.tasks.protocol import papers
 
 LEFT_OUT = "–"
@@ -86,13 +86,8 @@ def _scales(paper: str) -> list[str]:
 
 
 def _metrics(path: Path) -> dict[str, Any]:
-    try:
-        metrics: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise ReplicationError(f"{path} is damaged ({error}); run its evaluate stage again.") from None
-    return metrics
+    again = "run its evaluate stage again"
+    return read_record(path, again, {"seeds": dict | None}) if path.exists() else {}
 
 
 def _print_paper(settings: Sequence[ScaleFile], console: Console) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared.claims.results import COSTS
+from shared.claims.results import COSTS, REPORTED
 from shared.errors import ReplicationError
 from shared.pipeline.provenance import machine
+from shared.records import read_record
 
 JUDGED_BY = ("corpus", "evaluation", "decoding")
 """Sections of a variant's settings that its scores depend on, beside those of its weights."""
+TRAINED = REPORTED | {"fingerprint": str, "checkpoints": list, "processor_seconds": int | float}
+"""What the stages need of the record of a run; one that lacks it is trained again."""
+JUDGED = {"parameters": dict, "processor_seconds": dict}
+"""Likewise of the record of judging."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def judged_otherwise(folder: Path, config: Any) -> list[str]:
     Raises:
         ReplicationError: the record of the judging is damaged.
     """
-    record, here = _read(folder / "evaluation" / COSTS), _settings(config)
+    record, here = _judged(folder), _settings(config)
     judged = {} if record is None else record["parameters"]
     return [section for section in JUDGED_BY if section in judged and judged[section] != here[section]]
 
@@ -93,7 +97,7 @@ def trained_mark(seed: Path, config: Any) -> str:
     Raises:
         ReplicationError: its training has not ended, or a checkpoint is not there.
     """
-    record = _read(seed / "run.json")
+    record = _run(seed / "run.json")
     if record is None:
         raise ReplicationError(
             f"{seed / 'run.json'} does not exist: training has not ended; run the train stage first."
@@ -107,13 +111,13 @@ def trained_mark(seed: Path, config: Any) -> str:
 
 def _records(folder: Path, config: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in sorted(folder.glob("train/seed*/run.json")):
-        record = _read(path)
+        record = _run(path)
         if record is not None and _is_alike(record, config):
             yield path.parent, record
 
 
 def _judging(folder: Path, config: Any) -> float | None:
-    record = _read(folder / "evaluation" / COSTS)
+    record = _judged(folder)
     if record is None or not _is_alike(record, config):
         return None
     return statistics.fmean(seconds for label, seconds in record["processor_seconds"].items() if label != "ensemble")
@@ -142,11 +146,10 @@ def _is_there(seed: Path, record: dict[str, Any], config: Any) -> bool:
     return bool(record["updates"]) and (seed / "checkpoints" / f"{config.evaluation.checkpoint}.ckpt").is_file()
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise ReplicationError(f"{path} is damaged ({error}); run its stage again.") from None
-    return found
+def _run(path: Path) -> dict[str, Any] | None:
+    return read_record(path, "run its train stage again", TRAINED) if path.exists() else None
+
+
+def _judged(folder: Path) -> dict[str, Any] | None:
+    path = folder / "evaluation" / COSTS
+    return read_record(path, "run its evaluate stage again", JUDGED) if path.exists() else None

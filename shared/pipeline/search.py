@@ -7,7 +7,6 @@ beside it. No test split is looked at.
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,12 +18,14 @@ from shared.pipeline.alone import alone
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import run_folder, write_json
+from shared.pipeline.past import TRAINED
 from shared.pipeline.plan import found_path
 from shared.pipeline.provenance import hash_of, now, revision, sha256_of
 from shared.pipeline.search_file import Search, Value, load_search
 from shared.pipeline.search_result import asked, kept_outcomes, settings_digest, show, unfollowed
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.pipeline.train import is_finished, marks_of, run_side_by_side, train_into
+from shared.records import read_if_whole, read_record
 from shared.reports.curves import DIVERGED
 from shared.training.pool import PRELOAD, Job
 from shared.training.progress import Report
@@ -118,7 +119,8 @@ def _prepare(settings: ScaleFile, task: str) -> None:
             "data": sha256_of([runs / "tasks" / task]),
         }
 
-    if known.exists() and json.loads(known.read_text(encoding="utf-8")) == made():
+    before = read_if_whole(known)
+    if before is not None and before == made():
         return
     if task in settings.features:
         features_stage(name, scale)
@@ -192,5 +194,5 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _run(trial: Trial) -> dict[str, Any]:
-    run: dict[str, Any] = json.loads((trial.folder / "run.json").read_text(encoding="utf-8"))
-    return run
+    again = f"run 'python -m shared.pipeline search {trial.paper} --scale {trial.scale}' again"
+    return read_record(trial.folder / "run.json", again, TRAINED)

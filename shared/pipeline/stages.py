@@ -130,11 +130,20 @@ def _not_run(settings: ScaleFile) -> dict[str, str]:
         folder = run_folder(settings.paper, settings.scale) / variant
         if not (folder / "metrics.json").is_file():
             reasons[variant] = "planned at this scale, not trained yet"
-        elif not RunResults.load(folder).is_here:
+            continue
+        found, name = RunResults.load(folder), f"{settings.paper}.{variant}"
+        if not found.is_here:
             reasons[variant] = "planned at this scale; its runs are on another machine"
             print(
-                f"{settings.paper}.{variant}: left out, for {folder} has numbers of another machine's runs and not the "
-                "runs; train it, or unpack what its runs have left."
+                f"{name}: left out, for {folder} has numbers of another machine's runs and not the runs; train it, or "
+                "unpack what its runs have left."
+            )
+        elif not found.is_judged_here:
+            stage = "lend" if variant in settings.lent else "evaluate"
+            reasons[variant] = f"planned at this scale; not judged on this machine; run its {stage} stage"
+            print(
+                f"{name}: left out, for its runs were not judged on this machine and {folder}/metrics.json has numbers "
+                f"of another machine's; run 'python -m shared.pipeline {stage} {name} --scale {settings.scale}'."
             )
     return reasons
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
@@ -20,7 +19,10 @@ from shared.pipeline.alone import alone
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
+from shared.pipeline.past import TRAINED
 from shared.pipeline.provenance import environment, fingerprint, now, peak_memory_mib
+from shared.pipeline.weights import check_weights
+from shared.records import read_if_whole, read_record
 from shared.tasks.prepared import check_prepared
 from shared.tasks.sections import check_model, find_route
 from shared.training.pool import PRELOAD, Job, limit_threads, run_jobs
@@ -151,6 +153,8 @@ def train_into(
     replication.check(config)
     if reason := replication.cannot_run(config):
         return reason
+    if (last := folder / "checkpoints" / "last.ckpt").exists():  # from which training goes on
+        check_weights(last)
     with _temporary_files_beside(folder) if group.first else nullcontext():
         record, count = replication.train(
             config, prepared=prepared_folder(settings.paper, settings.scale, config.task), folder=folder, seed=seed,
@@ -179,11 +183,10 @@ def _fetched_hashes(paper: str, scale: str, task: str) -> dict[str, str]:
         ReplicationError: the record of the fetch stage cannot be read.
     """
     path = run_folder(paper, scale) / "fetched" / f"{task}.json"
-    try:
-        files = json.loads(path.read_text(encoding="utf-8"))["files"]
-    except (OSError, ValueError) as error:
-        command = f"python -m shared.pipeline fetch {paper}.{task} --scale {scale}"
-        raise ReplicationError(f"{path} cannot be read ({type(error).__name__}); run '{command}'.") from None
+    again = f"run 'python -m shared.pipeline fetch {paper}.{task} --scale {scale}'"
+    files = read_record(path, again, {"files": dict})["files"]
+    if wrong := [name for name, record in files.items() if not isinstance(record, dict) or "sha256" not in record]:
+        raise ReplicationError(f"{path} has no sha256 of {wrong[0]}; {again}.")
     return {name: record["sha256"] for name, record in files.items()}
 
 
@@ -252,12 +255,10 @@ def write_curve(folder: Path) -> None:
 
 def is_finished(seed_folder: Path, mark: str) -> bool:
     """Whether the seed was trained to its end with this fingerprint, and nobody has deleted a checkpoint since."""
-    try:
-        record: Mapping[str, Any] = json.loads((seed_folder / "run.json").read_text())
-    except (OSError, ValueError):
+    record = read_if_whole(seed_folder / "run.json", TRAINED)
+    if record is None or record["fingerprint"] != mark:
         return False
-    complete = all((seed_folder / "checkpoints" / name).exists() for name in record.get("checkpoints", ()))
-    return complete and record.get("fingerprint") == mark
+    return all((seed_folder / "checkpoints" / name).exists() for name in record["checkpoints"])
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from shared.pipeline.config import SCALES, ScaleFile
 from shared.pipeline.evaluate import refusing_other_weights
 from shared.pipeline.files import prepared_folder, run_folder, split_name
 from shared.pipeline.train import runnable
+from shared.pipeline.weights import check_weights
 from shared.tasks.kinds import KINDS
 from shared.tasks.prepared import check_prepared
 from shared.tasks.protocol import large_imports
@@ -133,7 +134,9 @@ def _tried(model: Model, asked: str) -> Tried:
         trial = import_module(f"{KINDS[settings.kind]}.trial")
     runner, config = network_runner(load_replication(settings.paper), model.config)
     text = runner._open(config, prepared)
-    folder = _checkpoint(settings, model.variant, model.config, model.seed).parent.parent
+    weights = _checkpoint(settings, model.variant, model.config, model.seed)
+    check_weights(weights)
+    folder = weights.parent.parent
     with refusing_other_weights(model.variant, [folder]):
         (network,) = runner._trained(config, text, [folder])
     tried: Tried = trial.try_input(ready(network), text, config, asked, model.seed)

@@ -1,9 +1,11 @@
 """Checkpoints and arrays from elsewhere run no code: each is refused in a sentence, by every stage that reads it."""
 
+import errno
 import os
 import pickle
 import re
 import shutil
+import zipfile
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import replications  # noqa: F401  before a project of toys puts its own in its 
 from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
+from shared.pipeline.weights import check_weights
 from tests.pipeline.test_contract import Paper, enter
 from tests.pipeline.toys import SEEDS, write_project
 
@@ -95,6 +98,59 @@ def test_a_checkpoint_of_another_kind_is_refused_and_runs_nothing(paper, capsys,
     assert not marker.exists()
     assert re.search(rf"seed ?{SEEDS[0]}\b", said)
     assert "Traceback" not in said
+
+
+def overwrite_weights(path):
+    """Put other bytes in the place of the largest tensor, as a failing disk does; torch would load them."""
+    with zipfile.ZipFile(path) as archive:
+        tensors = [member for member in archive.infolist() if "/data/" in member.filename]
+        weights = archive.read(max(tensors, key=lambda member: member.file_size))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(weights, bytes(byte ^ 1 for byte in weights), 1))
+    assert torch.load(path, weights_only=True)
+
+
+@pytest.mark.parametrize(("stage", "name"), [("train", "last"), ("evaluate", "best"), ("try", "best")])
+def test_weights_that_have_changed_since_they_were_written_are_refused(paper, capsys, stage, name):
+    run = paper.runs / VARIANT / "train" / f"seed{SEEDS[0]}"
+    overwrite_weights(run / "checkpoints" / f"{name}.ckpt")
+    if stage == "train":
+        (run / "run.json").unlink()
+    capsys.readouterr()
+    command = [stage, f"{paper.name}.{VARIANT}", *(["anna"] if stage == "try" else [])]
+    assert main([*command, "--scale", "smoke"]) == 2
+    place = re.escape(f"train/seed{SEEDS[0]}/checkpoints/{name}.ckpt")
+    wrong = r"is damaged \(the checksum of \S+ is wrong\); delete it and train again\."
+    assert re.search(f"{place} {wrong}", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("how", ["whole", "a page", "cut"])
+def test_whole_checkpoints_pass_and_those_that_are_no_archive_are_left_to_their_reader(paper, tmp_path, how):
+    path = paper.runs / VARIANT / "train" / f"seed{SEEDS[0]}" / "checkpoints" / "best.ckpt"
+    if how != "whole":
+        spoiled(path, how, tmp_path)
+    assert check_weights(path) is None
+
+
+def test_a_checkpoint_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(zipfile, "ZipFile", refuse)  # whoever is root may read everything
+    with pytest.raises(ReplicationError, match=r"a\.ckpt cannot be read \(Permission denied\); make it readable\."):
+        check_weights(tmp_path / "a.ckpt")
+
+
+@pytest.mark.parametrize(("at", "value"), [(8, 99), (6, 1)])
+def test_an_overwritten_header_of_an_archive_is_damage(tmp_path, at, value):
+    """Of the first member in the directory at the end: the kind of compression, and the mark of a password."""
+    path = tmp_path / "a.ckpt"
+    torch.save({"weights": torch.ones(9)}, path)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\1\2") + at + 2] = value
+    path.write_bytes(content)
+    with pytest.raises(ReplicationError, match=r"a\.ckpt is damaged.*; delete it and train again\."):
+        check_weights(path)
 
 
 def test_arrays_hold_numbers_alone(tmp_path):

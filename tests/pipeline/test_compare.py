@@ -137,9 +137,10 @@ def test_data_of_which_nothing_is_known_have_no_intervals(project):
 
 
 def test_a_damaged_record_of_the_data_is_named(project):
-    (project / "runs/quick/toy/fetched/generated.json").write_text("{")
-    with pytest.raises(ReplicationError, match=r"generated.json is damaged .*; run its fetch stage again"):
-        said("toy.good", "toy.poor")
+    for content in ("{", "[]"):
+        (project / "runs/quick/toy/fetched/generated.json").write_text(content)
+        with pytest.raises(ReplicationError, match=r"generated.json is damaged .*; run its fetch stage again"):
+            said("toy.good", "toy.poor")
 
 
 def test_runs_that_share_no_measure_are_not_called_equal(project):

@@ -12,7 +12,7 @@ from shared.claims.results import COSTS
 from shared.data.ragged import RaggedArray
 from shared.errors import ReplicationError
 from shared.pipeline.estimate import Estimate, described, summed
-from shared.pipeline.past import judging_record, past_of
+from shared.pipeline.past import judged_otherwise, judging_record, past_of, trained_mark
 from shared.pipeline.provenance import machine
 from shared.pipeline.shortened import chosen, part_of, shortened
 from shared.pipeline.trials import Loading, extrapolated, is_enough, limited
@@ -154,6 +154,7 @@ class Config:
 def folder(tmp_path):
     record = {
         **machine(), "parameters": {"model": {"size": 3}, "seeds": [1, 2]}, "updates": 100, "processor_seconds": 20.0,
+        "stopped_because": "the end", "fingerprint": "a mark", "checkpoints": ["last.ckpt"],
     }  # fmt: skip
     for seed, whole in ((1, 30.0), (2, 5.0)):  # the second was killed, and continued near its end
         place = tmp_path / "train" / f"seed{seed}"
@@ -180,7 +181,16 @@ def test_runs_of_other_settings_or_machines_tell_nothing(folder, changed):
     assert (past.update, past.run, past.evaluation, past.trained) == (None, None, None, None)
 
 
-def test_a_damaged_record_is_named(folder):
-    (folder / "train" / "seed1" / "run.json").write_text("{")
-    with pytest.raises(ReplicationError, match=r"seed1/run\.json is damaged"):
-        past_of(folder, Config())
+@pytest.mark.parametrize(("content", "wrong"), [("{", "is damaged"), ("[]", "is damaged"), ("{}", "lacks the key")])
+def test_a_damaged_record_is_named(folder, content, wrong):
+    record = folder / "train" / "seed1" / "run.json"
+    whole = record.read_text()
+    record.write_text(content)
+    for reading in (lambda: past_of(folder, Config()), lambda: trained_mark(record.parent, Config())):
+        with pytest.raises(ReplicationError, match=rf"seed1/run\.json {wrong}.*; run its train stage again\."):
+            reading()
+    record.write_text(whole)
+    (folder / "evaluation" / COSTS).write_text(content)
+    for reading in (lambda: past_of(folder, Config()), lambda: judged_otherwise(folder, Config())):
+        with pytest.raises(ReplicationError, match=rf"{COSTS} {wrong}.*; run its evaluate stage again\."):
+            reading()

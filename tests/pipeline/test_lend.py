@@ -18,6 +18,10 @@ from tests.pipeline.scratch import change_yaml
 from tests.pipeline.toys import write_project
 
 LENDER, BORROWER = "toy_sequences", "toy_borrower"
+RECORD = {
+    "parameters": {}, "updates": 2, "stopped_because": "the end", "fingerprint": "a mark", "checkpoints": [],
+    "processor_seconds": 1.0,
+}  # fmt: skip
 SOURCE, TARGET = f"runs/smoke/{LENDER}/short", f"runs/smoke/{BORROWER}/short"
 
 
@@ -58,11 +62,12 @@ def evaluated(root):
             (root / SOURCE / folder / f"seed{seed}").mkdir(parents=True)
         train = root / SOURCE / "train" / f"seed{seed}"
         (train / "checkpoints").mkdir()
-        (train / "run.json").write_text(json.dumps({"seed": seed, "updates": 2}))
+        (train / "run.json").write_text(json.dumps(RECORD | {"seed": seed}))
         (train / "curve.csv").write_text("update,split,metric,value\n1,valid,loss,0.5\n")
         (root / SOURCE / "evaluation" / f"seed{seed}" / "attention.npz").write_bytes(b"weights")
     (root / SOURCE / "train" / "seed5" / "checkpoints").mkdir(parents=True)  # half-trained
     (root / SOURCE / "curve.csv").write_text("update,valid_loss\n1,0.5\n")
+    (root / SOURCE / "evaluation" / "costs.json").write_text("{}")
     metrics = {"variant": "short", "task": "theirs", "seeds": {"3": {"perplexity": 2.0}, "4": {"perplexity": 3.0}}}
     (root / SOURCE / "metrics.json").write_text(json.dumps(metrics))
 
@@ -135,4 +140,30 @@ def test_what_is_not_lent_or_not_evaluated_yet_is_said_in_one_sentence(project, 
     assert "lent has no 'long'; there are short." in capsys.readouterr().err
     assert main(["lend", f"{LENDER}.long", "--scale", "smoke"]) == 2
     assert "lent has no 'long', for it is empty: all variants have runs of their own" in capsys.readouterr().err
+    assert not (project / TARGET).exists()
+
+
+@pytest.mark.parametrize(
+    ("record", "content", "stage"),
+    [
+        ("metrics.json", "<<<<<<< HEAD\n{}\n", "evaluate"),
+        ("metrics.json", '{"seeds": []}', "evaluate"),
+        ("evaluation/costs.json", None, "evaluate"),
+        ("train/seed4/run.json", None, "train"),
+        ("train/seed4/run.json", "{}", "train"),
+        ("train/seed4/curve.csv", None, "train"),
+        ("curve.csv", None, "train"),
+    ],
+)
+def test_records_of_the_lender_that_are_missing_or_damaged_are_named_and_nothing_is_copied(
+    project, capsys, record, content, stage
+):
+    evaluated(project)
+    (project / SOURCE / record).unlink()
+    if content is not None:
+        (project / SOURCE / record).write_text(content)
+    assert main(["lend", f"{BORROWER}.short", "--scale", "smoke"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {SOURCE}/{record} ")
+    assert said.endswith(f"; run 'python -m shared.pipeline {stage} {LENDER}.short --scale smoke'.\n")
     assert not (project / TARGET).exists()

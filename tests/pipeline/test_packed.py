@@ -127,6 +127,19 @@ def test_numbers_whose_runs_are_on_another_machine_decide_nothing(paper, capsys)
     assert "holds no evaluated variant" in said.err
 
 
+@pytest.mark.parametrize("lost", [".", "costs.json"])
+def test_numbers_of_another_machine_are_not_taken_for_runs_that_were_trained_here_and_not_judged(paper, capsys, lost):
+    judged = paper.runs / "short" / "evaluation"
+    shutil.rmtree(judged) if lost == "." else (judged / lost).unlink()  # as where judging was killed
+    assert command(paper, "report") == 0
+    said = capsys.readouterr().out
+    assert f"{paper.name}.short: left out, for its runs were not judged on this machine" in said
+    assert f"run 'python -m shared.pipeline evaluate {paper.name}.short --scale smoke'." in said
+    report = paper.root / "reports" / "smoke" / paper.name
+    assert "not judged on this machine; run its evaluate stage" in (report / "README.md").read_text()
+    assert "short" not in json.loads((report / "metrics.json").read_text())["variants"]
+
+
 def test_what_was_judged_here_is_left_as_it_is(paper, capsys):
     shutil.rmtree(paper.runs / "short" / "evaluation")
     before = contents(paper.runs / "long")

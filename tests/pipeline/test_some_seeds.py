@@ -55,12 +55,23 @@ def test_a_seed_whose_settings_have_changed_since_it_was_queued_is_not_trained(p
     assert not (paper.runs / "long" / "train" / f"seed{SEEDS[0]}").exists()
 
 
-def test_data_without_a_record_of_their_fetching_are_not_trained_on(paper, capsys):
+@pytest.mark.parametrize(
+    ("content", "wrong"),
+    [
+        (None, "does not exist"),
+        ("[]", "is damaged (it holds no JSON object)"),
+        ("{}", "lacks the key 'files'"),
+        ('{"files": {"train.text": {}}}', "has no sha256 of train.text"),
+    ],
+)
+def test_data_without_a_record_of_their_fetching_are_not_trained_on(paper, capsys, content, wrong):
     (paper.runs / "fetched" / "task.json").unlink()
+    if content is not None:
+        (paper.runs / "fetched" / "task.json").write_text(content)
     assert run(paper, "train") == 2
     name = f"runs/smoke/{paper.name}/fetched/task.json"
     command = f"run 'python -m shared.pipeline fetch {paper.name}.task --scale smoke'"
-    assert capsys.readouterr().err == f"error: {name} cannot be read (FileNotFoundError); {command}.\n"
+    assert capsys.readouterr().err == f"error: {name} {wrong}; {command}.\n"
     assert not (paper.runs / "long").exists()
 
 
@@ -82,6 +93,34 @@ def test_what_cannot_be_judged_is_refused_and_leaves_what_was_judged_before(pape
     assert run(paper, "evaluate", variant="short") == 2
     place = f"runs/smoke/{paper.name}/short/train/seed{SEEDS[1]}/{lost}"
     assert capsys.readouterr().err.startswith(f"error: {place} does not exist")
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "{"])
+def test_a_run_whose_record_is_damaged_is_not_judged_and_is_trained_again(paper, capsys, content):
+    seed = SEEDS[0]
+    assert run(paper, "train", seed, variant="short") == 0
+    record = paper.runs / "short" / "train" / f"seed{seed}" / "run.json"
+    record.write_text(content)
+    capsys.readouterr()
+    assert run(paper, "evaluate", seed, variant="short") == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: runs/smoke/{paper.name}/short/train/seed{seed}/run.json ")
+    assert said.endswith("; run its train stage again.\n")
+    assert run(paper, "train", seed, variant="short") == 0
+    assert "finished before" not in capsys.readouterr().out
+    assert run(paper, "evaluate", seed, variant="short") == 0
+
+
+def test_a_damaged_reason_why_a_variant_was_not_run_leaves_what_was_judged_before(paper, capsys):
+    for stage in ("train", "evaluate"):
+        assert run(paper, stage, SEEDS[0], variant="short") == 0
+    folder = paper.runs / "short"
+    before = {path: path.read_bytes() for path in (folder / "metrics.json", *(folder / "evaluation").rglob("*.*"))}
+    (folder / "train" / "not_run.json").write_text("[]")
+    capsys.readouterr()
+    assert run(paper, "evaluate", SEEDS[0], variant="short") == 2
+    assert "short/train/not_run.json is damaged (it holds no JSON object); run its train" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in before} == before
 
 

@@ -86,6 +86,7 @@ def summary(rows):
 def write_run(folder, variant, seed):
     folder.mkdir(parents=True, exist_ok=True)
     record = {"seed": seed, "updates": 100, "parameter_count": 12_345, "wall_seconds": 6.0}
+    record |= {"parameters": {}, "stopped_because": "all updates made"}
     (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
     if not variant.curves:
         return

@@ -102,7 +102,7 @@ def write_run(folder, model, seed):
     }  # fmt: skip
     record = {
         "seed": seed, "updates": 100, "parameter_count": 54_321, "wall_seconds": 6.0,
-        "parameters": {"evaluation": evaluation},
+        "parameters": {"evaluation": evaluation}, "stopped_because": "all updates made",
     }  # fmt: skip
     (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
     if not model.curves:

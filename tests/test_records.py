@@ -1,0 +1,53 @@
+"""What is wrong with a record is said in one sentence, with what makes it anew."""
+
+import pytest
+
+from shared.errors import ReplicationError
+from shared.records import read_if_whole, read_json, read_record
+
+PARTS = {"seed": int, "files": dict | None}
+MERGED = '<<<<<<< HEAD\n{"seed": 1}\n=======\n{"seed": 2}\n>>>>>>> theirs\n'
+WRONG = [
+    (None, "does not exist"),
+    ("", r"is damaged \(Expecting value.*\)"),
+    (MERGED, r"is damaged \(Expecting value.*\)"),
+    ("[" * 100_000, r"is damaged \(.*recursion.*\)"),
+    ("[]", r"is damaged \(it holds no JSON object\)"),
+    ("null", r"is damaged \(it holds no JSON object\)"),
+    ("{}", "lacks the key 'seed'"),
+    ('{"seed": "1"}', "has a 'seed' of another form"),
+    ('{"seed": 1, "files": []}', "has a 'files' of another form"),
+]
+
+
+@pytest.mark.parametrize(("content", "wrong"), WRONG)
+def test_a_record_that_is_not_whole_is_refused_by_those_who_need_it_and_nothing_to_others(tmp_path, content, wrong):
+    path = tmp_path / "run.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ReplicationError, match=rf"(?s)run\.json {wrong}; train it again\.$"):
+        read_record(path, "train it again", PARTS)
+    assert read_if_whole(path, PARTS) is None
+
+
+def test_a_whole_record_is_read_with_whatever_else_it_has(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text('{"seed": 1, "date": "today"}')
+    assert read_record(path, "train it again", PARTS) == read_if_whole(path) == {"seed": 1, "date": "today"}
+
+
+def test_bytes_that_are_no_text_and_files_that_cannot_be_opened_are_refused(tmp_path):
+    (tmp_path / "run.json").write_bytes(b"\xff{}")
+    with pytest.raises(ReplicationError, match=r"run\.json is damaged \(.*decode.*\); train it again"):
+        read_record(tmp_path / "run.json", "train it again")
+    with pytest.raises(ReplicationError, match=r"cannot be read \(Is a directory\); train it again"):
+        read_record(tmp_path, "train it again")
+
+
+def test_a_list_is_no_object(tmp_path):
+    path = tmp_path / "claims.json"
+    path.write_text("[1]")
+    assert read_json(path, "report again", list) == [1]
+    path.write_text("{}")
+    with pytest.raises(ReplicationError, match=r"claims\.json is damaged \(it holds no JSON list\); report again\."):
+        read_json(path, "report again", list)
