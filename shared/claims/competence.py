@@ -135,13 +135,14 @@ def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) 
     if isinstance(gaps, str):
         return Check("gap", "not asked", exempt or gaps)
     half, end = gaps
-    left, told = float(end.mean() / half.mean()), _apart(half)
-    said = f"at the end the gap is {left:.2f} times that at half of the updates"
-    if not told:
+    if not _apart(half):
         ended = f"it ended at {end.mean():.2g}"
         said = f"the gap at half of the updates, {half.mean():.2g}, cannot be told from none; {ended}"
-    if exempt or not told:
         return Check("gap", "not asked", f"{exempt}; {said}" if exempt else said)
+    left = float(end.mean() / half.mean())
+    said = f"at the end the gap is {left:.2f} times that at half of the updates"
+    if exempt:
+        return Check("gap", "not asked", f"{exempt}; {said}")
     return Check("gap", "yes", said) if left >= LEFT else Check("gap", "no", said, "still closing")
 
 

@@ -149,6 +149,7 @@ def curved(folder, half, end, scores=(6.0, 4.0)):
         (-0.5, -0.1, "no", "at the end the gap is 0.20 times that at half of the updates"),
         (0.5, 1.5, "yes", "at the end the gap is 3.00 times that at half of the updates"),
         (0.01, 0.0, "not asked", "the gap at half of the updates, -0.01, cannot be told from none; it ended at 0"),
+        (0.0, 0.0, "not asked", "the gap at half of the updates, 0, cannot be told from none; it ended at 0"),
     ],
 )
 def test_a_gap_that_has_shrunk_by_more_than_half_is_closing(tmp_path, half, end, passed, said):
