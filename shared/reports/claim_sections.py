@@ -249,7 +249,7 @@ def _planned(claim: Claim, scale: str, said: str) -> list[Text]:
         return []
     measures = " and ".join(compared_titles(claim.primary))
     variants = listed([called(name) for name in claim.primary.compared()])
-    return [(Strong(f"At {scale} what decides it is"), f" {measures} of ", *variants, ".")]
+    return [(Strong(f"At {scale} it is decided by"), f" {measures} of ", *variants, ".")]
 
 
 def _with_minus(said: str) -> str:

@@ -192,7 +192,7 @@ def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
 @pytest.mark.parametrize(
     ("primary", "later", "expected"),
     [
-        (compared("greater", "bleu", "f", "zz"), {}, ["**At bench it would be decided by** BLEU of `f`, `zz`."]),
+        (compared("greater", "bleu", "f", "zz"), {}, ["**At bench it is decided by** BLEU of `f`, `zz`."]),
         (compared("greater", "bleu", "f", "zz"), {"not_decided": {"bench": "too long"}},
          ["**Not decided at bench, either:** too long."]),
         (compared("greater", "bleu", "f", "a"), {}, []),  # it was reproduced
