@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from shared.claims.scales import SCALES
 from shared.errors import ReplicationError
-from shared.pipeline.config import SCALES, load_params
+from shared.pipeline.config import load_params
 from shared.pipeline.parent import end_with_dvc
 from shared.training.disk import disk_sentence
 

@@ -13,12 +13,12 @@ from shared.claims.better import better, disagree
 from shared.claims.competence import Check, Learned, below
 from shared.claims.outcomes import Decision, Outcome, Tests
 from shared.claims.results import RunResults
+from shared.claims.scales import SCALES
 from shared.claims.schema import Claim, Claims, load_claims
 from shared.claims.words import number_of
 from shared.config import load_yaml, near
 from shared.errors import ReplicationError
-from shared.pipeline.config import REPLICATIONS, SCALES
-from shared.pipeline.files import run_folder
+from shared.pipeline.files import REPLICATIONS, run_folder
 from shared.pipeline.use import HIDDEN
 
 # The report's own sentences, so that both say the same.

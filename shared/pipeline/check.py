@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Collection
 from pathlib import Path
 
+from shared.claims.scales import SCALES
 from shared.claims.schema import load_claims
 from shared.claims.words import number_of
 from shared.config import near
@@ -15,8 +16,8 @@ from shared.pipeline.check_claims import check_claims
 from shared.pipeline.check_files import check_card, check_names, check_paper, check_search
 from shared.pipeline.check_identities import check_identities, check_tasks
 from shared.pipeline.code import STAGES, code_of
-from shared.pipeline.config import REPLICATIONS, SCALES, ScaleFile, load_params
-from shared.pipeline.files import paper_folder, run_folder, write_json
+from shared.pipeline.config import ScaleFile, load_params
+from shared.pipeline.files import REPLICATIONS, paper_folder, run_folder, write_json
 from shared.pipeline.names import check_measures, check_variants
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.pipeline.provenance import sha256_of

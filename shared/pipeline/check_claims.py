@@ -13,7 +13,8 @@ from shared.claims.words import number_of
 from shared.config import near
 from shared.errors import ReplicationError
 from shared.metrics.registry import known, measure, split_of
-from shared.pipeline.config import REPLICATIONS, ScaleFile
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.files import REPLICATIONS
 from shared.pipeline.names import check_measures, check_variants
 
 

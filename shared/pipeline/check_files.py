@@ -11,7 +11,8 @@ from shared.data.cards import Card, GeneratedSource, load_card
 from shared.data.generated.translation import TASKS
 from shared.data.readers import READERS
 from shared.errors import ReplicationError
-from shared.pipeline.config import REPLICATIONS, ScaleFile, refuse_huge
+from shared.pipeline.config import ScaleFile, refuse_huge
+from shared.pipeline.files import REPLICATIONS
 from shared.pipeline.names import check_variants
 from shared.pipeline.search_file import load_search
 from shared.reports.naming import load_names

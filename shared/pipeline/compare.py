@@ -18,9 +18,9 @@ from typing import Any
 from rich.console import Console
 
 from shared.claims.results import RunResults, load_results
+from shared.claims.scales import SCALES
 from shared.config import flat, load_yaml, merge, near
 from shared.errors import ReplicationError
-from shared.pipeline.config import SCALES
 from shared.records import read_json, read_record
 from shared.reports.compared import Compared, Member, Pair, Settings, Side, compared
 from shared.reports.comparison_page import comparison_page

@@ -22,9 +22,6 @@ from shared.tasks.protocol import papers
 if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig
 
-REPLICATIONS = Path("replications")
-
-
 Section = dict[str, Any]
 EMPTY: Any = Field(default_factory=dict)
 MOST = 2**31 - 1

@@ -6,7 +6,8 @@ import importlib
 
 from shared.claims.outcomes import Evidence
 from shared.data.cards import load_card
-from shared.pipeline.config import REPLICATIONS, ScaleFile
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.files import REPLICATIONS
 from shared.reports.paper import Paper
 from shared.tasks.sections import find_route
 

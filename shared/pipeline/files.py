@@ -14,6 +14,8 @@ from shared.data.folders import put_in_place
 from shared.errors import ReplicationError
 from shared.tasks.protocol import papers
 
+REPLICATIONS = Path("replications")
+
 
 def run_folder(paper: str, scale: str) -> Path:
     """``runs/<scale>/<paper>``."""
@@ -26,7 +28,7 @@ def paper_folder(paper: str) -> Path:
     Raises:
         ReplicationError: there is no such paper; names the nearest one.
     """
-    folder = Path("replications") / paper
+    folder = REPLICATIONS / paper
     if not paper or not folder.is_dir():
         raise ReplicationError(f"there is no paper '{paper}'{near(paper, papers())}.")
     return folder

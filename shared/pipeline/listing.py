@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from shared.claims.scales import SCALES
 from shared.config import near
 from shared.errors import ReplicationError
-from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import run_folder
 from shared.records import read_record
 from shared.tasks.protocol import papers

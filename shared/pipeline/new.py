@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from shared.claims.scales import SCALES
 from shared.config import near
 from shared.errors import ReplicationError
-from shared.pipeline.config import REPLICATIONS, SCALES, load_params
-from shared.pipeline.files import write_text
+from shared.pipeline.config import load_params
+from shared.pipeline.files import REPLICATIONS, write_text
 from shared.tasks.kinds import KINDS
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -17,7 +17,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from shared.claims import rules, schema
 from shared.errors import ReplicationError
-from shared.pipeline.config import REPLICATIONS, ScaleFile
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.files import REPLICATIONS
 from shared.pipeline.provenance import hash_of
 
 RULES = {

@@ -6,8 +6,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from shared.claims.scales import SCALES
 from shared.errors import ReplicationError
-from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.config import ScaleFile
 from shared.pipeline.evaluate import refusing_other_weights
 from shared.pipeline.files import prepared_folder, run_folder, split_name
 from shared.pipeline.train import runnable

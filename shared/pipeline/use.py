@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from shared.claims.scales import SCALES
 from shared.config import near
 from shared.errors import ReplicationError
-from shared.pipeline.config import SCALES, load_params
+from shared.pipeline.config import load_params
 from shared.pipeline.files import write_text
 
 HIDDEN = ("smoke", "paper_scale")

@@ -116,9 +116,8 @@ def _group(group: Mapping[str, Any], used: Mapping[tuple[str, str], Any]) -> Seq
     columns = ("Variant", *map(str, group["values"]), "Best", "Used")
     updates = group.get("updates")
     length = "as many updates as a run has" if updates is None else number_of(updates, "update")
-    return Paragraph((Code(str(group["key"])), f", in trials of {length}:")), Table(
-        columns, rows, "l" + "r" * (len(columns) - 1)
-    )
+    tried = Paragraph((Code(str(group["key"])), f", in trials of {length}:"))
+    return tried, Table(columns, rows, "l" + "r" * (len(columns) - 1))
 
 
 def end_of(values: Sequence[Any], best: Any) -> str:

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import yaml
 
 from shared import config
+from shared.claims.scales import SCALES
 from shared.pipeline.check import check_listed, check_settings, check_shown
 from shared.pipeline.check_files import check_card, check_names, check_paper, check_search
 from shared.pipeline.check_identities import check_identities
-from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.config import ScaleFile
 
 Key = str | int
 READING = ("shared.pipeline.config", "shared.claims.schema", "shared.data.cards", "shared.reports.paper",

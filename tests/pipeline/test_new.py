@@ -9,8 +9,9 @@ import pytest
 import yaml
 from ruamel.yaml import YAML
 
+from shared.claims.scales import SCALES
 from shared.errors import ReplicationError
-from shared.pipeline.config import SCALES, load_params
+from shared.pipeline.config import load_params
 from shared.pipeline.new import SHAPES, new_replication
 from shared.tasks.kinds import KINDS
 from tests.pipeline.scratch import (

@@ -9,9 +9,10 @@ import pytest
 import yaml
 from ruamel.yaml import YAML
 
+from shared.claims.scales import SCALES
 from shared.config import load_yaml
 from shared.errors import ReplicationError
-from shared.pipeline.config import SCALES, ScaleFile, load_params
+from shared.pipeline.config import ScaleFile, load_params
 from shared.tasks.protocol import papers
 from tests.pipeline.scratch import ROOT
 

@@ -6,12 +6,13 @@ import json
 import pytest
 from rich.console import Console
 
+from shared.claims.scales import SCALES
 from shared.claims.schema import load_claims
 from shared.claims.words import number_of
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.asking import decision_of, explain_claim, show_claim
-from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.config import ScaleFile
 from shared.pipeline.listing import State, list_runs, state
 from shared.reports.claim_sections import SILENT
 from shared.reports.verdicts import found_text

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from shared.pipeline.config import SCALES, ScaleFile
+from shared.claims.scales import SCALES
+from shared.pipeline.config import ScaleFile
 from shared.reports.paper import Paper
 
 ROOT = Path(__file__).resolve().parents[2]

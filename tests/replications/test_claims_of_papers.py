@@ -5,10 +5,10 @@ from functools import cache
 import pytest
 
 from shared.claims.comparisons import Exact, Row
+from shared.claims.scales import SCALES
 from shared.claims.schema import Claims, load_claims
 from shared.metrics.registry import measure
 from shared.pipeline.check import check_shown
-from shared.pipeline.config import SCALES
 from shared.tasks.kinds import load_measures
 from tests.replications.shipped_variants import REPLICATIONS, scale_file_of
 

@@ -14,12 +14,13 @@ from replications.linear_transformer.generation import Generation
 from replications.linear_transformer.model import LinearAttention, LinearTransformer
 from shared.attention.lsh import lsh_attention_weights, lsh_buckets
 from shared.claims.comparisons import Exact, Row
+from shared.claims.scales import SCALES
 from shared.claims.schema import Claim, load_claims
 from shared.config import build
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
 from shared.metrics.registry import known
-from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.config import ScaleFile
 from shared.tasks.sequences.scaling_study import Scaling
 from tests.replications.shipped_variants import REPLICATIONS, facts, scale_file_of
 from tests.replications.studied_linear_transformer import SECTION, build_studied

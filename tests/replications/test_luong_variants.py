@@ -8,7 +8,7 @@ from replications.luong.replication import build_model
 from replications.luong.settings import ModelConfig
 from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
 from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
-from shared.pipeline.config import SCALES
+from shared.claims.scales import SCALES
 from shared.tasks.translation.settings import AlignerConfig
 from tests.replications.shipped_variants import facts, scale_file_of, shipped
 

@@ -13,9 +13,10 @@ from replications.performer.replication import REPLICATION, build_model
 from replications.performer.settings import ModelConfig
 from shared.attention.kernel_error import kernel_mse
 from shared.claims.comparisons import Exact, Row
+from shared.claims.scales import SCALES
 from shared.claims.schema import Claim, load_claims
 from shared.metrics.registry import known
-from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.config import ScaleFile
 from shared.tasks.sequences.scaling_study import Scaling
 from tests.replications.shipped_variants import REPLICATIONS, facts
 

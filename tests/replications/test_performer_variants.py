@@ -9,8 +9,8 @@ from replications.performer.replication import STUDIES, build_model
 from replications.performer.settings import ModelConfig
 from shared.attention.favor import SoftmaxFeatures
 from shared.attention.feature_maps import ReLU
+from shared.claims.scales import SCALES
 from shared.config import merge
-from shared.pipeline.config import SCALES
 from shared.tasks.sequences.settings import SequenceRun
 from tests.replications.shipped_variants import (
     facts,

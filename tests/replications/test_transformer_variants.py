@@ -10,12 +10,13 @@ from torch import nn
 from replications.transformer.model import Transformer
 from replications.transformer.replication import build_model
 from replications.transformer.settings import ModelConfig
+from shared.claims.scales import SCALES
 from shared.data.batching import endless_batches
 from shared.data.cards import GeneratedSource, load_card
 from shared.data.generated.translation import generate
 from shared.data.ragged import RaggedArray
 from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
-from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.config import ScaleFile
 from shared.tasks.settings import RunConfig
 from shared.tasks.translation.borrowed import borrowed_route
 from shared.tasks.translation.corpus import ParallelText

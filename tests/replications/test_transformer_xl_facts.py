@@ -11,9 +11,10 @@ from replications.transformer_xl.model import LSTMLanguageModel, TransformerXL
 from replications.transformer_xl.replication import ModelConfig, build_model
 from shared.attention.relative import GlobalBiases
 from shared.claims.comparisons import Sides
+from shared.claims.scales import SCALES
 from shared.claims.schema import Claim, load_claims
 from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
-from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.config import ScaleFile
 from tests.replications.shipped_variants import REPLICATIONS, facts
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")

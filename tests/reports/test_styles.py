@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 
+from shared.claims.scales import SCALES
 from shared.errors import ReplicationError
-from shared.pipeline.config import SCALES, ScaleFile
+from shared.pipeline.config import ScaleFile
 from shared.reports import seed_figures
 from shared.reports.exhibits import OfPanels, Shows, load_exhibits
 from shared.reports.figures import COLOURS, DASHES, INK, MARKERS, VERDICTS, _line

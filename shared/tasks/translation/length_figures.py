@@ -34,8 +34,9 @@ def bleu_by_length(runs: Runs, path: Path) -> None:
             plot_line(axes, style, len(runs), (x, y, low, high), label=name_of(run.variant), marked=True)
             lowest, highest = min(lowest, *low), max(highest, *high)
         axes.set(xlabel="Source length (words)", ylabel=bleu.title)
-        margin = 0.06 * (highest - lowest if 2.0 * lowest > highest else highest)
-        axes.set_ylim(lowest - margin if 2.0 * lowest > highest else 0.0, highest + margin)
+        base = lowest if 2.0 * lowest > highest else 0.0
+        margin = max(0.06 * (highest - base), 1.0)  # all may be 100
+        axes.set_ylim(max(base - margin, 0.0), highest + margin)
         legend_above(canvas, axes)
 
 
