@@ -146,6 +146,6 @@ def test_a_mistake_stops_the_pipeline_at_its_check_and_is_not_locked(project):
     before = yaml.safe_load(lock.read_text())["stages"]
     change_yaml(project / SMOKE, lambda content: content["tasks"]["swaps"]["training"].update(clip=-1.0))
     printed = dvc(project, "repro", f"{PIPELINE}:train@rnnsearch-50", status=255)
-    assert "error: replications/bahdanau/smoke/params.yaml: variants.rnnsearch-50: 'training.clip'" in printed
+    assert "error: replications/bahdanau/smoke/params.yaml: tasks.swaps: 'training.clip'" in printed
     assert "Traceback" not in printed
     assert yaml.safe_load(lock.read_text())["stages"] == before
