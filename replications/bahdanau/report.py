@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves
-from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, Heatmaps
+from shared.tasks.translation.figures import AlignmentOffsets, Heatmaps, ScoresByLength
 
 FIGURES = [
-    Shows(BleuByLength(), claim="B15-C3", counterpart="Figure 2"),
+    Shows(ScoresByLength(), claim="B15-C3", counterpart="Figure 2"),
     Shows(
         Heatmaps("rnnsearch-50", "What RNNsearch-50 attends to in generated sentences; the true alignment is marked."),
         claim="B15-C6", counterpart="Figure 3",

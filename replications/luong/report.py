@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves
-from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, SideBySide
+from shared.tasks.translation.figures import AlignmentOffsets, ScoresByLength, SideBySide
 
 PANELS = {
     "Where neighbours change places": [
@@ -27,7 +27,7 @@ PANELS = {
     ],
 }  # fmt: skip
 FIGURES = [
-    Shows(BleuByLength(PANELS), claim="L15-C6", counterpart="Figure 6"),
+    Shows(ScoresByLength(PANELS), claim="L15-C6", counterpart="Figure 6"),
     Shows(
         SideBySide(
             "Global and local attention where neighbours change places; the true alignment is marked.",

@@ -6,10 +6,10 @@ from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves, LearningRates
 from shared.tasks.translation.figures import (
     AlignmentOffsets,
-    BleuByLength,
     Heads,
     Heatmaps,
     LossByOperations,
+    ScoresByLength,
     SideBySide,
 )
 
@@ -33,7 +33,7 @@ PANELS = {
     "Trees": ["parsing-transformer", "parsing-luong"],
 }  # fmt: skip
 FIGURES = [
-    Shows(BleuByLength(PANELS), counterpart=NO_COUNTERPART),
+    Shows(ScoresByLength(PANELS), counterpart=NO_COUNTERPART),
     Shows(
         Heatmaps("corpus-base", "The last layer's attention to the source on real sentences, mean over its heads."),
         counterpart=NO_COUNTERPART,

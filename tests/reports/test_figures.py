@@ -21,7 +21,7 @@ from shared.reports.figures import (
 )
 from shared.reports.panels import LINES, by_task, panels
 from shared.tasks.translation.heatmaps import alignment_heatmaps, compare_alignments
-from shared.tasks.translation.length_figures import bleu_by_length, offset_histogram
+from shared.tasks.translation.length_figures import offset_histogram, scores_by_length
 from tests.synthetic_runs import Variant, build
 
 VARIANTS = {
@@ -56,7 +56,7 @@ def test_variants_are_grouped_by_task(results):
 
 LOSS = {"metric": "loss", "label": "Loss"}
 DRAWINGS = {
-    "lengths": bleu_by_length,
+    "lengths": scores_by_length,
     "curves": lambda runs, path: training_curves(runs, path, **LOSS),
     "offsets": offset_histogram,
     "heatmaps": lambda runs, path: alignment_heatmaps(runs[1].attention(1), path),

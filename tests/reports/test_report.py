@@ -13,13 +13,13 @@ from shared.reports.learning_curves import LearningCurves
 from shared.reports.plans import Frozen
 from shared.reports.report import write_report
 from shared.reports.summary import BEGIN, END, summarize
-from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, Heatmaps
+from shared.tasks.translation.figures import AlignmentOffsets, Heatmaps, ScoresByLength
 from shared.tasks.translation.report import REPORT
 from tests.made_claims import claim, compared, paper_folder
 from tests.reports.drawing import amiss, draw_all
 from tests.synthetic_runs import TRANSLATORS, build, skip, study
 
-FIGURES = [BleuByLength(), AlignmentOffsets(), Heatmaps("rnnsearch-50", "Attention weights."), LearningCurves()]
+FIGURES = [ScoresByLength(), AlignmentOffsets(), Heatmaps("rnnsearch-50", "Attention weights."), LearningCurves()]
 SEEDS = (1, 2, 3, 4, 5)
 SHOWN = ("rnnsearch-50", "rnnencdec-50", "rnnencdec-30")
 SEARCH = {

@@ -14,7 +14,7 @@ from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import beside_the_paper
 from shared.reports.sections import cost, our_results, provenance, score_tables
-from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength, Heads, LossByOperations, SideBySide
+from shared.tasks.translation.figures import AlignmentOffsets, Heads, LossByOperations, ScoresByLength, SideBySide
 from shared.tasks.translation.report import REPORT
 from tests.reports.drawing import draw_all
 from tests.synthetic_runs import Variant, build, study, write_metrics
@@ -143,7 +143,7 @@ def test_a_row_stands_beside_the_metric_that_it_names(results):
 
 def test_figures_show_what_each_run_has(results, tmp_path):
     shown = {"all": list(results)}
-    figures = draw_all([BleuByLength(shown), AlignmentOffsets(shown), LearningCurves(shown)], results, tmp_path)
+    figures = draw_all([ScoresByLength(shown), AlignmentOffsets(shown), LearningCurves(shown)], results, tmp_path)
     names = [figure.path.name for figure in figures]
     assert names == [
         "bleu_by_length_generated.png",
@@ -152,6 +152,18 @@ def test_figures_show_what_each_run_has(results, tmp_path):
     ]
     assert all(figure.path.exists() for figure in figures)
     assert all(figure.caption.startswith("Task generated, all. ") for figure in figures)
+
+
+def test_trees_are_drawn_by_the_measure_that_they_are_judged_by(tmp_path):
+    folder = build(tmp_path / "runs", {"parser": Variant("generated", 0.9)}, examples=60, seeds=(1,))
+    path = folder / "parser/evaluation/seed1/examples.jsonl.gz"
+    with gzip.open(path, "rt") as lines:
+        rows = [json.loads(line) | {"brackets": [2, 3, 3]} for line in lines]
+    with gzip.open(path, "wt") as lines:
+        lines.writelines(json.dumps(row) + "\n" for row in rows)
+    (figure,) = draw_all([ScoresByLength()], load_results(folder), tmp_path)
+    assert figure.path.name == "bracket_f1_by_length_generated.png"
+    assert "F1 of the brackets against source length" in figure.caption
 
 
 def test_attention_is_compared_between_the_variants_that_have_kept_it(tmp_path):

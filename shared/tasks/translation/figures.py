@@ -12,29 +12,33 @@ from shared.reports.explorer import Explored
 from shared.reports.panels import chosen_panels, panels
 
 
-class BleuByLength(OfPanels):
-    """Figures ``bleu_by_length_<panel>.png``, of panels whose variants translate.
+class ScoresByLength(OfPanels):
+    """Figures ``<measure>_by_length_<panel>.png``: BLEU of panels that translate, the brackets' F1 of those that parse.
 
     A task that no variant of the panels is of is shown whole.
     """
 
     def measures(self) -> Sequence[str]:
-        """BLEU."""
-        return ("bleu",)
+        """BLEU, and the brackets' F1."""
+        return ("bleu", "bracket_f1")
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
-        """BLEU against source length, panel by panel."""
+        """The score against source length, panel by panel."""
         from shared.reports.estimates import having
-        from shared.tasks.translation.length_figures import bleu_by_length
+        from shared.tasks.translation.length_figures import scores_by_length
         from shared.tasks.translation.lengths import also_longer
 
         figures = []
         for panel in panels(results, self.panels):
-            path = folder / f"bleu_by_length_{panel.name}.png"
-            if runs := having(panel.runs, "bleu"):
-                bleu_by_length(runs, path)
+            trees = having(panel.runs, "brackets")
+            name, title, runs = "bracket_f1", "F1 of the brackets", trees
+            if not trees:
+                name, title, runs = "bleu", "BLEU", having(panel.runs, "bleu")
+            if runs:
+                path = folder / f"{name}_by_length_{panel.name}.png"
+                scores_by_length(runs, path, name)
                 caption = (
-                    f"BLEU against source length, with 95 % bands over test sentences and seeds.{also_longer(runs)}"
+                    f"{title} against source length, with 95 % bands over test sentences and seeds.{also_longer(runs)}"
                 )
                 figures.append(Figure(path, f"{panel.title}. {caption}"))
         return figures

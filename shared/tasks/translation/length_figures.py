@@ -1,4 +1,4 @@
-"""BLEU against source length, and where attention peaks, as figures."""
+"""Scores against source length, and where attention peaks, as figures."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from shared.reports.styles import styles_of
 from shared.tasks.translation.lengths import alignment_offsets, length_bins, score_by_length
 
 
-def bleu_by_length(runs: Runs, path: Path) -> None:
-    """Draw BLEU over bins of the source length with 95 % bands, one line per variant.
+def scores_by_length(runs: Runs, path: Path, name: str = "bleu") -> None:
+    """Draw a measure over bins of the source length with 95 % bands, one line per variant.
 
-    This is Figure 2 of Bahdanau et al. (2015).
+    With BLEU this is Figure 2 of Bahdanau et al. (2015).
 
     Args:
-        runs: variants of one task whose examples carry BLEU.
+        runs: variants of one task whose examples carry the measure.
         path: of the PNG.
+        name: of the measure, which is the better the higher it is.
     """
-    bleu = measure("bleu")
+    drawn = measure(name)
     bins = length_bins(runs[0])
-    lowest, highest = bleu.most, 0.0
+    lowest, highest = drawn.most, 0.0
     with drawing(path, height=3.7) as canvas:
         axes = canvas.subplots()
         for style, run in zip(_styles(runs), runs, strict=True):
-            scores = score_by_length(run, bleu, bins)
+            scores = score_by_length(run, drawn, bins)
             x, y = [score.centre for score in scores], [score.value for score in scores]
-            low, high = np.clip([score.interval for score in scores], 0.0, bleu.most).T
+            low, high = np.clip([score.interval for score in scores], 0.0, drawn.most).T
             plot_line(axes, style, len(runs), (x, y, low, high), label=name_of(run.variant), marked=True)
             lowest, highest = min(lowest, *low), max(highest, *high)
-        axes.set(xlabel="Source length (words)", ylabel=bleu.title)
+        axes.set(xlabel="Source length (words)", ylabel=drawn.title)
         base = lowest if 2.0 * lowest > highest else 0.0
         margin = max(0.06 * (highest - base), 1.0)  # all may be 100
         axes.set_ylim(max(base - margin, 0.0), highest + margin)

@@ -12,7 +12,7 @@ from shared.reports.estimates import having
 from shared.reports.kind import KindReport
 from shared.reports.learning_curves import LearningCurves
 from shared.reports.naming import called
-from shared.tasks.translation.figures import AlignmentOffsets, BleuByLength
+from shared.tasks.translation.figures import AlignmentOffsets, ScoresByLength
 from shared.tasks.translation.lengths import alignment_offsets, also_longer, length_bins, score_by_length
 
 INNER = (-2, -1, 0, 1, 2)
@@ -54,4 +54,4 @@ def tables(runs: Sequence[RunResults]) -> list[Block]:
     return [*found, Paragraph(said.strip())] if said else found
 
 
-REPORT = KindReport(tables=tables, figures=(BleuByLength(), AlignmentOffsets(), LearningCurves()))
+REPORT = KindReport(tables=tables, figures=(ScoresByLength(), AlignmentOffsets(), LearningCurves()))
