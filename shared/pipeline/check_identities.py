@@ -35,6 +35,11 @@ def check_identities(settings: ScaleFile) -> None:
     """
     path = settings.variants_path
     models: Any = importlib.import_module(f"replications.{settings.paper}.settings")
+    if models.KIND != settings.kind:
+        raise ReplicationError(
+            f"{path}: kind: '{settings.kind}', but replications/{settings.paper}/settings.py has "
+            f"KIND = '{models.KIND}'; both must name the same kind of task."
+        )
     for name, identity in build(Identities, load_yaml(path), where=str(path)).variants.items():
         given = identity.model_dump(exclude_unset=True)
         where = f"{path}: variants.{name}"

@@ -107,6 +107,8 @@ def replaced(path, old, new):
         ("smoke/params.yaml", "  swaps:\n", "  swaps:\n    seeds: [3]\n", r"smoke/params.yaml.*'seeds'"),
         ("smoke/dvc.yaml", "always_changed: true", "always_changed: false", "not the pipeline that all scales share"),
         ("variants.yaml", "rnnsearch-30:", "rnnsearch-03:", r"has no variant 'rnnsearch-30'"),
+        ("variants.yaml", "kind: translation", "kind: captioning",
+         r"variants.yaml: kind: 'captioning', but replications/bahdanau/settings.py has KIND = 'translation'"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_file_key_and_value(file, old, new, message, project):
