@@ -35,7 +35,7 @@ def check_identities(settings: ScaleFile) -> None:
     """
     path = settings.variants_path
     models: Any = importlib.import_module(f"replications.{settings.paper}.settings")
-    if models.KIND != settings.kind:
+    if settings.kind != models.KIND:
         raise ReplicationError(
             f"{path}: kind: '{settings.kind}', but replications/{settings.paper}/settings.py has "
             f"KIND = '{models.KIND}'; both must name the same kind of task."
