@@ -161,9 +161,11 @@ def test_trees_are_drawn_by_the_measure_that_they_are_judged_by(tmp_path):
         rows = [json.loads(line) | {"brackets": [2, 3, 3]} for line in lines]
     with gzip.open(path, "wt") as lines:
         lines.writelines(json.dumps(row) + "\n" for row in rows)
-    (figure,) = draw_all([ScoresByLength()], load_results(folder), tmp_path)
+    found = load_results(folder)
+    (figure,) = draw_all([ScoresByLength()], found, tmp_path)
     assert figure.path.name == "bracket_f1_by_length_generated.png"
     assert "F1 of the brackets against source length" in figure.caption
+    assert str(tables(REPORT.tables(list(found.values())))[0].columns[0]) == "Bracket F1 by source length"
 
 
 def test_attention_is_compared_between_the_variants_that_have_kept_it(tmp_path):

@@ -24,18 +24,15 @@ class ScoresByLength(OfPanels):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The score against source length, panel by panel."""
-        from shared.reports.estimates import having
         from shared.tasks.translation.length_figures import scores_by_length
-        from shared.tasks.translation.lengths import also_longer
+        from shared.tasks.translation.lengths import also_longer, scored_by
 
         figures = []
         for panel in panels(results, self.panels):
-            trees = having(panel.runs, "brackets")
-            name, title, runs = "bracket_f1", "F1 of the brackets", trees
-            if not trees:
-                name, title, runs = "bleu", "BLEU", having(panel.runs, "bleu")
+            name, runs = scored_by(panel.runs)
             if runs:
                 path = folder / f"{name}_by_length_{panel.name}.png"
+                title = "BLEU" if name == "bleu" else "F1 of the brackets"
                 scores_by_length(runs, path, name)
                 caption = (
                     f"{title} against source length, with 95 % bands over test sentences and seeds.{also_longer(runs)}"

@@ -1,4 +1,4 @@
-"""BLEU by source length, with intervals, and where attention peaks relative to true alignments."""
+"""Scores by source length, with intervals, and where attention peaks relative to true alignments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from shared.claims.results import RunResults
 from shared.claims.statistics import generator
 from shared.metrics.quantities import Example, Measure
-from shared.reports.estimates import estimated
+from shared.reports.estimates import estimated, having
 
 SPLITS = ("test", "test_long")
 """The splits of a breakdown: the test split, and the one that continues it with longer sentences. Other splits, with
@@ -59,6 +59,17 @@ def round_bins(values: Sequence[float], *, fewest: int = 20) -> list[Bin]:
 def length_bins(run: RunResults) -> list[Bin]:
     """Bins of the source lengths of a variant's test sentences, which all variants of its task share."""
     return round_bins([row["source_length"] for row in _tested(run, run.seeds[0])])
+
+
+def scored_by(runs: Sequence[RunResults]) -> tuple[str, list[RunResults]]:
+    """The name of the measure that is shown by length, and the runs that have it: the brackets' F1 of trees, else BLEU.
+
+    Args:
+        runs: variants of one task.
+    """
+    if trees := having(runs, "brackets"):
+        return "bracket_f1", trees
+    return "bleu", having(runs, "bleu")
 
 
 def score_by_length(run: RunResults, of: Measure, bins: Sequence[Bin]) -> list[BinScore]:

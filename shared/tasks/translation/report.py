@@ -1,35 +1,34 @@
-"""What reports of translation papers show: BLEU by source length, and where attention peaks."""
+"""What reports of translation papers show: scores by source length, and where attention peaks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import shared.tasks.translation.measures  # noqa: F401  registers BLEU and the alignment scores
+import shared.tasks.translation.measures  # noqa: F401  registers BLEU, the brackets' and the alignment scores
 from shared.claims.results import RunResults
-from shared.metrics.registry import MEASURES
+from shared.metrics.registry import measure
 from shared.reports.document import Block, Paragraph, Table, Text, plain, signed
-from shared.reports.estimates import having
 from shared.reports.kind import KindReport
 from shared.reports.learning_curves import LearningCurves
 from shared.reports.naming import called
 from shared.tasks.translation.figures import AlignmentOffsets, ScoresByLength
-from shared.tasks.translation.lengths import alignment_offsets, also_longer, length_bins, score_by_length
+from shared.tasks.translation.lengths import alignment_offsets, also_longer, length_bins, score_by_length, scored_by
 
 INNER = (-2, -1, 0, 1, 2)
 """Offsets from the gold source word that have columns of their own."""
 
 
 def by_length(runs: Sequence[RunResults]) -> list[Block]:
-    """A table of BLEU by source length; nothing of variants that translate nothing."""
-    runs = having(runs, "bleu")
+    """A table of the score by source length; nothing of variants that translate nothing."""
+    name, runs = scored_by(runs)
     if not runs:
         return []
-    bins = length_bins(runs[0])
-    scored = {run.variant: score_by_length(run, MEASURES["bleu"], bins) for run in runs}
+    shown, bins = measure(name), length_bins(runs[0])
+    scored = {run.variant: score_by_length(run, shown, bins) for run in runs}
     counts = next(iter(scored.values()))
     heads = (f"{s.bin[0]}–{s.bin[1]} (n = {s.n})" for s in counts)
-    rows: list[list[Text]] = [[called(name), *(plain(s.value, 1) for s in scores)] for name, scores in scored.items()]
-    return [Table(("BLEU by source length", *heads), rows, "l" + "r" * len(counts))]
+    rows: list[list[Text]] = [[called(one), *(plain(s.value, 1) for s in scores)] for one, scores in scored.items()]
+    return [Table((f"{shown.title} by source length", *heads), rows, "l" + "r" * len(counts))]
 
 
 def offsets(runs: Sequence[RunResults]) -> list[Block]:
