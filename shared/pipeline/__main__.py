@@ -103,7 +103,7 @@ COMMANDS = {
     "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False, more=KIND),
     "summarize": Command("stages", "summarize_stage", None, "gather all reports into one page", scaled=False),
     "licences": Command("licences", "write_licences", None, "write docs/LICENCES.md and docs/sbom.json", scaled=False),
-    "costs": Command("on_paper", "write_costs", None, "write docs/COSTS.md: what the paper scale costs", scaled=False),
+    "costs": Command("costs", "write_costs", None, "write docs/COSTS.md: what the paper scale costs", scaled=False),
     "reference": Command("reference", "write_reference", None, "write docs/REFERENCE.md from the code", scaled=False),
 }  # fmt: skip
 

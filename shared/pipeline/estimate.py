@@ -1,119 +1,195 @@
-"""What a variant or a paper would cost on this machine: from records of finished runs, else from small trials."""
+"""What a variant or a paper costs: from runs on record, else from a few updates that are timed here."""
 
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import os
-import shutil
-import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+import tarfile
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from statistics import fmean
+from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
+from shared.claims.results import COSTS
 from shared.claims.words import number_of
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import run_folder
-from shared.pipeline.past import Past, past_of
-from shared.pipeline.provenance import peak_memory_mib
-from shared.pipeline.trials import SLOWEST, Loading, loading, tried, try_judging, try_study, try_training
+from shared.pipeline.packed import archive_of
+from shared.pipeline.past import JUDGED, TRAINED
+from shared.pipeline.provenance import machine, peak_memory_mib
+from shared.pipeline.train import runnable
+from shared.records import Parts, read_record
 from shared.tasks.prepared import check_prepared
 
-if TYPE_CHECKING:
-    from shared.tasks.settings import RunConfig
-
-Place = tuple[str, str, str]
-"""Paper, scale and variant."""
-Found = TypeVar("Found")
 HOUR = 3600.0
-NO_LOADING = Loading(0.0, 0.0)
+UNPREPARED = "its cost: no runs are on record, and its task is not prepared"
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """The cost of one variant with all seeds; all times are processor seconds.
+class Cost(NamedTuple):
+    """The cost of one variant.
 
     Attributes:
-        parameters: of the model; 0 of a variant that trains no network.
-        seconds: of an update.
-        updates: of one seed.
-        seeds: how many.
-        measured_on: what the numbers are from.
-        validations: of one seed.
-        validation: of one validation.
-        opening: of what a run does once; with a record of whole runs, that and all validations.
-        judging: of one seed's evaluation.
-        judged: how many seeds that is for; an ensemble counts as all its members.
-        load: of what the stages do once.
+        parameters: of the model; 0 where there is none, or where it is unknown.
+        training, judging: processor seconds of one seed.
+        seeds, judged: how many seeds are trained, and judged; an ensemble counts as all its members.
         memory: MiB, the most that one process holds.
-        missing: what could not be estimated, and why.
+        source: what the numbers are from.
+        missing: what is unknown, and why.
     """
 
     parameters: int
-    seconds: float
-    updates: int
+    training: float
+    judging: float
     seeds: int
-    measured_on: str
-    validations: int = 0
-    validation: float = 0.0
-    opening: float = 0.0
-    judging: float = 0.0
-    judged: int = 0
-    load: Loading = NO_LOADING
-    memory: float = 0.0
-    missing: tuple[str, ...] = ()
-
-    @property
-    def run(self) -> float:
-        """Processor seconds of training one seed."""
-        return self.opening + self.updates * self.seconds + self.validations * self.validation
+    judged: int
+    memory: float
+    source: str
+    missing: str = ""
 
     @property
     def hours(self) -> float:
         """Processor hours of all seeds."""
-        whole = self.load.train + self.seeds * self.run + self.load.evaluate + self.judged * self.judging
-        return whole / HOUR
+        return (self.seeds * self.training + self.judged * self.judging) / HOUR
 
     def elapsed(self, workers: int) -> float:
         """Hours by the clock on an idle machine: seeds are side by side, stages follow each other."""
-        rounds = math.ceil(self.seeds / workers) * self.run + math.ceil(self.judged / workers) * self.judging
-        return (self.load.train + self.load.evaluate + rounds) / HOUR
+        rounds = math.ceil(self.seeds / workers) * self.training + math.ceil(self.judged / workers) * self.judging
+        return rounds / HOUR
 
 
 def estimate_stage(name: str, scale: str) -> None:
     """Print processor hours, peak memory and the time when all is done, of ``<paper>.<variant>`` or a paper."""
     paper, _, variant = name.partition(".")
     settings = ScaleFile(paper, scale)
-    variants = [variant] if variant else list(settings.variants)
-    load = loading(paper, scale)
-    found = []
-    for each in variants:
-        found.append(estimate(settings, each, load))
-        print(f"{paper}.{each}: {described(found[-1])}", flush=True)
+    found: dict[str, Cost] = {}
+    for each in [variant] if variant else list(settings.variants):
+        found[each] = estimate(settings, each)
+        print(f"{paper}.{each}: {described(found[each])}", flush=True)
     workers = load_params().workers or os.cpu_count() or 1
-    print("\n".join(summed(found, workers, datetime.datetime.now().astimezone())))
+    print("\n".join(summed([*found.values()], workers, datetime.datetime.now().astimezone())))
+    for task in dict.fromkeys(settings.task_of(each) for each, cost in found.items() if cost.missing == UNPREPARED):
+        steps = ["fetch", *(["features"] if task in settings.features else []), "prepare"]
+        commands = " && ".join(f"python -m shared.pipeline {step} {paper}.{task} --scale {scale}" for step in steps)
+        print(f"to have updates on the task {task} timed, run: {commands}")
 
 
-def described(found: Estimate) -> str:
+def estimate(settings: ScaleFile, variant: str) -> Cost:
+    """The cost of a variant: of its runs on record with the same settings, else of updates that are timed.
+
+    Raises:
+        ReplicationError: it does not run at this scale, or cannot run on this machine.
+    """
+    config = runnable(settings, variant)
+    seeds, judged = len(config.seeds), len(config.seeds) * (1 + config.has_ensemble)
+    runs, judgements = _recorded(settings, variant, config)
+    if not runs or not judgements:
+        return _timed(settings, variant, config, judged)
+    # A run that was killed and continued knows only what its last process has taken.
+    whole = [max(run.get("process_seconds", 0.0), run["processor_seconds"]) for run in runs]
+    judging = fmean(
+        seconds
+        for record in judgements
+        for label, seconds in record["processor_seconds"].items()
+        if label != "ensemble" or len(record["processor_seconds"]) == 1
+    )
+    places = dict.fromkeys(f"{run['cpu'] if run['device'] == 'cpu' else run['device']}" for run in runs)
+    here = all(run["cpu"] == machine()["cpu"] and run["device"] == machine()["device"] for run in runs)
+    return Cost(
+        parameters=runs[0]["parameter_count"] if runs[0]["updates"] else 0,
+        training=fmean(whole), judging=judging, seeds=seeds, judged=judged,
+        memory=max(run["peak_memory_mib"] for run in runs),
+        source=f"those of {number_of(len(runs), 'finished run')}" + ("" if here else f" on {' and '.join(places)}"),
+    )  # fmt: skip
+
+
+def _timed(settings: ScaleFile, variant: str, config: Any, judged: int) -> Cost:
+    """Of a variant without runs on record: some updates on its prepared data."""
+    import torch
+
+    from shared.tasks.protocol import load_replication
+
+    unknown = Cost(0, 0.0, 0.0, len(config.seeds), judged, 0.0, "unknown")
+    replication = load_replication(settings.paper)
+    if reason := replication.cannot_run(config):
+        raise ReplicationError(f"{settings.path}: '{variant}' cannot run on this machine: {reason}.")
+    prepared = run_folder(settings.paper, settings.scale) / "tasks" / config.task
+    if not prepared.is_dir():
+        return unknown._replace(missing=UNPREPARED)
+    check_prepared(prepared, config.corpus)
+    torch.set_num_threads(1)
+    if (cost := replication.cost(config, prepared)) is None:
+        return unknown._replace(missing="its cost: it trains no network, and no runs are on record")
+    parameters, seconds = cost
+    return unknown._replace(
+        parameters=parameters, training=config.training.updates * seconds, memory=peak_memory_mib(),
+        source=f"of {number_of(config.training.updates, 'update')}, a few of which were timed here",
+        missing="validation and judging: no runs are on record",
+    )  # fmt: skip
+
+
+def _recorded(settings: ScaleFile, variant: str, config: Any) -> tuple[list[Any], list[Any]]:
+    """Records of training and of judging with these settings: of this folder, else of the file that git keeps."""
+    folder = run_folder(settings.paper, settings.scale) / variant
+    read = [(path.name, read_record(path, again, needed)) for path, again, needed in _places(folder)]
+    packed = _packed(archive_of(settings.paper, settings.scale)).get(variant, [])
+    for records in (read, packed):
+        alike = [(name, each) for name, each in records if _is_alike(each.get("parameters"), config)]
+        runs = [each for name, each in alike if name == "run.json"]
+        judgements = [each for name, each in alike if name == COSTS]
+        if runs and judgements:
+            return runs, judgements
+    return [], []
+
+
+def _is_alike(parameters: Any, config: Any) -> bool:
+    """Whether a record is of the settings of today, whichever seeds these name; it may lack keys that are new."""
+    try:
+        then = type(config).model_validate(parameters | {"seeds": config.seeds})
+    except (ValidationError, TypeError):
+        return False
+    return bool(then.model_dump() == config.model_dump())
+
+
+def _places(folder: Path) -> Iterator[tuple[Path, str, Parts]]:
+    """The records in the folder of a variant, which stage makes each anew, and what is needed of it."""
+    yield from ((path, "run its train stage again", TRAINED) for path in sorted(folder.glob("train/seed*/run.json")))
+    yield from ((path, "run its evaluate stage again", JUDGED) for path in folder.glob(f"evaluation/{COSTS}"))
+
+
+@cache
+def _packed(archive: Path) -> dict[str, list[tuple[str, Any]]]:
+    """Variant to the records that an archive of runs has of it."""
+    found: dict[str, list[tuple[str, Any]]] = {}
+    if archive.exists():
+        try:
+            with tarfile.open(archive) as tar:
+                for member in tar:
+                    path = Path(member.name)
+                    if path.name in ("run.json", COSTS) and (file := tar.extractfile(member)) is not None:
+                        found.setdefault(path.parts[0], []).append((path.name, json.load(file)))
+        except (tarfile.TarError, EOFError, OSError, ValueError):
+            raise ReplicationError(f"{archive} is damaged; take it from git again.") from None
+    return found
+
+
+def described(found: Cost) -> str:
     """One variant's line."""
-    parts = []
-    if found.parameters:
-        parts.append(number_of(found.parameters, "parameter"))
-        training = f"{number_of(found.updates, 'update')} of {found.seconds:.3g} s"
-        if found.validations:
-            training += f", {number_of(found.validations, 'validation')} of {found.validation:.2g} s"
-        parts.append(f"{number_of(found.seeds, 'seed')} of {training}")
-        parts.append(f"{number_of(found.judged, 'time')} {found.judging:.3g} s to judge")
-    else:
-        parts.append(f"trains no network; {number_of(found.seeds, 'seed')} of {found.judging:.3g} s")
-    parts.append(f"processor seconds are {found.measured_on}")
-    parts += [f"WITHOUT {missing}" for missing in found.missing]
-    return f"{'; '.join(parts)}: {found.hours:,.2f} processor hours"
+    parts = [number_of(found.parameters, "parameter")] if found.parameters else []
+    if found.training or found.judging:
+        parts.append(f"{number_of(found.seeds, 'seed')} of {found.training:,.3g} s")
+        parts += [f"{number_of(found.judged, 'time')} {found.judging:,.3g} s to judge"] if found.judging else []
+        parts.append(f"processor seconds are {found.source}")
+    parts += [f"WITHOUT {found.missing}"] if found.missing else []
+    return "; ".join(parts) + (f": {found.hours:,.2f} processor hours" if found.hours else "")
 
 
-def summed(found: list[Estimate], workers: int, begin: datetime.datetime) -> list[str]:
+def summed(found: list[Cost], workers: int, begin: datetime.datetime) -> list[str]:
     """The lines below those of the variants.
 
     Args:
@@ -121,105 +197,15 @@ def summed(found: list[Estimate], workers: int, begin: datetime.datetime) -> lis
         workers: runs side by side.
         begin: when work would begin.
     """
-    hours, elapsed = sum(each.hours for each in found), sum(each.elapsed(workers) for each in found)
-    end = begin + datetime.timedelta(hours=elapsed)
-    memory = max(each.memory for each in found)
-    gaps = sum(bool(each.missing) for each in found)
+    gaps, of = sum(bool(each.missing) for each in found), number_of(len(found), "variant")
+    if not (hours := sum(each.hours for each in found)):
+        return ["nothing can be said of their cost yet"]
+    elapsed = sum(each.elapsed(workers) for each in found)
     lines = [
         f"together {hours:,.2f} processor hours; {workers} at once take {elapsed:,.2f} hours on an idle machine: begun "
-        f"now, until about {end:%Y-%m-%d %H:%M}; {memory:,.0f} MiB of memory for each at most",
-        "included: imports, training, validation and judging of all seeds; not included: to fetch and prepare data, to "
-        "encode pictures, and the report",
+        f"now, until about {begin + datetime.timedelta(hours=elapsed):%Y-%m-%d %H:%M}; "
+        f"{max(each.memory for each in found):,.0f} MiB of memory for each at most",
+        "included: training, validation and judging of all seeds; not included: to fetch and prepare data, to encode "
+        "pictures, and the report",
     ]
-    if gaps:
-        of = number_of(len(found), "variant")
-        lines.append(f"it will be more: of {gaps} of {of} a part is unknown, see WITHOUT above")
-    return lines
-
-
-def estimate(settings: ScaleFile, variant: str, load: Loading = NO_LOADING) -> Estimate:
-    """Estimate one variant.
-
-    Raises:
-        ReplicationError: it cannot be built at this scale.
-    """
-    import torch
-
-    from shared.tasks.protocol import load_replication
-
-    torch.set_num_threads(1)
-    config, replication = settings.run(variant), load_replication(settings.paper)
-    replication.check(config)
-    if reason := replication.cannot_run(config):
-        raise ReplicationError(f"{settings.path}: '{variant}' cannot run on this machine: {reason}.")
-    runs, seeds, updates = run_folder(settings.paper, settings.scale), len(config.seeds), config.training.updates
-    prepared = runs / "tasks" / config.task
-    if not prepared.is_dir():
-        cost = replication.cost(config, None)
-        if cost is None:
-            return Estimate(0, 0.0, 0, seeds, "unknown", missing=("its cost: its task is not prepared",))
-        return Estimate(
-            *cost, updates, seeds, "of random data of the greatest length", memory=peak_memory_mib(),
-            missing=("validation and judging: its task is not prepared",),
-        )  # fmt: skip
-    check_prepared(prepared, config.corpus)
-    cost, past = replication.cost(config, prepared), past_of(runs / variant, config)
-    with tempfile.TemporaryDirectory() as scratch:
-        place = (settings.paper, settings.scale, variant)
-        if cost is None:
-            return _study(config, place, scratch, past, load)
-        return _network(config, place, Path(scratch), past, load, cost)
-
-
-def _study(config: RunConfig, place: Place, scratch: str, past: Past, load: Loading) -> Estimate:
-    """Of a variant that trains no network: a study, or a program that aligns words."""
-    found, missing, seeds = None, tuple[str, ...](), len(config.seeds)
-    if past.evaluation is None:
-        found, missing = _tried("its cost", try_study, *place, scratch)
-    return Estimate(
-        0, 0.0, 0, seeds, "measured" if past.evaluation is None else "those of finished runs",
-        judging=found.seconds if found else past.evaluation or 0.0, judged=seeds, load=load,
-        memory=found.memory if found else 0.0, missing=missing,
-    )  # fmt: skip
-
-
-def _network(
-    config: RunConfig, place: Place, scratch: Path, past: Past, load: Loading, cost: tuple[int, float]
-) -> Estimate:
-    """Of a variant that trains a network: a trial for whatever is not on record."""
-    parameters, update = cost
-    trained, judged, missing = None, None, tuple[str, ...]()
-    model, seeds, training = past.trained, len(config.seeds), config.training
-    if past.run is None or (past.evaluation is None and model is None):
-        if update > SLOWEST:
-            missing = (f"validation and judging: an update takes more than {SLOWEST:g} s",)
-        else:
-            trained, missing = _tried("validation and judging", try_training, *place, str(scratch), update)
-    if trained and model is None:
-        model = scratch / "seed1"
-        shutil.copyfile(model / "checkpoints" / "last.ckpt", model / "checkpoints" / "average.ckpt")
-    if past.evaluation is None and model is not None:
-        learned = past.trained is not None
-        judged, more = _tried("judging", try_judging, *place, str(model), learned, str(scratch / "judged"))
-        missing += more
-    seconds = past.update or (trained.update if trained else update)
-    validation, opening = (trained.validation, trained.opening) if trained else (0.0, 0.0)
-    if past.run is not None:
-        validation, opening = 0.0, max(0.0, past.run - training.updates * seconds)
-    known = [name for name, value in (("training", past.run), ("judging", past.evaluation)) if value is not None]
-    return Estimate(
-        parameters, seconds, training.updates, seeds,
-        f"those of finished runs, of {' and '.join(known)}" if known else "measured on its data",
-        validations=training.updates // training.validate_every, validation=validation, opening=opening,
-        judging=judged.seconds if judged else past.evaluation or 0.0, judged=seeds * (1 + config.has_ensemble),
-        load=load, memory=max([peak_memory_mib(), *(each.memory for each in (trained, judged) if each)]),
-        missing=missing,
-    )  # fmt: skip
-
-
-def _tried(what: str, trial: Callable[..., Found], *arguments: Any) -> tuple[Found | None, tuple[str, ...]]:
-    """What a trial finds, or what is unknown and why."""
-    try:
-        return tried(trial, *arguments), ()
-    except ReplicationError as error:
-        return None, (f"{what}: {error}",)
+    return lines + [f"it will be more: of {gaps} of {of} a part is unknown, see WITHOUT above"] * bool(gaps)

@@ -55,6 +55,17 @@ def write_text(path: Path, text: str) -> None:
     partial.replace(path)
 
 
+def render(template: str, **values: Any) -> str:
+    """The text of a template of ``shared/pipeline/templates``; values are escaped in those of HTML."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True, autoescape=lambda name: str(name).endswith(".html.j2"),
+    )  # fmt: skip
+    return environment.get_template(template).render(**values)
+
+
 @contextmanager
 def made_anew(final: Path) -> Iterator[Path]:
     """An empty folder that takes the place of the final one as soon as it is whole; an error leaves the final one."""

@@ -128,12 +128,12 @@ def _tried(model: Model, asked: str) -> Tried:
     prepared = prepared_folder(settings.paper, settings.scale, model.config.task)
     check_prepared(prepared, model.config.corpus)
     with large_imports():
-        from shared.pipeline.shortened import network_runner
+        from shared.pipeline.costs import network_of
         from shared.tasks.networks import ready
         from shared.tasks.protocol import load_replication
 
         trial = import_module(f"{KINDS[settings.kind]}.trial")
-    runner, config = network_runner(load_replication(settings.paper), model.config)
+    runner, config = network_of(load_replication(settings.paper), model.config)
     text = runner._open(config, prepared)
     weights = _checkpoint(settings, model.variant, model.config, model.seed)
     check_weights(weights)

@@ -1,15 +1,16 @@
-"""What the paper scale costs, on paper: operations counted on shapes alone, and from them hours of a GPU."""
+"""The command ``costs``: what the paper scale costs, by operations that are counted on shapes alone."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shared.data.cards import Card, GeneratedSource, WebSource, load_card
 from shared.pipeline.config import ScaleFile
+from shared.pipeline.files import render, write_text
 from shared.tasks.protocol import load_replication, papers
 
 if TYPE_CHECKING:
@@ -25,27 +26,6 @@ BYTES = 12
 """Bytes that a checkpoint has for each parameter: its value and the two moments of Adam, in float32."""
 CHECKPOINTS = 2
 HOUR, GIGA = 3600.0, 1e9
-INTRODUCTION = f"""# What the paper scale costs
-
-`python -m shared.pipeline costs` writes this page. It counts the operations of matrix products in one update of every
-model, forward and twice as many backward, on batches of the greatest size and length. Tensors have shapes and no
-values, so nothing is computed. An accumulated update has several batches.
-
-Four things are assumed:
-
-- A GPU is an NVIDIA H100, which makes {PEAK / 1e12:.0f} · 10¹² operations a second in bfloat16 at most. {USE:.0%} of
-  them are used. No GPU has measured that share here.
-- Every symbol of a batch is predicted.
-- All words of an adaptive vocabulary are of its first cluster.
-- A seed keeps {CHECKPOINTS} checkpoints of {BYTES} bytes a parameter.
-
-Left out are validation, judging, variants that train no network, and variants that the scale leaves out, such as those
-of licensed data. To be downloaded are the official files, of the sizes that the cards in `data/` have: it is unknown
-where a card lacks that of a file, and a file of two cards counts once. Weights of image encoders are left out there.
-Parameters are those of our models; the papers' counts can differ slightly, for instance by symbols of
-the vocabulary.
-`python -m shared.pipeline estimate <paper>` measures what this machine needs.
-"""
 
 
 class Cost(NamedTuple):
@@ -75,44 +55,25 @@ class Cost(NamedTuple):
 
 def write_costs() -> None:
     """Write ``docs/COSTS.md``; run from the project's root."""
-    found = {paper: costs(ScaleFile(paper, SCALE)) for paper in papers()}
-    parts = [INTRODUCTION, _together(found), *(section(paper, own) for paper, own in found.items())]
-    PAGE.write_text("\n".join(parts), encoding="utf-8")
+    rows = [paper_costs(paper) for paper in papers()]
+    constants = {"peak": PEAK, "use": USE, "checkpoints": CHECKPOINTS, "bytes": BYTES}
+    write_text(PAGE, render("docs/costs.md.j2", papers=rows, rounded=rounded, **constants))
     print(f"{PAGE} is written.")
 
 
-def section(paper: str, found: Mapping[str, Cost]) -> str:
-    """A paper's table, as Markdown."""
-    lines = [f"## {paper}\n", "| Variant | Parameters | Updates | Seeds | Operations of a seed | GPU hours |"]
-    lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
-    for variant, cost in found.items():
-        counts = (
-            f"{cost.parameters:,} | {cost.updates:,} | {cost.seeds} | {cost.operations:.2g} | {_rounded(cost.hours)}"
-        )
-        lines.append(f"| {variant} | {counts} |")
-    return "\n".join(lines) + "\n"
-
-
-def _together(found: Mapping[str, Mapping[str, Cost]]) -> str:
-    """The table of all papers, as Markdown."""
-    heads = ("Paper", "GPU hours", "Checkpoints, GB", "Data while they are fetched, GB", "To be downloaded, GB")
-    lines = ["## All papers\n", f"| {' | '.join(heads)} |", "| --- | ---: | ---: | ---: | ---: |"]
-    for paper, own in found.items():
-        settings = ScaleFile(paper, SCALE)
-        cards = [load_card(card) for card in sorted({settings.dataset(task) for task in settings.tasks})]
-        data = sum(card.needs_bytes for card in cards)
-        disk = sum(cost.disk for cost in own.values())
-        numbers = (sum(cost.hours for cost in own.values()), disk / GIGA, data / GIGA)
-        lines.append(f"| {paper} | {' | '.join(map(_rounded, numbers))} | {_to_be_downloaded(cards)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _to_be_downloaded(cards: Iterable[Card]) -> str:
-    """Gigabytes as the page has them: what is known, and of which data sets something is unknown."""
+def paper_costs(paper: str) -> dict[str, Any]:
+    """What the page says of a paper."""
+    settings = ScaleFile(paper, SCALE)
+    own = costs(settings)
+    cards = [load_card(card) for card in sorted({settings.dataset(task) for task in settings.tasks})]
     known, unknown = traffic(cards)
-    if not unknown:
-        return _rounded(known / GIGA)
-    return f"{_rounded(known / GIGA)} + unknown ({', '.join(unknown)})" if known else "unknown"
+    parts = [rounded(known / GIGA)] if known or not unknown else []
+    parts += [f"unknown ({', '.join(unknown)})" if known else "unknown"] if unknown else []
+    return {
+        "name": paper, "costs": own, "hours": sum(cost.hours for cost in own.values()),
+        "disk": sum(cost.disk for cost in own.values()), "data": sum(card.needs_bytes for card in cards),
+        "download": " + ".join(parts),
+    }  # fmt: skip
 
 
 def traffic(cards: Iterable[Card]) -> tuple[int, list[str]]:
@@ -135,24 +96,21 @@ def traffic(cards: Iterable[Card]) -> tuple[int, list[str]]:
 
 def costs(settings: ScaleFile) -> dict[str, Cost]:
     """The cost of each variant of a scale that trains a network."""
-    from shared.pipeline.shortened import network_runner
-
     replication, found = load_replication(settings.paper), {}
     for variant in settings.variants:
-        config = settings.run(variant)
-        if trains_a_network(replication, config):
-            found[variant] = cost_of(*network_runner(replication, config))
+        if (network := network_of(replication, settings.run(variant))) is not None:
+            found[variant] = cost_of(*network)
     return found
 
 
-def trains_a_network(replication: Any, config: Any) -> bool:
-    """Whether a variant does; studies and programs that align words do not."""
+def network_of(replication: Any, config: Any) -> Any:
+    """What trains the network of a variant, and the settings that it takes; None where it trains none, as studies."""
     from shared.tasks.networks import Networks
     from shared.tasks.routed import Routed
 
     while isinstance(replication, Routed):
         replication, config = replication._runner(config)
-    return isinstance(replication, Networks)
+    return (replication, config) if isinstance(replication, Networks) else None
 
 
 def cost_of(runner: Any, config: Any) -> Cost:
@@ -183,18 +141,16 @@ def cost_of(runner: Any, config: Any) -> Cost:
     return Cost(parameters, float(each) * training.updates, training.updates, len(config.seeds))
 
 
+# Formulas that torch lacks: operations, from the shapes of an operator's arguments.
 def _lstm_layer(x: Sequence[int], w_input: Sequence[int], w_state: Sequence[int], *_: Any, **__: Any) -> int:
-    """Operations of an LSTM's layer, of the shapes of its input and of its weights."""
     return 2 * prod(x[:2]) * (prod(w_input) + prod(w_state))
 
 
 def _attention(q: Sequence[int], k: Sequence[int], v: Sequence[int], *_: Any, **__: Any) -> int:
-    """Operations of scaled dot-product attention, of the shapes (B, H, T, d) of its arguments."""
     return 2 * prod(q[:3]) * k[2] * (q[3] + v[3])
 
 
 def _added_product(total: Sequence[int], a: Sequence[int], *_: Any, **__: Any) -> int:
-    """Operations of a product of matrices, of the shapes of what it is added to and of its first factor."""
     return 2 * prod(total) * a[-1]
 
 
@@ -220,5 +176,6 @@ def _assumed() -> Any:
     return Assumed()  # type: ignore[no-untyped-call]
 
 
-def _rounded(number: float) -> str:
+def rounded(number: float) -> str:
+    """As the page has numbers."""
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
