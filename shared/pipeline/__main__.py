@@ -71,7 +71,8 @@ ONLY: Mapping[str, Argument] = {
 }  # fmt: skip
 BETTER: Argument = {"choices": SCALES, "help": "default: the scale with the better evidence"}
 EXPLAINED: Mapping[str, Any] = {"scaled": False, "more": {"--scale": BETTER}}
-LISTED: Mapping[str, Any] = {"scaled": False, "told": OPTIONAL}
+EVERYTHING: Argument = {"action": "store_true", "dest": "everything", "help": "variants that run at no scale, too"}
+LISTED: Mapping[str, Any] = {"scaled": False, "told": OPTIONAL, "more": {"--all": EVERYTHING}}
 COMMANDS = {
     "check": Command("check", "check_stage", "paper", "find mistakes in what a paper, or each, says", told=OPTIONAL),
     "fetch": Command("stages", "fetch_stage", "paper.task", "obtain and verify the data of <paper>.<task>"),
@@ -87,9 +88,8 @@ COMMANDS = {
     "unpack": Command("packed", "unpack_stage", "paper", "put it back, so that a report needs no training"),
     "verdicts": Command("stages", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),
     "export": Command("stages", "export_stage", "paper", "write <paper>'s page as one file that can be sent"),
-    "list": Command("listing", "list_runs", "paper", "list variants, tasks, and what is trained and judged", **LISTED),
-    "show": Command("asking", "show_claim", "claim", "say what a claim is and what became of it", scaled=False),
-    "explain": Command("asking", "explain_claim", "claim", "say how a verdict came about", **EXPLAINED),
+    "list": Command("show", "list_runs", "paper", "list variants, tasks, and what is trained and judged", **LISTED),
+    "show": Command("show", "show_claim", "claim", "say what became of a claim, and how", **EXPLAINED),
     "try": Command("trying", "try_stage", "paper.variant", "give a trained model one input", more=TRIED),
     "compare": Command(
         "compare", "compare_stage", "one", "compare two variants, scales, folders or git revisions", more=COMPARED
@@ -118,7 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = [] if command.name is None else [options.name]
         if command.scaled:
             given.append(options.scale or load_params().scale)
-        function(*given, **{name: getattr(options, name) for name in (flag.lstrip("-") for flag in command.more)})
+        names = [argument.get("dest", flag.lstrip("-")) for flag, argument in command.more.items()]
+        function(*given, **{name: getattr(options, name) for name in names})
         sys.stdout.flush()  # here, or a closed pipe would be noticed when nothing can catch it any more
     except ReplicationError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The commands ``list``, ``show`` and ``explain``, on the project itself and on reports that are changed."""
+"""The commands ``list`` and ``show``, on the project itself and on reports that are changed."""
 
 import io
 import json
@@ -11,9 +11,8 @@ from shared.claims.schema import load_claims
 from shared.claims.words import number_of
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
-from shared.pipeline.asking import decision_of, explain_claim, show_claim
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.listing import State, list_runs, state
+from shared.pipeline.show import State, decision_of, list_runs, show_claim, state
 from shared.reports.claim_sections import SILENT
 from shared.reports.verdicts import found_text
 from shared.tasks.protocol import papers
@@ -37,12 +36,16 @@ def entries(project):
     return [(path.parts[-3], path.parts[-2], entry) for path in files for entry in json.loads(path.read_text())]
 
 
-def test_every_paper_variant_and_task_is_listed(project):
-    printed = said(list_runs)
+def test_every_paper_task_and_variant_that_runs_is_listed_after_a_legend(project):
+    printed, whole = said(list_runs), said(list_runs, everything=True)
+    assert printed.startswith("Seeds with a checkpoint / with metrics, of all seeds.")
     for paper in papers():
         settings = [ScaleFile(paper, scale) for scale in SCALES]
+        running = {name for each in settings for name in each.judged()}
         assert f"{paper} ({settings[0].kind})" in printed
-        assert all(f"\n{variant} " in printed for variant in settings[0].known())
+        section = printed.partition(f"\n{paper} (")[2].partition("tasks, scale")[0].splitlines()[2:]
+        assert {line.split()[0] for line in section} == running
+        assert all(f"\n{variant} " in whole for variant in settings[0].known())
         assert all(f"tasks, scale {each.scale}: {', '.join(each.tasks)}" in printed for each in settings)
 
 
@@ -62,12 +65,12 @@ def test_what_is_trained_and_judged_is_counted(project, tmp_path, monkeypatch):
     folder = tmp_path / "runs" / "quick" / "bahdanau" / "rnnsearch-30"
     monkeypatch.setattr(ScaleFile, "run", lambda self, variant: config)
     config = type("Run", (), {"seeds": seeds, "evaluation": type("Judged", (), {"checkpoint": "best"})})
-    assert state(settings, "rnnsearch-30") == State("swaps", 0, 0, len(seeds))
+    assert state(settings, "rnnsearch-30") == State(0, 0, len(seeds))
     for seed in seeds[:2]:
         (folder / "train" / f"seed{seed}" / "checkpoints").mkdir(parents=True)
         (folder / "train" / f"seed{seed}" / "checkpoints" / "best.ckpt").touch()
     (folder / "metrics.json").write_text(json.dumps({"seeds": {str(seeds[0]): {}, "99": {}}}))
-    assert state(settings, "rnnsearch-30") == State("swaps", 2, 1, len(seeds))
+    assert state(settings, "rnnsearch-30") == State(2, 1, len(seeds))
     assert state(settings, "rnnsearch-30").counted == f"2/1 of {len(seeds)}"
     (folder / "metrics.json").write_text(json.dumps({"not_run": "no wheel"}))
     assert state(settings, "rnnsearch-30").note == "not run: no wheel"
@@ -75,33 +78,25 @@ def test_what_is_trained_and_judged_is_counted(project, tmp_path, monkeypatch):
     assert state(settings, left_out).counted == "–"
 
 
-def test_every_claim_is_shown_with_its_verdicts(project):
+def test_every_claim_is_shown_with_its_verdicts_and_explained_by_its_tests_and_checks(project):
     found = entries(project)
     assert found
     for scale, paper, entry in found:
-        printed = said(show_claim, entry["id"])
-        claims = load_claims(project / "replications" / paper / "claims.yaml", scale).claims
-        claim = next(claim for claim in claims if claim.id == entry["id"])
+        printed = said(show_claim, entry["id"], scale=scale)
+        claims = load_claims(project / "replications" / paper / "claims.yaml", scale)
+        claim = next(claim for claim in claims.claims if claim.id == entry["id"])
         assert all(" ".join(text.split()) in printed for text in (claim.statement, claim.where, claim.in_paper.text))
         how = f": {entry['how']}" if entry["how"] else ""
         assert f"{scale}: {entry['verdict']}{how}" in printed
-        if entry["lead"] is not None:
-            assert found_text(entry) in printed
-
-
-def test_every_verdict_is_explained_by_its_tests_and_checks(project):
-    for scale, paper, entry in entries(project):
-        printed = said(explain_claim, entry["id"], scale=scale)
-        assert f"Verdict at {scale} scale: {entry['verdict']}" in printed
+        assert f"How the verdict at {scale} scale came about" in printed
         hyphens = printed.replace("−", "-")  # claims.json has hyphens, the terminal true minus signs
         assert all(check["said"] in hyphens for check in entry["checks"] if check["name"] not in SILENT)
-        lead = entry["lead"]
-        if lead is not None and lead["tests"] is not None:
-            assert "- Tests: that the effect" in printed
-        for each in entry["learned"]:
-            floors = load_claims(project / "replications" / paper / "claims.yaml", scale).floors
-            if lead is not None and each["task"] in floors:
-                assert f"{each['reached']} of {number_of(each['seeds'], 'seed')} of {each['variant']}" in printed
+        if (lead := entry["lead"]) is not None:
+            assert found_text(entry) in printed
+            assert ("- Tests: that the effect" in printed) == (lead["tests"] is not None)
+            for each in entry["learned"]:
+                if each["task"] in claims.floors:
+                    assert f"{each['reached']} of {number_of(each['seeds'], 'seed')} of {each['variant']}" in printed
         if entry["verdict"] in ("inconclusive", "not tested"):
             assert "- Why: " in printed
 
@@ -116,28 +111,27 @@ def test_an_entry_gives_back_the_decision_that_it_was_written_from(project):
         }
 
 
-@pytest.mark.parametrize("command", ["show", "explain"])
-def test_an_unknown_claim_is_named_with_the_nearest_one(command, project, capsys):
-    assert main([command, "B15-c1"]) == 2
+def test_an_unknown_claim_is_named_with_the_nearest_one(project, tmp_path, monkeypatch, capsys):
+    assert main(["show", "B15-c1"]) == 2
     assert capsys.readouterr().err == "error: there is no claim 'B15-c1' (did you mean 'B15-C1'?).\n"
-    assert main([command, "nothing"]) == 2
+    assert main(["show", "nothing"]) == 2
     assert "there is no claim 'nothing'; there are B15-C1" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    for command in (["show", "B15-C1"], ["list"]):
+        assert main(command) == 2
+        assert capsys.readouterr().err.endswith("has no folder 'replications' with papers; go to the project's root.\n")
 
 
-@pytest.mark.parametrize(
-    ("scale", "first"), [("smoke", "python -m shared.pipeline use smoke && "), ("bench", ""), (None, "")]
-)
+@pytest.mark.parametrize(("scale", "first"), [("smoke", "python -m shared.pipeline use smoke && "), ("bench", "")])
 def test_a_scale_without_a_report_is_refused_with_the_command_that_makes_it(
-    scale, first, project, tmp_path, monkeypatch, capsys
+    scale, first, project, tmp_path, monkeypatch
 ):
     (tmp_path / "replications").symlink_to(project / "replications")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ReplicationError) as error:
-        explain_claim("B15-C1", scale=scale)
-    target = f"replications/bahdanau/{scale}/dvc.yaml:report" if scale else "report@bahdanau"
-    at = f" at {scale} scale" if scale else ""
-    assert f"no report{at} decides B15-C1 (reports at these scales do: none)" in str(error.value)
-    assert str(error.value).endswith(f"; run '{first}dvc repro {target}'.")
+    assert "No report says anything of it yet; run 'dvc repro report@bahdanau'." in said(show_claim, "B15-C1")
+    with pytest.raises(ReplicationError, match=rf"no report at {scale} scale decides B15-C1 \(.* do: none\)") as error:
+        show_claim("B15-C1", scale=scale)
+    assert str(error.value).endswith(f"; run '{first}dvc repro replications/bahdanau/{scale}/dvc.yaml:report'.")
 
 
 def test_scales_that_disagree_and_claims_that_changed_are_said(project, tmp_path, monkeypatch):
@@ -155,6 +149,6 @@ def test_scales_that_disagree_and_claims_that_changed_are_said(project, tmp_path
     printed = said(show_claim, entry["id"])
     assert "bench: contradicted: opposite" in printed
     assert "The scales disagree" in printed
-    assert "claims.yaml has changed since this report" in said(explain_claim, entry["id"], scale="bench")
-    assert "changed since this report" not in said(explain_claim, entry["id"], scale=scale)
-    assert "Verdict at bench scale" in said(explain_claim, entry["id"])  # the larger scale is the better evidence
+    assert "claims.yaml has changed since this report" in printed
+    assert "the verdict at bench scale" in printed  # the larger scale is the better evidence
+    assert "changed since this report" not in said(show_claim, entry["id"], scale=scale)
