@@ -65,7 +65,7 @@ def train_seed(updates: int, seed: int, *, report: Report) -> dict[str, object]:
     model = RNNsearch(**SIZES)
     with tempfile.TemporaryDirectory() as folder:
         record = train_run(
-            TranslationModule(model, config), config, batches=lambda start: text.batches(order(start=start)),
+            TranslationModule(model, config), config, batches=lambda start: map(text.batch, order(start=start)),
             valid=[text.batch(indices) for indices in valid], folder=Path(folder), seed=seed, fingerprint="benchmark",
             label=f"seed {seed}", progress=report,
         )  # fmt: skip

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from shared.pipeline.__main__ import COMMANDS, parser
-from shared.tasks.protocol import papers
+from shared.tasks.kinds import papers
 from tests.pipeline.scratch import change_yaml, commit, copy_files, copy_scenes, pipeline, smoke_of, stages_run
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from replications.bahdanau import settings
 from replications.bahdanau.model import EncoderDecoder, RNNencdec, RNNsearch
 from replications.bahdanau.settings import ModelConfig
-from shared.tasks.translation.task import Translation
+from shared.tasks.replication import Replication
+from shared.tasks.translation import task
 
 
 def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> EncoderDecoder:
@@ -15,4 +17,4 @@ def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: 
     return model(**sizes, **vocabularies)
 
 
-REPLICATION = Translation(model_config=ModelConfig, build_model=build_model)
+REPLICATION = Replication(task, settings, build_model)

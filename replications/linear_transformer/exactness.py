@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -28,9 +28,8 @@ from shared.attention.feature_maps import EluPlusOne
 from shared.attention.linear import chunkwise_linear_attention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.linear_naive import parallel_linear_attention, recurrent_linear_attention
-from shared.tasks.sections import StudyConfig
+from shared.tasks.replication import Study, seed_of
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import Study, seed_of
 
 Form = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Causal attention: φ(q) and φ(k), (B, H, T, C) each, and values (B, H, T, M), to (B, H, T, M)."""
@@ -80,8 +79,6 @@ class Exactness(Study):
     Args:
         build: makes a network of a ``model`` section.
     """
-
-    section: ClassVar[type[StudyConfig]] = ExactnessConfig
 
     def __init__(self, build: Build) -> None:
         self._build = build

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,10 +22,8 @@ from torch.utils._pytree import tree_leaves
 from replications.linear_transformer.model import LinearTransformer
 from replications.linear_transformer.settings import SUBJECTS, GenerationConfig
 from shared.metrics.turns import Clock, medians_of_turns, now
-from shared.tasks.networks import ready
-from shared.tasks.sections import StudyConfig
+from shared.tasks.replication import Study, ready
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import Study
 
 Build = Callable[[dict[str, Any], int, bool], LinearTransformer]
 """From a checked ``model`` section, the number of symbols and whether it is causal, to a network."""
@@ -114,8 +112,6 @@ class Generation(Study):
         build: makes a network of a ``model`` section.
         clock: tells the time.
     """
-
-    section: ClassVar[type[StudyConfig]] = GenerationConfig
 
     def __init__(self, build: Build, clock: Clock = now) -> None:
         self._build, self._clock = build, clock

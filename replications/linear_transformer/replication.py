@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from replications.linear_transformer import settings
 from replications.linear_transformer.exactness import Exactness
 from replications.linear_transformer.generation import Generation
 from replications.linear_transformer.model import (
@@ -14,15 +15,14 @@ from replications.linear_transformer.model import (
     LinearTransformer,
     SoftmaxAttention,
 )
-from replications.linear_transformer.settings import ROUTES, SUITS, ModelConfig
+from replications.linear_transformer.settings import ModelConfig
 from shared.config import build
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
 from shared.layers.sequence_transformer import SelfAttention
-from shared.tasks.routed import Routed
+from shared.tasks.replication import Replication
+from shared.tasks.sequences import task
 from shared.tasks.sequences.scaling_study import ATTENTION, Scaling
-from shared.tasks.sequences.task import Sequences
-from shared.tasks.studies import study_route
 
 
 def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> LinearTransformer:
@@ -47,13 +47,10 @@ def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> LinearTra
     )  # fmt: skip
 
 
-NETWORKS = Sequences(model_config=ModelConfig, build_model=build_model, suits=SUITS)
-
-
 def _build(section: dict[str, Any], vocabulary: int, causal: bool) -> LinearTransformer:
     """The untrained model of a ``model`` section, for studies."""
     return build_model(build(ModelConfig, section, where="the network of a study"), vocabulary, causal)
 
 
 STUDIES = {"scaling": Scaling(ATTENTION), "exactness": Exactness(_build), "generation": Generation(_build)}
-REPLICATION = Routed(NETWORKS, routes={"study": study_route(STUDIES)}, sections=ROUTES)
+REPLICATION = Replication(task, settings, build_model, {"study": STUDIES})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from replications.luong import settings
 from replications.luong.model import EncoderDecoder
-from replications.luong.settings import ROUTES, ModelConfig
+from replications.luong.settings import ModelConfig
 from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
 from shared.attention.scores import Score, build_score
-from shared.tasks.routed import Routed
-from shared.tasks.translation.aligners import aligner_route
-from shared.tasks.translation.task import Translation
+from shared.tasks.replication import Replication
+from shared.tasks.translation import task
+from shared.tasks.translation.aligners import AlignerRunner
 
 
 def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> EncoderDecoder:
@@ -33,5 +34,4 @@ def _attention(config: ModelConfig) -> tuple[Score, Alignment] | None:
     return score, LocalPredictive(window=attention.window, size=config.hidden_size)
 
 
-TRANSLATION = Translation(model_config=ModelConfig, build_model=build_model)
-REPLICATION = Routed(TRANSLATION, routes={"aligner": aligner_route}, sections=ROUTES)
+REPLICATION = Replication(task, settings, build_model, {"aligner": AlignerRunner()})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +18,8 @@ from torch import Tensor, nn
 
 from replications.performer.draws import Interval, Values, mean_interval
 from replications.performer.settings import EXACT, DepthConfig
-from shared.tasks.sections import StudyConfig
+from shared.tasks.replication import Study, seed_of
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import Study, seed_of
 
 Build = Callable[[dict[str, Any], int, bool], nn.Module]
 """A network (B, T) to (B, T, D) from its settings, the symbols of its vocabulary, and whether it is causal."""
@@ -63,8 +62,6 @@ class Depth(Study):
     Args:
         build: the networks.
     """
-
-    section: ClassVar[type[StudyConfig]] = DepthConfig
 
     def __init__(self, build: Build) -> None:
         self._build = build

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, get_args
+from typing import get_args
 
 import numpy as np
 import torch
@@ -24,9 +24,8 @@ from shared.attention.favor import Directions, Estimator, SoftmaxFeatures
 from shared.attention.kernel_error import kernel_mse, orthogonal_mse_bound
 from shared.attention.linear import read, summarize
 from shared.attention.scaled_dot_product import attend
-from shared.tasks.sections import StudyConfig
+from shared.tasks.replication import Study, seed_of
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import Study, seed_of
 
 AT_ONCE = 2000
 """Draws that are held in memory together."""
@@ -47,8 +46,6 @@ OUTPUT_RATIOS: dict[str, tuple[Kind, Kind]] = {
 
 class Kernels(Study):
     """The variant ``kernels``."""
-
-    section: ClassVar[type[StudyConfig]] = KernelsConfig
 
     @torch.inference_mode()
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from replications.performer import settings
 from replications.performer.depth import Depth
 from replications.performer.kernels import Kernels
 from replications.performer.model import Performer
-from replications.performer.settings import ROUTES, SUITS, ModelConfig
+from replications.performer.settings import ModelConfig
 from shared.attention.favor import SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
 from shared.config import build
-from shared.tasks.routed import Routed
+from shared.tasks.replication import Replication
+from shared.tasks.sequences import task
 from shared.tasks.sequences.scaling_study import ATTENTION, Scaling
-from shared.tasks.sequences.task import Sequences
-from shared.tasks.studies import study_route
 
 
 def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Performer:
@@ -38,13 +38,10 @@ def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Performer
     )  # fmt: skip
 
 
-NETWORKS = Sequences(model_config=ModelConfig, build_model=build_model, suits=SUITS)
-
-
 def _build(section: Mapping[str, Any], vocabulary: int, causal: bool) -> Performer:
     """The untrained model of a ``model`` section, for studies."""
     return build_model(build(ModelConfig, section, where="the network of a study"), vocabulary, causal)
 
 
 STUDIES = {"scaling": Scaling(ATTENTION), "kernels": Kernels(), "depth": Depth(_build)}
-REPLICATION = Routed(NETWORKS, routes={"study": study_route(STUDIES)}, sections=ROUTES)
+REPLICATION = Replication(task, settings, build_model, {"study": STUDIES})

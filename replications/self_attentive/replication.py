@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
+from replications.self_attentive import settings
 from replications.self_attentive.model import (
     Encoder,
     GatedRelation,
@@ -14,10 +15,10 @@ from replications.self_attentive.model import (
     SelfAttentiveEncoder,
     TextClassifier,
 )
-from replications.self_attentive.settings import ROUTES, SUITS, ModelConfig
-from shared.tasks.classification.priors import prior_route
-from shared.tasks.classification.task import Classification
-from shared.tasks.routed import Routed
+from replications.self_attentive.settings import ModelConfig
+from shared.tasks.classification import task
+from shared.tasks.classification.priors import Prior
+from shared.tasks.replication import Replication
 
 
 def build_model(config: ModelConfig, vocabulary: int, classes: int) -> TextClassifier:
@@ -55,12 +56,4 @@ def _encoder(config: ModelConfig) -> Encoder:
     return pooled(embedding_size=config.d, hidden_size=config.u)
 
 
-REPLICATION = Routed(
-    Classification(
-        model_config=ModelConfig,
-        build_model=build_model,
-        suits=SUITS,
-    ),
-    routes={"prior": prior_route},
-    sections=ROUTES,
-)
+REPLICATION = Replication(task, settings, build_model, {"prior": Prior()})

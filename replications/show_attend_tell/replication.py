@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from replications.show_attend_tell import settings
 from replications.show_attend_tell.attention import (
     Glimpse,
     HardAttention,
@@ -12,7 +13,8 @@ from replications.show_attend_tell.attention import (
 from replications.show_attend_tell.learning import Reinforce
 from replications.show_attend_tell.model import CaptionGenerator
 from replications.show_attend_tell.settings import ModelConfig
-from shared.tasks.captioning.task import Captioning
+from shared.tasks.captioning import task
+from shared.tasks.replication import Replication
 from shared.vision.features import Grid
 
 
@@ -41,4 +43,4 @@ def _glimpse(config: ModelConfig, annotation_size: int) -> Glimpse:
     return SoftAttention(**sizes)
 
 
-REPLICATION = Captioning(model_config=ModelConfig, build_model=build_model)
+REPLICATION = Replication(task, settings, build_model)

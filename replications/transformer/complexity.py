@@ -28,8 +28,8 @@ from shared.metrics.operations import (
     longest_chain,
     shapes_only,
 )
+from shared.tasks.replication import Study
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import Study
 
 SIZES = (64, 128, 256, 512)
 """Values of n while d is fixed, and of d while n is fixed."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from torch import nn
 
+from replications.transformer import settings
 from replications.transformer.complexity import ComplexityStudy
 from replications.transformer.model import Transformer
-from replications.transformer.settings import ROUTES, ModelConfig
+from replications.transformer.settings import ModelConfig
 from shared.errors import ReplicationError
 from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
-from shared.tasks.routed import Routed
-from shared.tasks.studies import study_route
-from shared.tasks.translation.borrowed import borrowed_route
-from shared.tasks.translation.task import Translation
+from shared.tasks.replication import Replication
+from shared.tasks.translation import task
 
 
 def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> Transformer:
@@ -39,9 +38,4 @@ def _positions(config: ModelConfig) -> nn.Module:
     return SinusoidalPositions(width=config.d_model) if config.positions.kind == "sinusoidal" else NoPositions()
 
 
-TRANSLATION = Translation(model_config=ModelConfig, build_model=build_model)
-REPLICATION = Routed(
-    TRANSLATION,
-    routes={"paper": borrowed_route, "study": study_route({"complexity": ComplexityStudy()})},
-    sections=ROUTES,
-)
+REPLICATION = Replication(task, settings, build_model, {"study": {"complexity": ComplexityStudy()}})

@@ -7,8 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from shared.config import Strict
-from shared.tasks.sections import Routes, StudyConfig
-from shared.tasks.translation.settings import BorrowedConfig
+from shared.tasks.sections import BorrowedConfig, Routes, StudyConfig
 
 
 class PositionsConfig(Strict):

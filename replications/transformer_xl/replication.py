@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from torch import nn
+
+from replications.transformer_xl import settings
 from replications.transformer_xl.model import LSTMLanguageModel, Recurrent, TransformerXL
-from replications.transformer_xl.settings import ROUTES, ModelConfig
+from replications.transformer_xl.settings import ModelConfig
 from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from shared.tasks.language import task
+from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.reuse_study import EvaluationSpeed
-from shared.tasks.language.task import LanguageModelling
-from shared.tasks.routed import Routed
-from shared.tasks.studies import study_route
+from shared.tasks.language.settings import LanguageRun
+from shared.tasks.replication import Replication
 
 
 def build_model(config: ModelConfig, vocabulary: int, _: None) -> Recurrent:
@@ -27,7 +31,9 @@ def build_model(config: ModelConfig, vocabulary: int, _: None) -> Recurrent:
     )  # fmt: skip
 
 
-NETWORKS = LanguageModelling(model_config=ModelConfig, build_model=build_model)
-REPLICATION = Routed(
-    NETWORKS, routes={"study": study_route({"evaluation_speed": EvaluationSpeed(NETWORKS)})}, sections=ROUTES
-)
+def _network(config: LanguageRun, text: PreparedLanguage) -> nn.Module:
+    """The untrained model of a variant, for the study."""
+    return build_model(config.checked_model(ModelConfig), *text.sizes)
+
+
+REPLICATION = Replication(task, settings, build_model, {"study": {"evaluation_speed": EvaluationSpeed(_network)}})

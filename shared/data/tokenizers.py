@@ -10,7 +10,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
 import numpy as np
 from pydantic import Field
@@ -174,6 +174,7 @@ class SentencePieceTokenizer:
 class WordVocabularyConfig(Strict):
     """A word vocabulary: ``size`` most frequent words of the training text, special symbols included."""
 
+    unit: ClassVar[str] = WordVocabulary.unit
     kind: Literal["words"]
     size: int = Field(ge=5)
     split: Literal["space", "13a"] = "space"
@@ -187,6 +188,7 @@ class WordVocabularyConfig(Strict):
 class SentencePieceConfig(Strict):
     """SentencePiece pieces of one language, or of both together."""
 
+    unit: ClassVar[str] = SentencePieceTokenizer.unit
     kind: Literal["sentencepiece"]
     size: int = Field(ge=16)
     model_type: Literal["bpe", "unigram"] = "bpe"

@@ -22,8 +22,7 @@ from shared.pipeline.names import check_measures, check_variants
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.pipeline.provenance import sha256_of
 from shared.reports.exhibits import Shows, load_exhibits
-from shared.tasks.kinds import load_measures
-from shared.tasks.protocol import papers
+from shared.tasks.kinds import load_measures, papers
 from shared.tasks.sections import check_model
 
 PIPELINE = Path("shared/pipeline/templates/pipeline.yaml")

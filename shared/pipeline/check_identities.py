@@ -14,8 +14,7 @@ from pydantic import BaseModel, ValidationError
 from shared.config import MOST_SHOWN, Strict, build, keys_to, load_yaml, near
 from shared.errors import ReplicationError
 from shared.pipeline.config import Identities, ScaleFile, refuse_huge
-from shared.tasks.kinds import settings_of
-from shared.tasks.protocol import papers
+from shared.tasks.kinds import papers, settings_of
 
 WHOLE = ("missing", "value_error", "union_tag_not_found")
 """Types of errors that are none in a part of a section: the file of a scale has what the part lacks."""

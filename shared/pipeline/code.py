@@ -30,13 +30,13 @@ REPORTING = (
 NOT_TRAINED = (
     *REPORTING, "shared/decoding/*", "shared/metrics/*", "shared/tasks/*/evaluation.py", "shared/tasks/*/measures.py",
     "shared/tasks/*/attention_maps.py", "shared/tasks/*/priors.py", "shared/tasks/*/samples.py",
-    "shared/tasks/*/training_operations.py", "shared/tasks/*_study.py", "shared/tasks/studies.py",
+    "shared/tasks/*/training_operations.py", "shared/tasks/*_study.py",
     "shared/tasks/examples.py", "shared/pipeline/*",
 )  # fmt: skip
 """Files that a model or its training imports but that do not affect the trained weights. Their own imports are not
 followed, unless a kind's ``module.py`` uses them for validation, because validation selects the best weights."""
 TRAINING = (
-    "shared/tasks/*/task.py", "shared/tasks/*/aligners.py", "shared/tasks/*/borrowed.py", "shared/tasks/routed.py",
+    "shared/tasks/*/task.py", "shared/tasks/*/aligners.py", "shared/tasks/replication.py",
 )  # fmt: skip
 """What trains the networks of a kind, what finds the network of a variant and those of other papers, and the
 statistical aligners that stand beside them."""

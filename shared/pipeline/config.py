@@ -16,8 +16,7 @@ from shared.claims.scales import SCALES, Scale
 from shared.config import Strict, build, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.pipeline.files import paper_folder
-from shared.tasks.kinds import KINDS, settings_of
-from shared.tasks.protocol import papers
+from shared.tasks.kinds import KINDS, papers, settings_of
 
 if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from shared.data.cards import Card, GeneratedSource, WebSource, load_card
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import render, write_text
-from shared.tasks.protocol import load_replication, papers
+from shared.tasks.kinds import load_replication, papers
 
 if TYPE_CHECKING:
     from torch import nn
@@ -105,12 +105,10 @@ def costs(settings: ScaleFile) -> dict[str, Cost]:
 
 def network_of(replication: Any, config: Any) -> Any:
     """What trains the network of a variant, and the settings that it takes; None where it trains none, as studies."""
-    from shared.tasks.networks import Networks
-    from shared.tasks.routed import Routed
+    from shared.tasks.replication import Replication, runner_of
 
-    while isinstance(replication, Routed):
-        replication, config = replication._runner(config)
-    return (replication, config) if isinstance(replication, Networks) else None
+    runner, config = runner_of(replication, config)
+    return (runner, config) if isinstance(runner, Replication) else None
 
 
 def cost_of(runner: Any, config: Any) -> Cost:
@@ -127,10 +125,10 @@ def cost_of(runner: Any, config: Any) -> Cost:
         aten.mkldnn_rnn_layer: _lstm_layer, aten._scaled_dot_product_flash_attention_for_cpu: _attention,
         aten.baddbmm_: _added_product, aten.addmm_: _added_product,
     }  # fmt: skip
-    batch, sizes = runner._full_batch(config)
+    batch, sizes = runner.task.random_batch(config)
     with FakeTensorMode(allow_non_fake_inputs=True) as shapes, _assumed():
-        model: nn.Module = runner.build_model(config.checked_model(runner.model_config), *sizes)
-        module = runner._module(model, config, None)
+        model: nn.Module = runner.model(config, sizes)
+        module = runner.task.module(model, config, None)
         batch = tree_map(lambda part: shapes.from_tensor(part) if isinstance(part, torch.Tensor) else part, batch)
         with warnings.catch_warnings(), FlopCounterMode(display=False, custom_mapping=formulas) as counter:
             warnings.filterwarnings("ignore", ".*`self.trainer` reference is not registered.*")  # it logs nowhere

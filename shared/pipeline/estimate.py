@@ -112,18 +112,19 @@ def _timed(settings: ScaleFile, variant: str, config: Any, judged: int) -> Cost:
     """Of a variant without runs on record: some updates on its prepared data."""
     import torch
 
-    from shared.tasks.protocol import load_replication
+    from shared.tasks.kinds import load_replication
+    from shared.tasks.replication import runner_of
 
     unknown = Cost(0, 0.0, 0.0, len(config.seeds), judged, 0.0, "unknown")
-    replication = load_replication(settings.paper)
-    if reason := replication.cannot_run(config):
+    runner, config = runner_of(load_replication(settings.paper), config)
+    if reason := runner.cannot_run(config):
         raise ReplicationError(f"{settings.path}: '{variant}' cannot run on this machine: {reason}.")
     prepared = run_folder(settings.paper, settings.scale) / "tasks" / config.task
     if not prepared.is_dir():
         return unknown._replace(missing=UNPREPARED)
     check_prepared(prepared, config.corpus)
     torch.set_num_threads(1)
-    if (cost := replication.cost(config, prepared)) is None:
+    if (cost := runner.cost(config, prepared)) is None:
         return unknown._replace(missing="its cost: it trains no network, and no runs are on record")
     parameters, seconds = cost
     return unknown._replace(

@@ -172,21 +172,23 @@ def evaluate_seeds(
     """
     begin = time.process_time()
     os.chdir(root)
-    from shared.tasks.protocol import load_replication
+    from shared.tasks.kinds import load_replication
+    from shared.tasks.replication import runner_of
 
     config, replication = ScaleFile(paper, scale).run(variant), load_replication(paper)
     replication.check(config)
+    runner, own = runner_of(replication, config)
     folder, prepared = run_folder(paper, scale) / variant, prepared_folder(paper, scale, config.task)
     trained = [folder / "train" / f"seed{seed}" for seed in members]
     for weights in [path for run in trained for path in sorted(run.glob("checkpoints/*.ckpt"))]:
         check_weights(weights)
     with refusing_other_weights(variant, trained):
-        metrics = replication.evaluate(
-            config, prepared=prepared, trained=trained, out=folder / "evaluation" / label.replace(" ", "")
+        metrics = runner.evaluate(
+            own, prepared=prepared, trained=trained, out=folder / "evaluation" / label.replace(" ", "")
         )
     return Judged(
         metrics={key: rounded(value) for key, value in metrics.items()},
-        descriptions=dict(replication.descriptions(config, prepared)),
+        descriptions=dict(runner.descriptions(own)),
         seconds=time.process_time() - begin, machine=machine(),
     )  # fmt: skip
 

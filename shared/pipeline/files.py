@@ -12,7 +12,7 @@ from typing import Any
 from shared.config import near
 from shared.data.folders import put_in_place
 from shared.errors import ReplicationError
-from shared.tasks.protocol import papers
+from shared.tasks.kinds import papers
 
 REPLICATIONS = Path("replications")
 

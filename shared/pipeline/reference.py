@@ -26,8 +26,7 @@ from shared.metrics.registry import MEASURES, families
 from shared.pipeline.config import Params
 from shared.pipeline.search_file import Same, Tried
 from shared.reports.exhibits import Exhibit
-from shared.tasks.kinds import KINDS, load_measures, settings_of
-from shared.tasks.protocol import papers
+from shared.tasks.kinds import KINDS, load_measures, papers, settings_of
 
 PATH = Path("docs/REFERENCE.md")
 SECTIONS = ("corpus", "training", "decoding", "evaluation")

@@ -32,8 +32,7 @@ from shared.reports.paper import Paper
 from shared.reports.scales import claims_of, disagreement
 from shared.reports.terminal import STYLES
 from shared.reports.verdicts import RULES, effect_text, evidence_text, found_text, metric_title, value_text
-from shared.tasks.kinds import load_measures
-from shared.tasks.protocol import papers
+from shared.tasks.kinds import load_measures, papers
 
 REPORTS = Path("reports")
 Entry = Mapping[str, Any]

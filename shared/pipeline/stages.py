@@ -31,7 +31,7 @@ def fetch_stage(name: str, scale: str) -> None:
 @alone("features")
 def features_stage(name: str, scale: str) -> None:
     """Compute the image features of ``<paper>.<task>`` with its encoder, and record them as the stage's output."""
-    from shared.tasks.protocol import load_replication
+    from shared.tasks.kinds import task_of
 
     paper, task = split_name(name)
     settings = ScaleFile(paper, scale)
@@ -39,11 +39,17 @@ def features_stage(name: str, scale: str) -> None:
         raise ReplicationError(
             f"{name} has no images to encode; run 'python -m shared.pipeline prepare {name} --scale {scale}' at once."
         )
+    kind = task_of(settings.kind)
+    if not hasattr(kind, "features"):
+        raise ReplicationError(
+            f"{settings.path}: tasks of kind '{settings.kind}' have no pictures to encode; take '{task}' out of "
+            "'features'."
+        )
     final = run_folder(paper, scale) / "features" / task
     corpus = settings.corpus(task)
     dataset = fetched(corpus.dataset)
     with made_anew(final) as partial:
-        record = load_replication(paper).features(corpus, dataset, partial)
+        record = kind.features(corpus, dataset, partial)
     write_json(final.with_name(f"{task}.json"), record)
     print(f"{name}: " + _listed(record))
 
@@ -51,14 +57,14 @@ def features_stage(name: str, scale: str) -> None:
 @alone("prepared data")
 def prepare_stage(name: str, scale: str) -> None:
     """Tokenise and encode the data of ``<paper>.<task>``."""
-    from shared.tasks.protocol import load_replication
+    from shared.tasks.kinds import task_of
 
     paper, task = split_name(name)
     settings = ScaleFile(paper, scale)
     corpus = settings.corpus(task)
     dataset = fetched(corpus.dataset)
     with made_anew(run_folder(paper, scale) / "tasks" / task) as partial:
-        summary = load_replication(paper).prepare(corpus, dataset, partial)
+        summary = task_of(settings.kind).prepare(corpus, dataset, partial)
         _refuse_empty_vocabulary(summary, f"data/{corpus.dataset}.yaml")
     print(f"{name}: " + _listed(summary))
 

@@ -146,18 +146,20 @@ def train_into(
     Returns:
         why this machine cannot run the variant, if it cannot.
     """
-    from shared.tasks.protocol import load_replication
+    from shared.tasks.kinds import load_replication
+    from shared.tasks.replication import runner_of
 
     group, begin, made_by = Group.here(), time.process_time(), environment(settings.path.with_name("dvc.lock"))
     hashes, replication = _fetched_hashes(settings.paper, settings.scale, config.task), load_replication(settings.paper)
     replication.check(config)
-    if reason := replication.cannot_run(config):
+    runner, own = runner_of(replication, config)
+    if reason := runner.cannot_run(own):
         return reason
     if (last := folder / "checkpoints" / "last.ckpt").exists():  # from which training goes on
         check_weights(last)
     with _temporary_files_beside(folder) if group.first else nullcontext():
-        record, count = replication.train(
-            config, prepared=prepared_folder(settings.paper, settings.scale, config.task), folder=folder, seed=seed,
+        record, count = runner.train(
+            own, prepared=prepared_folder(settings.paper, settings.scale, config.task), folder=folder, seed=seed,
             fingerprint=mark, label=label, progress=report,
         )  # fmt: skip
     if not group.first:

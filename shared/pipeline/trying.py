@@ -13,9 +13,8 @@ from shared.pipeline.evaluate import refusing_other_weights
 from shared.pipeline.files import prepared_folder, run_folder, split_name
 from shared.pipeline.train import runnable
 from shared.pipeline.weights import check_weights
-from shared.tasks.kinds import KINDS
+from shared.tasks.kinds import KINDS, large_imports
 from shared.tasks.prepared import check_prepared
-from shared.tasks.protocol import large_imports
 from shared.tasks.sections import find_route
 
 if TYPE_CHECKING:
@@ -129,16 +128,16 @@ def _tried(model: Model, asked: str) -> Tried:
     check_prepared(prepared, model.config.corpus)
     with large_imports():
         from shared.pipeline.costs import network_of
-        from shared.tasks.networks import ready
-        from shared.tasks.protocol import load_replication
+        from shared.tasks.kinds import load_replication
+        from shared.tasks.replication import ready
 
         trial = import_module(f"{KINDS[settings.kind]}.trial")
     runner, config = network_of(load_replication(settings.paper), model.config)
-    text = runner._open(config, prepared)
+    text = runner.open(config, prepared)
     weights = _checkpoint(settings, model.variant, model.config, model.seed)
     check_weights(weights)
     folder = weights.parent.parent
     with refusing_other_weights(model.variant, [folder]):
-        (network,) = runner._trained(config, text, [folder])
+        (network,) = runner.trained_models(config, text, [folder])
     tried: Tried = trial.try_input(ready(network), text, config, asked, model.seed)
     return tried

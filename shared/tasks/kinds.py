@@ -1,4 +1,4 @@
-"""The kinds of task: the one place where a kind is registered.
+"""The kinds of task, the one place where a kind is registered; and the papers, by name.
 
 A kind is a package with the modules ``settings`` (``RUN``, the settings of a variant), ``measures``, which registers
 the kind's measures, ``report`` (``REPORT``, what reports of the kind show), ``module`` and ``task``. They are imported
@@ -7,8 +7,11 @@ when they are first asked for: nothing waits for the other kinds, and the settin
 
 from __future__ import annotations
 
+import gc
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shared.config import near
@@ -16,6 +19,7 @@ from shared.errors import ReplicationError
 
 if TYPE_CHECKING:
     from shared.reports.kind import KindReport
+    from shared.tasks.replication import Replication
     from shared.tasks.settings import RunConfig
 
 KINDS: Mapping[str, str] = {
@@ -38,12 +42,14 @@ def settings_of(kind: str) -> type[RunConfig]:
     return settings
 
 
-def kind_report(kind: str) -> KindReport:
-    """What reports of papers of this kind show beside what all reports show.
+def task_of(kind: str) -> Any:
+    """The module of :class:`shared.tasks.replication.Task`, which also prepares the data of tasks of this kind."""
+    with large_imports():
+        return _module(kind, "task")
 
-    Raises:
-        ReplicationError: there is no such kind.
-    """
+
+def kind_report(kind: str) -> KindReport:
+    """What reports of papers of this kind show beside what all reports show."""
     report: KindReport = _module(kind, "report").REPORT
     return report
 
@@ -58,3 +64,41 @@ def _module(kind: str, name: str) -> Any:
     if kind not in KINDS:
         raise ReplicationError(f"there is no kind of task '{kind}'{near(kind, KINDS)}.")
     return importlib.import_module(f"{KINDS[kind]}.{name}")
+
+
+def papers() -> list[str]:
+    """All papers of the project."""
+    return sorted(file.parent.name for file in Path("replications").glob("*/variants.yaml"))
+
+
+def load_replication(paper: str) -> Replication:
+    """Import ``replications.<paper>.replication``.
+
+    Raises:
+        ReplicationError: there is no such module, or it has no ``REPLICATION``.
+    """
+    name = f"replications.{paper}.replication"
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
+        raise ReplicationError(
+            f"there is no {name.replace('.', '/')}.py; see 'Add a paper' in CONTRIBUTING.md."
+        ) from None
+    replication: Replication | None = getattr(module, "REPLICATION", None)
+    if replication is None:
+        raise ReplicationError(f"{name.replace('.', '/')}.py does not define REPLICATION.")
+    return replication
+
+
+@contextmanager
+def large_imports() -> Iterator[None]:
+    """Turn garbage collection off for imports of torch or Lightning: it frees nothing and takes a fifth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -6,7 +6,9 @@ A paper says in its ``settings.py``, which imports no torch either, what its sec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import importlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from shared.config import Strict, build, near
@@ -15,7 +17,7 @@ from shared.tasks.settings import RunConfig, RunT
 
 
 class RouteSection(Strict):
-    """A ``model`` section that is not of a network of the paper's own; see :mod:`shared.tasks.routed`.
+    """A ``model`` section that is not of a network of the paper's own; see :func:`shared.tasks.replication.runner_of`.
 
     Attributes:
         with_network: whether it lies over the settings of the task's network, because it builds one. Any other section
@@ -36,6 +38,41 @@ class RouteSection(Strict):
         Raises:
             ReplicationError: names the setting.
         """
+
+
+class BorrowedConfig(RouteSection):
+    """The ``model`` section of a variant whose model is another paper's: a rival that a paper compares itself with.
+
+    Corpus, training and evaluation stay those of the variant.
+
+    Attributes:
+        paper: whose model it is.
+        settings: a ``model`` section as that paper's own variants have.
+    """
+
+    trains_network: ClassVar[bool] = True
+    paper: str
+    settings: dict[str, Any]
+
+    def lender(self, config: RunConfig) -> PaperSettings:
+        """The settings of the other paper.
+
+        Raises:
+            ReplicationError: there is no such paper, or its models are of another kind of task.
+        """
+        papers = [path.parent.name for path in Path("replications").glob("*/settings.py")]
+        if self.paper not in papers:
+            raise ReplicationError(f"{config.where}: there is no paper '{self.paper}'{near(self.paper, papers)}.")
+        lender: Any = importlib.import_module(f"replications.{self.paper}.settings")
+        if config.kind != lender.KIND:
+            raise ReplicationError(f"{config.where}: {self.paper} has no model for tasks of kind '{config.kind}'.")
+        settings: PaperSettings = lender
+        return settings
+
+    def check(self, config: RunConfig, network: type[Strict]) -> None:
+        """Refuse settings that are not those of a model of the other paper."""
+        where = f"{config.where}.settings, for a model of {self.paper}"
+        build(self.lender(config).MODEL, self.settings, where=where)
 
 
 class StudyConfig(RouteSection):
@@ -75,12 +112,13 @@ class NetworkStudyConfig(StudyConfig, extra="allow"):
 
 Routes = Mapping[str, type[RouteSection] | Mapping[str, type[StudyConfig]]]
 """Maps the key that identifies a section to the class of the section, or to the classes of the studies by name."""
-Suits = Callable[[Any, Any, str], None]
-"""Refuses a checked section that does not suit the rest of its variant; the text is the place that errors name."""
 
 
 class PaperSettings(Protocol):
-    """The module ``replications/<paper>/settings.py``, which may also define ``SUITS``.
+    """The module ``replications/<paper>/settings.py``.
+
+    It may also define ``SUITS(network, config, where)``, which refuses a checked section of a network that does not
+    suit the rest of its variant; ``where`` is the place that errors name.
 
     Attributes:
         KIND: of the paper's tasks.
@@ -88,37 +126,28 @@ class PaperSettings(Protocol):
         ROUTES: all other sections.
     """
 
-    KIND: str
-    MODEL: type[Strict]
-    ROUTES: Routes
-
-
-def anything_suits(section: Any, config: Any, where: str) -> None:
-    """Nothing more has to fit: a :data:`Suits`."""
+    @property
+    def KIND(self) -> str: ...  # noqa: D102
+    @property
+    def MODEL(self) -> type[Strict]: ...  # noqa: D102
+    @property
+    def ROUTES(self) -> Routes: ...  # noqa: D102
 
 
 def check_model(paper: PaperSettings, config: RunConfig) -> None:
-    """Check the ``model`` section of a variant as far as that needs no torch.
+    """Check the ``model`` section of a variant, and every other section that it builds networks of, without torch.
 
     Raises:
         ReplicationError: names file, variant, key and what to do.
     """
-    check_section(config, paper.MODEL, paper.ROUTES, getattr(paper, "SUITS", anything_suits))
-
-
-def check_section(config: RunConfig, network: type[Strict], routes: Routes, suits: Suits) -> None:
-    """As :func:`check_model`, with the paper's settings as separate arguments."""
-    section, routed = find_route(config, network, routes)
-    if section is None:
-        check_networks(config, network, suits)
-    else:
-        routed.checked_model(section[1]).check(routed, network)
-
-
-def check_networks(config: RunConfig, network: type[Strict], suits: Suits = anything_suits) -> None:
-    """Check every section that the variant builds networks of."""
-    for where, section in config.model_sections():
-        suits(build(network, section, where=where), config, where)
+    section, config = find_route(config, paper.MODEL, paper.ROUTES)
+    if section is not None:
+        config.checked_model(section[1]).check(config, paper.MODEL)
+        return
+    for where, settings in config.model_sections():
+        network = build(paper.MODEL, settings, where=where)
+        if suits := getattr(paper, "SUITS", None):
+            suits(network, config, where)
 
 
 def find_route(

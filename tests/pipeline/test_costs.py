@@ -8,7 +8,7 @@ from shared.data.cards import load_card
 from shared.metrics.operations import FORWARD_PASSES, OPERATIONS_PER_MULTIPLY_ADD, count_operations
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.costs import PAGE, PEAK, SCALE, USE, cost_of, network_of, paper_costs, rounded, traffic
-from shared.tasks.protocol import load_replication, papers
+from shared.tasks.kinds import load_replication, papers
 
 SAMPLES = [
     "bahdanau.rnnsearch-30", "bahdanau.rnnencdec-30", "luong.swaps-base", "luong.local-p-general-feed",
@@ -31,9 +31,9 @@ def test_shapes_give_the_operations_of_real_tensors(name):
     config = ScaleFile(paper, scale).run(variant)
     runner, config = network_of(load_replication(paper), config)
     found = cost_of(runner, config)
-    batch, sizes = runner._full_batch(config)
-    model = runner.build_model(config.checked_model(runner.model_config), *sizes)
-    counted = count_operations(runner._module(model, config, None).training_step, batch, 0)
+    batch, sizes = runner.task.random_batch(config)
+    model = runner.model(config, sizes)
+    counted = count_operations(runner.task.module(model, config, None).training_step, batch, 0)
     training = config.training
     each = OPERATIONS_PER_MULTIPLY_ADD * FORWARD_PASSES * training.accumulate * counted
     assert found.parameters == sum(parameter.numel() for parameter in model.parameters())

@@ -13,7 +13,7 @@ from shared.claims.scales import SCALES
 from shared.config import load_yaml
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, load_params
-from shared.tasks.protocol import papers
+from shared.tasks.kinds import papers
 from tests.pipeline.scratch import ROOT
 
 SMOKE = Path("replications/bahdanau/smoke/params.yaml")

@@ -7,8 +7,7 @@ import pytest
 
 from shared.metrics.registry import MEASURES
 from shared.pipeline.reference import PATH, reference
-from shared.tasks.kinds import KINDS
-from shared.tasks.protocol import papers
+from shared.tasks.kinds import KINDS, papers
 from tests.pipeline.scratch import ROOT
 
 

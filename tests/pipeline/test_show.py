@@ -15,7 +15,7 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.show import State, decision_of, list_runs, show_claim, state
 from shared.reports.claim_sections import SILENT
 from shared.reports.verdicts import found_text
-from shared.tasks.protocol import papers
+from shared.tasks.kinds import papers
 
 
 @pytest.fixture

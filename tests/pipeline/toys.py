@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -12,11 +13,7 @@ import yaml
 from shared.data.cards import load_card
 from shared.data.fetch import MANIFEST, Manifest, _record
 from shared.errors import ReplicationError
-from shared.tasks.captioning.task import Captioning
-from shared.tasks.classification.task import Classification
-from shared.tasks.language.task import LanguageModelling
-from shared.tasks.sequences.task import Sequences
-from shared.tasks.translation.task import Translation
+from shared.tasks.replication import Replication
 from tests.pipeline.scratch import ROOT
 from tests.tasks.captioning import squares
 from tests.tasks.language import toy_language_models
@@ -29,47 +26,34 @@ LEFT_OUT = "it would show nothing new"
 CANNOT_RUN = "this machine has no such package"
 
 
-class Breaking:
-    """Before a class of networks: one seed breaks as :data:`BREAKS` says, and ``elsewhere`` runs on no machine."""
+class Breaking(Replication):
+    """One seed breaks as :data:`BREAKS` says, and ``elsewhere`` runs on no machine."""
 
     def cannot_run(self, config):
         return CANNOT_RUN if ".elsewhere." in config.where else None
 
-    def _batches(self, config, text, seed):
-        batches = super()._batches(config, text, seed)
-        breaks = yaml.safe_load(BREAKS.read_text()) if BREAKS.exists() else None
-        if breaks is None or breaks["seed"] != seed:
-            return batches
-
-        def broken(start):
-            for number, batch in enumerate(batches(start), start):
-                if number == breaks["batch"]:
-                    if breaks["how"] == "killed":
-                        os.kill(os.getpid(), signal.SIGKILL)
-                    raise ReplicationError("the toy breaks")
-                yield batch
-
-        return broken
+    def open(self, config, prepared):
+        data = super().open(config, prepared)
+        if BREAKS.exists():
+            object.__setattr__(data, "batches", partial(broken_batches, data.batches))
+        return data
 
 
-class TranslationToy(Breaking, Translation):
-    """Breaks as asked."""
+def broken_batches(batches, training, seed):
+    """The batches of training, of which one breaks."""
+    breaks = yaml.safe_load(BREAKS.read_text())
+    if breaks["seed"] != seed:
+        return batches(training, seed)
 
+    def broken(start):
+        for number, batch in enumerate(batches(training, seed)(start), start):
+            if number == breaks["batch"]:
+                if breaks["how"] == "killed":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                raise ReplicationError("the toy breaks")
+            yield batch
 
-class ClassificationToy(Breaking, Classification):
-    """Breaks as asked."""
-
-
-class CaptioningToy(Breaking, Captioning):
-    """Breaks as asked."""
-
-
-class LanguageToy(Breaking, LanguageModelling):
-    """Breaks as asked."""
-
-
-class SequencesToy(Breaking, Sequences):
-    """Breaks as asked."""
+    return broken
 
 
 @dataclass(frozen=True)
@@ -190,7 +174,6 @@ TOYS = {
         reprepared={"shortest": 3}, count={"test": 15, "test_other": 10},
     ),
 }  # fmt: skip
-CLASSES = {kind: f"{kind.capitalize()}Toy" for kind in TOYS}
 
 
 def write_project(folder: Path) -> Path:
@@ -232,8 +215,9 @@ def write_paper(home: Path, kind: str, toy: Toy) -> None:
         f"from {toy.models} import ToyConfig\n\nKIND = {kind!r}\nMODEL = ToyConfig\nROUTES = {{}}\n"
     )
     (home / "replication.py").write_text(
-        f"from replications.{home.name}.settings import MODEL\nfrom {toy.models} import Toy\n"
-        f"from tests.pipeline.toys import {CLASSES[kind]}\n\nREPLICATION = {CLASSES[kind]}(MODEL, Toy)\n"
+        f"from replications.{home.name} import settings\nfrom {toy.models} import Toy\n"
+        f"from shared.tasks.{kind} import task\nfrom tests.pipeline.toys import Breaking\n\n"
+        "REPLICATION = Breaking(task, settings, Toy)\n"
     )
     (home / "report.py").write_text("FIGURES = ()\n")
     write_yaml(home / "paper.yaml", {

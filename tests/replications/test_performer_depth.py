@@ -16,7 +16,6 @@ from replications.performer.settings import DepthConfig, ModelConfig
 from shared.attention.favor import SoftmaxFeatures
 from shared.errors import ReplicationError
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import study_route
 
 SMALL = {"depths": [1, 2, 4], "projections": [4, 16], "draws": 3, "length": 12, "symbols": 5}
 
@@ -66,9 +65,8 @@ def performers(section, symbols, causal):
 
 def run(networks, seed=1, **changes):
     config = RunConfig.model_construct(task="proteins", model={"study": "depth"} | SMALL | changes)
-    runner, config = study_route({"depth": Depth(networks)})(config)
     where = {"prepared": Path("prepared"), "trained": [Path(f"train/seed{seed}")], "out": Path("out")}
-    return runner.evaluate(config, **where)
+    return Depth(networks).evaluate(config, **where)
 
 
 def test_what_each_layer_adds_is_what_is_measured():

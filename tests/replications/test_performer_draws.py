@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from replications.performer.draws import Interval, mean_interval, ratio_interval
-from shared.tasks.studies import seed_of
+from shared.tasks.replication import seed_of
 
 
 def test_the_seed_is_the_folders():

@@ -17,6 +17,7 @@ from shared.claims.scales import SCALES
 from shared.claims.schema import Claim, load_claims
 from shared.metrics.registry import known
 from shared.pipeline.config import ScaleFile
+from shared.tasks.replication import runner_of
 from shared.tasks.sequences.scaling_study import Scaling
 from tests.replications.shipped_variants import REPLICATIONS, facts
 
@@ -70,7 +71,7 @@ def measured(scale: str, variant: str) -> frozenset[str]:
     """The names of all numbers of a study."""
     run = ScaleFile("performer", scale).run(variant)
     run = run.with_model({**run.own_model, **SMALL[variant]})
-    study, config = REPLICATION.routes["study"](run)
+    study, config = runner_of(REPLICATION, run)
     if variant == "scaling":
         study = Scaling(clock=partial(next, count()))
     return frozenset(study.evaluate(config, prepared=Path(), trained=[Path("seed1")], out=Path()))

@@ -29,7 +29,6 @@ from shared.attention.kernel_error import kernel_mse
 from shared.config import build
 from shared.errors import ReplicationError
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import study_route
 
 ESTIMATORS = ("positive", "hyperbolic", "trigonometric")
 DIRECTIONS = ("orthogonal", "iid", "uncorrected")
@@ -47,9 +46,8 @@ def settings(**changes):
 
 def run(seed=1, **changes):
     config = RunConfig.model_construct(task="proteins", model={"study": "kernels"} | SMALL | changes)
-    runner, config = study_route({"kernels": Kernels()})(config)
     where = {"prepared": Path("prepared"), "trained": [Path(f"train/seed{seed}")], "out": Path("out")}
-    return runner.evaluate(config, **where)
+    return Kernels().evaluate(config, **where)
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ def check(paper, *, corpus=COPIES, evaluation=None, **model):
             "evaluation": evaluation or {},
         }, where="the variant",
     )  # fmt: skip
-    replication.NETWORKS.check(run)
+    replication.REPLICATION.check(run)
     return run.checked_model(replication.ModelConfig)
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from replications.transformer.model import Transformer
-from replications.transformer.replication import build_model
+from replications.transformer.replication import REPLICATION, build_model
 from replications.transformer.settings import ModelConfig
 from shared.claims.scales import SCALES
 from shared.data.batching import endless_batches
@@ -17,8 +17,8 @@ from shared.data.generated.translation import generate
 from shared.data.ragged import RaggedArray
 from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from shared.pipeline.config import ScaleFile
+from shared.tasks.replication import runner_of
 from shared.tasks.settings import RunConfig
-from shared.tasks.translation.borrowed import borrowed_route
 from shared.tasks.translation.corpus import ParallelText
 from shared.tasks.translation.training_operations import training_operations
 from tests.replications.shipped_variants import facts, parameters, scale_file_of, shipped
@@ -62,8 +62,8 @@ def network(run: RunConfig, vocabulary: int) -> nn.Module:
     if "paper" not in run.model:
         return build_model(ModelConfig.model_validate(run.model), vocabulary, vocabulary)
     lent = {key: run.model[key] for key in ("paper", "settings")}
-    translation, borrowed = borrowed_route(run.model_copy(update={"model": lent}))
-    return translation.build_model(borrowed.checked_model(translation.model_config), vocabulary, vocabulary)
+    lender, borrowed = runner_of(REPLICATION, run.model_copy(update={"model": lent}))
+    return lender.model(borrowed, (vocabulary, vocabulary))
 
 
 @pytest.mark.parametrize("variant", ["base", "big"])

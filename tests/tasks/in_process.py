@@ -2,14 +2,25 @@
 
 import gzip
 import json
+from types import SimpleNamespace
 
 import torch
+
+from shared.tasks.kinds import task_of
+from shared.tasks.replication import Replication, runner_of
+
+
+def paper(kind, model, build_model, routes=(), runners=(), **settings):
+    """A replication of toys: ``model`` checks the settings of networks."""
+    module = SimpleNamespace(KIND=kind, MODEL=model, ROUTES=dict(routes), **settings)
+    return Replication(task_of(kind), module, build_model, dict(runners))
 
 
 def train(replication, config, prepared, folder):
     """Train every seed in ``folder/seed<k>``; returns what each run's record and number of parameters are."""
+    runner, config = runner_of(replication, config)
     return [
-        replication.train(
+        runner.train(
             config, prepared=prepared, folder=folder / f"seed{seed}", seed=seed, fingerprint="", label=f"seed {seed}"
         )
         for seed in config.seeds
@@ -18,12 +29,11 @@ def train(replication, config, prepared, folder):
 
 def judge(replication, config, prepared, folder):
     """Judge every trained seed; returns the metrics of each."""
+    runner, config = runner_of(replication, config)
     return [
-        replication.evaluate(
-            config, prepared=prepared, trained=[folder / f"seed{seed}"], out=folder / f"judged{seed}"
-        )
+        runner.evaluate(config, prepared=prepared, trained=[folder / f"seed{seed}"], out=folder / f"judged{seed}")
         for seed in config.seeds
-    ]  # fmt: skip
+    ]
 
 
 def run(replication, config, prepared, folder):

@@ -6,14 +6,14 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from shared.config import build
 from shared.errors import ReplicationError
-from shared.tasks.protocol import load_replication
+from shared.tasks.kinds import load_replication, task_of
+from shared.tasks.replication import Study
 from shared.tasks.sections import check_model, find_route
 from shared.tasks.sequences.settings import SequenceRun
 from tests.replications.small_sequences import SIZES
@@ -50,14 +50,11 @@ def test_no_settings_import_torch() -> None:
 @pytest.mark.parametrize("name", PAPERS)
 def test_settings_are_those_that_the_replication_is_bound_to(name: str) -> None:
     settings, replication = paper(name), load_replication(name)
-    networks = getattr(replication, "default", replication)
-    assert networks.kind == settings.KIND
-    assert networks.model_config is settings.MODEL
-    assert getattr(replication, "sections", {}) is settings.ROUTES or settings.ROUTES == {}
-    if "study" in settings.ROUTES:
-        module: ModuleType = sys.modules[f"replications.{name}.replication"]
-        studies = getattr(module, "STUDIES", None) or {}
-        assert all(study.section is settings.ROUTES["study"][key] for key, study in studies.items())
+    assert replication.settings is settings
+    assert replication.task is task_of(settings.KIND)
+    assert replication.runners.keys() == settings.ROUTES.keys() - {"paper"}
+    for key, runner in replication.runners.items():
+        assert isinstance(runner, Study) or runner.keys() == settings.ROUTES[key].keys()
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def ordered(train: Split | Stream, config: Any) -> Callable[[int], Iterator[Trai
     order = partial(endless_batches, lengths(train), seed=5, **batch)
     if isinstance(train, Proteins):
         return lambda start: (train.batch(chosen, (5, i)) for i, chosen in enumerate(order(start=start), start))
-    return lambda start: train.batches(order(start=start))
+    return lambda start: map(train.batch, order(start=start))
 
 
 def translation() -> tuple[type[Killable], nn.Module, Split, list[TrainingBatch]]:

@@ -9,7 +9,7 @@ end symbol included; N images, C captions and O objects with boxes of a split.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,8 +28,13 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_lines, save_arrays
 from shared.data.tokenizers import PAD, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
+from shared.tasks.captioning.settings import CaptioningTraining
+from shared.tasks.examples import VALIDATED, every_batch, training_batches
 from shared.vision.features import Grid, load_features
 from shared.vision.places import box_shares
+
+IMAGES_VALIDATED = 100
+"""Images captioned together during validation."""
 
 
 class CaptionedImages(Protocol):
@@ -151,10 +156,6 @@ class CaptionedSplit:
             self.image_features(self.image[indices]), self.captions.padded(indices), self._regions(indices)
         )
 
-    def batches(self, order: Iterator[Indices]) -> Iterator[CaptionBatch]:
-        """Batches in the given order."""
-        return (self.batch(indices) for indices in order)
-
     def image_features(self, indices: Indices) -> Tensor:
         """(B, L, D) float32 of the images with these indices."""
         return torch.from_numpy(np.asarray(self.features)[indices]).float()
@@ -211,9 +212,23 @@ class PreparedCaptions:
         record = read_record(folder / "features.json")
         return cls(folder, load_tokenizer(folder / "text.tokenizer"), grid_of(record))
 
+    @property
+    def sizes(self) -> tuple[int, Grid]:
+        """Of the vocabulary and of the annotations."""
+        return len(self.tokenizer), self.grid
+
     def split(self, name: str) -> CaptionedSplit:
         """An encoded split: ``train``, ``valid`` or a test split."""
         return CaptionedSplit.load(self.folder / name, features_of(self.folder, name), self.grid)
+
+    def batches(self, training: CaptioningTraining, seed: int) -> Callable[[int], Iterator[CaptionBatch]]:
+        """From a batch's number to that batch of training and all that follow it."""
+        return training_batches(self.split("train"), training.batch, seed)
+
+    def valid(self, training: CaptioningTraining) -> Sequence[CaptionBatch | ImageBatch]:
+        """The validation split in batches of captions, and then in whole images."""
+        split = self.split("valid")
+        return _Validation(split, every_batch(split, tokens=VALIDATED), self.image_batches("valid", IMAGES_VALIDATED))
 
     def captions(self, name: str) -> list[list[Caption]]:
         """Per image of ``valid`` or a test split its captions as they stand, and what their words name."""
@@ -240,6 +255,23 @@ class PreparedCaptions:
         """The split as it was fetched, of which this task's images are all or the first ones; for figures."""
         dataset = str(read_record(self.folder / "features.json")["dataset"])
         return open_images(Path("data") / dataset, name)
+
+
+@dataclass(frozen=True)
+class _Validation(Sequence[CaptionBatch | ImageBatch]):
+    """Batches of captions, each made when it is asked for, as the features of all take gigabytes; and whole images."""
+
+    split: CaptionedSplit
+    order: Sequence[Indices]
+    images: Sequence[ImageBatch]
+
+    def __len__(self) -> int:
+        return len(self.order) + len(self.images)
+
+    def __getitem__(self, number: Any) -> Any:
+        if number < len(self.order):
+            return self.split.batch(self.order[number])
+        return self.images[number - len(self.order)]
 
 
 def features_folder(prepared: Path) -> Path:

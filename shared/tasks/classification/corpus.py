@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
 from shared.data.tokenizers import PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
-from shared.tasks.classification.settings import ClassifiedCorpusConfig
+from shared.tasks.classification.settings import ClassificationTraining, ClassifiedCorpusConfig
+from shared.tasks.examples import training_batches, validation_batches
 from shared.tasks.prepared import write_summary
 
 Columns = dict[str, list[str]]
@@ -71,10 +72,6 @@ class ClassifiedText:
             tuple(text.padded(indices) for text in self.texts), torch.from_numpy(self.labels[indices])
         )
 
-    def batches(self, order: Iterator[Indices]) -> Iterator[ClassifiedBatch]:
-        """Batches in the given order."""
-        return (self.batch(indices) for indices in order)
-
     def select(self, keep: NDArray[np.bool_]) -> ClassifiedText:
         """The texts where ``keep``, one bool per text, is true."""
         return ClassifiedText(tuple(text.select(keep) for text in self.texts), self.labels[keep])
@@ -112,9 +109,22 @@ class PreparedClassification:
         tokenizer = load_tokenizer(folder / "text.tokenizer")
         return cls(folder, tokenizer, tuple(read_lines(folder / "classes.txt")))
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Of the vocabulary and of the set of classes."""
+        return len(self.tokenizer), len(self.classes)
+
     def split(self, name: str) -> ClassifiedText:
         """An encoded split: ``train``, ``valid`` or a test split."""
         return ClassifiedText.load(self.folder / name)
+
+    def batches(self, training: ClassificationTraining, seed: int) -> Callable[[int], Iterator[ClassifiedBatch]]:
+        """From a batch's number to that batch of training and all that follow it."""
+        return training_batches(self.split("train"), training.batch, seed)
+
+    def valid(self, training: ClassificationTraining) -> list[ClassifiedBatch]:
+        """The batches of the validation split."""
+        return validation_batches(self.split("valid"))
 
     def lines(self, name: str) -> tuple[list[str], ...]:
         """Per text the lines of ``valid`` or a test split, in the case that the tokeniser was given, not cut."""

@@ -13,19 +13,14 @@ from shared.tasks.classification.corpus import PreparedClassification
 from shared.tasks.classification.evaluation import classification_examples
 from shared.tasks.classification.settings import ClassificationRun, PriorConfig
 from shared.tasks.examples import judged, write_examples
-from shared.tasks.studies import Study
-
-
-def prior_route(config: ClassificationRun) -> tuple[Prior, ClassificationRun]:
-    """The route of variants ``model: {prior: overall | set}``; see :mod:`shared.tasks.routed`."""
-    return Prior(config.checked_model(PriorConfig)), config
+from shared.tasks.replication import Study
 
 
 class Prior(Study):
-    """Predicts the share of each class among the training texts, with one text added per class."""
+    """Variants ``model: {prior: overall | set}``.
 
-    def __init__(self, settings: PriorConfig) -> None:
-        self.settings = settings
+    Each predicts the share of each class among the training texts, with one text added per class.
+    """
 
     def evaluate(
         self, config: ClassificationRun, *, prepared: Path, trained: Sequence[Path], out: Path
@@ -35,13 +30,13 @@ class Prior(Study):
         Raises:
             ReplicationError: sets are asked for, but the data set has no keys, which name the sets.
         """
-        text = PreparedClassification.load(prepared)
-        labels, sets = text.split("train").labels, self._sets(text, "train")
+        text, by_set = PreparedClassification.load(prepared), config.checked_model(PriorConfig).prior == "set"
+        labels, sets = text.split("train").labels, _sets(text, "train", by_set)
         log_probs = {name: _log_shares(labels[sets == name], len(text.classes)) for name in np.unique(sets)}
         overall = _log_shares(labels, len(text.classes))
         examples = {
             split: classification_examples(
-                text, split, np.stack([log_probs.get(name, overall) for name in self._sets(text, split)])
+                text, split, np.stack([log_probs.get(name, overall) for name in _sets(text, split, by_set)])
             )
             for split in config.corpus.test
         }
@@ -49,16 +44,17 @@ class Prior(Study):
         write_examples(out, [example for records in examples.values() for example in records])
         return judged(examples)
 
-    def _sets(self, text: PreparedClassification, split: str) -> NDArray[np.str_]:
-        """(number of texts,) the name of the set of each text; the same name for all if sets are not told apart."""
-        if self.settings.prior == "overall":
-            return np.full(len(text.split(split)), "")
-        keys = text.keys(split)
-        if keys is None:
-            raise ReplicationError(
-                f"the {split} texts in {text.folder} have no keys to tell their sets by; use 'prior: overall'."
-            )
-        return np.array([key.partition("/")[0] for key in keys])
+
+def _sets(text: PreparedClassification, split: str, by_set: bool) -> NDArray[np.str_]:
+    """(number of texts,) the name of the set of each text; the same name for all if sets are not told apart."""
+    if not by_set:
+        return np.full(len(text.split(split)), "")
+    keys = text.keys(split)
+    if keys is None:
+        raise ReplicationError(
+            f"the {split} texts in {text.folder} have no keys to tell their sets by; use 'prior: overall'."
+        )
+    return np.array([key.partition("/")[0] for key in keys])
 
 
 def _log_shares(labels: NDArray[np.int64], classes: int) -> NDArray[np.float64]:

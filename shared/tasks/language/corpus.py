@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -21,8 +21,8 @@ from shared.data.tokenizers import (
 )
 from shared.errors import ReplicationError
 from shared.tasks.language.characters import CharactersConfig, CharacterVocabulary
-from shared.tasks.language.settings import LanguageCorpusConfig, Unit
-from shared.tasks.language.streams import Stream
+from shared.tasks.language.settings import LanguageCorpusConfig, LanguageTraining, Unit
+from shared.tasks.language.streams import LanguageBatch, Stream
 from shared.tasks.prepared import read_summary, write_summary
 
 _CHUNK = 1 << 20  # characters that are encoded together
@@ -54,9 +54,25 @@ class PreparedLanguage:
         units = {name: split["units"] for name, split in summary["splits"].items()}
         return cls(folder, load(folder / "text.tokenizer"), summary["unit"], units)
 
+    @property
+    def sizes(self) -> tuple[int, None]:
+        """Of the vocabulary."""
+        return len(self.tokenizer), None
+
     def split(self, name: str) -> Stream:
         """An encoded split: ``train``, ``valid`` or a test split."""
         return Stream.load(self.folder / name)
+
+    def batches(self, training: LanguageTraining, seed: int) -> Callable[[int], Iterator[LanguageBatch]]:
+        """From a batch's number to that batch of training and all that follow it; refuses a text that is too short."""
+        stream, columns, length = self.split("train"), training.batch.sentences, training.batch.length
+        stream.epoch_batches(columns=columns, length=length)
+        return lambda start: stream.training_batches(columns=columns, length=length, seed=seed, start=start)
+
+    def valid(self, training: LanguageTraining) -> list[LanguageBatch]:
+        """The validation split in batches as large as in training, since evaluation must not decide what is trained."""
+        batch = training.batch
+        return list(self.split("valid").evaluation_batches(columns=batch.sentences, length=batch.length))
 
 
 def prepare_language(config: LanguageCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:

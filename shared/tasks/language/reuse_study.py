@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -21,10 +21,7 @@ from shared.metrics.turns import Clock, medians_of_turns, now, timed
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.settings import LanguageEvaluation, LanguageRun, SpeedConfig
 from shared.tasks.language.streams import LanguageBatch, Stream
-from shared.tasks.language.task import LanguageModelling
-from shared.tasks.networks import ready
-from shared.tasks.sections import StudyConfig
-from shared.tasks.studies import Study
+from shared.tasks.replication import Study, ready
 
 TURNS = 3
 """Least number of timed passes that a median is over."""
@@ -70,13 +67,11 @@ class EvaluationSpeed(Study):
     study override those of the task's network.
 
     Args:
-        networks: whose models are measured.
+        build: the untrained network of a variant, for a prepared task.
     """
 
-    section: ClassVar[type[StudyConfig]] = SpeedConfig
-
-    def __init__(self, networks: LanguageModelling[Any]) -> None:
-        self._networks = networks
+    def __init__(self, build: Callable[[LanguageRun, PreparedLanguage], nn.Module]) -> None:
+        self._build = build
 
     def evaluate(
         self, config: LanguageRun, *, prepared: Path, trained: Sequence[Path], out: Path
@@ -93,7 +88,7 @@ class EvaluationSpeed(Study):
         settings, config = _parts(config)
         text = PreparedLanguage.load(prepared)
         torch.manual_seed(0)
-        keeping, vanilla = (ready(self._networks.model(of, text)) for of in (config, _sliding(settings, config)))
+        keeping, vanilla = (ready(self._build(of, text)) for of in (config, _sliding(settings, config)))
         stream = text.split(config.corpus.test[0])
         metrics: dict[str, float] = {}
         with torch.inference_mode():

@@ -5,9 +5,10 @@ Shape letters: N sequences of a split, B of a batch, T symbols of the longest, V
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shared.data.batching import Indices
+from shared.tasks.examples import training_order, validation_batches
+from shared.tasks.sequences.settings import SequenceTraining
 
 
 @dataclass(frozen=True)
@@ -68,19 +71,40 @@ class SequenceSplit(Protocol):
         ...
 
 
-class PreparedSequences(Protocol):
-    """What the prepare stage leaves for training and evaluation."""
+class PreparedSequences(ABC):
+    """What the prepare stage leaves for training and evaluation.
+
+    Attributes:
+        unit: what a symbol is, in the singular: "pixel", "residue", "symbol".
+    """
+
+    unit: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, bool]:
+        """V, with special and start symbols; and whether each symbol is predicted from those before it."""
 
     @property
     def symbols(self) -> int:
-        """V, with special and start symbols."""
-        ...
+        """V."""
+        return self.sizes[0]
 
-    @property
-    def unit(self) -> str:
-        """What a symbol is, in the singular: "pixel", "residue", "symbol"."""
-        ...
-
+    @abstractmethod
     def split(self, name: str) -> SequenceSplit:
         """``train``, ``valid`` or a test split."""
-        ...
+
+    def batches(self, training: SequenceTraining, seed: int) -> Callable[[int], Iterator[SequenceBatch]]:
+        """From a batch's number to that batch of training and all that follow it.
+
+        Seed and batch number determine the masks, so a continued run has the same ones.
+        """
+        train = self.split("train")
+        order = training_order(train, training.batch, seed)
+        return lambda start: (
+            train.batch(indices, (seed, number)) for number, indices in enumerate(order(start=start), start)
+        )
+
+    def valid(self, training: SequenceTraining) -> list[SequenceBatch]:
+        """The batches of the validation split."""
+        return validation_batches(self.split("valid"))

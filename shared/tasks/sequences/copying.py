@@ -25,7 +25,7 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
 from shared.tasks.prepared import write_summary
-from shared.tasks.sequences.batches import SequenceBatch
+from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
 from shared.tasks.sequences.settings import CopyCorpusConfig
 
 
@@ -68,7 +68,7 @@ class CopySplit:
 
 
 @dataclass(frozen=True)
-class PreparedCopies:
+class PreparedCopies(PreparedSequences):
     """What the prepare stage leaves for training and evaluation: words to be judged by, and how others are drawn.
 
     Attributes:
@@ -89,9 +89,9 @@ class PreparedCopies:
         return cls(folder, config, _parameters(folder, "run the prepare stage of its task"))
 
     @property
-    def symbols(self) -> int:
-        """V: those that words are of, and the separator."""
-        return self.parameters.symbols + 1
+    def sizes(self) -> tuple[int, bool]:
+        """The symbols that words are of, and the separator; each is predicted from those before it."""
+        return self.parameters.symbols + 1, True
 
     def split(self, name: str) -> CopySplit:
         """``train``, whose words are drawn when they are asked for and are in no other split, or one that is kept."""

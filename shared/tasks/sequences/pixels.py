@@ -20,7 +20,7 @@ from shared.data.batching import Indices
 from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
 from shared.tasks.prepared import read_summary, write_summary
-from shared.tasks.sequences.batches import SequenceBatch
+from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
 from shared.tasks.sequences.settings import PixelCorpusConfig
 
 
@@ -58,7 +58,7 @@ class PixelSplit:
 
 
 @dataclass(frozen=True)
-class PreparedPixels:
+class PreparedPixels(PreparedSequences):
     """What the prepare stage leaves for training and evaluation: the splits, and how to make pictures of pixels.
 
     Attributes:
@@ -74,9 +74,9 @@ class PreparedPixels:
     unit: ClassVar[str] = "pixel"
 
     @property
-    def symbols(self) -> int:
-        """V: the levels, and the start symbol after them."""
-        return self.levels + 1
+    def sizes(self) -> tuple[int, bool]:
+        """The levels, and the start symbol after them; each pixel is predicted from those before it."""
+        return self.levels + 1, True
 
     @classmethod
     def load(cls, folder: Path) -> PreparedPixels:

@@ -23,7 +23,7 @@ from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL
 from shared.errors import ReplicationError
 from shared.tasks.prepared import read_summary, write_summary
 from shared.tasks.sequences.alphabet import FIRST, LETTERS, MASK, VOCABULARY
-from shared.tasks.sequences.batches import SequenceBatch
+from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
 from shared.tasks.sequences.settings import ProteinCorpusConfig
 
 _MASKED = 0.15
@@ -102,20 +102,23 @@ def _masked(symbols: NDArray[np.int64], indices: Indices, seed: Sequence[int]) -
 
 
 @dataclass(frozen=True)
-class PreparedProteins:
+class PreparedProteins(PreparedSequences):
     """What the prepare stage leaves for training and evaluation: the encoded splits, and what they are of.
 
     Attributes:
         folder: of the prepared task.
         masked: as in :class:`Proteins`.
-        symbols: V.
         unit: what a symbol is.
     """
 
     folder: Path
     masked: bool = False
-    symbols: ClassVar[int] = VOCABULARY
     unit: ClassVar[str] = "residue"
+
+    @property
+    def sizes(self) -> tuple[int, bool]:
+        """All letters and special symbols; and whether each is predicted from those before it."""
+        return VOCABULARY, not self.masked
 
     @classmethod
     def load(cls, folder: Path, *, masked: bool = False) -> PreparedProteins:

@@ -20,7 +20,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,10 +34,9 @@ from shared.attention.multi_head import MultiHeadAttention
 from shared.layers.feed_forward import FeedForward
 from shared.metrics.peak_memory import MEBIBYTE, peak_memory
 from shared.metrics.turns import Clock, medians_of_turns, now, timed
-from shared.tasks.sections import StudyConfig
+from shared.tasks.replication import Study
 from shared.tasks.sequences.settings import ScalingConfig
 from shared.tasks.settings import RunConfig
-from shared.tasks.studies import Study
 
 RIVAL = "softmax"
 """The subject with which all others are compared."""
@@ -117,8 +116,6 @@ class Scaling(Study):
         builders: what can be measured, by the names that ``subjects`` has.
         clock: gives seconds.
     """
-
-    section: ClassVar[type[StudyConfig]] = ScalingConfig
 
     def __init__(self, builders: Mapping[str, Builder] = ATTENTION, clock: Clock = now) -> None:
         self._builders, self._clock = builders, clock

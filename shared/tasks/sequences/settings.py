@@ -28,6 +28,7 @@ class CopyCorpusConfig(CorpusConfig):
 
     causal: ClassVar[bool] = True
     counts_hits: ClassVar[bool] = True
+    unit: ClassVar[str] = "symbol"
     of: Literal["copies"] = "copies"
     shortest: PositiveInt
     longest: PositiveInt
@@ -56,6 +57,7 @@ class PixelCorpusConfig(CorpusConfig):
 
     causal: ClassVar[bool] = True
     counts_hits: ClassVar[bool] = False
+    unit: ClassVar[str] = "pixel"
     of: Literal["pixels"] = "pixels"
     pool: int = Field(default=1, ge=1, le=16, description="side of the squares whose mean becomes one pixel")
     levels: int = Field(default=256, ge=2, le=256, description="values of a pixel, equal parts of 0 to 255")
@@ -75,6 +77,7 @@ class ProteinCorpusConfig(CorpusConfig):
     """
 
     counts_hits: ClassVar[bool] = True
+    unit: ClassVar[str] = "residue"
     of: Literal["proteins"] = "proteins"
     masked: bool = Field(
         default=False, description="some letters are predicted from all others, not each from those before it"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +19,7 @@ from shared.metrics.alignment import Links, alignment_statistics, parse_pharaoh
 from shared.metrics.registry import corpus_values
 from shared.metrics.word_aligner import WordAligner, Words
 from shared.tasks.examples import Example, write_examples
+from shared.tasks.replication import Study
 from shared.tasks.translation.corpus import ParallelText, PreparedText
 from shared.tasks.translation.settings import AlignerConfig, TranslationRun
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
@@ -60,38 +60,25 @@ class Aligner(Protocol):
 KINDS: dict[str, type[Aligner]] = {"ibm1": WordAligner, "fast_align": fast_align.FastAlign}
 
 
-def aligner_route(config: TranslationRun) -> tuple[AlignerRunner, TranslationRun]:
-    """The route of variants that are aligners, ``model: {aligner: <kind>}``; see :mod:`shared.tasks.routed`."""
-    return AlignerRunner(config.checked_model(AlignerConfig)), config
-
-
-@dataclass(frozen=True)
-class AlignerRunner:
-    """Trains and judges an aligner.
+class AlignerRunner(Study):
+    """Trains and judges an aligner: variants ``model: {aligner: <kind>}``.
 
     It learns from the same encoded training text as the task's networks, so where they read UNK it does too.
     """
 
-    settings: AlignerConfig
-
     def cannot_run(self, config: TranslationRun) -> str | None:
         """Where systran-align does not exist, fast_align cannot run."""
-        if self.settings.aligner == "ibm1" or fast_align.is_available():
+        if config.checked_model(AlignerConfig).aligner == "ibm1" or fast_align.is_available():
             return None
         return "fast_align needs the package systran-align, which exists for Python 3.11 on Linux x86-64 only"
-
-    def cost(self, config: TranslationRun, prepared: Path | None) -> None:
-        """None: no network is trained."""
-        return
 
     def train(
         self, config: TranslationRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
         progress: Report | None = None,
     ) -> tuple[TrainingRecord, int]:  # fmt: skip
         """Train; all seeds are the same."""
-        settings, text = self.settings, PreparedText.load(prepared)
-        longest = config.training.max_words or config.corpus.max_words
-        pairs = list(_word_pairs(text, text.split("train").up_to(longest)))
+        settings, text = config.checked_model(AlignerConfig), PreparedText.load(prepared)
+        pairs = list(_word_pairs(text, text.training_split(config.training)))
         begin, processor_begin = time.perf_counter(), time.process_time()
         aligner = KINDS[settings.aligner].train(pairs, iterations=settings.iterations)
         seconds, processor_seconds = time.perf_counter() - begin, time.process_time() - processor_begin
@@ -115,7 +102,7 @@ class AlignerRunner:
             ReplicationError: no test split has.
         """
         state = _load(trained[0] / "checkpoints" / "last.ckpt")
-        aligner = KINDS[self.settings.aligner].from_state(state)
+        aligner = KINDS[config.checked_model(AlignerConfig).aligner].from_state(state)
         text, examples = PreparedText.load(prepared), []
         metrics: dict[str, float] = {}
         for number, split in enumerate(config.corpus.test):
@@ -131,7 +118,7 @@ class AlignerRunner:
         write_examples(out, examples)
         return metrics
 
-    def descriptions(self, config: TranslationRun, prepared: Path) -> Mapping[str, Any]:
+    def descriptions(self, config: TranslationRun) -> Mapping[str, Any]:
         """The token's name; an aligner has neither BLEU nor pieces."""
         return {"signatures": {}, "token": "word"}
 

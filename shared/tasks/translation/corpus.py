@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +26,9 @@ from shared.data.tokenizers import (
 )
 from shared.errors import ReplicationError
 from shared.metrics.word_aligner import WordAligner
+from shared.tasks.examples import training_batches, validation_batches
 from shared.tasks.prepared import write_summary
-from shared.tasks.translation.settings import ParallelCorpusConfig
+from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationTraining
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,10 @@ class ParallelText:
             labels=_with_end(target, self.target.lengths[indices]),
         )
 
-    def batches(self, order: Iterator[Indices]) -> Iterator[Batch]:
-        """Batches in the given order."""
-        return (self.batch(indices) for indices in order)
+    @property
+    def lengths(self) -> tuple[NDArray[np.integer], ...]:
+        """(pairs,) symbols of the targets and of the sources, each with its end symbol."""
+        return self.target.lengths + 1, self.source.lengths + 1
 
     def up_to(self, max_words: int) -> ParallelText:
         """The pairs with at most ``max_words`` words on either side (the -30 and -50 of the paper's models)."""
@@ -120,9 +122,27 @@ class PreparedText:
         """Open a prepared task."""
         return cls(folder, load_tokenizer(folder / "source.tokenizer"), load_tokenizer(folder / "target.tokenizer"))
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Of the two vocabularies."""
+        return len(self.source), len(self.target)
+
     def split(self, name: str) -> ParallelText:
         """An encoded split: ``train``, ``valid`` or a test split."""
         return ParallelText.load(self.folder / name)
+
+    def training_split(self, training: TranslationTraining) -> ParallelText:
+        """All pairs that are trained on."""
+        train = self.split("train")
+        return train if training.max_words is None else train.up_to(training.max_words)
+
+    def batches(self, training: TranslationTraining, seed: int) -> Callable[[int], Iterator[Batch]]:
+        """From a batch's number to that batch of training and all that follow it."""
+        return training_batches(self.training_split(training), training.batch, seed)
+
+    def valid(self, training: TranslationTraining) -> list[Batch]:
+        """The batches of the validation split."""
+        return validation_batches(self.split("valid"))
 
     def lines(self, name: str) -> tuple[list[str], list[str]]:
         """The source and target text of a test split."""

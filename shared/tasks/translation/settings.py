@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
-from shared.config import Strict, build, near
+from shared.config import Strict
 from shared.data.tokenizers import TokenizerConfig
-from shared.errors import ReplicationError
-from shared.tasks.sections import PaperSettings, RouteSection
-from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, RunConfig, Shown
+from shared.tasks.sections import RouteSection
+from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, Shown
 from shared.training.config import PerLabelOrSentence, Smoothed
 
 
@@ -117,39 +114,6 @@ class AlignerConfig(RouteSection):
 
     aligner: Literal["ibm1", "fast_align"]
     iterations: int = Field(default=5, ge=1)
-
-
-class BorrowedConfig(RouteSection):
-    """The ``model`` section of a variant whose model is another paper's.
-
-    Attributes:
-        paper: whose model it is.
-        settings: a ``model`` section as that paper's own variants have.
-    """
-
-    trains_network: ClassVar[bool] = True
-    paper: str
-    settings: dict[str, Any]
-
-    def lender(self, where: str) -> PaperSettings:
-        """The settings of the other paper.
-
-        Raises:
-            ReplicationError: there is no such paper, or it has no models that translate.
-        """
-        papers = [path.parent.name for path in Path("replications").glob("*/settings.py")]
-        if self.paper not in papers:
-            raise ReplicationError(f"{where}: there is no paper '{self.paper}'{near(self.paper, papers)}.")
-        lender: Any = importlib.import_module(f"replications.{self.paper}.settings")
-        if lender.KIND != "translation":
-            raise ReplicationError(f"{where}: {self.paper} has no model that translates.")
-        settings: PaperSettings = lender
-        return settings
-
-    def check(self, config: RunConfig, network: type[Strict]) -> None:
-        """Refuse settings that are not those of a model of the other paper."""
-        where = f"{config.where}.settings, for a model of {self.paper}"
-        build(self.lender(config.where).MODEL, self.settings, where=where)
 
 
 RUN = TranslationRun

@@ -52,7 +52,7 @@ def flat(images):
 def test_a_batch_is_what_building_it_symbol_by_symbol_gives(images, random):
     split, rows = split_of(images), flat(images)
     order = random.choices(range(len(rows)), k=random.randint(1, len(rows)))
-    (batch,) = split.batches(iter([np.array(order)]))
+    batch = split.batch(np.array(order))
     width = 1 + max(len(rows[i][2]) for i in order)
     assert batch.captions.shape == batch.mask.shape == (len(order), width)
     assert batch.tokens == sum(len(rows[i][2]) + 1 for i in order)

@@ -248,7 +248,7 @@ def test_a_small_model_learns_to_name_what_is_in_a_picture(tmp_path, capsys):
     order = {"pool": 1, "seed": 1, "sentences": 32, "equal_lengths": True}
     record = train(
         module, tmp_path / "run",
-        lambda start: pictures.batches(endless_batches(pictures.lengths, start=start, **order)),
+        lambda start: map(pictures.batch, endless_batches(pictures.lengths, start=start, **order)),
         [*(valid.batch(np.arange(i, i + 20)) for i in (0, 20, 40)), *image_batches(valid, 20)],
     )  # fmt: skip
     rows = curve(tmp_path / "run")

@@ -14,10 +14,9 @@ from shared.tasks.captioning import preparation as caption_preparation
 from shared.tasks.captioning import task as captioning
 from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch, PreparedCaptions
 from shared.tasks.captioning.settings import CaptioningRun
-from shared.tasks.captioning.task import Captioning
 from shared.vision.features import Grid
 from tests.tasks.captioning.squares import CAPTIONS, SPLITS, Colours, Toy, ToyConfig, write_dataset
-from tests.tasks.in_process import judge, train
+from tests.tasks.in_process import judge, paper, train
 
 CORPUS = {
     "dataset": "toy", "encoder": {"name": "efficientnet-lite0", "layer": "block15"},
@@ -31,7 +30,7 @@ TASK = {
     "evaluation": {"heatmaps": 2, "metrics": ["bleu"]},
     "seeds": [3, 4],
 }  # fmt: skip
-REPLICATION = Captioning(ToyConfig, Toy)
+REPLICATION = paper("captioning", ToyConfig, Toy)
 
 
 @pytest.fixture
@@ -49,7 +48,7 @@ def encode(root):
     """What the features stage makes: its record, with the features in ``features/shapes``."""
     out = root / "features" / "shapes"
     out.mkdir(parents=True, exist_ok=True)
-    record = REPLICATION.features(config().corpus, root / "data" / "toy", out)
+    record = REPLICATION.task.features(config().corpus, root / "data" / "toy", out)
     out.with_name("shapes.json").write_text(json.dumps(record))
     return record
 
@@ -57,7 +56,7 @@ def encode(root):
 def prepare(root):
     out = root / "tasks" / "shapes"
     out.mkdir(parents=True, exist_ok=True)
-    REPLICATION.prepare(config().corpus, root / "data" / "toy", out)
+    REPLICATION.task.prepare(config().corpus, root / "data" / "toy", out)
     return out
 
 
@@ -99,18 +98,18 @@ def test_attention_and_captions_are_judged(prepared, tmp_path):
     (metrics,) = judge(REPLICATION, run, prepared, tmp_path)
     assert metrics.keys() >= {"bleu4", "pairs.bleu4", "attention_correctness"}
     assert (tmp_path / "judged3" / "attention.npz").exists()
-    assert "words as they are" in REPLICATION.descriptions(run, prepared)["signatures"]["bleu"]
+    assert "words as they are" in REPLICATION.descriptions(run)["signatures"]["bleu"]
     with (tmp_path / "seed3" / "curve.csv").open() as file:
         assert "bleu" in {row["metric"] for row in csv.DictReader(file) if row["split"] == "valid"}
 
 
 def test_validation_has_every_caption_once_and_every_image_in_order(prepared):
     text = PreparedCaptions.load(prepared)
-    batches = list(REPLICATION._validation(config(), text))
+    batches = list(text.valid(config().training))
     of_captions = [batch for batch in batches if isinstance(batch, CaptionBatch)]
     of_images = [batch for batch in batches if isinstance(batch, ImageBatch)]
     assert batches == [*of_captions, *of_images]
-    assert len(batches) == len(REPLICATION._validation(config(), text))
+    assert len(batches) == len(text.valid(config().training))
     assert sum(len(batch.captions) for batch in of_captions) == CAPTIONS * SPLITS["valid"]
     assert sum(batch.tokens for batch in of_captions) == text.split("valid").lengths[0].sum()
     references = [captions for batch in of_images for captions in batch.references]
@@ -127,7 +126,7 @@ def test_validation_has_every_caption_once_and_every_image_in_order(prepared):
     ],
 )
 def test_a_full_batch_is_like_one_of_the_data(encoder, grid):
-    batch, sizes = REPLICATION._full_batch(config(corpus=CORPUS | {"max_words": 9, "encoder": encoder}))
+    batch, sizes = captioning.random_batch(config(corpus=CORPUS | {"max_words": 9, "encoder": encoder}))
     assert sizes == (40, Grid(*grid))
     assert batch.features.shape == (12, grid[0] * grid[1], grid[2])
     assert batch.captions.shape == (12, 10)

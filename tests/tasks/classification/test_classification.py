@@ -9,12 +9,11 @@ import torch
 from shared.config import build
 from shared.errors import ReplicationError
 from shared.tasks.classification.corpus import PreparedClassification
-from shared.tasks.classification.priors import prior_route
+from shared.tasks.classification.priors import Prior
 from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig, PriorConfig, check_texts
-from shared.tasks.classification.task import Classification
-from shared.tasks.routed import Routed
+from shared.tasks.replication import runner_of
 from tests.tasks.classification.toy_classifiers import SETS, Toy, ToyConfig, write_dataset
-from tests.tasks.in_process import examples_of, judge, run, train, weights_of
+from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
 
 CORPUS = {
     "dataset": "toy", "tokenizer": {"kind": "words", "size": 24}, "evidence": "evidence", "test": ["test", "hard"],
@@ -30,17 +29,19 @@ TASK = {
 
 
 def reading(*, pairs):
-    return Classification(ToyConfig, Toy, suits=lambda section, run, where: check_texts(run, where, pairs=pairs))
+    return paper(
+        "classification", ToyConfig, Toy, routes={"prior": PriorConfig}, runners={"prior": Prior()},
+        SUITS=lambda section, run, where: check_texts(run, where, pairs=pairs),
+    )  # fmt: skip
 
 
-OWN = reading(pairs=False)
-REPLICATION = Routed(OWN, routes={"prior": prior_route}, sections={"prior": PriorConfig})
+REPLICATION = reading(pairs=False)
 
 
 def prepare(folder, **changes):
     out = folder / "out"
     out.mkdir()
-    REPLICATION.prepare(build(ClassifiedCorpusConfig, CORPUS | changes, where="test"), folder, out)
+    REPLICATION.task.prepare(build(ClassifiedCorpusConfig, CORPUS | changes, where="test"), folder, out)
     return out
 
 
@@ -73,7 +74,7 @@ def test_pairs_of_texts(tmp_path):
     prepared = prepare(tmp_path, **corpus)
     of_pairs = config({}, corpus=CORPUS | corpus, seeds=[3])
     with pytest.raises(ReplicationError, match="reads one text at once, but its corpus has 2"):
-        OWN.check(of_pairs)
+        REPLICATION.check(of_pairs)
     pairwise = reading(pairs=True)
     pairwise.check(of_pairs)
     (metrics,) = run(pairwise, of_pairs, prepared, tmp_path)
@@ -124,17 +125,25 @@ def test_sets_need_keys(tmp_path):
     write_dataset(tmp_path, keys=False)
     prepared = prepare(tmp_path)
     with pytest.raises(ReplicationError, match=r"the train texts in .* have no keys .*use 'prior: overall'"):
-        REPLICATION.evaluate(config({"prior": "set"}), prepared=prepared, trained=[], out=tmp_path / "set")
-    metrics = REPLICATION.evaluate(config({"prior": "overall"}), prepared=prepared, trained=[], out=tmp_path / "all")
+        judge(REPLICATION, config({"prior": "set"}), prepared, tmp_path / "set")
+    metrics, _ = judge(REPLICATION, config({"prior": "overall"}), prepared, tmp_path / "all")
     assert 0 < metrics["accuracy"] < 100
 
 
-def test_a_network_costs_what_its_classes_ask_for_and_a_prior_nothing():
-    parameters, _ = REPLICATION.cost(config({}), None)
-    assert parameters == sum(p.numel() for p in Toy(ToyConfig(**TASK["model"]), 24, 2).parameters())
+def test_a_network_costs_its_updates_and_a_prior_nothing(prepared):
+    batch, sizes = REPLICATION.task.random_batch(config({}))
+    assert sizes == (24, 2)
+    assert batch.labels.max() == 1
     three = CORPUS | {"classes": ["x", "y", "z"], "max_tokens": 9}
-    assert REPLICATION.cost(config({}, corpus=three), None)[0] == parameters + TASK["model"]["size"] + 1
-    assert REPLICATION.cost(config({"prior": "set"}), None) is None
+    batch, sizes = REPLICATION.task.random_batch(config({}, corpus=three))
+    assert sizes == (24, 3)
+    assert batch.texts[0].shape == (10, 9)
+    parameters, seconds = REPLICATION.cost(config({}), prepared)
+    sizes = REPLICATION.open(config({}), prepared).sizes
+    assert parameters == sum(p.numel() for p in REPLICATION.model(config({}), sizes).parameters())
+    assert seconds > 0
+    prior, own = runner_of(REPLICATION, config({"prior": "set"}))
+    assert prior.cost(own, prepared) is None
 
 
 @pytest.mark.parametrize(

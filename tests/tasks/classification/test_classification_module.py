@@ -160,7 +160,7 @@ def test_a_small_model_learns_a_rule(tmp_path, capsys):
     )
     record = train(
         ClassificationModule(ToyClassifier(), settings), tmp_path / "run",
-        lambda start: text.batches(endless_batches(text.lengths, pool=4, seed=1, start=start, sentences=16)),
+        lambda start: map(text.batch, endless_batches(text.lengths, pool=4, seed=1, start=start, sentences=16)),
         [valid.batch(np.arange(i, i + 20)) for i in (0, 20, 40)],
     )  # fmt: skip
     rows = curve(tmp_path / "run")

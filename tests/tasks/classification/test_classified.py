@@ -37,7 +37,7 @@ def rows_of(text):
 def test_a_batch_is_what_padding_row_by_row_gives(rows, random):
     order = random.sample(range(len(rows)), random.randint(1, len(rows)))
     text = text_of(rows)
-    (batch,) = text.batches(iter([np.array(order)]))
+    batch = text.batch(np.array(order))
     for side, (padded, mask) in enumerate(zip(batch.texts, batch.masks, strict=True)):
         chosen = [rows[i][0][side] for i in order]
         width = max(map(len, chosen))

@@ -13,9 +13,8 @@ from shared.data.tokenizers import EOS
 from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.settings import LanguageRun, ReachConfig
-from shared.tasks.language.task import LanguageModelling
 from shared.tasks.translation.settings import TranslationRun
-from tests.tasks.in_process import examples_of, judge, run, train, weights_of
+from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
 from tests.tasks.language.toy_language_models import CARD, Toy, ToyConfig, write_card
 
 CORPUS = {
@@ -34,7 +33,7 @@ TASK = {
     "seeds": [3, 4],
 }  # fmt: skip
 SHORT = TRAINING | {"updates": 2, "validate_every": 1}
-REPLICATION = LanguageModelling(ToyConfig, Toy)
+REPLICATION = paper("language", ToyConfig, Toy)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +49,7 @@ def data(tmp_path_factory):
 def prepared(data):
     out = data.parent / "prepared"
     out.mkdir()
-    REPLICATION.prepare(config().corpus, data, out)
+    REPLICATION.task.prepare(config().corpus, data, out)
     return out
 
 
@@ -91,26 +90,26 @@ def test_settings_of_judging_change_no_weights(prepared, tmp_path):
 
 def test_training_can_begin_at_any_batch(prepared):
     text = PreparedLanguage.load(prepared)
-    run = config()
+    training = config().training
     count = text.split("train").epoch_batches(columns=6, length=8)
-    batches = REPLICATION._batches(run, text, 3)
+    batches = text.batches(training, 3)
     from_first = list(itertools.islice(batches(0), count + 3))
     assert [batch.reset for batch in from_first] == [i in (0, count) for i in range(count + 3)]
     for start in (1, count - 1, count, count + 1):
         later = next(batches(start))
         assert torch.equal(later.places, from_first[start].places)
         assert later.reset == from_first[start].reset
-    assert not torch.equal(next(REPLICATION._batches(run, text, 4)(0)).places, from_first[0].places)
+    assert not torch.equal(next(text.batches(training, 4)(0)).places, from_first[0].places)
 
 
 def test_validation_has_every_symbol_once_and_depends_on_training_alone(prepared):
     text = PreparedLanguage.load(prepared)
-    batches = REPLICATION._validation(config(), text)
+    batches = text.valid(config().training)
     places = torch.cat([batch.places[batch.mask] for batch in batches])
     assert sorted(places.tolist()) == list(range(len(text.split("valid"))))
     assert [batch.reset for batch in batches] == [True] + [False] * (len(batches) - 1)
     assert batches[0].inputs.shape == (6, 8)
-    other = REPLICATION._validation(config(evaluation=EVALUATION | {"columns": 1, "length": 3}), text)
+    other = text.valid(config(evaluation=EVALUATION | {"columns": 1, "length": 3}).training)
     assert all(torch.equal(a.inputs, b.inputs) for a, b in zip(batches, other, strict=True))
 
 
@@ -125,7 +124,7 @@ def test_a_text_too_short_for_one_batch_is_refused_before_training(prepared, tmp
     ("corpus", "symbols"), [({}, 20), ({"tokenizer": {"kind": "bytes"}, "unit": "byte", "recalls": None}, EOS + 257)]
 )
 def test_a_full_batch_is_like_one_of_the_data(corpus, symbols):
-    batch, sizes = REPLICATION._full_batch(config(corpus=CORPUS | corpus))
+    batch, sizes = REPLICATION.task.random_batch(config(corpus=CORPUS | corpus))
     assert sizes == (symbols, None)
     assert batch.inputs.shape == batch.targets.shape == (6, 8)
     assert torch.equal(batch.inputs[:, 1:], batch.targets[:, :-1])

@@ -1,7 +1,5 @@
 """The study of evaluation speed: what goes through the network, with how much before it, counted and not reckoned."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -14,9 +12,8 @@ from shared.tasks.language.corpus import PreparedLanguage, prepare_language
 from shared.tasks.language.reuse_study import EvaluationSpeed, passes, seconds_in_turns
 from shared.tasks.language.settings import LanguageRun, SpeedConfig
 from shared.tasks.language.streams import Stream
-from shared.tasks.language.task import LanguageModelling
-from shared.tasks.routed import Routed
-from shared.tasks.studies import study_route
+from shared.tasks.replication import runner_of
+from tests.tasks.in_process import paper
 from tests.tasks.language.toy_language_models import Toy, ToyConfig
 
 SYMBOLS = 400
@@ -43,9 +40,11 @@ class Remembering(Toy):
         return super().next_log_probs(inputs)
 
 
-OWN = LanguageModelling(ToyConfig, Remembering)
-SECTIONS = {"study": {"evaluation_speed": SpeedConfig}}
-REPLICATION = Routed(OWN, routes={"study": study_route({"evaluation_speed": EvaluationSpeed(OWN)})}, sections=SECTIONS)
+STUDY = EvaluationSpeed(lambda config, text: Remembering(config.checked_model(ToyConfig), *text.sizes))
+REPLICATION = paper(
+    "language", ToyConfig, Remembering, routes={"study": {"evaluation_speed": SpeedConfig}},
+    runners={"study": {"evaluation_speed": STUDY}},
+)  # fmt: skip
 
 
 def config(model=(), **evaluation):
@@ -76,7 +75,7 @@ def case(prepared):
 
 
 def test_the_ratio_of_symbols_is_the_attention_length(prepared, tmp_path):
-    metrics = REPLICATION.evaluate(config(), prepared=prepared, trained=[tmp_path], out=tmp_path)
+    metrics = STUDY.evaluate(config(), prepared=prepared, trained=[tmp_path], out=tmp_path)
     assert metrics.keys() == {f"{quantity}@{length}" for quantity in QUANTITIES for length in LENGTHS}
     for length in LENGTHS:
         assert metrics[f"tokens_reuse@{length}"] == 1
@@ -179,4 +178,4 @@ def test_wrong_settings_are_refused(model, message):
 
 def test_right_ones_are_not():
     REPLICATION.check(config())
-    assert REPLICATION.descriptions(config(), Path()) == {}
+    assert runner_of(REPLICATION, config())[0] is STUDY

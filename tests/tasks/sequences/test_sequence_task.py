@@ -9,12 +9,12 @@ import torch
 from shared.config import build
 from shared.data.fetch import fetch
 from shared.errors import ReplicationError
+from shared.tasks.examples import training_order
 from shared.tasks.sequences.alphabet import VOCABULARY
 from shared.tasks.sequences.corpus import load_prepared
 from shared.tasks.sequences.module import CountingSequenceModule
 from shared.tasks.sequences.settings import SequenceRun
-from shared.tasks.sequences.task import Sequences
-from tests.tasks.in_process import examples_of, judge, run, train, weights_of
+from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
 from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, write_card, write_pictures, write_proteins
 
 COPIES = {
@@ -33,7 +33,7 @@ TASK = {
     "evaluation": {"tokens": 60}, "seeds": [3, 4],
 }  # fmt: skip
 SHORT = TRAINING | {"updates": 2, "validate_every": 1}
-REPLICATION = Sequences(ToyConfig, Toy)
+REPLICATION = paper("sequences", ToyConfig, Toy)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def text(tmp_path_factory):
     def opened(corpus):
         checked, out = config(corpus=corpus).corpus, folder / "prepared" / corpus["of"]
         out.mkdir(parents=True, exist_ok=True)
-        REPLICATION.prepare(checked, folder / corpus["of"], out)
+        REPLICATION.task.prepare(checked, folder / corpus["of"], out)
         return load_prepared(checked, out)
 
     return opened
@@ -68,7 +68,7 @@ def config(**sections):
 
 
 def first_batches(text, corpus, seed=3, start=0, count=4):
-    batches = REPLICATION._batches(config(corpus=corpus), text(corpus), seed)(start)
+    batches = text(corpus).batches(config(corpus=corpus).training, seed)(start)
     return list(itertools.islice(batches, count))
 
 
@@ -122,7 +122,8 @@ def test_training_can_begin_at_any_batch(text, corpus):
 def test_what_is_masked_changes_from_batch_to_batch_and_with_the_seed(text):
     corpus, scored = PROTEINS | {"masked": True}, []
     for seed, number in ((3, 0), (3, 4), (4, 0)):
-        train, order = REPLICATION._training_order(config(corpus=corpus), text(corpus), seed)
+        train = text(corpus).split("train")
+        order = training_order(train, config(corpus=corpus).training.batch, seed)
         (batch,) = first_batches(text, corpus, seed=seed, start=number, count=1)
         assert torch.equal(batch.scored, train.batch(next(order(start=number)), (seed, number)).scored)
         scored.append(train.batch(np.arange(10), (seed, number)).scored)
@@ -131,9 +132,9 @@ def test_what_is_masked_changes_from_batch_to_batch_and_with_the_seed(text):
 
 def test_validation_has_every_sequence_once_and_always_masks_the_same(text):
     corpus = PROTEINS | {"masked": True}
-    batches = REPLICATION._validation(config(corpus=corpus), text(corpus))
+    batches = text(corpus).valid(config(corpus=corpus).training)
     assert sum(len(batch.inputs) for batch in batches) == COUNTS["valid"]
-    again = REPLICATION._validation(config(corpus=corpus, evaluation={"tokens": 7}), text(corpus))
+    again = text(corpus).valid(config(corpus=corpus, evaluation={"tokens": 7}).training)
     for one, other in zip(batches, again, strict=True):
         assert torch.equal(one.inputs, other.inputs)
         assert torch.equal(one.scored, other.scored)
@@ -144,11 +145,11 @@ def test_validation_has_every_sequence_once_and_always_masks_the_same(text):
 )
 def test_a_model_is_built_for_what_the_corpus_asks(text, corpus, sizes):
     run = config(corpus=corpus)
-    assert REPLICATION._sizes(run, text(corpus)) == sizes
-    model = REPLICATION.model(run, text(corpus))
+    assert text(corpus).sizes == sizes
+    model = REPLICATION.model(run, sizes)
     assert model.embedding.num_embeddings == sizes[0]
     assert model.layer.bidirectional != sizes[1]
-    assert isinstance(REPLICATION._module(model, run, None), CountingSequenceModule) == (corpus["of"] != "pixels")
+    assert isinstance(REPLICATION.task.module(model, run, None), CountingSequenceModule) == (corpus["of"] != "pixels")
 
 
 @pytest.mark.parametrize(
@@ -160,14 +161,11 @@ def test_a_model_is_built_for_what_the_corpus_asks(text, corpus, sizes):
 )  # fmt: skip
 def test_a_full_batch_is_like_one_of_the_data(corpus, symbols, length):
     run = config(corpus=corpus)
-    batch, sizes = REPLICATION._full_batch(run)
+    batch, sizes = REPLICATION.task.random_batch(run)
     assert sizes == (symbols, run.corpus.causal)
     assert batch.inputs.shape == batch.targets.shape == batch.scored.shape == (10, length)
     assert 0 <= batch.targets.min() <= batch.targets.max() < symbols - 1
     assert batch.tokens == (10 * length if run.corpus.causal else 10 * -(-length // 7))
-    parameters, seconds = REPLICATION.cost(run, None)
-    assert parameters == sum(p.numel() for p in Toy(ToyConfig(size=12), *sizes).parameters())
-    assert seconds > 0
 
 
 @pytest.mark.parametrize(
@@ -198,5 +196,5 @@ def test_each_kind_of_corpus_is_prepared_and_opened(text):
     for corpus, count in ((COPIES, 15), (PIXELS, COUNTS["test"]), (PROTEINS, COUNTS["test"])):
         split = text(corpus).split("test")
         assert len(split) == count
-        assert REPLICATION._lengths(split)[0].shape == (count,)
+        assert split.lengths[0].shape == (count,)
         assert split.batch(np.arange(2)).inputs.shape[0] == 2

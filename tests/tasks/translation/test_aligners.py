@@ -12,20 +12,21 @@ from pydantic import Field
 from shared.config import Strict, build
 from shared.errors import ReplicationError
 from shared.metrics.fast_align import FastAlign
-from shared.tasks.routed import Routed
-from shared.tasks.translation.aligners import _word_pairs, aligner_route
+from shared.tasks.translation.aligners import AlignerRunner, _word_pairs
 from shared.tasks.translation.corpus import PreparedText
 from shared.tasks.translation.settings import AlignerConfig, ParallelCorpusConfig, TranslationRun
-from shared.tasks.translation.task import Translation
-from tests.tasks.in_process import judge, train
+from tests.tasks.in_process import judge, paper, train
 
 
 class NetworkConfig(Strict):
     size: int = Field(ge=1)
 
 
-NETWORKS = Translation(NetworkConfig, lambda config, source, target: None)
-REPLICATION = Routed(NETWORKS, routes={"aligner": aligner_route}, sections={"aligner": AlignerConfig})
+ALIGNER = AlignerRunner()
+REPLICATION = paper(
+    "translation", NetworkConfig, lambda config, source, target: None, routes={"aligner": AlignerConfig},
+    runners={"aligner": ALIGNER},
+)  # fmt: skip
 LEXICON = {f"s{i}": f"t{i * 7 % 20}" for i in range(20)}
 TASK = {
     "corpus": {"dataset": "toy", "source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 24},
@@ -54,7 +55,7 @@ def corpus(folder, tokenizer=None):
     out = folder / "out"
     out.mkdir()
     settings = TASK["corpus"] | ({"tokenizer": tokenizer} if tokenizer else {})
-    REPLICATION.prepare(build(ParallelCorpusConfig, settings, where="test"), folder, out)
+    REPLICATION.task.prepare(build(ParallelCorpusConfig, settings, where="test"), folder, out)
     return out
 
 
@@ -69,10 +70,10 @@ def config(model, **changes):
 
 def run(model, prepared, folder):
     """Train and judge one seed."""
-    record, parameters = REPLICATION.train(
+    record, parameters = ALIGNER.train(
         config(model), prepared=prepared, folder=folder, seed=1, fingerprint="", label="toy"
     )
-    metrics = REPLICATION.evaluate(config(model), prepared=prepared, trained=[folder], out=folder / "out")
+    metrics = ALIGNER.evaluate(config(model), prepared=prepared, trained=[folder], out=folder / "out")
     with gzip.open(folder / "out" / "examples.jsonl.gz", "rt") as lines:
         return record, parameters, metrics, [json.loads(line) for line in lines]
 
@@ -105,7 +106,7 @@ def test_fast_align_finds_it_too(prepared, tmp_path):
     record, _, metrics, _ = run({"aligner": "fast_align"}, prepared, tmp_path)
     assert metrics["aer"] < 0.02
     assert record.best_valid_loss > 0
-    again = REPLICATION.evaluate(
+    again = ALIGNER.evaluate(
         config({"aligner": "fast_align"}), prepared=prepared, trained=[tmp_path], out=tmp_path / "again"
     )
     assert again == metrics
@@ -152,11 +153,8 @@ def test_other_variants_are_networks(prepared, tmp_path):
     assert REPLICATION.cannot_run(config({"size": 8})) is None
     with pytest.raises(ReplicationError, match="unknown key 'sise'"):
         REPLICATION.check(config({"sise": 8}))
-    assert REPLICATION.descriptions(config({"size": 8}), prepared)["signatures"]
-    assert REPLICATION.descriptions(config({"aligner": "ibm1"}), prepared) == {
-        "signatures": {},
-        "token": "word",
-    }
+    assert REPLICATION.descriptions(config({"size": 8}))["signatures"]
+    assert ALIGNER.descriptions(config({"aligner": "ibm1"})) == {"signatures": {}, "token": "word"}
 
 
 @pytest.mark.parametrize(
@@ -175,16 +173,16 @@ def test_a_wrong_section_is_refused(model, message):
 
 
 def test_an_aligner_costs_no_training():
-    assert REPLICATION.cost(config({"aligner": "ibm1"}), None) is None
+    assert ALIGNER.cost(config({"aligner": "ibm1"}), None) is None
 
 
 def test_without_gold_alignments_there_is_nothing_to_judge(prepared, tmp_path):
     one, without = config({"aligner": "ibm1"}, corpus=TASK["corpus"] | {"test": ["test"]}), tmp_path / "without"
     shutil.copytree(prepared, without)
     (without / "test" / "align.txt").unlink()
-    REPLICATION.train(one, prepared=without, folder=tmp_path, seed=1, fingerprint="", label="toy")
+    ALIGNER.train(one, prepared=without, folder=tmp_path, seed=1, fingerprint="", label="toy")
     with pytest.raises(ReplicationError, match="no gold alignments"):
-        REPLICATION.evaluate(one, prepared=without, trained=[tmp_path], out=tmp_path / "out")
+        ALIGNER.evaluate(one, prepared=without, trained=[tmp_path], out=tmp_path / "out")
 
 
 @pytest.mark.parametrize("checkpoint", ["best", "last"])
@@ -198,5 +196,5 @@ def test_an_aligner_is_trained_and_judged_as_a_network_is(checkpoint, prepared, 
 
 def test_where_the_package_is_missing_fast_align_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "systran_align", None)
-    assert "systran-align" in REPLICATION.cannot_run(config({"aligner": "fast_align"}))
-    assert REPLICATION.cannot_run(config({"aligner": "ibm1"})) is None
+    assert "systran-align" in ALIGNER.cannot_run(config({"aligner": "fast_align"}))
+    assert ALIGNER.cannot_run(config({"aligner": "ibm1"})) is None

@@ -1,7 +1,6 @@
 """Variants of other kinds: models of other papers on this paper's data, and studies."""
 
 import random
-from pathlib import Path
 
 import pytest
 from pydantic import Field
@@ -12,15 +11,11 @@ from shared.config import Strict, build
 from shared.errors import ReplicationError
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile
-from shared.tasks.routed import Routed
-from shared.tasks.sections import RouteSection, StudyConfig
-from shared.tasks.studies import Study, study_route
-from shared.tasks.translation.aligners import AlignerRunner, aligner_route
-from shared.tasks.translation.borrowed import borrowed_route
+from shared.tasks.replication import Study, runner_of
+from shared.tasks.sections import BorrowedConfig, StudyConfig
 from shared.tasks.translation.corpus import PreparedText
-from shared.tasks.translation.settings import AlignerConfig, BorrowedConfig, ParallelCorpusConfig, TranslationRun
-from shared.tasks.translation.task import Translation
-from tests.tasks.in_process import judge, train
+from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
+from tests.tasks.in_process import judge, paper, train
 
 
 class OwnConfig(Strict):
@@ -37,10 +32,10 @@ class Count(Study):
         return {"words": float(sum(map(len, PreparedText.load(prepared).split("test").source)))}
 
 
-OWN = Translation(OwnConfig, lambda config, source, target: None)
-REPLICATION = Routed(OWN, routes={
-    "aligner": aligner_route, "paper": borrowed_route, "study": study_route({"count": Count()}),
-}, sections={"aligner": AlignerConfig, "paper": BorrowedConfig, "study": {"count": StudyConfig}})  # fmt: skip
+REPLICATION = paper(
+    "translation", OwnConfig, lambda config, source, target: None,
+    routes={"paper": BorrowedConfig, "study": {"count": StudyConfig}}, runners={"study": {"count": Count()}},
+)  # fmt: skip
 LUONG = {"embedding_size": 6, "hidden_size": 5, "layers": 1, "reverse": False}
 BAHDANAU = {"kind": "rnnencdec", "embedding_size": 6, "hidden_size": 5, "maxout_size": 4}
 TASK = {
@@ -76,7 +71,7 @@ def prepared(tmp_path_factory):
             )
     out = folder / "out"
     out.mkdir()
-    REPLICATION.prepare(build(ParallelCorpusConfig, TASK["corpus"], where="test"), folder, out)
+    REPLICATION.task.prepare(build(ParallelCorpusConfig, TASK["corpus"], where="test"), folder, out)
     return out
 
 
@@ -85,9 +80,9 @@ def prepared(tmp_path_factory):
     [("rival", EncoderDecoder, "encoder.embedding.weight"), ("other", RNNencdec, "embedding.weight")],
 )
 def test_a_borrowed_model_is_the_other_papers_with_its_own_settings_alone(variant, kind, parameter, prepared):
-    lender, lent = borrowed_route(config({}).model_copy(update={"model": MODELS[variant]}))
+    lender, lent = runner_of(REPLICATION, config(MODELS[variant]))
     text = PreparedText.load(prepared)
-    model = lender.model(lent, text)
+    model = lender.model(lent, text.sizes)
     assert isinstance(model, kind)
     assert model.get_parameter(parameter).shape == (len(text.target), 6)
     assert model.dropout.p == 0  # and not the task's 0.5
@@ -103,13 +98,15 @@ def test_it_is_trained_and_judged_on_the_data_of_this_paper(variant, prepared, t
     assert metrics.keys() >= ({"words"} if variant == "count" else {"bleu", "perplexity"})
 
 
-def test_a_borrowed_model_costs_what_it_costs_its_own_paper_and_a_study_nothing():
-    parameters, seconds = REPLICATION.cost(config(MODELS["rival"]), None)
-    assert parameters == sum(p.numel() for p in EncoderDecoder(
-        source_vocabulary=12, target_vocabulary=12, attention=None, dropout=0.0, **LUONG
-    ).parameters())  # fmt: skip
+def test_a_borrowed_model_costs_what_it_costs_its_own_paper_and_a_study_nothing(prepared):
+    lender, lent = runner_of(REPLICATION, config(MODELS["rival"]))
+    parameters, seconds = lender.cost(lent, prepared)
+    sizes = PreparedText.load(prepared).sizes
+    assert parameters == sum(p.numel() for p in lender.model(lent, sizes).parameters())
     assert seconds > 0
-    assert REPLICATION.cost(config({"study": "count"}), None) is None
+    study, own = runner_of(REPLICATION, config({"study": "count"}))
+    assert study.cost(own, prepared) is None
+    assert study.descriptions(own) == {}
 
 
 @pytest.mark.parametrize(
@@ -136,18 +133,8 @@ def test_a_wrong_section_is_refused_where_it_is(model, message):
 
 
 def test_a_paper_without_models_that_translate_lends_none():
-    with pytest.raises(ReplicationError, match=r"variants\.rival\.model: performer has no model that translates"):
+    with pytest.raises(ReplicationError, match=r"variants\.rival\.model: performer has no model for tasks of kind"):
         REPLICATION.check(config({"paper": "performer", "settings": {}}))
-
-
-def test_the_settings_of_the_tasks_networks_do_not_reach_a_route():
-    seen = []
-    routed = Routed(
-        OWN, routes={"kind": lambda variant: (seen.append(variant.model), (Count(), variant))[1]},
-        sections={"kind": RouteSection},
-    )  # fmt: skip
-    assert routed.descriptions(config({"kind": "x", "layers": 9, "more": 1}), Path()) == {}
-    assert seen == [{"kind": "x", "layers": 9, "more": 1}]  # its own, which the route refuses if it does not know them
 
 
 def test_a_setting_that_a_study_does_not_read_is_refused():
@@ -156,16 +143,10 @@ def test_a_setting_that_a_study_does_not_read_is_refused():
     REPLICATION.check(config({"study": "count"}))  # the task's own layers are the networks'
 
 
-def test_every_route_has_a_section():
-    with pytest.raises(ValueError, match=r"routes \['aligner'\] do not fit the sections \[\]"):
-        Routed(OWN, routes={"aligner": aligner_route}, sections={})
-
-
 def test_without_a_routes_key_a_variant_is_the_papers_own():
-    runner, same = REPLICATION._runner(config({"layers": 4}))
-    assert runner is OWN
+    runner, same = runner_of(REPLICATION, config({"layers": 4}))
+    assert runner is REPLICATION
     assert same.model["layers"] == 4
-    assert isinstance(REPLICATION._runner(config({"aligner": "ibm1"}))[0], AlignerRunner)
 
 
 def test_a_lenders_code_is_the_borrowers():

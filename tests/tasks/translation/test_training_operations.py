@@ -111,7 +111,7 @@ def run(tmp_path_factory):
             lines = (" ".join(f"w{i + j}" for j in range(1 + (i * length) % 7)) for i in range(12))
             (folder / f"{split}.{side}").write_text("".join(f"{line}\n" for line in lines))
     prepare_parallel(config.corpus, folder, folder)
-    model = REPLICATION.model(config, PreparedText.load(folder))
+    model = REPLICATION.model(config, PreparedText.load(folder).sizes)
     state = {f"model.{name}": value for name, value in model.state_dict().items()}
     (folder / "checkpoints").mkdir()
     for name in ("best", "last"):
