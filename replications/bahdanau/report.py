@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves
-from shared.tasks.translation.figures import AlignmentOffsets, Heatmaps, ScoresByLength
+from shared.tasks.translation.heatmaps import Heatmaps
+from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
 
 FIGURES = [
     Shows(ScoresByLength(), claim="B15-C3", counterpart="Figure 2"),

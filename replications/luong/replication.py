@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from replications.luong import settings
+from replications.luong.aligners import Aligning
 from replications.luong.model import EncoderDecoder
 from replications.luong.settings import ModelConfig
 from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
 from shared.attention.scores import Score, build_score
 from shared.tasks.replication import Replication
 from shared.tasks.translation import task
-from shared.tasks.translation.aligners import AlignerRunner
 
 
 def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> EncoderDecoder:
@@ -34,4 +34,4 @@ def _attention(config: ModelConfig) -> tuple[Score, Alignment] | None:
     return score, LocalPredictive(window=attention.window, size=config.hidden_size)
 
 
-REPLICATION = Replication(task, settings, build_model, {"aligner": AlignerRunner()})
+REPLICATION = Replication(task, settings, build_model, {"aligner": Aligning()})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves
-from shared.tasks.translation.figures import AlignmentOffsets, ScoresByLength, SideBySide
+from shared.tasks.translation.heatmaps import SideBySide
+from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
 
 PANELS = {
     "Where neighbours change places": [

@@ -7,8 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from shared.config import Strict
-from shared.tasks.sections import Routes
-from shared.tasks.translation.settings import AlignerConfig
+from shared.tasks.sections import Routes, RouteSection
 
 
 class AttentionConfig(Strict):
@@ -52,6 +51,19 @@ class ModelConfig(Strict):
         if self.input_feeding and self.attention is None:
             raise ValueError("input_feeding needs attention")
         return self
+
+
+class AlignerConfig(RouteSection):
+    """The ``model`` section of a variant that is an aligner.
+
+    Attributes:
+        aligner: ``ibm1``, target words to source words; ``fast_align``, IBM Model 2 with a preference for the
+            diagonal (Dyer et al. 2013), both directions made one by grow-diag-final-and.
+        iterations: of expectation maximisation.
+    """
+
+    aligner: Literal["ibm1", "fast_align"]
+    iterations: int = Field(default=5, ge=1)
 
 
 KIND = "translation"

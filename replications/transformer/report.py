@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from replications.transformer.figures import Heads, LossByOperations
 from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.learning_curves import LearningCurves, LearningRates
-from shared.tasks.translation.figures import (
-    AlignmentOffsets,
-    Heads,
-    Heatmaps,
-    LossByOperations,
-    ScoresByLength,
-    SideBySide,
-)
+from shared.tasks.translation.heatmaps import Heatmaps, SideBySide
+from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
 
 ROW_D = "Regularisation (row D)"
 PANELS = {

@@ -36,7 +36,7 @@ NOT_TRAINED = (
 """Files that a model or its training imports but that do not affect the trained weights. Their own imports are not
 followed, unless a kind's ``module.py`` uses them for validation, because validation selects the best weights."""
 TRAINING = (
-    "shared/tasks/*/task.py", "shared/tasks/*/aligners.py", "shared/tasks/replication.py",
+    "shared/tasks/*/task.py", "replications/*/aligners.py", "shared/tasks/replication.py",
 )  # fmt: skip
 """What trains the networks of a kind, what finds the network of a variant and those of other papers, and the
 statistical aligners that stand beside them."""

@@ -5,11 +5,10 @@ from torch import nn
 
 from replications.luong.model import EncoderDecoder
 from replications.luong.replication import build_model
-from replications.luong.settings import ModelConfig
+from replications.luong.settings import AlignerConfig, ModelConfig
 from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
 from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
 from shared.claims.scales import SCALES
-from shared.tasks.translation.settings import AlignerConfig
 from tests.replications.shipped_variants import facts, scale_file_of, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")

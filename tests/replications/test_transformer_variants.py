@@ -20,7 +20,7 @@ from shared.pipeline.config import ScaleFile
 from shared.tasks.replication import runner_of
 from shared.tasks.settings import RunConfig
 from shared.tasks.translation.corpus import ParallelText
-from shared.tasks.translation.training_operations import training_operations
+from shared.tasks.translation.evaluation import training_operations
 from tests.replications.shipped_variants import facts, parameters, scale_file_of, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from replications.transformer.figures import maps_of_heads
 from shared.reports.document import Figure, Paragraph
 from shared.reports.explorer import Attention, Explored, gathered
 from shared.reports.page import render, write_page
 from shared.tasks.captioning.overlays import draw_overlays
 from shared.tasks.language.attention_figures import KeptText, maps_of_texts
-from shared.tasks.translation.maps import maps_of_heads, maps_of_sentences
+from shared.tasks.translation.heatmaps import maps_of_sentences
 from tests.synthetic_runs import sentences, write_attention, write_heads
 from tests.tasks.captioning.synthetic_captioning import Captioner
 from tests.tasks.captioning.synthetic_captioning import write_attention as write_pictures

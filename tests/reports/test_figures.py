@@ -21,7 +21,7 @@ from shared.reports.figures import (
 )
 from shared.reports.panels import LINES, by_task, panels
 from shared.tasks.translation.heatmaps import alignment_heatmaps, compare_alignments
-from shared.tasks.translation.length_figures import offset_histogram, scores_by_length
+from shared.tasks.translation.report import offset_histogram, scores_by_length
 from tests.synthetic_runs import Variant, build
 
 VARIANTS = {

@@ -13,8 +13,8 @@ from shared.reports.learning_curves import LearningCurves
 from shared.reports.plans import Frozen
 from shared.reports.report import write_report
 from shared.reports.summary import BEGIN, END, summarize
-from shared.tasks.translation.figures import AlignmentOffsets, Heatmaps, ScoresByLength
-from shared.tasks.translation.report import REPORT
+from shared.tasks.translation.heatmaps import Heatmaps
+from shared.tasks.translation.report import REPORT, AlignmentOffsets, ScoresByLength
 from tests.made_claims import claim, compared, paper_folder
 from tests.reports.drawing import amiss, draw_all
 from tests.synthetic_runs import TRANSLATORS, build, skip, study

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from replications.transformer.figures import Heads, LossByOperations
 from shared.claims.results import load_results
 from shared.reports.document import Block, Strong, Table, plain_text
 from shared.reports.learning_curves import LearningCurves, LearningRates
@@ -14,8 +15,8 @@ from shared.reports.panels import by_task
 from shared.reports.paper import Paper
 from shared.reports.paper_tables import beside_the_paper
 from shared.reports.sections import cost, our_results, provenance, score_tables
-from shared.tasks.translation.figures import AlignmentOffsets, Heads, LossByOperations, ScoresByLength, SideBySide
-from shared.tasks.translation.report import REPORT
+from shared.tasks.translation.heatmaps import SideBySide
+from shared.tasks.translation.report import REPORT, AlignmentOffsets, ScoresByLength
 from tests.reports.drawing import draw_all
 from tests.synthetic_runs import Variant, build, study, write_metrics
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 import shared.tasks.translation.measures  # noqa: F401  registers what evaluation computes
 from shared.data.batching import Indices, epoch_batches
@@ -18,6 +20,7 @@ from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.errors import ReplicationError
 from shared.metrics.alignment import alignment_statistics, merge_pieces, parse_pharaoh, split_links
+from shared.metrics.operations import FORWARD_PASSES, OPERATIONS_PER_MULTIPLY_ADD, count_operations
 from shared.metrics.parsing import bracket_counts
 from shared.metrics.registry import corpus_values
 from shared.metrics.translation import (
@@ -30,7 +33,6 @@ from shared.metrics.translation import (
     moses_tokenised,
 )
 from shared.tasks.examples import Example, write_examples
-from shared.tasks.translation.attention_maps import save_attention_maps
 from shared.tasks.translation.corpus import ParallelText, PreparedText
 from shared.tasks.translation.settings import DecodingConfig, EvaluationConfig, TranslationRun
 from shared.training.loss import token_nll
@@ -39,6 +41,12 @@ Weights = NDArray[np.float32]
 RUNNING_TEXT: Tokenisation = "13a"
 """Text that has capital letters, so that BLEU without them is another measure; generated words have none."""
 Cut = Callable[[Sequence[str]], Sequence[str]]
+HEADS_OF = 2
+"""Sentences of which the attention of every head is kept."""
+HEADS_SYMBOLS = 10
+"""On the longer side of these: enough to show patterns, few enough to be named beside small heatmaps."""
+SAMPLED = 16
+"""Batches whose operations are counted, from those of short sentences to those of long ones."""
 
 
 def signatures(evaluation: EvaluationConfig) -> dict[str, str]:
@@ -223,9 +231,9 @@ def search(
     return [best[i] for i in range(len(encoded))], [weights[i] for i in sorted(weights)]
 
 
-def _in_batches(text: ParallelText, size: int) -> Iterator[Indices]:
+def _in_batches(text: ParallelText, size: int) -> list[Indices]:
     """All indices, sources of similar length together, longest last."""
-    yield from epoch_batches((text.source.lengths,), pool=10**6, seed=0, epoch=0, sentences=size)
+    return epoch_batches((text.source.lengths,), pool=10**6, seed=0, epoch=0, sentences=size)
 
 
 def _between_words(text: PreparedText, encoded: ParallelText, i: int, weights: Weights) -> NDArray[np.float64]:
@@ -251,3 +259,87 @@ def _save_heatmaps(path: Path, text: PreparedText, split: str, weights: Sequence
                 parse_pharaoh(gold[i]).possible, text.source.words(source), text.target.words(target)
             )
     np.savez_compressed(path, **arrays)
+
+
+def save_attention_maps(path: Path, model: Any, text: PreparedText, split: str) -> None:
+    """Write every head's weights on two test sentences of middling length, if the model can tell them.
+
+    Writes ``source_<i>`` (S,) and ``target_<i>`` (T,), the symbols with their end symbol, and for every array that
+    ``model.attention_maps`` returns ``<name>_<i>`` (N, H, rows, columns) in half precision. Row t of the decoder's
+    maps is of the step that predicts target symbol t.
+
+    Args:
+        path: of the file, an .npz.
+        model: in evaluation mode; without ``attention_maps(source, source_mask, target)`` nothing is written.
+        text: the prepared task.
+        split: of test sentences.
+    """
+    if not hasattr(model, "attention_maps"):
+        return
+    encoded, device = text.split(split), next(model.parameters()).device
+    arrays: dict[str, Any] = {}
+    for number, i in enumerate(_middling(encoded)):
+        batch = encoded.batch(np.array([i])).to(device)
+        with torch.no_grad():
+            maps = model.attention_maps(batch.source, batch.source_mask, batch.target)
+        arrays |= {f"{name}_{number}": weights[:, 0].half().cpu().numpy() for name, weights in maps.items()}
+        for side in ("source", "target"):
+            symbols = getattr(encoded, side)[i].tolist()
+            arrays[f"{side}_{number}"] = np.array([*getattr(text, side).pieces(symbols), SPECIAL[EOS]])
+    np.savez_compressed(path, **arrays)
+
+
+def _middling(text: ParallelText) -> list[int]:
+    """The sentences whose longer side is nearest to `HEADS_SYMBOLS` symbols, the first of equals."""
+    away = np.abs(np.maximum(text.source.lengths, text.target.lengths) - HEADS_SYMBOLS)
+    chosen: list[int] = np.sort(np.argsort(away, kind="stable")[:HEADS_OF]).tolist()
+    return chosen
+
+
+def training_operations(
+    model: nn.Module, text: ParallelText, order: Iterator[Indices], *, updates: Sequence[int], accumulate: int
+) -> dict[str, float]:  # fmt: skip
+    """Count the operations of training from forward passes over single sentences as long as its batches were.
+
+    No product combines different sentences, so a batch of B sentences has B times the operations of one. The operations
+    are nearly proportional to the symbols of a batch, padding included, so the total is extrapolated from the counted
+    batches by symbols. The counted batches are chosen by length and not at regular updates, because lengths vary so
+    much that the totals of runs of equal cost then differed by 15 %.
+
+    Args:
+        model: that was trained, on the CPU, called as ``model(source, source_mask, target)``.
+        text: what it was trained on.
+        order: the indices of its batches, from the first on.
+        updates: number of updates of each run; an ensemble has several runs.
+        accumulate: batches that made one update.
+
+    Returns:
+        ``training_operations``: floating-point operations of all updates, two per multiply-add, the backward pass
+        taken as twice the forward pass and padding included; ``forward_multiply_adds_per_label``, by labels that are
+        not padding.
+    """
+    batches = max(updates) * accumulate
+    sides = [side.lengths + 1 for side in (text.source, text.target)]  # and the end symbol
+    shapes = (
+        (len(indices), *(side[indices].max() for side in sides), sides[1][indices].sum())
+        for indices in islice(order, batches)
+    )
+    rows, sources, targets, labels = np.fromiter(shapes, np.dtype((np.int64, 4)), batches).T
+    by_length = np.argsort(sources + targets, kind="stable")
+    sampled = min(SAMPLED, batches)
+    chosen = by_length[((np.arange(sampled) + 0.5) * batches / sampled).astype(int)]
+    counted = sum(int(rows[i]) * _forward(model, int(sources[i]), int(targets[i])) for i in chosen)
+    symbols = rows * (sources + targets)
+    multiply_adds = counted * float(symbols.sum() / symbols[chosen].sum())
+    per_update = OPERATIONS_PER_MULTIPLY_ADD * FORWARD_PASSES * multiply_adds / max(updates)
+    return {
+        "training_operations": per_update * sum(updates),
+        "forward_multiply_adds_per_label": multiply_adds / float(labels.sum()),
+    }
+
+
+def _forward(model: nn.Module, source_length: int, target_length: int) -> int:
+    """Multiply-adds for one pair."""
+    source, target = (torch.ones(1, length, dtype=torch.long) for length in (source_length, target_length))
+    with torch.no_grad():
+        return count_operations(model, source, source > 0, target)

@@ -1,23 +1,30 @@
-"""Attention weights as pictures: of several sentences by one variant, of one sentence by several."""
+"""Attention as pictures, and as data for the explorer: of several sentences by one variant, of one by several."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 
 from shared.errors import ReplicationError
+from shared.reports.document import Figure
+from shared.reports.exhibits import Exhibit, OfVariant, Results, first_run, run_ones
+from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import WIDTH, drawing, fitting
-from shared.reports.naming import name_of
+from shared.reports.naming import name_and_id, name_of
 from shared.reports.styles import PALETTE
 from shared.reports.weights import bar_of_weights, draw_weights
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 Pair = Mapping[str, Any]
 BAR = 0.3  # inches of the bar below
+SENTENCES = 4  # of each variant, as data
+SYMBOLS = 40  # of such a sentence's longer side: more would be no pleasure to read
 KEPT = ("weights", "source", "target", "gold")  # of each pair in attention.npz
 
 
@@ -124,8 +131,66 @@ def _panel_height(pairs: Sequence[Pair], columns: int) -> float:
 
 
 def _heatmap(axes: Axes, pair: Pair, *, size: float) -> None:
+    from matplotlib.patches import Rectangle
+
     draw_weights(axes, pair["weights"], columns=pair["source"], rows=pair["target"], size=size)
     for s, t in pair.get("gold", ()):
         axes.add_patch(
             Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, edgecolor=PALETTE["orange"], linewidth=1.2, clip_on=False)
         )
+
+
+def maps_of_sentences(sources: Mapping[str, Path]) -> list[Attention]:
+    """From every target word to the source words, by model and sentence.
+
+    Args:
+        sources: variant to its attention.npz, as :func:`read_pairs` reads it; those
+            that are not there are left out.
+    """
+    maps = []
+    for variant, source in sources.items():
+        pairs = [pair for pair in read_pairs(source, KEPT) if max(pair["weights"].shape) <= SYMBOLS]
+        for number, pair in enumerate(pairs[:SENTENCES], start=1):
+            choices = {"Model": name_and_id(variant), "Attention": "to the source", "Sentence": str(number)}
+            rows, columns = [*map(str, pair["target"])], [*map(str, pair["source"])]
+            maps.append(Attention(choices, rows, columns, pair["weights"].astype(float).tolist()))
+    return maps
+
+
+class Heatmaps(OfVariant):
+    """A figure ``alignments_<variant>.png`` of attention on several test sentences."""
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if the variant has kept its attention."""
+
+        run, path = first_run(results, self.variant), folder / f"alignments_{self.variant}.png"
+        if run is None or not alignment_heatmaps(run.attention(run.seeds[0]), path):
+            return ()
+        return [Explored(path, self.caption, maps=maps_of_sentences({run.variant: run.attention(run.seeds[0])}))]
+
+
+@dataclass(frozen=True)
+class SideBySide(Exhibit):
+    """A figure ``alignments_<variant>_<variant>….png`` of the attention of several variants on one test sentence.
+
+    Attributes:
+        caption: says what is compared.
+        compared: the variants; each shows its first seed.
+    """
+
+    caption: str
+    compared: Sequence[str]
+
+    def variants(self) -> Sequence[str]:
+        """Those compared."""
+        return self.compared
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if at least two of the variants have kept their attention."""
+
+        sources = {run.variant: run.attention(run.seeds[0]) for run in run_ones(results, self.compared)}
+        path = folder / f"alignments_{'_'.join(self.compared)}.png"
+        if not compare_alignments(sources, path):
+            return ()
+        caption = f"{self.caption} Beige: a weight of exactly zero."
+        return [Explored(path, caption, maps=maps_of_sentences(sources))]

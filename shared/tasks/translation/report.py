@@ -2,23 +2,140 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 import shared.tasks.translation.measures  # noqa: F401  registers BLEU, the brackets' and the alignment scores
 from shared.claims.results import RunResults
+from shared.claims.statistics import generator
+from shared.metrics.quantities import Example, Measure
 from shared.metrics.registry import measure
-from shared.reports.document import Block, Paragraph, Table, Text, plain, signed
+from shared.reports.document import Block, Figure, Paragraph, Table, Text, plain, signed
+from shared.reports.estimates import estimated, having
+from shared.reports.exhibits import OfPanels, Results
 from shared.reports.kind import KindReport
 from shared.reports.learning_curves import LearningCurves
-from shared.reports.naming import called
-from shared.tasks.translation.figures import AlignmentOffsets, ScoresByLength
-from shared.tasks.translation.lengths import alignment_offsets, also_longer, length_bins, score_by_length, scored_by
+from shared.reports.naming import called, name_of
+from shared.reports.panels import panels
+from shared.reports.styles import styles_of
 
+SPLITS = ("test", "test_long")
+"""The splits of a breakdown: the test split, and the one that continues it with longer sentences. Other splits, with
+noise or of another year, would blur the breakdown."""
 INNER = (-2, -1, 0, 1, 2)
 """Offsets from the gold source word that have columns of their own."""
+REACH = 4
+"""Offsets beyond are summed into the outermost bars."""
+Bin = tuple[int, int]
 
 
-def by_length(runs: Sequence[RunResults]) -> list[Block]:
+class BinScore(NamedTuple):
+    """The measure in one bin.
+
+    Attributes:
+        bin: inclusive range of the covariate.
+        centre: mean covariate of its examples.
+        n: examples in it.
+        value, interval: of the mean over seeds, 95 %, over examples and seeds.
+    """
+
+    bin: Bin
+    centre: float
+    n: int
+    value: float
+    interval: tuple[float, float]
+
+
+def round_bins(values: Sequence[float], *, fewest: int = 20) -> list[Bin]:
+    """Bins of a round width (5 up to 30, else 10) over positive integers; a thin one joins the one before.
+
+    Args:
+        values: the covariate of every example.
+        fewest: examples that a bin must hold.
+    """
+    top = int(max(values))
+    width = 5 if top <= 30 else 10
+    bins: list[Bin] = []
+    for low in range(1, top + 1, width):
+        count = sum(low <= value < low + width for value in values)
+        if bins and count < fewest:
+            bins[-1] = (bins[-1][0], low + width - 1)
+        else:
+            bins.append((low, low + width - 1))
+    return bins
+
+
+def length_bins(run: RunResults) -> list[Bin]:
+    """Bins of the source lengths of a variant's test sentences, which all variants of its task share."""
+    return round_bins([row["source_length"] for row in _tested(run, run.seeds[0])])
+
+
+def scored_by(runs: Sequence[RunResults]) -> tuple[str, list[RunResults]]:
+    """The name of the measure that is shown by length, and the runs that have it: the brackets' F1 of trees, else BLEU.
+
+    Args:
+        runs: variants of one task.
+    """
+    if trees := having(runs, "brackets"):
+        return "bracket_f1", trees
+    return "bleu", having(runs, "bleu")
+
+
+def score_by_length(run: RunResults, of: Measure, bins: Sequence[Bin]) -> list[BinScore]:
+    """Evaluate ``of`` on the test sentences of every bin of source lengths that has any.
+
+    Raises:
+        ReplicationError: the examples carry nothing to compute the measure from.
+    """
+    scores = []
+    examples = [_tested(run, seed) for seed in run.seeds]
+    lengths = [row["source_length"] for row in examples[0]]
+    for low, high in bins:
+        chosen = [index for index, length in enumerate(lengths) if low <= length <= high]
+        if not chosen:
+            continue
+        taken = [[rows[i] for i in chosen] for rows in examples]
+        estimate = estimated(of, taken, generator(run.variant, of.title, str(low)), str(run.folder))
+        centre = float(np.mean([lengths[index] for index in chosen]))
+        scores.append(BinScore((low, high), centre, len(chosen), estimate.value, estimate.interval()))
+    return scores
+
+
+def _tested(run: RunResults, seed: int) -> list[Example]:
+    """The examples of a seed in :data:`SPLITS`, in an order that all variants share."""
+    return [row for row in run.examples[seed] if row["split"] in SPLITS]
+
+
+def also_longer(runs: Sequence[RunResults]) -> str:
+    """What to add to a caption where the test split is continued with longer sentences; else nothing."""
+    longer = any(row["split"] == SPLITS[1] for run in runs for row in run.examples.get(run.seeds[0], []))
+    return (
+        f" The longer sentences of the split {SPLITS[1]} are included in what is shown by length and by offset."
+        if longer
+        else ""
+    )
+
+
+def alignment_offsets(run: RunResults) -> dict[int, float]:
+    """Share of aligned target words by where attention peaked: source position minus the nearest gold one.
+
+    Returns:
+        offset to share, over all seeds; empty where the examples carry no alignments.
+    """
+    counts: Counter[int] = Counter()
+    for rows in run.examples.values():
+        for row in rows:
+            for offset, count in (row.get("alignment") or {}).get("offsets", {}).items():
+                counts[int(offset)] += count
+    total = sum(counts.values())
+    return {offset: count / total for offset, count in sorted(counts.items())}
+
+
+def length_table(runs: Sequence[RunResults]) -> list[Block]:
     """A table of the score by source length; nothing of variants that translate nothing."""
     name, runs = scored_by(runs)
     if not runs:
@@ -31,7 +148,7 @@ def by_length(runs: Sequence[RunResults]) -> list[Block]:
     return [Table((f"{shown.title} by source length", *heads), rows, "l" + "r" * len(counts))]
 
 
-def offsets(runs: Sequence[RunResults]) -> list[Block]:
+def offset_table(runs: Sequence[RunResults]) -> list[Block]:
     """A table of the share of target words by where attention peaks; nothing of variants without alignments."""
     shares = {run.variant: by_offset for run in runs if (by_offset := alignment_offsets(run))}
     rows: list[list[Text]] = [
@@ -48,9 +165,120 @@ def offsets(runs: Sequence[RunResults]) -> list[Block]:
 
 def tables(runs: Sequence[RunResults]) -> list[Block]:
     """Both tables of the variants of one task."""
-    found = [*by_length(runs), *offsets(runs)]
+    found = [*length_table(runs), *offset_table(runs)]
     said = also_longer(runs) if found else ""
     return [*found, Paragraph(said.strip())] if said else found
+
+
+def scores_by_length(runs: Sequence[RunResults], path: Path, name: str = "bleu") -> None:
+    """Draw a measure over bins of the source length with 95 % bands, one line per variant.
+
+    With BLEU this is Figure 2 of Bahdanau et al. (2015).
+
+    Args:
+        runs: variants of one task whose examples carry the measure.
+        path: of the PNG.
+        name: of the measure, which is the better the higher it is.
+    """
+    from shared.reports.figures import drawing, legend_above, plot_line
+
+    drawn = measure(name)
+    bins = length_bins(runs[0])
+    lowest, highest = drawn.most, 0.0
+    with drawing(path, height=3.7) as canvas:
+        axes = canvas.subplots()
+        for style, run in zip(_styles(runs), runs, strict=True):
+            scores = score_by_length(run, drawn, bins)
+            x, y = [score.centre for score in scores], [score.value for score in scores]
+            low, high = np.clip([score.interval for score in scores], 0.0, drawn.most).T
+            plot_line(axes, style, len(runs), (x, y, low, high), label=name_of(run.variant), marked=True)
+            lowest, highest = min(lowest, *low), max(highest, *high)
+        axes.set(xlabel="Source length (words)", ylabel=drawn.title)
+        base = lowest if 2.0 * lowest > highest else 0.0
+        margin = max(0.06 * (highest - base), 1.0)  # all may be 100
+        axes.set_ylim(max(base - margin, 0.0), highest + margin)
+        legend_above(canvas, axes)
+
+
+def offset_histogram(runs: Sequence[RunResults], path: Path) -> bool:
+    """Draw how far from the gold source word the attention peaks, one group of bars per variant.
+
+    Args:
+        runs: variants; those without alignments are left out.
+        path: of the PNG.
+
+    Returns:
+        whether any run had alignments; if none had, nothing is drawn.
+    """
+    aligned = {index: offsets for index, run in enumerate(runs) if (offsets := alignment_offsets(run))}
+    if not aligned:
+        return False
+    from shared.reports.figures import COLOURS, drawing, legend_above
+
+    positions = np.arange(-REACH, REACH + 1)
+    width, styles = 0.8 / len(aligned), _styles(runs)
+    with drawing(path, height=3.2) as canvas:
+        axes = canvas.subplots()
+        for place, (index, offsets) in enumerate(aligned.items()):
+            shares = np.zeros(len(positions))
+            for offset, share in offsets.items():
+                shares[min(max(offset, -REACH), REACH) + REACH] += share
+            left = positions + (place - (len(aligned) - 1) / 2) * width
+            colour, label = COLOURS[styles[index] % len(COLOURS)], name_of(runs[index].variant)
+            axes.bar(left, shares, width * 0.92, color=colour, label=label)
+        inner = [f"{position:+d}".replace("-", "−") if position else "0" for position in positions[1:-1]]
+        axes.set_xticks(positions, [f"≤ −{REACH}", *inner, f"≥ +{REACH}"])
+        axes.set(xlabel="Attended source position minus gold position", ylabel="Share of target words", ylim=(0, 1))
+        axes.grid(axis="x", visible=False)
+        legend_above(canvas, axes)
+    return True
+
+
+def _styles(runs: Sequence[RunResults]) -> list[int]:
+    return styles_of([name_of(run.variant) for run in runs])
+
+
+class ScoresByLength(OfPanels):
+    """Figures ``<measure>_by_length_<panel>.png``: BLEU of panels that translate, the brackets' F1 of those that parse.
+
+    A task that no variant of the panels is of is shown whole.
+    """
+
+    def measures(self) -> Sequence[str]:
+        """BLEU, and the brackets' F1."""
+        return ("bleu", "bracket_f1")
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The score against source length, panel by panel."""
+        figures = []
+        for panel in panels(results, self.panels):
+            name, runs = scored_by(panel.runs)
+            if runs:
+                path = folder / f"{name}_by_length_{panel.name}.png"
+                title = "BLEU" if name == "bleu" else "F1 of the brackets"
+                scores_by_length(runs, path, name)
+                caption = (
+                    f"{title} against source length, with 95 % bands over test sentences and seeds.{also_longer(runs)}"
+                )
+                figures.append(Figure(path, f"{panel.title}. {caption}"))
+        return figures
+
+
+class AlignmentOffsets(OfPanels):
+    """Figures ``alignment_offsets_<panel>.png``, of panels with attention and gold alignments.
+
+    A task that no variant of the panels is of is shown whole.
+    """
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """Where attention peaks, panel by panel."""
+        figures = []
+        for panel in panels(results, self.panels):
+            path = folder / f"alignment_offsets_{panel.name}.png"
+            if offset_histogram(panel.runs, path):
+                caption = f"Where the attention peaks relative to the gold source word.{also_longer(panel.runs)}"
+                figures.append(Figure(path, f"{panel.title}. {caption}"))
+        return figures
 
 
 REPORT = KindReport(tables=tables, figures=(ScoresByLength(), AlignmentOffsets(), LearningCurves()))

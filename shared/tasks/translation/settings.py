@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from shared.config import Strict
 from shared.data.tokenizers import TokenizerConfig
-from shared.tasks.sections import RouteSection
 from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, Shown
 from shared.training.config import PerLabelOrSentence, Smoothed
 
@@ -101,19 +100,6 @@ class TranslationRun(ExampleRun):
         if self.decoding.replace_unknown and self.corpus.tokenizer.kind != "words":
             raise ValueError("decoding.replace_unknown needs a tokenizer of kind 'words'; pieces know every word")
         return self
-
-
-class AlignerConfig(RouteSection):
-    """The ``model`` section of a variant that is an aligner.
-
-    Attributes:
-        aligner: ``ibm1``, target words to source words; ``fast_align``, IBM Model 2 with a preference for the
-            diagonal (Dyer et al. 2013), both directions made one by grow-diag-final-and.
-        iterations: of expectation maximisation.
-    """
-
-    aligner: Literal["ibm1", "fast_align"]
-    iterations: int = Field(default=5, ge=1)
 
 
 RUN = TranslationRun

@@ -21,9 +21,8 @@ from shared.decoding.ensemble import Ensemble
 from shared.tasks.examples import training_order
 from shared.tasks.replication import Replication, full_batch_size, ready
 from shared.tasks.translation.corpus import Batch, ParallelText, PreparedText, prepare_parallel
-from shared.tasks.translation.evaluation import evaluate_translation, signatures
+from shared.tasks.translation.evaluation import evaluate_translation, signatures, training_operations
 from shared.tasks.translation.settings import TranslationRun
-from shared.tasks.translation.training_operations import training_operations
 from shared.training.checkpoints import load_checkpoint
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from shared.tasks.translation.attention_maps import save_attention_maps
+from replications.transformer.figures import SAID, draw_heads
 from shared.tasks.translation.corpus import PreparedText, prepare_parallel
-from shared.tasks.translation.heads import SAID, draw_heads
+from shared.tasks.translation.evaluation import save_attention_maps
 from shared.tasks.translation.settings import ParallelCorpusConfig
 
 LENGTHS = (3, 12, 9, 30, 11)  # words of the test sentences; targets have one word more

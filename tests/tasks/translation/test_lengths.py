@@ -9,7 +9,7 @@ import pytest
 from shared.claims.results import RunResults
 from shared.metrics.registry import MEASURES
 from shared.reports.estimates import having
-from shared.tasks.translation.lengths import alignment_offsets, round_bins, score_by_length
+from shared.tasks.translation.report import alignment_offsets, round_bins, score_by_length
 from tests.synthetic_runs import SCORER, Variant, build
 
 

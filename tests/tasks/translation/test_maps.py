@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from shared.tasks.translation.maps import SENTENCES, SYMBOLS, maps_of_heads, maps_of_sentences
+from replications.transformer.figures import maps_of_heads
+from shared.tasks.translation.heatmaps import SENTENCES, SYMBOLS, maps_of_sentences
 
 
 def words(side, count):

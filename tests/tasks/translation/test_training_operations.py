@@ -13,8 +13,8 @@ from shared.data.batching import endless_batches
 from shared.data.ragged import RaggedArray
 from shared.metrics.operations import count_operations
 from shared.tasks.translation.corpus import ParallelText, PreparedText, prepare_parallel
+from shared.tasks.translation.evaluation import SAMPLED, training_operations
 from shared.tasks.translation.settings import TranslationRun
-from shared.tasks.translation.training_operations import SAMPLED, training_operations
 
 UPDATES, ACCUMULATE = 3, 2
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from shared.tasks.translation.heads import SAID, draw_heads
+from replications.transformer.figures import SAID, draw_heads
 
 BEIGE, GROUND = np.array([0xE6, 0xD5, 0xAE]) / 255, np.array([0xEE, 0xF2, 0xF7]) / 255
 

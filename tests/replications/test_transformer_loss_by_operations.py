@@ -5,10 +5,10 @@ import json
 import pytest
 from matplotlib.image import imread
 
+from replications.transformer import figures
+from replications.transformer.figures import loss_by_operations
 from shared.claims.results import load_results
 from shared.reports.curves import read_curves
-from shared.tasks.translation import operations
-from shared.tasks.translation.operations import loss_by_operations
 from tests.synthetic_runs import Variant, build
 
 VARIANTS = {
@@ -27,7 +27,7 @@ def results(tmp_path_factory):
 def curves(monkeypatch):
     """What is handed over to be drawn."""
     handed = []
-    monkeypatch.setattr(operations, "draw_curves", lambda _, curves, *__, **how: handed.append((curves, how)))
+    monkeypatch.setattr(figures, "draw_curves", lambda _, curves, *__, **how: handed.append((curves, how)))
     return handed
 
 

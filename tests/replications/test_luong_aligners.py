@@ -9,12 +9,13 @@ import sys
 import pytest
 from pydantic import Field
 
+from replications.luong.aligners import Aligning, word_pairs
+from replications.luong.settings import AlignerConfig
 from shared.config import Strict, build
 from shared.errors import ReplicationError
 from shared.metrics.fast_align import FastAlign
-from shared.tasks.translation.aligners import AlignerRunner, _word_pairs
 from shared.tasks.translation.corpus import PreparedText
-from shared.tasks.translation.settings import AlignerConfig, ParallelCorpusConfig, TranslationRun
+from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
 from tests.tasks.in_process import judge, paper, train
 
 
@@ -22,7 +23,7 @@ class NetworkConfig(Strict):
     size: int = Field(ge=1)
 
 
-ALIGNER = AlignerRunner()
+ALIGNER = Aligning()
 REPLICATION = paper(
     "translation", NetworkConfig, lambda config, source, target: None, routes={"aligner": AlignerConfig},
     runners={"aligner": ALIGNER},
@@ -142,7 +143,7 @@ def test_fast_align_that_fails_says_so():
 def test_pieces_are_put_together_to_the_words_that_gold_links_number(tmp_path):
     prepared = PreparedText.load(corpus(tmp_path, {"kind": "sentencepiece", "size": 20}))
     assert prepared.target.unit == "piece"
-    pairs = list(_word_pairs(prepared, prepared.split("test")))
+    pairs = list(word_pairs(prepared, prepared.split("test")))
     sources, references = prepared.lines("test")
     words = [tuple([word.strip("▁") for word in side] for side in pair) for pair in pairs]
     assert words == [(s.split(), r.split()) for s, r in zip(sources, references, strict=True)]

@@ -1,0 +1,132 @@
+"""Statistical word aligners as variants: the yardstick for alignments made of attention (table 6)."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import shared.tasks.translation.measures  # noqa: F401  registers what evaluation computes
+from replications.luong.settings import AlignerConfig
+from shared.data.tokenizers import Tokenizer
+from shared.errors import ReplicationError
+from shared.metrics import fast_align
+from shared.metrics.alignment import alignment_statistics, parse_pharaoh
+from shared.metrics.word_aligner import WordAligner, Words
+from shared.tasks.examples import Example, judged, write_examples
+from shared.tasks.replication import Study
+from shared.tasks.translation.corpus import ParallelText, PreparedText
+from shared.tasks.translation.settings import TranslationRun
+from shared.training.checkpoints import TrainingRecord, load_checkpoint
+from shared.training.progress import Report
+
+ALIGNERS: dict[str, type[WordAligner] | type[fast_align.FastAlign]] = {
+    "ibm1": WordAligner, "fast_align": fast_align.FastAlign,
+}  # fmt: skip
+
+
+class Aligning(Study):
+    """Variants ``model: {aligner: <name>}``.
+
+    An aligner learns from the same encoded training text as the task's networks, so where they read UNK it does too.
+    """
+
+    def cannot_run(self, config: TranslationRun) -> str | None:
+        """Where systran-align does not exist, fast_align cannot run."""
+        if config.checked_model(AlignerConfig).aligner == "ibm1" or fast_align.is_available():
+            return None
+        return "fast_align needs the package systran-align, which exists for Python 3.11 on Linux x86-64 only"
+
+    def train(
+        self, config: TranslationRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
+        progress: Report | None = None,
+    ) -> tuple[TrainingRecord, int]:  # fmt: skip
+        """Train; all seeds are the same, and so are the checkpoints: the last iteration fits best."""
+        settings, text = config.checked_model(AlignerConfig), PreparedText.load(prepared)
+        pairs = list(word_pairs(text, text.training_split(config.training)))
+        valid = list(word_pairs(text, text.split("valid")))
+        begin, processor_begin = time.perf_counter(), time.process_time()
+        aligner = ALIGNERS[settings.aligner].train(pairs, iterations=settings.iterations)
+        seconds, processor_seconds = time.perf_counter() - begin, time.process_time() - processor_begin
+        checkpoints = folder / "checkpoints"
+        checkpoints.mkdir(parents=True, exist_ok=True)
+        state = aligner.state()
+        arrays = {name: torch.from_numpy(value) for name, value in state.items() if isinstance(value, np.ndarray)}
+        torch.save({**state, **arrays}, checkpoints / "best.ckpt")
+        shutil.copyfile(checkpoints / "best.ckpt", checkpoints / "last.ckpt")
+        loss = sum(aligner.nll(*pair) for pair in valid) / _target_words(valid)
+        print(f"{label}: {settings.iterations} iterations, {seconds:.0f} s, valid loss {loss:.3f} per word")
+        record = TrainingRecord(
+            updates=settings.iterations, precision="double", stopped_because="all iterations were made",
+            wall_seconds=seconds, processor_seconds=processor_seconds,
+            tokens_per_second=settings.iterations * _target_words(pairs) / seconds,
+            best_valid_loss=loss, best_update=settings.iterations,
+        )  # fmt: skip
+        return record, aligner.parameters
+
+    def evaluate(
+        self, config: TranslationRun, *, prepared: Path, trained: Sequence[Path], out: Path
+    ) -> Mapping[str, float]:
+        """Judge the links on test splits that have gold alignments.
+
+        Raises:
+            ReplicationError: no test split has.
+        """
+        state = load_checkpoint(trained[0] / "checkpoints" / "last.ckpt")
+        arrays = {name: value.numpy() for name, value in state.items() if isinstance(value, torch.Tensor)}
+        aligner = ALIGNERS[config.checked_model(AlignerConfig).aligner].from_state({**state, **arrays})
+        text = PreparedText.load(prepared)
+        examples = {split: _examples(aligner, text, split) for split in config.corpus.test}
+        metrics = judged(examples)
+        if not metrics:
+            raise ReplicationError(
+                f"{config.corpus.dataset} has no gold alignments to judge an aligner by; leave this variant out."
+            )
+        out.mkdir(parents=True, exist_ok=True)
+        write_examples(out, [example for records in examples.values() for example in records])
+        return metrics
+
+    def descriptions(self, config: TranslationRun) -> Mapping[str, Any]:
+        """The token's name; an aligner has neither BLEU nor pieces."""
+        return {"signatures": {}, "token": "word"}
+
+
+def word_pairs(text: PreparedText, split: ParallelText) -> Iterator[tuple[Words, Words]]:
+    """Both sides of each pair as words, in the numbering of gold alignments."""
+    for i in range(len(split)):
+        yield _words(text.source, split.source[i].tolist()), _words(text.target, split.target[i].tolist())
+
+
+def _words(tokenizer: Tokenizer, symbols: Sequence[int]) -> Words:
+    words: list[str] = []
+    for piece, word in zip(tokenizer.pieces(symbols), tokenizer.words(symbols), strict=True):
+        if word == len(words):
+            words.append("")
+        words[word] += piece
+    return words
+
+
+def _target_words(pairs: Sequence[tuple[Words, Words]]) -> int:
+    return sum(len(target) for _, target in pairs)
+
+
+def _examples(aligner: WordAligner | fast_align.FastAlign, text: PreparedText, split: str) -> list[Example]:
+    (sources, references), gold = text.lines(split), text.alignments(split)
+    examples = []
+    for i, (source, target) in enumerate(word_pairs(text, text.split(split))):
+        example: Example = {
+            "id": f"{split}-{i}", "split": split, "source": sources[i], "reference": references[i],
+            "source_length": len(sources[i].split()), "reference_length": len(references[i].split()),
+        }  # fmt: skip
+        if gold is not None:
+            linked = np.zeros((len(target), len(source)))
+            links = aligner.links(source, target)
+            linked[links[:, 1], links[:, 0]] = 1
+            example["alignment"] = alignment_statistics(linked, parse_pharaoh(gold[i]), method="threshold")
+        examples.append(example)
+    return examples

@@ -1,0 +1,174 @@
+"""Figures of this paper alone: attention of every head, as its Figures 3 to 5, and loss by operations of training."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from shared.claims.results import RunResults
+from shared.data.tokenizers import BOS, SPECIAL
+from shared.reports.curves import Points, read_curves
+from shared.reports.document import SPREAD, Figure
+from shared.reports.exhibits import OfPanels, OfVariant, Results, first_run
+from shared.reports.explorer import Attention, Explored
+from shared.reports.figures import WIDTH, Runs, draw_curves, drawing, fitting
+from shared.reports.naming import name_and_id
+from shared.reports.panels import chosen_panels
+from shared.reports.sections import CONVENTION, OPERATIONS
+from shared.reports.weights import bar_of_weights, draw_weights
+from shared.tasks.translation.heatmaps import BAR, Pair, longer_sides, read_pairs
+
+Kind = Literal["encoder", "decoder", "cross"]
+SAID: dict[Kind, str] = {
+    "encoder": "Self-attention of the encoder: from each source word (rows) to all.",
+    "decoder": "Self-attention of the decoder: from each target word to come (rows) to those before it; beige: masked.",
+    "cross": "Attention of the decoder: from each target word to come (rows) to the source words.",
+}
+BY_HEAD: dict[Kind, str] = {
+    "encoder": "within the source, by head",
+    "decoder": "within the target, by head",
+    "cross": "to the source, by head",
+}
+POINTS = 7.5  # of the words
+LINE, LETTER = 0.105, 0.06  # inches that a line of them and a letter take
+GAP = 0.08  # inches between heatmaps
+
+
+def draw_heads(source: Path, kind: Kind, path: Path, *, symbols: int = 14) -> bool:
+    """Draw the weights of every head as a small heatmap, one layer after the other.
+
+    Words stand at the left of every row of heatmaps and above the first. The darker, the more.
+
+    Args:
+        source: heads.npz with ``source_<i>`` (S,), ``target_<i>`` (T,) and, for N layers of H heads,
+            ``encoder_<i>`` (N, H, S, S), ``decoder_<i>`` (N, H, T, T), ``cross_<i>`` (N, H, T, S).
+        kind: which of the three.
+        path: of the PNG.
+        symbols: the sentence drawn is the longest kept with at most so many on either side; if all have more,
+            the shortest.
+
+    Returns:
+        whether the file was there; if not, nothing is drawn.
+    """
+    pairs = read_pairs(source, ("source", "target", kind))
+    if not pairs:
+        return False
+    pair = pairs[fitting(longer_sides(pairs), symbols)]
+    weights = pair[kind].astype(np.float32)
+    layers, heads, height, width = weights.shape
+    if kind == "decoder":
+        weights = np.ma.masked_array(weights, np.broadcast_to(~np.tri(height, dtype=bool), weights.shape))
+    above, beside = words_of(pair, kind)
+    space = WIDTH - LETTER * max(len(word) for word in beside)
+    across = min(_abreast(heads, int(space / (LINE * width + GAP))), layers * heads)
+    down = -(-layers * heads // across)
+    panel = (space / across - GAP) * height / width + 0.25
+    with drawing(path, height=panel * down + LETTER * max(len(word) for word in above) + BAR) as canvas:
+        panels = canvas.subplots(down, across, squeeze=False).ravel()
+        for number, axes in enumerate(panels):
+            if number >= layers * heads:
+                axes.set_visible(False)
+                continue
+            layer, head = divmod(number, heads)
+            draw_weights(
+                axes, weights[layer, head], size=POINTS, columns=above if number < across else (),
+                rows=beside if number % across == 0 else (),
+            )  # fmt: skip
+            axes.set_xlabel(f"layer {layer + 1}, head {head + 1}", fontsize=8.5)
+        bar_of_weights(canvas, panels)
+    return True
+
+
+def words_of(pair: Pair, kind: Kind) -> tuple[list[str], list[str]]:
+    """Words that are attended to, and words whose representation or prediction attends to them."""
+    source, target = ([str(word) for word in pair[side]] for side in ("source", "target"))
+    if kind == "encoder":
+        return source, source
+    return (source if kind == "cross" else [SPECIAL[BOS], *target[:-1]]), target
+
+
+def _abreast(heads: int, room: int) -> int:
+    """How many heatmaps stand side by side where there is room for so many: if possible, layers begin rows."""
+    most = max(1, min(4, room))
+    return next((n for n in range(most, 1, -1) if heads % n == 0 or n % heads == 0), most)
+
+
+def maps_of_heads(variant: str, source: Path, kind: Kind) -> list[Attention]:
+    """The attention of one kind, by sentence, layer and head.
+
+    Args:
+        variant: whose.
+        source: heads.npz, as :func:`draw_heads` reads it.
+        kind: of the encoder, of the decoder, or from the one to the other.
+    """
+    maps = []
+    model = {"Model": name_and_id(variant), "Attention": BY_HEAD[kind]}
+    for number, pair in enumerate(read_pairs(source, ("source", "target", kind)), start=1):
+        columns, rows = words_of(pair, kind)
+        for layer, heads in enumerate(pair[kind].astype(np.float64), start=1):
+            for head, weights in enumerate(heads, start=1):
+                choices = model | {"Sentence": str(number), "Layer": str(layer), "Head": str(head)}
+                maps.append(Attention(choices, rows, columns, weights.tolist()))
+    return maps
+
+
+def loss_by_operations(runs: Runs, path: Path) -> bool:
+    """Draw validation loss against the operations of training so far, on a logarithmic scale.
+
+    Args:
+        runs: variants of one task; one without curves, or whose operations were not counted, is left out.
+        path: of the PNG.
+
+    Returns:
+        whether there was anything to draw.
+    """
+    y = f"Validation loss (nats per {runs[0].token})"
+    return draw_curves(runs, [_curve(run) for run in runs], path, x="Training operations", y=y, powers=True)
+
+
+def _curve(run: RunResults) -> Points:
+    """Operations so far to the seeds' losses then."""
+    updates = [record["updates"] for record in run.runs.values()]
+    if OPERATIONS not in run.mean or not any(updates):
+        return {}
+    each = run.mean[OPERATIONS] / statistics.fmean(updates)
+    return {each * step: losses for step, losses in read_curves(run, metric="loss", split="valid").items()}
+
+
+class Heads(OfVariant):
+    """Figures ``heads_<variant>_<kind>.png`` of every head of every layer on one sentence."""
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """A figure for each kind of attention, if the variant has kept its heads."""
+
+        run = first_run(results, self.variant)
+        if run is None:
+            return ()
+        paths = {kind: folder / f"heads_{run.variant}_{kind}.png" for kind in SAID}
+        source = run.heads(run.seeds[0])
+        drawn = [kind for kind, path in paths.items() if draw_heads(source, kind, path)]
+        return [
+            Explored(
+                paths[kind], f"{self.caption.rstrip('.')}. {SAID[kind]}", maps=maps_of_heads(run.variant, source, kind)
+            )
+            for kind in drawn
+        ]
+
+
+class LossByOperations(OfPanels):
+    """Figures ``loss_by_operations_<panel>.png``: validation loss against the operations of training so far."""
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """A figure for each panel of which any variant counted its operations."""
+
+        figures = []
+        for panel in chosen_panels(results, self.panels):
+            path = folder / f"loss_by_operations_{panel.name}.png"
+            if loss_by_operations(panel.runs, path):
+                caption = "Loss on the validation split against the operations of training so far"
+                figures.append(Figure(path, f"{panel.title}. {caption}: {SPREAD} {CONVENTION}"))
+        return figures
