@@ -94,7 +94,7 @@ COMMANDS = {
     "compare": Command(
         "compare", "compare_stage", "one", "compare two variants, scales, folders or git revisions", more=COMPARED
     ),
-    "freeze": Command("freeze", "freeze_stage", "paper", "write down how the claims of <paper> will be decided"),
+    "freeze": Command("plan", "freeze_stage", "paper", "write down how the claims of <paper> will be decided"),
     "estimate": Command("estimate", "estimate_stage", "paper.variant", "say what a variant or a paper costs"),
     "search": Command(
         "search", "search_stage", "paper", "try what search.yaml of <paper> lists, on pilot seeds", more=ONLY

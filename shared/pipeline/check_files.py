@@ -14,7 +14,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, refuse_huge
 from shared.pipeline.files import REPLICATIONS
 from shared.pipeline.names import check_variants
-from shared.pipeline.search_file import load_search
+from shared.pipeline.search import load_search
 from shared.reports.naming import load_names
 from shared.reports.paper import Paper
 from shared.reports.styles import FILE, load_colours

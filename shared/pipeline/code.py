@@ -42,7 +42,7 @@ TRAINING = (
 statistical aligners that stand beside them."""
 ALIGNING = ("shared/metrics/fast_align.py", "shared/metrics/word_aligner.py")
 """The aligners themselves: they train, although they lie among the measures."""
-JUDGING = ("shared/pipeline/evidence.py", "shared/pipeline/plan.py", "shared/pipeline/search_result.py")
+JUDGING = ("shared/pipeline/evidence.py", "shared/pipeline/plan.py", "shared/pipeline/search.py")
 """Modules of the pipeline that a report takes from: the kind of its data, the changes since its plan, and what of the
 settings that were tried is used."""
 STAGES = ("fetch", "prepare", "train", "evaluate", "report")

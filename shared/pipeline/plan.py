@@ -1,4 +1,4 @@
-"""The plan of a scale, frozen before the deciding runs: what decides every claim, in hashes.
+"""The plan of a scale, which ``freeze`` writes before the deciding runs: what decides every claim, in hashes.
 
 ``plan.json`` holds hashes of what decides each claim (its comparison or identities, and the floor of its task, without
 the sentences that give reasons) and of all settings of each variant that decides a claim; and when that was frozen,
@@ -8,7 +8,6 @@ reported beside the verdict.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,10 @@ from pydantic import BaseModel, Field, ValidationError
 from shared.claims import rules, schema
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.files import REPLICATIONS
-from shared.pipeline.provenance import hash_of
+from shared.pipeline.files import REPLICATIONS, write_json
+from shared.pipeline.provenance import hash_of, now, revision
+from shared.records import read_json
+from shared.reports.scales import claims_of
 
 RULES = {
     "alpha": rules.ALPHA, "fewest_seeds": rules.FEWEST_SEEDS, "learned": rules.LEARNED, "left": rules.LEFT,
@@ -60,6 +61,35 @@ class _Search(BaseModel):
     groups: list[dict[str, Any]]
 
 
+def freeze_stage(paper: str, scale: str) -> None:
+    """Write ``replications/<paper>/<scale>/plan.json``.
+
+    Raises:
+        ReplicationError: something is wrong with what it would freeze, it is not committed or there is no commit, or
+            settings are not those that the search found best.
+    """
+    from shared.pipeline.check import check_stage
+    from shared.pipeline.search import unfollowed
+
+    check_stage(paper, scale)
+    made_of, settings = revision(), ScaleFile(paper, scale)
+    if made_of["git_dirty"]:
+        raise ReplicationError(
+            f"the plan of {paper} is frozen from a clean commit; commit what has changed, then freeze it again."
+        )
+    if made_of["git_commit"] is None:
+        raise ReplicationError(
+            f"the plan of {paper} names the commit that it is frozen at, and this folder has none; commit it with git, "
+            "then freeze it again."
+        )
+    if lines := unfollowed(paper, scale):
+        raise ReplicationError(lines[0])
+    made = {"paper": paper, "scale": scale, "commit": made_of["git_commit"], "date": now()}
+    reported = claims_of(Path("reports") / scale / paper) or []
+    write_json(plan_path(settings), with_history(made | content(settings), load_plan(settings), reported))
+    print(f"{plan_path(settings)}: frozen at {made_of['git_commit']}.")
+
+
 def plan_path(settings: ScaleFile) -> Path:
     """``replications/<paper>/<scale>/plan.json``."""
     return settings.path.with_name("plan.json")
@@ -92,15 +122,13 @@ def _loaded(path: Path, command: str, shape: type[BaseModel]) -> dict[str, Any] 
     if not path.exists():
         return None
     again = f"run 'python -m shared.pipeline {command}' again"
+    found = read_json(path, again, dict)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
         shape.model_validate(found)
     except ValidationError as error:
-        key = ".".join(map(str, error.errors()[0]["loc"])) or "the whole"
+        key = ".".join(map(str, error.errors()[0]["loc"]))
         raise ReplicationError(f"{path}: '{key}' is not what that command writes; {again}.") from None
-    except (ValueError, RecursionError) as error:
-        raise ReplicationError(f"{path} is not JSON ({error}); {again}.") from None
-    return dict(found)
+    return found
 
 
 def content(settings: ScaleFile) -> dict[str, Any]:
@@ -128,32 +156,29 @@ def with_history(
             claims that are no more stand under ``dropped``, for they may come back.
         reported: entries of the report's claims.json; a plan that is replaced keeps the verdict that it came to.
     """
-    verdicts = {entry["id"]: entry for entry in reported}
+    verdicts, at = {entry["id"]: entry for entry in reported}, {key: plan[key] for key in ("commit", "date")}
     before = before or {"rules": {}, "claims": {}}
     past = before.get("dropped", {}) | {claim: _plans_of(claim, before) for claim in before["claims"]}
     rules_differ, claims = bool(_changed_rules(before, plan)), {}
-    for claim, now in plan["claims"].items():
+    for claim, decided in plan["claims"].items():
         frozen = [*past.pop(claim, ())]
-        if now["variants"] and (not frozen or rules_differ or _changed(claim, before, plan)):
-            frozen = [*frozen[:-1], *(_came_to(last, verdicts.get(claim, {})) for last in frozen[-1:]), _at(plan)]
-        claims[claim] = {**now, "frozen": frozen}
+        if decided["variants"] and (not frozen or rules_differ or _changed(claim, before, plan)):
+            entry = verdicts.get(claim, {})
+            frozen = [*frozen[:-1], *(_came_to(last, entry) for last in frozen[-1:]), at]
+        claims[claim] = {**decided, "frozen": frozen}
     return {**plan, "claims": claims, "dropped": {claim: frozen for claim, frozen in past.items() if frozen}}
 
 
 def _plans_of(claim: str, plan: Mapping[str, Any]) -> list[dict[str, str]]:
     """The plans that a claim has had; plans of before there were dates name none."""
     then = plan["claims"][claim]
-    return then.get("frozen") or ([_at(plan)] if then["variants"] else [])
+    return then.get("frozen") or ([{key: plan[key] for key in ("commit", "date")}] if then["variants"] else [])
 
 
 def _came_to(plan: dict[str, str], entry: Mapping[str, Any]) -> dict[str, str]:
     """A replaced plan with its verdict, if runs that ended after it have been judged."""
     judged = (entry.get("ended") or "") > plan["date"]
     return plan | {"verdict": str(entry["verdict"])} if judged else plan
-
-
-def _at(plan: Mapping[str, Any]) -> dict[str, str]:
-    return {"commit": plan["commit"], "date": plan["date"]}
 
 
 def changes(settings: ScaleFile) -> dict[str, tuple[str, ...]] | None:
@@ -189,21 +214,18 @@ def _changed(claim: str, plan: Mapping[str, Any], now: Mapping[str, Any]) -> lis
 def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) -> dict[str, Any]:
     """What decides one claim at the scale: its comparison or identities, the floor, the variants."""
     deciding = [row for row in (claim.primary, *claim.identities) if row is not None]
-    names: list[str] = []
-    if claim.undecided_at(settings.scale) is None:
-        primary = claim.primary
-        named = [name for row in deciding for name in row.compared()] + list(primary.doubled if primary else ())
+    open_here, names = claim.undecided_at(settings.scale) is not None, list[str]()
+    if not open_here:
+        named = [name for row in deciding for name in row.compared()] + [
+            *(claim.primary.doubled if claim.primary else ())
+        ]
         trained = dict.fromkeys(name.removesuffix("-ensemble") for name in named)
         names = [name for name in trained if name in settings.judged()]
-    floors = {task: claims.floors[task] for name in names if (task := settings.task_of(name)) in claims.floors}
-    open_here = claim.undecided_at(settings.scale) is not None
-    return {
-        "decided by": hash_of([[row.model_dump(mode="json", exclude=SAID) for row in deciding], open_here]),
-        "floor": hash_of(
-            {
-                task: floor.model_dump(mode="json", exclude={*SAID, "exempt"}) | {"exempt": sorted(floor.exempt)}
-                for task, floor in floors.items()
-            }
-        ),
-        "variants": names,
+    tasks = dict.fromkeys(settings.task_of(name) for name in names)
+    floors = {task: claims.floors[task] for task in tasks if task in claims.floors}
+    written = {
+        task: floor.model_dump(mode="json", exclude={*SAID, "exempt"}) | {"exempt": sorted(floor.exempt)}
+        for task, floor in floors.items()
     }
+    decided_by = hash_of([[row.model_dump(mode="json", exclude=SAID) for row in deciding], open_here])
+    return {"decided by": decided_by, "floor": hash_of(written), "variants": names}

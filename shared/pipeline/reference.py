@@ -24,7 +24,7 @@ from shared.claims.schema import Claims
 from shared.data.readers import READERS
 from shared.metrics.registry import MEASURES, families
 from shared.pipeline.config import Params
-from shared.pipeline.search_file import Same, Tried
+from shared.pipeline.search import Same, Tried
 from shared.reports.exhibits import Exhibit
 from shared.tasks.kinds import KINDS, load_measures, papers, settings_of
 

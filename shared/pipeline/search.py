@@ -1,47 +1,236 @@
 """Settings tried with pilot seeds on validation data, before the plan of a paper at a scale is frozen.
 
-``search.yaml`` says what is tried (:mod:`shared.pipeline.search_file`); what came of it goes into ``search.json``
-beside it. No test split is looked at.
+``replications/<paper>/<scale>/search.yaml`` says what is tried; what came of it goes into ``search.json`` beside it. No
+test split is looked at.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pydantic import Field
+
+from shared.config import Strict, build, flat, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.code import code_of
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import EMPTY, ScaleFile, Seeds, Words
 from shared.pipeline.files import run_folder, write_json
 from shared.pipeline.past import TRAINED
-from shared.pipeline.plan import found_path
+from shared.pipeline.plan import found_path, load_found
 from shared.pipeline.provenance import hash_of, now, revision, sha256_of
-from shared.pipeline.search_file import Search, Value, load_search
-from shared.pipeline.search_result import asked, kept_outcomes, settings_digest, show, unfollowed
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
-from shared.pipeline.train import is_finished, marks_of, run_side_by_side, train_into
+from shared.pipeline.train import is_finished, marks_of, run_side_by_side, runnable, train_into
 from shared.records import read_if_whole, read_record
 from shared.reports.curves import DIVERGED
+from shared.reports.document import Code, Text, listed
+from shared.reports.plans import end_of
+from shared.tasks.sections import check_model, find_route
 from shared.training.pool import PRELOAD, Job
 from shared.training.progress import Report
 
 if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig
 
+Value = bool | int | float | str
 
-class Trial(NamedTuple):
-    """One run of a search.
+
+class Tried(Strict):
+    """Variants each of which is trained with each value of one setting.
 
     Attributes:
-        paper, scale, variant: of the run.
-        key: of the setting that is tried.
-        value: of that setting.
-        seed: of a pilot.
+        variants: their names.
+        key: of the setting in a variant, such as ``training.optimizer.learning_rate``.
+        values: what is tried.
+        updates: of a trial; null: as many as in ``params.yaml``.
+        kept: variant to the reason why it keeps a value that is not the best one.
+    """
+
+    variants: list[str] = Field(min_length=1)
+    key: str
+    values: list[Value] = Field(min_length=2)
+    updates: int | None = Field(default=None, ge=1)
+    kept: dict[str, Words] = EMPTY
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What an outcome must match."""
+        return self.model_dump(exclude={"kept"})
+
+
+class Same(Strict):
+    """Variants that are not tried: their settings of the searched keys are those of another one.
+
+    Attributes:
+        variants: their names.
+        same_as: the variant that is tried.
+        because: why its values suit them.
+        kept: variant to the reason why it has another value all the same.
+    """
+
+    variants: list[str] = Field(min_length=1)
+    same_as: str
+    because: Words
+    kept: dict[str, Words] = EMPTY
+
+
+class _Content(Strict):
+    seeds: Seeds
+    groups: list[dict[str, Any]] = Field(min_length=1)
+
+
+class Search(NamedTuple):
+    """A checked ``search.yaml``.
+
+    Attributes:
+        path: of the file.
+        settings: of the paper at the scale.
+        seeds: of pilots.
+        tried: groups that are trained.
+        same: groups that are not.
+    """
+
+    path: Path
+    settings: ScaleFile
+    seeds: list[int]
+    tried: list[Tried]
+    same: list[Same]
+
+    def config(self, group: Tried, variant: str, value: Value) -> RunConfig:
+        """The settings of a trial; one whose gradient is not finite ends there and harms no other.
+
+        Raises:
+            ReplicationError: the value does not fit.
+        """
+        changes: Any = value
+        for part in reversed(group.key.split(".")):
+            changes = {part: changes}
+        usual = self.settings.run(variant).training
+        updates = group.updates or usual.updates
+        training: dict[str, Any] = {"updates": updates}
+        if updates % usual.validate_every:  # what it is judged by is the loss at its end
+            training["validate_every"] = updates
+        if usual.average is None:
+            training["may_diverge"] = True
+        try:
+            config = self.settings.run(variant, merge({"training": training}, changes))
+            check_model(_models(self.settings), config)
+        except ReplicationError as error:
+            raise ReplicationError(
+                f"{self.path}: {variant}: values: {group.key} {value!r} cannot be tried: {error}"
+            ) from None
+        return config
+
+    def value(self, variant: str, key: str) -> Any:
+        """The value of a setting in ``params.yaml``.
+
+        Raises:
+            ReplicationError: its training has no such setting, or it is a study.
+        """
+        config, models = self.settings.run(variant), _models(self.settings)
+        check_model(models, config)
+        section, routed = find_route(config, models.MODEL, models.ROUTES)
+        if section is not None and not section[1].trains_network:
+            raise ReplicationError(f"{self.path}: '{variant}' is a study, which trains no network; take it out.")
+        own = section is None
+        model = build(models.MODEL, config.model, where=config.where).model_dump() if own else dict(routed.model)
+        known = flat({"training": config.training.model_dump(), "model": model})
+        if key not in known:
+            raise ReplicationError(
+                f"{self.path}: key: '{variant}' is not trained with a setting '{key}'{near(key, known)}."
+            )
+        return known[key]
+
+    def pairs(self) -> Iterator[tuple[Tried, str]]:
+        """Every group that is trained with every variant of it."""
+        return ((group, variant) for group in self.tried for variant in group.variants)
+
+    def same_pairs(self) -> Iterator[tuple[Same, str, str]]:
+        """Every group that is not trained with every variant of it and every key that goes with another variant."""
+        for same in self.same:
+            keys = [group.key for group in self.tried if same.same_as in group.variants]
+            yield from ((same, variant, key) for variant in same.variants for key in keys)
+
+    def digest(self, group: Tried, variant: str) -> str:
+        """Hash of the data's card and of all settings of training except the one that is searched."""
+        from shared.data.cards import load_card
+
+        config = self.config(group, variant, group.values[0])
+        given = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"}, exclude_unset=True)
+        return hash_of([given, load_card(config.corpus.dataset).fingerprint])
+
+
+def _models(settings: ScaleFile) -> Any:
+    return importlib.import_module(f"replications.{settings.paper}.settings")
+
+
+def load_search(paper: str, scale: str) -> Search:
+    """Read and check ``search.yaml``.
+
+    Raises:
+        ReplicationError: it is missing or wrong; names key and value.
+    """
+    settings = ScaleFile(paper, scale)
+    path = settings.path.with_name("search.yaml")
+    content = build(_Content, load_yaml(path), where=str(path))
+    search = Search(path, settings, content.seeds, [], [])
+    for number, section in enumerate(content.groups):
+        group = build(Same if "same_as" in section else Tried, section, where=f"{path}: groups.{number}")
+        _check_variants(search, group)
+        (search.same if isinstance(group, Same) else search.tried).append(group)  # type: ignore[arg-type]
+    _refuse_twice(f"{path}: groups", [f"{group.key} of {variant}" for group, variant in search.pairs()])
+    for group in search.tried:
+        _refuse_twice(f"{path}: values of {group.key}", group.values)
+    for group, variant in search.pairs():
+        search.value(variant, group.key)
+        for value in group.values:
+            search.config(group, variant, value)
+    known = {variant for _, variant in search.pairs()}
+    for same in search.same:
+        if same.same_as not in known:
+            raise ReplicationError(f"{path}: same_as: '{same.same_as}' is not tried{near(same.same_as, known)}.")
+    for _, variant, key in search.same_pairs():
+        search.value(variant, key)
+    return search
+
+
+def _check_variants(search: Search, group: Tried | Same) -> None:
+    """Refuse variants that do not run, or whose claims are decided with a seed of the pilots."""
+    path, settings = search.path, search.settings
+    for variant in group.variants:
+        if variant not in settings.known():
+            raise ReplicationError(
+                f"{path}: variants: there is no variant '{variant}'{near(variant, settings.known())}."
+            )
+        if variant in settings.left_out:
+            raise ReplicationError(f"{path}: '{variant}' is left out at this scale: {settings.left_out[variant]}.")
+        if both := sorted({*search.seeds} & {*runnable(settings, variant).seeds}):
+            raise ReplicationError(
+                f"{path}: seeds: {both[0]} is a seed that decides claims about '{variant}'; choose others, such as 101."
+            )
+    for variant in group.kept:
+        if variant not in group.variants:
+            raise ReplicationError(
+                f"{path}: kept: '{variant}' is no variant of its group{near(variant, group.variants)}."
+            )
+
+
+def _refuse_twice(where: str, values: Sequence[Any]) -> None:
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise ReplicationError(f"{where}: {value} stands there twice; leave in one.")
+
+
+class Trial(NamedTuple):
+    """One run of a search: a variant with a value of the setting ``key``, and a pilot's seed.
+
+    Attributes:
         config: the settings with that value.
         folder: of its record and curve.
         mark: its fingerprint.
@@ -75,11 +264,11 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
             trials failed; the others have been trained to their end by then.
     """
     search = load_search(paper, scale)
-    variants = [variant for group in search.tried for variant in group.variants]
-    kept = {} if only is None else kept_outcomes(search, only)
-    for task in dict.fromkeys(search.settings.task_of(variant) for variant in only or variants):
+    kept = {} if only is None else _kept(search, only)
+    wanted = only or [variant for _, variant in search.pairs()]
+    for task in dict.fromkeys(search.settings.task_of(variant) for variant in wanted):
         _prepare(search.settings, task)
-    trials = list(_trials(search, only or variants))
+    trials = list(_trials(search, wanted))
     jobs: dict[Path, Job] = {}
     for trial in trials:
         if is_finished(trial.folder, trial.mark):
@@ -91,8 +280,7 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
     record = _record(search, trials, kept)
     write_json(found_path(search.settings), record)
     show(record)
-    for line in unfollowed(paper, scale):
-        print(line)
+    print("\n".join(unfollowed(paper, scale)))
 
 
 def train_trial(root: str, trial: Trial, *, report: Report | None = None) -> str | None:
@@ -130,51 +318,43 @@ def _prepare(settings: ScaleFile, task: str) -> None:
 
 def _trials(search: Search, variants: Sequence[str]) -> Iterator[Trial]:
     settings = search.settings
-    for group in search.tried:
-        for variant in [variant for variant in group.variants if variant in variants]:
-            for value in group.values:
-                config = search.config(group, variant, value)
-                for seed, mark in marks_of(settings, variant, config, search.seeds).items():
-                    folder = run_folder(settings.paper, settings.scale) / "search" / variant / mark[:16]
-                    yield Trial(settings.paper, settings.scale, variant, group.key, value, seed, config, folder, mark)
+    for group, variant in search.pairs():
+        for value in group.values if variant in variants else ():
+            config = search.config(group, variant, value)
+            for seed, mark in marks_of(settings, variant, config, search.seeds).items():
+                folder = run_folder(settings.paper, settings.scale) / "search" / variant / mark[:16]
+                yield Trial(settings.paper, settings.scale, variant, group.key, value, seed, config, folder, mark)
 
 
 def _record(search: Search, trials: Sequence[Trial], kept: Mapping[tuple[str, str], dict[str, Any]]) -> dict[str, Any]:
     """The content of ``search.json``: the loss of each trial and its provenance, and outcomes kept of variants."""
-    settings, groups, made = search.settings, list[dict[str, Any]](), revision() | {"date": now()}
-    for group in search.tried:
-        outcomes = {}
-        for variant in group.variants:
-            if (known := kept.get((group.key, variant))) is not None:
-                outcomes[variant] = known | {"in_params": search.value(variant, group.key)}
-                continue
+    settings, made = search.settings, revision() | {"date": now()}
+    outcomes: dict[tuple[str, str], dict[str, Any]] = {}
+    for group, variant in search.pairs():
+        if (found := kept.get((group.key, variant))) is None:
             own = [trial for trial in trials if (trial.key, trial.variant) == (group.key, variant)]
             values = [_outcome(value, [trial for trial in own if trial.value == value]) for value in group.values]
             learnt = [value for value in values if value["loss"] is not None]
-            outcomes[variant] = {
+            found = {
                 "trials": values,
                 "best": min(learnt, key=lambda value: value["loss"])["value"] if learnt else None,
-                "in_params": search.value(variant, group.key),
-                "settings": settings_digest(search, group, variant),
+                "settings": search.digest(group, variant),
                 "code": hash_of(code_of(settings.kind, settings.paper, *settings.lenders([variant]))["train"]),
                 **made,
             }
-        groups.append(asked(group) | {"variants": outcomes})
-    return {
-        "paper": settings.paper, "scale": settings.scale, **made, "seeds": search.seeds,
-        "processor_seconds": round(sum(
-            trial["processor_seconds"]
-            for group in groups for outcome in group["variants"].values() for trial in outcome["trials"]
-        ), 1),
-        "groups": groups,
-    }  # fmt: skip
+        outcomes[group.key, variant] = found | {"in_params": search.value(variant, group.key)}
+    seconds = [trial["processor_seconds"] for found in outcomes.values() for trial in found["trials"]]
+    groups = [g.asked | {"variants": {name: outcomes[g.key, name] for name in g.variants}} for g in search.tried]
+    head = {"paper": settings.paper, "scale": settings.scale, **made, "seeds": search.seeds}
+    return head | {"processor_seconds": round(sum(seconds), 1), "groups": groups}
 
 
 def _outcome(value: Value, trials: Sequence[Trial]) -> dict[str, Any]:
     """Outcome of one value: means over the pilots of the final and lowest validation loss, null if any diverged."""
     ends, lowest, seconds = dict[str, float | None](), list[float | None](), 0.0
     for trial in trials:
-        run = _run(trial)
+        again = f"run 'python -m shared.pipeline search {trial.paper} --scale {trial.scale}' again"
+        run = read_record(trial.folder / "run.json", again, TRAINED)
         with (trial.folder / "curve.csv").open(newline="") as file:
             rows = [row for row in csv.DictReader(file) if (row["split"], row["metric"]) == ("valid", "loss")]
         losses = [float(row["value"]) for row in rows]
@@ -193,6 +373,106 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return float(f"{sum(known) / len(known):.6g}") if len(known) == len(values) else None
 
 
-def _run(trial: Trial) -> dict[str, Any]:
-    again = f"run 'python -m shared.pipeline search {trial.paper} --scale {trial.scale}' again"
-    return read_record(trial.folder / "run.json", again, TRAINED)
+def show(record: Mapping[str, Any]) -> None:
+    """Print a table per group, variant by value."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for group in record["groups"]:
+        table = Table(title=f"{group['key']}: loss at the last validation", title_justify="left")
+        for name in ("variant", *map(str, group["values"]), "params.yaml"):
+            table.add_column(name, overflow="fold")
+        for variant, found in group["variants"].items():
+            cells = ["diverged" if each["loss"] is None else f"{each['loss']:.4f}" for each in found["trials"]]
+            best = [found["best"] is not None and each["value"] == found["best"] for each in found["trials"]]
+            marked = [f"[bold green]{cell} *[/]" if first else cell for cell, first in zip(cells, best, strict=True)]
+            table.add_row(variant, *marked, str(found["in_params"]))
+            if end_of(group["values"], found["best"]):
+                table.caption = "A best value at the end of what was tried: a wider search may find a better one."
+        console.print(table)
+    console.print(f"* the best. {record['processor_seconds']:,.0f} processor seconds in all.", highlight=False)
+
+
+def unfollowed(paper: str, scale: str) -> list[str]:
+    """One sentence for each reason why the settings are not the best ones of a search; empty without a search.
+
+    Raises:
+        ReplicationError: ``search.yaml`` is wrong, or ``search.json`` cannot be read.
+    """
+    if not ScaleFile(paper, scale).path.with_name("search.yaml").exists():
+        return []
+    search = load_search(paper, scale)
+    path, command = found_path(search.settings), f"run 'python -m shared.pipeline search {paper} --scale {scale}'"
+    params = search.settings.path
+    if (record := load_found(search.settings)) is None:
+        return [f"{path} does not exist; {command}."]
+    answered = [found | {"variants": [*found["variants"]]} for found in record["groups"]]
+    if record["seeds"] != search.seeds or [group.asked for group in search.tried] != answered:
+        return [f"{path} is not of what {search.path} asks now; {command} again."]
+    lines = []
+    outcomes = [outcome for found in record["groups"] for outcome in found["variants"].values()]
+    for (group, variant), outcome in zip(search.pairs(), outcomes, strict=True):
+        now_used, best = search.value(variant, group.key), outcome["best"]
+        losses = {trial["value"]: trial["loss"] for trial in outcome["trials"]}
+        if outcome["settings"] != search.digest(group, variant):
+            lines.append(f"{path}: other settings of '{variant}', or its data, have changed since; {command} again.")
+        elif best is None and variant not in group.kept:
+            lines.append(f"{search.path}: {variant} diverged with every {group.key}; try others.")
+        elif variant not in group.kept and (now_used not in losses or losses[now_used] != losses[best]):
+            lines.append(
+                f"{params}: variants.{variant}.{group.key} is {now_used}, but the search found {best} best; set it, or "
+                f"say why in {search.path} (`kept: {{{variant}: reason}}`)."
+            )
+    for same, variant, key in search.same_pairs():
+        now_used, other = search.value(variant, key), search.value(same.same_as, key)
+        if now_used != other and variant not in same.kept:
+            lines.append(
+                f"{params}: variants.{variant}.{key} is {now_used}, but that of '{same.same_as}', with which it goes, "
+                f"is {other}; set it, or say why in {search.path} (`kept: {{{variant}: reason}}`)."
+            )
+    return lines
+
+
+def in_use(settings: ScaleFile) -> tuple[dict[tuple[str, str], Any], list[Text]]:
+    """Key and variant that were tried to the value in ``params.yaml``; and why others have theirs, a sentence each."""
+    if not settings.path.with_name("search.yaml").exists():
+        return {}, []
+    search = load_search(settings.paper, settings.scale)
+    used = {(group.key, name): search.value(name, group.key) for group, name in search.pairs()}
+    reasons: list[Text] = []
+    for same in search.same:
+        if others := [[Code(name)] for name in same.variants if name not in same.kept]:
+            have = "has" if len(others) == 1 else "have"
+            reasons.append((*listed(others), f" {have} the value of ", Code(same.same_as), f": {same.because}."))
+    kept = [item for group in (*search.tried, *search.same) for item in group.kept.items()]
+    return used, reasons + [(Code(name), f" keeps a value of its own: {why}.") for name, why in kept]
+
+
+def _kept(search: Search, only: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """What ``search.json`` says of the variants that are not in ``only``, by key and variant, with its provenance.
+
+    Raises:
+        ReplicationError: a variant of ``only`` is not in ``search.yaml``; or the file does not answer what is asked
+            of another variant.
+    """
+    tried = [variant for _, variant in search.pairs()]
+    for variant in only:
+        if variant not in tried:
+            raise ReplicationError(f"--only: '{variant}' is not tried in {search.path}{near(variant, tried)}.")
+    record = load_found(search.settings) or {"seeds": [], "groups": []}
+    made = {name: record[name] for name in ("git_commit", "git_dirty", "date") if name in record}
+    kept = {}
+    for group, variant in search.pairs():
+        if variant in only:
+            continue
+        asked = {key: value for key, value in group.asked.items() if key != "variants"}
+        same = [found for found in record["groups"] if asked.items() <= found.items()]
+        outcome = same[0]["variants"].get(variant) if same and record["seeds"] == search.seeds else None
+        if outcome is None or outcome["settings"] != search.digest(group, variant):
+            raise ReplicationError(
+                f"{found_path(search.settings)}: it does not answer what {search.path} asks of '{variant}'; add that "
+                "variant to --only, or leave --only out."
+            )
+        kept[group.key, variant] = made | outcome
+    return kept

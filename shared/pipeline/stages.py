@@ -91,7 +91,7 @@ def report_stage(paper: str, scale: str) -> None:
     from shared.data.cards import load_card
     from shared.pipeline.evidence import evidence_of
     from shared.pipeline.plan import changes, load_found, load_plan
-    from shared.pipeline.search_result import in_use
+    from shared.pipeline.search import in_use
     from shared.reports.exhibits import load_exhibits
     from shared.reports.naming import load_names, named
     from shared.reports.plans import Frozen

@@ -20,7 +20,7 @@ from shared.pipeline.config import ScaleFile
 
 Key = str | int
 READING = ("shared.pipeline.config", "shared.claims.schema", "shared.data.cards", "shared.reports.paper",
-           "shared.pipeline.search_file", "shared.pipeline.check_identities", "shared.reports.naming")  # fmt: skip
+           "shared.pipeline.search", "shared.pipeline.check_identities", "shared.reports.naming")  # fmt: skip
 """Modules that read YAML."""
 MISSING: Any = object()
 GONE, DOUBLED, UNKNOWN = "missing", "doubled key", "unknown key"

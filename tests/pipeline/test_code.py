@@ -73,7 +73,7 @@ def project(tmp_path, monkeypatch):
         "shared/reports/figures.py": "",
         "shared/pipeline/evidence.py": "",
         "shared/pipeline/plan.py": "",
-        "shared/pipeline/search_result.py": "",
+        "shared/pipeline/search.py": "",
         "shared/tasks/copies/task.py": "from shared.tasks.copies import corpus, evaluation",
         "shared/tasks/copies/corpus.py": "",
         "shared/tasks/copies/evaluation.py": "from shared import metrics",
@@ -102,7 +102,7 @@ def test_every_stage_depends_on_the_code_that_it_runs(project):
     assert set(stage("train")) == MODELS | kind
     judged = {"shared/metrics/__init__.py", "shared/metrics/score.py", "shared/tasks/copies/evaluation.py"}
     assert set(stage("evaluate")) == MODELS | kind | judged | {"shared/config.py"}
-    judging = {f"shared/pipeline/{name}.py" for name in ("evidence", "plan", "search_result")}
+    judging = {f"shared/pipeline/{name}.py" for name in ("evidence", "plan", "search")}
     shown = judging | {"shared/reports/figures.py", "shared/reports/report.py", "shared/tasks/copies/report.py"}
     assert set(stage("report")) == set(stage("evaluate")) | shown | {"replications/toy/report.py"}
 

@@ -255,10 +255,10 @@ def test_another_search_is_a_change(frozen):
 @pytest.mark.parametrize(
     ("name", "written", "said"),
     [
-        ("plan", "{", r"plan\.json is not JSON .*; run 'python -m shared.pipeline freeze .*' again"),
-        ("plan", "[" * 100_000, r"plan\.json is not JSON"),
-        ("plan", "null", r"plan\.json: 'the whole' is not what that command writes"),
-        ("plan", "[]", r"plan\.json: 'the whole' is not"),
+        ("plan", "{", r"plan\.json is damaged .*; run 'python -m shared.pipeline freeze .*' again"),
+        ("plan", "[" * 100_000, r"plan\.json is damaged"),
+        ("plan", "null", r"plan\.json is damaged \(it holds no JSON object\)"),
+        ("plan", "[]", r"plan\.json is damaged \(it holds no JSON object\)"),
         ("plan", '{"claims": 3}', r"plan\.json: 'commit' is not"),
         ("search", '{"seeds": [101], "groups": [3]}', r"search\.json: 'groups\.0' is not .*; run '.* search .*' again"),
     ],

@@ -10,8 +10,7 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
-from shared.pipeline.search_file import load_search
-from shared.pipeline.search_result import show, unfollowed
+from shared.pipeline.search import load_search, show, unfollowed
 from shared.tasks.sections import StudyConfig
 from tests.pipeline.scratch import ROOT, change_yaml, environment
 from tests.pipeline.toys import BREAKS, CANNOT_RUN, LEFT_OUT, write_project, write_yaml
@@ -269,7 +268,7 @@ def test_a_variant_that_goes_with_another_has_its_value(project):
 
 def test_without_a_search_there_is_nothing_to_follow_and_one_without_outcome_is_named(project):
     project.result.write_text("{")
-    with pytest.raises(ReplicationError, match=r"search\.json is not JSON .* search .* --scale smoke' again"):
+    with pytest.raises(ReplicationError, match=r"search\.json is damaged .* search .* --scale smoke' again"):
         unfollowed(PAPER, "smoke")
     project.result.unlink()
     (line,) = unfollowed(PAPER, "smoke")

@@ -13,8 +13,7 @@ from rich.console import Console
 
 import replications  # noqa: F401  before a project of toys puts its own in its place
 from shared.pipeline.__main__ import main
-from shared.pipeline.tried_page import write_tried
-from shared.pipeline.tried_terminal import block, coarse, print_tried
+from shared.pipeline.trying import block, coarse, print_tried, write_tried
 from shared.tasks.captioning import trial as captioning_trial
 from shared.tasks.captioning.corpus import open_images
 from shared.tasks.tried import UNSEEN, Picture, Tried, Weights
