@@ -20,7 +20,6 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import REPLICATIONS, write_json
 from shared.pipeline.provenance import hash_of, now, revision
 from shared.records import read_json
-from shared.reports.scales import claims_of
 
 RULES = {
     "alpha": rules.ALPHA, "fewest_seeds": rules.FEWEST_SEEDS, "learned": rules.LEARNED, "left": rules.LEFT,
@@ -70,6 +69,7 @@ def freeze_stage(paper: str, scale: str) -> None:
     """
     from shared.pipeline.check import check_stage
     from shared.pipeline.search import unfollowed
+    from shared.reports.scales import claims_of
 
     check_stage(paper, scale)
     made_of, settings = revision(), ScaleFile(paper, scale)

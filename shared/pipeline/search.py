@@ -28,9 +28,7 @@ from shared.pipeline.provenance import hash_of, now, revision, sha256_of
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.pipeline.train import is_finished, marks_of, run_side_by_side, runnable, train_into
 from shared.records import read_if_whole, read_record
-from shared.reports.curves import DIVERGED
 from shared.reports.document import Code, Text, listed
-from shared.reports.plans import end_of
 from shared.tasks.sections import check_model, find_route
 from shared.training.pool import PRELOAD, Job
 from shared.training.progress import Report
@@ -147,6 +145,11 @@ class Search(NamedTuple):
             )
         return known[key]
 
+    def groups(self) -> Iterator[Tried | Same]:
+        """All, those first that are trained."""
+        yield from self.tried
+        yield from self.same
+
     def pairs(self) -> Iterator[tuple[Tried, str]]:
         """Every group that is trained with every variant of it."""
         return ((group, variant) for group in self.tried for variant in group.variants)
@@ -181,9 +184,13 @@ def load_search(paper: str, scale: str) -> Search:
     content = build(_Content, load_yaml(path), where=str(path))
     search = Search(path, settings, content.seeds, [], [])
     for number, section in enumerate(content.groups):
-        group = build(Same if "same_as" in section else Tried, section, where=f"{path}: groups.{number}")
-        _check_variants(search, group)
-        (search.same if isinstance(group, Same) else search.tried).append(group)  # type: ignore[arg-type]
+        where = f"{path}: groups.{number}"
+        if "same_as" in section:
+            search.same.append(build(Same, section, where=where))
+        else:
+            search.tried.append(build(Tried, section, where=where))
+    for each in search.groups():
+        _check_variants(search, each)
     _refuse_twice(f"{path}: groups", [f"{group.key} of {variant}" for group, variant in search.pairs()])
     for group in search.tried:
         _refuse_twice(f"{path}: values of {group.key}", group.values)
@@ -351,6 +358,8 @@ def _record(search: Search, trials: Sequence[Trial], kept: Mapping[tuple[str, st
 
 def _outcome(value: Value, trials: Sequence[Trial]) -> dict[str, Any]:
     """Outcome of one value: means over the pilots of the final and lowest validation loss, null if any diverged."""
+    from shared.reports.curves import DIVERGED
+
     ends, lowest, seconds = dict[str, float | None](), list[float | None](), 0.0
     for trial in trials:
         again = f"run 'python -m shared.pipeline search {trial.paper} --scale {trial.scale}' again"
@@ -377,6 +386,8 @@ def show(record: Mapping[str, Any]) -> None:
     """Print a table per group, variant by value."""
     from rich.console import Console
     from rich.table import Table
+
+    from shared.reports.plans import end_of
 
     console = Console()
     for group in record["groups"]:
@@ -445,7 +456,7 @@ def in_use(settings: ScaleFile) -> tuple[dict[tuple[str, str], Any], list[Text]]
         if others := [[Code(name)] for name in same.variants if name not in same.kept]:
             have = "has" if len(others) == 1 else "have"
             reasons.append((*listed(others), f" {have} the value of ", Code(same.same_as), f": {same.because}."))
-    kept = [item for group in (*search.tried, *search.same) for item in group.kept.items()]
+    kept = [item for group in search.groups() for item in group.kept.items()]
     return used, reasons + [(Code(name), f" keeps a value of its own: {why}.") for name, why in kept]
 
 
