@@ -99,7 +99,7 @@ COMMANDS = {
     "search": Command(
         "search", "search_stage", "paper", "try what search.yaml of <paper> lists, on pilot seeds", more=ONLY
     ),
-    "use": Command("use", "use_scale", "scale", "make <scale> the default one", scaled=False),
+    "use": Command("config", "use_scale", "scale", "make <scale> the default one", scaled=False),
     "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False, more=KIND),
     "summarize": Command("stages", "summarize_stage", None, "gather all reports into one page", scaled=False),
     "licences": Command("licences", "write_licences", None, "write docs/LICENCES.md and docs/sbom.json", scaled=False),

@@ -17,15 +17,13 @@ from shared.pipeline.check_files import check_card, check_names, check_paper, ch
 from shared.pipeline.check_identities import check_identities, check_tasks
 from shared.pipeline.code import STAGES, code_of
 from shared.pipeline.config import ScaleFile, load_params
-from shared.pipeline.files import REPLICATIONS, paper_folder, run_folder, write_json
+from shared.pipeline.files import PIPELINE, REPLICATIONS, paper_folder, run_folder, write_json
 from shared.pipeline.names import check_measures, check_variants
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
-from shared.pipeline.provenance import sha256_of
+from shared.pipeline.provenance import hash_of, sha256_of
 from shared.reports.exhibits import Shows, load_exhibits
 from shared.tasks.kinds import load_measures, papers
 from shared.tasks.sections import check_model
-
-PIPELINE = Path("shared/pipeline/templates/pipeline.yaml")
 
 
 def check_stage(paper: str | None, scale: str) -> None:
@@ -71,7 +69,10 @@ def check_settings(settings: ScaleFile) -> None:
     """Check a scale's pipeline, its data sets and every variant that could be built."""
     pipeline = settings.path.with_name("dvc.yaml")
     if not pipeline.is_file() or pipeline.read_text(encoding="utf-8") != PIPELINE.read_text(encoding="utf-8"):
-        raise ReplicationError(f"{pipeline} is not the pipeline that all scales share; copy {PIPELINE} to it.")
+        raise ReplicationError(
+            f"{pipeline} is not the pipeline that all scales share; make it a link, with "
+            f"'ln -sf ../../../{PIPELINE} {pipeline}'."
+        )
     for task in settings.tasks:
         if not (card := Path("data") / f"{settings.dataset(task)}.yaml").is_file():
             cards = (path.stem for path in Path("data").glob("*.yaml"))
@@ -147,13 +148,15 @@ def warn_of_changes(settings: ScaleFile) -> None:
 def write_code(settings: ScaleFile) -> None:
     """Write ``runs/<scale>/<paper>/code/<stage>.json``, on which DVC's stages depend.
 
-    Fetching depends on what the cards say of the data, too, and a report on their words and on those of search.yaml.
+    Fetching depends on what the cards say of the data, too, and a report on their words and on those of search.yaml
+    and params.yaml.
     """
     code = code_of(settings.kind, settings.paper, *sorted(settings.lenders(settings.variants)))
     datasets = sorted({settings.dataset(task) for task in settings.tasks})
     code["fetch"] |= {f"data/{dataset}.yaml": load_card(dataset).fingerprint for dataset in datasets}
     shown = [settings.path.with_name("search.yaml"), *(Path("data") / f"{dataset}.yaml" for dataset in datasets)]
     code["report"] |= {str(path): sha256_of([path]) for path in shown}
+    code["report"][str(settings.path)] = hash_of([settings.deviations, settings.left_out])
     folder = run_folder(settings.paper, settings.scale) / "code"
     for stage in STAGES:
         write_json(folder / f"{stage}.json", code[stage])

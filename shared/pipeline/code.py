@@ -1,57 +1,53 @@
 """Which of the project's code a paper's results depend on: found by following imports.
 
 The check stage records a hash of this code, and all other stages depend on the record. A change of a comment, of a
-docstring or of code that a paper does not use therefore re-runs nothing.
+docstring or of code that a paper does not use therefore re-runs nothing. One rule decides what code belongs to a stage:
+
+* Training depends on all that the paper's model, the kind's module and the training loop import, on how the kind's task
+  hands out batches, and on the files that bind a paper to the pipeline.
+* Evaluation depends on all that a replication imports, decoding and measures too, but not on claims and reports.
+* A report depends on everything.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from fnmatch import fnmatch
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from shared.errors import ReplicationError
+from shared.pipeline.files import write_json
+from shared.records import read_if_whole
 from shared.reports.styles import FILE
 from shared.tasks.kinds import KINDS
 
-FETCHING = ("shared/data/fetch.py",)
+STAGES = ("fetch", "prepare", "train", "evaluate", "report")
+FETCHING = "shared/data/fetch.py"
 """What fetches; its files are verified by hash, so its code concerns no later stage, although encoders import it."""
 PREPARING = ("corpus.py", "preparation.py")
 """Modules of a kind that prepare a fetched data set for training; not every kind has ``preparation.py``."""
-REPORTING = (
-    "shared/claims/*", "shared/reports/*", "shared/tasks/*/report.py", "shared/tasks/*/figures.py",
-    "replications/*/report.py",
-)  # fmt: skip
-NOT_TRAINED = (
-    *REPORTING, "shared/decoding/*", "shared/metrics/*", "shared/tasks/*/evaluation.py", "shared/tasks/*/measures.py",
-    "shared/tasks/*/attention_maps.py", "shared/tasks/*/priors.py", "shared/tasks/*/samples.py",
-    "shared/tasks/*/training_operations.py", "shared/tasks/*_study.py",
-    "shared/tasks/examples.py", "shared/pipeline/*",
-)  # fmt: skip
-"""Files that a model or its training imports but that do not affect the trained weights. Their own imports are not
-followed, unless a kind's ``module.py`` uses them for validation, because validation selects the best weights."""
-TRAINING = (
-    "shared/tasks/*/task.py", "replications/*/aligners.py", "shared/tasks/replication.py",
-)  # fmt: skip
-"""What trains the networks of a kind, what finds the network of a variant and those of other papers, and the
-statistical aligners that stand beside them."""
-ALIGNING = ("shared/metrics/fast_align.py", "shared/metrics/word_aligner.py")
-"""The aligners themselves: they train, although they lie among the measures."""
-JUDGING = ("shared/pipeline/evidence.py", "shared/pipeline/plan.py", "shared/pipeline/search.py")
-"""Modules of the pipeline that a report takes from: the kind of its data, the changes since its plan, and what of the
-settings that were tried is used."""
-STAGES = ("fetch", "prepare", "train", "evaluate", "report")
+TRAINING = ("model.py", "module.py", "fast_align.py")
+"""Files that training runs, with all that they import: validation selects the best weights, so that what it decodes and
+scores with counts. The statistical aligner is trained too, although it lies among the measures."""
+HANDING = ("task.py", "aligners.py")
+"""Files of a kind that open data and hand out batches; training runs all that they import but for :data:`JUDGING`."""
+BINDING = ("replication.py", "settings.py")
+"""Files that say which model a variant has; of what else they import, training runs nothing."""
+JUDGING = ("shared/decoding/*", "shared/metrics/*", "shared/tasks/*/evaluation.py", "shared/tasks/*/measures.py")
+"""What judges a trained model."""
+REPORTING = ("shared/claims/*", "shared/reports/*", "shared/pipeline/*", "*/report.py")
+"""What decides claims and writes pages."""
+REPORT = ("shared/reports/report.py", *(f"shared/pipeline/{name}.py" for name in ("evidence", "plan", "search")))
+"""Where a report begins, beside the files of its paper and its kind."""
+CACHE = Path("runs/.code.json")
+"""What was found in each file, by the time of its last change and its size: parsing takes the longest."""
 
-
-@dataclass(frozen=True)
-class _File:
-    digest: str
-    imports: tuple[str, ...]
+Found = Mapping[str, Any]
+"""A file's ``digest`` and the ``modules`` that it imports."""
 
 
 def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
@@ -64,90 +60,112 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
     Raises:
         ReplicationError: there is no such paper, or a file is not Python.
     """
-    package = Path(*KINDS[kind].split("."))
-    replications = [f"replications/{paper}/replication.py" for paper in papers]
-    reports = [path for paper in papers[:1] for path in [f"replications/{paper}/report.py"] if Path(path).is_file()]
-    everything = _closure([*replications, f"{package}/module.py", "shared/training/run.py"])
-    shown = _closure([*reports, *JUDGING, f"{package}/report.py", "shared/reports/report.py"])
-    models = [path for path in everything if fnmatch(path, "replications/*/model.py")]
-    module = _closure([f"{package}/module.py", "shared/training/run.py"], lambda path: not _is(path, REPORTING))
-    preparing = [f"{package}/{name}" for name in PREPARING if (package / name).is_file()]
-    bound = _closure(replications, lambda path: path.endswith("/settings.py") and not path.startswith("shared/"))
-    training = _closure(
-        [path for path in everything if _is(path, TRAINING)] + models,
-        lambda path: path in ALIGNING or not _is(path, NOT_TRAINED),
+    package, homes = Path(*KINDS[kind].split(".")).as_posix(), [f"replications/{paper}" for paper in papers]
+    sources = _Sources()
+    everything = sources.closure(
+        [f"{home}/replication.py" for home in homes] + [f"{package}/module.py", "shared/training/run.py"]
     )
+    shown = [f"{homes[0]}/report.py", f"{package}/report.py", *REPORT]
     stages = {
-        "fetch": _closure(FETCHING),
-        "prepare": _closure(preparing),
-        "train": bound | module | training,
+        "fetch": sources.closure([FETCHING]),
+        "prepare": sources.closure(path for name in PREPARING if Path(path := f"{package}/{name}").is_file()),
+        "train": sources.closure(["shared/training/run.py", *_named(TRAINING, everything)])
+        | sources.closure(_named(HANDING, everything), skipped=(*JUDGING, *REPORTING))
+        | set(_named(BINDING, everything)),
         "evaluate": {path for path in everything if not _is(path, REPORTING)},
-        "report": everything | shown,
+        "report": everything | sources.closure(path for path in shown if Path(path).is_file()),
     }
-    found = {stage: {path: _read(path).digest for path in sorted(files)} for stage, files in stages.items()}
+    found = {stage: {path: sources.found(path)["digest"] for path in sorted(paths)} for stage, paths in stages.items()}
     found["report"] |= {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in _shown_besides(papers[0])}
+    sources.keep()
     return found
 
 
 def _shown_besides(paper: str) -> list[Path]:
-    """What pages are made of that is no Python: their templates, names and colours of models."""
+    """What pages are made of that is no Python: templates, style sheets, names and colours of models."""
     templates = sorted(Path("shared/reports/templates").glob("*"))
     return [path for path in (*templates, Path("replications") / paper / "names.yaml", FILE) if path.is_file()]
 
 
-def _closure(roots: Iterable[str], wanted: Callable[[str], bool] = lambda path: True) -> set[str]:
-    """``roots``, and the ``wanted`` files that they import, directly or through other wanted files."""
-    files: set[str] = set()
-    todo = list(roots)
-    while todo:
-        path = todo.pop()
-        if path not in files:
-            files.add(path)
-            todo.extend(file for file in _read(path).imports if wanted(file) and file not in FETCHING)
-    return files
+class _Sources:
+    """The project's files of code, each parsed once, and again only when it has changed."""
+
+    def __init__(self) -> None:
+        self._version = _state(Path(__file__))
+        kept = read_if_whole(CACHE, {"version": list, "files": dict})
+        self._known = kept["files"] if kept and kept["version"] == self._version else {}
+        self._current: dict[str, Found] = {}
+
+    def closure(self, roots: Iterable[str], skipped: Iterable[str] = ()) -> set[str]:
+        """``roots``, and the files that they import, directly or through others, but for the patterns ``skipped``."""
+        files: set[str] = set()
+        todo = list(roots)
+        while todo:
+            path = todo.pop()
+            if path not in files:
+                files.add(path)
+                imported = (file for module in self.found(path)["modules"] for file in _files(module))
+                todo += [file for file in imported if file != FETCHING and not _is(file, skipped)]
+        return files
+
+    def found(self, path: str) -> Found:
+        """The hash of a file's code, and the modules that it imports."""
+        if path not in self._current:
+            try:
+                state = _state(Path(path))
+                known = self._known.get(path)
+                self._current[path] = known if known and known["state"] == state else _parsed(path, state)
+            except (OSError, SyntaxError, ValueError) as error:
+                raise ReplicationError(f"{path} cannot be read as Python ({error}).") from None
+        return self._current[path]
+
+    def keep(self) -> None:
+        """Write down what was found, if it is anything new."""
+        if any(self._known.get(path) is not found for path, found in self._current.items()):
+            with suppress(OSError):  # nobody needs it
+                write_json(CACHE, {"version": self._version, "files": self._known | self._current})
+
+
+def _state(path: Path) -> list[int]:
+    """What changes when a file is written."""
+    state = path.stat()
+    return [state.st_mtime_ns, state.st_size]
+
+
+def _named(names: Iterable[str], paths: Iterable[str]) -> list[str]:
+    return [path for path in paths if Path(path).name in names]
 
 
 def _is(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch(path, pattern) for pattern in patterns)
 
 
-def _read(path: str) -> _File:
-    try:
-        state = Path(path).stat()
-    except OSError as error:
-        raise ReplicationError(f"{path} cannot be read as Python ({error.strerror}).") from None
-    return _parsed(path, state.st_mtime_ns, state.st_size)
+def _parsed(path: str, state: list[int]) -> Found:
+    """Raises OSError, SyntaxError or ValueError where the file is no Python."""
+    tree = ast.parse(Path(path).read_bytes())
+    modules = sorted({module for module in _modules(tree) if module.split(".")[0] in ("shared", "replications")})
+    return {"state": state, "digest": _digest(tree), "modules": modules}
 
 
-@cache
-def _parsed(path: str, modified: int, size: int) -> _File:
-    """Parse a file; ``modified`` and ``size`` are part of the cache key, so each version is parsed once."""
-    try:
-        tree = ast.parse(Path(path).read_bytes())
-    except (OSError, SyntaxError, ValueError) as error:
-        raise ReplicationError(f"{path} cannot be read as Python ({error}).") from None
-    imports = tuple(sorted({file for module in _modules(tree) for file in _files(module)}))
-    return _File(_digest(tree), imports)
+def _modules(node: ast.AST) -> Iterator[str]:
+    """All modules that a file imports when it runs; of ``from a import b`` both a and a.b, which may be a module."""
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        return
+    if isinstance(node, ast.Import):
+        yield from (name.name for name in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module is not None:
+        yield node.module
+        yield from (f"{node.module}.{name.name}" for name in node.names)
+    for part in ast.iter_child_nodes(node):
+        yield from _modules(part)
 
 
-def _modules(tree: ast.Module) -> Iterator[str]:
-    """Names of all modules that a file imports; ``from a import b`` yields both a and a.b, since b may be a module."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield node.module
-            yield from (f"{node.module}.{name.name}" for name in node.names)
-
-
-def _files(module: str) -> tuple[str, ...]:
+def _files(module: str) -> Iterator[str]:
     """Files of this project that importing a module executes: those of the module and of its parent packages."""
     parts = module.split(".")
-    if parts[0] not in ("shared", "replications"):
-        return ()
-    folders = (Path(*parts[: n + 1]) for n in range(len(parts)))
-    files = (file for path in folders for file in (path.with_suffix(".py"), path / "__init__.py"))
-    return tuple(file.as_posix() for file in files if file.is_file())
+    for end in range(1, len(parts) + 1):
+        stem = "/".join(parts[:end])
+        yield from (file for file in (f"{stem}.py", f"{stem}/__init__.py") if Path(file).is_file())
 
 
 def _digest(tree: ast.Module) -> str:

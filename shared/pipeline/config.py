@@ -6,6 +6,7 @@ scale, and what the variant changes at this scale. Nothing here imports torch: m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,7 +16,7 @@ from pydantic import AfterValidator, Field, create_model
 from shared.claims.scales import SCALES, Scale
 from shared.config import Strict, build, load_yaml, merge, near
 from shared.errors import ReplicationError
-from shared.pipeline.files import paper_folder
+from shared.pipeline.files import paper_folder, write_text
 from shared.tasks.kinds import KINDS, papers, settings_of
 
 if TYPE_CHECKING:
@@ -148,6 +149,32 @@ class Content(Strict):
 def load_params(path: Path = Path("params.yaml")) -> Params:
     """Read and check ``params.yaml``."""
     return build(Params, load_yaml(path), where=str(path))
+
+
+def use_scale(scale: str) -> None:
+    """Set ``scale`` in params.yaml, and let DVC see the pipelines of that scale alone (``.dvcignore``).
+
+    Raises:
+        ReplicationError: there is no such scale, or a file is not as this project has it; nothing has changed then.
+    """
+    if scale not in SCALES:
+        raise ReplicationError(f"there is no scale '{scale}'{near(scale, SCALES)}.")
+    load_params()
+    params, ignored = Path("params.yaml"), Path(".dvcignore")
+    if not ignored.is_file():
+        raise ReplicationError(f"{ignored} is not there; take it back with 'git checkout {ignored}'.")
+    text, found = re.subn(r"(?m)^scale: .*$", f"scale: {scale}", params.read_text(encoding="utf-8"))
+    if found != 1:
+        raise ReplicationError(
+            f"{params}: {found} lines begin with 'scale: ' instead of one; write 'scale: {scale}' on one line, "
+            "without quotes around the key."
+        )
+    hidden = "/replications/*/*/dvc.yaml"
+    others = ignored.read_text(encoding="utf-8").splitlines()
+    kept = [line for line in others if not re.fullmatch(r"!?/replications/\*/[^/]+/dvc\.yaml", line)]
+    write_text(params, text)
+    write_text(ignored, "\n".join([*kept, hidden, f"!{hidden.replace('*/dvc', f'{scale}/dvc')}"]) + "\n")
+    print(f"scale: {scale}; try dvc repro report@bahdanau")
 
 
 class ScaleFile:

@@ -15,6 +15,8 @@ from shared.errors import ReplicationError
 from shared.tasks.kinds import papers
 
 REPLICATIONS = Path("replications")
+PIPELINE = Path("shared/pipeline/templates/pipeline.yaml")
+"""The one text of the pipeline."""
 
 
 def run_folder(paper: str, scale: str) -> Path:
@@ -34,6 +36,11 @@ def paper_folder(paper: str) -> Path:
     return folder
 
 
+def link_pipeline(folder: Path) -> None:
+    """Make the ``dvc.yaml`` of ``replications/<paper>/<scale>`` a link to the pipeline that all share."""
+    (folder / "dvc.yaml").symlink_to(Path("../../..") / PIPELINE)
+
+
 def split_name(name: str) -> tuple[str, str]:
     """``paper.variant`` or ``paper.task`` to its two parts."""
     paper, dot, rest = name.partition(".")
@@ -49,7 +56,9 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text``; a reader sees the old file or the whole new one."""
+    """Write ``text``; a reader sees the old file or the whole new one. A file that has it already is not touched."""
+    if path.is_file() and path.read_bytes() == text.encode():
+        return
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(path)

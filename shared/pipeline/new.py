@@ -14,7 +14,7 @@ from shared.claims.scales import SCALES
 from shared.config import near
 from shared.errors import ReplicationError
 from shared.pipeline.config import load_params
-from shared.pipeline.files import REPLICATIONS, write_text
+from shared.pipeline.files import REPLICATIONS, link_pipeline, write_text
 from shared.tasks.kinds import KINDS
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -97,7 +97,7 @@ def write_folder(folder: Path, name: str, kind: str) -> None:
             folder / scale / "params.yaml", "common/params.yaml.j2",
             scale=scale, size=size, seeds=seeds, purpose=PURPOSES[scale],
         )  # fmt: skip
-        shutil.copy(TEMPLATES / "pipeline.yaml", folder / scale / "dvc.yaml")
+        link_pipeline(folder / scale)
 
 
 def _check(name: str, kind: str) -> None:

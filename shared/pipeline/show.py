@@ -22,7 +22,6 @@ from shared.config import load_yaml, near
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import REPLICATIONS, paper_folder, run_folder
-from shared.pipeline.use import HIDDEN
 from shared.records import read_record
 
 # The report's own sentences, so that both say the same.
@@ -60,10 +59,9 @@ def show_claim(name: str, *, scale: str | None = None, console: Console | None =
     console = console or Console(highlight=False)
     paper, entries = _reports_of(name)
     if scale is not None and scale not in entries:
-        first = f"python -m shared.pipeline use {scale} && " if scale in HIDDEN else ""  # or DVC would not see it
         raise ReplicationError(
             f"no report at {scale} scale decides {name} (reports at these scales do: {', '.join(entries) or 'none'}); "
-            f"run '{first}dvc repro {(REPLICATIONS / paper / scale / 'dvc.yaml').as_posix()}:report'."
+            f"run 'python -m shared.pipeline use {scale} && dvc repro report@{paper}'."
         )
     entry = entries[scale] if scale else better(entries.values()) if entries else None
     claims = load_claims(REPLICATIONS / paper / "claims.yaml", entry["scale"] if entry else SCALES[0])

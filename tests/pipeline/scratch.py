@@ -36,12 +36,12 @@ def copy_project(folder: Path) -> Path:
     copy_files(folder)
     change_yaml(folder / "params.yaml", lambda content: content.update(papers=["bahdanau"], workers=1))
     subprocess.run([sys.executable, "-m", "shared.pipeline", "use", "smoke"], cwd=folder, env=environment(), check=True)
-    with (folder / ".dvcignore").open("a") as file:  # DVC reads a paper's pipelines in a fifth of the time of all
-        file.writelines(f"/replications/*/{scale}/dvc.yaml\n" for scale in ("quick", "bench"))
     for pipeline in folder.glob("replications/*/smoke/dvc.yaml"):
         if pipeline != folder / SMOKE.with_name("dvc.yaml"):
             pipeline.unlink()
     change_yaml(folder / SMOKE, fewer_runs)
+    ignored = folder / ".gitignore"
+    ignored.write_text(ignored.read_text().replace("/runs/smoke/\n", ""))  # as git keeps the runs of other scales
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     commit(folder)
     return folder

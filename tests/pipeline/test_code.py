@@ -91,7 +91,7 @@ def stage(name, *others):
 
 MODELS = {
     "replications/toy/model.py", "replications/toy/replication.py", "shared/attention/__init__.py",
-    "shared/attention/seen.py", "shared/layers/inside.py", "shared/training/types.py", "shared/training/run.py",
+    "shared/attention/seen.py", "shared/layers/inside.py", "shared/training/run.py",
 }  # fmt: skip
 
 
@@ -198,7 +198,7 @@ def test_a_paper_that_is_not_there_is_named(project):
 def test_a_papers_other_files_train_if_its_model_uses_them(project):
     write(project, {
         "replications/toy/replication.py": "from replications.toy import model, study, settings",
-        "replications/toy/model.py": "import shared.metrics.score\nfrom replications.toy.layers import layer",
+        "replications/toy/model.py": "from replications.toy.layers import layer",
         "replications/toy/settings.py": "",
         "replications/toy/layers.py": "layer = 1",
         "replications/toy/study.py": "",
@@ -206,10 +206,19 @@ def test_a_papers_other_files_train_if_its_model_uses_them(project):
     })  # fmt: skip
     own = {f"replications/toy/{name}.py" for name in ("replication", "model", "layers", "settings")}
     assert {path for path in stage("train") if path.startswith("replications/")} == own
-    assert "shared/metrics/score.py" not in stage("train")
-    assert stage("evaluate").keys() - stage("train").keys() == {
-        "replications/toy/study.py", "shared/metrics/__init__.py", "shared/metrics/score.py",
-    }  # fmt: skip
+    assert stage("evaluate").keys() - stage("train").keys() == {"replications/toy/study.py"}
+
+
+def test_what_was_found_is_kept_and_found_anew_where_a_file_has_changed(project, monkeypatch):
+    before = stage("train")
+    assert code.CACHE.is_file()
+    with monkeypatch.context() as patch:
+        patch.setattr(code.ast, "parse", None)
+        assert stage("train") == before
+    write(project, {"shared/attention/seen.py": "def attend(x): ..."})
+    assert stage("train").keys() == before.keys() - {"shared/layers/inside.py"}
+    code.CACHE.write_text("{")
+    assert "shared/layers/inside.py" not in stage("train")
 
 
 def test_preparation_depends_on_all_that_the_corpus_imports(project):

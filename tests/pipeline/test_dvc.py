@@ -16,15 +16,15 @@ pytestmark = pytest.mark.slow
 PIPELINE = "replications/bahdanau/smoke/dvc.yaml"
 VARIANTS = ("rnnsearch-50", "rnnencdec-50")
 LAST = {"report", "report@bahdanau", "summarize"}
-CHECK = {"check"}
-ALWAYS = ["check", "summarize"]
+CHECK = {"check@bahdanau"}
+ALWAYS = ["check@bahdanau", "summarize"]
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     folder = copy_project(tmp_path_factory.mktemp("dvc") / "project")
     ran = stages_run(dvc(folder, "repro"))
-    first = ["check", "fetch@swaps", "prepare@swaps", "train@rnnsearch-50", "evaluate@rnnsearch-50", "report"]
+    first = ["check@bahdanau", "fetch@swaps", "prepare@swaps", "train@rnnsearch-50", "evaluate@rnnsearch-50", "report"]
     assert sorted(first, key=ran.index) == first
     assert set(ran[-2:]) == {"report@bahdanau", "summarize"}
     commit(folder)
@@ -97,7 +97,7 @@ def test_code_concerns_the_stages_that_use_it(path, stage, project):
     file = project / "shared" / path
     before = file.read_text()
     append(file, "edited = True")
-    dvc(project, "repro", f"{PIPELINE}:check")
+    dvc(project, "repro", "check@bahdanau")
     would = set(stages_run(dvc(project, "repro", "--dry")))
     assert would >= {f"{stage}@{name}" for name in VARIANTS}
     assert stage == "train" or not any(name.startswith("train@") for name in would)
@@ -111,7 +111,7 @@ def test_an_experiment_changes_one_line_of_a_scale_and_runs_what_depends_on_it(p
     before = path.read_text().splitlines()
     beam = yaml.safe_load(path.read_text())["tasks"]["swaps"]["decoding"]["beam"]
     setting = f"{path.relative_to(project)}:tasks.swaps.decoding.beam={beam + 1}"
-    dvc(project, "exp", "run", "-S", setting, f"{PIPELINE}:check")
+    dvc(project, "exp", "run", "-S", setting, "check@bahdanau")
     after = path.read_text().splitlines()
     assert [(old, new) for old, new in zip(before, after, strict=True) if old != new] == [
         (f"      beam: {beam}", f"      beam: {beam + 1}")

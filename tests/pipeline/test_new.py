@@ -131,7 +131,7 @@ def test_what_fails_half_way_leaves_nothing(empty, monkeypatch):
         raise OSError("no space left on device")
 
     before = files(empty)
-    monkeypatch.setattr("shared.pipeline.new.shutil.copy", fail)
+    monkeypatch.setattr("shared.pipeline.new.link_pipeline", fail)
     with pytest.raises(OSError, match="no space"):
         new_replication("fresh")
     assert files(empty) == before

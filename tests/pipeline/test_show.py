@@ -122,16 +122,14 @@ def test_an_unknown_claim_is_named_with_the_nearest_one(project, tmp_path, monke
         assert capsys.readouterr().err.endswith("has no folder 'replications' with papers; go to the project's root.\n")
 
 
-@pytest.mark.parametrize(("scale", "first"), [("smoke", "python -m shared.pipeline use smoke && "), ("bench", "")])
-def test_a_scale_without_a_report_is_refused_with_the_command_that_makes_it(
-    scale, first, project, tmp_path, monkeypatch
-):
+@pytest.mark.parametrize("scale", ["smoke", "bench"])
+def test_a_scale_without_a_report_is_refused_with_the_command_that_makes_it(scale, project, tmp_path, monkeypatch):
     (tmp_path / "replications").symlink_to(project / "replications")
     monkeypatch.chdir(tmp_path)
     assert "No report says anything of it yet; run 'dvc repro report@bahdanau'." in said(show_claim, "B15-C1")
     with pytest.raises(ReplicationError, match=rf"no report at {scale} scale decides B15-C1 \(.* do: none\)") as error:
         show_claim("B15-C1", scale=scale)
-    assert str(error.value).endswith(f"; run '{first}dvc repro replications/bahdanau/{scale}/dvc.yaml:report'.")
+    assert str(error.value).endswith(f"; run 'python -m shared.pipeline use {scale} && dvc repro report@bahdanau'.")
 
 
 def test_scales_that_disagree_and_claims_that_changed_are_said(project, tmp_path, monkeypatch):
