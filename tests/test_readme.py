@@ -26,8 +26,8 @@ BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^]]*\]\((?!https?:)([^)#]+)\)")
 NOT_COPIED = (
     ".git", ".venv", "__pycache__", "*.egg-info", ".*_cache", ".hypothesis", "runs", "dvc.lock", "tmp", "cache",
-    "config.local", "bible", "bible_alignments", "libreoffice_help", "multi30k", "flickr8k", "newsgroups20", "mnist",
-    "uniprot_sample", "vader_sentiment",
+    "config.local", "bible", "bible_alignments", "multi30k", "flickr8k", "newsgroups20", "mnist",
+    "uniprot_sample",
 )  # fmt: skip
 SHOWN = {
     "bahdanau": "rnnsearch-50",

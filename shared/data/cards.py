@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PositiveInt, StringConstraints, model_validator
 
-from shared.config import Strict, build, load_yaml
+from shared.config import Strict, build, load_yaml, near
 from shared.data.splits import SplitName
 from shared.errors import ReplicationError
 
@@ -147,7 +147,7 @@ class WebSource(Obtained):
 
 
 class GeneratedSource(Strict):
-    """A corpus made by a function of `shared.data.generated.translation`; it needs no raw files and no reader."""
+    """A corpus made by a function of `shared.data.generated`; it needs no raw files and no reader."""
 
     kind: Literal["generated"]
     task: str
@@ -163,6 +163,21 @@ class ReaderChoice(Strict):
 
     name: str
     options: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _inside(self) -> ReaderChoice:
+        for text in _texts(self.options):
+            if ".." in PurePosixPath(text).parts or text.startswith(("/", "..\\")):
+                raise ValueError(f"'{text}' leads out of the folder of the raw files; give the name of one of them")
+        return self
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts at any depth."""
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(part)
 
 
 class ExampleShape(Strict):
@@ -254,19 +269,16 @@ class Card(Strict):
 def _provided(source: Source, raw: Mapping[str, Raw]) -> set[str]:
     match source:
         case PipSource():
-            return {name for package in source.packages for name in package.members.values()}
+            members = [package.members for package in source.packages]
         case NpmSource():
-            return set(source.members.values())
+            members = [source.members]
         case AptSource():
-            return {name for members in source.packages.values() for name in members.values()}
+            members = list(source.packages.values())
         case WebSource():
-            return {name for item in source.downloads for name in _names(item)}
+            members = [each.members or {each.url: raw_name(each.url)} for each in source.downloads]
         case _:
             return set(raw)  # a mirror has its files by raw name; a generated source has no files
-
-
-def _names(download: Download) -> list[str]:
-    return list(download.members.values()) or [raw_name(download.url)]
+    return {name for each in members for name in each.values()}
 
 
 def raw_name(url: str) -> str:
@@ -282,8 +294,7 @@ def load_card(dataset: str, root: Path = Path("data")) -> Card:
     """
     path = root / f"{dataset}.yaml"
     if not path.is_file():
-        known = ", ".join(sorted(card.stem for card in root.glob("*.yaml"))) or "none"
-        raise ReplicationError(f"there is no card {path}; known data sets: {known}.")
+        raise ReplicationError(f"there is no card {path}{near(dataset, (card.stem for card in root.glob('*.yaml')))}.")
     card = build(Card, load_yaml(path), where=str(path))
     if card.id != dataset:
         raise ReplicationError(f"{path}: 'id' is '{card.id}', but the file's name says '{dataset}'.")

@@ -14,11 +14,12 @@ from pydantic import Field
 from rich.console import Console
 
 from shared.config import Strict, build
-from shared.data.cards import Card, GeneratedSource, MirrorSource, ObtainedSource, Raw, Sha256, Source, load_card
+from shared.data.cards import Card, GeneratedSource, MirrorSource, Raw, Sha256, Source, load_card
 from shared.data.folders import put_in_place
-from shared.data.generated.translation import generate
-from shared.data.readers import naming_missing_files, read
-from shared.data.sources import Workspace, discard, obtain, sha256_of
+from shared.data.generated import generate
+from shared.data.opening import listed, reading
+from shared.data.readers import read
+from shared.data.sources import Workspace, obtain, sha256_of
 from shared.data.splits import Corpus, assert_disjoint, write_corpus
 from shared.errors import ReplicationError
 
@@ -106,28 +107,32 @@ def verify(dataset: str, *, root: Path = Path("data")) -> Manifest:
 
 def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | None, console: Console) -> Manifest:
     final, partial = root / card.id, root / f"{card.id}.partial-{os.getpid()}"
-    downloads = _downloads(root, card.id)
-    _check_disk(card, root)
+    raw, files, downloads = partial / "raw", partial / "files", _downloads(root, card.id)
+    free = shutil.disk_usage(root).free
+    if free < card.needs_bytes:
+        raise ReplicationError(
+            f"fetching '{card.id}' needs {card.needs_bytes / 1e9:.1f} GB of free disk, but "
+            f"{root.resolve()} has {free / 1e9:.1f} GB; make room and try again."
+        )
     try:
-        for folder in (partial / "raw", partial / "scratch", partial / "files", downloads):
+        for folder in (raw, files, downloads):
             folder.mkdir(parents=True, exist_ok=True)
-        space = Workspace(partial / "raw", partial / "scratch", downloads, mirror, card.needs_bytes, console)
-        with naming_missing_files(space.raw, str(root / f"{card.id}.yaml")):
-            source, raw, corpus = _obtain_corpus(card, space, known)
+        space = Workspace(raw, downloads, mirror, card.needs_bytes, console)
+        with naming_the_card(raw, root / f"{card.id}.yaml"):
+            source, hashes, corpus = _obtain_corpus(card, space, known)
             console.print(f"{card.id}: reading what {source} provided", highlight=False, soft_wrap=True)
-            dropped = write_corpus(corpus, list(card.languages), partial / "files", compared=card.distinct)
+            dropped = write_corpus(corpus, list(card.languages), files, compared=card.distinct)
+        records = {path.name: _record(path) for path in sorted(files.iterdir())}
         manifest = Manifest(
-            dataset=card.id,
-            card_sha256=card.fingerprint,
-            source=source,
-            raw=raw,
-            files=_record(partial / "files"),
-            dropped=dropped,
+            dataset=card.id, card_sha256=card.fingerprint, source=source, raw=hashes, files=records, dropped=dropped
         )
         _check_files(card, manifest)
-        assert_disjoint(partial / "files", card.distinct, card.splits)
-        (partial / "files" / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        _put_in_place(partial / "files", final, partial / "old")
+        assert_disjoint(files, card.distinct, card.splits)
+        (files / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        for path in files.iterdir():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        put_in_place(files, final, partial / "old")
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     shutil.rmtree(downloads)
@@ -135,17 +140,28 @@ def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | N
 
 
 def _downloads(root: Path, dataset: str) -> Path:
-    """Where downloads are kept until the data set is complete, so that they can be resumed."""
+    """Where whole downloads are kept until the data set is complete."""
     return root / f"{dataset}.downloads"
 
 
-def _check_disk(card: Card, root: Path) -> None:
-    free = shutil.disk_usage(root).free
-    if free < card.needs_bytes:
+@contextmanager
+def naming_the_card(raw: Path, card: Path) -> Iterator[None]:
+    """Say in one sentence that a reader looks for a file that is not there, or stumbles over one.
+
+    It spans the writing of the splits too, because readers read while they are written.
+    """
+    try:
+        with reading(f"{card}: a raw file"):
+            yield
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        missing = Path(str(error.filename))
+        if not missing.is_relative_to(raw):
+            raise
+        known = ", ".join(path.name for path in listed(raw))
         raise ReplicationError(
-            f"fetching '{card.id}' needs {card.needs_bytes / 1e9:.1f} GB of free disk, but "
-            f"{root.resolve()} has {free / 1e9:.1f} GB; make room and try again."
-        )
+            f"{card}: the reader looks for '{missing.relative_to(raw)}', which is not a file of the raw data "
+            f"({known}); correct 'reader.options'."
+        ) from None
 
 
 def _obtain_corpus(card: Card, space: Workspace, known: Manifest | None) -> tuple[str, dict[str, str], Corpus]:
@@ -159,12 +175,11 @@ def _obtain_corpus(card: Card, space: Workspace, known: Manifest | None) -> tupl
         try:
             pins = card.pins(source)
             obtain(source, list(pins), space)
-            hashes = _check_raw(source, pins, space, known)
+            hashes = _check_raw(pins, space, known)
         except (ReplicationError, OSError) as error:
             failures.append(f"  {name}: {str(error).rstrip('.')}")
-            for folder in (space.raw, space.scratch):
-                shutil.rmtree(folder)
-                folder.mkdir()
+            shutil.rmtree(space.raw)
+            space.raw.mkdir()
             continue
         return name, hashes, read(card.reader.name, space.raw, list(card.languages), card.reader.options)
     mirror = "set REPLICATIONS_MIRROR to a folder that holds the files."
@@ -191,35 +206,28 @@ def _describe(source: Source) -> str:
             return f"generated {source.task}"
 
 
-def _check_raw(
-    source: ObtainedSource, pins: Mapping[str, Raw], space: Workspace, known: Manifest | None
-) -> dict[str, str]:
-    hashes, problems = {}, {}
+def _check_raw(pins: Mapping[str, Raw], space: Workspace, known: Manifest | None) -> dict[str, str]:
+    """Compare the raw files with their pins; one without a pin must keep the hash of the first fetch."""
+    hashes = {name: sha256_of(space.raw / name) for name in pins}
+    problems = []
     for name, pin in pins.items():
-        found = hashes[name] = sha256_of(space.raw / name)
-        expected = _accepted(name, pin, known)
-        if expected and found not in expected:
-            problems[name] = f"the sha256 of {name} is {found}, expected {' or '.join(expected)}"
+        first = [known.raw[name]] if known and name in known.raw else []
+        expected = first if pin.sha256 is None else [pin.sha256, *pin.also_accepted]
+        if expected and hashes[name] not in expected:
+            problems.append(f"the sha256 of {name} is {hashes[name]}, expected {' or '.join(expected)}")
     if problems:
-        discard(source, problems, space)
+        for download in space.downloads.iterdir():  # or the next attempt would take them for the right ones
+            download.unlink()
         advice = "to accept another version, add its sha256 to 'also_accepted' in the card"
         if any(pin.sha256 is None for pin in pins.values()):
             advice += "; where there is none in the card, delete the old data"
-        raise ReplicationError(f"{'; '.join(problems.values())} ({advice})")
+        raise ReplicationError(f"{'; '.join(problems)} ({advice})")
     return hashes
-
-
-def _accepted(name: str, pin: Raw, known: Manifest | None) -> list[str]:
-    if pin.sha256 is not None:
-        return [pin.sha256, *pin.also_accepted]
-    # A file without a pin must keep the hash of the first fetch.
-    return [known.raw[name]] if known and name in known.raw else []
 
 
 def _check_files(card: Card, manifest: Manifest) -> None:
     """Compare the written files with the hashes of the card, unless the raw data is another accepted version."""
-    pinned = {name: pin.sha256 for name, pin in card.raw.items() if pin.sha256 is not None}
-    if any(manifest.raw.get(name) != sha256 for name, sha256 in pinned.items()):
+    if any(manifest.raw.get(name) != pin.sha256 for name, pin in card.raw.items() if pin.sha256 is not None):
         return
     for name, expected in card.files.items():
         if name not in manifest.files:
@@ -231,20 +239,10 @@ def _check_files(card: Card, manifest: Manifest) -> None:
             )
 
 
-def _record(folder: Path) -> dict[str, FileRecord]:
-    records = {}
-    for path in sorted(folder.iterdir()):
-        with path.open("rb") as file:
-            lines = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
-        records[path.name] = FileRecord(sha256=sha256_of(path), lines=lines, bytes=path.stat().st_size)
-    return records
-
-
-def _put_in_place(complete: Path, final: Path, old: Path) -> None:
-    for path in complete.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-    put_in_place(complete, final, old)
+def _record(path: Path) -> FileRecord:
+    with path.open("rb") as file:
+        lines = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+    return FileRecord(sha256=sha256_of(path), lines=lines, bytes=path.stat().st_size)
 
 
 @contextmanager
@@ -271,8 +269,5 @@ def _read_manifest(folder: Path) -> Manifest | None:
 
 
 def _sizes_agree(manifest: Manifest, folder: Path) -> bool:
-    def size(name: str) -> int:
-        path = folder / name
-        return path.stat().st_size if path.is_file() else -1
-
-    return bool(manifest.files) and all(size(name) == record.bytes for name, record in manifest.files.items())
+    sizes = {path.name: path.stat().st_size for path in folder.iterdir() if path.is_file()}
+    return bool(manifest.files) and all(sizes.get(name) == each.bytes for name, each in manifest.files.items())

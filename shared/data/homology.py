@@ -11,8 +11,8 @@ Shape letters: N sequences, C distinct k-mers.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,26 +46,21 @@ def families(
 
     count = len(sequences)
     links = [_links_of_kin(kin or [None] * count)]
-    for i, j, found in _similar(_words(sequences, k)):
-        near = (found.jaccard >= jaccard) | (found.containment >= containment)
+    words = _words(sequences, k)
+    sizes, by_word = np.diff(words.indptr).astype(np.float64), words.T.tocsr()
+    for start in range(0, count, _ROWS):
+        common = (words[start : start + _ROWS] @ by_word).tocoo()
+        later = common.row + start < common.col
+        i, j, shared = common.row[later] + start, common.col[later], common.data[later]
+        near = (shared / (sizes[i] + sizes[j] - shared) >= jaccard) | (
+            shared / np.minimum(sizes[i], sizes[j]) >= containment
+        )
         links.append(np.stack((i[near], j[near])))
     i, j = np.concatenate(links, axis=1)
     graph = coo_matrix((np.ones(len(i), dtype=bool), (i, j)), shape=(count, count))
     _, labels = connected_components(graph, directed=False)
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.asarray(first[inverse], dtype=np.int64)
-
-
-class _Similarities(NamedTuple):
-    """The similarities of many pairs of sets of k-mers.
-
-    Attributes:
-        jaccard: (pairs,) size of the intersection divided by the size of the union.
-        containment: (pairs,) size of the intersection divided by the size of the smaller set.
-    """
-
-    jaccard: NDArray[np.float64]
-    containment: NDArray[np.float64]
 
 
 def _words(sequences: Sequence[str], k: int) -> csr_matrix:
@@ -88,18 +83,6 @@ def _words(sequences: Sequence[str], k: int) -> csr_matrix:
     found, columns = np.unique(codes, return_inverse=True)
     ones = np.ones(len(columns), dtype=np.int32)
     return csr_matrix((ones, (owners, columns)), shape=(len(sequences), len(found)))
-
-
-def _similar(words: csr_matrix) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], _Similarities]]:
-    """Yield blocks of all pairs i < j with a common k-mer."""
-    sizes = np.diff(words.indptr).astype(np.float64)
-    by_word = words.T.tocsr()
-    for start in range(0, len(sizes), _ROWS):
-        common = (words[start : start + _ROWS] @ by_word).tocoo()
-        later = common.row + start < common.col
-        i, j, shared = common.row[later] + start, common.col[later], common.data[later]
-        union = sizes[i] + sizes[j] - shared
-        yield i, j, _Similarities(shared / union, shared / np.minimum(sizes[i], sizes[j]))
 
 
 def _links_of_kin(kin: Sequence[Hashable | None]) -> NDArray[np.int64]:

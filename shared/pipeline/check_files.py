@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from shared.config import Strict, build, near
 from shared.data.cards import Card, GeneratedSource, load_card
-from shared.data.generated.translation import TASKS
+from shared.data.generated import TASKS
 from shared.data.readers import READERS
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, refuse_huge
@@ -35,31 +34,22 @@ def check_card(dataset: str) -> Card:
     path = CARDS / f"{dataset}.yaml"
     card = load_card(dataset)
     if card.reader is not None:
-        _check_options(READERS, card.reader.name, card.reader.options, f"{path}: reader", "options")
+        readers = {name: reader.options for name, reader in READERS.items()}
+        _check_options(readers, card.reader.name, card.reader.options, f"{path}: reader", "options", MOST_READ)
     for number, source in enumerate(card.sources):
         if isinstance(source, GeneratedSource):
-            _check_options(TASKS, source.task, source.parameters, f"{path}: sources.{number}", "parameters")
+            where, tasks = f"{path}: sources.{number}", {name: task.parameters for name, task in TASKS.items()}
+            _check_options(tasks, source.task, source.parameters, where, "parameters", MOST_GENERATED)
     return card
 
 
-def settings_class(function: Callable[..., Any]) -> type[Strict] | None:
-    """What checks the settings of a reader or of a generated task: the one such class that its code names."""
-    named = (function.__globals__.get(name) for name in function.__code__.co_names)
-    classes = [each for each in named if isinstance(each, type) and issubclass(each, Strict)]
-    return classes[0] if classes else None
-
-
 def _check_options(
-    functions: dict[str, Callable[..., Any]], name: str, options: dict[str, Any], where: str, key: str
+    classes: dict[str, type[Strict]], name: str, options: dict[str, Any], where: str, key: str, most: int
 ) -> None:
-    if name not in functions:
-        raise ReplicationError(f"{where}: '{name}' is not known{near(name, functions)}.")
-    settings = settings_class(functions[name])
-    refuse_huge(options, f"{where}.{key}", MOST_GENERATED if functions is TASKS else MOST_READ)
-    if settings is not None:
-        build(settings, options, where=f"{where}.{key}")
-    elif options:
-        raise ReplicationError(f"{where}.{key}: '{name}' takes none, got '{min(options)}'; leave them out.")
+    if name not in classes:
+        raise ReplicationError(f"{where}: '{name}' is not known{near(name, classes)}.")
+    refuse_huge(options, f"{where}.{key}", most)
+    build(classes[name], options, where=f"{where}.{key}")
 
 
 def check_paper(settings: ScaleFile) -> None:

@@ -147,17 +147,11 @@ def _claims() -> Iterator[str]:
 
 def _readers() -> Iterator[str]:
     yield "`reader.name` of a card in data/, and its `reader.options`:"
-    for name, read in sorted(READERS.items()):
+    for name, reader in sorted(READERS.items()):
         inner: Classes = {}
         yield f"### `{name}`"
-        module = inspect.getmodule(read)
-        yield _summary(module) or _summary(read)
-        options = [
-            each for each in vars(module).values() if inspect.isclass(each) and issubclass(each, BaseModel)
-            and each.__name__.endswith("Options")
-        ]  # fmt: skip
-        for model in options:
-            yield from list(_model(model, inner))[-1:]
+        yield _summary(reader.read)
+        yield from list(_model(reader.options, inner))[-1:]
         for label, model in sorted(inner.items()):
             yield f"#### {label}"
             yield from list(_model(model, {}))[-1:]

@@ -104,15 +104,15 @@ def test_a_member_larger_than_declared_is_refused(tmp_path, into):
     directory = content.rindex(b"PK\x01\x02")
     content[directory + 24 : directory + 28] = (10).to_bytes(4, "little")
     archive.write_bytes(content)
-    with pytest.raises(ReplicationError, match=r"damaged|unpacks to more"):
+    with pytest.raises(ReplicationError, match=r"damaged|has more than"):
         extract(archive, {"a": "a"}, into, limit=10_000)
 
 
 def test_a_packed_member_that_unpacks_to_too_much_is_refused(tmp_path, into):
     archive = make("tar", tmp_path, {"a.gz": gzip.compress(bytes(100_000))})
-    with pytest.raises(ReplicationError, match="unpacks to more than 5,000 bytes"):
+    with pytest.raises(ReplicationError, match="has more than 5,000 bytes"):
         extract(archive, {"a.gz": "a"}, into, limit=5000)
-    with pytest.raises(ReplicationError, match="unpacks to more than 5,000 bytes"):
+    with pytest.raises(ReplicationError, match="has more than 5,000 bytes"):
         gunzip(_gz(tmp_path / "b.gz", bytes(100_000)), into / "b", limit=5000)
 
 
@@ -205,7 +205,7 @@ def test_a_real_deb_is_read_without_installing_it_and_a_bomb_is_refused(tmp_path
     assert (into / "text").read_text() == "hello"
     monkeypatch.setattr(archives, "_DEB_RATIO", 1)
     monkeypatch.setattr(archives, "_DEB_SPARE", 0)
-    with pytest.raises(ReplicationError, match="unpacks to more than"):
+    with pytest.raises(ReplicationError, match="has more than"):
         extract(deb, {"usr/share/text": "text"}, into, limit=100)
     deb.write_bytes(deb.read_bytes()[:100])
     with pytest.raises(ReplicationError, match="is damaged"):

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data.readers import bible_alignments, read
-from shared.data.readers.bible_alignments import tokenize
+from shared.data.readers import read
+from shared.data.readers.bible import tokenize
 from shared.data.splits import read_lines
 from shared.errors import ReplicationError
 
@@ -151,19 +151,19 @@ def test_tokenising_loses_nothing_but_white_space_and_is_idempotent(text):
 
 
 def test_other_languages_options_and_files_are_refused(raw):
-    with pytest.raises(ReplicationError, match="grc and en, in this order"):
-        bible_alignments.read(raw, ["en", "grc"], OPTIONS)
+    with pytest.raises(ReplicationError, match="grc, en, in this order"):
+        read("bible_alignments", raw, ["en", "grc"], OPTIONS)
     with pytest.raises(ReplicationError, match="did you mean 'test_percent'"):
-        bible_alignments.read(raw, ["grc", "en"], OPTIONS | {"test_precent": 3})
+        read("bible_alignments", raw, ["grc", "en"], OPTIONS | {"test_precent": 3})
     (raw / "SBLGNT-BSB-manual.json").write_text(json.dumps({"records": [link(["1"], ["2"])]}))
-    with pytest.raises(ReplicationError, match=r"gold alignments cannot be read .KeyError: 'n1'.; fetch"):
-        bible_alignments.read(raw, ["grc", "en"], OPTIONS)
+    with pytest.raises(ReplicationError, match=r"manual\.json cannot be read as its card says .KeyError: 'n1'.; fetch"):
+        read("bible_alignments", raw, ["grc", "en"], OPTIONS)
     (raw / "SBLGNT-BSB-manual.json").write_text("{")
-    with pytest.raises(ReplicationError, match="gold alignments cannot be read"):
-        bible_alignments.read(raw, ["grc", "en"], OPTIONS)
+    with pytest.raises(ReplicationError, match=r"manual\.json cannot be read"):
+        read("bible_alignments", raw, ["grc", "en"], OPTIONS)
     (raw / "bible.db").write_bytes(b"no database" * 100)
     with pytest.raises(ReplicationError, match=r"bible\.db cannot be read"):
-        bible_alignments.read(raw, ["grc", "en"], OPTIONS)
+        read("bible_alignments", raw, ["grc", "en"], OPTIONS)
 
 
 def test_the_fetched_links_point_at_words(pytestconfig):

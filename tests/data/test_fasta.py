@@ -14,7 +14,7 @@ from test_readers import check_real
 
 from shared.data.cards import load_card
 from shared.data.fetch import fetch
-from shared.data.readers import fasta, read
+from shared.data.readers import proteins, read
 from shared.data.sources import sha256_of
 from shared.data.splits import hashed_split, read_lines
 from shared.errors import ReplicationError
@@ -46,7 +46,7 @@ def test_an_entry_is_its_header_and_its_lines(tmp_path):
         ">sp|P1|X_Y Threonine--tRNA ligase (Fragment) OS=Bacillus subtilis (strain 168) GN=thrS PE=1 SV=3\nMAC\nDEX\n"
         ">tr|A0A1|Z_Z ATP=ADP carrier OS=Homo sapiens\nM\n"
     )
-    assert list(fasta.proteins(tmp_path / "a")) == [
+    assert list(proteins.proteins(tmp_path / "a")) == [
         ("P1", "MACDEX", "Threonine--tRNA ligase (Fragment)", "Bacillus subtilis (strain 168)", "Swiss-Prot"),
         ("A0A1", "M", "ATP=ADP carrier", "Homo sapiens", "TrEMBL"),
     ]
@@ -60,13 +60,13 @@ def test_an_entry_is_its_header_and_its_lines(tmp_path):
         (b">gi|1|X name\nMA\n", "'>gi|1|X name' is no header"),
         (entry("P1", "MAJ").encode(), "the sequence of P1 is not made of letters for amino acids"),
         (entry("P1", "").encode() + entry("P2", "M").encode(), "the sequence of P1 is not made"),
-        (b"\xff", "a cannot be read .*0xff"),
+        (b"\xff", "a is not UTF-8 text: line 1 has the byte 0xff"),
     ],
 )
 def test_what_is_no_such_file_is_refused(tmp_path, content, message):
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(ReplicationError, match=message):
-        list(fasta.proteins(tmp_path / "a"))
+        list(proteins.proteins(tmp_path / "a"))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_is_no_such_file_is_refused(tmp_path, content, message):
     ],
 )
 def test_a_name_tells_a_family_unless_it_says_nothing(name, expected):
-    assert fasta.plain_name(name) == expected
+    assert proteins.plain_name(name) == expected
 
 
 def test_families_are_split_as_wholes_and_some_are_held_out(tmp_path):
@@ -185,7 +185,7 @@ def nothing_leaks(folder, card):
         jaccard, containment = largest_similarity(*texts, k=options["k"])
         assert 0 < jaccard < options["jaccard"]
         assert 0 < containment < options["containment"]
-        plain = [{fasta.plain_name(name) for name in side} - {None} for side in names]
+        plain = [{proteins.plain_name(name) for name in side} - {None} for side in names]
         assert not plain[0] & plain[1]
 
 

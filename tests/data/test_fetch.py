@@ -86,6 +86,7 @@ def test_a_data_set_arrives_whole_verified_and_without_leaks(root, mirror):
     stored = json.loads((root / "toy" / MANIFEST).read_text())
     assert stored == json.loads(manifest.model_dump_json())
     assert names(root / "toy") == sorted([*manifest.files, MANIFEST])
+    assert names(root) == [".locks", "toy", "toy.yaml"]
 
 
 def test_a_file_that_only_the_readers_options_name_is_said_to_be_missing(root, mirror):
@@ -97,22 +98,12 @@ def test_a_file_that_only_the_readers_options_name_is_said_to_be_missing(root, m
     assert names(root) == [".locks", "toy.downloads", "toy.yaml"]
 
 
-def test_nothing_but_the_data_and_the_lock_is_left(root, mirror):
-    fetch("toy", root=root, mirror=mirror)
-    assert names(root) == [".locks", "toy", "toy.yaml"]
-
-
 def test_a_second_fetch_touches_nothing_and_needs_no_source(root, mirror):
     first = fetch("toy", root=root, mirror=mirror)
     before = {path: path.stat().st_mtime_ns for path in (root / "toy").iterdir()}
     shutil.rmtree(mirror)
     assert fetch("toy", root=root) == first
     assert {path: path.stat().st_mtime_ns for path in (root / "toy").iterdir()} == before
-
-
-def test_the_mirror_may_come_from_the_environment(root, mirror, monkeypatch):
-    monkeypatch.setenv("REPLICATIONS_MIRROR", str(mirror))
-    assert fetch("toy", root=root).source == "mirror toy"
 
 
 @pytest.mark.parametrize("damage", ["missing", "shorter", "manifest"])
@@ -154,11 +145,12 @@ def test_a_changed_card_fetches_anew_and_changed_prose_does_not(root, mirror):
     assert fetch("toy", root=root, mirror=mirror).card_sha256 != first.card_sha256
 
 
-def test_the_sources_are_tried_in_their_order(root, mirror, web):
+def test_the_sources_are_tried_in_their_order(root, mirror, web, monkeypatch):
     web.files = {name: text.encode() for name, text in RAW.items()}
     downloads = [{"url": web.url(name), "sha256": sha256(text)} for name, text in RAW.items()]
     write_card(root, sources=[{"kind": "mirror", "folder": "toy"}, {"kind": "web", "downloads": downloads}])
-    assert fetch("toy", root=root, mirror=mirror).source == "mirror toy"
+    monkeypatch.setenv("REPLICATIONS_MIRROR", str(mirror))
+    assert fetch("toy", root=root).source == "mirror toy"
     shutil.rmtree(root / "toy")
     (mirror / "toy/val.fr").write_text("something else\n")
     manifest = fetch("toy", root=root, mirror=mirror)
@@ -229,7 +221,7 @@ def test_a_full_disk_is_noticed_before_anything_starts(root, mirror):
     assert names(root) == [".locks", "toy.yaml"]
 
 
-@pytest.mark.parametrize("step", ["obtain", "write_corpus", "assert_disjoint", "_put_in_place"])
+@pytest.mark.parametrize("step", ["obtain", "write_corpus", "assert_disjoint", "put_in_place"])
 def test_an_interruption_leaves_nothing_that_could_be_taken_for_whole(root, mirror, monkeypatch, step):
     first = fetch("toy", root=root, mirror=mirror)
     (root / "toy/test.fr").unlink()
@@ -249,7 +241,7 @@ def test_an_interruption_leaves_nothing_that_could_be_taken_for_whole(root, mirr
 
 @pytest.mark.parametrize("complete", [False, True])
 def test_a_killed_fetch_leaves_only_leftovers_that_the_next_one_removes(root, mirror, complete):
-    put_in_place = fetching._put_in_place
+    put_in_place = fetching.put_in_place
 
     def killed(*folders):
         if complete:
@@ -258,7 +250,7 @@ def test_a_killed_fetch_leaves_only_leftovers_that_the_next_one_removes(root, mi
 
     child = os.fork()
     if child == 0:
-        fetching._put_in_place = killed
+        fetching.put_in_place = killed
         fetch("toy", root=root, mirror=mirror, console=Console(file=io.StringIO()))
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 9
@@ -280,21 +272,18 @@ def test_two_fetches_at_once_download_once(root, web):
     assert any("another process is fetching it" in console.file.getvalue() for console in consoles)
 
 
-def test_a_download_that_broke_off_is_continued_by_the_next_fetch(root, web):
+def test_whole_downloads_are_kept_until_the_data_set_is_complete(root, web):
     web.files = {name: text.encode() for name, text in RAW.items()}
-    web.files["train.en"] = b"a long line " * 27_000 + web.files["train.en"]
-    raw = {name: {"sha256": hashlib.sha256(content).hexdigest()} for name, content in web.files.items()}
-    downloads = [{"url": web.url(name)} for name in sorted(RAW, reverse=True)]
-    write_card(root, raw=raw, sources=[{"kind": "web", "downloads": downloads}], needs_bytes=1_000_000, files={})
-    # Three short files arrive whole; then every attempt at the long one breaks off.
-    web.cuts, web.cut_after = 6, 1 << 16
-    with pytest.raises(ReplicationError, match=r"train\.en: the transfer broke off"):
+    last = web.files.pop("val.fr")
+    write_card(
+        root, sources=[{"kind": "web", "downloads": [{"url": web.url(name)} for name in (*web.files, "val.fr")]}]
+    )
+    with pytest.raises(ReplicationError, match=r"val\.fr: the server says 404"):
         fetch("toy", root=root)
-    assert (root / "toy.downloads/train.en.part").stat().st_size == 3 << 16
-    asked = len(web.requests)
+    web.files["val.fr"] = last
+    web.requests.clear()
     fetch("toy", root=root)
-    assert [path for path, _ in web.requests[asked:]] == ["/train.en", "/test.fr", "/test.en"]
-    assert web.requests[asked][1] == f"bytes={3 << 16}-"
+    assert web.requests == ["/val.fr"]
 
 
 def test_a_wrong_file_is_fetched_anew_once_the_server_is_repaired(root, web):
@@ -303,8 +292,7 @@ def test_a_wrong_file_is_fetched_anew_once_the_server_is_repaired(root, web):
     with pytest.raises(ReplicationError, match=rf"sha256 of val\.fr is {sha256(OTHER)}"):
         fetch("toy", root=root)
     web.files["val.fr"] = RAW["val.fr"].encode()
-    fetch("toy", root=root)
-    assert [path for path, _ in web.requests] == [*(f"/{name}" for name in RAW), "/val.fr"]
+    assert fetch("toy", root=root).raw["val.fr"] == sha256(RAW["val.fr"])
 
 
 def test_a_generated_data_set_needs_no_source_but_its_program(root):

@@ -8,7 +8,7 @@ from rich.console import Console
 from test_archives import make_tar
 
 from shared.data.fetch import fetch
-from shared.data.readers import parallel
+from shared.data.readers import read
 from shared.data.splits import read_lines
 from shared.errors import ReplicationError
 
@@ -74,7 +74,7 @@ def test_train_and_valid_are_the_talks_and_test_the_five_sets(fetched):
 @pytest.mark.parametrize("parts", [{"valid": [{"en": "a"}]}, {"train": [{"en": "a"}], "valid": [{"en": "b"}]}])
 def test_a_second_valid_and_no_train_to_take_it_from_are_refused(tmp_path, parts):
     with pytest.raises(ReplicationError, match="'valid_every' needs parts of 'train' and none of 'valid'"):
-        parallel.read(tmp_path, ["en"], {"parts": parts, "valid_every": 23})
+        read("parallel", tmp_path, ["en"], {"parts": parts, "valid_every": 23})
 
 
 def test_an_unequal_number_of_sentences_between_the_notes_is_noticed(tmp_path):
@@ -82,4 +82,4 @@ def test_an_unequal_number_of_sentences_between_the_notes_is_noticed(tmp_path):
     (tmp_path / "train.tags.en").write_text(talk("en", 1) + "one more\n")
     options = {"parts": {"train": [{"de": "train.tags.de", "en": "train.tags.en"}]}}
     with pytest.raises(ReplicationError, match=r"train\.tags\.de and train\.tags\.en do not have equally many"):
-        list(parallel.read(tmp_path, ["de", "en"], options)["train"])
+        list(read("parallel", tmp_path, ["de", "en"], options)["train"])

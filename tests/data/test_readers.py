@@ -12,7 +12,7 @@ from test_archives import make_tar
 
 from shared.data.cards import load_card
 from shared.data.fetch import MANIFEST, fetch, verify
-from shared.data.readers import bible, html_help, parallel, read
+from shared.data.readers import bible, read
 from shared.data.splits import assert_disjoint, read_lines
 from shared.errors import ReplicationError
 
@@ -111,91 +111,12 @@ def test_translations_with_different_verses_or_no_database_are_refused(tmp_path)
     connection.close()
     options = {"translations": {"en": "k", "fr": "l"}}
     with pytest.raises(ReplicationError, match="do not have the same verses"):
-        bible.read(tmp_path, ["en", "fr"], options)
+        read("bible", tmp_path, ["en", "fr"], options)
     with pytest.raises(ReplicationError, match="no translation for the language 'de'"):
-        bible.read(tmp_path, ["en", "de"], options)
+        read("bible", tmp_path, ["en", "de"], options)
     (tmp_path / "bible.db").write_bytes(b"not a database" * 100)
     with pytest.raises(ReplicationError, match=r"bible\.db cannot be read"):
-        bible.read(tmp_path, ["en", "fr"], options)
-
-
-def page(**paragraphs):
-    body = "".join(f'<p id="{key}" class="paragraph">{text}</p>\n' for key, text in paragraphs.items())
-    return f"<!DOCTYPE html><html><body><p>no id</p>{body}</body></html>"
-
-
-SWITCH = (
-    '<span id="s" class="switchinline"> <span hidden="true" id="MACx" class="MAC">'
-    '<span class="emph">Cmd</span></span>'
-    '<span hidden="true" id="{other}x">Ctrl</span></span>'
-)
-
-
-def write_help(folder, language, **pages):
-    for name, content in pages.items():
-        path = folder / language / "swriter" / f"{name}.html"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-
-
-def test_a_help_page_gives_its_paragraphs_with_the_default_alternative(tmp_path):
-    content = page(
-        par_id1=f"Press {SWITCH.format(other='default')}+Z &amp;\n <a href='x'>see</a><br>there.",
-        par_id2=SWITCH.format(other="WRITER"),
-        par_id3="a <span>b <span>c</span></span> d",
-        other="not a paragraph of the text",
-    )
-    write_help(tmp_path, "en", one=content + '<h2 id="hd_id4">Title</h2><p id="par_id1">again</p>')
-    assert html_help.parse(tmp_path / "en/swriter/one.html") == {
-        "par_id1": "Press Ctrl+Z & see there.",
-        "par_id2": "Cmd",
-        "par_id3": "a b c d",
-        "hd_id4": "Title",
-    }
-    assert html_help.parse(tmp_path / "en/swriter/none.html") == {}
-
-
-@given(text=st.text(st.characters(exclude_categories=["Cs", "Cc"])), cut=st.integers(0, 200))
-def test_any_text_survives_the_page_and_a_cut_page_does_not_raise(tmp_path_factory, text, cut):
-    path = tmp_path_factory.mktemp("page") / "x.html"
-    content = page(par_id1=html.escape(text), par_id2="end")
-    path.write_text(content, encoding="utf-8")
-    assert html_help.parse(path) == {"par_id1": " ".join(text.split()), "par_id2": "end"}
-    path.write_text(content[:cut], encoding="utf-8")
-    assert set(html_help.parse(path)) <= {"par_id1", "par_id2"}
-
-
-def test_help_pages_align_by_id_without_repetitions_and_untranslated_text(tmp_path):
-    write_help(
-        tmp_path,
-        "en",
-        a=page(par_id1="One", par_id2="Two", par_id3="=SUM(A1)", par_id4="123"),
-        b=page(par_id9="One"),
-    )
-    write_help(tmp_path, "de", a=page(par_id2="Zwei", par_id1="Eins", par_id3="=SUM(A1)"), b=page(par_id9="Eins"))
-    write_help(
-        tmp_path,
-        "fr",
-        a=page(par_id1="Un", par_id2="two", par_id3="=SUM(A1)", par_id4="456"),
-        b=page(par_id9="Un"),
-    )
-    corpus = read("html_help", tmp_path, ["de", "en", "fr"], {"original": "en"})
-    segments = [segment for split in corpus.values() for segment in split]
-    assert [(s.key, s.texts) for s in segments] == [
-        ("swriter/a.html#par_id1", ("Eins", "One", "Un")),
-        ("swriter/a.html#par_id2", ("Zwei", "Two", "")),
-    ]
-
-
-def test_wrong_help_pages_are_refused(tmp_path):
-    write_help(tmp_path, "en", a=page(par_id1="One"))
-    with pytest.raises(ReplicationError, match="help pages of the language 'de' are missing"):
-        html_help.read(tmp_path, ["en", "de"], {"original": "en"})
-    with pytest.raises(ReplicationError, match="needs the original language 'es'"):
-        html_help.read(tmp_path, ["en", "de"], {"original": "es"})
-    (tmp_path / "en/swriter/a.html").write_bytes(b"\xff\xfe")
-    with pytest.raises(ReplicationError, match="is not UTF-8"):
-        html_help.parse(tmp_path / "en/swriter/a.html")
+        read("bible", tmp_path, ["en", "fr"], options)
 
 
 def options(**parts):
@@ -206,19 +127,16 @@ def test_parallel_files_must_match(tmp_path):
     (tmp_path / "a.en").write_text("one\ntwo\n")
     (tmp_path / "a.fr").write_text("un\n")
     with pytest.raises(ReplicationError, match=r"a\.en and a\.fr do not have equally many segments"):
-        list(parallel.read(tmp_path, ["en", "fr"], options(train="a"))["train"])
+        list(read("parallel", tmp_path, ["en", "fr"], options(train="a"))["train"])
     (tmp_path / "a.fr").write_bytes(b"un\n\xff\n")
-    with pytest.raises(ReplicationError, match=r"a\.en or a\.fr is not UTF-8"):
-        list(parallel.read(tmp_path, ["en", "fr"], options(train="a"))["train"])
+    with pytest.raises(ReplicationError, match=r"a\.fr is not UTF-8 text: line 2 has the byte 0xff; save it"):
+        list(read("parallel", tmp_path, ["en", "fr"], options(train="a"))["train"])
     with pytest.raises(ReplicationError, match="a part of 'train' does not have just en, de"):
-        parallel.read(tmp_path, ["en", "de"], options(train="a"))
+        read("parallel", tmp_path, ["en", "de"], options(train="a"))
 
 
-def test_an_unknown_reader_is_named_with_the_known_ones(tmp_path):
-    with pytest.raises(
-        ReplicationError,
-        match="no reader 'bibel'; known readers: bible, bible_alignments, fasta, files, html_help, labelled",
-    ):
+def test_an_unknown_reader_is_named_with_the_nearest_one(tmp_path):
+    with pytest.raises(ReplicationError, match=r"no reader 'bibel' .did you mean 'bible'"):
         read("bibel", tmp_path, ["en"], {})
 
 
@@ -291,10 +209,8 @@ REAL = {
     "generated_noisy": 4_000,
     "generated_proteins": 48,
     "generated_swaps": 60_000,
-    "generated_short_trees": 20_000,
     "generated_tally": 4_000,
     "generated_translation": 60_000,
-    "libreoffice_help": 30_000,
     "multi30k": 28_000,
 }
 
@@ -334,7 +250,7 @@ def fetch_real(pytestconfig, tmp_path, dataset):
 
 
 @pytest.mark.registry
-@pytest.mark.parametrize("dataset", ["bible", "bible_alignments", "libreoffice_help"])
+@pytest.mark.parametrize("dataset", ["bible", "bible_alignments"])
 def test_the_registries_give_what_the_card_says(pytestconfig, tmp_path, dataset):
     fetch_real(pytestconfig, tmp_path, dataset)
 

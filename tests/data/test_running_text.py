@@ -22,7 +22,7 @@ def written(raw, options):
 @given(st.binary(max_size=60), st.integers(0, 60), st.integers(0, 60), st.integers(1, 9))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_cuts_of_a_file_are_its_bytes(tmp_path_factory, monkeypatch, data, first, second, chunk):
-    monkeypatch.setattr("shared.data.readers.running_text._CHUNK", chunk)
+    monkeypatch.setattr("shared.data.readers.texts._CHUNK", chunk)
     raw = tmp_path_factory.mktemp("raw")
     (raw / "a").write_bytes(data)
     first, second = sorted((min(first, len(data)), min(second, len(data))))
@@ -48,7 +48,7 @@ def test_files_and_folders_follow_each_other(tmp_path):
 @pytest.mark.parametrize(
     ("languages", "options", "message"),
     [
-        (["text"], {"parts": WHOLE}, "has no languages; leave languages and splits empty"),
+        (["text"], {"parts": WHOLE}, "has no languages; correct"),
         ([], {"parts": {"train": [{"file": "a"}], "valid": []}}, "'parts' of test are missing"),
         ([], {"parts": WHOLE | {"test": [{"file": "b"}]}}, "the raw file b is not there"),
         ([], {"parts": WHOLE | {"test": [{"file": ["b", "c"]}]}}, "the raw file b or c is not there"),

@@ -85,14 +85,6 @@ def _fasta(raw: Path) -> None:
     (raw / "a").write_text("".join(entries), encoding="utf-8")
 
 
-def _help(raw: Path) -> None:
-    for language in ("en", "de"):
-        (raw / language).mkdir()
-        for i in range(60):
-            text = f'<p id="par_id{i}">{language} text <span class="emph">{WORDS[i % 8]}</span> {i}</p>'
-            (raw / language / f"p{i}.html").write_text(f"<html><body>{text}</body></html>", encoding="utf-8")
-
-
 def _labelled(raw: Path) -> None:
     for split, name in zip(SPLITS, ("a.jsonl", "b.tab", "c.jsonl.xz"), strict=True):
         texts = _sentences(split)
@@ -132,11 +124,6 @@ def _idx(raw: Path) -> None:
 def _cifar(raw: Path) -> None:
     for name, first in (("a", 0), ("t", 40)):
         (raw / name).write_bytes(b"".join(bytes([1]) + bytes([first + i]) * 3072 for i in range(8)))
-
-
-def _rated(raw: Path) -> None:
-    lines = "".join(f"{i}_1\t{i % 9 - 4}\tfilm {i} {WORDS[i % 8]}\r\n" for i in range(1, 80))
-    _tar(raw / "r.tar", {"x/film.txt": lines.encode()})
 
 
 def _running(raw: Path) -> None:
@@ -186,7 +173,6 @@ CASES = [
          "held_out": {"families": 1, "smallest": 1, "largest": 60}}, _fasta, ("sequence",),
     ),
     Case("files", [], {}, _files),
-    Case("html_help", ["en", "de"], {"original": "en"}, _help),
     Case(
         "labelled", ["text", "label"],
         {"parts": {"train": ["a.jsonl"], "valid": ["b.tab"], "test": ["c.jsonl.xz"]}}, _labelled, ("text",),
@@ -195,11 +181,6 @@ CASES = [
     Case("photos", ["captions", "photo"], {"captions": ["dataset.json"]}, _photos),
     Case("pixels", [], {"format": "idx", "train": ["a"], "test": ["t"], "valid": 3}, _idx),
     Case("pixels", [], {"format": "cifar", "train": ["a"], "test": ["t"], "valid": 3}, _cifar),
-    Case(
-        "rated", ["text", "label"],
-        {"archive": "r.tar", "sets": {"film": "x/film.txt"}, "classes": ["bad", "good"], "thresholds": [0.0],
-         "valid_percent": 20, "test_percent": 20}, _rated, ("text",),
-    ),
     Case("running_text", [], {"parts": {split: [{"file": split}] for split in SPLITS}}, _running),
     Case(
         "scenes", ["captions", "mentions", "boxes", "scene"],

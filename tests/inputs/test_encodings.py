@@ -9,14 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import ReplicationError
-from shared.pipeline.fetched import refuse_byte_order_marks
 from tests.inputs.raw_data import CASES, Case
 from tests.inputs.test_hostile_data import outcome
-from tests.pipeline.toys import write_yaml
 
 MARK = codecs.BOM_UTF8
-BYTES = ("running_text", "files", "pixels", "rated")
+BYTES = ("running_text", "files", "pixels")
 """Readers of bytes, or of archives, which are no text."""
 TEXTS = [case for case in CASES if case.reader not in BYTES and case.reader != "bible"]  # a database is no text either
 every_text = pytest.mark.parametrize("case", TEXTS, ids=lambda case: case.reader)
@@ -49,33 +46,14 @@ def test_what_is_not_utf_8_is_refused_in_a_sentence(case: Case, encoding: str, t
 
 
 @every_text
-def test_a_byte_order_mark_is_refused_or_left_out(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a reader does not refuse, fetching does: no word begins with the mark."""
-    rewritten(case, tmp_path / "raw", lambda content: MARK + content)
-    into = tmp_path / "data" / "made"
-    into.parent.mkdir()
-    lines, said = outcome(case, tmp_path / "raw", into)
-    if said is not None:
-        assert said.endswith(".")
-        return
-    monkeypatch.chdir(tmp_path)
-    write_card(case)
-    marked = [name for name in lines if MARK in (into / name).read_bytes()]
-    if marked:
-        with pytest.raises(ReplicationError, match=r"^data/made\.yaml: \w+\.\w+ begins with a byte order mark"):
-            refuse_byte_order_marks("made", into)
-    else:
-        refuse_byte_order_marks("made", into)
-    assert bool(marked) == (case.reader == "parallel")
-
-
-def write_card(case: Case) -> None:
-    write_yaml(Path("data/made.yaml"), {
-        "id": "made", "title": "t", "licence": "l", "citation": "c", "languages": dict.fromkeys(case.languages, "text"),
-        "needs_bytes": 1000, "sources": [{"kind": "mirror", "folder": "made"}], "raw": {"a": {"sha256": "0" * 64}},
-        "reader": {"name": case.reader, "options": case.options}, "traps": [],
-        "splits": dict.fromkeys(("train", "valid", "test"), "made up"),
-    })  # fmt: skip
+@pytest.mark.parametrize("change", [lambda content: MARK + content, lambda content: content.replace(b"\n", b"\r\n")])
+def test_a_byte_order_mark_and_other_line_ends_are_taken_off(case: Case, change: Callable, tmp_path: Path) -> None:
+    whole, changed = tmp_path / "whole", tmp_path / "changed"
+    rewritten(case, tmp_path / "raw", lambda content: content)
+    rewritten(case, tmp_path / "other", change)
+    assert outcome(case, tmp_path / "raw", whole) == outcome(case, tmp_path / "other", changed)
+    for path in whole.iterdir():
+        assert (changed / path.name).read_bytes() == path.read_bytes()
 
 
 @every_text

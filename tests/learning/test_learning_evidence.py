@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from replications.self_attentive.replication import build_model
 from replications.self_attentive.settings import ModelConfig
-from shared.data.generated.evidence import evidence
+from shared.data.generated.cues import evidence
 from shared.data.ragged import RaggedArray
 from shared.tasks.classification.corpus import ClassifiedText
 

@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("shared", "replications", "data", "dvc.yaml", "params.yaml", ".dvc", ".dvcignore", ".gitignore", "README.md")
 LEFT_OUT = shutil.ignore_patterns(
-    "__pycache__", "bible", "multi30k", "libreoffice_help", "flickr8k", "emoji_scenes", "tmp", "cache", "*.local",
+    "__pycache__", "bible", "multi30k", "flickr8k", "emoji_scenes", "tmp", "cache", "*.local",
     "dvc.lock", "plan.json",
 )  # fmt: skip
 SMOKE = Path("replications/bahdanau/smoke/params.yaml")

@@ -13,7 +13,7 @@ from replications.transformer.settings import ModelConfig
 from shared.claims.scales import SCALES
 from shared.data.batching import endless_batches
 from shared.data.cards import GeneratedSource, load_card
-from shared.data.generated.translation import generate
+from shared.data.generated import generate
 from shared.data.ragged import RaggedArray
 from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from shared.pipeline.config import ScaleFile

@@ -1,4 +1,4 @@
-"""What the generated tasks `evidence` and `tally` have in common: texts of cues, each a key word with a value word.
+"""The generated tasks `evidence` and `tally`: texts of cues, each a key word with a value word, that decide a class.
 
 The values of the relevant keys are the class. A key or a value is a meaning with several word forms, of which some are
 frequent and some are rare. Between a key and its value stand fillers alone, which mean nothing.
@@ -9,46 +9,30 @@ from __future__ import annotations
 import itertools
 import random
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, ClassVar, NamedTuple, TypeVar
+from functools import partial
+from typing import NamedTuple
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from shared.config import Strict
-from shared.data.generated.buckets import Buckets
+from shared.data.generated.words import Draw, Numbers, Texts, distinct_texts, shuffled, syllables
 from shared.data.splits import Corpus, Segment
-from shared.errors import ReplicationError
 
-_TRIES = 100  # draws before an error, for a text that is not a duplicate
-STEMS = [
-    "".join(letters)
-    for pattern in (("bdfghklmnprstvwz", "aeiou", "lmnrstv"), ("bdfk", "aeiou", "lmn", "aeiou", "rst"))
-    for letters in itertools.product(*pattern)
-]
-
-ClassT = TypeVar("ClassT")
+STEMS = syllables("bdfghklmnprstvwz", "aeiou", "lmnrstv") + syllables("bdfk", "aeiou", "lmn", "aeiou", "rst")
 
 Meaning = tuple[str, ...]
 """The word forms of a key or of a value, the most frequent first."""
+Label = tuple[int, ...]
+"""The number of the value of each relevant key."""
 Drawn = tuple[list[str], list[int]]
 """The words of a text, and the ascending 0-based positions of its relevant keys and of their values."""
 
 
-def _range(numbers: tuple[int, int]) -> tuple[int, int]:
-    if not 0 <= numbers[0] <= numbers[1]:
-        raise ValueError(f"{list(numbers)} is not a range of numbers")
-    return numbers
-
-
-Numbers = Annotated[tuple[int, int], AfterValidator(_range)]
-
-
-class Cues(Strict):
+class Cues(Texts):
     """Parameters of both tasks.
 
     Attributes:
-        task: its name.
-        seed: seed of the words and of every split (each split has its own generator).
         keys: number of relevant keys.
         decoys: number of irrelevant keys.
         values: number of values; with k keys there are ``values ** k`` classes.
@@ -57,11 +41,8 @@ class Cues(Strict):
         fillers: number of meaningless word types.
         gap: largest number of fillers between a key and its value.
         distractors: least and largest number of decoys with a value in a text; a decoy can occur repeatedly.
-        splits: split name to its texts. A split does not depend on later ones.
     """
 
-    task: ClassVar[str]
-    seed: int = Field(ge=0)
     keys: int = Field(gt=0)
     decoys: int = Field(ge=0)
     values: int = Field(gt=1)
@@ -70,7 +51,6 @@ class Cues(Strict):
     fillers: int = Field(gt=0)
     gap: int = Field(ge=0)
     distractors: Numbers
-    splits: dict[str, Buckets] = Field(min_length=1)
 
     @property
     @abstractmethod
@@ -86,9 +66,44 @@ class Cues(Strict):
             raise ValueError(f"{self.keys} keys with {self.values} values make more than 1000 classes")
         if self.distractors[1] and not self.decoys:
             raise ValueError("'distractors' need decoys, and there are none")
-        shortest = min(low for split in self.splits.values() for low, _ in split.buckets)
-        if shortest < self.room:
-            raise ValueError(f"keys and values can take {self.room} words, but the shortest text has {shortest}")
+        if self.shortest < self.room:
+            raise ValueError(f"keys and values can take {self.room} words, but the shortest text has {self.shortest}")
+        return self
+
+
+class Evidence(Cues):
+    """Parameters of `evidence`; each relevant key occurs once in every text.
+
+    Attributes:
+        bare: least and largest number of values in a text that belong to no key.
+    """
+
+    bare: Numbers
+
+    @property
+    def room(self) -> int:
+        """A bare value needs the fillers that keep it apart from the key before it."""
+        return 2 * (self.keys + self.distractors[1]) + self.bare[1] * (1 + self.gap)
+
+
+class Tally(Cues):
+    """Parameters of `tally`; each relevant key has an answer of its own.
+
+    Attributes:
+        votes: least and largest number of cues of a relevant key in a text.
+    """
+
+    votes: Numbers
+
+    @property
+    def room(self) -> int:
+        """Of all cues; what stands between them is spare."""
+        return 2 * (self.keys * self.votes[1] + self.distractors[1])
+
+    @model_validator(mode="after")
+    def _answered(self) -> Tally:
+        if self.votes[0] == 0:
+            raise ValueError("'votes' must be at least 1: a key without a cue has no answer")
         return self
 
 
@@ -101,14 +116,12 @@ class Words(NamedTuple):
     fillers: list[str]
 
 
-def vocabulary(parameters: Cues) -> Words:
+def vocabulary(task: str, parameters: Cues) -> Words:
     """Return made-up words; their last letters show the role to human readers only.
 
     Relevant keys end in ``-o``, decoys in ``-a``, fillers in ``-u``, values in a consonant.
     """
-    stems = list(STEMS)
-    random.Random(f"{parameters.task} lexicon {parameters.seed}").shuffle(stems)
-    names = iter(stems)
+    names = iter(shuffled(STEMS, task, parameters.seed))
 
     def draw(count: int, ending: str) -> Meaning:
         return tuple(stem + ending for stem in itertools.islice(names, count))
@@ -121,54 +134,27 @@ def vocabulary(parameters: Cues) -> Words:
     )
 
 
-def distinct_texts(
-    parameters: Cues,
-    classes: Sequence[ClassT],
-    draw: Callable[[ClassT, int, random.Random], Drawn],
-    name: Callable[[ClassT], str],
-) -> Corpus:
+def _corpus(task: str, parameters: Cues, draw_text: Callable[[Words, Label, int, random.Random], Drawn]) -> Corpus:
     """All splits: of every text the words, its class, and the positions of the words that decide it.
 
-    Lengths are uniform inside a bucket. The numbers of texts of two classes in a split differ by at most 1. No text
-    occurs twice, within a split or in two.
-
-    Args:
-        parameters: of the task.
-        classes: that texts can have.
-        draw: from a class and a length to a text.
-        name: of a class.
-
-    Raises:
-        ReplicationError: there are too few distinct texts.
+    The label has the values of the relevant keys in the order of the keys, each by its most frequent form, joined with
+    ``+``. Lengths are uniform inside a bucket. The numbers of texts of two classes in a split differ by at most 1. No
+    text occurs twice, within a split or in two.
     """
-    seen: set[str] = set()
+    words = vocabulary(task, parameters)
 
-    def texts(split: str) -> Iterator[Segment]:
-        rng = random.Random(f"{parameters.task} {split} {parameters.seed}")
-        endless = balanced(list(classes), rng)
-        for low, high in parameters.splits[split].buckets:
-            for label in itertools.islice(endless, parameters.splits[split].per_bucket):
-                for _ in range(_TRIES):
-                    words, positions = draw(label, rng.randint(low, high), rng)
-                    if (text := " ".join(words)) not in seen:
-                        break
-                else:
-                    raise ReplicationError(
-                        f"the parameters make too few distinct texts of {low} to {high} words for the split "
-                        f"'{split}' of the generated task '{parameters.task}'; ask for fewer or add 'fillers'."
-                    )
-                seen.add(text)
-                yield Segment((text, name(label), " ".join(map(str, positions))))
+    def draws(rng: random.Random, split: str) -> Iterator[Draw]:
+        classes = list(itertools.product(range(parameters.values), repeat=parameters.keys))
+        while True:  # all classes in random order, again and again
+            rng.shuffle(classes)
+            yield from (partial(draw, rng, label) for label in classes)
 
-    # Lists, because the duplicates depend on the order in which the splits are drawn.
-    return {split: list(texts(split)) for split in parameters.splits}
+    def draw(rng: random.Random, label: Label, low: int, high: int) -> tuple[Segment, str]:
+        text, positions = draw_text(words, label, rng.randint(low, high), rng)
+        named = "+".join(words.values[value][0] for value in label)
+        return Segment((" ".join(text), named, " ".join(map(str, positions)))), " ".join(text)
 
-
-def balanced(classes: list[ClassT], rng: random.Random) -> Iterator[ClassT]:
-    """Yield all classes in random order, again and again, without end."""
-    while True:
-        rng.shuffle(classes)
-        yield from classes
+    return distinct_texts(task, parameters, draws)
 
 
 def scattered(
@@ -199,3 +185,92 @@ def scattered(
 def form(meaning: Meaning, rng: random.Random) -> str:
     """Draw one of the word forms by Zipf's law: with a probability proportional to 1/rank."""
     return rng.choices(meaning, [1 / rank for rank in range(1, len(meaning) + 1)])[0]
+
+
+def evidence(parameters: Evidence) -> Corpus:
+    """Texts whose class depends on a few of their words, which the context determines; see :func:`_corpus`.
+
+    A fact in a text is a key word followed by a value word; the values of the relevant keys are the class. The same
+    values also follow other keys and occur alone, so the counts of words do not determine the class. The form of every
+    mention of a key or value is drawn independently, so forms do not determine the class.
+
+    A value belongs to the key at most ``gap + 1`` words before it, with only fillers between; bare values have no key
+    within that distance.
+    """
+
+    def draw(words: Words, label: Label, length: int, rng: random.Random) -> Drawn:
+        blocks = _facts(words, label, length, parameters, rng)
+        relevant = set(itertools.chain(*words.keys))
+        return scattered([(block, block[0] in relevant) for block in blocks], length, words.fillers, rng)
+
+    return _corpus("evidence", parameters, draw)
+
+
+def _facts(words: Words, label: Label, length: int, parameters: Evidence, rng: random.Random) -> list[list[str]]:
+    """Return keys with their values, and bare values, in text order; "" is a filler.
+
+    The fillers that separate a bare value from the previous key belong to its block.
+    """
+    gap = parameters.gap
+    decoys = [rng.choice(words.decoys) for _ in range(rng.randint(*parameters.distractors))]
+    facts = [(key, words.values[value]) for key, value in zip(words.keys, label, strict=True)]
+    facts += [(key, rng.choice(words.values)) for key in decoys]
+    bare: list[tuple[Meaning, Meaning]] = [((), rng.choice(words.values)) for _ in range(rng.randint(*parameters.bare))]
+    spare = length - 2 * len(facts) - (1 + gap) * len(bare)
+    items = facts + bare
+    rng.shuffle(items)
+    blocks = []
+    near = 0  # within how many words after the last block its key would claim a value
+    for key, value in items:
+        if key:
+            between = rng.randint(0, min(gap, spare))
+            spare -= between
+            near = gap - between
+            blocks.append([form(key, rng), *[""] * between, form(value, rng)])
+        else:
+            spare += gap - near
+            blocks.append([*[""] * near, form(value, rng)])
+            near = 0
+    return blocks
+
+
+def tally(parameters: Tally) -> Corpus:
+    """Texts whose class is what most of their scattered cues say, for each of a few questions; see :func:`_corpus`.
+
+    A cue is a key word followed by a value word. Every relevant key is a question, and its cues vote: the answer is the
+    value that follows it more often than any other does. Other keys carry the same values and count for nothing. No
+    single cue decides, so that cues have to be put together.
+
+    How many cues a key has is uniform inside ``votes``, and what they say is uniform among all choices of which the
+    answer has more than any other value. Between a key and its value stand at most ``gap`` words, all fillers.
+    """
+
+    def draw(words: Words, label: Label, length: int, rng: random.Random) -> Drawn:
+        cues = [
+            (key, words.values[value], True)
+            for key, answer in zip(words.keys, label, strict=True)
+            for value in _votes(answer, parameters, rng)
+        ]
+        for _ in range(rng.randint(*parameters.distractors)):
+            cues.append((rng.choice(words.decoys), rng.choice(words.values), False))
+        rng.shuffle(cues)
+        spare = length - 2 * len(cues)
+        blocks = []
+        for key, value, relevant in cues:
+            between = rng.randint(0, min(parameters.gap, spare))
+            spare -= between
+            blocks.append(([form(key, rng), *[""] * between, form(value, rng)], relevant))
+        return scattered(blocks, length, words.fillers, rng)
+
+    return _corpus("tally", parameters, draw)
+
+
+def _votes(answer: int, parameters: Tally, rng: random.Random) -> list[int]:
+    """Return what the cues of one key say: the answer more often than any other value."""
+    count = rng.randint(*parameters.votes)
+    while True:
+        votes = [rng.randrange(parameters.values) for _ in range(count)]
+        counts = Counter(votes)
+        most = counts.pop(answer, 0)
+        if most > max(counts.values(), default=0):
+            return votes

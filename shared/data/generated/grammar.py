@@ -9,40 +9,33 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import Field, StringConstraints, model_validator
 
-from shared.config import Strict, build
-from shared.data.generated.buckets import Buckets
+from shared.data.generated.words import Draw, Texts, distinct_texts, shuffled, syllables
 from shared.data.splits import Corpus, Segment
-from shared.errors import ReplicationError
 
-_TRIES = 2_000  # draws per sentence before an error says that a bucket cannot be filled
-_STEMS = [a + b + c for a, b, c in itertools.product("bdfklmnprst", "aeiou", "lmnrstv")]
+_STEMS = syllables("bdfklmnprst", "aeiou", "lmnrstv")
 
 Symbol = Annotated[str, StringConstraints(pattern="^[A-Z]+(-[a-z]+)?$")]
 """A label and, after a hyphen, an optional subclass that the tree does not show, such as a class of nouns."""
 _Rules = dict[Symbol, dict[str, Annotated[float, Field(gt=0, le=1)]]]
 
 
-class Grammar(Strict):
+class Grammar(Texts):
     """Parameters of `grammar`: a probabilistic context-free grammar and the sizes of its samples.
 
     Attributes:
-        seed: seed of the words and of every split (each split has its own generator).
         start: the start symbol.
         rules: symbol to its expansions (symbols separated by spaces) with their probabilities.
         words: preterminal symbol to its number of words, which are uniformly distributed.
-        splits: split name to its sentences. A split does not depend on later ones.
     """
 
-    seed: int = Field(ge=0)
     start: Symbol
     rules: _Rules
     words: dict[Symbol, Annotated[int, Field(gt=0)]]
-    splits: dict[str, Buckets] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _well_formed(self) -> Grammar:
@@ -87,50 +80,31 @@ class Grammar(Strict):
 
 def vocabulary(parameters: Grammar) -> dict[str, list[str]]:
     """Return made-up words for every preterminal symbol; no two symbols share a word."""
-    stems = list(_STEMS)
-    random.Random(f"grammar lexicon {parameters.seed}").shuffle(stems)
-    names = iter(stems)
+    names = iter(shuffled(_STEMS, "grammar", parameters.seed))
     return {symbol: list(itertools.islice(names, count)) for symbol, count in parameters.words.items()}
 
 
-def grammar(values: Mapping[str, Any]) -> Corpus:
+def grammar(parameters: Grammar) -> Corpus:
     """Return sentences of a probabilistic context-free grammar and their linearised trees.
 
     Sentences are expanded top-down and accepted if their length is in the bucket, so the lengths inside a bucket follow
     the distribution of the grammar. No sentence occurs twice, within a split or in two; trees do.
-
-    Raises:
-        ReplicationError: ``values`` are not valid parameters (`Grammar`), or the grammar hardly ever produces
-            another sentence of a bucket.
     """
-    parameters = build(Grammar, values, where="parameters of the generated task 'grammar'")
     words = vocabulary(parameters)
     rules = {
         symbol: ([right.split() for right in expansions], list(expansions.values()))
         for symbol, expansions in parameters.rules.items()
     }
-    seen: set[str] = set()
 
-    def sentences(split: str) -> Iterator[Segment]:
-        rng = random.Random(f"grammar {split} {parameters.seed}")
-        for low, high in parameters.splits[split].buckets:
-            todo = parameters.splits[split].per_bucket
-            tries = _TRIES * todo
-            while todo:
-                if not tries:
-                    raise ReplicationError(
-                        f"the grammar hardly makes {parameters.splits[split].per_bucket} distinct sentences of "
-                        f"{low} to {high} words for the split '{split}'; ask for fewer or a wider bucket."
-                    )
-                tries -= 1
-                sentence, tree = _derive(parameters.start, rules, words, rng, high)
-                if len(sentence) >= low and (text := " ".join(sentence)) not in seen:
-                    seen.add(text)
-                    todo -= 1
-                    yield Segment((text, " ".join(tree)))
+    def draws(rng: random.Random, split: str) -> itertools.repeat[Draw]:
+        def draw(low: int, high: int) -> tuple[Segment, str] | None:
+            sentence, tree = _derive(parameters.start, rules, words, rng, high)
+            text = " ".join(sentence)
+            return (Segment((text, " ".join(tree))), text) if len(sentence) >= low else None
 
-    # Lists, because the duplicates depend on the order in which the splits are drawn.
-    return {split: list(sentences(split)) for split in parameters.splits}
+        return itertools.repeat(draw)
+
+    return distinct_texts("grammar", parameters, draws)
 
 
 def _derive(

@@ -11,41 +11,33 @@ import heapq
 import itertools
 import math
 import random
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import Field, model_validator
 
-from shared.config import Strict, build
-from shared.data.generated.buckets import Buckets
+from shared.data.generated.words import Draw, Texts, distinct_texts, shuffled, syllables
 from shared.data.splits import Corpus, Segment
-from shared.errors import ReplicationError
 
 _SHORTEST = 3  # least distance: one word is between a fact and its question
-_TRIES = 200  # draws before an error, for a text that is not a duplicate
-_STEMS = ["".join(letters) for letters in itertools.product("bdfghklmnprstvwz", "aeiou", "lmnrv")]
+_STEMS = syllables("bdfghklmnprstvwz", "aeiou", "lmnrv")
 
 
-class Recall(Strict):
+class Recall(Texts):
     """Parameters of `recall`.
 
     Attributes:
-        seed: seed of the words and of every split (each split has its own generator).
         keys: number of keys; a key has one value at a time.
         values: number of values of a key; there are ``keys * values`` facts.
         fillers: number of meaningless word types.
         distances: least and largest distance in words from a fact to its repetition.
         filler_share: share of fillers at the places where a key could be set.
-        splits: split name to its texts. A split does not depend on later ones.
     """
 
-    seed: int = Field(ge=0)
     keys: int = Field(gt=0)
     values: int = Field(gt=1)
     fillers: int = Field(gt=0)
     distances: tuple[int, int]
     filler_share: float = Field(ge=0, lt=1)
-    splits: dict[str, Buckets] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _possible(self) -> Recall:
@@ -54,10 +46,9 @@ class Recall(Strict):
         low, high = self.distances
         if not _SHORTEST <= low <= high:
             raise ValueError(f"{[low, high]} is not a range of distances, which are at least {_SHORTEST}")
-        shortest = min(bounds[0] for split in self.splits.values() for bounds in split.buckets)
-        if shortest <= high:
+        if self.shortest <= high:
             raise ValueError(
-                f"the longest distance must fit: texts of {high + 1} words are needed, but the shortest has {shortest}"
+                f"the longest distance must fit: the shortest text has {self.shortest} words, not {high + 1} or more"
             )
         return self
 
@@ -72,47 +63,27 @@ class Words(NamedTuple):
 
 def vocabulary(parameters: Recall) -> Words:
     """Return made-up names, whose last letter shows their role: ``-o`` a key, ``-a`` a value, ``-u`` a filler."""
-    stems = list(_STEMS)
-    random.Random(f"recall lexicon {parameters.seed}").shuffle(stems)
-    names = iter(stems)
-
-    def draw(count: int, ending: str) -> list[str]:
-        return [stem + ending for stem in itertools.islice(names, count)]
-
-    return Words(draw(parameters.keys, "o"), draw(parameters.values, "a"), draw(parameters.fillers, "u"))
+    names = iter(shuffled(_STEMS, "recall", parameters.seed))
+    numbers = {"o": parameters.keys, "a": parameters.values, "u": parameters.fillers}
+    return Words(*([stem + role for stem in itertools.islice(names, count)] for role, count in numbers.items()))
 
 
-def recall(values: Mapping[str, Any]) -> Corpus:
+def recall(parameters: Recall) -> Corpus:
     """Return texts, and for each the positions of the repeated facts with the positions of their first mentions.
 
     The two languages are the text and its recalls, ``repetition-mention`` pairs of word positions from 0, ascending.
     Lengths are uniform inside a bucket. No text occurs twice, within a split or in two.
-
-    Raises:
-        ReplicationError: ``values`` are not valid parameters (`Recall`), or allow too few different texts.
     """
-    parameters = build(Recall, values, where="parameters of the generated task 'recall'")
     words = vocabulary(parameters)
-    seen: set[str] = set()
 
-    def texts(split: str) -> Iterator[Segment]:
-        rng = random.Random(f"recall {split} {parameters.seed}")
-        for low, high in parameters.splits[split].buckets:
-            for _ in range(parameters.splits[split].per_bucket):
-                for _ in range(_TRIES):
-                    text, links = _write(rng.randint(low, high), parameters, words, rng)
-                    if text not in seen:
-                        break
-                else:
-                    raise ReplicationError(
-                        f"the generated task 'recall' finds no new text of {low} to {high} words for the split "
-                        f"'{split}'; make 'per_bucket' smaller, or texts longer."
-                    )
-                seen.add(text)
-                yield Segment((text, links))
+    def draws(rng: random.Random, split: str) -> itertools.repeat[Draw]:
+        def draw(low: int, high: int) -> tuple[Segment, str]:
+            text, links = _write(rng.randint(low, high), parameters, words, rng)
+            return Segment((text, links)), text
 
-    # Lists, because the duplicates depend on the order in which the splits are drawn.
-    return {split: list(texts(split)) for split in parameters.splits}
+        return itertools.repeat(draw)
+
+    return distinct_texts("recall", parameters, draws)
 
 
 def _write(length: int, parameters: Recall, words: Words, rng: random.Random) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Generated tasks: synthetic corpora with gold alignments, with the same bytes on every machine."""
+"""Generated translation: made-up languages with gold alignments, and targets that agree with several source words."""
 
 from __future__ import annotations
 
@@ -6,49 +6,51 @@ import itertools
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, model_validator
 
-from shared.config import Strict, build
-from shared.data.generated.agreement import agreement
-from shared.data.generated.buckets import Buckets
-from shared.data.generated.copy import copy
-from shared.data.generated.evidence import evidence
-from shared.data.generated.grammar import grammar
-from shared.data.generated.pictures import pictures
-from shared.data.generated.proteins import proteins
-from shared.data.generated.recall import recall
-from shared.data.generated.tally import tally
+from shared.data.generated.words import Draw, Texts, distinct_texts, syllables
 from shared.data.splits import Corpus, Segment
-from shared.errors import ReplicationError
 
-SOURCE_LANGUAGE, TARGET_LANGUAGE = "source", "target"
+_STEMS = syllables("bdfklmnprst", "aeiou", "lmnrstv")
+_NAMES = syllables("ghjvwz", "aiou", "dlmnr", "e", "lnst")
 _Translated = tuple[list[str], list[tuple[int, int]]]
 
 
-class AdjacentSwap(Strict):
+class _Plain(Texts):
+    """What the word-for-word languages have in common."""
+
+    @model_validator(mode="after")
+    def _enough(self) -> _Plain:
+        """Reject more word types than names, and numbers of sentences of which too few are distinct."""
+        types = sum(number for name, number in self if isinstance(number, int) and name != "seed")
+        if types > 160:
+            raise ValueError(f"at most 160 word types can be named, not {types}")
+        wanted: Counter[int] = Counter()
+        for split in self.splits.values():
+            for low, high in split.buckets:
+                share = math.ceil(split.per_bucket / (high - low + 1))
+                wanted.update(dict.fromkeys(range(low, high + 1), share))
+        for length, count in wanted.items():
+            if types**length < 4 * count:
+                raise ValueError(f"{types} word types make too few distinct sentences of length {length}")
+        return self
+
+
+class AdjacentSwap(_Plain):
     """Parameters of `adjacent_swap`.
 
     Attributes:
-        seed: seed of the lexicon and of every split (each split has its own generator).
         nouns: number of nouns.
         adjectives: number of adjectives.
         others: number of other word types.
-        splits: split name to its sentences. A split does not depend on later ones.
     """
 
-    seed: int = Field(ge=0)
     nouns: int = Field(gt=0)
     adjectives: int = Field(gt=0)
     others: int = Field(ge=0)
-    splits: dict[str, Buckets] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _enough_sentences(self) -> AdjacentSwap:
-        _check_room(self.nouns + self.adjectives + self.others, self.splits)
-        return self
 
 
 class NoisySwap(AdjacentSwap):
@@ -67,58 +69,40 @@ class NoisySwap(AdjacentSwap):
         return self
 
 
-class ExchangedHalves(Strict):
+class ExchangedHalves(_Plain):
     """Parameters of `exchanged_halves`.
 
     Attributes:
-        seed: seed of the dictionary and of every split (each split has its own generator).
         marking: number of word types that exchange the halves of a sentence if they are its first word.
         others: number of other word types.
-        splits: split name to its sentences. A split does not depend on later ones.
     """
 
-    seed: int = Field(ge=0)
     marking: int = Field(gt=0)
     others: int = Field(gt=0)
-    splits: dict[str, Buckets] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _enough_sentences(self) -> ExchangedHalves:
-        _check_room(self.marking + self.others, self.splits)
-        return self
 
 
-class Fertility(Strict):
-    """Parameters of `fertility`.
+class Agreement(Texts):
+    """Parameters of `agreement`.
 
     Attributes:
-        seed: seed of the dictionary and of every split (each split has its own generator).
-        pairs: number of target words; each has two source words, one that gives it once and one that gives it twice.
-        splits: split name to its sentences, by the length of the source. A split does not depend on later ones.
+        places: for each feature how many words behind (or, negative, before) its own place a target word reads it.
+        distances: of each pronoun, how many words behind it stands the word that it means.
+        pronouns: the probability that a word is a pronoun, where every pronoun has a word to mean.
     """
 
-    seed: int = Field(ge=0)
-    pairs: int = Field(gt=0)
-    splits: dict[str, Buckets] = Field(min_length=1)
+    places: tuple[int, ...] = Field(min_length=1, max_length=7)
+    distances: tuple[Annotated[int, Field(gt=0)], ...] = Field(min_length=1, max_length=9)
+    pronouns: float = Field(ge=0, lt=1)
 
     @model_validator(mode="after")
-    def _enough_sentences(self) -> Fertility:
-        _check_room(self.pairs, self.splits)
+    def _possible(self) -> Agreement:
+        for name, numbers in (("places", self.places), ("distances", self.distances)):
+            if len(set(numbers)) != len(numbers):
+                raise ValueError(f"'{name}' has a number twice")
+        wanted = sum(len(split.buckets) * split.per_bucket for split in self.splits.values())
+        if 2 ** (len(self.places) * self.shortest) < 4 * wanted:
+            raise ValueError(f"{2 ** len(self.places)} words make too few distinct sentences of length {self.shortest}")
         return self
-
-
-def _check_room(types: int, splits: Mapping[str, Buckets]) -> None:
-    """Reject more word types than names, and numbers of sentences for which drawing distinct ones takes too long."""
-    if types > 160:
-        raise ValueError(f"at most 160 word types can be named, not {types}")
-    wanted: Counter[int] = Counter()
-    for split in splits.values():
-        for low, high in split.buckets:
-            share = math.ceil(split.per_bucket / (high - low + 1))
-            wanted.update(dict.fromkeys(range(low, high + 1), share))
-    for length, count in wanted.items():
-        if types**length < 4 * count:
-            raise ValueError(f"{types} word types make too few distinct sentences of length {length}")
 
 
 class Lexicon(NamedTuple):
@@ -129,30 +113,30 @@ class Lexicon(NamedTuple):
     adjectives: frozenset[str]
 
 
-def lexicon(parameters: AdjacentSwap) -> Lexicon:
-    """Draw the word types and the one-to-one translation between them.
-
-    The last letter of a source word shows its class to human readers only (``-o`` noun, ``-a`` adjective, ``-u``
-    other); target words do not show it.
-    """
-    endings = "o" * parameters.nouns + "a" * parameters.adjectives + "u" * parameters.others
-    translation = _dictionary("adjacent_swap", parameters.seed, endings)
-    return Lexicon(
-        translation,
-        nouns=frozenset(word for word in translation if word.endswith("o")),
-        adjectives=frozenset(word for word in translation if word.endswith("a")),
-    )
+def _named(task: str, seed: int) -> tuple[list[str], list[str]]:
+    """Return stems of source words and target words in the random order of a task's lexicon."""
+    rng = random.Random(f"{task} lexicon {seed}")
+    stems, names = list(_STEMS), list(_NAMES)
+    rng.shuffle(stems)
+    rng.shuffle(names)
+    return stems, names
 
 
 def _dictionary(task: str, seed: int, endings: str) -> dict[str, str]:
-    """Return made-up source words, one per ending, with their translations."""
-    rng = random.Random(f"{task} lexicon {seed}")
-    stems = [a + b + c for a, b, c in itertools.product("bdfklmnprst", "aeiou", "lmnrstv")]
-    names = [a + b + c + "e" + d for a, b, c, d in itertools.product("ghjvwz", "aiou", "dlmnr", "lnst")]
-    rng.shuffle(stems)
-    rng.shuffle(names)
-    words = [stem + ending for stem, ending in zip(stems, endings, strict=False)]
-    return dict(zip(words, names, strict=False))
+    """Return made-up source words, one per ending, with their translations.
+
+    The last letter of a source word shows its class to human readers only; target words do not show it.
+    """
+    stems, names = _named(task, seed)
+    return {stem + ending: name for stem, ending, name in zip(stems, endings, names, strict=False)}
+
+
+def lexicon(parameters: AdjacentSwap) -> Lexicon:
+    """Draw the word types and the one-to-one translation between them: ``-o`` noun, ``-a`` adjective, ``-u`` other."""
+    endings = "o" * parameters.nouns + "a" * parameters.adjectives + "u" * parameters.others
+    translation = _dictionary("adjacent_swap", parameters.seed, endings)
+    nouns, adjectives = (frozenset(word for word in translation if word.endswith(ending)) for ending in "oa")
+    return Lexicon(translation, nouns, adjectives)
 
 
 def translate(words: list[str], language: Lexicon) -> _Translated:
@@ -186,145 +170,121 @@ def exchange(words: list[str], translation: Mapping[str, str]) -> _Translated:
     return _arranged(words, order, translation)
 
 
-def repeat(words: list[str], translation: Mapping[str, str]) -> _Translated:
-    """Translate word by word, in order; a doubling word (in ``-e``) gives its translation twice.
-
-    Returns:
-        The target words, and the gold links (source position, target position), sorted by both.
-    """
-    sources = [i for i, word in enumerate(words) for _ in range(1 + word.endswith("e"))]
-    return [translation[words[i]] for i in sources], [(s, t) for t, s in enumerate(sources)]
-
-
 def _arranged(words: list[str], order: list[int], translation: Mapping[str, str]) -> _Translated:
     return [translation[words[i]] for i in order], sorted((s, t) for t, s in enumerate(order))
 
 
-def adjacent_swap(values: Mapping[str, Any]) -> Corpus:
+def adjacent_swap(parameters: AdjacentSwap) -> Corpus:
     """Generate word-for-word translations with adjective-noun swaps.
 
     Lengths are uniform inside a bucket, and source words are independent and uniform, so a part of a sentence does not
     predict the rest. No sentence, source or target, occurs twice, within a split or in two splits.
-
-    Raises:
-        ReplicationError: ``values`` are not valid parameters (`AdjacentSwap`).
     """
-    parameters = build(AdjacentSwap, values, where="parameters of the generated task 'adjacent_swap'")
     language = lexicon(parameters)
-    return _corpus("adjacent_swap", parameters, list(language.translation), lambda words: translate(words, language))
+    return _corpus("adjacent_swap", parameters, language.translation, lambda words: translate(words, language))
 
 
-def noisy_swap(values: Mapping[str, Any]) -> Corpus:
+def noisy_swap(parameters: NoisySwap) -> Corpus:
     """Generate the corpus of `adjacent_swap` with noise in the target texts of some splits.
 
     Each word of such a target is replaced with probability ``noise``, independently, by a uniform target word (which
     can be the same word). The gold links are those of the clean translation. Sentences are drawn as in `adjacent_swap`;
     no target occurs twice, before or after the noise.
-
-    Raises:
-        ReplicationError: ``values`` are not valid parameters (`NoisySwap`).
     """
-    parameters = build(NoisySwap, values, where="parameters of the generated task 'noisy_swap'")
     language = lexicon(parameters)
-    names = list(language.translation.values())
-
-    def corrupted(target: list[str], split: str, rng: random.Random) -> list[str]:
-        share = parameters.noise.get(split, 0)
-        return [rng.choice(names) if rng.random() < share else word for word in target]
-
     return _corpus(
-        "noisy_swap",
-        parameters,
-        list(language.translation),
-        lambda words: translate(words, language),
-        corrupted,
+        "noisy_swap", parameters, language.translation, lambda words: translate(words, language), parameters.noise
     )
 
 
-def exchanged_halves(values: Mapping[str, Any]) -> Corpus:
+def exchanged_halves(parameters: ExchangedHalves) -> Corpus:
     """Generate word-for-word translations in which the first word decides whether the two halves are exchanged.
 
     The reordering spans the sentence and depends on a word that is far from most of the moved words, so neither the
     position nor a window around it determines the source word. Sentences are drawn as in `adjacent_swap`.
-
-    Raises:
-        ReplicationError: ``values`` are not valid parameters (`ExchangedHalves`).
     """
-    parameters = build(ExchangedHalves, values, where="parameters of the generated task 'exchanged_halves'")
     endings = "i" * parameters.marking + "u" * parameters.others
     translation = _dictionary("exchanged_halves", parameters.seed, endings)
-    return _corpus("exchanged_halves", parameters, list(translation), lambda words: exchange(words, translation))
-
-
-def fertility(values: Mapping[str, Any]) -> Corpus:
-    """Generate monotone translations in which every source word is translated once or twice, as its type says.
-
-    A target word has two source words, one of each kind. A word that has just been written therefore does not say
-    whether it must be written again: that stands in the source word that was attended to. Sentences are drawn as in
-    `adjacent_swap`; of the sources that have one translation only one occurs.
-
-    Raises:
-        ReplicationError: ``values`` are not valid parameters (`Fertility`).
-    """
-    parameters = build(Fertility, values, where="parameters of the generated task 'fertility'")
-    names = _dictionary("fertility", parameters.seed, "u" * parameters.pairs)
-    translation = {word[:-1] + ending: name for word, name in names.items() for ending in "ue"}
-    return _corpus("fertility", parameters, list(translation), lambda words: repeat(words, translation))
+    return _corpus("exchanged_halves", parameters, translation, lambda words: exchange(words, translation))
 
 
 def _corpus(
     task: str,
-    parameters: AdjacentSwap | ExchangedHalves | Fertility,
-    vocabulary: Sequence[str],
+    parameters: _Plain,
+    translation: Mapping[str, str],
     translated: Callable[[list[str]], _Translated],
-    corrupted: Callable[[list[str], str, random.Random], list[str]] | None = None,
+    noise: Mapping[str, float] | None = None,
 ) -> Corpus:
-    """Draw every split; ``corrupted`` adds the noise of a split to a clean target."""
-    seen: set[tuple[str, ...]] = set()
+    vocabulary, names = list(translation), list(translation.values())
 
-    def sentences(split: str) -> Iterator[Segment]:
-        rng = random.Random(f"{task} {split} {parameters.seed}")
-        for low, high in parameters.splits[split].buckets:
-            todo = parameters.splits[split].per_bucket
-            while todo:
-                words = [rng.choice(vocabulary) for _ in range(rng.randint(low, high))]
-                clean, links = translated(words)
-                target = corrupted(clean, split, rng) if corrupted else clean
-                # A reordered and a plain source can have equal translations, so duplicates are detected by target.
-                if tuple(clean) in seen or tuple(target) in seen:
-                    continue
-                seen.update((tuple(clean), tuple(target)))
-                todo -= 1
-                gold = " ".join(f"{s}-{t}" for s, t in links)
-                yield Segment((" ".join(words), " ".join(target)), links=gold)
+    def draws(rng: random.Random, split: str) -> itertools.repeat[Draw]:
+        def draw(low: int, high: int) -> tuple[Segment, str, str]:
+            words = [rng.choice(vocabulary) for _ in range(rng.randint(low, high))]
+            clean, links = translated(words)
+            target = clean
+            if noise is not None:
+                share = noise.get(split, 0)
+                target = [rng.choice(names) if rng.random() < share else word for word in clean]
+            gold = " ".join(f"{s}-{t}" for s, t in links)
+            # A reordered and a plain source can have equal translations, so duplicates are detected by target.
+            return Segment((" ".join(words), " ".join(target)), links=gold), " ".join(clean), " ".join(target)
 
-    # Lists, because the duplicates depend on the order in which the splits are drawn.
-    return {split: list(sentences(split)) for split in parameters.splits}
+        return itertools.repeat(draw)
+
+    return distinct_texts(task, parameters, draws)
 
 
-TASKS: dict[str, Callable[[Mapping[str, Any]], Corpus]] = {
-    "adjacent_swap": adjacent_swap,
-    "agreement": agreement,
-    "copy": copy,
-    "evidence": evidence,
-    "exchanged_halves": exchanged_halves,
-    "fertility": fertility,
-    "grammar": grammar,
-    "noisy_swap": noisy_swap,
-    "pictures": pictures,
-    "proteins": proteins,
-    "recall": recall,
-    "tally": tally,
-}
-"""Generated tasks by name; each validates its parameters."""
+def agreement_words(parameters: Agreement) -> tuple[list[str], list[str], list[str]]:
+    """Source words in ``-o``, pronouns in ``-i``, and target words; feature f of word w is bit f of the number w."""
+    stems, names = _named("agreement", parameters.seed)
+    count = 2 ** len(parameters.places)
+    pronouns = stems[count : count + len(parameters.distances)]
+    return [stem + "o" for stem in stems[:count]], [stem + "i" for stem in pronouns], names[:count]
 
 
-def generate(task: str, parameters: Mapping[str, Any]) -> Corpus:
-    """Generate the corpus of the task of the given name.
+def meant(sentence: Sequence[int], distances: Sequence[int], words: int) -> list[int]:
+    """Every word's number, a pronoun's (``words`` and above) that of the word it means, by one pass from the right."""
+    meanings = list(sentence)
+    for place in range(len(sentence) - 1, -1, -1):
+        if sentence[place] >= words:
+            meanings[place] = meanings[place + distances[sentence[place] - words]]
+    return meanings
 
-    Raises:
-        ReplicationError: the task does not exist, or its parameters are invalid.
+
+def agreeing(meanings: Sequence[int], places: Sequence[int]) -> list[int]:
+    """The target words' numbers: feature f of the t-th is that of the word at t + places[f], or 0 if there is none."""
+    length = len(meanings)
+    return [
+        sum(meanings[t + place] & 1 << f for f, place in enumerate(places) if 0 <= t + place < length)
+        for t in range(length)
+    ]
+
+
+def agreement(parameters: Agreement) -> Corpus:
+    """Generate sentences and as long translations, whose every word agrees with the words at several places.
+
+    Every source word has as many binary features as a target word has. A pronoun stands for the word at a fixed
+    distance behind it, which may be a pronoun itself, so a chain of pronouns takes as many hops as it has members. All
+    of a target word's features come from different places, so what has been translated already says little of the next
+    target word.
+
+    Lengths are uniform inside a bucket. Words are independent and uniform. Each is a pronoun instead with probability
+    ``pronouns``, every pronoun equally often, but the last words, as many as the largest distance. No source sentence
+    occurs twice, within a split or in two.
     """
-    if task not in TASKS:
-        raise ReplicationError(f"there is no generated task '{task}'; known tasks: {', '.join(sorted(TASKS))}.")
-    return TASKS[task](parameters)
+    words, pronouns, names = agreement_words(parameters)
+    kinds, reach, spelled = len(pronouns), max(parameters.distances), words + pronouns
+
+    def draws(rng: random.Random, split: str) -> itertools.repeat[Draw]:
+        def draw(low: int, high: int) -> tuple[Segment, str]:
+            sentence = [rng.randrange(len(words)) for _ in range(rng.randint(low, high))]
+            for place in range(len(sentence) - reach):
+                if rng.random() < parameters.pronouns:
+                    sentence[place] = len(words) + rng.randrange(kinds)
+            target = agreeing(meant(sentence, parameters.distances, len(words)), parameters.places)
+            text = " ".join(spelled[word] for word in sentence)
+            return Segment((text, " ".join(names[word] for word in target))), text
+
+        return itertools.repeat(draw)
+
+    return distinct_texts("agreement", parameters, draws)

@@ -1,75 +1,66 @@
-"""Readers: from the raw files of a data set to its splits. A new format needs one module and one line here."""
+"""Readers: from the raw files of a data set to its splits. A new format needs one function and one line here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from shared.data.readers import (
-    bible,
-    bible_alignments,
-    fasta,
-    files,
-    html_help,
-    labelled,
-    parallel,
-    photos,
-    pixels,
-    rated,
-    running_text,
-    scenes,
-    treebank,
-)
-from shared.data.splits import Corpus
+from shared.config import Strict, build, near
+from shared.data import photos
+from shared.data.generated.scenes import LANGUAGES as SCENE_LANGUAGES
+from shared.data.opening import listed
+from shared.data.readers import bible, pictures, proteins, scenes, texts, treebank
+from shared.data.splits import Accompanied, Corpus
 from shared.errors import ReplicationError
 
-READERS: dict[str, Callable[[Path, Sequence[str], Mapping[str, Any]], Corpus]] = {
-    "bible": bible.read,
-    "bible_alignments": bible_alignments.read,
-    "fasta": fasta.read,
-    "files": files.read,
-    "html_help": html_help.read,
-    "labelled": labelled.read,
-    "parallel": parallel.read,
-    "photos": photos.read,
-    "pixels": pixels.read,
-    "rated": rated.read,
-    "running_text": running_text.read,
-    "scenes": scenes.read,
-    "treebank": treebank.read,
+
+def read_files(raw: Path, languages: Sequence[str], options: Strict) -> Accompanied:
+    """Every raw file under its name, for data without texts, such as the weights of a network."""
+    return Accompanied({}, {path.name: path for path in listed(raw)})
+
+
+class Reader(NamedTuple):
+    """How a kind of raw data is read.
+
+    Attributes:
+        read: from the raw folder, the languages of the card in order and the options to the splits. They may be read
+            while they are written.
+        options: the class of the options.
+        languages: those that the card must have; None: it depends on the options.
+    """
+
+    read: Callable[[Path, Sequence[str], Any], Corpus]
+    options: type[Strict]
+    languages: tuple[str, ...] | None = None
+
+
+READERS: dict[str, Reader] = {
+    "bible": Reader(bible.read_bible, bible.BibleOptions),
+    "bible_alignments": Reader(bible.read_alignments, bible.AlignmentOptions, ("grc", "en")),
+    "fasta": Reader(proteins.read_fasta, proteins.FastaOptions),
+    "files": Reader(read_files, Strict, ()),
+    "labelled": Reader(texts.read_labelled, texts.LabelledOptions),
+    "parallel": Reader(texts.read_parallel, texts.ParallelOptions),
+    "photos": Reader(pictures.read_photos, pictures.PhotosOptions, photos.LANGUAGES),
+    "pixels": Reader(pictures.read_pixels, pictures.PixelsOptions, ()),
+    "running_text": Reader(texts.read_running_text, texts.RunningTextOptions, ()),
+    "scenes": Reader(scenes.read_scenes, scenes.ScenesOptions, SCENE_LANGUAGES),
+    "treebank": Reader(treebank.read_treebank, treebank.TreebankOptions, ("words", "tree")),
 }
-"""Reader name to a function of the raw folder, the languages in order, and the options of the card."""
+"""Readers by the name that cards have."""
 
 
-def read(name: str, raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
+def read(name: str, raw: Path, languages: Sequence[str], options: Any) -> Corpus:
     """Read raw files with the reader of the given name.
 
     Raises:
-        ReplicationError: the reader does not exist, the options are wrong, or a file is not as the reader expects.
+        ReplicationError: there is no such reader, the languages or options are wrong, or a file is not as it expects.
     """
     if name not in READERS:
-        raise ReplicationError(f"there is no reader '{name}'; known readers: {', '.join(sorted(READERS))}.")
-    return READERS[name](raw, languages, options)
-
-
-@contextmanager
-def naming_missing_files(raw: Path, where: str) -> Iterator[None]:
-    """Say in one sentence that a reader looks for a file that is not there; splits are read when they are written.
-
-    Args:
-        raw: the raw folder.
-        where: the card's file.
-    """
-    try:
-        yield
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-        missing = Path(str(error.filename))
-        if not missing.is_relative_to(raw):
-            raise
-        known = ", ".join(sorted(path.name for path in raw.iterdir()))
-        raise ReplicationError(
-            f"{where}: the reader looks for '{missing.relative_to(raw)}', which is not a file of the raw data "
-            f"({known}); correct 'reader.options'."
-        ) from None
+        raise ReplicationError(f"there is no reader '{name}'{near(name, READERS)}.")
+    reader = READERS[name]
+    if reader.languages is not None and tuple(languages) != reader.languages:
+        wanted = f"the languages {', '.join(reader.languages)}, in this order" if reader.languages else "no languages"
+        raise ReplicationError(f"the reader '{name}' has {wanted}; correct 'languages' and 'splits' of the card.")
+    return reader.read(raw, languages, build(reader.options, options, where=f"options of the reader '{name}'"))

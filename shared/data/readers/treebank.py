@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pydantic import Field
 
-from shared.config import Strict, build
+from shared.config import Strict
+from shared.data.opening import listed, read_text, reading
 from shared.data.splits import Corpus, Segment
 from shared.errors import ReplicationError
 
@@ -32,31 +33,27 @@ class TreebankOptions(Strict):
     sections: dict[str, tuple[str, ...]] = Field(min_length=1)
 
 
-def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
-    """Read sentences keyed ``section/file:number`` and their trees, as `linearise` writes them.
+def read_treebank(raw: Path, languages: Sequence[str], options: TreebankOptions) -> Corpus:
+    """Constituency trees in the Penn Treebank's bracketed files, linearised as :func:`linearise` says.
+
+    Sentences are keyed ``section/file:number``.
 
     Raises:
-        ReplicationError: the languages or options are wrong; while reading: a section has no ``.mrg`` file, or the
-            brackets of a file do not match.
+        ReplicationError: while reading: a section has no ``.mrg`` file, or the brackets of a file do not match.
     """
-    if list(languages) != ["words", "tree"]:
-        raise ReplicationError("the reader 'treebank' has the languages words and tree, in this order.")
-    chosen = build(TreebankOptions, options, where="options of the reader 'treebank'")
-    return {split: _segments(raw / chosen.folder, sections) for split, sections in chosen.sections.items()}
+    return {split: _segments(raw / options.folder, sections) for split, sections in options.sections.items()}
 
 
 def _segments(folder: Path, sections: Sequence[str]) -> Iterator[Segment]:
     for section in sections:
-        paths = sorted(path for path in (folder / section).glob("*") if path.suffix.lower() == ".mrg")
+        paths = [path for path in listed(folder / section) if path.suffix.lower() == ".mrg"]
         if not paths:
             raise ReplicationError(f"{folder.name}/{section} holds no .mrg file; give the whole treebank.")
         for path in paths:
-            try:
-                for number, tree in enumerate(parse(path.read_text(encoding="utf-8"))):
+            with reading(f"{folder.name}/{section}/{path.name}"):
+                for number, tree in enumerate(parse(read_text(path))):
                     words, symbols = linearise(tree)
                     yield Segment((" ".join(words), " ".join(symbols)), key=f"{section}/{path.name}:{number}")
-            except ValueError as error:
-                raise ReplicationError(f"{folder.name}/{section}/{path.name}: {error}.") from None
 
 
 def parse(text: str) -> Iterator[Tree]:

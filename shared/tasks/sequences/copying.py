@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from shared.config import build
 from shared.data.batching import Indices
-from shared.data.generated.copy import FILE, Copy
+from shared.data.generated.sequences import FILE, Copy
 from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data.generated.translation import AdjacentSwap, exchange, generate, lexicon, repeat, translate
-from shared.errors import ReplicationError
+from shared.data.generated import generate
+from shared.data.generated.translation import AdjacentSwap, exchange, lexicon, translate
 
 
 def parameters(**changes):
@@ -24,16 +24,6 @@ def noisy(**changes):
     return parameters(noise={"train": 0.25, "valid": 1.0}) | changes
 
 
-def fertile(**changes):
-    return {"seed": 1, "pairs": 12, "splits": parameters()["splits"]} | changes
-
-
-TASKS = [
-    ("adjacent_swap", parameters),
-    ("exchanged_halves", halves),
-    ("fertility", fertile),
-    ("noisy_swap", noisy),
-]
 LANGUAGE = lexicon(AdjacentSwap.model_validate(parameters()))
 
 
@@ -86,26 +76,6 @@ def test_the_generated_halves_follow_their_rule():
     assert {len(source) for source, _, _ in pairs} == set(range(3, 11))
 
 
-@given(words=st.lists(st.sampled_from(["bu", "be", "du", "de"]), min_size=1, max_size=8))
-def test_a_doubling_word_is_written_twice_in_its_place(words):
-    target, links = repeat(words, {word: word[0] for word in words})
-    assert target == [letter for word in words for letter in word[0] * (1 + (word[1] == "e"))]
-    assert [t for _, t in links] == list(range(len(target)))
-    assert [words[s][0] for s, _ in links] == target
-    assert [sum(s == i for s, _ in links) for i in range(len(words))] == [1 + (word[1] == "e") for word in words]
-
-
-def test_a_target_word_does_not_say_whether_it_comes_twice():
-    segments = [segment for split in generate("fertility", fertile()).values() for segment in split]
-    givers = {}
-    for segment in segments:
-        source, target = (text.split() for text in segment.texts)
-        for s, t in (map(int, link.split("-")) for link in segment.links.split()):
-            givers.setdefault(target[t], set()).add(source[s])
-    assert len(givers) == 12
-    assert all({word[-1] for word in words} == {"u", "e"} and len(words) == 2 for words in givers.values())
-
-
 def test_noise_replaces_its_share_of_target_words_and_leaves_sources_and_links():
     splits = parameters()["splits"] | {"train": {"buckets": [[8, 10]], "per_bucket": 2000}}
     corpus = generate("noisy_swap", noisy(splits=splits))
@@ -139,70 +109,3 @@ def test_a_clean_target_is_no_target_of_another_split_though_noise_hides_it():
         train = corpus["train"]
         hidden = {" ".join(translate(segment.texts[0].split(), language)[0]) for segment in train}
         assert not written & (hidden | {segment.texts[1] for segment in train})
-
-
-@pytest.mark.parametrize(("task", "values"), TASKS)
-def test_every_bucket_has_its_count_and_lengths_and_no_sentence_comes_twice(task, values):
-    corpus = generate(task, values())
-    everything = [segment for split in corpus.values() for segment in split]
-    assert len({segment.texts[0] for segment in everything}) == len(everything) == 270
-    assert len({segment.texts[1] for segment in everything}) == len(everything)
-    lengths = [len(segment.texts[0].split()) for segment in corpus["test"]]
-    assert set(lengths[:20]) == {3, 4, 5}
-    assert set(lengths[20:]) <= {6, 7, 8, 9, 10}
-
-
-@pytest.mark.parametrize(("task", "values"), TASKS)
-def test_a_larger_train_split_changes_nothing_before_it(task, values):
-    base = generate(task, values())
-    splits = values()["splits"] | {"train": {"buckets": [[3, 10]], "per_bucket": 500}}
-    larger = generate(task, values(splits=splits))
-    assert larger["test"] == base["test"]
-    assert larger["valid"] == base["valid"]
-    assert list(larger["train"])[:200] == base["train"]
-
-
-@pytest.mark.parametrize(("task", "values"), TASKS)
-def test_the_seed_alone_decides(task, values):
-    assert generate(task, values()) == generate(task, values())
-    assert generate(task, values()) != generate(task, values(seed=2))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"sed": 1}, "did you mean 'seed'"),
-        ({"nouns": 200}, "at most 160 word types"),
-        ({"splits": {"train": {"buckets": [[1, 1]], "per_bucket": 100}}}, "too few distinct sentences"),
-        ({"splits": {"train": {"buckets": [[5, 3]], "per_bucket": 100}}}, "not a range of lengths"),
-    ],
-)
-def test_wrong_parameters_are_refused(changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        generate("adjacent_swap", parameters(**changes))
-
-
-def test_wrong_parameters_of_the_halves_are_refused():
-    with pytest.raises(ReplicationError, match="did you mean 'marking'"):
-        generate("exchanged_halves", halves(markin=1))
-    with pytest.raises(ReplicationError, match="at most 160 word types"):
-        generate("exchanged_halves", halves(marking=160))
-
-
-@pytest.mark.parametrize(
-    ("noise", "message"),
-    [
-        ({"trian": 0.1}, "'noise' names the split 'trian', which is not made"),
-        ({"train": 1.5}, r"'noise.train': input should be less than or equal to 1, got 1\.5"),
-        ({"train": 0}, "greater than 0"),
-    ],
-)
-def test_wrong_noise_is_refused(noise, message):
-    with pytest.raises(ReplicationError, match=message):
-        generate("noisy_swap", noisy(noise=noise))
-
-
-def test_an_unknown_task_is_named_with_the_known_ones():
-    known = "adjacent_swap, agreement, copy, evidence, exchanged_halves, fertility, grammar, noisy_swap"
-    with pytest.raises(ReplicationError, match=f"no generated task 'swap'; known tasks: {known}"):
-        generate("swap", {})

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.config import build, load_yaml
-from shared.data.generated.agreement import Agreement, agreeing, meant, vocabulary
-from shared.data.generated.translation import generate
-from shared.errors import ReplicationError
+from shared.data.generated import generate
+from shared.data.generated.translation import Agreement, agreeing, agreement_words, meant
 
 
 def values(**changes):
@@ -44,7 +43,7 @@ def word_meant(sentence, place, distances):
 
 def translated(source, parameters):
     """Word for word and feature for feature: the naive twin."""
-    words, pronouns, names = vocabulary(parameters)
+    words, pronouns, names = agreement_words(parameters)
     numbers = {word: number for number, word in enumerate(words)}
     numbers |= {word: -number for number, word in enumerate(pronouns, start=1)}
     sentence = [numbers[word] for word in source.split()]
@@ -97,40 +96,3 @@ def test_pronouns_are_as_frequent_and_targets_as_uncertain_as_the_card_says(ship
     entropy = -sum(count / counts.total() * math.log(count / counts.total()) for count in counts.values())
     assert entropy == pytest.approx(3.35, abs=0.005)
     assert (len(counts), len({word for segment in corpus["train"] for word in segment.texts[0].split()})) == (32, 33)
-
-
-def test_lengths_are_those_of_the_buckets_and_no_source_comes_twice():
-    corpus = generate("agreement", values())
-    lengths = [len(segment.texts[0].split()) for segment in corpus["test"]]
-    assert set(lengths[:20]) <= {3, 4, 5}
-    assert set(lengths[20:]) <= {6, 7, 8, 9}
-    sources = [segment.texts[0] for segments in corpus.values() for segment in segments]
-    assert len(set(sources)) == len(sources) == 100
-
-
-def test_the_seed_alone_decides_and_later_splits_change_nothing_before_them():
-    base = generate("agreement", values())
-    assert generate("agreement", values()) == base
-    assert generate("agreement", values(seed=2)) != base
-    splits = values()["splits"] | {"train": {"buckets": [[3, 9]], "per_bucket": 70}}
-    larger = generate("agreement", values(splits=splits))
-    assert larger | {"train": larger["train"][:60]} == base
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"place": [1]}, "did you mean 'places'"),
-        ({"places": [1, 1]}, "'places' has a number twice"),
-        ({"distances": [2, 2]}, "'distances' has a number twice"),
-        ({"distances": [0]}, "greater than 0"),
-        ({"pronouns": 1}, "less than 1"),
-        (
-            {"places": [0], "splits": {"train": {"buckets": [[3, 9]], "per_bucket": 60}}},
-            "2 words make too few distinct",
-        ),
-    ],
-)
-def test_wrong_parameters_are_refused(changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        generate("agreement", values(**changes))

@@ -8,9 +8,7 @@ import pytest
 
 from shared.config import build, load_yaml
 from shared.data.fetch import fetch
-from shared.data.generated.copy import FILE, Copy
-from shared.data.generated.translation import generate
-from shared.errors import ReplicationError
+from shared.data.generated.sequences import FILE, Copy
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +56,3 @@ def test_what_is_excluded_is_drawn_anew():
     assert len(plain) == 8
     excluded = {*plain} - {bytes([1, 2, 1])}
     assert {parameters.draw("train", number, 3, excluded) for number in range(20)} == {bytes([1, 2, 1])}
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"seed": 1, "symbols": 1}, "'symbols'.*greater than or equal to 2"),
-        ({"seed": 1, "symbols": 256}, "'symbols'.*less than or equal to 255"),
-        ({"seed": -1, "symbols": 2}, "'seed'"),
-        ({"seed": 1, "symbol": 2}, "did you mean 'symbols'"),
-    ],
-)
-def test_wrong_parameters_are_refused(values, message):
-    with pytest.raises(ReplicationError, match=message):
-        generate("copy", values)

@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.config import build, load_yaml
-from shared.data.generated.cues import vocabulary
-from shared.data.generated.evidence import Evidence
-from shared.data.generated.translation import generate
-from shared.errors import ReplicationError
+from shared.data.generated import generate
+from shared.data.generated.cues import Evidence, vocabulary
 
 
 def values(**changes):
@@ -47,7 +45,7 @@ def shipped(pytestconfig, generated):
 
 def meanings(parameters):
     """Every word with the part it plays and what it means (the most frequent form; a filler means nothing)."""
-    words = vocabulary(parameters)
+    words = vocabulary("evidence", parameters)
     parts = {"keys": words.keys, "decoys": words.decoys, "values": words.values}
     known = {form: (part, forms[0]) for part, own in parts.items() for forms in own for form in forms}
     return known | dict.fromkeys(words.fillers, ("fillers", ""))
@@ -81,7 +79,7 @@ def deciding(segment):
 def check(parameters, corpus):
     """Every text against the rule; the numbers of its parts against the parameters."""
     known = meanings(parameters)
-    keys = [forms[0] for forms in vocabulary(parameters).keys]
+    keys = [forms[0] for forms in vocabulary("evidence", parameters).keys]
     reach = parameters.gap + 1
     for segment in itertools.chain(*corpus.values()):
         text, label, positions = segment.texts
@@ -148,7 +146,7 @@ def test_every_number_and_distance_that_the_parameters_allow_occurs(shipped):
 
 def test_forms_follow_zipfs_law_whether_they_decide_the_class_or_not(shipped):
     parameters, corpus = shipped
-    words = vocabulary(parameters)
+    words = vocabulary("evidence", parameters)
     evident, others = Counter(), Counter()
     for segment in corpus["train"]:
         places = set(map(int, segment.texts[2].split()))
@@ -175,16 +173,17 @@ def test_forms_of_a_key_do_not_tell_its_value(shipped):
     pairs = [pair for segment in corpus["train"] for pair in deciding(segment)]
     keys = Counter(key for key, _ in pairs)
     joint = Counter((key, known[value][1]) for key, value in pairs)
+    names = [forms[0] for forms in vocabulary("evidence", parameters).values]
     # The rarest form of a key has about 730 mentions, so 0.08 is five standard deviations.
     assert {pair: count / keys[pair[0]] for pair, count in joint.items()} == pytest.approx(
-        dict.fromkeys(itertools.product(keys, [forms[0] for forms in vocabulary(parameters).values]), 1 / 4),
+        dict.fromkeys(itertools.product(keys, names), 1 / 4),
         abs=0.08,
     )
 
 
 def test_as_many_deciding_words_are_rare_in_training_as_the_card_says(shipped):
     parameters, corpus = shipped
-    words = vocabulary(parameters)
+    words = vocabulary("evidence", parameters)
     pairs = Counter(pair for segment in corpus["train"] for pair in deciding(segment))
     forms = Counter(value for segment in corpus["train"] for _, value in deciding(segment))
     named = set(itertools.chain(*words.values))
@@ -203,7 +202,7 @@ def test_as_many_deciding_words_are_rare_in_training_as_the_card_says(shipped):
 
 def test_the_classes_are_balanced_and_named_by_the_most_frequent_forms(shipped):
     parameters, corpus = shipped
-    names = [forms[0] for forms in vocabulary(parameters).values]
+    names = [forms[0] for forms in vocabulary("evidence", parameters).values]
     classes = {"+".join(label) for label in itertools.product(names, repeat=parameters.keys)}
     assert len(classes) == 16
     for segments in corpus.values():
@@ -235,60 +234,11 @@ def best_guess(counts, keys):
     return max(map(ways, guesses)) / math.perm(counts.total(), keys)
 
 
-def test_buckets_have_their_count_and_lengths_and_no_text_comes_twice():
-    corpus = generate("evidence", values())
-    lengths = [len(segment.texts[0].split()) for segment in corpus["test"]]
-    assert set(lengths[:30]) == set(range(16, 21))
-    assert len(lengths) == 60
-    assert set(lengths[30:]) <= set(range(21, 31))
-    everything = [segment.texts[0] for segments in corpus.values() for segment in segments]
-    assert len(set(everything)) == len(everything) == 200
-
-
-def test_the_seed_alone_decides_and_later_splits_change_nothing_before_them():
-    base = generate("evidence", values())
-    assert generate("evidence", values()) == base
-    assert generate("evidence", values(seed=2)) != base
-    splits = values()["splits"] | {"train": {"buckets": [[16, 30]], "per_bucket": 150}}
-    larger = generate("evidence", values(splits=splits))
-    assert larger | {"train": larger["train"][:100]} == base
-
-
 def test_words_show_the_part_they_play_and_mean_only_one_thing():
-    words = vocabulary(build(Evidence, values(), where="test"))
+    words = vocabulary("evidence", build(Evidence, values(), where="test"))
     assert [[len(forms) for forms in part] for part in words[:3]] == [[2] * 2, [2] * 3, [3] * 3]
     parts = [*(list(itertools.chain(*part)) for part in words[:3]), words.fillers]
     assert [len(part) for part in parts] == [4, 6, 9, 12]
     assert len(set(itertools.chain(*parts))) == 31
     stem = "([^aeiou][aeiou]){1,2}[^aeiou]"
     assert [{re.sub(stem, "", word) for word in part} for part in parts] == [{"o"}, {"a"}, {""}, {"u"}]
-
-
-def only(low, high, count):
-    return {"splits": {"train": {"buckets": [[low, high]], "per_bucket": count}}}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"decoy": 1}, "did you mean 'decoys'"),
-        ({"values": 1}, "greater than 1"),
-        ({"key_forms": 0}, "'key_forms'"),
-        ({"value_forms": 0}, "'value_forms'"),
-        ({"fillers": 1442}, "at most 1460 words can be named, not 1461"),
-        ({"keys": 7}, "7 keys with 3 values make more than 1000 classes"),
-        ({"distractors": [3, 1]}, r"\[3, 1\] is not a range of numbers"),
-        ({"bare": [-1, 1]}, r"\[-1, 1\] is not a range of numbers"),
-        ({"decoys": 0}, "'distractors' need decoys, and there are none"),
-        (only(15, 20, 10), "keys and values can take 16 words, but the shortest text has 15"),
-        (only(20, 18, 10), "is not a range of lengths"),
-        (
-            {"keys": 1, "key_forms": 1, "value_forms": 1, "distractors": [0, 0], "bare": [0, 0], "gap": 0}
-            | only(2, 2, 4),
-            r"too few distinct texts of 2 to 2 words for the split 'train' .* ask for fewer or add 'fillers'",
-        ),
-    ],
-)
-def test_wrong_parameters_are_refused(changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        generate("evidence", values(**changes))

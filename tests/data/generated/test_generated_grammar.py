@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.config import build, load_yaml
+from shared.data.generated import generate
 from shared.data.generated.grammar import Grammar, vocabulary
-from shared.data.generated.translation import generate
-from shared.errors import ReplicationError
 
 
 def values(**changes):
@@ -175,71 +174,7 @@ def test_word_classes_resolve_the_ambiguity_as_the_card_says(shipped):
     assert parsed(shipped, family) == pytest.approx([0.67, 1.0, 0.913], abs=0.01)  # there are ties
 
 
-def test_short_sentences_are_as_ambiguous_as_their_card_says(pytestconfig, generated):
-    parameters = load_yaml(pytestconfig.rootpath / "data/generated_short_trees.yaml")["sources"][0]["parameters"]
-    short = build(Grammar, parameters, where="card"), generated("grammar", parameters)
-    assert parsed(short, lambda symbol: symbol)[::2] == pytest.approx([0.996, 0.999], abs=0.0005)
-    families = {"R": "N", "T": "V", "W": "V", "C": "V"}
-    blurred = parsed(short, lambda symbol: families.get(symbol.split("-")[0], symbol.split("-")[0]))
-    assert blurred[::2] == pytest.approx([0.85, 0.969], abs=0.01)  # there are ties
-
-
-def test_buckets_have_their_count_and_lengths_and_no_sentence_comes_twice(shipped):
-    grammar, corpus = shipped
-    everything = [segment.texts[0] for split in corpus.values() for segment in split]
-    assert len(set(everything)) == len(everything)
-    for split, segments in corpus.items():
-        wanted = grammar.splits[split]
-        assert len(segments) == len(wanted.buckets) * wanted.per_bucket
-        for i, segment in enumerate(segments):
-            low, high = wanted.buckets[i // wanted.per_bucket]
-            assert low <= len(segment.texts[0].split()) <= high
-
-
-def test_the_seed_alone_decides_and_later_splits_change_nothing_before_them():
-    base = generate("grammar", values())
-    assert generate("grammar", values()) == base
-    assert generate("grammar", values(seed=2)) != base
-    splits = values()["splits"] | {"train": {"buckets": [[2, 6]], "per_bucket": 150}}
-    larger = generate("grammar", values(splits=splits))
-    assert larger | {"train": larger["train"][:100]} == base
-
-
 def test_no_two_symbols_share_a_word():
     words = vocabulary(build(Grammar, values(), where="test"))
     assert {symbol: len(set(own)) for symbol, own in words.items()} == values()["words"]
     assert len({word for own in words.values() for word in own}) == 19
-
-
-def with_rules(**rules):
-    return {"rules": values()["rules"] | rules}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"sart": "S"}, "did you mean 'start'"),
-        ({"start": "T"}, "T has neither rules nor words"),
-        (with_rules(VP={"V": 0.5, "V NP-a": 0.4}), "the probabilities of VP do not sum to 1"),
-        (with_rules(VP={"V": -0.5, "V NP-a": 1}), "greater than 0"),
-        (with_rules(VP={" ": 1}), "VP has an empty expansion"),
-        (with_rules(VP={"V": 0.5, "V NP": 0.5}), "NP has neither rules nor words"),
-        (with_rules(VP={"V": 0.5, "V XP": 0.5}, XP={"V XP": 1}), "XP never comes down to words"),
-        (with_rules(XP={"V": 1}), "XP cannot be derived from S"),
-        (with_rules(V={"V": 1}), "V has both rules and words"),
-        (with_rules(vp={"V": 1}), "string should match pattern"),
-        ({"words": values()["words"] | {"V": 500}}, "at most 385 words can be named, not 513"),
-        ({"splits": {"train": {"buckets": [[5, 3]], "per_bucket": 1}}}, "is not a range of lengths"),
-        (
-            {
-                "words": dict.fromkeys(values()["words"], 1),
-                "splits": {"train": {"buckets": [[2, 2]], "per_bucket": 3}},
-            },
-            r"hardly makes 3 distinct sentences of 2 to 2 words .* ask for fewer or a wider bucket",
-        ),
-        ({"splits": {"train": {"buckets": [[1, 1]], "per_bucket": 1}}}, "hardly makes 1 distinct sentences"),
-    ],
-)
-def test_wrong_parameters_are_refused(changes, message):
-    with pytest.raises(ReplicationError, match=f"(?i){message}"):
-        generate("grammar", values(**changes))

@@ -9,8 +9,7 @@ import pytest
 from shared.config import load_yaml
 from shared.data.cards import load_card
 from shared.data.fetch import fetch
-from shared.data.generated.translation import generate
-from shared.errors import ReplicationError
+from shared.data.generated import generate
 from shared.tasks.sequences.pixels import PreparedPixels, prepare_pixels
 from shared.tasks.sequences.settings import PixelCorpusConfig
 
@@ -79,31 +78,3 @@ def test_strokes_go_from_place_to_place_without_a_gap():
         for axis in (0, 1):
             touched = np.flatnonzero(image[..., 0].any(axis))
             assert all(later - earlier == 1 for earlier, later in itertools.pairwise(touched))
-
-
-def test_the_seed_alone_decides_and_later_splits_change_nothing_before_them():
-    def made(**changes):
-        return generate("pictures", values(**changes)).files
-
-    base = made()
-    assert made() == base
-    assert made(seed=2)["test.images.npy"] != base["test.images.npy"]
-    larger = drawn(splits=SPLITS | {"train": 40})
-    assert {split: len(images) for split, images in larger.items()} == SPLITS | {"train": 40}
-    for split, images in drawn().items():
-        assert (larger[split][: len(images)] == images).all()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"size": 28}, "did you mean 'side'|unknown key"),
-        ({"side": 7}, "'side'.*greater than or equal to 8"),
-        ({"strokes": 0}, "'strokes'.*greater than 0"),
-        ({"splits": {"train": 10_001}}, "less than or equal to 10000"),
-        ({"splits": {}}, "'splits'"),
-    ],
-)
-def test_wrong_parameters_are_refused(changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        generate("pictures", values(**changes))

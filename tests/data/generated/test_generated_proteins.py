@@ -9,8 +9,7 @@ import pytest
 
 from shared.config import load_yaml
 from shared.data.fetch import fetch
-from shared.data.generated.translation import generate
-from shared.errors import ReplicationError
+from shared.data.generated import generate
 from shared.tasks.sequences.alphabet import LETTERS
 from shared.tasks.sequences.corpus import load_prepared
 from shared.tasks.sequences.proteins import PreparedProteins, prepare_proteins
@@ -115,27 +114,3 @@ def test_letters_have_their_shares():
     # Five standard errors of the most frequent one are 0.012.
     assert {letter: counts[letter] / total for letter in LETTERS} == pytest.approx(LETTER_SHARES, abs=0.012)
     assert counts.keys() == {*LETTERS}
-
-
-def test_the_seed_alone_decides_and_later_splits_change_nothing_before_them():
-    base = generate("proteins", values())
-    assert generate("proteins", values()) == base
-    assert generate("proteins", values(seed=2))["test"] != base["test"]
-    larger = generate("proteins", values(splits=SPLITS | {"train": {"families": 41, "members": 20}}))
-    assert larger | {"train": larger["train"][:800]} == base
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"length": [10, 30]}, "did you mean 'lengths'"),
-        ({"lengths": [7, 30]}, r"\[7, 30\] is not a range of lengths, which are at least 8"),
-        ({"lengths": [12, 11]}, r"\[12, 11\] is not a range of lengths"),
-        ({"changed": 0.0}, "'changed'.*greater than or equal to 0.05"),
-        ({"splits": {"train": {"families": 0, "members": 1}}}, "'splits.train.families'.*greater than 0"),
-        ({"splits": {"train": {"families": 1, "members": 101}}}, "less than or equal to 100"),
-    ],
-)
-def test_wrong_parameters_are_refused(changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        generate("proteins", values(**changes))

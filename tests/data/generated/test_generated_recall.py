@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.config import build, load_yaml
+from shared.data.generated import generate
 from shared.data.generated.recall import Recall, vocabulary
-from shared.data.generated.translation import generate
 from shared.data.splits import write_corpus
-from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage, prepare_language
 from shared.tasks.language.settings import LanguageCorpusConfig
 
@@ -204,29 +203,11 @@ def test_the_marked_symbols_of_a_stream_repeat_the_ones_at_their_distance(tmp_pa
     assert stream.distances[marked].tolist() == expected
 
 
-def test_buckets_have_their_count_and_lengths_and_no_text_comes_twice():
-    corpus = generate("recall", values())
-    lengths = [len(segment.texts[0].split()) for segment in corpus["test"]]
-    assert [48 <= length <= 52 for length in lengths] == [True] * 10 + [False] * 10
-    assert all(60 <= length <= 70 for length in lengths[10:])
-    everything = [segment.texts[0] for segments in corpus.values() for segment in segments]
-    assert len(set(everything)) == len(everything) == 50
-
-
 def test_a_text_that_was_drawn_before_is_drawn_again():
     few = values(keys=1, values=2, fillers=1, distances=[3, 3], filler_share=0)
     # The value at the beginning, that after the first repetition, and that after the second.
     texts = {segment.texts[0] for segment in generate("recall", few | only(12, 12, 8))["train"]}
     assert len(texts) == 8
-
-
-def test_the_seed_alone_decides_and_later_splits_change_nothing_before_them():
-    base = generate("recall", values())
-    assert generate("recall", values()) == base
-    assert generate("recall", values(seed=2)) != base
-    splits = values()["splits"] | {"train": {"buckets": [[48, 70]], "per_bucket": 25}}
-    larger = generate("recall", values(splits=splits))
-    assert larger | {"train": larger["train"][:20]} == base
 
 
 def test_each_split_has_a_generator_of_its_own():
@@ -241,28 +222,3 @@ def test_names_show_the_part_they_play_and_mean_only_one_thing():
     assert len({*itertools.chain(*words)}) == 13
     stem = "[^aeiou][aeiou][^aeiou]"
     assert [{re.sub(stem, "", word) for word in part} for part in words] == [{"o"}, {"a"}, {"u"}]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"filler": 1}, "did you mean 'fillers'"),
-        ({"keys": 0}, "'keys'"),
-        ({"values": 1}, "greater than 1"),
-        ({"fillers": 0}, "'fillers'"),
-        ({"filler_share": 1.0}, "'filler_share'.*less than 1"),
-        ({"filler_share": -0.1}, "'filler_share'"),
-        ({"fillers": 394}, "at most 400 keys, values and fillers can be named, not 401"),
-        ({"distances": [2, 5]}, r"\[2, 5\] is not a range of distances, which are at least 3"),
-        ({"distances": [5, 4]}, r"\[5, 4\] is not a range of distances"),
-        ({"distances": [3, 48]}, "texts of 49 words are needed, but the shortest has 48"),
-        (only(60, 50, 1), "is not a range of lengths"),
-        (
-            {"keys": 1, "values": 2, "fillers": 1, "distances": [3, 3], "filler_share": 0} | only(12, 12, 9),
-            "no new text of 12 to 12 words for the split 'train'; make 'per_bucket' smaller, or texts longer",
-        ),
-    ],
-)
-def test_wrong_parameters_are_refused(changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        generate("recall", values(**changes))

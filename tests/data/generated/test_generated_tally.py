@@ -3,15 +3,12 @@
 import itertools
 from collections import Counter
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.config import build, load_yaml
-from shared.data.generated.cues import vocabulary
-from shared.data.generated.tally import Tally
-from shared.data.generated.translation import generate
-from shared.errors import ReplicationError
+from shared.data.generated import generate
+from shared.data.generated.cues import Tally, vocabulary
 
 
 def values(**changes):
@@ -36,7 +33,7 @@ def values(**changes):
 
 def check(parameters, corpus):
     """Every text against the rule, in which the value after a key is the next word that is not a filler."""
-    words = vocabulary(parameters)
+    words = vocabulary("tally", parameters)
     keys = {form: forms[0] for forms in words.keys for form in forms}
     meaning = {form: forms[0] for forms in words.values for form in forms}
     for segment in itertools.chain(*corpus.values()):
@@ -82,28 +79,3 @@ def test_labels_follow_from_the_texts_for_any_parameters(seed, keys, votes, gap,
     splits = {"train": {"buckets": [[shortest, shortest + 5]], "per_bucket": 20}}
     parameters = values(seed=seed, keys=keys, votes=votes, gap=gap, splits=splits)
     check(build(Tally, parameters, where="test"), generate("tally", parameters))
-
-
-def test_the_seed_alone_decides_and_later_splits_change_nothing_before_them():
-    base = generate("tally", values())
-    assert generate("tally", values()) == base
-    assert generate("tally", values(seed=2)) != base
-    splits = values()["splits"] | {"train": {"buckets": [[20, 26]], "per_bucket": 90}}
-    larger = generate("tally", values(splits=splits))
-    assert larger | {"train": larger["train"][:60]} == base
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"vote": 1}, "did you mean 'votes'"),
-        ({"votes": [0, 2]}, "a key without a cue has no answer"),
-        ({"fillers": 1460}, "words can be named"),
-        ({"keys": 7}, "make more than 1000 classes"),
-        ({"decoys": 0}, "'distractors' need decoys"),
-        ({"votes": [1, 5]}, "keys and values can take 24 words, but the shortest text has 20"),
-    ],
-)
-def test_wrong_parameters_are_refused(changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        generate("tally", values(**changes))

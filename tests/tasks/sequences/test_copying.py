@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shared.config import build
 from shared.data.batching import endless_batches
-from shared.data.generated.copy import FILE
+from shared.data.generated.sequences import FILE
 from shared.errors import ReplicationError
 from shared.tasks.sequences.copying import CopySplit, PreparedCopies, prepare_copies
 from shared.tasks.sequences.settings import CopyCorpusConfig

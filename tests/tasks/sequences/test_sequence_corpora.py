@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from shared.config import Strict, build
-from shared.data.generated.copy import FILE
+from shared.data.generated.sequences import FILE
 from shared.data.storage import write_lines
 from shared.errors import ReplicationError
 from shared.tasks.sequences.corpus import load_prepared, prepare_sequences

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from shared.config import build
-from shared.data.generated.copy import FILE
+from shared.data.generated.sequences import FILE
 from shared.data.homology import AMINO_ACIDS
 from shared.data.storage import write_lines
 from shared.errors import ReplicationError

@@ -7,12 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import Field
 
-from shared.config import Strict, build
+from shared.config import Strict
 from shared.data.homology import AMINO_ACIDS, ANOMALOUS, families
+from shared.data.opening import text_lines
 from shared.data.splits import Corpus, Segment, hashed_split
 from shared.errors import ReplicationError
 
@@ -74,41 +75,42 @@ class Protein(NamedTuple):
     database: str
 
 
-def read(raw: Path, languages: Sequence[str], options: Mapping[str, Any]) -> Corpus:
-    """Read proteins keyed ``family:accession``, each sequence once, and split them by family.
+def read_fasta(raw: Path, languages: Sequence[str], options: FastaOptions) -> Corpus:
+    """Proteins in a FASTA file of UniProt, split by family; one test split may hold relatives of training proteins.
 
-    The name of a family is the accession number of its first protein. Proteins of the same name are in one family,
-    unless the name is uninformative. The names of fragments end in "(Fragment)". From the families of train, of which
-    the first protein always stays, ``relatives_percent`` takes some into ``test_relatives``.
+    Proteins are keyed ``family:accession``, each sequence once. The name of a family is the accession number of its
+    first protein. Proteins of the same name are in one family, unless the name is uninformative. The names of fragments
+    end in "(Fragment)". From the families of train, of which the first protein always stays, ``relatives_percent``
+    takes some into ``test_relatives``.
 
     Raises:
-        ReplicationError: the languages or options are wrong, the file is not FASTA of UniProt, or there are too few
-            families to hold out.
+        ReplicationError: the languages are wrong, the file is not FASTA of UniProt, or there are too few families to
+            hold out.
     """
     if not languages or languages[0] != "sequence" or not set(languages) < set(Protein._fields):
         raise ReplicationError(
             "the reader 'fasta' has the language sequence and, after it, any of name, organism and database."
         )
-    chosen = build(FastaOptions, options, where="options of the reader 'fasta'")
     found: dict[str, Protein] = {}
-    for protein in proteins(raw / chosen.file):
-        if len(protein.sequence) >= chosen.shortest:
+    for protein in proteins(raw / options.file):
+        if len(protein.sequence) >= options.shortest:
             found.setdefault(protein.sequence, protein)
     entries = list(found.values())
     home = families(
-        list(found), k=chosen.k, jaccard=chosen.jaccard, containment=chosen.containment,
+        list(found), k=options.k, jaccard=options.jaccard, containment=options.containment,
         kin=[plain_name(protein.name) for protein in entries],
     )  # fmt: skip
     names = [entries[first].accession for first in home]
-    held_out = _held_out(Counter(names), chosen.held_out)
+    held_out = _held_out(Counter(names), options.held_out)
     corpus: dict[str, list[Segment]] = {"train": [], "valid": [], "test": [], "test_families": []}
-    if chosen.relatives_percent:
+    if options.relatives_percent:
         corpus["test_relatives"] = []
-    percent = {"valid_percent": chosen.valid_percent, "test_percent": chosen.test_percent}
     for name, protein in zip(names, entries, strict=True):
-        split = "test_families" if name in held_out else hashed_split(name, **percent)
-        if split == "train" and name != protein.accession:
-            own = hashed_split(protein.accession, valid_percent=0, test_percent=chosen.relatives_percent)
+        split = hashed_split(name, valid_percent=options.valid_percent, test_percent=options.test_percent)
+        if name in held_out:
+            split = "test_families"
+        elif split == "train" and name != protein.accession:
+            own = hashed_split(protein.accession, valid_percent=0, test_percent=options.relatives_percent)
             split = "test_relatives" if own == "test" else "train"
         texts = tuple(str(getattr(protein, language)) for language in languages)
         corpus[split].append(Segment(texts, key=f"{name}:{protein.accession}"))
@@ -121,19 +123,15 @@ def proteins(path: Path) -> Iterator[Protein]:
     Raises:
         ReplicationError: the file has another format, or a letter that is not an amino acid code.
     """
-    try:
-        with path.open(encoding="utf-8") as lines:
-            header, parts = "", list[str]()
-            for line in map(str.rstrip, lines):
-                if line.startswith(">"):
-                    if header:
-                        yield _protein(header, "".join(parts), path)
-                    header, parts = line, []
-                else:
-                    parts.append(line)
-            yield _protein(header, "".join(parts), path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReplicationError(f"{path.name} cannot be read ({error}); fetch it anew.") from None
+    header, parts = "", list[str]()
+    for line in map(str.rstrip, text_lines(path)):
+        if line.startswith(">"):
+            if header:
+                yield _protein(header, "".join(parts), path)
+            header, parts = line, []
+        else:
+            parts.append(line)
+    yield _protein(header, "".join(parts), path)
 
 
 def plain_name(name: str) -> str | None:

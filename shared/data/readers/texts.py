@@ -1,0 +1,285 @@
+"""Texts in the common formats of corpora: parallel lines, labelled texts and running text, in official splits."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import html
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, islice, pairwise
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pydantic import Field, PositiveInt, model_validator
+
+from shared.config import Strict
+from shared.data.opening import first_of, listed, read_table, read_text, reading, text_lines
+from shared.data.splits import Accompanied, Corpus, Segment, SplitName, hashed_split, normalise
+from shared.errors import ReplicationError
+
+LABEL = "label"
+_CHUNK = 1 << 20
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_NUMBER = re.compile(r"(\d+)")
+_SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
+# The files of IWSLT have lines with metadata between the sentences; title and description are translated too.
+_NOTE = re.compile(r"\s*</?(?:url|talkid|keywords|speaker|reviewer|translator|doc)\b")
+_TRANSLATED_NOTE = re.compile(r"</?(?:title|description)>")
+
+
+class ParallelOptions(Strict):
+    """Options of the reader ``parallel``.
+
+    Attributes:
+        parts: split to its parts in order; a part names a raw file per language (``.sgm`` or ``.xml``: SGML;
+            else one segment per line; with ``.tags`` in the name: between lines of metadata).
+        skip_incomplete: whether to leave out segments that lack a text, as in noisy crawled corpora.
+        valid_every: for a corpus without valid: every n-th segment of train becomes valid.
+    """
+
+    parts: dict[str, tuple[dict[str, str], ...]] = Field(min_length=1)
+    skip_incomplete: bool = False
+    valid_every: int | None = Field(default=None, ge=2)
+
+    @model_validator(mode="after")
+    def _one_valid(self) -> ParallelOptions:
+        if self.valid_every and not ("train" in self.parts and "valid" not in self.parts):
+            raise ValueError("'valid_every' needs parts of 'train' and none of 'valid'")
+        return self
+
+
+def read_parallel(raw: Path, languages: Sequence[str], options: ParallelOptions) -> Corpus:
+    """Parallel text in line-aligned files (plain, SGML or with tagged notes), in official splits.
+
+    It is read segment by segment, so that a corpus may be larger than the memory.
+
+    Raises:
+        ReplicationError: the options are wrong; while reading: the files of a part differ in their number of
+            segments, or a file is not UTF-8.
+    """
+    for split, parts in options.parts.items():
+        if any(set(part) != set(languages) for part in parts):
+            wanted = ", ".join(languages)
+            raise ReplicationError(f"the reader 'parallel': a part of '{split}' does not have just {wanted}.")
+
+    def segments(split: str) -> Iterator[Segment]:
+        for part in options.parts[split]:
+            names = [part[language] for language in languages]
+            try:
+                for texts in zip(*(_sentences(raw / name) for name in names), strict=True):
+                    if all(texts) or not options.skip_incomplete:
+                        yield Segment(texts)
+            except ValueError:
+                raise ReplicationError(f"{' and '.join(names)} do not have equally many segments.") from None
+
+    corpus = {split: segments(split) for split in options.parts}
+    if every := options.valid_every:
+        corpus["valid"] = islice(segments("train"), every - 1, None, every)
+        corpus["train"] = (segment for i, segment in enumerate(segments("train"), start=1) if i % every)
+    return corpus
+
+
+def _sentences(path: Path) -> Iterator[str]:
+    if path.suffix in {".sgm", ".xml"}:
+        yield from (html.unescape(text).strip() for text in _SEGMENT.findall(read_text(path)))
+    elif ".tags" in path.suffixes:
+        sentences = (line for line in text_lines(path) if not _NOTE.match(line))
+        yield from (_TRANSLATED_NOTE.sub("", line).strip() for line in sentences)
+    else:
+        yield from map(str.strip, text_lines(path))
+
+
+class LabelledOptions(Strict):
+    """Options of the reader ``labelled``.
+
+    Attributes:
+        parts: split to the possible names of its raw file or folder; the first that exists is read, since two sources
+            may have the same data in different files.
+        fields: language to the field of a record, if their names differ.
+        labels: label in the raw data to the written class, or null to leave the text out; default: all unchanged.
+        valid_percent: percentage of the texts of train that become valid, for a corpus without that split; the hash
+            of the text decides, so that copies stay together.
+        sample: split to its number of texts, which are drawn from the file of train by the hash of the text. Copies
+            stay together, so the number of texts may differ by a few.
+    """
+
+    parts: dict[str, tuple[str, ...]] = Field(min_length=1)
+    fields: dict[str, str] = Field(default_factory=dict)
+    labels: dict[str, str | None] | None = None
+    valid_percent: int = Field(default=0, ge=0, le=50)
+    sample: dict[SplitName, PositiveInt] | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _parted_once(self) -> LabelledOptions:
+        if self.sample and (set(self.parts) != {"train"} or self.valid_percent):
+            raise ValueError("'sample' needs parts of 'train', and neither other parts nor 'valid_percent'")
+        if self.valid_percent and not ("train" in self.parts and "valid" not in self.parts):
+            raise ValueError("'valid_percent' needs parts of 'train' and none of 'valid'")
+        return self
+
+
+def read_labelled(raw: Path, languages: Sequence[str], options: LabelledOptions) -> Corpus:
+    """Labelled texts from the common file formats of classification corpora, in their official splits.
+
+    The language ``label`` has the class of a text. HTML line breaks become spaces.
+
+    Raises:
+        ReplicationError: there is no language ``label``; while reading (a sample is read at once): a file has another
+            format than its suffix, lacks a field, or has a label that is not an option.
+    """
+    if LABEL not in languages or len(languages) < 2:
+        raise ReplicationError("the reader 'labelled' needs the language 'label' and one of text.")
+
+    def segments(split: str) -> Iterator[Segment]:
+        return _labelled(first_of(raw, options.parts[split]), languages, options)
+
+    def normal(segment: Segment) -> str:
+        """The form that decides whether two texts are equal, regardless of the label."""
+        texts = (text for name, text in zip(languages, segment.texts, strict=True) if name != LABEL)
+        return normalise(" ".join(texts))
+
+    if options.sample:
+        return _sample(lambda: ((_hash(normal(segment)), segment) for segment in segments("train")), options.sample)
+
+    def side(split: str) -> Iterator[Segment]:
+        """The part of train that stays train, or the part that becomes valid."""
+        percent = {"valid_percent": options.valid_percent, "test_percent": 0}
+        return (segment for segment in segments("train") if hashed_split(normal(segment), **percent) == split)
+
+    corpus = {split: segments(split) for split in options.parts}
+    return corpus | {split: side(split) for split in ("train", "valid") if options.valid_percent}
+
+
+def _labelled(path: Path, languages: Sequence[str], options: LabelledOptions) -> Iterator[Segment]:
+    with reading(path.name):
+        for record in records(path):
+            label = str(_field(record, options.fields.get(LABEL, LABEL), path))
+            if options.labels is not None and label not in options.labels:
+                raise ReplicationError(f"{path.name} has the label '{label}', which the card does not list.")
+            written = label if options.labels is None else options.labels[label]
+            if written is not None:
+                texts = {n: _field(record, options.fields.get(n, n), path) for n in languages if n != LABEL}
+                parts = {name: _BREAK.sub(" ", text) for name, text in texts.items()} | {LABEL: written}
+                yield Segment(tuple(parts[name] for name in languages))
+
+
+def _field(record: Mapping[str, Any], name: str, path: Path) -> Any:
+    if name not in record:
+        raise ReplicationError(f"a record of {path.name} has no field '{name}'; correct 'fields' of the card.")
+    return record[name]
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the records of a raw file or folder; the suffix decides the format.
+
+    * folder: ``<label>/<number>….txt``, one text per file; fields ``label`` and ``text``
+    * ``.json``, ``.jsonl``, ``.jsonl.xz``: one object per line
+    * ``.tab`` (of Orange): field names, two lines of types, then one record per line
+    * else: ``label text`` per line
+    """
+    if path.is_dir():
+        for file in sorted(listed(path, "*/*.txt"), key=_numbered):
+            yield {LABEL: file.parent.name, "text": read_text(file)}
+    elif {".json", ".jsonl"} & set(path.suffixes):
+        yield from map(json.loads, text_lines(path))
+    elif path.suffix == ".tab":
+        yield from islice(read_table(path, delimiter="\t", quoted=False), 2, None)
+    else:
+        for line in text_lines(path):
+            label, _, text = line.partition(" ")
+            yield {LABEL: label, "text": text}
+
+
+def _numbered(file: Path) -> tuple[str, list[str | int]]:
+    """Return a sort key that orders 2_7.txt before 10_1.txt."""
+    return file.parent.name, [int(part) if part.isdigit() else part for part in _NUMBER.split(file.name)]
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def _sample(hashed: Any, sizes: Mapping[str, int]) -> dict[str, Iterator[Segment]]:
+    """Sort the texts by hash and assign them to the splits of ``sizes`` in order.
+
+    Args:
+        hashed: a function that reads all texts, each after its hash.
+        sizes: number of texts of each split.
+    """
+    least = heapq.nsmallest(sum(sizes.values()), (number for number, _ in hashed()))
+    if len(least) < sum(sizes.values()):
+        raise ReplicationError(f"'sample' asks for {sum(sizes.values())} texts, but there are {len(least)}.")
+    ends = [least[end - 1] for end in accumulate(sizes.values())]
+
+    def between(low: int, high: int) -> Iterator[Segment]:
+        return (segment for number, segment in hashed() if low < number <= high)
+
+    return {split: between(*bounds) for split, bounds in zip(sizes, pairwise([-1, *ends]), strict=True)}
+
+
+class Part(Strict):
+    """A range of bytes of a raw file, or all files of a raw folder sorted by name.
+
+    Attributes:
+        file: possible names of the raw file or folder; the first that exists is read, since two sources may have the
+            same data in different files.
+        start: number of skipped bytes.
+        bytes: number of bytes; default: all remaining ones.
+    """
+
+    file: str | tuple[str, ...]
+    start: int = Field(default=0, ge=0)
+    bytes: int | None = Field(default=None, gt=0)
+
+
+class RunningTextOptions(Strict):
+    """Options of the reader ``running_text``.
+
+    Attributes:
+        parts: split to its parts in order.
+    """
+
+    parts: dict[str, tuple[Part, ...]]
+
+    @model_validator(mode="after")
+    def _splits(self) -> RunningTextOptions:
+        if missing := {"train", "valid", "test"} - self.parts.keys():
+            raise ValueError(f"'parts' of {min(missing)} are missing")
+        return self
+
+
+def read_running_text(raw: Path, languages: Sequence[str], options: RunningTextOptions) -> Accompanied:
+    """Running text for language models: unchanged bytes of whole files or of parts of them, as ``<split>.text``.
+
+    The corpus has no splits of sentences, only these files: sentences of running text are neither compared nor dropped,
+    and white space is kept.
+
+    Raises:
+        ReplicationError: a file is missing or too short.
+    """
+    folder = raw / "splits"
+    folder.mkdir()
+    for split, parts in options.parts.items():
+        with (folder / f"{split}.text").open("wb") as target:
+            for part in parts:
+                path = first_of(raw, [part.file] if isinstance(part.file, str) else part.file)
+                for file in listed(path) if path.is_dir() else [path]:
+                    _copy(file, target, part)
+    return Accompanied({}, {f"{split}.text": folder / f"{split}.text" for split in options.parts})
+
+
+def _copy(file: Path, target: BinaryIO, part: Part) -> None:
+    with file.open("rb") as source:
+        source.seek(part.start)
+        if part.bytes is None:
+            shutil.copyfileobj(source, target)
+            return
+        left = part.bytes
+        while left and (chunk := source.read(min(left, _CHUNK))):
+            target.write(chunk)
+            left -= len(chunk)
+        if left:
+            raise ReplicationError(f"{file.name} is {left:,} bytes shorter than the card says; fetch it anew.")
