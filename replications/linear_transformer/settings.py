@@ -13,7 +13,6 @@ from shared.config import Ascending, Strict
 from shared.errors import ReplicationError
 from shared.tasks.sections import NetworkStudyConfig, Routes
 from shared.tasks.sequences.settings import PixelCorpusConfig, ScalingConfig, SequenceRun
-from shared.tasks.sequences.sizes import sizes_of
 
 
 class ModelConfig(Strict):
@@ -74,7 +73,7 @@ def suits(section: ModelConfig, run: SequenceRun, where: str) -> None:
     Raises:
         ReplicationError: names the setting.
     """
-    _, longest = sizes_of(run.corpus)
+    _, longest = run.corpus.sizes
     if section.max_length < longest:
         raise ReplicationError(
             f"{where}: max_length {section.max_length} is less than the {longest} symbols of the longest sequence; "

@@ -1,58 +1,16 @@
-"""Separate examples, whatever the task: the batches in which they are read, and what evaluation records of each."""
+"""What evaluation leaves of every test example, whatever the task: one record each, for claims and reports."""
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from shared.data.batching import Indices, endless_batches, epoch_batches
 from shared.metrics.registry import corpus_values
-from shared.training.config import BatchConfig
 
 Example = dict[str, Any]
-VALIDATED = 4000
-"""Symbols of a batch of validation."""
-
-
-class Split(Protocol):
-    """A split of a prepared task."""
-
-    @property
-    def lengths(self) -> Sequence[NDArray[np.integer]]:
-        """Per axis the lengths of the examples; the first is what a budget of tokens counts."""
-        ...
-
-    def batch(self, indices: Indices) -> Any:
-        """The examples with these indices."""
-        ...
-
-
-def training_order(split: Split, batch: BatchConfig, seed: int) -> Callable[..., Iterator[Indices]]:
-    """From ``start``, a batch's number, to the indices of it and of all that follow."""
-    return partial(endless_batches, split.lengths, seed=seed, **batch.model_dump())
-
-
-def training_batches(split: Split, batch: BatchConfig, seed: int) -> Callable[[int], Iterator[Any]]:
-    """From a batch's number to that batch of training and all that follow it; those of similar length together."""
-    order = training_order(split, batch, seed)
-    return lambda start: map(split.batch, order(start=start))
-
-
-def every_batch(split: Split, *, tokens: int | None = None, sentences: int | None = None) -> list[Indices]:
-    """Each example once, those of similar length together, in an order that never changes."""
-    return epoch_batches(split.lengths, pool=10**6, seed=0, epoch=0, tokens=tokens, sentences=sentences)
-
-
-def validation_batches(split: Split) -> list[Any]:
-    """A validation split in batches of one size, whatever that of training is."""
-    return [split.batch(indices) for indices in every_batch(split, tokens=VALIDATED)]
 
 
 def write_examples(out: Path, examples: Sequence[Example]) -> None:

@@ -28,8 +28,8 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_lines, save_arrays
 from shared.data.tokenizers import PAD, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
+from shared.tasks.batches import VALIDATED, Batch, every_batch, training_batches
 from shared.tasks.captioning.settings import CaptioningTraining
-from shared.tasks.examples import VALIDATED, every_batch, training_batches
 from shared.vision.features import Grid, load_features
 from shared.vision.places import box_shares
 
@@ -68,7 +68,7 @@ def open_images(dataset: Path, split: str) -> CaptionedImages:
 
 
 @dataclass(frozen=True)
-class CaptionBatch:
+class CaptionBatch(Batch):
     """Captions with the features of their images."""
 
     features: Tensor  # (B, L, D) float32
@@ -87,15 +87,9 @@ class CaptionBatch:
         """Number of symbols that are not padding."""
         return int(self.mask.sum())
 
-    def to(self, device: torch.device | str) -> CaptionBatch:
-        """The same batch on another device."""
-        features, captions = (part.to(device, non_blocking=True) for part in (self.features, self.captions))
-        regions = None if self.regions is None else self.regions.to(device, non_blocking=True)
-        return CaptionBatch(features, captions, regions)
-
 
 @dataclass(frozen=True)
-class ImageBatch:
+class ImageBatch(Batch):
     """Images to be described, with the captions that people gave them."""
 
     features: Tensor  # (B, L, D) float32
@@ -105,10 +99,6 @@ class ImageBatch:
     def tokens(self) -> int:
         """Number of images."""
         return len(self.references)
-
-    def to(self, device: torch.device | str) -> ImageBatch:
-        """The same batch on another device."""
-        return ImageBatch(self.features.to(device, non_blocking=True), self.references)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
 from shared.data.tokenizers import PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
+from shared.tasks.batches import Batch, training_batches, validation_batches
 from shared.tasks.classification.settings import ClassificationTraining, ClassifiedCorpusConfig
-from shared.tasks.examples import training_batches, validation_batches
 from shared.tasks.prepared import write_summary
 
 Columns = dict[str, list[str]]
@@ -25,7 +25,7 @@ Columns = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
-class ClassifiedBatch:
+class ClassifiedBatch(Batch):
     """Right-padded symbols of one text, or of the two of a pair, and the number of the class."""
 
     texts: tuple[Tensor, ...]  # per text (B, S) int64; S is its own
@@ -40,11 +40,6 @@ class ClassifiedBatch:
     def tokens(self) -> int:
         """Number of symbols that are not padding, of all texts."""
         return sum(int(mask.sum()) for mask in self.masks)
-
-    def to(self, device: torch.device | str) -> ClassifiedBatch:
-        """The same batch on another device."""
-        labels, *texts = (tensor.to(device, non_blocking=True) for tensor in (self.labels, *self.texts))
-        return ClassifiedBatch(tuple(texts), labels)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ Every symbol is a target, the first one too: before it comes an end symbol, as i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,10 +20,11 @@ from shared.data.batching import Indices
 from shared.data.storage import load_arrays, save_arrays
 from shared.data.tokenizers import EOS, PAD
 from shared.errors import ReplicationError
+from shared.tasks.batches import Batch
 
 
 @dataclass(frozen=True)
-class LanguageBatch:
+class LanguageBatch(Batch):
     """A segment of each of B columns: each target is the symbol that follows the input at its place.
 
     Attributes:
@@ -50,16 +51,6 @@ class LanguageBatch:
     def tokens(self) -> int:
         """Number of targets to be scored."""
         return int(self.mask.sum())
-
-    def to(self, device: torch.device | str) -> LanguageBatch:
-        """The same batch on another device."""
-        return self.each(lambda part: part.to(device, non_blocking=True))
-
-    def each(self, changed: Callable[[Tensor], Tensor]) -> LanguageBatch:
-        """The batch with each of its tensors changed."""
-        inputs, targets, places = (changed(part) for part in (self.inputs, self.targets, self.places))
-        distances = None if self.distances is None else changed(self.distances)
-        return LanguageBatch(inputs, targets, places, self.reset, distances)
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from shared.data.batching import Indices
-from shared.tasks.examples import training_order, validation_batches
+from shared.tasks.batches import Batch, training_order, validation_batches
 from shared.tasks.sequences.settings import SequenceTraining
 
 
 @dataclass(frozen=True)
-class SequenceBatch:
+class SequenceBatch(Batch):
     """What is read, and what is to be predicted at each place.
 
     Attributes:
@@ -40,14 +39,6 @@ class SequenceBatch:
     def tokens(self) -> int:
         """Number of targets that count."""
         return int(self.scored.sum())
-
-    def to(self, device: torch.device | str) -> SequenceBatch:
-        """The same batch on another device."""
-        inputs, targets, scored = (
-            part.to(device, non_blocking=True) for part in (self.inputs, self.targets, self.scored)
-        )
-        mask = None if self.mask is None else self.mask.to(device, non_blocking=True)
-        return SequenceBatch(inputs, targets, scored, mask)
 
 
 class SequenceSplit(Protocol):

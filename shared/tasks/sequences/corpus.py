@@ -8,39 +8,30 @@ from shared.tasks.sequences.batches import PreparedSequences
 from shared.tasks.sequences.copying import PreparedCopies, prepare_copies
 from shared.tasks.sequences.pixels import PreparedPixels, prepare_pixels
 from shared.tasks.sequences.proteins import PreparedProteins, prepare_proteins
-from shared.tasks.sequences.settings import (
-    CopyCorpusConfig,
-    PixelCorpusConfig,
-    ProteinCorpusConfig,
-    SequenceCorpusConfig,
-)
+from shared.tasks.sequences.settings import CopyCorpusConfig, PixelCorpusConfig, SequenceCorpusConfig
 
 
-def prepare_sequences(config: SequenceCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+def prepare_sequences(corpus: SequenceCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
     """Write what training and evaluation read, from the fetched folder ``dataset`` into ``out``; returns a summary.
 
     Raises:
         ReplicationError: the fetched data are incomplete or do not fit the settings.
     """
-    match config:
-        case CopyCorpusConfig():
-            return prepare_copies(config, dataset, out)
-        case PixelCorpusConfig():
-            return prepare_pixels(config, dataset, out)
-        case ProteinCorpusConfig():
-            return prepare_proteins(config, dataset, out)
+    if isinstance(corpus, CopyCorpusConfig):
+        return prepare_copies(corpus, dataset, out)
+    if isinstance(corpus, PixelCorpusConfig):
+        return prepare_pixels(corpus, dataset, out)
+    return prepare_proteins(corpus, dataset, out)
 
 
-def load_prepared(config: SequenceCorpusConfig, folder: Path) -> PreparedSequences:
+def load_prepared(corpus: SequenceCorpusConfig, folder: Path) -> PreparedSequences:
     """Open what :func:`prepare_sequences` wrote with the same settings.
 
     Raises:
         ReplicationError: it is not there.
     """
-    match config:
-        case CopyCorpusConfig():
-            return PreparedCopies.load(folder, config)
-        case PixelCorpusConfig():
-            return PreparedPixels.load(folder)
-        case ProteinCorpusConfig():
-            return PreparedProteins.load(folder, masked=config.masked)
+    if isinstance(corpus, CopyCorpusConfig):
+        return PreparedCopies.load(folder, corpus)
+    if isinstance(corpus, PixelCorpusConfig):
+        return PreparedPixels.load(folder)
+    return PreparedProteins.load(folder, masked=corpus.masked)

@@ -22,9 +22,8 @@ from shared.data.storage import load_arrays, read_columns, read_lines, save_arra
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL
 from shared.errors import ReplicationError
 from shared.tasks.prepared import read_summary, write_summary
-from shared.tasks.sequences.alphabet import FIRST, LETTERS, MASK, VOCABULARY
 from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
-from shared.tasks.sequences.settings import ProteinCorpusConfig
+from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, VOCABULARY, ProteinCorpusConfig
 
 _MASKED = 0.15
 _HIDDEN, _SCRAMBLED = 0.8, 0.1

@@ -10,9 +10,22 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 
 from shared.config import Ascending, Strict, merge, near
+from shared.data.cards import load_card
+from shared.data.homology import AMINO_ACIDS, ANOMALOUS
+from shared.data.tokenizers import SPECIAL
 from shared.errors import ReplicationError
 from shared.tasks.sections import StudyConfig
 from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, RunConfig
+
+MASK = len(SPECIAL)
+"""The symbol that stands for a masked letter of a protein."""
+LETTERS = AMINO_ACIDS + ANOMALOUS
+FIRST = MASK + 1
+"""The symbol of the first of the letters."""
+VOCABULARY = FIRST + len(LETTERS)
+"""Symbols of proteins: the special ones of all vocabularies, the mask, and 25 letters."""
+COPIED = 11
+"""Symbols of the copy task of Katharopoulos et al. (2020, section 4.1), including the separator."""
 
 
 class CopyCorpusConfig(CorpusConfig):
@@ -42,6 +55,11 @@ class CopyCorpusConfig(CorpusConfig):
             raise ValueError(f"'sequences' must have a number for each of {', '.join(self.splits)}")
         return self
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Symbols of the vocabulary and of the longest sequence."""
+        return COPIED, 2 * self.longest + 1
+
     def lengths(self, split: str) -> NDArray[np.int64]:
         """(N,) symbols of each word."""
         return self.shortest + np.arange(self.sequences[split]) % (self.longest - self.shortest + 1)
@@ -67,6 +85,21 @@ class PixelCorpusConfig(CorpusConfig):
     def _consistent(self) -> PixelCorpusConfig:
         self._limits("images")
         return self
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Symbols of the vocabulary and of a picture, as far as they can be known without the data.
+
+        Raises:
+            ReplicationError: the card of the data set is missing, or does not say how large its pictures are.
+        """
+        example = load_card(self.dataset).example
+        if example is None:
+            raise ReplicationError(
+                f"data/{self.dataset}.yaml does not say how large a picture is; add 'example: {{shape: [height, width, "
+                "channels]}' to it."
+            )
+        return self.levels + 1, example.values // self.pool**2
 
 
 class ProteinCorpusConfig(CorpusConfig):
@@ -95,6 +128,11 @@ class ProteinCorpusConfig(CorpusConfig):
     def causal(self) -> bool:
         """Whether each letter is predicted from those before it."""
         return not self.masked
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Symbols of the vocabulary and of the longest sequence."""
+        return VOCABULARY, self.length
 
 
 SequenceCorpusConfig = Annotated[CopyCorpusConfig | PixelCorpusConfig | ProteinCorpusConfig, Field(discriminator="of")]

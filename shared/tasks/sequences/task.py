@@ -22,7 +22,6 @@ from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
 from shared.tasks.sequences.corpus import load_prepared, prepare_sequences
 from shared.tasks.sequences.evaluation import evaluate_sequences
 from shared.tasks.sequences.settings import SequenceRun
-from shared.tasks.sequences.sizes import sizes_of
 
 if TYPE_CHECKING:
     from shared.tasks.sequences.module import SequenceModule
@@ -39,7 +38,7 @@ def open_data(config: SequenceRun, prepared: Path) -> PreparedSequences:
 
 def random_batch(config: SequenceRun) -> tuple[SequenceBatch, tuple[int, bool]]:
     """A batch of random symbols as large as in training, and the other arguments of models."""
-    symbols, length = sizes_of(config.corpus)
+    symbols, length = config.corpus.sizes
     count, every = full_batch_size(config.training.batch, length), 1 if config.corpus.causal else MASKED_IN
     read = torch.randint(symbols - 1, (count, length + 1))  # the last symbol may be one that only starts
     scored = (torch.arange(length) % every == 0).expand(count, -1)

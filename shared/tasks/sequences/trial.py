@@ -17,12 +17,11 @@ from PIL import Image
 from shared.claims.words import number_of
 from shared.data.tokenizers import BOS
 from shared.errors import ReplicationError
-from shared.tasks.sequences.alphabet import FIRST, LETTERS, MASK
 from shared.tasks.sequences.copying import PreparedCopies
 from shared.tasks.sequences.evaluation import continued
 from shared.tasks.sequences.pixels import PreparedPixels, reduced
 from shared.tasks.sequences.proteins import PreparedProteins, decode, encode
-from shared.tasks.sequences.settings import PicturesConfig, PixelCorpusConfig, SequenceRun
+from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, PicturesConfig, PixelCorpusConfig, SequenceRun
 from shared.tasks.tried import (
     TEST,
     UNSEEN,

@@ -26,13 +26,13 @@ from shared.data.tokenizers import (
 )
 from shared.errors import ReplicationError
 from shared.metrics.word_aligner import WordAligner
-from shared.tasks.examples import training_batches, validation_batches
+from shared.tasks.batches import Batch, training_batches, validation_batches
 from shared.tasks.prepared import write_summary
 from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationTraining
 
 
 @dataclass(frozen=True)
-class Batch:
+class TranslationBatch(Batch):
     """Right-padded symbols. ``target`` begins with a start symbol, ``source`` and ``labels`` end with an end symbol."""
 
     source: Tensor  # (B, S)
@@ -48,10 +48,6 @@ class Batch:
     def tokens(self) -> int:
         """Number of labels that are not padding."""
         return int((self.labels != PAD).sum())
-
-    def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device."""
-        return Batch(*(tensor.to(device, non_blocking=True) for tensor in (self.source, self.target, self.labels)))
 
 
 @dataclass(frozen=True)
@@ -69,10 +65,10 @@ class ParallelText:
         if not len(self.source) == len(self.target) == len(self.words):
             raise ReplicationError("the two sides of a parallel text differ in length; run the prepare stage again.")
 
-    def batch(self, indices: Indices) -> Batch:
+    def batch(self, indices: Indices) -> TranslationBatch:
         """The pairs with these indices."""
         target = self.target.padded(indices)
-        return Batch(
+        return TranslationBatch(
             source=_with_end(self.source.padded(indices), self.source.lengths[indices]),
             target=torch.nn.functional.pad(target, (1, 0), value=BOS),
             labels=_with_end(target, self.target.lengths[indices]),
@@ -136,11 +132,11 @@ class PreparedText:
         train = self.split("train")
         return train if training.max_words is None else train.up_to(training.max_words)
 
-    def batches(self, training: TranslationTraining, seed: int) -> Callable[[int], Iterator[Batch]]:
+    def batches(self, training: TranslationTraining, seed: int) -> Callable[[int], Iterator[TranslationBatch]]:
         """From a batch's number to that batch of training and all that follow it."""
         return training_batches(self.training_split(training), training.batch, seed)
 
-    def valid(self, training: TranslationTraining) -> list[Batch]:
+    def valid(self, training: TranslationTraining) -> list[TranslationBatch]:
         """The batches of the validation split."""
         return validation_batches(self.split("valid"))
 

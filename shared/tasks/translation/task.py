@@ -18,9 +18,9 @@ from torch import nn
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
 from shared.decoding.ensemble import Ensemble
-from shared.tasks.examples import training_order
+from shared.tasks.batches import training_order
 from shared.tasks.replication import Replication, full_batch_size, ready
-from shared.tasks.translation.corpus import Batch, ParallelText, PreparedText, prepare_parallel
+from shared.tasks.translation.corpus import ParallelText, PreparedText, TranslationBatch, prepare_parallel
 from shared.tasks.translation.evaluation import evaluate_translation, signatures, training_operations
 from shared.tasks.translation.settings import TranslationRun
 from shared.training.checkpoints import load_checkpoint
@@ -36,7 +36,7 @@ def open_data(config: TranslationRun, prepared: Path) -> PreparedText:
     return PreparedText.load(prepared)
 
 
-def random_batch(config: TranslationRun) -> tuple[Batch, tuple[int, int]]:
+def random_batch(config: TranslationRun) -> tuple[TranslationBatch, tuple[int, int]]:
     """A batch of random symbols as large as in training, and the sizes of the vocabularies."""
     symbols = config.corpus.tokenizer.size
     length = min(config.training.max_words or config.corpus.max_words, 50)

@@ -10,10 +10,9 @@ import pytest
 from shared.config import load_yaml
 from shared.data.fetch import fetch
 from shared.data.generated import generate
-from shared.tasks.sequences.alphabet import LETTERS
 from shared.tasks.sequences.corpus import load_prepared
 from shared.tasks.sequences.proteins import PreparedProteins, prepare_proteins
-from shared.tasks.sequences.settings import ProteinCorpusConfig
+from shared.tasks.sequences.settings import LETTERS, ProteinCorpusConfig
 
 SPLITS = {
     "test": {"families": 2, "members": 3},

@@ -12,9 +12,8 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import write_lines
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.errors import ReplicationError
-from shared.tasks.sequences.alphabet import FIRST, LETTERS, MASK, VOCABULARY
 from shared.tasks.sequences.proteins import PreparedProteins, Proteins, decode, encode, prepare_proteins
-from shared.tasks.sequences.settings import ProteinCorpusConfig
+from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, VOCABULARY, ProteinCorpusConfig
 
 few = settings(max_examples=50, deadline=None)
 texts = st.lists(st.text(LETTERS, min_size=1, max_size=30), min_size=1, max_size=8)

@@ -8,8 +8,9 @@ from shared.config import Strict, build
 from shared.data.generated.sequences import FILE
 from shared.data.storage import write_lines
 from shared.errors import ReplicationError
-from shared.tasks.sequences.corpus import load_prepared, prepare_sequences
+from shared.tasks.sequences.corpus import load_prepared
 from shared.tasks.sequences.settings import SequenceCorpusConfig
+from shared.tasks.sequences.task import prepare as prepare_sequences
 
 SPLITS = ("train", "valid", "test")
 COPIES = {"of": "copies", "shortest": 3, "longest": 5, "sequences": {"train": 9, "valid": 3, "test": 4}}

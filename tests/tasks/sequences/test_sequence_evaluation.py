@@ -15,12 +15,12 @@ from shared.data.generated.sequences import FILE
 from shared.data.homology import AMINO_ACIDS
 from shared.data.storage import write_lines
 from shared.errors import ReplicationError
-from shared.tasks.sequences.alphabet import VOCABULARY
-from shared.tasks.sequences.corpus import load_prepared, prepare_sequences
+from shared.tasks.sequences.corpus import load_prepared
 from shared.tasks.sequences.evaluation import LEAST, draw_pictures, evaluate_sequences
 from shared.tasks.sequences.pixels import PreparedPixels
 from shared.tasks.sequences.proteins import PreparedProteins, decode, encode
-from shared.tasks.sequences.settings import PicturesConfig, PixelCorpusConfig, SequenceRun
+from shared.tasks.sequences.settings import VOCABULARY, PicturesConfig, PixelCorpusConfig, SequenceRun
+from shared.tasks.sequences.task import prepare as prepare_sequences
 from tests.tasks.sequences.toy_sequence_readers import Broken, Copier, MeanReader
 
 BIT = math.log(2)

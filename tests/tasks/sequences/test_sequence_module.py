@@ -7,10 +7,9 @@ import torch
 
 from shared.data.batching import endless_batches
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
-from shared.tasks.sequences.alphabet import VOCABULARY
 from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sequences.module import CountingSequenceModule, SequenceModule
-from shared.tasks.sequences.settings import SequenceTraining
+from shared.tasks.sequences.settings import VOCABULARY, SequenceTraining
 from shared.training.run import train_run
 from tests.tasks.sequences.toy_sequence_model import ToySequenceModel, random_proteins
 

@@ -9,11 +9,10 @@ import torch
 from shared.config import build
 from shared.data.fetch import fetch
 from shared.errors import ReplicationError
-from shared.tasks.examples import training_order
-from shared.tasks.sequences.alphabet import VOCABULARY
+from shared.tasks.batches import training_order
 from shared.tasks.sequences.corpus import load_prepared
 from shared.tasks.sequences.module import CountingSequenceModule
-from shared.tasks.sequences.settings import SequenceRun
+from shared.tasks.sequences.settings import VOCABULARY, SequenceRun
 from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
 from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, write_card, write_pictures, write_proteins
 

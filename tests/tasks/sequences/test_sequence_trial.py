@@ -6,10 +6,9 @@ import torch
 from PIL import Image
 
 from shared.errors import ReplicationError
-from shared.tasks.sequences.alphabet import VOCABULARY
 from shared.tasks.sequences.pixels import PreparedPixels, prepare_pixels
 from shared.tasks.sequences.proteins import PreparedProteins
-from shared.tasks.sequences.settings import PixelCorpusConfig, ProteinCorpusConfig, SequenceEvaluation
+from shared.tasks.sequences.settings import VOCABULARY, PixelCorpusConfig, ProteinCorpusConfig, SequenceEvaluation
 from shared.tasks.sequences.trial import ADDED, try_input
 from shared.tasks.tried import UNSEEN
 from tests.tasks.sequences.toy_sequence_models import write_pictures

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from shared.data.ragged import RaggedArray
 from shared.layers.categorical import CategoricalOutput
-from shared.tasks.sequences.alphabet import FIRST, VOCABULARY
 from shared.tasks.sequences.proteins import Proteins
+from shared.tasks.sequences.settings import FIRST, VOCABULARY
 
 
 def random_proteins(count: int, seed: int) -> Proteins:

@@ -6,7 +6,7 @@ from torch import nn
 
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.errors import ReplicationError
-from shared.tasks.translation.corpus import Batch
+from shared.tasks.translation.corpus import TranslationBatch
 from shared.tasks.translation.module import TranslationModule
 from shared.tasks.translation.settings import TranslationTraining
 from shared.training.loss import smoothed_loss, token_nll
@@ -49,7 +49,7 @@ def batch(*targets):
     padded = [[*words, EOS, *[PAD] * (longest - len(words) - 1)] for words in targets]
     labels = torch.tensor(padded)
     shifted = torch.tensor([[BOS, *words, *[PAD] * (longest - len(words) - 1)] for words in targets])
-    return Batch(source=labels, target=shifted, labels=labels)
+    return TranslationBatch(source=labels, target=shifted, labels=labels)
 
 
 def logged(module, monkeypatch):
