@@ -174,6 +174,21 @@ def build(config: type[ConfigT], value: Any, *, where: str) -> ConfigT:
         raise ReplicationError(f"{where}: {'; '.join(problems)}.") from None
 
 
+def check_part(config: type[BaseModel], value: Any, *, where: str) -> None:
+    """Refuse what is wrong in some keys of a configuration, whatever keys are added to them.
+
+    Raises:
+        ReplicationError: as :func:`build`, but not for what is missing or only shows in the whole.
+    """
+    try:
+        config.model_validate(value)
+    except ValidationError as error:
+        whole = ("missing", "value_error", "union_tag_not_found")
+        for problem in error.errors():
+            if problem["type"] not in whole and keys_to(problem["loc"], value):
+                raise ReplicationError(f"{where}: {_explain(dict(problem), value, _paths(config))}.") from None
+
+
 def merge(base: Any, override: Any) -> Any:
     """Return ``base`` with the mappings of ``override`` laid over it, key by key, without changing either."""
     if not (isinstance(base, dict) and isinstance(override, dict)):
@@ -217,7 +232,7 @@ def _explain(problem: dict[str, Any], value: Any, known: Mapping[str, str]) -> s
         meant = known[near[0]] if name in near else "".join(near)  # the key is known at another place
         return f"unknown key '{key}'" + (f" (did you mean '{meant}'?)" if meant not in ("", key) else "")
     if problem["type"] in ("int_type", "float_type") and _is_number(problem["input"]):
-        return f"'{key}': {_number_as_text(problem['input'])}"
+        return f"'{key}': {_number_as_text(problem['input'], whole=problem['type'] == 'int_type')}"
     got = shorten(repr(problem["input"]), MOST_SHOWN)
     shown = "" if whole or problem["type"] == "missing" else f", got {got}"
     said = str(problem["msg"]).removeprefix("Value error, ")
@@ -248,12 +263,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _number_as_text(text: str) -> str:
-    """What to do about a number that YAML took for text: quoted, or with an exponent but without a point."""
+def _number_as_text(text: str, *, whole: bool) -> str:
+    """What to do about a number that YAML took for text: quoted, or with an exponent but without point or sign."""
     number, exponent = text.lower().partition("e")[::2]
-    if exponent and "." not in number:
-        return f"YAML reads {text} as text, since it has no point; write {number}.0e{exponent}"
-    return f"the text '{text}' is not a number; take off the quotes"
+    if not exponent:
+        return f"the text '{text}' is not a number; take off the quotes"
+    written = "in digits alone" if whole else f"{number}{'' if '.' in number else '.0'}e{int(exponent):+d}"
+    return f"YAML reads {text} as text; write it {written}"
 
 
 def _paths(config: type[BaseModel]) -> dict[str, str]:

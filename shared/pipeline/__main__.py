@@ -69,12 +69,17 @@ ONLY: Mapping[str, Argument] = {
         "nargs": "+", "metavar": "variant", "help": "try these, and keep what search.json says of others; default: all"
     },
 }  # fmt: skip
+SUITE: Mapping[str, Argument] = {
+    "--suite": {"action": "store_true", "help": "also find all that the tests would refuse; this takes longer"},
+}
 BETTER: Argument = {"choices": SCALES, "help": "default: the scale with the better evidence"}
 EXPLAINED: Mapping[str, Any] = {"scaled": False, "more": {"--scale": BETTER}}
 EVERYTHING: Argument = {"action": "store_true", "dest": "everything", "help": "variants that run at no scale, too"}
 LISTED: Mapping[str, Any] = {"scaled": False, "told": OPTIONAL, "more": {"--all": EVERYTHING}}
 COMMANDS = {
-    "check": Command("check", "check_stage", "paper", "find mistakes in what a paper, or each, says", told=OPTIONAL),
+    "check": Command(
+        "check", "check_stage", "paper", "find mistakes in what a paper, or each, says", told=OPTIONAL, more=SUITE
+    ),
     "fetch": Command("stages", "fetch_stage", "paper.task", "obtain and verify the data of <paper>.<task>"),
     "features": Command("stages", "features_stage", "paper.task", "encode the pictures of <paper>.<task>"),
     "prepare": Command("stages", "prepare_stage", "paper.task", "tokenise and encode the data of <paper>.<task>"),

@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from shared.claims.scales import SCALES
-from shared.claims.schema import load_claims
 from shared.claims.words import number_of
-from shared.config import near
-from shared.data.cards import Card, load_card
+from shared.config import Strict, build, check_part, load_yaml, near
+from shared.data.cards import Card, GeneratedSource, load_card
+from shared.data.generated import TASKS
+from shared.data.readers import READERS
 from shared.errors import ReplicationError
-from shared.pipeline.check_claims import check_claims
-from shared.pipeline.check_files import check_card, check_names, check_paper, check_search
-from shared.pipeline.check_identities import check_identities, check_tasks
+from shared.pipeline.check_claims import check_shown, check_variants
 from shared.pipeline.code import STAGES, code_of
-from shared.pipeline.config import ScaleFile, load_params
+from shared.pipeline.config import Identities, ScaleFile, load_params, refuse_huge
 from shared.pipeline.files import PIPELINE, REPLICATIONS, paper_folder, run_folder, write_json
-from shared.pipeline.names import check_measures, check_variants
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.pipeline.provenance import hash_of, sha256_of
+from shared.pipeline.search import load_search
 from shared.reports.exhibits import Shows, load_exhibits
-from shared.tasks.kinds import load_measures, papers
+from shared.reports.naming import load_names
+from shared.reports.paper import Paper
+from shared.reports.styles import FILE, load_colours
+from shared.tasks.kinds import load_measures, papers, settings_of
 from shared.tasks.sections import check_model
 
+CARDS = Path("data")
+MOST_GENERATED = 1_000_000
+"""The largest whole number among the parameters of a generated task: some are lengths that are counted one by one."""
+MOST_READ = 1_000_000_000
+"""The same for the options of a reader."""
 
-def check_stage(paper: str | None, scale: str) -> None:
+
+def check_stage(paper: str | None, scale: str, suite: bool = False) -> None:
     """Check one paper, or all; write down which code each stage of it depends on.
+
+    Args:
+        paper: its name; None: all.
+        scale: whose code is written down.
+        suite: whether all is checked that the tests ask of a paper, too, which needs torch and some seconds.
 
     Raises:
         ReplicationError: names file, key and value of the first mistake, and what to do.
@@ -35,28 +49,31 @@ def check_stage(paper: str | None, scale: str) -> None:
     load_measures()
     check_listed(paper)
     for name in [paper] if paper else papers():
-        settings = {each: ScaleFile(name, each) for each in SCALES}
-        check_identities(settings[scale])
-        check_paper(settings[scale])
-        for each in settings.values():
+        scales = {each: ScaleFile(name, each) for each in SCALES}
+        settings = scales[scale]
+        check_identities(settings)
+        check_paper(settings)
+        for each in scales.values():
             check_settings(each)
             check_search(each)
             check_names(each)
-        tasks = {task for each in settings.values() for task in each.tasks}
-        for each in settings.values():
-            check_shown(each, tasks)
-        write_code(settings[scale])
-        print(f"{name}: {number_of(len(settings[scale].variants), 'variant')} at {scale} scale, no mistake.")
-        warn_of_changes(settings[scale])
+        for each in scales.values():
+            check_shown(each, {task for other in scales.values() for task in other.tasks})
+        write_code(settings)
+        if suite and (lacking := list(asked_by_tests(scales))):
+            raise ReplicationError("\n       ".join(lacking))
+        print(f"{name}: {number_of(len(settings.variants), 'variant')} at {scale} scale, no mistake.")
+        for claim, changed in (changes(settings) or {}).items():
+            if said := ", ".join(changed):  # which is allowed, and the report says so, too
+                print(f"{plan_path(settings)}: {claim}: since the plan was frozen, this has changed: {said}.")
 
 
 def check_listed(paper: str | None) -> None:
     """Check ``params.yaml``, and that it lists one paper, or all that there are and no others."""
     listed = load_params().papers
-    if paper is None:
-        for name in listed:
-            if not (REPLICATIONS / name).is_dir():
-                raise ReplicationError(f"params.yaml: papers: there is no paper '{name}'{near(name, papers())}.")
+    for name in listed if paper is None else ():
+        if not (REPLICATIONS / name).is_dir():
+            raise ReplicationError(f"params.yaml: papers: there is no paper '{name}'{near(name, papers())}.")
     for name in [paper] if paper else papers():
         paper_folder(name)
         if name not in listed:
@@ -74,19 +91,25 @@ def check_settings(settings: ScaleFile) -> None:
             f"'ln -sf ../../../{PIPELINE} {pipeline}'."
         )
     for task in settings.tasks:
-        if not (card := Path("data") / f"{settings.dataset(task)}.yaml").is_file():
-            cards = (path.stem for path in Path("data").glob("*.yaml"))
+        if not (CARDS / f"{settings.dataset(task)}.yaml").is_file():
             raise ReplicationError(
-                f"{settings.path}: tasks.{task}.corpus.dataset: {card} does not exist"
-                f"{near(settings.dataset(task), cards)}."
+                f"{settings.path}: tasks.{task}.corpus.dataset: {CARDS / settings.dataset(task)}.yaml does not exist"
+                f"{near(settings.dataset(task), (path.stem for path in CARDS.glob('*.yaml')))}."
             )
         _check_corpus(settings, task, check_card(settings.dataset(task)))
-    check_tasks(settings)  # first, or a mistake of a task would be said to be one of its first variant
-    paper = importlib.import_module(f"replications.{settings.paper}.settings")
+    models = _models(settings)
+    # Tasks first, or a mistake of a task would be said to be one of its first variant, or be overridden by all.
+    for name, built in settings.built_tasks.items():
+        given = built.model_dump(exclude_unset=True, exclude={"after"})
+        _check_sections(settings, models, given, f"{settings.path}: tasks.{name}")
     for variant in settings.buildable():
-        check_model(paper, settings.run(variant))
+        check_model(models, settings.run(variant))
     for variant in settings.lent:
         check_lent(settings, variant)
+
+
+def _models(settings: ScaleFile) -> Any:
+    return importlib.import_module(f"replications.{settings.paper}.settings")
 
 
 def _check_corpus(settings: ScaleFile, task: str, card: Card) -> None:
@@ -116,33 +139,115 @@ def check_lent(settings: ScaleFile, variant: str) -> None:
         )
 
 
-def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
-    """Check that claims can be decided, and that figures name variants and measures that exist.
+def check_identities(settings: ScaleFile) -> None:
+    """Check each entry of ``variants.yaml`` on its own: which settings it names, and their types and ranges.
+
+    What an entry lacks is not looked at, and neither is what only whole sections show: scales add to it.
 
     Args:
-        settings: of the scale.
-        tasks: those of the paper at any scale.
+        settings: of the paper at any scale.
+
+    Raises:
+        ReplicationError: names file, variant, key and value of the first mistake.
     """
-    measured = tuple(_measured_by_studies(settings.paper))
-    check_claims(settings, tasks, measured)
-    path = REPLICATIONS / settings.paper / "claims.yaml"
-    claims = [claim.id for claim in load_claims(path, settings.scale).claims]
-    for placed in load_exhibits(settings.paper, ()):
-        figure = placed.exhibit if isinstance(placed, Shows) else placed
-        where = f"{REPLICATIONS / settings.paper / 'report.py'}: {type(figure).__name__}"
-        if isinstance(placed, Shows) and placed.claim and placed.claim not in claims:
-            raise ReplicationError(
-                f"{where}: claims.yaml has no claim '{placed.claim}'{near(placed.claim, claims)}; name one that it has."
-            )
-        check_variants(settings, figure.variants(), where)
-        check_measures(figure.measures(), measured, where)
+    path, models = settings.variants_path, _models(settings)
+    if settings.kind != models.KIND:
+        raise ReplicationError(
+            f"{path}: kind: '{settings.kind}', but replications/{settings.paper}/settings.py has "
+            f"KIND = '{models.KIND}'; both must name the same kind of task."
+        )
+    for name, identity in build(Identities, load_yaml(path), where=str(path)).variants.items():
+        given = identity.model_dump(exclude_unset=True)
+        _check_sections(settings, models, given, f"{path}: variants.{name}")
+        model = given.get("model", {})
+        if (lender := model.get("paper")) in papers() and isinstance(model.get("settings"), dict):
+            theirs: Any = importlib.import_module(f"replications.{lender}.settings")
+            check_part(theirs.MODEL, model["settings"], where=f"{path}: variants.{name}.model.settings")
 
 
-def warn_of_changes(settings: ScaleFile) -> None:
-    """Print the claims that are no longer decided as the plan says; this is allowed, and the report says so, too."""
-    changed = {claim: said for claim, said in (changes(settings) or {}).items() if said}
-    for claim, said in changed.items():
-        print(f"{plan_path(settings)}: {claim}: since the plan was frozen, this has changed: {', '.join(said)}.")
+def _check_sections(settings: ScaleFile, models: Any, given: dict[str, Any], where: str) -> None:
+    """Check one layer of settings on its own, as another may override what is wrong in it."""
+    refuse_huge(given, where)
+    model = given.get("model", {})
+    rest = {key: part for key, part in given.items() if key != "model"}
+    check_part(settings_of(settings.kind), rest, where=where)
+    section, routes = models.MODEL, [route for route in models.ROUTES if route in model]
+    if len(routes) == 1:  # else they are refused when the variant is built
+        kinds = models.ROUTES[routes[0]]
+        section = kinds if isinstance(kinds, type) else kinds.get(str(model[routes[0]]))
+    if section is not None and len(routes) < 2:
+        check_part(section, model, where=f"{where}.model")
+
+
+def check_card(dataset: str) -> Card:
+    """Read a data card, and check the options of its reader and the parameters of what it generates.
+
+    Raises:
+        ReplicationError: names file, key and value of the first mistake.
+    """
+    path, card = CARDS / f"{dataset}.yaml", load_card(dataset)
+    if card.reader is not None:
+        readers = {name: reader.options for name, reader in READERS.items()}
+        _check_options(readers, card.reader.name, card.reader.options, f"{path}: reader", "options", MOST_READ)
+    for number, source in enumerate(card.sources):
+        if isinstance(source, GeneratedSource):
+            where, tasks = f"{path}: sources.{number}", {name: task.parameters for name, task in TASKS.items()}
+            _check_options(tasks, source.task, source.parameters, where, "parameters", MOST_GENERATED)
+    return card
+
+
+def _check_options(
+    classes: dict[str, type[Strict]], name: str, options: dict[str, Any], where: str, key: str, most: int
+) -> None:
+    if name not in classes:
+        raise ReplicationError(f"{where}: '{name}' is not known{near(name, classes)}.")
+    refuse_huge(options, f"{where}.{key}", most)
+    build(classes[name], options, where=f"{where}.{key}")
+
+
+def check_paper(settings: ScaleFile) -> None:
+    """Check the facts of a paper, and the cards and variants that they name; a table may show any number of a run.
+
+    Args:
+        settings: of one of its scales.
+
+    Raises:
+        ReplicationError: names file, key and value of the first mistake.
+    """
+    path = REPLICATIONS / settings.paper / "paper.yaml"
+    paper, cards = Paper.load(path), [card.stem for card in CARDS.glob("*.yaml")]
+    for name in paper.data:
+        if name not in cards:
+            raise ReplicationError(f"{path}: data: there is no card '{name}'{near(name, cards)}.")
+    for table in paper.tables:
+        for row in range(len(table.rows)):
+            check_variants(settings, table.variants(row), f"{path}: tables.{table.id}, row '{table.label(row)}'")
+
+
+def check_names(settings: ScaleFile) -> None:
+    """Check that the names of a paper's variants tell those of one task apart at a scale; and the colours of models.
+
+    Raises:
+        ReplicationError: a file is wrong; names no variant, or gives two of a task one name.
+    """
+    load_colours(FILE)
+    names = load_names(REPLICATIONS / settings.paper)
+    first: dict[tuple[str, str], str] = {}
+    for variant, section in settings.variants.items():
+        name = names.get(variant, variant)
+        if (other := first.setdefault((section.task, name), variant)) != variant:
+            path = REPLICATIONS / settings.paper / "names.yaml"
+            raise ReplicationError(f"{path}: '{other}' and '{variant}' have one name, '{name}'; give each its own.")
+
+
+def check_search(settings: ScaleFile) -> None:
+    """Check the list of what a search tries, where a scale has one.
+
+    Raises:
+        ReplicationError: names file, key and value of the first mistake.
+    """
+    if settings.path.with_name("search.yaml").exists():
+        load_search(settings.paper, settings.scale)
 
 
 def write_code(settings: ScaleFile) -> None:
@@ -154,7 +259,7 @@ def write_code(settings: ScaleFile) -> None:
     code = code_of(settings.kind, settings.paper, *sorted(settings.lenders(settings.variants)))
     datasets = sorted({settings.dataset(task) for task in settings.tasks})
     code["fetch"] |= {f"data/{dataset}.yaml": load_card(dataset).fingerprint for dataset in datasets}
-    shown = [settings.path.with_name("search.yaml"), *(Path("data") / f"{dataset}.yaml" for dataset in datasets)]
+    shown = [settings.path.with_name("search.yaml"), *(CARDS / f"{dataset}.yaml" for dataset in datasets)]
     code["report"] |= {str(path): sha256_of([path]) for path in shown}
     code["report"][str(settings.path)] = hash_of([settings.deviations, settings.left_out])
     folder = run_folder(settings.paper, settings.scale) / "code"
@@ -163,7 +268,58 @@ def write_code(settings: ScaleFile) -> None:
     write_json(folder / "plan.json", [load_plan(settings), load_found(settings)])
 
 
-def _measured_by_studies(paper: str) -> list[str]:
-    """Patterns of the names of all metrics that the paper's studies measure."""
-    studies = importlib.import_module(f"replications.{paper}.settings").ROUTES.get("study", {})
-    return [pattern for section in studies.values() for pattern in section.measured]
+def asked_by_tests(scales: dict[str, ScaleFile]) -> Iterator[str]:
+    """What the tests would refuse in a paper that has no mistake otherwise, a sentence each; needs torch.
+
+    Names and colours of what reports show; figures with their counterparts; pages of ``docs`` that are current; models
+    that make an update, untrained, on a random batch.
+    """
+    from shared.pipeline.costs import PAGE, SCALE, network_of
+    from shared.pipeline.reference import PATH, reference
+    from shared.tasks.kinds import load_replication
+
+    paper = scales["smoke"].paper
+    folder, replication = REPLICATIONS / paper, load_replication(paper)
+    if not (folder / "README.md").is_file():
+        yield f"{folder / 'README.md'} does not exist; say there what is replicated and where it deviates."
+    names, colours = load_names(folder), load_colours(FILE)
+    for scale in ("quick", "bench"):
+        for variant in scales[scale].variants:
+            network = network_of(replication, scales[scale].run(variant)) is not None
+            if variant not in names:
+                yield f"{folder / 'names.yaml'}: '{variant}' has no name; reports of the scale {scale} call it by it."
+            elif network and names[variant] not in colours:
+                yield f"{FILE}: '{names[variant]}' has no colour; figures of {paper} draw it."
+    for figure in load_exhibits(paper, ()):
+        if not isinstance(figure, Shows):
+            yield f"{folder / 'report.py'}: {type(figure).__name__} is not inside of Shows(figure, counterpart=…)."
+    if PATH.read_text(encoding="utf-8") != reference():
+        yield f"{PATH} is not current; run 'python -m shared.pipeline reference'."
+    listed = PAGE.read_text(encoding="utf-8").partition(f"\n## {paper}\n")[2].partition("\n## ")[0]
+    for variant in scales[SCALE].variants:
+        if network_of(replication, scales[SCALE].run(variant)) is not None and f"\n| {variant} |" not in listed:
+            yield f"{PAGE} lacks {paper}.{variant}; run 'python -m shared.pipeline costs'."
+    for variant in scales["smoke"].variants:
+        if (network := network_of(replication, config := scales["smoke"].run(variant))) is not None:
+            try:
+                make_update(*network)
+            except Exception as error:  # whatever a model raises is what its author has to know
+                yield f"{config.where}: an untrained model makes no update: {type(error).__name__}: {error}"
+
+
+def make_update(runner: Any, config: Any) -> None:
+    """Make one update of an untrained model on a random batch.
+
+    Raises:
+        ValueError: the loss is not finite, or a parameter has no gradient.
+    """
+    import torch
+
+    batch, sizes = runner.task.random_batch(config)
+    model = runner.model(config, sizes)
+    loss = runner.task.module(model, config, None).training_step(batch, 0)
+    if not torch.isfinite(loss):
+        raise ValueError(f"its loss is {float(loss)}")
+    loss.backward()
+    if without := [name for name, each in model.named_parameters() if each.requires_grad and each.grad is None]:
+        raise ValueError(f"no gradient reaches {', '.join(without)}")

@@ -1,21 +1,64 @@
-"""Refuses claims that cannot be decided as they are written, before anything is trained."""
+"""Refuses claims that cannot be decided as they are written, and figures of what is not there, before any training."""
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Collection, Iterable, Sequence
+from fnmatch import fnmatch
 
-from shared.claims import schema
 from shared.claims.comparisons import Comparison, Correlation, Exact, Floor, Row, Sides
 from shared.claims.rules import DOUBLED_SEEDS, FEWEST_SEEDS
 from shared.claims.scales import TESTS
+from shared.claims.schema import Claim, Claims, load_claims
 from shared.claims.words import number_of
 from shared.config import near
 from shared.errors import ReplicationError
-from shared.metrics.registry import known, measure, split_of
+from shared.metrics.registry import MEASURES, is_known, known, measure, split_of
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import REPLICATIONS
-from shared.pipeline.names import check_measures, check_variants
+from shared.reports.exhibits import Shows, load_exhibits
+
+DECIDING = ("quick", "bench")
+"""Scales at which every claim is decided, or has a reason why not."""
+
+
+def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
+    """Check that claims can be decided, and that figures name variants and measures that exist.
+
+    Args:
+        settings: of the scale.
+        tasks: those of the paper at any scale.
+    """
+    studies = importlib.import_module(f"replications.{settings.paper}.settings").ROUTES.get("study", {})
+    measured = [pattern for section in studies.values() for pattern in section.measured]
+    check_claims(settings, tasks, measured)
+    claims = [claim.id for claim in load_claims(REPLICATIONS / settings.paper / "claims.yaml", settings.scale).claims]
+    for placed in load_exhibits(settings.paper, ()):
+        figure = placed.exhibit if isinstance(placed, Shows) else placed
+        where = f"{REPLICATIONS / settings.paper / 'report.py'}: {type(figure).__name__}"
+        if isinstance(placed, Shows) and placed.claim and placed.claim not in claims:
+            raise ReplicationError(
+                f"{where}: claims.yaml has no claim '{placed.claim}'{near(placed.claim, claims)}; name one that it has."
+            )
+        check_variants(settings, figure.variants(), where)
+        check_measures(figure.measures(), measured, where)
+
+
+def check_variants(settings: ScaleFile, variants: Iterable[str], where: str) -> None:
+    """Refuse a variant that no scale has; the ensemble of one is ``<variant>-ensemble``."""
+    for variant in variants:
+        if variant.removesuffix("-ensemble") not in settings.known():
+            raise ReplicationError(
+                f"{where}: {settings.variants_path} has no variant '{variant}'{near(variant, settings.known())}."
+            )
+
+
+def check_measures(measures: Iterable[str], measured: Iterable[str], where: str) -> None:
+    """Refuse a measure that neither evaluation nor a study of the paper has; a test split may stand before its name."""
+    for name in measures:
+        if not is_known(split_of(name)[1]) and not any(fnmatch(name, pattern) for pattern in measured):
+            raise ReplicationError(f"{where}: there is no measure '{name}'{near(name, MEASURES)}.")
 
 
 def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence[str]) -> None:
@@ -30,19 +73,23 @@ def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence
         ReplicationError: names file, claim and key of the first mistake, and what to do.
     """
     path = REPLICATIONS / settings.paper / "claims.yaml"
-    claims = schema.load_claims(path, settings.scale)
+    claims = load_claims(path, settings.scale)
     for task, floor in claims.floors.items():
         _check_floor(settings, tasks, task, floor, measured, f"{path}: floors.{task}")
-    for claim in claims.claims:
+    prefix = claims.claims[0].id.rstrip("0123456789") if claims.claims else ""
+    for number, claim in enumerate(claims.claims, 1):
+        if claim.id != f"{prefix}{number}":
+            raise ReplicationError(f"{path}: {claim.id}: claims are numbered in order; call it {prefix}{number}.")
+        decided = claim.undecided_at(settings.scale) is None
         for row in claim.rows():
             where = f"{path}: {claim.id}: '{row.name}'"
             _check_names(settings, row, measured, where)
             if not isinstance(row, Exact):
                 _check_bounds(row, where)
-                if claim.undecided_at(settings.scale) is None:
+                if decided:
                     _check_data(settings, row, where)
-        if claim.primary is not None and claim.undecided_at(settings.scale) is None and settings.scale != TESTS:
-            _check_seeds(settings, claim.primary, f"{path}: {claim.id}")
+        if decided and settings.scale != TESTS:
+            _check_runs(settings, claims, claim, f"{path}: {claim.id}")
 
 
 def _check_names(settings: ScaleFile, row: Row, measured: Iterable[str], where: str) -> None:
@@ -66,11 +113,9 @@ def _check_bounds(row: Comparison, where: str) -> None:
     most = measure(row.metric).most
     if not isinstance(row, Sides) or row.scale == "log" or row.over is not None:
         return
-    if row.than is None:
-        if row.relevant >= most:
-            raise ReplicationError(f"{where}: relevant: no two values of {row.metric} differ by {row.relevant:g}.")
-        return
-    if row.kind == "greater" and (wanted := row.than + row.relevant) > most:
+    if row.than is None and row.relevant >= most:
+        raise ReplicationError(f"{where}: relevant: no two values of {row.metric} differ by {row.relevant:g}.")
+    if row.than is not None and row.kind == "greater" and (wanted := row.than + row.relevant) > most:
         raise ReplicationError(
             f"{where}: relevant: {row.metric} is at most {most:g}, never {wanted:g}; lower it or 'than'."
         )
@@ -88,17 +133,32 @@ def _check_data(settings: ScaleFile, row: Comparison, where: str) -> None:
             )
 
 
-def _check_seeds(settings: ScaleFile, primary: Comparison, where: str) -> None:
-    """Refuse a primary comparison with too few paired seeds, or with doubled variants whose updates are not doubled."""
-    running = _running(settings, primary.compared())
-    shared = (
-        set.intersection(*(set(settings.run(name).seeds) for name in running)) if running else {*range(FEWEST_SEEDS)}
-    )
+def _check_runs(settings: ScaleFile, claims: Claims, claim: Claim, where: str) -> None:
+    """Refuse a claim whose deciding runs are none of the scale's, too few, or too easily called learned."""
+    primary, scale = claim.primary, settings.scale
+    deciding = [primary] if primary is not None else claim.identities
+    compared = list(dict.fromkeys(name.removesuffix("-ensemble") for row in deciding for name in row.compared()))
+    running = _running(settings, compared)
+    if scale in DECIDING and (absent := [name for name in compared if name not in running]):
+        raise ReplicationError(
+            f"{where}: {' and '.join(absent)} of what decides it do not run in {settings.path}; let them run, or say "
+            f"why not under not_decided.{scale}."
+        )
+    if primary is None:
+        return
+    shared = set.intersection(*({*settings.run(name).seeds} for name in running)) if running else {*range(FEWEST_SEEDS)}
     if len(shared) < FEWEST_SEEDS:
         raise ReplicationError(
             f"{where}: {' and '.join(running)} share {number_of(len(shared), 'seed')} in {settings.path}, "
-            f"and fewer than {FEWEST_SEEDS} decide nothing; give more, or say why under not_decided.{settings.scale}."
+            f"and fewer than {FEWEST_SEEDS} decide nothing; give more, or say why under not_decided.{scale}."
         )
+    trained = [name for name in running if "study" not in settings.run(name).model]
+    for task in {settings.task_of(name) for name in trained} - claims.floors.keys():
+        if scale == "quick" and measure(primary.metric).theme == "score":
+            raise ReplicationError(
+                f"{where}: the task '{task}' has no floor, so nothing tells whether its models have learned; give it "
+                "one under 'floors'."
+            )
     for name, twice in zip(primary.compared(), primary.doubled, strict=bool(primary.doubled)):
         if {name, twice} <= {*settings.judged()}:
             _check_doubled(settings, name, twice, where)

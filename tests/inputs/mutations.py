@@ -13,14 +13,21 @@ import yaml
 
 from shared import config
 from shared.claims.scales import SCALES
-from shared.pipeline.check import check_listed, check_settings, check_shown
-from shared.pipeline.check_files import check_card, check_names, check_paper, check_search
-from shared.pipeline.check_identities import check_identities
+from shared.pipeline.check import (
+    check_card,
+    check_identities,
+    check_listed,
+    check_names,
+    check_paper,
+    check_search,
+    check_settings,
+)
+from shared.pipeline.check_claims import check_shown
 from shared.pipeline.config import ScaleFile
 
 Key = str | int
 READING = ("shared.pipeline.config", "shared.claims.schema", "shared.data.cards", "shared.reports.paper",
-           "shared.pipeline.search", "shared.pipeline.check_identities", "shared.reports.naming")  # fmt: skip
+           "shared.pipeline.search", "shared.pipeline.check", "shared.reports.naming")  # fmt: skip
 """Modules that read YAML."""
 MISSING: Any = object()
 GONE, DOUBLED, UNKNOWN = "missing", "doubled key", "unknown key"

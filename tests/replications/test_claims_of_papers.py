@@ -7,8 +7,7 @@ import pytest
 from shared.claims.comparisons import Exact, Row
 from shared.claims.scales import SCALES
 from shared.claims.schema import Claims, load_claims
-from shared.metrics.registry import measure
-from shared.pipeline.check import check_shown
+from shared.pipeline.check_claims import check_shown
 from shared.tasks.kinds import load_measures
 from tests.replications.shipped_variants import REPLICATIONS, scale_file_of
 
@@ -53,36 +52,6 @@ def test_comparisons_are_of_one_task(paper: str, scale: str) -> None:
     for row in rows_of(paper, scale):
         tasks = {settings.task_of(name) for name in variants_of(row) if name in settings.buildable()}
         assert len(tasks) <= 1, row.name
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-@pytest.mark.parametrize("scale", ["quick", "bench"])
-def test_whatever_decides_a_claim_runs(paper: str, scale: str) -> None:
-    settings = scale_file_of(paper, scale)
-    for claim in claims_of(paper, scale).claims:
-        if claim.undecided_at(scale) is None:
-            deciding = [claim.primary] if claim.primary is not None else claim.identities
-            missing = {name for row in deciding for name in variants_of(row)} - {*settings.judged()}
-            assert not missing, claim.id
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_scores_decide_at_the_quick_scale_only_where_the_task_has_a_floor(paper: str) -> None:
-    settings, loaded = scale_file_of(paper, "quick"), claims_of(paper, "quick")
-    for claim in loaded.claims:
-        if claim.primary is None or claim.undecided_at("quick") is not None:
-            continue
-        trained = [name for name in variants_of(claim.primary) if "study" not in settings.run(name).model]
-        if measure(claim.primary.metric).theme == "score":
-            assert {settings.task_of(name) for name in trained} <= loaded.floors.keys(), claim.id
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_claims_are_numbered_and_the_same_at_every_scale(paper: str) -> None:
-    identifiers = [[claim.id for claim in claims_of(paper, scale).claims] for scale in SCALES]
-    assert identifiers == [identifiers[0]] * len(SCALES)
-    prefix = identifiers[0][0].removesuffix("1")
-    assert identifiers[0] == [f"{prefix}{number}" for number in range(1, len(identifiers[0]) + 1)]
 
 
 @pytest.mark.parametrize("paper", [paper for paper in PAPERS if scale_file_of(paper, "smoke").kind == "sequences"])
