@@ -32,8 +32,7 @@ def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
     """
     studies = importlib.import_module(f"replications.{settings.paper}.settings").ROUTES.get("study", {})
     measured = [pattern for section in studies.values() for pattern in section.measured]
-    check_claims(settings, tasks, measured)
-    claims = [claim.id for claim in load_claims(REPLICATIONS / settings.paper / "claims.yaml", settings.scale).claims]
+    claims = check_claims(settings, tasks, measured)
     for placed in load_exhibits(settings.paper, ()):
         figure = placed.exhibit if isinstance(placed, Shows) else placed
         where = f"{REPLICATIONS / settings.paper / 'report.py'}: {type(figure).__name__}"
@@ -61,8 +60,8 @@ def check_measures(measures: Iterable[str], measured: Iterable[str], where: str)
             raise ReplicationError(f"{where}: there is no measure '{name}'{near(name, MEASURES)}.")
 
 
-def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence[str]) -> None:
-    """Check every claim of a paper at a scale.
+def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence[str]) -> list[str]:
+    """Check every claim of a paper at a scale; returns their ids.
 
     Args:
         settings: of the scale.
@@ -90,6 +89,7 @@ def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence
                     _check_data(settings, row, where)
         if decided and settings.scale != TESTS:
             _check_runs(settings, claims, claim, f"{path}: {claim.id}")
+    return [claim.id for claim in claims.claims]
 
 
 def _check_names(settings: ScaleFile, row: Row, measured: Iterable[str], where: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -224,11 +225,9 @@ class ScaleFile:
 
     def corpus(self, task: str) -> Any:
         """The corpus of a task, as the settings of its kind."""
-        field = settings_of(self.kind).model_fields["corpus"]
-        kind: Any = field.annotation  # one class or several, which the field tells apart
-        section = create_model("Section", __base__=Strict, corpus=(kind, field))
-        refuse_huge(self._task(task).corpus, f"{self.path}: tasks.{task}.corpus")
-        built: Any = build(section, {"corpus": self._task(task).corpus}, where=f"{self.path}: tasks.{task}")
+        given, where = self._task(task).corpus, f"{self.path}: tasks.{task}"
+        refuse_huge(given, f"{where}.corpus")
+        built: Any = build(_corpus_section(self.kind), {"corpus": given}, where=where)
         return built.corpus
 
     def run(self, variant: str, changes: Section | None = None) -> RunConfig:
@@ -360,6 +359,14 @@ def refuse_huge(value: Any, where: str, most: int = MOST) -> None:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in items:
         refuse_huge(part, f"{where}.{key}", most)
+
+
+@cache
+def _corpus_section(kind: str) -> type[Strict]:
+    """Settings that are a corpus alone: of one class or of several, which the field tells apart."""
+    field = settings_of(kind).model_fields["corpus"]
+    annotation: Any = field.annotation
+    return create_model("Section", __base__=Strict, corpus=(annotation, field))
 
 
 def _given(section: Strict) -> dict[str, Any]:
