@@ -15,11 +15,8 @@ from shared.reports.curves import Points, read_curves
 from shared.reports.document import SPREAD, Figure
 from shared.reports.exhibits import OfPanels, OfVariant, Results, first_run
 from shared.reports.explorer import Attention, Explored
-from shared.reports.figures import WIDTH, Runs, draw_curves, drawing, fitting
 from shared.reports.naming import name_and_id
 from shared.reports.panels import chosen_panels
-from shared.reports.sections import CONVENTION, OPERATIONS
-from shared.reports.weights import bar_of_weights, draw_weights
 from shared.tasks.translation.heatmaps import BAR, Pair, longer_sides, read_pairs
 
 Kind = Literal["encoder", "decoder", "cross"]
@@ -54,6 +51,9 @@ def draw_heads(source: Path, kind: Kind, path: Path, *, symbols: int = 14) -> bo
     Returns:
         whether the file was there; if not, nothing is drawn.
     """
+    from shared.reports.figures import WIDTH, drawing, fitting
+    from shared.reports.weights import bar_of_weights, draw_weights
+
     pairs = read_pairs(source, ("source", "target", kind))
     if not pairs:
         return False
@@ -116,7 +116,7 @@ def maps_of_heads(variant: str, source: Path, kind: Kind) -> list[Attention]:
     return maps
 
 
-def loss_by_operations(runs: Runs, path: Path) -> bool:
+def loss_by_operations(runs: Sequence[RunResults], path: Path) -> bool:
     """Draw validation loss against the operations of training so far, on a logarithmic scale.
 
     Args:
@@ -126,12 +126,16 @@ def loss_by_operations(runs: Runs, path: Path) -> bool:
     Returns:
         whether there was anything to draw.
     """
+    from shared.reports.figures import draw_curves
+
     y = f"Validation loss (nats per {runs[0].token})"
     return draw_curves(runs, [_curve(run) for run in runs], path, x="Training operations", y=y, powers=True)
 
 
 def _curve(run: RunResults) -> Points:
     """Operations so far to the seeds' losses then."""
+    from shared.reports.sections import OPERATIONS
+
     updates = [record["updates"] for record in run.runs.values()]
     if OPERATIONS not in run.mean or not any(updates):
         return {}
@@ -164,6 +168,7 @@ class LossByOperations(OfPanels):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """A figure for each panel of which any variant counted its operations."""
+        from shared.reports.sections import CONVENTION
 
         figures = []
         for panel in chosen_panels(results, self.panels):

@@ -5,7 +5,6 @@ import json
 import pytest
 from matplotlib.image import imread
 
-from replications.transformer import figures
 from replications.transformer.figures import loss_by_operations
 from shared.claims.results import load_results
 from shared.reports.curves import read_curves
@@ -27,7 +26,9 @@ def results(tmp_path_factory):
 def curves(monkeypatch):
     """What is handed over to be drawn."""
     handed = []
-    monkeypatch.setattr(figures, "draw_curves", lambda _, curves, *__, **how: handed.append((curves, how)))
+    monkeypatch.setattr(
+        "shared.reports.figures.draw_curves", lambda _, curves, *__, **how: handed.append((curves, how))
+    )
     return handed
 
 

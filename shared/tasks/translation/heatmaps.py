@@ -13,10 +13,8 @@ from shared.errors import ReplicationError
 from shared.reports.document import Figure
 from shared.reports.exhibits import Exhibit, OfVariant, Results, first_run, run_ones
 from shared.reports.explorer import Attention, Explored
-from shared.reports.figures import WIDTH, drawing, fitting
 from shared.reports.naming import name_and_id, name_of
 from shared.reports.styles import PALETTE
-from shared.reports.weights import bar_of_weights, draw_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,6 +66,8 @@ def compare_alignments(sources: Mapping[str, Path], path: Path, *, symbols: int 
     Raises:
         ReplicationError: the files are of different sentences.
     """
+    from shared.reports.figures import fitting
+
     kept = {variant: pairs for variant, source in sources.items() if (pairs := read_pairs(source, KEPT))}
     if len(kept) < 2:
         return False
@@ -111,8 +111,11 @@ def _same(first: Sequence[Pair], other: Sequence[Pair]) -> bool:
 
 
 def _grid(path: Path, pairs: Sequence[Pair], labels: Sequence[str], columns: int) -> None:
+    from shared.reports.figures import WIDTH, drawing
+    from shared.reports.weights import bar_of_weights
+
     lines = [pairs[first : first + columns] for first in range(0, len(pairs), columns)]
-    heights = [_panel_height(line, columns) for line in lines]
+    heights = [_panel_height(line, WIDTH / columns, WIDTH) for line in lines]
     with drawing(path, height=sum(heights) + BAR) as canvas:
         panels = canvas.subplots(len(lines), columns, squeeze=False, height_ratios=heights).ravel()
         for axes, pair, label in zip(panels, pairs, labels, strict=False):
@@ -123,15 +126,17 @@ def _grid(path: Path, pairs: Sequence[Pair], labels: Sequence[str], columns: int
         bar_of_weights(canvas, panels)
 
 
-def _panel_height(pairs: Sequence[Pair], columns: int) -> float:
+def _panel_height(pairs: Sequence[Pair], width: float, most: float) -> float:
     """Inches: square cells at the panel's width, plus room for the source words."""
     tallest = max(pair["weights"].shape[0] / pair["weights"].shape[1] for pair in pairs)
     words = max(len(str(word)) for pair in pairs for word in pair["source"])
-    return float(min(WIDTH, (WIDTH / columns - 0.9) * min(tallest, 1.6)) + 0.085 * words + 0.5)
+    return float(min(most, (width - 0.9) * min(tallest, 1.6)) + 0.085 * words + 0.5)
 
 
 def _heatmap(axes: Axes, pair: Pair, *, size: float) -> None:
     from matplotlib.patches import Rectangle
+
+    from shared.reports.weights import draw_weights
 
     draw_weights(axes, pair["weights"], columns=pair["source"], rows=pair["target"], size=size)
     for s, t in pair.get("gold", ()):
@@ -162,7 +167,6 @@ class Heatmaps(OfVariant):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if the variant has kept its attention."""
-
         run, path = first_run(results, self.variant), folder / f"alignments_{self.variant}.png"
         if run is None or not alignment_heatmaps(run.attention(run.seeds[0]), path):
             return ()
@@ -187,7 +191,6 @@ class SideBySide(Exhibit):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if at least two of the variants have kept their attention."""
-
         sources = {run.variant: run.attention(run.seeds[0]) for run in run_ones(results, self.compared)}
         path = folder / f"alignments_{'_'.join(self.compared)}.png"
         if not compare_alignments(sources, path):

@@ -15,7 +15,6 @@ from shared.claims.statistics import generator
 from shared.metrics.quantities import Example, Measure
 from shared.metrics.registry import measure
 from shared.reports.document import Block, Figure, Paragraph, Table, Text, plain, signed
-from shared.reports.estimates import estimated, having
 from shared.reports.exhibits import OfPanels, Results
 from shared.reports.kind import KindReport
 from shared.reports.learning_curves import LearningCurves
@@ -80,6 +79,8 @@ def scored_by(runs: Sequence[RunResults]) -> tuple[str, list[RunResults]]:
     Args:
         runs: variants of one task.
     """
+    from shared.reports.estimates import having
+
     if trees := having(runs, "brackets"):
         return "bracket_f1", trees
     return "bleu", having(runs, "bleu")
@@ -91,6 +92,8 @@ def score_by_length(run: RunResults, of: Measure, bins: Sequence[Bin]) -> list[B
     Raises:
         ReplicationError: the examples carry nothing to compute the measure from.
     """
+    from shared.reports.estimates import estimated
+
     scores = []
     examples = [_tested(run, seed) for seed in run.seeds]
     lengths = [row["source_length"] for row in examples[0]]
