@@ -28,15 +28,9 @@ class ImageEncoder(nn.Module):
     spread: Tensor
 
     def __init__(
-        self,
-        network: nn.Module,
-        *,
-        layer: Layer,
-        side: int,
-        pool: int,
-        mean: Sequence[float],
+        self, network: nn.Module, *, layer: Layer, side: int, pool: int, mean: Sequence[float],
         deviation: Sequence[float],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Wrap a network that maps normalised images (B, 3, side, side) to the map of ``layer``.
 
         Args:
@@ -105,14 +99,8 @@ def build_encoder(config: EncoderConfig, *, data: Path = Path("data")) -> ImageE
         mean, deviation = [efficientnet_lite.MEAN] * 3, [efficientnet_lite.DEVIATION] * 3
     else:
         network, mean, deviation = _from_torchvision(config.name, config.layer)
-    encoder = ImageEncoder(
-        network,
-        layer=LAYERS[config.name][config.layer],
-        side=config.side,
-        pool=config.pool,
-        mean=mean,
-        deviation=deviation,
-    )
+    layer = LAYERS[config.name][config.layer]
+    encoder = ImageEncoder(network, layer=layer, side=config.side, pool=config.pool, mean=mean, deviation=deviation)
     return encoder.to("cuda" if torch.cuda.is_available() else "cpu")
 
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import track
 
 from shared.errors import ReplicationError
 from shared.vision.encoders import ImageEncoder
@@ -51,7 +43,7 @@ def compute_features(
     """Write the annotation vectors of images to one ``.npy`` file: (count, L, D) float16.
 
     The data is written to a partial file beside ``path``, which is renamed when it is complete. On a terminal a
-    progress bar shows the speed and the remaining time.
+    progress bar shows the remaining time.
 
     Args:
         encoder: the encoder; it runs on its current device.
@@ -68,18 +60,27 @@ def compute_features(
     device = next((weights.device for weights in encoder.parameters()), torch.device("cpu"))
     batch = batch or (_BATCH_CPU if device.type == "cpu" else _BATCH_ACCELERATOR)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _check_disk(path, 2 * int(np.prod(shape)))
-    partial = path.with_name(f"{path.name}.partial")
+    needed, free = 2 * math.prod(shape), shutil.disk_usage(path.parent).free
+    if free < needed:
+        raise ReplicationError(
+            f"{path} will have {needed / 1e9:.1f} GB, but there are {free / 1e9:.1f} GB of free disk; make room, or "
+            "average over places (the encoder's 'pool')."
+        )
+    partial, console = path.with_name(f"{path.name}.partial"), Console()
     try:
-        with partial.open("wb") as file, _bar() as bar:
-            header = {"descr": "<f2", "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
-            task, began = bar.add_task(label, total=count, speed=""), time.perf_counter()
-            for start in range(0, count, batch):
-                chunk = range(start, min(start + batch, count))
-                _append(file, encoder, torch.from_numpy(images(chunk)).to(device))
-                speed = chunk.stop / (time.perf_counter() - began)
-                bar.update(task, completed=chunk.stop, speed=f"{speed:,.0f} images/s")
+        written = np.lib.format.open_memmap(partial, "w+", np.float16, shape)
+        starts = range(0, count, batch)
+        for start in track(starts, label, console=console, disable=not console.is_terminal):
+            chunk = range(start, min(start + batch, count))
+            with torch.inference_mode():
+                features = encoder(torch.from_numpy(images(chunk)).to(device))
+            largest = float(features.abs().amax())
+            if not largest <= torch.finfo(torch.float16).max:  # this comparison also catches NaN
+                raise ReplicationError(
+                    f"an annotation vector has the value {largest:g}, which float16 cannot hold; choose another layer."
+                )
+            written[start : chunk.stop] = features.half().cpu().numpy()
+        written.flush()
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -101,32 +102,3 @@ def load_features(path: Path) -> NDArray[np.float16]:
             "the features stage again."
         )
     return features
-
-
-def _check_disk(path: Path, needed: int) -> None:
-    free = shutil.disk_usage(path.parent).free
-    if free < needed:
-        raise ReplicationError(
-            f"{path} will have {needed / 1e9:.1f} GB, but there are {free / 1e9:.1f} GB of free disk; make room, or "
-            "average over places (the encoder's 'pool')."
-        )
-
-
-def _append(file: BinaryIO, encoder: ImageEncoder, pixels: torch.Tensor) -> None:
-    with torch.inference_mode():
-        features = encoder(pixels)
-    largest = float(features.abs().amax())
-    if not largest <= torch.finfo(torch.float16).max:  # this comparison also catches NaN
-        raise ReplicationError(
-            f"an annotation vector has the value {largest:g}, which float16 cannot hold; choose another layer."
-        )
-    file.write(features.half().cpu().numpy().tobytes())
-
-
-def _bar() -> Progress:
-    console = Console()
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console,
-        disable=not console.is_terminal,
-    )  # fmt: skip

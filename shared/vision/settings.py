@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
-import difflib
+import operator
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from shared.config import Strict
-from shared.vision.efficientnet_blocks import BLOCKS, strides
+from shared.config import Strict, near
+
+
+class BlockShape(NamedTuple):
+    """An inverted bottleneck: its kernel and stride, how much it widens its input inside, and its channels."""
+
+    kernel: int
+    stride: int
+    expansion: int
+    width: int
+
+
+_STAGES = (
+    (1, BlockShape(3, 1, 1, 16)),
+    (2, BlockShape(3, 2, 6, 24)),
+    (2, BlockShape(5, 2, 6, 40)),
+    (3, BlockShape(3, 2, 6, 80)),
+    (3, BlockShape(5, 1, 6, 112)),
+    (4, BlockShape(5, 2, 6, 192)),
+    (1, BlockShape(3, 1, 6, 320)),
+)
+BLOCKS: tuple[BlockShape, ...] = tuple(
+    shape if number == 0 else shape._replace(stride=1) for repeats, shape in _STAGES for number in range(repeats)
+)
+"""The 16 blocks of EfficientNet-lite0 (Tan & Le 2019, table 1); only the first of a stage strides."""
+_STRIDES = list(accumulate((block.stride for block in BLOCKS), operator.mul, initial=2))[1:]  # 2 is the stem's
 
 
 class Layer(NamedTuple):
@@ -22,7 +47,7 @@ class Layer(NamedTuple):
 LAYERS: Mapping[str, Mapping[str, Layer]] = {
     "efficientnet-lite0": {
         f"block{number}": Layer(block.width, stride)
-        for number, (block, stride) in enumerate(zip(BLOCKS, strides(), strict=True))
+        for number, (block, stride) in enumerate(zip(BLOCKS, _STRIDES, strict=True))
     },
     "vgg19": {"conv5_4": Layer(512, 16)},
     "resnet101": {"layer3": Layer(1024, 16), "layer4": Layer(2048, 32)},
@@ -55,9 +80,7 @@ class EncoderConfig(Strict):
     def _possible(self) -> EncoderConfig:
         layers = LAYERS[self.name]
         if self.layer not in layers:
-            near = difflib.get_close_matches(self.layer, layers, n=1)
-            hint = f" (did you mean '{near[0]}'?)" if near else ""
-            raise ValueError(f"{self.name} has no layer '{self.layer}'{hint}; it has {', '.join(layers)}")
+            raise ValueError(f"{self.name} has no layer '{self.layer}'{near(self.layer, layers)}")
         stride = layers[self.layer].stride
         if self.side % (stride * self.pool):
             raise ValueError(

@@ -17,8 +17,9 @@ from shared.data.cards import PipSource
 from shared.data.fetch import fetch
 from shared.data.sources import Workspace, obtain
 from shared.errors import ReplicationError
-from shared.vision.efficientnet_blocks import BLOCKS, strides
-from shared.vision.efficientnet_lite import DEVIATION, MEAN, EfficientNetLite0, SameConvolution, fold_norms
+from shared.vision import efficientnet_lite
+from shared.vision.efficientnet_lite import DEVIATION, MEAN, EfficientNetLite0, fold_norms
+from shared.vision.settings import BLOCKS, LAYERS
 from tests.vision.efficientnet_weights import random_state
 
 STRIDES = [1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
@@ -94,19 +95,13 @@ def saved(tmp_path_factory):
     return path
 
 
-@given(
-    height=st.integers(1, 9),
-    width=st.integers(1, 9),
-    kernel=st.sampled_from([1, 3, 5]),
-    stride=st.integers(1, 3),
-)
-def test_padding_is_tensorflows(height, width, kernel, stride):
-    if kernel < stride:  # then "SAME" leaves pixels out, which no convolution here does
-        kernel = 3
-    convolution = SameConvolution(2, 3, kernel=kernel, stride=stride).double()
-    images = torch.randn(2, 2, height, width, dtype=torch.float64)
-    expected = plain_convolution(images, convolution.weight.detach(), stride)
-    assert torch.allclose(convolution(images).detach(), expected)
+@given(height=st.integers(1, 5), width=st.integers(1, 5), block=st.sampled_from(BLOCKS))
+def test_padding_is_tensorflows(height, width, block):
+    unit = efficientnet_lite._unit(2, 3, block.kernel, block.stride).double()
+    images = torch.randn(2, 2, 2 * height, 2 * width, dtype=torch.float64)
+    expected = plain_convolution(images, unit.convolution.weight.detach(), block.stride)
+    padded = unit.padding(images) if block.stride > 1 else images
+    assert torch.allclose(unit.convolution(padded).detach(), expected)
 
 
 def test_the_network_is_the_plain_one_in_every_block(saved):
@@ -115,9 +110,8 @@ def test_the_network_is_the_plain_one_in_every_block(saved):
     with torch.no_grad():
         scores, maps = plain_network(state, images)
         ours = stepwise(network, images)
-        assert [m.shape[1:] for m in ours] == [
-            (block.width, 64 // stride, 64 // stride) for block, stride in zip(BLOCKS, strides(), strict=True)
-        ]
+        layers = LAYERS["efficientnet-lite0"].values()
+        assert [m.shape[1:] for m in ours] == [(each.size, 64 // each.stride, 64 // each.stride) for each in layers]
         for found, expected in zip(ours, maps, strict=True):
             assert torch.allclose(found, expected)
             assert expected.std() > 0.1  # alive, so that the comparison means something
@@ -175,7 +169,7 @@ def weights(root):
 
 @pytest.mark.registry
 def test_values_are_those_of_the_package_that_the_weights_were_made_for(weights, tmp_path, monkeypatch):
-    folders = [tmp_path / name for name in ("raw", "scratch", "downloads")]
+    folders = [tmp_path / name for name in ("raw", "downloads")]
     for folder in folders:
         folder.mkdir()
     source = PipSource(**REFERENCE)

@@ -37,7 +37,7 @@ def data(tmp_path_factory):
     [
         ({"name": "efficientnet-lite1"}, "efficientnet-lite0"),
         ({"layer": "blok10"}, "efficientnet-lite0 has no layer 'blok10' .did you mean 'block10'"),
-        ({"layer": "block16"}, "it has block0, .*block15"),
+        ({"layer": "16"}, "has no layer '16'; there are block0, .*block15"),
         ({"name": "vgg19"}, "vgg19 has no layer 'block10'"),
         ({"side": 225}, "'side' must be a multiple of 16"),
         ({"pool": 3}, "'side' must be a multiple of 48"),

@@ -86,8 +86,7 @@ def test_a_bar_is_shown_on_a_terminal_only(tmp_path, monkeypatch):
             lambda out=out, terminal=terminal: Console(file=out, force_terminal=terminal, width=120),
         )
         compute_features(toy_encoder(), images, 7, tmp_path / "some.npy", batch=2, label="toy pictures")
-        shown = [text in out.getvalue() for text in ("toy pictures", "7/7", "images/s")]
-        assert shown == [terminal] * 3
+        assert [text in out.getvalue() for text in ("toy pictures", "100%")] == [terminal] * 2
 
 
 @pytest.mark.parametrize("content", [None, b"", b"x" * 300, "cut"])
