@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import NO_COUNTERPART, Shows
-from shared.reports.learning_curves import LearningCurves
 from shared.tasks.translation.heatmaps import Heatmaps
 from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
 

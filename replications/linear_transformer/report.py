@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.reports.exhibits import NO_COUNTERPART, Shows
-from shared.reports.study_lines import StudyLines, StudyPanel
+from shared.reports.studies import StudyLines, StudyPanel
 from shared.tasks.sequences.figures import Pictures, curves
 
 _LAYERS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.reports.exhibits import Shows
-from shared.reports.study_lines import StudyLines, StudyPanel
+from shared.reports.studies import StudyLines, StudyPanel
 from shared.tasks.sequences.figures import curves
 
 _ESTIMATORS = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from replications.self_attentive.sweeps import Sweep
+from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import NO_COUNTERPART, Shows
-from shared.reports.learning_curves import LearningCurves
-from shared.reports.sweeps import Sweep
 from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts
 
 PANELS = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import NO_COUNTERPART, Shows
-from shared.reports.learning_curves import LearningCurves
 from shared.tasks.captioning.figures import CURVES, Overlays, Stopping
 
 _OPENMOJI = "Pictures: OpenMoji (openmoji.org), CC BY-SA 4.0. This figure has the same licence."

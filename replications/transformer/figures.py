@@ -11,12 +11,11 @@ import numpy as np
 
 from shared.claims.results import RunResults
 from shared.data.tokenizers import BOS, SPECIAL
-from shared.reports.curves import Points, read_curves
+from shared.reports.curves import Points, read_curves, training_curves
 from shared.reports.document import SPREAD, Figure
-from shared.reports.exhibits import OfPanels, OfVariant, Results, first_run
+from shared.reports.exhibits import OfPanels, OfVariant, Results, chosen_panels, first_run
 from shared.reports.explorer import Attention, Explored
 from shared.reports.naming import name_and_id
-from shared.reports.panels import chosen_panels
 from shared.tasks.translation.heatmaps import BAR, Pair, longer_sides, read_pairs
 
 Kind = Literal["encoder", "decoder", "cross"]
@@ -51,8 +50,7 @@ def draw_heads(source: Path, kind: Kind, path: Path, *, symbols: int = 14) -> bo
     Returns:
         whether the file was there; if not, nothing is drawn.
     """
-    from shared.reports.figures import WIDTH, drawing, fitting
-    from shared.reports.weights import bar_of_weights, draw_weights
+    from shared.reports.figures import WIDTH, bar_of_weights, draw_weights, drawing, fitting
 
     pairs = read_pairs(source, ("source", "target", kind))
     if not pairs:
@@ -126,7 +124,7 @@ def loss_by_operations(runs: Sequence[RunResults], path: Path) -> bool:
     Returns:
         whether there was anything to draw.
     """
-    from shared.reports.figures import draw_curves
+    from shared.reports.curves import draw_curves
 
     y = f"Validation loss (nats per {runs[0].token})"
     return draw_curves(runs, [_curve(run) for run in runs], path, x="Training operations", y=y, powers=True)
@@ -134,7 +132,7 @@ def loss_by_operations(runs: Sequence[RunResults], path: Path) -> bool:
 
 def _curve(run: RunResults) -> Points:
     """Operations so far to the seeds' losses then."""
-    from shared.reports.sections import OPERATIONS
+    from shared.reports.runs import OPERATIONS
 
     updates = [record["updates"] for record in run.runs.values()]
     if OPERATIONS not in run.mean or not any(updates):
@@ -168,7 +166,7 @@ class LossByOperations(OfPanels):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """A figure for each panel of which any variant counted its operations."""
-        from shared.reports.sections import CONVENTION
+        from shared.reports.runs import CONVENTION
 
         figures = []
         for panel in chosen_panels(results, self.panels):
@@ -176,4 +174,17 @@ class LossByOperations(OfPanels):
             if loss_by_operations(panel.runs, path):
                 caption = "Loss on the validation split against the operations of training so far"
                 figures.append(Figure(path, f"{panel.title}. {caption}: {SPREAD} {CONVENTION}"))
+        return figures
+
+
+class LearningRates(OfPanels):
+    """Figures ``learning_rate_<panel>.png``."""
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """A figure for each panel that has a curve."""
+        figures = []
+        for panel in chosen_panels(results, self.panels):
+            path = folder / f"learning_rate_{panel.name}.png"
+            if training_curves(panel.runs, path, metric="learning_rate", label="Learning rate", split="train"):
+                figures.append(Figure(path, f"{panel.title}. Learning rate against updates."))
         return figures

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from replications.transformer.figures import Heads, LossByOperations
+from replications.transformer.figures import Heads, LearningRates, LossByOperations
+from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import NO_COUNTERPART, Shows
-from shared.reports.learning_curves import LearningCurves, LearningRates
 from shared.tasks.translation.heatmaps import Heatmaps, SideBySide
 from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import NO_COUNTERPART, Shows
-from shared.reports.learning_curves import LearningCurves
 from shared.tasks.language.figures import (
     AttentionToText,
     ContextLengths,

@@ -22,9 +22,8 @@ from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.pipeline.provenance import hash_of, sha256_of
 from shared.pipeline.search import load_search
 from shared.reports.exhibits import Shows, load_exhibits
-from shared.reports.naming import load_names
+from shared.reports.naming import FILE, load_colours, load_names
 from shared.reports.paper import Paper
-from shared.reports.styles import FILE, load_colours
 from shared.tasks.kinds import load_measures, papers, settings_of
 from shared.tasks.sections import check_model
 
@@ -221,7 +220,9 @@ def check_paper(settings: ScaleFile) -> None:
             raise ReplicationError(f"{path}: data: there is no card '{name}'{near(name, cards)}.")
     for table in paper.tables:
         for row in range(len(table.rows)):
-            check_variants(settings, table.variants(row), f"{path}: tables.{table.id}, row '{table.label(row)}'")
+            check_variants(
+                settings, table.variants(row), f"{path}: tables.{table.id}, row '{table.rows[row]['label']}'"
+            )
 
 
 def check_names(settings: ScaleFile) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 from shared.errors import ReplicationError
 from shared.pipeline.files import write_json
 from shared.records import read_if_whole
-from shared.reports.styles import FILE
+from shared.reports.naming import FILE
 from shared.tasks.kinds import KINDS
 
 STAGES = ("fetch", "prepare", "train", "evaluate", "report")

@@ -22,8 +22,7 @@ from shared.claims.scales import SCALES
 from shared.config import flat, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.records import read_json, read_record
-from shared.reports.compared import Compared, Member, Pair, Settings, Side, compared
-from shared.reports.comparison_page import comparison_page
+from shared.reports.comparison import Member, Pair, Settings, Side, comparison_page, shared_pairs
 from shared.reports.document import slug
 from shared.reports.page import write_page
 from shared.reports.terminal import print_blocks
@@ -56,11 +55,15 @@ def compare_stage(
         else:
             only = None if paper is None else [paper]
             sides = _named(left, scale, only, temporary), _named(other, scale, only, temporary)
-        result = compared(*sides, chosen)
-        if not result.pairs:
+        if chosen is None and not shared_pairs(*sides):
             raise ReplicationError(f"'{left}' and '{other}' share no variant of a paper, so nothing can be compared.")
         folder = COMPARISONS / "--".join(slug(side.label) for side in sides)
-        _write(result, folder, console or Console(highlight=False))
+        shutil.rmtree(folder / "figures", ignore_errors=True)  # of an earlier comparison of the two
+        blocks = comparison_page(*sides, folder / "figures", chosen)
+        write_page(blocks, folder, title=f"{sides[0].label} and {sides[1].label}")
+    console = console or Console(highlight=False)
+    print_blocks(blocks, console)
+    console.print(f"With the learning curves: {folder / 'index.html'}", soft_wrap=True)
 
 
 def _variants(left: str, other: str) -> Pair | None:
@@ -86,15 +89,6 @@ def _of_variant(member: Member, scale: str) -> Side:
             "first, or give another --scale."
         )
     return side
-
-
-def _write(result: Compared, folder: Path, console: Console) -> None:
-    shutil.rmtree(folder / "figures", ignore_errors=True)  # of an earlier comparison of the two
-    blocks = comparison_page(result, folder / "figures")
-    left, right = (side.label for side in result.sides)
-    write_page(blocks, folder, title=f"{left} and {right}")
-    print_blocks(blocks, console)
-    console.print(f"With the learning curves: {folder / 'index.html'}", soft_wrap=True)
 
 
 def _variant(name: str) -> Member | None:

@@ -28,7 +28,7 @@ from shared.pipeline.provenance import hash_of, now, revision, sha256_of
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.pipeline.train import is_finished, marks_of, run_side_by_side, runnable, train_into
 from shared.records import read_if_whole, read_record
-from shared.reports.document import Code, Text, listed
+from shared.reports.document import Text, code
 from shared.tasks.sections import check_model, find_route
 from shared.training.pool import PRELOAD, Job
 from shared.training.progress import Report
@@ -453,11 +453,11 @@ def in_use(settings: ScaleFile) -> tuple[dict[tuple[str, str], Any], list[Text]]
     used = {(group.key, name): search.value(name, group.key) for group, name in search.pairs()}
     reasons: list[Text] = []
     for same in search.same:
-        if others := [[Code(name)] for name in same.variants if name not in same.kept]:
+        if others := [code(name) for name in same.variants if name not in same.kept]:
             have = "has" if len(others) == 1 else "have"
-            reasons.append((*listed(others), f" {have} the value of ", Code(same.same_as), f": {same.because}."))
+            reasons.append(f"{', '.join(others)} {have} the value of {code(same.same_as)}: {same.because}.")
     kept = [item for group in search.groups() for item in group.kept.items()]
-    return used, reasons + [(Code(name), f" keeps a value of its own: {why}.") for name, why in kept]
+    return used, reasons + [f"{code(name)} keeps a value of its own: {why}." for name, why in kept]
 
 
 def _kept(search: Search, only: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:

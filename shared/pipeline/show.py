@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from shared.claims.better import better, disagree
 from shared.claims.competence import below
-from shared.claims.outcomes import Decision, Outcome
+from shared.claims.outcomes import Decision, Outcome, better, disagree
 from shared.claims.results import RunResults
 from shared.claims.scales import SCALES
 from shared.claims.schema import Claim, Claims, load_claims
@@ -25,7 +24,7 @@ from shared.pipeline.files import REPLICATIONS, paper_folder, run_folder
 from shared.records import read_record
 
 # The report's own sentences, so that both say the same.
-from shared.reports.claim_sections import SOURCES, claimed, measured, strength, tests_and_checks, why
+from shared.reports.cards import SOURCES, claimed, measured, strength, tests_and_checks, why
 from shared.reports.document import plain_text
 from shared.reports.paper import Paper
 from shared.reports.scales import claims_of, disagreement
@@ -99,7 +98,7 @@ def _reports_of(name: str) -> tuple[str, dict[str, Entry]]:
     if name not in known:
         upper = {claim.upper(): claim for claim in known}
         raise ReplicationError(f"there is no claim '{name}'{near(upper.get(name.upper(), name), known)}.")
-    found = {scale: claims_of(REPORTS / scale / known[name]) or [] for scale in SCALES}
+    found = {scale: claims_of(REPORTS / scale / known[name]) for scale in SCALES}
     return known[name], {scale: row for scale, rows in found.items() for row in rows if row["id"] == name}
 
 
@@ -138,7 +137,7 @@ def _explanation(claims: Claims, decision: Decision, runs: Path) -> Iterator[str
         yield f"- {_line(point)}"
     for outcome in decision.supporting:
         yield f"- Supporting comparison '{outcome.name}': {outcome.verdict}; {effect_text(vars(outcome))}."
-    yield " ".join(RULES[1])
+    yield f"The verdict. {RULES['The verdict.']}"
 
 
 def _floors(

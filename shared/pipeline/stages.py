@@ -93,19 +93,17 @@ def report_stage(paper: str, scale: str) -> None:
     from shared.pipeline.plan import changes, load_found, load_plan
     from shared.pipeline.search import in_use
     from shared.reports.exhibits import load_exhibits
-    from shared.reports.naming import load_names, named
+    from shared.reports.naming import FILE, load_colours, load_names, use_names
     from shared.reports.plans import Frozen
-    from shared.reports.report import write_report
+    from shared.reports.report import describe_data, write_report
     from shared.reports.scales import other_scales
-    from shared.reports.styles import FILE, coloured, load_colours
-    from shared.reports.task_data import of_data
     from shared.tasks.kinds import kind_report, load_measures
 
     load_measures()
     settings = ScaleFile(paper, scale)
     kind, left_out = kind_report(settings.kind), _not_run(settings)
     folder, final = Path("replications") / paper, Path("reports") / scale / paper
-    with named(load_names(folder)), coloured(load_colours(FILE)), made_anew(final) as partial:
+    with use_names(load_names(folder), load_colours(FILE)), made_anew(final) as partial:
         write_report(
             folder,
             run_folder(paper, scale),
@@ -119,12 +117,22 @@ def report_stage(paper: str, scale: str) -> None:
             kind=kind,
             evidence=evidence_of(settings),
             frozen=Frozen(load_plan(settings), load_found(settings), changes(settings), *in_use(settings)),
-            larger=LARGER.get(scale),
+            larger=_larger(paper, scale),
             others=other_scales(Path("reports"), paper, scale),
             place=_place(paper, scale),
             stale=_stale(settings, left_out),
-            data={task: of_data(load_card(settings.dataset(task)), settings.corpus(task)) for task in settings.tasks},
+            data={
+                task: describe_data(load_card(settings.dataset(task)), settings.corpus(task)) for task in settings.tasks
+            },
         )
+
+
+def _larger(paper: str, scale: str) -> tuple[str, list[str]] | None:
+    """The scale that is to decide what this one does not, and the variants that run there."""
+    larger = LARGER.get(scale)
+    if larger is None or not (Path("replications") / paper / larger / "params.yaml").is_file():
+        return None
+    return larger, [*ScaleFile(paper, larger).judged()]
 
 
 def _not_run(settings: ScaleFile) -> dict[str, str]:
@@ -157,7 +165,7 @@ def _not_run(settings: ScaleFile) -> dict[str, str]:
 def _stale(settings: ScaleFile, left_out: Mapping[str, str]) -> list[str]:
     """The variants whose runs had other settings than those of today, but for those that are left out."""
     from shared.claims.results import load_results
-    from shared.reports.standing import stale_variants
+    from shared.reports.plans import stale_variants
 
     today = {variant: settings.run(variant).model_dump(mode="json") for variant in settings.judged()}
     return stale_variants(load_results(run_folder(settings.paper, settings.scale), left_out, today), today)
@@ -165,21 +173,18 @@ def _stale(settings: ScaleFile, left_out: Mapping[str, str]) -> list[str]:
 
 def _place(paper: str, scale: str) -> Place:
     """Links from a paper's page to the main page, and to the papers before and after it that have a report."""
-    from shared.reports.document import Link
     from shared.reports.page import Place
     from shared.reports.paper import Paper
 
     reports = Path("reports") / scale
     names = [name for name in load_params().papers if name == paper or (reports / name / "claims.json").is_file()]
 
-    def link(name: str) -> Link:
-        return Link(Paper.load(Path("replications") / name / "paper.yaml").short, f"../{name}/README.md")
+    def target(name: str) -> tuple[str, str]:
+        return Paper.load(Path("replications") / name / "paper.yaml").short, f"../{name}/README.md"
 
     at = names.index(paper)
     before, after = names[:at][-1:], names[at + 1 :][:1]
-    return Place(
-        (Link("All papers", "../../README.md"),), *(link(near[0]) if near else None for near in (before, after))
-    )
+    return Place((("All papers", "../../README.md"),), *(target(near[0]) if near else None for near in (before, after)))
 
 
 def export_stage(paper: str, scale: str) -> None:
@@ -207,7 +212,7 @@ def verdicts_stage(paper: str, scale: str) -> None:
 def summarize_stage() -> None:
     """Gather all reports into ``reports/README.md`` and the verdict tables of the READMEs."""
     from shared.reports.paper import Paper
-    from shared.reports.summary import summarize
+    from shared.reports.site import summarize
     from shared.tasks.kinds import load_measures
 
     load_measures()

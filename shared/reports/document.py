@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 MINUS = "\N{MINUS SIGN}"
 SPACE = "\N{NO-BREAK SPACE}"
@@ -20,47 +20,47 @@ HASH_SHOWN = 12
 NARROW = 3  # columns that a phone shows beside each other
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
+# Words with a mark are a text like any other: "\uFDD0<mark>\uFDD1<target>\uFDD1<words>\uFDD2". Unicode keeps these
+# codes for such internal use, so no words of data can be taken for marks, and none has to be escaped before it is
+# written.
+MARKED = re.compile("\ufdd0(\\w+)\ufdd1([^\ufdd1]*)\ufdd1([^\ufdd2]*)\ufdd2")
+Text = str | tuple[str, ...]
+"""Words of a page, some of them marked; the parts of a tuple are written without anything between them."""
 
-@dataclass(frozen=True)
-class Strong:
+
+def strong(words: str) -> str:
     """Emphasised words."""
-
-    text: str
-    kind: ClassVar[str] = "strong"
+    return f"\ufdd0strong\ufdd1\ufdd1{words}\ufdd2"
 
 
-@dataclass(frozen=True)
-class Code:
+def code(words: str) -> str:
     """A name or command inside a sentence."""
-
-    text: str
-    kind: ClassVar[str] = "code"
+    return f"\ufdd0code\ufdd1\ufdd1{words}\ufdd2"
 
 
-@dataclass(frozen=True)
-class Link:
-    """Words that lead to ``target``."""
-
-    text: str
-    target: str
-    kind: ClassVar[str] = "link"
-
-
-@dataclass(frozen=True)
-class Badge:
+def badge(verdict: str) -> str:
     """A verdict."""
-
-    text: str
-    kind: ClassVar[str] = "badge"
-
-    @property
-    def symbol(self) -> str:
-        """A sign that tells the verdicts apart without colour."""
-        return SYMBOLS[self.text]
+    return f"\ufdd0badge\ufdd1\ufdd1{verdict}\ufdd2"
 
 
-Inline = str | Strong | Code | Link | Badge
-Text = Inline | tuple[Inline, ...]
+def link(words: str, target: str) -> str:
+    """Words that lead to ``target``."""
+    return f"\ufdd0link\ufdd1{target}\ufdd1{words}\ufdd2"
+
+
+def parts(text: Text) -> list[tuple[str, str, str]]:
+    """A text as mark, target and words of each of its parts; plain words have no mark."""
+    plain, *rest = MARKED.split("".join(text))
+    found = [("", "", plain)]
+    for place in range(0, len(rest), 4):
+        mark, target, words, after = rest[place : place + 4]
+        found += [(mark, target, words), ("", "", after)]
+    return found
+
+
+def plain_text(text: Text) -> str:
+    """The words of a text without marks."""
+    return MARKED.sub(r"\3", "".join(text))
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,6 @@ class Heading:
 
     text: Text
     level: int = 2
-    kind: ClassVar[str] = "heading"
 
     @property
     def id(self) -> str:
@@ -82,7 +81,6 @@ class Paragraph:
     """A paragraph."""
 
     text: Text
-    kind: ClassVar[str] = "paragraph"
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,6 @@ class Bullets:
     """A list."""
 
     items: Sequence[Text]
-    kind: ClassVar[str] = "bullets"
 
 
 @dataclass(frozen=True)
@@ -100,17 +97,22 @@ class Table:
     Attributes:
         columns: their heads.
         rows: cells.
-        align: one letter per column: l left, r right, t for running text (left, kept wide).
+        align: one letter per column: l left, r right, t for running text (left, kept wide); by default the first
+            column is left and the others right.
         stacked: whether cells say what they are, so that cards leave the heads of columns out.
         filters: columns by whose first words a reader can choose rows.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Text]]
-    align: str
+    align: str = ""
     stacked: bool = False
     filters: Sequence[str] = ()
-    kind: ClassVar[str] = "table"
+
+    @property
+    def letters(self) -> str:
+        """The letter of every column."""
+        return self.align or "l".ljust(len(self.columns), "r")
 
     @property
     def wide(self) -> bool:
@@ -123,7 +125,6 @@ class CodeBlock:
     """Commands to copy."""
 
     text: str
-    kind: ClassVar[str] = "codeblock"
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,6 @@ class Figure:
     path: Path
     caption: str
     alt: str = ""
-    kind: ClassVar[str] = "figure"
 
     @property
     def seen(self) -> str:
@@ -174,7 +174,6 @@ class Heat(Figure):
     """
 
     lines: Sequence[HeatLine] = ()
-    kind: ClassVar[str] = "heat"
 
     @property
     def marks(self) -> bool:
@@ -193,7 +192,6 @@ class Explorer:
 
     data: Mapping[str, Any]
     pictures: Sequence[Path] = ()
-    kind: ClassVar[str] = "explorer"
 
 
 @dataclass(frozen=True)
@@ -202,7 +200,6 @@ class Details:
 
     summary: str
     blocks: Sequence[Block]
-    kind: ClassVar[str] = "details"
 
 
 @dataclass(frozen=True)
@@ -218,11 +215,10 @@ class Card:
     """
 
     id: str
-    verdict: Badge
+    verdict: str
     how: str
     title: Text
     blocks: Sequence[Block]
-    kind: ClassVar[str] = "card"
 
 
 @dataclass(frozen=True)
@@ -230,40 +226,24 @@ class Cell:
     """A claim in a :class:`Grid`."""
 
     claim: str
-    verdict: Badge
+    verdict: str
     title: str
     target: str
 
 
 @dataclass(frozen=True)
 class Grid:
-    """All claims of all papers as lettered cells: a row of cells for each paper, its link in front."""
+    """All claims of all papers as lettered cells: for each paper its title, its page and a row of cells."""
 
-    rows: Sequence[tuple[Link, Sequence[Cell]]]
-    kind: ClassVar[str] = "grid"
+    rows: Sequence[tuple[str, str, Sequence[Cell]]]
 
     @property
     def widest(self) -> range:
         """A place for each cell of the longest row."""
-        return range(max(len(cells) for _, cells in self.rows))
+        return range(max(len(cells) for *_, cells in self.rows))
 
 
 Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Explorer | Details | Card | Grid
-
-
-def listed(names: Iterable[Sequence[Inline]]) -> list[Inline]:
-    """Names with commas between them."""
-    return [part for name in names for part in (", ", *name)][1:]
-
-
-def parts(text: Text) -> tuple[Inline, ...]:
-    """A text as its parts."""
-    return text if isinstance(text, tuple) else (text,)
-
-
-def plain_text(text: Text) -> str:
-    """The words of a text without markup."""
-    return "".join(part if isinstance(part, str) else part.text for part in parts(text))
 
 
 def sentence(said: str) -> str:
@@ -292,6 +272,29 @@ def plain(value: float | None, digits: int) -> str:
     return "–" if value is None else typeset(f"{value:z,{_form(value, digits)}}")
 
 
+def _form(value: float, digits: int) -> str:
+    if digits and abs(value) >= 1e9:
+        return f".{digits}e"
+    return f".{digits if abs(value) < 1e5 else 0}f"
+
+
+def number(value: float | None) -> str:
+    """Format a number that is not a registered measure: counts below 10⁹ in full, others to four digits, below 1 or
+    with a power of ten to three.
+    """
+    if value and not 1e-4 <= abs(value) < 1e9:
+        return typeset(f"{value:.2e}")
+    if not value or float(value).is_integer():
+        return plain(value, 0)
+    magnitude = math.floor(math.log10(abs(value)))
+    return plain(value, max(0, 3 - magnitude) if magnitude >= 0 else 2 - magnitude)
+
+
+def with_ends(shown: str, ends: Iterable[str]) -> str:
+    """A number, and in brackets the ends of its interval or range."""
+    return f"{shown} [{f',{SPACE}'.join(ends)}]"
+
+
 def over_seeds(values: Sequence[float | None], digits: int, *, sign: bool = False) -> str:
     """The mean over seeds, in brackets the lowest and the highest where there are several; None counts for nothing.
 
@@ -304,7 +307,7 @@ def over_seeds(values: Sequence[float | None], digits: int, *, sign: bool = Fals
         digits = min(digits, max(0, 1 - math.floor(math.log10(spread))))
     show = signed if sign else plain
     mean, *ends = (show(value, digits) for value in (statistics.fmean(known), min(known), max(known)))
-    return f"{mean} [{f',{SPACE}'.join(ends)}]" if len(known) > 1 else mean
+    return with_ends(mean, ends) if len(known) > 1 else mean
 
 
 def typeset(number: str) -> str:
@@ -319,9 +322,3 @@ def hash_text(name: str) -> str:
     """A hash by its first letters; of a commit also what is said of it, as ``with uncommitted changes``."""
     digits, _, said = name.partition(" ")
     return f"{digits[:HASH_SHOWN]} {said}".strip()
-
-
-def _form(value: float, digits: int) -> str:
-    if digits and abs(value) >= 1e9:
-        return f".{digits}e"
-    return f".{digits if abs(value) < 1e5 else 0}f"

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from shared.claims.outcomes import Decision
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
 from shared.reports.document import Block, Figure
@@ -19,6 +21,7 @@ from shared.reports.document import Block, Figure
 Results = Mapping[str, RunResults]
 """All variants of a paper at one scale, by name."""
 NO_COUNTERPART = "No counterpart in the paper."
+LINES = 7  # of a figure: as many as the palette tells apart
 
 
 class Exhibit(ABC):
@@ -84,7 +87,7 @@ class OfVariants(Exhibit):
 
 
 @dataclass(frozen=True)
-class Shows(Exhibit):
+class Shows:
     """An exhibit and where it belongs.
 
     Attributes:
@@ -94,34 +97,69 @@ class Shows(Exhibit):
     """
 
     exhibit: Exhibit
-    counterpart: str
+    counterpart: str = NO_COUNTERPART
     claim: str = ""
-
-    def variants(self) -> Sequence[str]:
-        """The exhibit's."""
-        return self.exhibit.variants()
-
-    def measures(self) -> Sequence[str]:
-        """The exhibit's."""
-        return self.exhibit.measures()
-
-    def columns(self) -> Sequence[str]:
-        """The exhibit's."""
-        return self.exhibit.columns()
-
-    def completed(self, results: Results) -> Results:
-        """As the exhibit does."""
-        return self.exhibit.completed(results)
 
     def draw(self, results: Results, folder: Path) -> Sequence[Block]:
         """What the exhibit draws; captions begin with what the paper shows."""
         known = self.counterpart != NO_COUNTERPART
         said = f"As the paper's {self.counterpart}." if known else NO_COUNTERPART
-        drawn = self.exhibit.draw(results, folder)
         return [
             replace(block, caption=f"{said} {block.caption}", alt=block.seen) if isinstance(block, Figure) else block
-            for block in drawn
+            for block in self.exhibit.draw(results, folder)
         ]
+
+
+@dataclass(frozen=True)
+class KindReport:
+    """What reports of the papers of one kind of task show beside what all reports show; reports know no kind.
+
+    Attributes:
+        tables: from the variants of one task to what stands under their scores.
+        sections: from decided claims and all variants to what follows the results of all tasks.
+        figures: shown of papers that list no figures of their own.
+    """
+
+    tables: Callable[[Sequence[RunResults]], Sequence[Block]] = lambda runs: ()
+    sections: Callable[[Sequence[Decision], Results], Sequence[Block]] = lambda decisions, results: ()
+    figures: Sequence[Exhibit] = ()
+
+
+def load_exhibits(paper: str, default: Sequence[Exhibit] = ()) -> Sequence[Exhibit | Shows]:
+    """``FIGURES`` of ``replications/<paper>/report.py``; the ``default``, if the paper has no such file.
+
+    Raises:
+        ReplicationError: the file does not define ``FIGURES``.
+    """
+    name = f"replications.{paper}.report"
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
+        return default
+    if not hasattr(module, "FIGURES"):
+        raise ReplicationError(f"{name.replace('.', '/')}.py does not define FIGURES; let it list what is shown.")
+    figures: Sequence[Exhibit | Shows] = module.FIGURES
+    return figures
+
+
+def draw_exhibits(exhibits: Sequence[Shows], results: Results, folder: Path) -> dict[str, list[Block]]:
+    """Claim to the blocks of its exhibits in order, "" to those of no claim; their pictures are drawn into ``folder``.
+
+    Raises:
+        ReplicationError: two exhibits draw a picture of the same name.
+    """
+    groups: dict[str, list[Block]] = {}
+    made: set[Path] = set()
+    for exhibit in exhibits:
+        if blocks := exhibit.draw(results, folder):
+            groups.setdefault(exhibit.claim, []).extend(blocks)
+        paths = [block.path for block in blocks if isinstance(block, Figure)]
+        if twice := made.intersection(paths):
+            raise ReplicationError(f"two figures of the report are drawn to {min(twice).name}; change a title of one.")
+        made.update(paths)
+    return groups
 
 
 def first_run(results: Results, variant: str) -> RunResults | None:
@@ -135,50 +173,83 @@ def run_ones(results: Results, variants: Sequence[str]) -> list[RunResults]:
     return [run for variant in variants if (run := first_run(results, variant)) is not None]
 
 
-def load_exhibits(paper: str, default: Sequence[Exhibit] = ()) -> Sequence[Exhibit]:
-    """``FIGURES`` of ``replications/<paper>/report.py``; the ``default``, if the paper has no such file.
+def by_task(results: Results) -> dict[str, list[RunResults]]:
+    """The variants that were run, grouped by task, in order of name."""
+    groups: dict[str, list[RunResults]] = defaultdict(list)
+    for name in sorted(results):
+        if results[name].not_run is None:
+            groups[results[name].task].append(results[name])
+    return dict(groups)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Variants of one task that share a figure.
+
+    Attributes:
+        name: for the figure's file.
+        title: what the figure's caption begins with.
+        runs: 1 to :data:`LINES` of them.
+    """
+
+    name: str
+    title: str
+    runs: list[RunResults]
+
+    @property
+    def task(self) -> str:
+        """What all of them are trained on."""
+        return self.runs[0].task
+
+
+def panels(results: Results, chosen: Mapping[str, Sequence[str]]) -> list[Panel]:
+    """Few enough variants per figure to tell their lines apart, ordered by task.
+
+    As :func:`chosen_panels`; a task that none of the chosen variants belongs to is shown whole, by name, in as many
+    figures as it takes.
+    """
+    found = chosen_panels(results, chosen)
+    shown = {panel.task for panel in found}
+    for task, runs in by_task(results).items():
+        if task not in shown:
+            found += [Panel("", f"Task {task}", runs[i : i + LINES]) for i in range(0, len(runs), LINES)]
+    return [*_in_order(found)]
+
+
+def chosen_panels(results: Results, chosen: Mapping[str, Sequence[str]]) -> list[Panel]:
+    """The panels asked for and no others, ordered by task.
+
+    Args:
+        results: all variants.
+        chosen: title to variants. Variants that were not run are left out, and so is a panel of several variants of
+            which only one was run, or which another panel shows all together.
 
     Raises:
-        ReplicationError: the file does not define ``FIGURES``.
+        ReplicationError: a chosen panel has too many variants, or those of several tasks.
     """
-    name = f"replications.{paper}.report"
-    try:
-        module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            raise
-        return default
-    figures: Sequence[Exhibit] | None = getattr(module, "FIGURES", None)
-    if figures is None:
-        raise ReplicationError(f"{name.replace('.', '/')}.py does not define FIGURES; let it list what is shown.")
-    return figures
+    found, own = list[Panel](), list[set[str]]()
+    for title, names in chosen.items():
+        runs = [results[name] for name in names if name in results and results[name].not_run is None]
+        if len(runs) > LINES or len({run.task for run in runs}) > 1:
+            raise ReplicationError(
+                f"the panel '{title}' needs variants of one task, at most {LINES}; change it in the paper's report.py."
+            )
+        if len(runs) > 1 or len(names) == len(runs) == 1:
+            found.append(Panel("", f"Task {runs[0].task}, {title}", runs))
+            own.append({run.variant for run in runs})
+    # Of two panels with the same variants the first stays.
+    kept = (
+        not any(own[i] <= other for other in own[:i]) and not any(own[i] < other for other in own[i + 1 :])
+        for i in range(len(own))
+    )
+    return [*_in_order([panel for panel, keep in zip(found, kept, strict=True) if keep])]
 
 
-def by_claim(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> dict[str, list[Block]]:
-    """Claim to the blocks of its exhibits in order, "" to those of no claim; captions say what the paper shows.
-
-    Raises:
-        ReplicationError: as :func:`drawn`.
-    """
-    placed = [exhibit if isinstance(exhibit, Shows) else Shows(exhibit, NO_COUNTERPART) for exhibit in exhibits]
-    groups: dict[str, list[Block]] = {}
-    for exhibit, blocks in zip(placed, drawn(placed, results, folder), strict=True):
-        if blocks:
-            groups.setdefault(exhibit.claim, []).extend(blocks)
-    return groups
-
-
-def drawn(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> Iterator[Sequence[Block]]:
-    """The blocks of each exhibit in order, their pictures drawn into ``folder``.
-
-    Raises:
-        ReplicationError: two exhibits draw a picture of the same name.
-    """
-    made: set[Path] = set()
-    for exhibit in exhibits:
-        blocks = exhibit.draw(results, folder)
-        paths = [block.path for block in blocks if isinstance(block, Figure)]
-        if twice := made.intersection(paths):
-            raise ReplicationError(f"two figures of the report are drawn to {min(twice).name}; change a title of one.")
-        made.update(paths)
-        yield blocks
+def _in_order(found: Sequence[Panel]) -> Iterator[Panel]:
+    """Ordered by task, with the task's name, and a number where it has several panels."""
+    several = Counter(panel.task for panel in found)
+    place: Counter[str] = Counter()
+    for panel in sorted(found, key=lambda panel: panel.task):
+        place[panel.task] += 1
+        numbered = f"_{place[panel.task]}" if several[panel.task] > 1 else ""
+        yield replace(panel, name=f"{panel.task}{numbered}")

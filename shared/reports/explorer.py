@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from shared.reports.document import Block, Explorer, Figure, Heading, Paragraph
 
@@ -47,16 +47,15 @@ class Explored(Figure):
     Attributes:
         maps: what can be chosen.
         choose: what a reader is asked to do.
-        first: the place of the first of its maps among all of the page; None before :func:`gathered` has found it.
+        first: the place of the first of its maps among all of the page; None before :func:`gather_maps` has found it.
     """
 
     maps: Sequence[Attention] = ()
     choose: str = "Choose a word:"
     first: int | None = None
-    kind: ClassVar[str] = "explored"
 
 
-def gathered(groups: Mapping[str, Sequence[Block]]) -> tuple[dict[str, Sequence[Block]], list[Block]]:
+def gather_maps(groups: Mapping[str, Sequence[Block]]) -> tuple[dict[str, Sequence[Block]], list[Block]]:
     """One explorer of the maps of all figures, with its heading; and the figures, which lead to their maps in it.
 
     Maps that are chosen alike are the same: the first figure's counts.
@@ -69,38 +68,35 @@ def gathered(groups: Mapping[str, Sequence[Block]]) -> tuple[dict[str, Sequence[
     """
     figures = [block for blocks in groups.values() for block in blocks if isinstance(block, Explored)]
     owner: dict[tuple[tuple[str, str], ...], tuple[Attention, int]] = {}
-    for number, figure in enumerate(figures):
+    for figure_number, figure in enumerate(figures):
         for each in figure.maps:
-            owner.setdefault(_key(each), (each, number))
+            owner.setdefault((*each.choices.items(),), (each, figure_number))
     if not owner:
         return {**groups}, []
     place = {key: i for i, key in enumerate(owner)}
     led: dict[str, Sequence[Block]] = {
         name: [
-            replace(block, first=place[_key(block.maps[0])]) if isinstance(block, Explored) and block.maps else block
+            replace(block, first=place[(*block.maps[0].choices.items(),)])
+            if isinstance(block, Explored) and block.maps
+            else block
             for block in blocks
         ]
         for name, blocks in groups.items()
     }
     pictures = list(dict.fromkeys(each.picture for each, _ in owner.values() if each.picture is not None))
     figure_data = [{"caption": figure.caption, "choose": figure.choose} for figure in figures]
-    maps = [_as_data(each, pictures) | {"figure": number} for each, number in owner.values()]
+    maps = [_as_data(each, pictures) | {"figure": of} for each, of in owner.values()]
     return led, [Heading(TITLE), Paragraph(INTRODUCTION), Explorer({"figures": figure_data, "maps": maps}, pictures)]
-
-
-def _key(each: Attention) -> tuple[tuple[str, str], ...]:
-    return tuple(each.choices.items())
 
 
 def _as_data(each: Attention, pictures: Sequence[Path]) -> dict[str, Any]:
     """For the page's script: weights as whole per cents."""
+    wholes = [(max(row) if each.of_largest else 1.0) or 1.0 for row in each.weights]
     return {
         "choices": dict(each.choices), "rows": [*each.rows], "columns": [*each.columns],
-        "weights": [_per_cents(row, each.of_largest) for row in each.weights], "ofLargest": each.of_largest,
-        "picture": None if each.picture is None else pictures.index(each.picture), "across": each.across,
+        "weights": [
+            [round(100 * weight / whole) for weight in row] for row, whole in zip(each.weights, wholes, strict=True)
+        ],
+        "ofLargest": each.of_largest, "picture": None if each.picture is None else pictures.index(each.picture),
+        "across": each.across,
     }  # fmt: skip
-
-
-def _per_cents(weights: Sequence[float], of_largest: bool) -> list[int]:
-    whole = max(weights) if of_largest else 1.0
-    return [round(100 * weight / (whole or 1.0)) for weight in weights]

@@ -1,25 +1,24 @@
-"""Figures of the reports: drawn without a display, the same bytes on every run, legible 700 pixels wide."""
+"""How figures are drawn: without a display, the same bytes on every run, legible 700 pixels wide.
+
+Nothing here imports matplotlib before a figure is drawn, so that a figure can stand beside its table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullFormatter
-from PIL import Image
+from numpy.typing import NDArray
 
-from shared.claims.results import RunResults
-from shared.reports.curves import Apart, Points, read_apart, read_curves
-from shared.reports.naming import name_of
-from shared.reports.styles import PALETTE, styles_of
+from shared.reports.naming import PALETTE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure as Canvas
 
 WIDTH = 7.0  # inches: 700 pixels at the 100 pixels per inch at which 10 points read as text
 COLOURS = (*PALETTE.values(),)
@@ -30,138 +29,95 @@ VERDICTS = {
 INK = "#1b1f24"  # of words, as in style.css
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (3, 1, 1, 1, 1, 1)), ":", (0, (5, 1)), (0, (1, 1)))
+GROUND, MIDDLE, FULL = "#eef2f7", "#6baed6", "#08306b"  # weights of 0, 1/2 and 1
+UNSEEN = "#e6d5ae"  # a weight that is exactly zero
 STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana"],  # which is as wide, for readers of an SVG who lack the first
-    "font.size": 9.5,
-    "axes.titlesize": 10,
-    "axes.labelsize": 9.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#666666",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.7,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4.5,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "legend.handlelength": 2.6,
+    "font.size": 9.5, "axes.titlesize": 10, "axes.labelsize": 9.5, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.edgecolor": "#666666", "axes.grid": True, "axes.axisbelow": True,
+    "grid.color": "#e6e6e6", "grid.linewidth": 0.7, "lines.linewidth": 1.6, "lines.markersize": 4.5,
+    "legend.frameon": False, "legend.fontsize": 9, "legend.handlelength": 2.6,
     "svg.fonttype": "none",  # text stays text, in the reader's own fonts
     "svg.hashsalt": "figure",  # ids are the same on every run
-}
-Runs = Sequence[RunResults]
+}  # fmt: skip
 DENSITY, SHADED_DENSITY = 200, 130  # pixels per inch, of lines and of photographs
 SHADES = 256  # as many as a PNG's palette has; enough for lines and bands, at a third of the bytes
-FAR_APART = 30  # how many times a loss may exceed another before both are drawn on a logarithmic axis
 UNSAID = ("Creator", "Date", "Format", "Type")  # what an SVG says of itself, so that its bytes depend on nothing else
 NEARLY_WHITE = 247  # the palette of photographs has it no whiter, for the ground to be white
 
 
-def training_curves(
-    runs: Runs, path: Path, *, metric: str, label: str, split: str = "valid", diverging: bool = False
-) -> bool:
-    """Draw a recorded value against updates: mean over seeds, shaded from the lowest to the highest seed.
+@contextmanager
+def drawing(path: Path, *, height: float, shaded: bool = False) -> Iterator[Canvas]:
+    """A canvas ``height`` inches high that is written as a PNG, and as an SVG; bytes depend on the drawing only.
 
-    Args:
-        runs: the variants.
-        path: of the PNG.
-        metric: what was recorded.
-        label: of the axis, with the unit.
-        split: of what.
-        diverging: whether a training may have ended before its time: then the variant's seeds are drawn apart, a cross
-            where one ended; and a loss that is far greater somewhere than elsewhere is on a logarithmic scale.
-
-    Returns:
-        whether any run had recorded it; if none had, nothing is drawn.
+    With ``shaded`` it may hold photographs: dithering approximates the shades that are not in its palette, and there is
+    no SVG.
     """
-    curves = [read_curves(run, metric=metric, split=split) for run in runs]
-    apart = [read_apart(run, metric=metric, split=split) for run in runs] if diverging else ()
-    values = [value for points in curves for seeds in points.values() for value in seeds]
-    wide = diverging and metric == "loss" and 0.0 < FAR_APART * min(values, default=0.0) < max(values)
-    return draw_curves(runs, curves, path, x="Updates", y=label, log_y=wide, apart=apart)
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+    from PIL import Image
+
+    with mpl.rc_context(STYLE):
+        density = SHADED_DENSITY if shaded else DENSITY
+        canvas = Canvas(figsize=(WIDTH, height), dpi=density, layout="constrained")
+        painter: Any = FigureCanvasAgg(canvas)
+        yield canvas
+        canvas.draw_without_rendering()  # the layout needs a second pass: words beside heatmaps shrink these
+        painter.draw()
+        picture = Image.fromarray(np.asarray(painter.buffer_rgba())[..., :3])
+        # Without the k-means step the lightest shades, those of bands, would be assigned each other's colours.
+        few = picture.quantize(SHADES, Image.Quantize.MAXCOVERAGE, kmeans=1)
+        if shaded:
+            colours = np.array(few.getpalette(), dtype=np.uint8).reshape(-1, 3)
+            colours[colours.min(axis=1) > NEARLY_WHITE] = 255
+            few.putpalette(colours.tobytes())
+            few = picture.quantize(palette=few, dither=Image.Dither.FLOYDSTEINBERG)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        few.save(path, optimize=True)
+        if not shaded:
+            canvas.savefig(path.with_suffix(".svg"), format="svg", metadata=dict.fromkeys(UNSAID))
 
 
-def draw_curves(
-    runs: Runs,
-    curves: Sequence[Points],
-    path: Path,
-    *,
-    x: str,
-    y: str,
-    powers: bool = False,
-    marked: bool = False,
-    log_y: bool = False,
-    apart: Sequence[Apart] = (),
-) -> bool:
-    """Draw one curve per variant: mean over its seeds, shaded from the lowest to the highest seed.
-
-    Args:
-        runs: the variants.
-        curves: theirs; empty for one that is not drawn.
-        path: of the PNG.
-        x: label, with the unit.
-        y: label, with the unit.
-        powers: whether x is drawn on a logarithmic scale.
-        marked: whether each point is marked and named on the axis, as where there are few; x may then be 0.
-        log_y: whether y is drawn on a logarithmic scale.
-        apart: of each variant, the seeds that are drawn as lines of their own instead; none where it is as above.
-
-    Returns:
-        whether there was any curve; if not, nothing is drawn.
-    """
-    if not any(curves):
-        return False
-    with drawing(path, height=3.7) as canvas:
-        axes = canvas.subplots()
-        plot_curves(axes, runs, curves, marked=marked, apart=apart)
-        axes.set(xlabel=x, ylabel=y)
-        axes.margins(x=0.01)
-        if log_y:
-            axes.set_yscale("log")
-            plain_powers(axes.yaxis)
-        if marked:
-            place_ticks(axes, sorted({place for points in curves for place in points}), log=powers)
-        elif powers:
-            axes.set_xscale("log")
-        else:
-            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        legend_above(canvas, axes)
-    return True
-
-
-def plot_curves(
-    axes: Axes, runs: Runs, curves: Sequence[Points], *, marked: bool = False, apart: Sequence[Apart] = ()
-) -> None:
-    """Plot what :func:`draw_curves` draws, into ``axes``; the variants keep their colours if some have no curve."""
-    styles = styles_of([name_of(run.variant) for run in runs])
-    for place, (run, index, points) in enumerate(zip(runs, styles, curves, strict=True)):
-        seeds = apart[place] if apart else ()
-        for number, (curve, ended) in enumerate(seeds):
-            label = "" if number else name_of(run.variant)
-            axes.plot(list(curve), list(curve.values()), label=label, linewidth=1.1, **_line(index))
-            if ended:
-                axes.plot(*[*curve.items()][-1], "X", color=COLOURS[index % len(COLOURS)], markersize=8)
-        if seeds or not points:
-            continue
-        places = sorted(points)
-        mean, low, high = ([float(of(points[place])) for place in places] for of in (np.mean, min, max))
-        plot_line(axes, index, len(runs), (places, mean, low, high), label=name_of(run.variant), marked=marked)
+@contextmanager
+def panels_drawn(path: Path, count: int, *, height: float, columns: int = 2, extra: float = 0.0) -> Iterator[Any]:
+    """Panels side by side, at most ``columns`` in a line, each line ``height`` inches high: the canvas and its axes."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    with drawing(path, height=extra + height * rows) as canvas:
+        grid = canvas.subplots(rows, columns, squeeze=False).ravel()
+        for axes in grid[count:]:
+            axes.set_visible(False)
+        yield canvas, grid[:count]
 
 
 def plot_line(
     axes: Axes, index: int, count: int, curve: Sequence[Sequence[float]], *, label: str, marked: bool
 ) -> None:
-    """Plot one line of ``count`` in the style ``index``: places, values, lower and upper end of its band."""
+    """Plot one line of ``count`` in the style ``index``: places, values, lower and upper end of its band.
+
+    With more bands, each is more transparent, because bands overlap.
+    """
     places, values, low, high = curve
-    axes.fill_between(places, low, high, **_band(index, count))
+    axes.fill_between(places, low, high, color=line_style(index)["color"], alpha=min(0.16, 0.5 / count), linewidth=0)
     marker = MARKERS[_dash(index)] if marked else None
-    axes.plot(places, values, label=label, **_line(index), marker=marker)
+    axes.plot(places, values, label=label, **line_style(index), marker=marker)
+
+
+def line_style(index: int) -> dict[str, Any]:
+    """Colour and dashes; styles beyond the palette have its colours again with other dashes and markers."""
+    return {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[_dash(index)]}
+
+
+def _dash(index: int) -> int:
+    return (index + index // len(COLOURS)) % len(DASHES)
 
 
 def plain_powers(axis: Axis) -> None:
     """Set the ticks of a logarithmic axis with given limits: plain numbers, except very large and very small ones."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullFormatter
+
     least, most = axis.get_view_interval()
     if most < 4 * least:
         axis.set_major_locator(MaxNLocator(5, steps=(1, 2, 5, 10)))
@@ -186,59 +142,57 @@ def place_ticks(axes: Axes, places: Sequence[float], *, log: bool, named: int = 
     axes.margins(x=0.06)
 
 
+def legend_above(canvas: Canvas, *panels: Axes) -> None:
+    """Put the legend above the plots, where it hides nothing and takes no width; panels may share lines."""
+    entries: dict[str, Any] = {}
+    for axes in panels:
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, line)
+    columns = max(1, min(3, len(entries), 90 // (6 + max(map(len, entries)))))  # letters that fit
+    canvas.set_figheight(canvas.get_figheight() + 0.2 * max(0, -(-len(entries) // columns) - 2))
+    canvas.legend([*entries.values()], [*entries], loc="outside upper left", ncols=columns)
+
+
 def fitting(sizes: Sequence[int], symbols: int) -> int:
     """Index of the longest example of at most so many symbols; if all have more, of the shortest."""
     shortest = min(range(len(sizes)), key=sizes.__getitem__)
     return max((i for i, size in enumerate(sizes) if size <= symbols), key=sizes.__getitem__, default=shortest)
 
 
-def _line(index: int) -> dict[str, Any]:
-    return {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[_dash(index)]}
+def shades_of_weights() -> Any:
+    """The colours of weights of attention: the darker, the more, in the same colours in all papers; beige is masked."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("weights", (GROUND, MIDDLE, FULL)).with_extremes(bad=UNSEEN)
 
 
-def _dash(index: int) -> int:
-    """Of the styles beyond the palette, which have the same colours again with other dashes and markers."""
-    return (index + index // len(COLOURS)) % len(DASHES)
+def draw_weights(
+    axes: Axes, weights: NDArray[Any], *, columns: Sequence[str], rows: Sequence[str], size: float, square: bool = True
+) -> None:
+    """Draw weights (rows, columns) of attention, with words in ``size`` points where given.
 
-
-def _band(index: int, count: int) -> dict[str, Any]:
-    """Style of a band; with more bands, each is more transparent, because bands overlap."""
-    return {"color": COLOURS[index % len(COLOURS)], "alpha": min(0.16, 0.5 / count), "linewidth": 0}
-
-
-def legend_above(canvas: Canvas, *panels: Axes) -> None:
-    """Put the legend above the plots, where it hides nothing and takes no width; panels may share lines."""
-    entries = [entry for axes in panels for entry in zip(*axes.get_legend_handles_labels(), strict=True)]
-    labels = list(dict.fromkeys(label for _, label in entries))
-    handles = [next(line for line, label in entries if label == name) for name in labels]
-    columns = max(1, min(3, len(labels), 90 // (6 + max(len(label) for label in labels))))  # letters that fit
-    canvas.set_figheight(canvas.get_figheight() + 0.2 * max(0, -(-len(labels) // columns) - 2))
-    canvas.legend(handles, labels, loc="outside upper left", ncols=columns)
-
-
-@contextmanager
-def drawing(path: Path, *, height: float, shaded: bool = False) -> Iterator[Canvas]:
-    """A canvas ``height`` inches high that is written as a PNG, and as an SVG; bytes depend on the drawing only.
-
-    With ``shaded`` it may hold photographs: dithering approximates the shades that are not in its palette, and there is
-    no SVG.
+    Either side's words may be left out by giving none. Cells that are not ``square`` fill the panel.
     """
-    with mpl.rc_context(STYLE):
-        density = SHADED_DENSITY if shaded else DENSITY
-        canvas = Canvas(figsize=(WIDTH, height), dpi=density, layout="constrained")
-        painter: Any = FigureCanvasAgg(canvas)
-        yield canvas
-        canvas.draw_without_rendering()  # the layout needs a second pass: words beside heatmaps shrink these
-        painter.draw()
-        picture = Image.fromarray(np.asarray(painter.buffer_rgba())[..., :3])
-        # Without the k-means step the lightest shades, those of bands, would be assigned each other's colours.
-        few = picture.quantize(SHADES, Image.Quantize.MAXCOVERAGE, kmeans=1)
-        if shaded:
-            colours = np.array(few.getpalette(), dtype=np.uint8).reshape(-1, 3)
-            colours[colours.min(axis=1) > NEARLY_WHITE] = 255
-            few.putpalette(colours.tobytes())
-            few = picture.quantize(palette=few, dither=Image.Dither.FLOYDSTEINBERG)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        few.save(path, optimize=True)
-        if not shaded:
-            canvas.savefig(path.with_suffix(".svg"), format="svg", metadata=dict.fromkeys(UNSAID))
+    axes.grid(visible=False)
+    axes.imshow(
+        weights, cmap=shades_of_weights(), vmin=0.0, vmax=1.0, interpolation="nearest",
+        aspect="equal" if square else "auto",
+    )  # fmt: skip
+    axes.xaxis.tick_top()
+    # Words of the data are no formulas, whatever dollar signs they have.
+    axes.set_xticks(range(len(columns)), [str(word) for word in columns], rotation=90, fontsize=size, parse_math=False)
+    axes.set_yticks(range(len(rows)), [str(word) for word in rows], fontsize=size, parse_math=False)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def bar_of_weights(canvas: Canvas, panels: Iterable[Axes]) -> None:
+    """Say below the heatmaps which colour is how much."""
+    from matplotlib.cm import ScalarMappable
+
+    bar = canvas.colorbar(
+        ScalarMappable(cmap=shades_of_weights()), ax=[*panels], location="bottom", fraction=0.03, aspect=60, pad=0.02
+    )
+    bar.set_ticks([0.0, 0.5, 1.0], labels=["0", "0.5", "weight 1"])
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelsize=8.5)

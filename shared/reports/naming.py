@@ -1,12 +1,12 @@
-"""What reports call a model, its name in words and its id beside it; and the tokens that its likelihoods are of."""
+"""What reports call a model, and its colour: the same in the figures of all papers and scales."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import count
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field, RootModel
@@ -15,14 +15,27 @@ from shared.claims.results import RunResults
 from shared.config import build, load_yaml, near
 from shared.errors import ReplicationError
 from shared.metrics.registry import measure
-from shared.reports.document import Code, Inline
+from shared.reports.document import code
 
-_NONE: Mapping[str, str] = MappingProxyType({})
-_NAMES: ContextVar[Mapping[str, str]] = ContextVar("names", default=_NONE)
+PALETTE: Mapping[str, str] = {
+    "blue": "#0090f0", "brown": "#902400", "green": "#609c6c", "orange": "#d87800", "navy": "#00306c",
+    "purple": "#84789c", "black": "#000000",
+}  # fmt: skip
+"""As far apart as seven colours near those of Okabe & Ito (2008) can be that stand out from white, also to readers who
+do not see red or green; tests/reports/test_naming.py measures both."""
+FILE = Path("replications/colours.yaml")
+_NAMES: ContextVar[Mapping[str, str]] = ContextVar("names")
+_COLOURS: ContextVar[Mapping[str, int]] = ContextVar("colours")
+
+Word = Annotated[str, Field(min_length=1)]
 
 
-class Names(RootModel[dict[str, Annotated[str, Field(min_length=1)]]]):
+class Names(RootModel[dict[str, Word]]):
     """``names.yaml`` of a paper: variant to its name, which tells it from the others of its task."""
+
+
+class Colours(RootModel[dict[str, tuple[Word, ...]]]):
+    """``colours.yaml``: colour to the names of the models that have it."""
 
 
 def load_names(paper: Path) -> Mapping[str, str]:
@@ -36,7 +49,7 @@ def load_names(paper: Path) -> Mapping[str, str]:
     """
     path = paper / "names.yaml"
     if not path.is_file():
-        return _NONE
+        return {}
     names = build(Names, load_yaml(path), where=str(path)).root
     variants = load_yaml(paper / "variants.yaml")["variants"]
     for name in names:
@@ -45,23 +58,43 @@ def load_names(paper: Path) -> Mapping[str, str]:
     return names
 
 
+def load_colours(path: Path) -> Mapping[str, int]:
+    """Name of a model to the place of its colour in :data:`PALETTE`; none where there is no such file.
+
+    Raises:
+        ReplicationError: the file is wrong, has an unknown colour, or a name twice.
+    """
+    if not path.is_file():
+        return {}
+    places: dict[str, int] = {}
+    for colour, names in build(Colours, load_yaml(path), where=str(path)).root.items():
+        if colour not in PALETTE:
+            raise ReplicationError(
+                f"{path}: there is no colour '{colour}'{near(colour, PALETTE)}; take one of {', '.join(PALETTE)}."
+            )
+        for name in names:
+            if name in places:
+                raise ReplicationError(f"{path}: {colour} has '{name}', which has a colour already; leave one out.")
+            places[name] = [*PALETTE].index(colour)
+    return places
+
+
 @contextmanager
-def named(names: Mapping[str, str]) -> Iterator[None]:
-    """Call the variants by these names in all that is written and drawn meanwhile."""
-    token = _NAMES.set(names)
+def use_names(names: Mapping[str, str], colours: Mapping[str, int] | None = None) -> Iterator[None]:
+    """Call the variants by these names, and give models these colours, in all that is written and drawn meanwhile."""
+    tokens = _NAMES.set(names), _COLOURS.set(colours or {})
     try:
         yield
     finally:
-        _NAMES.reset(token)
+        _NAMES.reset(tokens[0])
+        _COLOURS.reset(tokens[1])
 
 
 def name_of(variant: str) -> str:
     """A variant's name in words; its id where it has none. An ensemble is called after its variant."""
     own = variant.removesuffix("-ensemble")
-    names = _NAMES.get()
-    if own not in names:
-        return variant
-    return names[own] if own == variant else f"{names[own]}, ensemble"
+    name = _NAMES.get({}).get(own, own)
+    return name if own == variant else variant if name == own else f"{name}, ensemble"
 
 
 def name_and_id(variant: str) -> str:
@@ -70,10 +103,25 @@ def name_and_id(variant: str) -> str:
     return variant if name == variant else f"{name} ({variant})"
 
 
-def called(variant: str) -> tuple[Inline, ...]:
+def called(variant: str) -> str:
     """A variant's name, and its id in small type; the id alone where it has no name."""
     name = name_of(variant)
-    return (Code(variant),) if name == variant else (f"{name} ", Code(variant))
+    return code(variant) if name == variant else f"{name} {code(variant)}"
+
+
+def styles_of(names: Sequence[str]) -> list[int]:
+    """The number of each line's style in a figure with lines of these names.
+
+    A number beyond the palette has a colour of it again, with other dashes. A name without a colour gets one that no
+    other line of the figure has, while there are any.
+    """
+    colours = _COLOURS.get({})
+    own = {colours[name] for name in names if name in colours}
+    styles: list[int] = []
+    for name in names:
+        again = count(colours[name], len(PALETTE)) if name in colours else (n for n in count() if n not in own)
+        styles.append(next(number for number in again if number not in styles))
+    return styles
 
 
 def token_of(runs: Sequence[RunResults]) -> str:

@@ -16,8 +16,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from PIL import Image
 
 from shared.errors import ReplicationError
-from shared.reports.document import Block, Card, Heading, Link, parts, plain_text
+from shared.reports.document import SYMBOLS, Block, Card, Heading, parts, plain_text
 from shared.reports.explorer import TITLE
+
+Form = Literal["md", "html"]
+FORMS: dict[Form, str] = {"md": "README.md", "html": "index.html"}
+LARGEST_VECTOR = 200_000
+"""Bytes of an SVG that HTML shows: larger ones have thousands of lines, which take time to draw."""
+TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
+Target = tuple[str, str]
+"""What a page is called, and where it lies."""
 
 
 @dataclass(frozen=True)
@@ -25,30 +33,16 @@ class Place:
     """Where a page is among the others.
 
     Attributes:
-        trail: links to the pages above it, the main one first.
+        trail: the pages above it, the main one first.
         previous, following: its neighbours, if any.
     """
 
-    trail: Sequence[Link] = ()
-    previous: Link | None = None
-    following: Link | None = None
+    trail: Sequence[Target] = ()
+    previous: Target | None = None
+    following: Target | None = None
 
 
-ALONE = Place()
-LARGEST_VECTOR = (
-    200_000  # bytes of an SVG that HTML shows: larger ones have thousands of lines, which take time to draw
-)
-TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
-
-
-def render(
-    blocks: Sequence[Block],
-    form: Literal["md", "html"],
-    *,
-    title: str,
-    folder: Path,
-    place: Place = ALONE,
-) -> str:
+def render(blocks: Sequence[Block], form: Form, *, title: str, folder: Path, place: Place | None = None) -> str:
     """The page's text.
 
     Args:
@@ -62,18 +56,17 @@ def render(
         ValueError: two cards or sections have the same id.
     """
     template = _environment(form).get_template(f"page.{form}.j2")
-    text = template.render(blocks=blocks, title=title, folder=folder, place=place, contents=_contents(blocks))
+    text = template.render(
+        blocks=blocks, title=title, folder=folder, place=place or Place(), contents=_contents(blocks)
+    )
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
-def write_page(blocks: Sequence[Block], folder: Path, *, title: str, place: Place = ALONE) -> None:
+def write_page(blocks: Sequence[Block], folder: Path, *, title: str, place: Place | None = None) -> None:
     """Write ``README.md`` and ``index.html`` into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     for form, name in FORMS.items():
         (folder / name).write_text(render(blocks, form, title=title, folder=folder, place=place), encoding="utf-8")
-
-
-FORMS: dict[Literal["md", "html"], str] = {"md": "README.md", "html": "index.html"}
 
 
 def _contents(blocks: Sequence[Block]) -> list[tuple[Heading, list[Card]]]:
@@ -91,20 +84,18 @@ def _contents(blocks: Sequence[Block]) -> list[tuple[Heading, list[Card]]]:
 
 
 @cache
-def _environment(form: str) -> Environment:
+def _environment(form: Form) -> Environment:
     environment = Environment(
-        loader=PackageLoader("shared.reports"),
-        autoescape=form == "html",
-        undefined=StrictUndefined,
-        trim_blocks=True,
+        loader=PackageLoader("shared.reports"), autoescape=form == "html", undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
-    )
+    )  # fmt: skip
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False}  # readers choose in the order of the data
     environment.filters |= {
-        "escape_markdown": _escape_markdown, "parts": parts, "as_html": _as_html,
-        "relative_to": _relative_to, "shown": _shown, "size": _size, "vector": _vector, "words": plain_text,
+        "kind": lambda block: type(block).__name__, "parts": parts, "words": plain_text, "as_html": _as_html,
+        "escape_markdown": _escape_markdown, "shown": _shown, "vector": _vector, "size": _size,
+        "relative_to": lambda path, folder: Path(os.path.relpath(path, folder)).as_posix(),
     }  # fmt: skip
-    environment.globals["EXPLORER"] = Heading(TITLE).id
+    environment.globals |= {"EXPLORER": Heading(TITLE).id, "SYMBOLS": SYMBOLS}
     return environment
 
 
@@ -116,10 +107,6 @@ def _as_html(target: str) -> str:
 def _escape_markdown(text: str) -> str:
     """Only what Markdown would take for markup, so that the raw file reads well too."""
     return re.sub(r"([\\`*|]|<(?=[A-Za-z/!])|\](?=\()|&(?=#?\w+;))", r"\\\1", text)
-
-
-def _relative_to(path: Path, folder: Path) -> str:
-    return Path(os.path.relpath(path, folder)).as_posix()
 
 
 def _size(path: Path) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from shared.claims.schema import Provenance
 from shared.config import Strict, build, load_yaml
+from shared.reports.document import Paragraph, link
 
 Value = float | int | str | None
 Words = Annotated[str, Field(min_length=1)]
@@ -62,10 +63,6 @@ class PaperTable(Strict):
             if unknown := _metrics(row).keys() - wanted:
                 raise ValueError(f"row '{row['label']}' of table {self.id} has no column '{min(unknown)}'")
         return self
-
-    def label(self, row: int) -> str:
-        """What the paper calls this row."""
-        return str(self.rows[row]["label"])
 
     def variants(self, row: int) -> list[str]:
         """Our variants that correspond to this row."""
@@ -135,6 +132,12 @@ class Paper(Strict):
     tables: tuple[PaperTable, ...] = ()
     hyperparameters: tuple[Setting, ...] = ()
     parameter_counts: ParameterCounts | None = None
+
+    def citation(self) -> Paragraph:
+        """Authors, linked title, venue and year."""
+        *first, last = self.authors
+        names = f"{', '.join(first)} and {last}" if first else last
+        return Paragraph(f"{names}: {link(self.title, self.url)}. {self.venue} {self.year}.")
 
     def bibtex(self) -> str:
         """The paper as an entry for BibTeX."""

@@ -1,4 +1,4 @@
-"""What a report says of the frozen plan, and of the settings that were tried before."""
+"""What a report says of the frozen plan, of the settings that were tried before, and whether its runs are of today."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.claims.outcomes import Decision
-from shared.claims.results import RunResults
 from shared.claims.words import number_of
-from shared.reports.document import Block, Bullets, Code, Details, Inline, Paragraph, Table, Text, hash_text, typeset
+from shared.reports.document import Block, Bullets, Details, Paragraph, Table, Text, code, hash_text, strong, typeset
+from shared.reports.exhibits import Results
+from shared.reports.naming import called
+
+TRAINED_BY = ("corpus", "model", "training")
+"""Sections of a run's settings that its weights depend on; judging is done again whenever its own change."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,6 @@ class Frozen:
     reasons: Sequence[Text] = ()
 
 
-NO_PLAN = Frozen()
-
-
 def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
     """When the plan was frozen, and a folded table of what was tried.
 
@@ -41,47 +42,42 @@ def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
         frozen: the plan.
         claims: that the report judges.
     """
-    plan, search = frozen.plan, frozen.search
-    if plan is None:
-        said: tuple[Inline, ...] = ("No plan was frozen before these runs.",)
-    else:
+    plan, search, said = frozen.plan, frozen.search, "No plan was frozen before these runs."
+    if plan is not None:
         said = _when(plan, claims)
         if dropped := [claim for claim in plan["claims"] if claim not in claims]:
-            said = (*said, f" No longer made of its claims: {', '.join(dropped)}.")
+            said += f" No longer made of its claims: {', '.join(dropped)}."
         if changed := [claim for claim, what in (frozen.changed or {}).items() if what]:
-            said = (*said, f" Changed since then, as its card says: {', '.join(changed)}.")
-    blocks: list[Block] = [Paragraph(said)]
-    if search is not None:
-        seeds = ", ".join(map(str, search["seeds"]))
-        of = "of the pilot seed" if len(search["seeds"]) == 1 else "mean over the pilot seeds"
-        intro = f"Loss at the last validation of a training, {of} {seeds}; no test data were used."
-        tables = [part for group in search["groups"] for part in _group(group, frozen.used)]
-        reasons = [Bullets(frozen.reasons)] if frozen.reasons else []
-        blocks.append(Details("Settings that were tried before", [Paragraph(intro), *tables, *reasons]))
-    return blocks
+            said += f" Changed since then, as its card says: {', '.join(changed)}."
+    if search is None:
+        return [Paragraph(said)]
+    seeds = ", ".join(map(str, search["seeds"]))
+    of = "of the pilot seed" if len(search["seeds"]) == 1 else "mean over the pilot seeds"
+    intro = f"Loss at the last validation of a training, {of} {seeds}; no test data were used."
+    tables = [part for group in search["groups"] for part in _tried(group, frozen.used)]
+    reasons = [Bullets(frozen.reasons)] if frozen.reasons else []
+    return [Paragraph(said), Details("Settings that were tried before", [Paragraph(intro), *tables, *reasons])]
 
 
-def _when(plan: Mapping[str, Any], claims: Collection[str]) -> tuple[Inline, ...]:
+def _when(plan: Mapping[str, Any], claims: Collection[str]) -> str:
     """When the plans of these claims were frozen."""
     plans = [each["frozen"][-1] for claim, each in plan["claims"].items() if claim in claims and each.get("frozen")]
     days = sorted({day(each) for each in plans}) or [day(plan)]
     if len(days) > 1:
-        return (f"What decides the claims was frozen on {', '.join(days[:-1])} and {days[-1]}; each card says when.",)
-    commit = Code(hash_text(str((plans or [plan])[0]["commit"])))
-    return ("What decides each claim was frozen on ", days[0], " at commit ", commit, ".")
+        return f"What decides the claims was frozen on {', '.join(days[:-1])} and {days[-1]}; each card says when."
+    commit = code(hash_text(str((plans or [plan])[0]["commit"])))
+    return f"What decides each claim was frozen on {days[0]} at commit {commit}."
 
 
-def since_frozen(frozen: Frozen, decision: Decision, results: Mapping[str, RunResults]) -> str:
+def since_frozen(frozen: Frozen, decision: Decision, results: Results) -> str:
     """Whether the plan of a claim was kept, how many of the runs that decide are older, and which plans it replaced."""
     if frozen.plan is None:
         return "none was frozen before the runs"
     records = deciding_records(decision, results)
     plans = frozen.plan["claims"].get(decision.claim.id, {}).get("frozen") or [frozen.plan]
-    said = (
-        f"changed since it was frozen on {day(plans[-1])}: {', '.join(decision.changed)}"
-        if decision.changed
-        else f"the comparison, the floors and the settings are as they were frozen on {day(plans[-1])}"
-    )
+    said = f"the comparison, the floors and the settings are as they were frozen on {day(plans[-1])}"
+    if decision.changed:
+        said = f"changed since it was frozen on {day(plans[-1])}: {', '.join(decision.changed)}"
     if older := sum(record.get("finished", "9") < plans[-1]["date"] for record in records):
         said += f"; {older} of {number_of(len(records), 'run')} that decide had ended by then"
     earlier = [day(each) + (f" ({each['verdict']})" if each.get("verdict") else "") for each in plans[:-1]]
@@ -90,14 +86,13 @@ def since_frozen(frozen: Frozen, decision: Decision, results: Mapping[str, RunRe
     return said
 
 
-def deciding_records(decision: Decision, results: Mapping[str, RunResults]) -> list[Mapping[str, Any]]:
+def deciding_records(decision: Decision, results: Results) -> list[Mapping[str, Any]]:
     """The records on this machine of the runs behind a verdict: of the seeds that decide, and of twice the updates."""
     if decision.lead is None:
         return []
-    runs = [(results[name], decision.lead.seeds) for name in decision.lead.variants]
     primary = decision.claim.primary
-    doubled = () if primary is None else primary.doubled
-    runs += [(results[name], results[name].seeds) for name in doubled if name in results]
+    runs = [(results[name], decision.lead.seeds) for name in decision.lead.variants]
+    runs += [(results[name], results[name].seeds) for name in (primary.doubled if primary else ()) if name in results]
     return [run.runs[seed] for run, seeds in runs for seed in seeds if seed in run.runs]
 
 
@@ -106,18 +101,17 @@ def day(plan: Mapping[str, Any]) -> str:
     return str(plan["date"])[:10]
 
 
-def _group(group: Mapping[str, Any], used: Mapping[tuple[str, str], Any]) -> Sequence[Block]:
+def _tried(group: Mapping[str, Any], used: Mapping[tuple[str, str], Any]) -> tuple[Block, Block]:
     rows: list[list[Text]] = []
     for variant, found in group["variants"].items():
         losses = ["diverged" if each["loss"] is None else typeset(f"{each['loss']:.3g}") for each in found["trials"]]
         end = end_of(group["values"], found["best"])
         best = f"{found['best']}, the {end} tried" if end else str(found["best"])
-        rows.append([Code(variant), *losses, best, str(used.get((group["key"], variant), "–"))])
-    columns = ("Variant", *map(str, group["values"]), "Best", "Used")
+        rows.append([code(variant), *losses, best, str(used.get((group["key"], variant), "–"))])
     updates = group.get("updates")
     length = "as many updates as a run has" if updates is None else number_of(updates, "update")
-    tried = Paragraph((Code(str(group["key"])), f", in trials of {length}:"))
-    return tried, Table(columns, rows, "l" + "r" * (len(columns) - 1))
+    intro = Paragraph(f"{code(str(group['key']))}, in trials of {length}:")
+    return intro, Table(("Variant", *map(str, group["values"]), "Best", "Used"), rows)
 
 
 def end_of(values: Sequence[Any], best: Any) -> str:
@@ -126,3 +120,41 @@ def end_of(values: Sequence[Any], best: Any) -> str:
     if best not in numbers or min(numbers) < best < max(numbers):
         return ""
     return "largest" if best == max(numbers) else "smallest"
+
+
+def stale_variants(results: Results, settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The variants that were trained with other settings than those of today.
+
+    Args:
+        results: of all variants.
+        settings: variant to its settings of today, as they are recorded with a run.
+    """
+    return [
+        name
+        for name, run in results.items()
+        if name in settings
+        and any(record["parameters"][key] != settings[name][key] for record in run.runs.values() for key in TRAINED_BY)
+    ]
+
+
+def standing(results: Results, stale: Sequence[str]) -> list[Block]:
+    """A sentence that says that the runs are of clean commits and today's settings, and judged, or which are not."""
+    if not any(run.runs for run in results.values()):
+        return []
+    dirty = [name for name, run in results.items() if any(each.get("git_dirty") for each in run.runs.values())]
+    unknown = [name for name, run in results.items() if any(not each.get("git_commit") for each in run.runs.values())]
+    again = [name for name, run in results.items() if run.is_trained_again]
+    found = {
+        "Uncommitted": (dirty, "had runs with changes that no commit has; nobody else can repeat them exactly"),
+        "Of no known commit": (unknown, "had runs in a folder without git; nobody can tell which code they had"),
+        "Stale": (stale, "had runs with other settings than those of today; train again"),
+        "Judged before": (again, "were trained again since they were judged; run evaluate"),
+    }
+    warnings: list[Block] = [
+        Paragraph(f"{strong(f'⚠ {what}:')} {', '.join(map(called, variants))} {said}.")
+        for what, (variants, said) in found.items()
+        if variants
+    ]
+    return warnings or [
+        Paragraph(f"{strong('✔ Current:')} all runs are of committed code, with the settings of today.")
+    ]

@@ -1,4 +1,4 @@
-"""The report of one paper at one scale: verdicts, tables, figures, provenance."""
+"""The report of one paper at one scale: verdicts, cards, tables, figures, provenance; and its numbers as files."""
 
 from __future__ import annotations
 
@@ -7,53 +7,72 @@ import math
 import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from math import log
 from pathlib import Path
 from typing import Any
 
-from shared.claims.comparisons import Floor
-from shared.claims.outcomes import VERDICTS, Decision, Evidence
+from shared.claims.outcomes import VERDICTS, Decision, Evidence, Outcome
 from shared.claims.results import load_results
 from shared.claims.schema import load_claims
 from shared.claims.verdicts import decide
-from shared.reports import sections
-from shared.reports.across import FILE as RUNS
-from shared.reports.across import run_entries
-from shared.reports.answer import answer
-from shared.reports.claim_sections import Shown, claim_sections
+from shared.claims.words import number_of
+from shared.data.cards import Card
+from shared.reports import runs
+from shared.reports.cards import Shown, claim_cards
 from shared.reports.curves import write_curves
-from shared.reports.document import Block, Bullets, CodeBlock, Heading, Link, Paragraph, Text
-from shared.reports.exhibits import Exhibit, Results, by_claim
-from shared.reports.explorer import gathered
-from shared.reports.kind import KindReport
-from shared.reports.learned import learned_blocks
-from shared.reports.page import ALONE, Place, write_page
-from shared.reports.panels import by_task
+from shared.reports.document import (
+    MINUS,
+    Block,
+    Bullets,
+    CodeBlock,
+    Details,
+    Figure,
+    Heading,
+    Paragraph,
+    Text,
+    link,
+    plain_text,
+    strong,
+)  # fmt: skip
+from shared.reports.exhibits import Exhibit, KindReport, Results, Shows, by_task, draw_exhibits
+from shared.reports.explorer import gather_maps
+from shared.reports.forest import LINEAR, Effect, draw_forest
+from shared.reports.page import Place, write_page
 from shared.reports.paper import Paper
-from shared.reports.plans import NO_PLAN, Frozen, deciding_records, plan_blocks, since_frozen
-from shared.reports.scales import OtherScale, overview
-from shared.reports.standing import standing
+from shared.reports.plans import Frozen, deciding_records, plan_blocks, since_frozen, standing
+from shared.reports.scales import Report, overview
+from shared.reports.verdicts import KINDS, counted, size_text
+
+WORDS = 80
+"""The most words that the answer may have."""
+CAPTION = (
+    "The effect of every claim, with its 95 % interval, in units of the smallest effect that matters: right of 0 it "
+    "agrees with the claim, and right of 1 it matters, too."
+)
+EQUALITY = f" A hollow circle is of a claim that two models are equal: there the effect lies between {MINUS}1 and 1."
+LOGARITHMIC = f" Beyond {LINEAR:g} the axis is logarithmic."
+LIMITS = " Models are small: directions of effects compare with the paper's, scores do not."
+FILES = {
+    "claims.json": "every verdict with its comparisons, tests and seeds",
+    "metrics.json": "mean scores of all variants",
+    "runs.json": "data, scores with intervals, and costs of every trained variant",
+    "curves.csv": "what validation recorded of every seed",
+    "paper.bib": "the paper, for BibTeX",
+}
+"""What a page offers beside itself."""
+PARTS = {"train_pairs": "pairs", "lines": "lines", "images": "pictures"}
+"""Settings of a corpus that take the first examples of a split, and what they count."""
 
 
 def write_report(
-    paper_dir: Path,
-    runs_dir: Path,
-    out_dir: Path,
-    *,
-    scale: str,
-    left_out: Mapping[str, str] | None = None,
-    judged: Collection[str] | None = None,
-    lent: Collection[str] = (),
-    deviations: Sequence[str] = (),
-    figures: Sequence[Exhibit] = (),
-    kind: KindReport | None = None,
-    evidence: Mapping[str, Evidence] | None = None,
-    frozen: Frozen = NO_PLAN,
-    larger: str | None = None,
-    others: Sequence[OtherScale] = (),
-    place: Place = ALONE,
-    stale: Sequence[str] = (),
-    data: Mapping[str, Sequence[Block]] | None = None,
-) -> list[Decision]:
+    paper_dir: Path, runs_dir: Path, out_dir: Path, *, scale: str, left_out: Mapping[str, str] | None = None,
+    judged: Collection[str] | None = None, lent: Collection[str] = (), deviations: Sequence[str] = (),
+    figures: Sequence[Exhibit | Shows] = (), kind: KindReport | None = None,
+    evidence: Mapping[str, Evidence] | None = None, frozen: Frozen | None = None,
+    larger: tuple[str, Collection[str]] | None = None, others: Sequence[Report] = (), place: Place | None = None,
+    stale: Sequence[str] = (), data: Mapping[str, Sequence[Block]] | None = None,
+) -> list[Decision]:  # fmt: skip
     """Judge a paper's claims by its runs; write README.md, index.html, the json and csv files, figures.
 
     Args:
@@ -64,123 +83,84 @@ def write_report(
         figures: what the paper shows (:func:`shared.reports.exhibits.load_exhibits`); claims know their metrics.
         kind: what reports of the paper's kind of task show; its measures must be registered.
         evidence, data: variant to what its data are, see :func:`decide`; task to what is said of its data.
-        frozen, larger: the plan of these runs, and the scale that is to decide what they did not.
-        others: what the paper's reports at other scales say, to be shown beside the verdicts. No verdict depends on it.
+        frozen: the plan of these runs.
+        larger: the scale that is to decide what they did not, and the variants that run there.
+        others: the paper's reports at other scales, to be shown beside the verdicts. No verdict depends on them.
         place, stale: of the page among those of other papers; variants trained with other settings than today's.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
     """
-    paper = Paper.load(paper_dir / "paper.yaml")
-    results = _completed(load_results(runs_dir, left_out, judged), figures)
+    paper, frozen, kind = Paper.load(paper_dir / "paper.yaml"), frozen or Frozen(), kind or KindReport()
+    results: Results = load_results(runs_dir, left_out, judged)
+    shows = [each if isinstance(each, Shows) else Shows(each) for each in figures]
+    for each in shows:
+        results = each.exhibit.completed(results)
     claims = load_claims(paper_dir / "claims.yaml", scale)
-    planned = None if larger is None else (larger, load_claims(paper_dir / "claims.yaml", larger))
+    planned = None if larger is None else (larger[0], load_claims(paper_dir / "claims.yaml", larger[0]))
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
     shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
-    exhibits, explorer = gathered(by_claim(figures, results, folder))
+    exhibits, explorer = gather_maps(draw_exhibits(shows, results, folder))
     stages = f"replications/{paper_dir.name}/{scale}/dvc.yaml"
-    shown = Shown(results, claims, folder, planned, exhibits, stages, frozen, lent)
+    shown = Shown(results, claims, folder, planned, larger[1] if larger else (), exhibits, stages, frozen, lent)
+    tasks = by_task(results)
     blocks = [
         Heading(f"{paper.short}, replicated at {scale} scale", level=1),
-        sections.citation(paper),
+        paper.citation(),
         *answer(decisions, folder),
         *standing(results, stale),
         *overview(decisions, others, out_dir),
         *plan_blocks(frozen, [decision.claim.id for decision in decisions]),
-        *claim_sections(decisions, shown),
+        *claim_cards(decisions, shown),
         *explorer,
-        *_of_all_runs(paper, shown, decisions, kind or KindReport(), scale, deviations, data, evidence),
+        *runs.learned_blocks(claims.floors, tasks),
+        *_further(exhibits),
+        *runs.our_results(tasks, results, kind, data),
+        *kind.sections(decisions, results),
+        *runs.cost(tasks),
+        *runs.beside_the_paper(paper, tasks, scale, evidence),
+        *runs.settings(paper, scale, deviations),
+        *runs.provenance(tasks),
+        *_to_take_along(stages),
     ]
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale", place=place)
-    _write_numbers(paper, decisions, results, claims.floors, frozen, out_dir)
+    _write_numbers(paper, decisions, results, shown, out_dir)
     return decisions
 
 
-def _completed(results: Results, figures: Sequence[Exhibit]) -> Results:
-    """The results with the measures that only figures know."""
-    for exhibit in figures:
-        results = exhibit.completed(results)
-    return results
+def _further(exhibits: Mapping[str, Sequence[Block]]) -> list[Block]:
+    """The figures of no claim."""
+    return [Heading("Further figures"), *exhibits[""]] if "" in exhibits else []
 
 
-def _of_all_runs(
-    paper: Paper,
-    shown: Shown,
-    decisions: Sequence[Decision],
-    kind: KindReport,
-    scale: str,
-    deviations: Sequence[str],
-    data: Mapping[str, Sequence[Block]] | None,
-    evidence: Mapping[str, Evidence] | None,
-) -> list[Block]:
-    """What is of no single claim: learning, further figures, scores, costs, deviations, provenance, files."""
-    tasks, further = by_task(shown.results), shown.exhibits.get("", ())
-    return [
-        *learned_blocks(shown.claims.floors, tasks),
-        *([Heading("Further figures"), *further] if further else ()),
-        *sections.our_results(tasks, shown.results, kind, data),
-        *kind.sections(decisions, shown.results),
-        *sections.of_runs(paper, tasks, scale, deviations, evidence),
-        *_made_by(shown.stages),
-    ]
-
-
-def _made_by(stages: str) -> list[Block]:
+def _to_take_along(stages: str) -> list[Block]:
     """The command that makes the page, and its numbers as files."""
-    files = {
-        "claims.json": "every verdict with its comparisons, tests and seeds",
-        "metrics.json": "mean scores of all variants",
-        RUNS: "data, scores with intervals, and costs of every trained variant",
-        "curves.csv": "what validation recorded of every seed",
-        "paper.bib": "the paper, for BibTeX",
-    }
-    items: list[Text] = [(Link(name, name), f": {said}") for name, said in files.items()]
-    return [
-        Heading("Make it again, or take it along"),
-        Paragraph(
-            "This command makes everything on this page from the data on, and what is planned at this scale and is not "
-            "here yet; what has not changed is kept:"
-        ),
-        CodeBlock(f"dvc repro {stages}"),
-        Bullets(items),
-    ]
+    said = (
+        "This command makes everything on this page from the data on, and what is planned at this scale and is not "
+        "here yet; what has not changed is kept:"
+    )
+    files = Bullets([f"{link(name, name)}: {what}" for name, what in FILES.items()])
+    return [Heading("Make it again, or take it along"), Paragraph(said), CodeBlock(f"dvc repro {stages}"), files]
 
 
-def _write_numbers(
-    paper: Paper,
-    decisions: Sequence[Decision],
-    results: Results,
-    floors: Mapping[str, Floor],
-    frozen: Frozen,
-    out_dir: Path,
-) -> None:
-    """The files that the page offers, see :func:`_made_by`."""
-    entries = [
-        decision.to_json()
-        | {
-            "plan": since_frozen(frozen, decision, results), "commits": _commits(decision, results),
-            "ended": _ended(decision, results), "paper": paper.short,
-        }
-        for decision in decisions
-    ]  # fmt: skip
-    _write_json(out_dir / "claims.json", entries)
+def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results, shown: Shown, out_dir: Path) -> None:
+    """The files that the page offers."""
+    (out_dir / "paper.bib").write_text(paper.bibtex(), encoding="utf-8")
+    write_curves(results, out_dir / "curves.csv")
+    _write_json(out_dir / "claims.json", [_entry(each, results, shown.frozen, paper.short) for each in decisions])
     counts = Counter(decision.verdict for decision in decisions)
     means = {name: dict(result.mean) for name, result in sorted(results.items()) if result.mean}
     _write_json(out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means})
-    _write_json(out_dir / RUNS, run_entries(results, floors))
-    write_curves(results, out_dir / "curves.csv")
-    (out_dir / "paper.bib").write_text(paper.bibtex(), encoding="utf-8")
+    _write_json(out_dir / "runs.json", runs.run_entries(results, shown.claims.floors))
 
 
-def _commits(decision: Decision, results: Results) -> list[str]:
-    """Of the code that has made the runs behind a verdict."""
-    return sorted({sections.commit_of(record) for record in deciding_records(decision, results)})
-
-
-def _ended(decision: Decision, results: Results) -> str | None:
-    """When the last of the runs behind a verdict ended, in ISO 8601."""
-    ended = (record["finished"] for record in deciding_records(decision, results) if "finished" in record)
-    return max(ended, default=None)
+def _entry(decision: Decision, results: Results, frozen: Frozen, paper: str) -> dict[str, Any]:
+    """The decision as claims.json has it, with its plan, the commits of its runs, and when the last of them ended."""
+    records = deciding_records(decision, results)
+    return decision.to_json() | {
+        "plan": since_frozen(frozen, decision, results), "commits": sorted({runs.commit_of(each) for each in records}),
+        "ended": max((each["finished"] for each in records if "finished" in each), default=None), "paper": paper,
+    }  # fmt: skip
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -198,3 +178,93 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _rounded(each) for key, each in value.items()}
     return [_rounded(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def answer(decisions: Sequence[Decision], folder: Path) -> list[Block]:
+    """What came out in a few words, what it rests on, and a figure of the effects where there are any.
+
+    Args:
+        decisions: on the claims.
+        folder: of figures.
+    """
+    blocks: list[Block] = [Paragraph(in_words(decisions))]
+    found = {
+        "identity" if decision.lead.kind == "exact" else decision.evidence for decision in decisions if decision.lead
+    }
+    if kinds := [name for each, name in KINDS.items() if each in found]:
+        limits = "" if decisions[0].scale == runs.PAPERS_OWN else LIMITS
+        blocks.append(Paragraph(f"The evidence: {', '.join(kinds)}.{limits}"))
+    if ratios := [ratio for decision in decisions if (ratio := relative(decision)) is not None]:
+        path = folder / "effects.png"
+        draw_forest(ratios, path, "Effect, in units of the smallest that matters", far=True)
+        far = any(abs(end) > LINEAR for ratio in ratios for end in (ratio.value, *ratio.interval))
+        equal = any(ratio.hollow for ratio in ratios)
+        alt = f"Effects of {number_of(len(ratios), 'claim')} beside 0, no effect, and 1, the smallest that matters"
+        blocks.append(Figure(path, f"{CAPTION}{EQUALITY * equal}{LOGARITHMIC * far}", alt))
+    return blocks
+
+
+def in_words(decisions: Sequence[Decision]) -> str:
+    """How often there is each verdict, and the claims of each with their effects, in at most :data:`WORDS` words.
+
+    Where that is too long, some are left out and counted: first of those that are not tested, then of the most.
+    """
+    groups = {verdict: [_briefly(d) for d in decisions if d.verdict == verdict] for verdict in VERDICTS}
+    named = {verdict: len(group) for verdict, group in groups.items() if group}
+    while True:
+        said = counted(decisions)
+        for verdict, count in named.items():
+            more = len(groups[verdict]) - count
+            claims = groups[verdict][:count] + [f"{more} more"] * (more > 0)
+            said += f" {strong(f'{verdict.capitalize()}:')} {'; '.join(claims)}."
+        if len(plain_text(said).split()) <= WORDS or max(named.values()) == 1:
+            return said
+        named[max(named, key=lambda verdict: (named[verdict] > 1, verdict == "not tested", named[verdict]))] -= 1
+
+
+def _briefly(decision: Decision) -> str:
+    """A claim in short, and its effect if one was measured; the id of one that has no short form."""
+    lead, name = decision.lead, decision.claim.in_short or decision.claim.id
+    if lead is None or lead.effect is None or not lead.relevant:  # an identity has no size that matters
+        return name
+    return f"{name} ({size_text(asdict(lead))})"
+
+
+def relative(decision: Decision) -> Effect | None:
+    """The effect that decides in units of the smallest that matters, ratios as logarithms; hollow of an equality.
+
+    None of identities and where none is measured.
+    """
+    lead = decision.lead
+    if lead is None or lead.effect is None or not lead.relevant or lead.interval is None:
+        return None
+    effect, low, high = (_units(lead, value) for value in (lead.effect, *lead.interval))
+    return Effect(decision.claim.id, decision.verdict, effect, (low, high), hollow=lead.kind == "equal")
+
+
+def _units(lead: Outcome, value: float) -> float:
+    assert lead.relevant is not None, "a comparison has a size that matters"
+    return log(value) / log(lead.relevant) if lead.scale == "log" else value / lead.relevant
+
+
+def describe_data(card: Card, corpus: Any) -> list[Block]:
+    """What the data of a task are, their splits, how much of them is used, and folded what to know of them.
+
+    Args:
+        card: of the data.
+        corpus: the task's settings of them.
+    """
+    splits = "; ".join(f"{split}: {what}" for split, what in card.splits.items())
+    said = f"{card.title}. {f'The splits: {splits}. ' if splits else ''}"
+    used = []
+    for name, counts in PARTS.items():
+        part = getattr(corpus, name, None) or {}
+        of_split = {"train": part} if isinstance(part, int) else part
+        used += [f"{count:,} {counts} of {split}" for split, count in of_split.items()]
+    if used:
+        said += f"Used are the first {', '.join(used)}."
+    if drawn := getattr(corpus, "train_texts", None):
+        said += f"Used are {number_of(drawn, 'text')} of train, drawn at random once."
+    traps: list[Text] = [*card.traps]
+    folded = [Details("What to know of these data", [Bullets(traps)])] if traps else []
+    return [Paragraph(f"{strong('Data:')} {said.rstrip()}"), *folded]

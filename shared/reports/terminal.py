@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text as Styled
 
-from shared.reports.document import Block, Bullets, Details, Figure, Heading, Paragraph, Strong, plain_text, sentence
-from shared.reports.document import Table as TableBlock
+from shared.reports import document as doc
 from shared.reports.scales import read_claims
 from shared.reports.verdicts import found_text, in_short
 
@@ -35,43 +33,42 @@ def print_verdicts(folder: Path, console: Console | None = None) -> None:
     claims = read_claims(folder)
     table = Table(title=f"{claims[0]['paper']}: what the runs say of its claims", title_justify="left")
     table.add_column("Claim", no_wrap=True)
-    table.add_column("Verdict")
-    table.add_column("Effect")
-    table.add_column("What was tested")
+    for column in ("Verdict", "Effect", "What was tested"):
+        table.add_column(column)
     for claim in claims:
-        verdict = claim["verdict"]
         how = f": {claim['how']}" if claim["how"] else ""
-        tested = escape(sentence(in_short(claim)))
-        table.add_row(claim["id"], f"[{STYLES[verdict]}]{verdict}[/]{how}", escape(found_text(claim)), tested)
+        verdict = Styled.assemble((claim["verdict"], STYLES[claim["verdict"]]), how)
+        table.add_row(claim["id"], verdict, Styled(found_text(claim)), Styled(doc.sentence(in_short(claim))))
     console.print(table)
     console.print(f"Open {folder / 'index.html'} in a browser, or read {folder / 'README.md'}.", soft_wrap=True)
 
 
-def print_blocks(blocks: Sequence[Block], console: Console) -> None:
+def print_blocks(blocks: Sequence[doc.Block], console: Console) -> None:
     """Print a page's words, lists and tables; figures stay with the page."""
-    said = [block for block in blocks if not isinstance(block, Figure)]
+    said = [block for block in blocks if not isinstance(block, doc.Figure)]
     for block, following in zip(said, [*said[1:], None], strict=True):
-        if isinstance(block, Heading):
-            if following is None or (isinstance(following, Heading) and following.level <= block.level):
+        if isinstance(block, doc.Heading):
+            if following is None or (isinstance(following, doc.Heading) and following.level <= block.level):
                 continue
             console.print()
-            console.print(Styled(plain_text(block.text), style="bold"))
-        elif isinstance(block, Paragraph):
-            console.print(plain_text(block.text), markup=False, soft_wrap=True)
-        elif isinstance(block, Bullets):
+            console.print(Styled(doc.plain_text(block.text), style="bold"))
+        elif isinstance(block, doc.Paragraph):
+            console.print(doc.plain_text(block.text), markup=False, soft_wrap=True)
+        elif isinstance(block, doc.Bullets):
             for item in block.items:
-                console.print(f"- {plain_text(item)}", markup=False, soft_wrap=True)
-        elif isinstance(block, Details):
+                console.print(f"- {doc.plain_text(item)}", markup=False, soft_wrap=True)
+        elif isinstance(block, doc.Details):
             console.print(Styled(block.summary, style="underline"))
             print_blocks(block.blocks, console)
-        elif isinstance(block, TableBlock):
-            console.print(_table(block))
+        elif isinstance(block, doc.Table):
+            table = Table(box=None, pad_edge=False)
+            for title, letter in zip(block.columns, block.letters, strict=True):
+                table.add_column(title, justify="right" if letter == "r" else "left", overflow="fold")
+            for row in block.rows:
+                table.add_row(*(styled(cell) for cell in row))
+            console.print(table)
 
 
-def _table(block: TableBlock) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title, align in zip(block.columns, block.align, strict=True):
-        table.add_column(title, justify="right" if align == "r" else "left", overflow="fold")
-    for row in block.rows:
-        table.add_row(*(Styled(plain_text(cell), style="bold" if isinstance(cell, Strong) else "") for cell in row))
-    return table
+def styled(text: doc.Text) -> Styled:
+    """Words with their emphasis."""
+    return Styled.assemble(*((words, "bold" if mark == "strong" else "") for mark, _, words in doc.parts(text)))

@@ -14,17 +14,18 @@ from shared.claims.words import number_of
 from shared.metrics.registry import known, measure
 from shared.reports.document import (
     SPACE,
-    Badge,
     Bullets,
-    Link,
-    Strong,
     Text,
+    badge,
+    link,
+    number,
     plain,
     sentence,
     signed,
+    strong,
     typeset,
-)
-from shared.reports.studies import number
+    with_ends,
+)  # fmt: skip
 
 KINDS = {
     "generated": "data generated for the purpose",
@@ -36,60 +37,63 @@ KINDS = {
 """Kind of evidence to its name in sentences on the limits of verdicts; models are trained for the first three."""
 COLUMNS = ("Claim", "What was tested", "Verdict", "Effect", "Evidence")
 ALIGN = "ltlll"
-RULES: tuple[tuple[str, str], ...] = (
-    (
-        "The effect.",
+RULES = {
+    "The effect.": (
         "Every seed gives one, positive where it agrees with the claim; two variants are compared seed by seed. The "
-        "95 % interval of the mean covers seeds, and test examples where the measure is of examples.",
+        "95 % interval of the mean covers seeds, and test examples where the measure is of examples."
     ),
-    (
-        "The verdict.",
+    "The verdict.": (
         "A claim is contradicted if its effect is surely below the smallest that matters, else reproduced if it is "
         "surely above 0, else inconclusive. A claim of equality is reproduced if its effect is surely within the "
         "smallest that matters, and contradicted if it is surely outside. Surely means: by a one-sided test at "
         f"{100 * ALPHA / 2:g} %, corrected by Holm's method over the claims of the paper at one scale, with at least "
-        f"{FEWEST_SEEDS} seeds.",
+        f"{FEWEST_SEEDS} seeds."
     ),
-    (
-        "The models.",
+    "The models.": (
         "No verdict stands, for or against, if models have not learned their task, if the gap between them was still "
-        "closing, or if twice the training disagrees, where it was tried.",
+        "closing, or if twice the training disagrees, where it was tried."
     ),
-    (
-        "The evidence.",
+    "The evidence.": (
         "A verdict says “survives doubling” if it was the same with twice the updates, and “one budget” if that was "
-        "not tried. Supporting comparisons look at a claim by another measure or by other models, and decide nothing.",
+        "not tried. Supporting comparisons look at a claim by another measure or by other models, and decide nothing."
     ),
-    ("Identities.", "What holds by mathematics is verified or refuted, and counted apart."),
-)
+    "Identities.": "What holds by mathematics is verified or refuted, and counted apart.",
+}
 """How a verdict comes about; docs/EVIDENCE.md says it in full."""
+
+
+Entry = Mapping[str, Any]
+"""An entry of claims.json, or one of its outcomes."""
 
 
 def rules() -> Bullets:
     """How verdicts come about."""
-    return Bullets([(Strong(name), f" {said}") for name, said in RULES])
+    return Bullets([f"{strong(name)} {said}" for name, said in RULES.items()])
 
 
-def counted(decisions: Sequence[Decision]) -> Text:
+def counted(decisions: Sequence[Decision]) -> str:
     """How often there is each verdict; identities apart."""
-    identities = [decision for decision in decisions if decision.claim.identities]
-    others = [decision for decision in decisions if not decision.claim.identities]
-    said: list[str | Strong] = []
-    for group, one, many in ((others, "claim", "claims"), (identities, "identity", "identities")):
-        counts = Counter(decision.verdict for decision in group)
+    said = []
+    for identity, one, many in ((False, "claim", "claims"), (True, "identity", "identities")):
+        group = [decision.verdict for decision in decisions if bool(decision.claim.identities) == identity]
         if group:
-            found = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-            name = one if len(group) == 1 else many
-            said += [f"{' ' if said else ''}Of {len(group)} {name}: ", Strong(found), "."]
-    return tuple(said)
+            found = counts_text(group)
+            said.append(f"Of {len(group)} {one if len(group) == 1 else many}: {strong(found)}.")
+    return " ".join(said)
 
 
-def in_short(entry: Mapping[str, Any]) -> str:
-    """The short form of the claim of an entry of claims.json; its statement where an older report has none."""
+def counts_text(verdicts: Sequence[str]) -> str:
+    """How often each verdict is among them, in words."""
+    counts = Counter(verdicts)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+
+
+def in_short(entry: Entry) -> str:
+    """The short form of a claim; its statement where an older report has none."""
     return str(entry.get("in_short") or entry["statement"])
 
 
-def claim_row(entry: Mapping[str, Any], page: str = "") -> list[Text]:
+def claim_row(entry: Entry, page: str = "") -> list[Text]:
     """Cells for one entry of claims.json: badge, effect and evidence are of the one comparison that decides.
 
     Args:
@@ -98,7 +102,7 @@ def claim_row(entry: Mapping[str, Any], page: str = "") -> list[Text]:
     """
     lead = entry["lead"]
     return [
-        Link(entry["id"], f"{page}#{entry['id']}"),
+        link(entry["id"], f"{page}#{entry['id']}"),
         sentence(in_short(entry)),
         verdict_text(entry),
         found_text(entry),
@@ -106,13 +110,12 @@ def claim_row(entry: Mapping[str, Any], page: str = "") -> list[Text]:
     ]
 
 
-def verdict_text(entry: Mapping[str, Any]) -> Text:
+def verdict_text(entry: Entry) -> str:
     """The badge, and what kind of contradicted or inconclusive it is."""
-    badge = Badge(entry["verdict"])
-    return (badge, f": {entry['how']}") if entry["how"] else badge
+    return badge(entry["verdict"]) + (f": {entry['how']}" if entry["how"] else "")
 
 
-def evidence_text(entry: Mapping[str, Any], lead: Mapping[str, Any]) -> str:
+def evidence_text(entry: Entry, lead: Entry) -> str:
     """What the data are, how many seeds there were, and whether twice the training agrees."""
     if lead["kind"] == "exact":
         return "identity"
@@ -121,7 +124,7 @@ def evidence_text(entry: Mapping[str, Any], lead: Mapping[str, Any]) -> str:
     )
 
 
-def _unsupported(entry: Mapping[str, Any]) -> str:
+def _unsupported(entry: Entry) -> str:
     """A warning where most of the comparisons that only support a reproduced claim do not."""
     agreeing, supporting = entry["agreeing"], entry["supporting"]
     if entry["verdict"] != "reproduced" or 2 * agreeing >= supporting:
@@ -135,7 +138,7 @@ def supporting_text(agreeing: int, supporting: int) -> str:
     return f"{agreeing} of {number_of(supporting, 'supporting comparison agrees', many)}"
 
 
-def found_text(entry: Mapping[str, Any]) -> str:
+def found_text(entry: Entry) -> str:
     """For an entry of claims.json the effect that decides, or how many identities hold; "–" where there is neither."""
     lead = entry["lead"]
     if lead is None:
@@ -146,28 +149,28 @@ def found_text(entry: Mapping[str, Any]) -> str:
     return f"{verdicts.count('verified')} of {len(verdicts)} hold"
 
 
-def effect_text(outcome: Mapping[str, Any]) -> str:
+def effect_text(outcome: Entry) -> str:
     """The effect with its unit, then its interval in brackets."""
     if outcome["effect"] is None:
         return "–"
     shown = size_text(outcome)
     if outcome["interval"] is None:
         return shown
-    return f"{shown} [{f',{SPACE}'.join(amount(outcome, end) for end in outcome['interval'])}]"
+    return with_ends(shown, (amount(outcome, end) for end in outcome["interval"]))
 
 
-def with_unit(shown: str, outcome: Mapping[str, Any]) -> str:
+def with_unit(shown: str, outcome: Entry) -> str:
     """A number and what it is of; the effects of comparisons on the log scale are ratios."""
     unit = "times" if outcome["scale"] == "log" else outcome["unit"]
     return f"{shown}{SPACE}{unit}" if unit else shown
 
 
-def size_text(outcome: Mapping[str, Any]) -> str:
+def size_text(outcome: Entry) -> str:
     """An effect with its unit and what it is counted from; claims.json says that only where it is not 0."""
     return f"{with_unit(amount(outcome, outcome['effect']), outcome)} {outcome.get('base', '')}".rstrip()
 
 
-def amount(outcome: Mapping[str, Any], value: float) -> str:
+def amount(outcome: Entry, value: float) -> str:
     """An effect as a number, as fine as what matters, to two digits, and as its interval is wide; or an identity's."""
     if outcome["kind"] == "exact":
         return number(value)
@@ -185,7 +188,7 @@ def _places(size: float) -> int:
     return max(-1, -math.floor(math.log10(size) + 1e-9))
 
 
-def matters(outcome: Mapping[str, Any]) -> str:
+def matters(outcome: Entry) -> str:
     """The smallest effect that matters, with its unit; either way, of equality."""
     shown = typeset(f"{outcome['relevant']:g}")
     if outcome["kind"] == "equal":

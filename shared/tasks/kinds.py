@@ -18,7 +18,7 @@ from shared.config import near
 from shared.errors import ReplicationError
 
 if TYPE_CHECKING:
-    from shared.reports.kind import KindReport
+    from shared.reports.exhibits import KindReport
     from shared.tasks.replication import Replication
     from shared.tasks.settings import RunConfig
 

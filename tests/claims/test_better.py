@@ -4,8 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from shared.claims.better import better, disagree, left_open
-from shared.claims.outcomes import VERDICTS
+from shared.claims.outcomes import VERDICTS, better, disagree, left_open
 
 
 def entry(verdict, evidence="generated", scale="quick"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.claims.mcnemar import McNemar, mcnemar
+from shared.claims.statistics import McNemar, mcnemar
 
 
 def outcomes(both, only_first, only_second, neither):

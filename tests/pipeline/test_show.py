@@ -13,7 +13,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.show import State, decision_of, list_runs, show_claim, state
-from shared.reports.claim_sections import SILENT
+from shared.reports.cards import SILENT
 from shared.reports.verdicts import found_text
 from shared.tasks.kinds import papers
 

@@ -3,11 +3,9 @@
 import re
 from html import unescape
 
-from shared.reports.exhibits import drawn
-
 
 def draw_all(exhibits, results, folder):
-    return [block for blocks in drawn(exhibits, results, folder) for block in blocks]
+    return [block for exhibit in exhibits for block in exhibit.draw(results, folder)]
 
 
 def amiss(folder):

@@ -9,9 +9,10 @@ import pytest
 from shared.claims.comparisons import Floor
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
-from shared.reports.across import across_papers, run_entries
-from shared.reports.document import Heading, Strong, Table, plain_text
-from shared.reports.replicated import Report
+from shared.reports.across import across_papers
+from shared.reports.document import Heading, Table, parts, plain_text
+from shared.reports.runs import run_entries
+from shared.reports.scales import Report
 from tests.synthetic_runs import Variant, build
 
 VARIANTS = {
@@ -37,7 +38,7 @@ def report(folder: Path, paper: str, entries, scale="bench"):
     own = folder / scale / paper
     own.mkdir(parents=True)
     (own / "runs.json").write_text(json.dumps(entries))
-    return Report(own, scale, paper, [{"id": "T-C1", "paper": f"The {paper}"}])
+    return Report(own, {"T-C1": {"id": "T-C1", "paper": f"The {paper}"}})
 
 
 def test_an_entry_has_scores_with_intervals_and_costs(entries):
@@ -72,12 +73,12 @@ def test_models_of_the_same_data_stand_in_one_table_the_best_first(entries, tmp_
     assert [plain_text(row[0]) for row in table.rows] == [
         "attentive, The second attentive", "plain, The first plain below its floor"
     ]  # fmt: skip
-    assert table.rows[0][0][1].target == "bench/second/README.md"
+    assert ("link", "bench/second/README.md", "The second") in parts(table.rows[0][0])
     columns = dict(zip(table.columns, table.rows[0], strict=True))
-    assert isinstance(columns["BLEU ↑"], Strong)
+    assert parts(columns["BLEU ↑"])[1][0] == "strong"
     assert columns["Core minutes"] == "1.5"
     assert columns["BLEU / 10¹⁵"] == f"{entries[0]['scores']['bleu'][0] / 2:.0f}"
-    assert all(len(row) == len(table.columns) == len(table.align) for row in table.rows)
+    assert all(len(row) == len(table.columns) == len(table.letters) for row in table.rows)
 
 
 def test_the_largest_scale_comes_first(entries, tmp_path):

@@ -10,8 +10,8 @@ import pytest
 from shared.claims.outcomes import Outcome
 from shared.claims.schema import load_claims
 from shared.pipeline.show import decision_of
-from shared.reports.answer import EQUALITY, WORDS, answer, in_words, relative
 from shared.reports.document import Figure, plain_text
+from shared.reports.report import EQUALITY, WORDS, answer, in_words, relative
 from tests.conftest import ROOT
 
 

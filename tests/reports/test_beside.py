@@ -4,10 +4,10 @@ from math import log
 
 import pytest
 
-from shared.reports.beside import beside_the_papers, share
+from shared.reports import site
 from shared.reports.document import Figure, Table, plain_text
-from shared.reports.main_page import main_page
-from shared.reports.replicated import Replicated, Report
+from shared.reports.scales import Replicated, Report
+from shared.reports.site import beside_the_papers, main_page
 
 
 def entry(name, paper, **lead):
@@ -18,10 +18,12 @@ def entry(name, paper, **lead):
 
 
 def replicated(folder, *claims):
-    return [Replicated((Report(folder / "quick" / "p", "quick", "p", [*claims]),))]
+    return [Replicated((Report(folder / "quick" / "p", {claim["id"]: claim for claim in claims}),))]
 
 
-def test_effects_are_drawn_as_shares_of_the_paper_s_own(tmp_path):
+def test_effects_are_drawn_as_shares_of_the_paper_s_own(tmp_path, monkeypatch):
+    drawn, draw = [], site.draw_forest
+    monkeypatch.setattr(site, "draw_forest", lambda effects, *more: (drawn.extend(effects), draw(effects, *more)))
     ratio = entry("T-C3", 1.2, scale="log", effect=1.1, interval=None, relevant=1.05)
     claims = [entry("T-C1", 2.0), entry("T-C2", None), ratio]
     blocks = beside_the_papers(replicated(tmp_path, *claims), tmp_path)
@@ -31,8 +33,8 @@ def test_effects_are_drawn_as_shares_of_the_paper_s_own(tmp_path):
     assert figure.seen == "Effects of T-C1, T-C3 as shares of the papers' effects"
     (table,) = (block for block in blocks if isinstance(block, Table))
     assert [plain_text(row[0]) for row in table.rows] == ["T-C1", "T-C3"]
-    assert share(claims[0]["lead"], 1.0) == 0.5
-    assert share(claims[2]["lead"], 1.1) == pytest.approx(log(1.1) / log(1.2))
+    assert (drawn[0].value, drawn[0].interval) == (0.5, (0.25, 0.75))
+    assert (drawn[1].value, drawn[1].interval) == (pytest.approx(log(1.1) / log(1.2)), ())
 
 
 def test_an_effect_of_nothing_has_no_shares(tmp_path):

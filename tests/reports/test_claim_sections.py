@@ -9,8 +9,8 @@ import pytest
 from shared.claims.results import load_results
 from shared.claims.schema import Claims, load_claims
 from shared.claims.verdicts import decide
-from shared.reports import figures
-from shared.reports.claim_sections import Shown, claim_sections
+from shared.reports import forest
+from shared.reports.cards import Shown, claim_cards
 from shared.reports.document import Card, Figure
 from shared.reports.page import render
 from shared.reports.terminal import print_verdicts
@@ -43,7 +43,7 @@ def pictures(blocks):
 
 def shown(results, folder, *claims, **more):
     decisions, found = decided(results, *claims, **more)
-    blocks = claim_sections(decisions, Shown(results, found, folder))
+    blocks = claim_cards(decisions, Shown(results, found, folder))
     return render(blocks, "md", title="", folder=folder).replace("\N{NO-BREAK SPACE}", " "), blocks
 
 
@@ -168,7 +168,7 @@ def test_the_example_in_contributing_is_a_claim(tmp_path):
 def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
     results, tmp_path, monkeypatch, primary, none, ends
 ):
-    canvases, drawing = [], figures.drawing
+    canvases, drawing = [], forest.drawing
 
     @contextmanager
     def kept(*args, **keys):
@@ -176,9 +176,9 @@ def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
             canvases.append(canvas)
             yield canvas
 
-    monkeypatch.setattr(figures, "drawing", kept)
+    monkeypatch.setattr(forest, "drawing", kept)
     (decision,), found = decided(results, claim(primary=primary))
-    claim_sections([decision], Shown(results, found, tmp_path))
+    claim_cards([decision], Shown(results, found, tmp_path))
     (axes,) = canvases[0].axes
     lines = [[float(x) for x in line.get_xdata()] for line in axes.get_lines()]
     lead, upright = decision.lead, 1 + len(ends)
@@ -192,6 +192,7 @@ def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
 @pytest.mark.parametrize(
     ("primary", "later", "expected"),
     [
+        (compared("greater", "bleu", "f", "nowhere"), {}, []),  # no run of it is planned
         (compared("greater", "bleu", "f", "zz"), {}, ["**At bench it is decided by** BLEU of `f`, `zz`."]),
         (compared("greater", "bleu", "f", "zz"), {"not_decided": {"bench": "too long"}},
          ["**Not decided at bench, either:** too long."]),
@@ -203,7 +204,7 @@ def test_what_was_not_decided_is_planned_for_a_larger_scale_or_not(results, tmp_
     one = claim(primary=primary, **later)
     decisions, found = decided(results, one)
     larger = Claims.model_validate({"claims": [one]})
-    blocks = claim_sections(decisions, Shown(results, found, tmp_path, ("bench", larger)))
+    blocks = claim_cards(decisions, Shown(results, found, tmp_path, ("bench", larger), planned=("f", "a", "zz")))
     text = render(blocks, "md", title="", folder=tmp_path).replace("\N{NO-BREAK SPACE}", " ")
     assert [line.removeprefix("* ") for line in text.splitlines() if "at bench" in line.lower()] == expected
 
@@ -211,7 +212,7 @@ def test_what_was_not_decided_is_planned_for_a_larger_scale_or_not(results, tmp_
 def test_the_command_makes_the_runs_behind_a_verdict_and_takes_those_that_are_lent(results, tmp_path):
     supporting = [{"name": "not run"} | compared("greater", "bleu", "f", "zz")]
     decisions, found = decided(results, claim(primary=compared("greater", "bleu", "f", "a"), supporting=supporting))
-    blocks = claim_sections(decisions, Shown(results, found, tmp_path, stages="x/dvc.yaml", lent={"a"}))
+    blocks = claim_cards(decisions, Shown(results, found, tmp_path, stages="x/dvc.yaml", lent={"a"}))
     text = render(blocks, "md", title="", folder=tmp_path)
     assert "dvc repro x/dvc.yaml:evaluate@f \\\n  x/dvc.yaml:lend@a\n" in text
     assert [line for line in text.splitlines() if line.startswith("| not run | ")] == []

@@ -8,11 +8,9 @@ import pytest
 from shared.errors import ReplicationError
 from shared.reports.document import (
     SPACE,
-    Badge,
     Bullets,
     Card,
     Cell,
-    Code,
     CodeBlock,
     Details,
     Figure,
@@ -20,16 +18,18 @@ from shared.reports.document import (
     Heading,
     Heat,
     HeatLine,
-    Link,
     Paragraph,
-    Strong,
     Table,
+    badge,
+    code,
+    link,
     over_seeds,
     plain,
     signed,
+    strong,
     typeset,
-)
-from shared.reports.explorer import Attention, Explored, gathered
+)  # fmt: skip
+from shared.reports.explorer import Attention, Explored, gather_maps
 from shared.reports.page import LARGEST_VECTOR, Place, as_one_file, render, write_page
 
 PIXEL = bytes.fromhex(
@@ -45,9 +45,9 @@ def blocks(tmp_path):
     figure.write_bytes(PIXEL)
     return [
         Heading("Title", level=1),
-        Paragraph(("See ", Link("this", "https://example.org"), ", ", Code("a|b"), " and ", Strong("that"), ".")),
-        Bullets(["one", ("two ", Code("three"))]),
-        Table(("Name", "Value"), [["x", "1"], [Badge("contradicted"), "a | b"]], "lr"),
+        Paragraph(("See ", link("this", "https://example.org"), ", ", code("a|b"), " and ", strong("that"), ".")),
+        Bullets(["one", ("two ", code("three"))]),
+        Table(("Name", "Value"), [["x", "1"], [badge("contradicted"), "a | b"]], "lr"),
         CodeBlock("dvc repro"),
         Figure(figure, "A <caption>"),
     ]
@@ -100,8 +100,8 @@ def test_one_file_has_the_vector_inside_and_offers_no_file(blocks, tmp_path):
 
 
 def test_a_page_can_be_one_file(blocks, tmp_path):
-    near = Place((Link("All", "../README.md"),), following=Link("Next", "../b/README.md"))
-    write_page([*blocks, Paragraph(Link("numbers", "claims.json"))], tmp_path, title="t", place=near)
+    near = Place((("All", "../README.md"),), following=("Next", "../b/README.md"))
+    write_page([*blocks, Paragraph(link("numbers", "claims.json"))], tmp_path, title="t", place=near)
     text = as_one_file(tmp_path / "index.html")
     assert re.findall(r'src="([^"]{22})', text) == ["data:image/png;base64,"]
     assert set(re.findall(r'<a [^>]*href="([^"]+)"', text)) == {"#content", "https://example.org"}
@@ -132,22 +132,22 @@ def test_no_words_of_the_data_become_a_script_in_any_block(tmp_path):
     picture = tmp_path / "a.png"
     picture.write_bytes(PIXEL)
     attention = Attention({script: script}, [script, "b"], [script, "b"], [[0.5, 0.5], [1.0, 0.0]])
-    groups, explorer = gathered({"": [Explored(picture, script, maps=[attention], choose=script)]})
+    groups, explorer = gather_maps({"": [Explored(picture, script, maps=[attention], choose=script)]})
     explored = [*groups[""], explorer[-1]]
     heat = HeatLine([script, "b"], [1.0, 0.5], title=script, name=script)
     inner = [
-        Paragraph((script, Strong(script), Code(script), Link(script, "a"))),
+        Paragraph((script, strong(script), code(script), link(script, "a"))),
         Bullets([script]),
-        Table((script, "b"), [[script, Badge("contradicted")]], "lr", filters=(script,)),
+        Table((script, "b"), [[script, badge("contradicted")]], "lr", filters=(script,)),
         CodeBlock(script),
         Figure(picture, script, alt=script),
         Heat(picture, script, lines=[heat]),
         *explored,
     ]
-    cell = Cell("T-C1", Badge("inconclusive"), script, "#T-C1")
+    cell = Cell("T-C1", "inconclusive", script, "#T-C1")
     blocks = [
-        Heading(script), Details(script, inner), Card("T-C1", Badge("reproduced"), script, script, inner),
-        Grid([(Link(script, "a"), [cell])]),
+        Heading(script), Details(script, inner), Card("T-C1", "reproduced", script, script, inner),
+        Grid([(script, "a", [cell])]),
     ]  # fmt: skip
     html = render(blocks, "html", title=script, folder=tmp_path)
     assert "<script>alert" not in html

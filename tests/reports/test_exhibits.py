@@ -10,9 +10,9 @@ import pytest
 from shared.config import load_yaml
 from shared.errors import ReplicationError
 from shared.metrics.registry import known
+from shared.reports.curves import LearningCurves
 from shared.reports.document import slug
-from shared.reports.exhibits import NO_COUNTERPART, Shows, load_exhibits
-from shared.reports.learning_curves import LearningCurves
+from shared.reports.exhibits import NO_COUNTERPART, load_exhibits
 
 PAPERS = sorted(path.parent.name for path in (Path(__file__).parents[2] / "replications").glob("*/paper.yaml"))
 
@@ -25,7 +25,7 @@ def test_figures_name_variants_and_measures_that_there_are(paper, root):
         variants |= set(content.get("variants", ())) if isinstance(content, dict) else set()
     exhibits = load_exhibits(paper)
     assert exhibits
-    for exhibit in exhibits:
+    for exhibit in (placed.exhibit for placed in exhibits):
         assert {*exhibit.variants()} <= variants
         assert all(known(name) for name in exhibit.measures())
         assert {column.partition(": ")[0] for column in exhibit.columns()} <= {*exhibit.variants()}
@@ -37,7 +37,6 @@ def test_every_figure_has_the_papers_counterpart_or_none(paper, root):
     folder = root / "replications" / paper
     facts = " ".join((folder / name).read_text(encoding="utf-8") for name in ("paper.yaml", "claims.yaml", "README.md"))
     exhibits = load_exhibits(paper)
-    assert [exhibit for exhibit in exhibits if not isinstance(exhibit, Shows)] == []
     named = {exhibit.counterpart for exhibit in exhibits} - {NO_COUNTERPART}
     unknown = [each for each in named if not (each in facts or counterparts(each) <= counterparts(facts))]
     assert unknown == []
@@ -52,8 +51,8 @@ def counterparts(text):
 
 
 def test_a_paper_may_list_no_figures(monkeypatch):
-    default = [LearningCurves()]
-    assert load_exhibits("no_such_paper", default) is default
+    default = LearningCurves()
+    assert load_exhibits("no_such_paper", [default]) == [default]
     empty = "replications.bahdanau.report"
     monkeypatch.setitem(sys.modules, empty, ModuleType(empty))
     with pytest.raises(ReplicationError, match=r"replications/bahdanau/report\.py does not define FIGURES"):

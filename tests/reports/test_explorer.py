@@ -9,7 +9,7 @@ from PIL import Image
 
 from replications.transformer.figures import maps_of_heads
 from shared.reports.document import Figure, Paragraph
-from shared.reports.explorer import Attention, Explored, gathered
+from shared.reports.explorer import Attention, Explored, gather_maps
 from shared.reports.page import render, write_page
 from shared.tasks.captioning.overlays import draw_overlays
 from shared.tasks.language.attention_figures import KeptText, maps_of_texts
@@ -68,7 +68,7 @@ def opened(browser, tmp_path):
     contexts, errors = [], []
 
     def open_page(figures, **options):
-        groups, explorer = gathered({"": figures})
+        groups, explorer = gather_maps({"": figures})
         write_page([*groups[""], Paragraph("."), *explorer], tmp_path, title="t")
         context = browser.new_context(**options)
         contexts.append(context)
@@ -88,7 +88,7 @@ def test_maps_of_all_figures_are_in_one_explorer_each_once(tmp_path):
     first = figure(tmp_path, "a", [one("x"), one("y")], "First.", choose="Choose a row:")
     again = figure(tmp_path, "b", [one("y", [[0.0, 1.0]]), one("z")], "Second.")
     other = Figure(tmp_path / "a.png", "No map.")
-    groups, blocks = gathered({"C1": [first, other], "": [again]})
+    groups, blocks = gather_maps({"C1": [first, other], "": [again]})
     assert groups == {"C1": [replace(first, first=0), other], "": [replace(again, first=1)]}
     data = blocks[-1].data
     assert [(each["choices"]["Model"], each["figure"]) for each in data["maps"]] == [("x", 0), ("y", 0), ("z", 1)]
@@ -101,18 +101,18 @@ def test_maps_of_all_figures_are_in_one_explorer_each_once(tmp_path):
 def test_weights_relative_to_the_largest_are_whole_per_cents_of_it(tmp_path):
     small = replace(one("x", [[0.02, 0.01]]), of_largest=True)
     nothing = replace(one("y", [[0.0, 0.0]]), of_largest=True)
-    _, blocks = gathered({"": [figure(tmp_path, "a", [small, nothing])]})
+    _, blocks = gather_maps({"": [figure(tmp_path, "a", [small, nothing])]})
     assert [each["weights"] for each in blocks[-1].data["maps"]] == [[[100, 50]], [[0, 0]]]
 
 
 def test_without_maps_there_is_no_explorer(tmp_path):
     plain = figure(tmp_path, "a", [])
-    assert gathered({"": [plain]}) == ({"": [plain]}, [])
+    assert gather_maps({"": [plain]}) == ({"": [plain]}, [])
     assert "data-map=" not in render([plain], "html", title="t", folder=tmp_path)
 
 
 def test_markdown_shows_the_pictures_and_leads_to_the_explorer(tmp_path):
-    groups, explorer = gathered({"": [figure(tmp_path, "a", [one("x")])]})
+    groups, explorer = gather_maps({"": [figure(tmp_path, "a", [one("x")])]})
     text = render([*groups[""], *explorer], "md", title="t", folder=tmp_path)
     assert "![Seen](a.png)" in text
     assert text.endswith("](index.html#attention-word-by-word).\n")
@@ -226,5 +226,5 @@ def test_a_page_of_many_heads_stays_small(tmp_path):
         for model in range(6) for kind in ("encoder", "decoder", "cross") for sentence in range(2)
         for layer in range(6) for head in range(8)
     ]  # fmt: skip
-    groups, explorer = gathered({"": [figure(tmp_path, "a", maps)]})
+    groups, explorer = gather_maps({"": [figure(tmp_path, "a", maps)]})
     assert len(render([*groups[""], *explorer], "html", title="t", folder=tmp_path)) < 3_000_000

@@ -11,15 +11,9 @@ from matplotlib.image import imread
 
 from shared.claims.results import RunResults, load_results
 from shared.errors import ReplicationError
-from shared.reports.curves import read_curve, read_curves
-from shared.reports.figures import (
-    COLOURS,
-    drawing,
-    legend_above,
-    plot_line,
-    training_curves,
-)
-from shared.reports.panels import LINES, by_task, panels
+from shared.reports.curves import read_curve, read_curves, training_curves
+from shared.reports.exhibits import LINES, by_task, panels
+from shared.reports.figures import COLOURS, drawing, legend_above, plot_line
 from shared.tasks.translation.heatmaps import alignment_heatmaps, compare_alignments
 from shared.tasks.translation.report import offset_histogram, scores_by_length
 from tests.synthetic_runs import Variant, build

@@ -5,9 +5,9 @@ import yaml
 
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
-from shared.reports.document import Code, plain_text
-from shared.reports.naming import called, load_names, name_of, named
-from shared.reports.sections import score_tables
+from shared.reports.document import code, plain_text
+from shared.reports.naming import called, load_names, name_of, use_names
+from shared.reports.runs import score_tables
 from tests.conftest import ROOT
 from tests.synthetic_runs import Variant, build
 
@@ -16,12 +16,12 @@ PAPERS = sorted(path.parent for path in (ROOT / "replications").glob("*/variants
 
 def test_without_names_ids_serve():
     assert name_of("rnnsearch-50") == "rnnsearch-50"
-    assert called("rnnsearch-50") == (Code("rnnsearch-50"),)
+    assert called("rnnsearch-50") == code("rnnsearch-50")
 
 
 def test_a_name_stands_beside_the_id():
-    with named({"base": "base model"}):
-        assert called("base") == ("base model ", Code("base"))
+    with use_names({"base": "base model"}):
+        assert called("base") == f"base model {code('base')}"
         assert plain_text(called("base-ensemble")) == "base model, ensemble base-ensemble"
         assert name_of("big") == "big"
     assert name_of("base") == "base"
@@ -29,7 +29,7 @@ def test_a_name_stands_beside_the_id():
 
 def test_tables_call_models_by_their_names(tmp_path):
     results = load_results(build(tmp_path, {"good": Variant("generated", 0.99)}, examples=20))
-    with named({"good": "the good one"}):
+    with use_names({"good": "the good one"}):
         (table, *_) = score_tables([*results.values()])
     assert plain_text(table.rows[0][0]) == "the good one good"
 

@@ -48,7 +48,8 @@ def test_the_length_of_the_trials_is_said(updates, said):
     variants = {"model": {"best": 0.1, "in_params": 0.1, "trials": [{"value": 0.1, "loss": 2.0}]}}
     group = {"key": "training.optimizer.learning_rate", "values": [0.1], "variants": variants, "updates": updates}
     folded = plan_blocks(Frozen(search={"seeds": [101], "groups": [group]}), ["T99-C1"])[-1]
-    assert f", in trials of {said}:" in [block.text[1] for block in folded.blocks[1:] if isinstance(block, Paragraph)]
+    texts = [plain_text(block.text) for block in folded.blocks if isinstance(block, Paragraph)]
+    assert f"training.optimizer.learning_rate, in trials of {said}:" in texts
 
 
 def decided(claim="T99-C1", *variants, changed=(), seeds=(0, 1), doubled=()):

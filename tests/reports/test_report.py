@@ -9,17 +9,19 @@ import pytest
 
 from shared.claims.results import load_results, read_curve
 from shared.errors import ReplicationError
-from shared.reports.learning_curves import LearningCurves
+from shared.reports.curves import LearningCurves
+from shared.reports.exhibits import Shows, draw_exhibits
 from shared.reports.plans import Frozen
 from shared.reports.report import write_report
-from shared.reports.summary import BEGIN, END, summarize
+from shared.reports.site import BEGIN, END, summarize
 from shared.tasks.translation.heatmaps import Heatmaps
 from shared.tasks.translation.report import REPORT, AlignmentOffsets, ScoresByLength
 from tests.made_claims import claim, compared, paper_folder
-from tests.reports.drawing import amiss, draw_all
+from tests.reports.drawing import amiss
 from tests.synthetic_runs import TRANSLATORS, build, skip, study
 
 FIGURES = [ScoresByLength(), AlignmentOffsets(), Heatmaps("rnnsearch-50", "Attention weights."), LearningCurves()]
+FIGURES = [Shows(each) for each in FIGURES]
 SEEDS = (1, 2, 3, 4, 5)
 SHOWN = ("rnnsearch-50", "rnnencdec-50", "rnnencdec-30")
 SEARCH = {
@@ -286,9 +288,9 @@ def test_one_seed_without_records_still_makes_a_report(tmp_path):
 
 def test_two_figures_of_one_name_are_refused(root, tmp_path):
     results = load_results(root / "runs/quick/bahdanau")
-    twice = [Heatmaps("rnnsearch-50", "One."), Heatmaps("rnnsearch-50", "The same.")]
+    twice = [Shows(Heatmaps("rnnsearch-50", said)) for said in ("One.", "The same.")]
     with pytest.raises(ReplicationError, match=r"two figures of the report are drawn to alignments_rnnsearch-50\.png"):
-        draw_all(twice, results, tmp_path)
+        draw_exhibits(twice, results, tmp_path)
 
 
 def readme(path):

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ReplicationError
-from shared.reports.replicated import Replicated, Report
 from shared.reports.report import write_report
-from shared.reports.scales import other_scales
-from shared.reports.summary import summarize
+from shared.reports.scales import Replicated, Report, other_scales
+from shared.reports.site import summarize
 from tests.made_claims import claim, paper_folder
 from tests.reports.test_report import loss, readme
 from tests.synthetic_runs import TRANSLATORS, build
@@ -150,7 +149,7 @@ def test_of_three_scales_only_those_that_disagree_are_said_to(quick, bench, pape
     entry = {"id": "T1-C1", "evidence": "generated"}
     verdicts = {"quick": quick, "bench": bench, "paper_scale": paper_scale}
     reports = tuple(
-        Report(Path(scale), scale, "paper", [entry | {"verdict": verdict, "scale": scale}])
+        Report(Path(scale) / "paper", {"T1-C1": entry | {"verdict": verdict, "scale": scale}})
         for scale, verdict in verdicts.items()
     )
     assert Replicated(reports).others("T1-C1") == said

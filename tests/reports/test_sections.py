@@ -6,15 +6,14 @@ import shutil
 
 import pytest
 
-from replications.transformer.figures import Heads, LossByOperations
+from replications.transformer.figures import Heads, LearningRates, LossByOperations
 from shared.claims.results import load_results
-from shared.reports.document import Block, Strong, Table, plain_text
-from shared.reports.learning_curves import LearningCurves, LearningRates
+from shared.reports.curves import LearningCurves
+from shared.reports.document import Block, Table, parts, plain_text
+from shared.reports.exhibits import by_task
 from shared.reports.page import render
-from shared.reports.panels import by_task
 from shared.reports.paper import Paper
-from shared.reports.paper_tables import beside_the_paper
-from shared.reports.sections import cost, our_results, provenance, score_tables
+from shared.reports.runs import beside_the_paper, cost, our_results, provenance, score_tables
 from shared.tasks.translation.heatmaps import SideBySide
 from shared.tasks.translation.report import REPORT, AlignmentOffsets, ScoresByLength
 from tests.reports.drawing import draw_all
@@ -80,9 +79,9 @@ def test_translations_and_alignments_are_scored_in_tables_of_their_own(results):
     assert not {"AER ↓", "Alignment accuracy ↑"} & {*translations.columns, *more.columns}
     assert first_cells(alignments) == ["aligner", "attentive", "attentive-ensemble"]
     assert alignments.columns == ("Variant", "Parameters", "Updates", "Alignment accuracy ↑", "AER ↓")
-    best = [row[3] for row in translations.rows if isinstance(row[3], Strong)]
+    best = [words for row in translations.rows for mark, _, words in parts(row[3]) if mark == "strong"]
     assert len(best) == 1, "the highest BLEU is bold"
-    assert best[0].text.startswith(f"{max(run.mean['bleu'] for run in results.values() if 'bleu' in run.mean):.2f}")
+    assert best[0].startswith(f"{max(run.mean['bleu'] for run in results.values() if 'bleu' in run.mean):.2f}")
     assert first_cells(by_length) == ["attentive", "attentive-ensemble", "plain", "poor"]
     assert first_cells(offsets) == ["aligner", "attentive", "attentive-ensemble"]
 
@@ -203,16 +202,16 @@ def test_operations_stand_with_the_cost_where_they_were_counted(results, tmp_pat
     variants = {"counted": Variant("generated", 0.9, operations=3.3e18), "not": Variant("generated", 0.9)}
     found = load_results(build(tmp_path / "runs", variants, examples=10))
     (table,) = tables(cost(by_task(found)))
-    assert table.columns[:3] == ("Variant", "Updates", "Operations")
+    assert table.columns[:3] == ["Variant", "Updates", "Operations"]
     assert [row[2] for row in table.rows] == ["3.30×10¹⁸", "–"]
-    assert len(table.align) == len(table.columns)
+    assert len(table.letters) == len(table.columns)
 
 
 def test_many_measures_stand_in_several_tables(results, monkeypatch):
     runs = by_task(results)["generated"]
-    monkeypatch.setattr("shared.reports.sections.WIDEST", 99)
+    monkeypatch.setattr("shared.reports.runs.WIDEST", 99)
     (whole, *_) = tables(score_tables(runs))
-    monkeypatch.setattr("shared.reports.sections.WIDEST", 2)
+    monkeypatch.setattr("shared.reports.runs.WIDEST", 2)
     count = -(-(len(whole.columns) - 3) // 2)
     parts = tables(score_tables(runs))[:count]
     assert count > 1

@@ -6,7 +6,7 @@ import pytest
 
 from shared.claims.results import load_results
 from shared.reports.document import plain_text
-from shared.reports.standing import stale_variants, standing
+from shared.reports.plans import stale_variants, standing
 from tests.synthetic_runs import Variant, build
 
 SETTINGS = {"corpus": {"size": 1}, "model": {"width": 2}, "training": {"updates": 3}, "evaluation": {"beam": 4}}

@@ -4,10 +4,9 @@ import pytest
 
 from shared.claims.results import load_results
 from shared.reports import studies
-from shared.reports.document import Table
-from shared.reports.kind import KindReport
-from shared.reports.panels import by_task
-from shared.reports.sections import cost, our_results
+from shared.reports.document import Table, plain_text
+from shared.reports.exhibits import KindReport, by_task
+from shared.reports.runs import cost, our_results
 from tests.synthetic_runs import Variant, build, study
 
 SCORES = {
@@ -30,11 +29,11 @@ def results(folder):
 
 
 def cells(table):
-    return [table.columns, *([getattr(cell, "text", cell) for cell in row] for row in table.rows)]
+    return [tuple(table.columns), *([plain_text(cell) for cell in row] for row in table.rows)]
 
 
 def test_a_quantity_has_a_table_with_a_row_per_subject(results):
-    operations, path, share, others = (b for b in studies.study(results["complexity"]) if isinstance(b, Table))
+    operations, path, share, others = (b for b in studies.study_tables(results["complexity"]) if isinstance(b, Table))
     assert cells(operations) == [
         ("Operations", "d = 64", "n = 64", "n = 256"),
         ["self attention", "–", "2,097,152", "33,554,432"],
@@ -47,7 +46,7 @@ def test_a_quantity_has_a_table_with_a_row_per_subject(results):
 
 def tables(tmp_path, scores):
     study(tmp_path, "study", "table3", scores)
-    found = studies.study(load_results(tmp_path)["study"])
+    found = studies.study_tables(load_results(tmp_path)["study"])
     return [cells(block) for block in found if isinstance(block, Table)]
 
 
@@ -81,6 +80,6 @@ def test_many_sizes_stand_below_each_other(tmp_path):
 def test_a_study_is_no_row_among_translations_nor_of_the_cost(results):
     tasks = by_task(results)
     tables = [block for block in (*our_results(tasks, results, KindReport()), *cost(tasks)) if isinstance(block, Table)]
-    naming = [table for table in tables if any(getattr(row[0], "text", "") == "complexity" for row in table.rows)]
+    naming = [table for table in tables if any(plain_text(row[0]) == "complexity" for row in table.rows)]
     assert naming == []
     assert "Operations" in [table.columns[0] for table in tables]

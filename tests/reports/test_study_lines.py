@@ -7,9 +7,9 @@ from matplotlib.image import imread
 
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
-from shared.reports import study_figures
+from shared.reports import studies
 from shared.reports.figures import COLOURS
-from shared.reports.study_lines import StudyLines, StudyPanel
+from shared.reports.studies import StudyLines, StudyPanel
 from tests.reports.drawing import draw_all
 from tests.synthetic_runs import skip, study
 from tests.tasks.sequences.synthetic_sequences import FEATURES, kernels, scaling
@@ -34,9 +34,9 @@ def results(tmp_path_factory):
 @pytest.fixture
 def drawn(monkeypatch):
     """The panels of every figure, to be looked at once the pictures have been written."""
-    figures, legend = [], study_figures.legend_above
+    figures, legend = [], studies.legend_above
     monkeypatch.setattr(
-        study_figures,
+        studies,
         "legend_above",
         lambda canvas, *panels: (figures.append(panels), legend(canvas, *panels)),
     )
@@ -53,7 +53,7 @@ def names(axis):
 
 
 def test_a_line_has_the_numbers_of_a_subject_by_size(results):
-    curves = TIME.curves(results)
+    curves = TIME.lines(results)
     assert list(curves) == ["softmax", "linear", "identity"]
     sizes, values, low, high = curves["softmax"]
     assert sizes == [512, 1024, 2048, 4096]
@@ -61,13 +61,13 @@ def test_a_line_has_the_numbers_of_a_subject_by_size(results):
 
 
 def test_what_was_not_run_has_no_lines(results):
-    assert replace(TIME, variant="depth").curves(results) == {}
-    assert replace(TIME, variant="unheard of").curves(results) == {}
-    assert replace(TIME, quantity="unheard_of").curves(results) == {}
+    assert replace(TIME, variant="depth").lines(results) == {}
+    assert replace(TIME, variant="unheard of").lines(results) == {}
+    assert replace(TIME, quantity="unheard_of").lines(results) == {}
 
 
 def test_bands_end_where_their_own_quantities_are(results):
-    sizes, values, low, high = ERROR.curves(results)["positive"]
+    sizes, values, low, high = ERROR.lines(results)["positive"]
     assert sizes == list(FEATURES)
     assert low == pytest.approx([value / 1.5 for value in values])
     assert high == pytest.approx([value * 1.5 for value in values])
@@ -76,18 +76,18 @@ def test_bands_end_where_their_own_quantities_are(results):
 def test_bands_without_quantities_are_of_the_seeds(results):
     seeds = [{"linear.seconds_n8": value} for value in (1.0, 2.0, 6.0)]
     results = {"scaling": changed(results["scaling"], *seeds)}
-    assert TIME.curves(results) == {"linear": ([8], [3.0], [1.0], [6.0])}
+    assert TIME.lines(results) == {"linear": ([8], [3.0], [1.0], [6.0])}
 
 
 def test_ends_of_bands_are_means_over_seeds(results):
     seeds = [{"positive_orthogonal.error_m8": 2.0, "positive_orthogonal.error_low_m8": low} for low in (0.5, 1.5)]
-    assert ERROR.curves({"kernels": changed(results["kernels"], *seeds)}) == {"positive": ([8], [2.0], [1.0], [2.0])}
+    assert ERROR.lines({"kernels": changed(results["kernels"], *seeds)}) == {"positive": ([8], [2.0], [1.0], [2.0])}
 
 
 def test_sizes_of_two_dimensions_are_no_line(results):
     run = changed(results["scaling"], {"linear.seconds_n8": 1.0, "linear.seconds_d8": 1.0})
     with pytest.raises(ReplicationError, match=r"linear\.seconds by several dimensions \(d, n\)"):
-        TIME.curves({"scaling": run})
+        TIME.lines({"scaling": run})
 
 
 def test_lines_of_one_title_are_panels_of_one_figure(results, tmp_path, drawn):

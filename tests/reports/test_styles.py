@@ -11,13 +11,11 @@ from matplotlib.colors import to_rgb
 from shared.claims.scales import SCALES
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
-from shared.reports import seed_figures
-from shared.reports.exhibits import OfPanels, Shows, load_exhibits
-from shared.reports.figures import COLOURS, DASHES, INK, MARKERS, VERDICTS, _line
-from shared.reports.naming import load_names
-from shared.reports.panels import LINES
-from shared.reports.study_lines import StudyLines
-from shared.reports.styles import FILE, PALETTE, coloured, load_colours, styles_of
+from shared.reports import forest
+from shared.reports.exhibits import LINES, OfPanels, Shows, load_exhibits
+from shared.reports.figures import COLOURS, DASHES, INK, MARKERS, VERDICTS, line_style
+from shared.reports.naming import FILE, PALETTE, load_colours, load_names, styles_of, use_names
+from shared.reports.studies import StudyLines
 from tests.conftest import ROOT
 
 PAPERS = sorted(path.parent.name for path in (ROOT / "replications").glob("*/variants.yaml"))
@@ -53,7 +51,7 @@ def lab(colour, eyes):
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-OF_EFFECTS = {name: getattr(seed_figures, name) for name in ("SEED", "FAILED", "MEAN", "RELEVANT", "PAPER")}
+OF_EFFECTS = {name: getattr(forest, name) for name in ("SEED", "FAILED", "MEAN", "RELEVANT", "PAPER")}
 
 
 @pytest.mark.parametrize("colour", sorted({*COLOURS, *VERDICTS.values(), *OF_EFFECTS.values(), INK}))
@@ -110,7 +108,7 @@ def test_no_two_models_of_a_figure_have_one_colour(paper):
 
 
 def test_a_model_has_its_colour_in_every_figure():
-    with coloured({"Transformer": 2, "RNNsearch": 0}):
+    with use_names({}, {"Transformer": 2, "RNNsearch": 0}):
         assert styles_of(["Transformer", "RNNsearch"]) == [2, 0]
         assert styles_of(["RNNsearch", "other", "one more", "Transformer"]) == [0, 1, 3, 2]
     assert styles_of(["Transformer", "RNNsearch"]) == [0, 1]
@@ -121,14 +119,14 @@ def test_a_model_has_its_colour_in_every_figure():
     st.dictionaries(st.sampled_from([f"model {number}" for number in range(12)]), st.integers(0, 6)),
 )
 def test_no_two_lines_look_alike(names, colours):
-    with coloured(colours):
-        looks = [str(sorted(_line(style).items())) for style in styles_of(names)]
+    with use_names({}, colours):
+        looks = [str(sorted(line_style(style).items())) for style in styles_of(names)]
     assert len(set(looks)) == len(names)
 
 
 def test_beyond_the_palette_dashes_change():
     assert len(COLOURS) == len(DASHES) == len(MARKERS) == LINES
-    first, again = _line(0), _line(len(COLOURS))
+    first, again = line_style(0), line_style(len(COLOURS))
     assert first["color"] == again["color"]
     assert first["linestyle"] != again["linestyle"]
 

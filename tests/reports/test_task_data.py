@@ -6,7 +6,7 @@ import pytest
 
 from shared.data.cards import load_card
 from shared.reports.document import Bullets, Details, plain_text
-from shared.reports.task_data import of_data
+from shared.reports.report import describe_data
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from shared.reports.task_data import of_data
 )
 def test_title_splits_and_the_part_that_is_used_are_said(root, dataset, corpus, said):
     card = load_card(dataset, root / "data")
-    data, folded = of_data(card, SimpleNamespace(**corpus))
+    data, folded = describe_data(card, SimpleNamespace(**corpus))
     text = plain_text(data.text)
     assert text.startswith(f"Data: {card.title}.")
     assert all(f"{split}: {what}" in text for split, what in card.splits.items())

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 import shared.tasks.captioning.measures  # noqa: F401  registers what is shown
+from shared.claims.estimates import estimated, having
 from shared.claims.results import RunResults
 from shared.claims.statistics import generator
 from shared.metrics.quantities import Example
 from shared.metrics.registry import MEASURES, measure
 from shared.reports.document import SPACE, Block, Paragraph, Table, Text, plain
-from shared.reports.estimates import estimated, having
 from shared.reports.naming import called
 
 GAINS = ("attention_gain", "attention_contrast", "generated_contrast", "pointing_gain")  # may be below 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from shared.reports.curves import LOSS, Curve
 from shared.reports.document import Figure
 from shared.reports.exhibits import OfVariant, OfVariants, Results, first_run
-from shared.reports.learning_curves import LOSS, Curve
 
 CURVES = (
     LOSS,

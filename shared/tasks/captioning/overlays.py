@@ -18,8 +18,7 @@ from scipy.ndimage import gaussian_filter
 
 from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import INK, WIDTH, drawing
-from shared.reports.naming import name_and_id
-from shared.reports.styles import PALETTE
+from shared.reports.naming import PALETTE, name_and_id
 
 SMOOTHING = 20 / 224  # of the image's width: the standard deviation in the authors' alpha_visualization.ipynb
 DARKEST = 0.25  # share of its brightness that a picture keeps where no attention falls

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shared.claims.results import RunResults
+from shared.reports.curves import LearningCurves
 from shared.reports.document import Block
-from shared.reports.kind import KindReport
-from shared.reports.learning_curves import LearningCurves
+from shared.reports.exhibits import KindReport
 from shared.tasks.captioning.captions import by_kind_of_image
 from shared.tasks.captioning.figures import CURVES
 from shared.tasks.captioning.stopping import likelihood_and_bleu

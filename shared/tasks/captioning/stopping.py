@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.claims.results import RunResults, read_curve
-from shared.reports.document import Block, Code, Paragraph, Table, Text, over_seeds
+from shared.reports.document import Block, Paragraph, Table, Text, code, over_seeds
 
 FEWEST = 3  # validations that a correlation is of
 TABLE = (
@@ -87,7 +87,7 @@ def likelihood_and_bleu(runs: Sequence[RunResults]) -> list[Block]:
         if found := courses(run):
             late = [course.after(2 / 3) for course in found]
             rows.append([
-                Code(run.variant),
+                code(run.variant),
                 over_seeds([course.highest for course in found], 2),
                 over_seeds([course.at_likeliest for course in found], 2),
                 over_seeds([course.correlation for course in found], 2, sign=True),

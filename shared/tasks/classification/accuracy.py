@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import shared.tasks.classification.measures  # noqa: F401  registers the accuracy
 from shared.claims.comparisons import Condition, Sides
 from shared.claims.effects import selected
-from shared.claims.mcnemar import McNemar, mcnemar
+from shared.claims.estimates import estimate, having
 from shared.claims.outcomes import Decision, Outcome
 from shared.claims.results import RunResults, check_paired
+from shared.claims.statistics import McNemar, mcnemar
 from shared.metrics.quantities import Example
 from shared.metrics.registry import MEASURES
 from shared.reports.document import SPACE, Block, Heading, Paragraph, Table, Text, plain, signed
-from shared.reports.estimates import estimate, having
 from shared.reports.naming import called
 from shared.reports.verdicts import p_text
 
@@ -88,7 +88,7 @@ def paired_tests(decisions: Sequence[Decision], results: Mapping[str, RunResults
         for seed, effect in zip(outcome.seeds, outcome.per_seed, strict=True):
             test = _tested(first, second, seed, row.where)
             rows.append([
-                claim, (*called(first.variant), " – ", *called(second.variant)), _restriction(row.where), str(seed),
+                claim, f"{called(first.variant)} – {called(second.variant)}", _restriction(row.where), str(seed),
                 signed(row.sign * effect, DIGITS), f"{test.only_first}{SPACE}/{SPACE}{test.only_second}",
                 p_text(test.p),
             ])  # fmt: skip

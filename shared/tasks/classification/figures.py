@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shared.reports.curves import ERROR_LABEL, LOSS, Curve
 from shared.reports.document import Figure
 from shared.reports.exhibits import Exhibit, OfVariant, Results, first_run, run_ones
-from shared.reports.learning_curves import ERROR_LABEL, LOSS, Curve
 
 CURVES = (LOSS, Curve("error", "Share of the validation split classified wrongly, against updates", ERROR_LABEL))
 """What validation finds."""

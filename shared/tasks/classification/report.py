@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shared.reports.kind import KindReport
-from shared.reports.learning_curves import LearningCurves
+from shared.reports.curves import LearningCurves
+from shared.reports.exhibits import KindReport
 from shared.tasks.classification.accuracy import accuracies, paired_tests
 from shared.tasks.classification.figures import CURVES
 

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from shared.claims.words import number_of
 from shared.data.tokenizers import EOS, SPECIAL
 from shared.reports.explorer import Attention
-from shared.reports.figures import drawing
+from shared.reports.figures import bar_of_weights, draw_weights, drawing
 from shared.reports.naming import name_and_id
-from shared.reports.weights import bar_of_weights, draw_weights
 from shared.tasks.language.sample_texts import LINE_END
 
 SAID = "Weights of each head on the last word and those before it; what stands before the line (‖) is in memory."

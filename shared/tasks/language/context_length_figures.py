@@ -7,9 +7,9 @@ from pathlib import Path
 
 from shared.claims.results import RunResults
 from shared.metrics.context_length import THRESHOLD, relative_gains
-from shared.reports.curves import Points
+from shared.reports.curves import Points, Runs, plot_curves
 from shared.reports.document import Block, Figure, Paragraph, Table, Text, over_seeds
-from shared.reports.figures import Runs, drawing, legend_above, plot_curves
+from shared.reports.figures import drawing, legend_above
 from shared.reports.naming import called
 from shared.tasks.language.context_lengths import ContextLosses, context_losses
 from shared.tasks.language.measures import RATIOS

@@ -11,11 +11,10 @@ from typing import Any
 
 from shared.claims.results import RunResults
 from shared.metrics.quantities import Example
-from shared.reports.curves import Points
+from shared.reports.curves import Points, draw_curves
 from shared.reports.document import SPREAD, Block, Figure, Table, over_seeds
-from shared.reports.figures import draw_curves
+from shared.reports.exhibits import chosen_panels
 from shared.reports.naming import called, name_of
-from shared.reports.panels import chosen_panels
 
 Sums = dict[float, tuple[float, float]]
 """x to two sums over test examples, of which a value is the ratio."""
@@ -54,7 +53,7 @@ class MemoryFigure:
         Args:
             results: all variants.
             folder: where the PNGs go.
-            chosen: title to the variants that share a figure, see :func:`shared.reports.panels.chosen_panels`.
+            chosen: title to the variants that share a figure, see :func:`shared.reports.exhibits.chosen_panels`.
         """
         for panel in chosen_panels(results, chosen):
             curves = {run.variant: points for run in panel.runs if (points := self.curve(run))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.reports.kind import KindReport
-from shared.reports.learning_curves import LearningCurves
+from shared.reports.curves import LearningCurves
+from shared.reports.exhibits import KindReport
 
 REPORT = KindReport(figures=(LearningCurves(),))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from shared.reports.curves import ERROR_LABEL, LOSS, Curve, LearningCurves
 from shared.reports.document import Figure
 from shared.reports.exhibits import OfVariants, Results
-from shared.reports.learning_curves import ERROR_LABEL, LOSS, Curve, LearningCurves
 
 _ERROR = "Share of the scored symbols of the validation split that are not the most probable ones, against updates"
 CURVES = (LOSS, Curve("error", _ERROR, ERROR_LABEL))

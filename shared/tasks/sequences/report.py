@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from shared.claims.results import RunResults
 from shared.reports.document import Block
-from shared.reports.kind import KindReport
-from shared.reports.sections import score_tables
+from shared.reports.exhibits import KindReport
+from shared.reports.runs import score_tables
 from shared.tasks.sequences.figures import curves
 
 FURTHER = ".token_accuracy"

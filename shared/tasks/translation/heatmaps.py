@@ -13,8 +13,7 @@ from shared.errors import ReplicationError
 from shared.reports.document import Figure
 from shared.reports.exhibits import Exhibit, OfVariant, Results, first_run, run_ones
 from shared.reports.explorer import Attention, Explored
-from shared.reports.naming import name_and_id, name_of
-from shared.reports.styles import PALETTE
+from shared.reports.naming import PALETTE, name_and_id, name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,8 +110,7 @@ def _same(first: Sequence[Pair], other: Sequence[Pair]) -> bool:
 
 
 def _grid(path: Path, pairs: Sequence[Pair], labels: Sequence[str], columns: int) -> None:
-    from shared.reports.figures import WIDTH, drawing
-    from shared.reports.weights import bar_of_weights
+    from shared.reports.figures import WIDTH, bar_of_weights, drawing
 
     lines = [pairs[first : first + columns] for first in range(0, len(pairs), columns)]
     heights = [_panel_height(line, WIDTH / columns, WIDTH) for line in lines]
@@ -136,7 +134,7 @@ def _panel_height(pairs: Sequence[Pair], width: float, most: float) -> float:
 def _heatmap(axes: Axes, pair: Pair, *, size: float) -> None:
     from matplotlib.patches import Rectangle
 
-    from shared.reports.weights import draw_weights
+    from shared.reports.figures import draw_weights
 
     draw_weights(axes, pair["weights"], columns=pair["source"], rows=pair["target"], size=size)
     for s, t in pair.get("gold", ()):

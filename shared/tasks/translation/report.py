@@ -14,13 +14,10 @@ from shared.claims.results import RunResults
 from shared.claims.statistics import generator
 from shared.metrics.quantities import Example, Measure
 from shared.metrics.registry import measure
+from shared.reports.curves import LearningCurves
 from shared.reports.document import Block, Figure, Paragraph, Table, Text, plain, signed
-from shared.reports.exhibits import OfPanels, Results
-from shared.reports.kind import KindReport
-from shared.reports.learning_curves import LearningCurves
-from shared.reports.naming import called, name_of
-from shared.reports.panels import panels
-from shared.reports.styles import styles_of
+from shared.reports.exhibits import KindReport, OfPanels, Results, panels
+from shared.reports.naming import called, name_of, styles_of
 
 SPLITS = ("test", "test_long")
 """The splits of a breakdown: the test split, and the one that continues it with longer sentences. Other splits, with
@@ -79,7 +76,7 @@ def scored_by(runs: Sequence[RunResults]) -> tuple[str, list[RunResults]]:
     Args:
         runs: variants of one task.
     """
-    from shared.reports.estimates import having
+    from shared.claims.estimates import having
 
     if trees := having(runs, "brackets"):
         return "bracket_f1", trees
@@ -92,7 +89,7 @@ def score_by_length(run: RunResults, of: Measure, bins: Sequence[Bin]) -> list[B
     Raises:
         ReplicationError: the examples carry nothing to compute the measure from.
     """
-    from shared.reports.estimates import estimated
+    from shared.claims.estimates import estimated
 
     scores = []
     examples = [_tested(run, seed) for seed in run.seeds]

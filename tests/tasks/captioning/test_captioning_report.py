@@ -9,11 +9,11 @@ import pytest
 
 from shared.claims.results import load_results
 from shared.metrics.registry import MEASURES
+from shared.reports.curves import LearningCurves
 from shared.reports.document import plain_text
 from shared.reports.explorer import Explored
-from shared.reports.learning_curves import LearningCurves
 from shared.reports.report import write_report
-from shared.reports.summary import summarize
+from shared.reports.site import summarize
 from shared.tasks.captioning.captions import by_kind_of_image
 from shared.tasks.captioning.figures import CURVES, Overlays, Stopping
 from shared.tasks.captioning.report import REPORT

@@ -6,8 +6,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 from PIL import Image
 
-from shared.reports.explorer import gathered
-from shared.reports.styles import PALETTE
+from shared.reports.explorer import gather_maps
+from shared.reports.naming import PALETTE
 from shared.tasks.captioning.overlays import (
     DARKEST,
     LONGEST,
@@ -75,7 +75,7 @@ def test_a_reader_can_choose_a_picture_and_a_word(tmp_path):
         with Image.open(each.picture) as picture:
             drawn = np.asarray(picture.convert("RGB"), int)
         assert np.abs(drawn - image.image).mean() < 8
-    _, (*_, explorer) = gathered({"": [figure]})
+    _, (*_, explorer) = gather_maps({"": [figure]})
     first = explorer.data["maps"][0]
     assert {max(row) for row in first["weights"]} == {100}
     assert first["across"] == images[next(iter(images))].weights.shape[2]

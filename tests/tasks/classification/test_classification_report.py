@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
+from replications.self_attentive.sweeps import Sweep
 from shared.claims.results import load_results
-from shared.reports.learning_curves import LearningCurves
+from shared.reports.curves import LearningCurves
 from shared.reports.report import write_report
-from shared.reports.summary import summarize
-from shared.reports.sweeps import Sweep
+from shared.reports.site import summarize
 from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts
 from shared.tasks.classification.report import REPORT
 from tests.made_claims import claim, compared, paper_folder
@@ -102,7 +102,7 @@ def test_nothing_is_drawn_of_runs_that_left_nothing(tmp_path):
 
 def test_curves_of_classifiers_are_per_text(folder, tmp_path, monkeypatch):
     said = []
-    monkeypatch.setattr("shared.reports.figures.draw_curves", lambda *_, y, **__: bool(said.append(y)) or True)
+    monkeypatch.setattr("shared.reports.curves.draw_curves", lambda *_, y, **__: bool(said.append(y)) or True)
     results = load_results(folder.parents[2] / "runs")
     LearningCurves(curves=CURVES).draw(results, tmp_path)
     assert said == ["Validation loss (nats per text)", "Validation error (share of texts)"]

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.image import imread
 
 from shared.errors import ReplicationError
-from shared.reports.explorer import gathered
+from shared.reports.explorer import gather_maps
 from shared.reports.page import render
 from shared.tasks.classification.heat import compare_rows, heat_texts, lines_of_rows, read_texts
 
@@ -76,7 +76,7 @@ def test_rows_are_evenly_chosen_and_named(tmp_path):
     assert [(each.choices, len(each.rows)) for each in explorer.maps] == [
         ({"Model": "many"}, 30), ({"Model": "few"}, 3), ({"Model": "one"}, 1)
     ]  # fmt: skip
-    _, (*_, explored) = gathered({"": [explorer]})
+    _, (*_, explored) = gather_maps({"": [explorer]})
     assert explored.data["maps"][0]["weights"][6].index(100) == 6
 
 

@@ -10,11 +10,11 @@ from matplotlib.image import imread
 
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
+from shared.reports.curves import LearningCurves
 from shared.reports.document import Figure, Table, plain_text
-from shared.reports.learning_curves import LearningCurves
+from shared.reports.exhibits import by_task
 from shared.reports.page import render
-from shared.reports.panels import by_task
-from shared.reports.sections import our_results
+from shared.reports.runs import our_results
 from shared.tasks.language.context_length_figures import context_blocks
 from shared.tasks.language.context_lengths import with_context_lengths
 from shared.tasks.language.evaluation_speed import by_length, draw_speed

@@ -9,7 +9,7 @@ from torch import nn
 from shared.claims.results import load_results
 from shared.config import build
 from shared.data.tokenizers import EOS, SPECIAL, WordVocabulary
-from shared.reports.explorer import gathered
+from shared.reports.explorer import gather_maps
 from shared.reports.page import render
 from shared.tasks.language.attention_figures import BORDER, draw_attention, maps_of_texts, read_kept
 from shared.tasks.language.attention_maps import ROWS, TEXTS, save_attention_maps
@@ -139,7 +139,7 @@ def test_the_report_has_the_figure_where_attention_was_kept(tmp_path):
     assert figure.path.exists()
     assert figure.caption.startswith("Two places. Weights of each head")
     assert len(figure.maps) > TEXTS
-    page = render(gathered({"": [figure]})[1], "html", title="", folder=tmp_path)
+    page = render(gather_maps({"": [figure]})[1], "html", title="", folder=tmp_path)
     assert '"choices": {"Model": "xl", "Text": "1", "Layer": "1", "Head": "1"}' in page  # readers choose in this order
     assert AttentionToText("lstm", "Two places.").draw(results, tmp_path) == ()
     assert AttentionToText("never-run", "Two places.").draw(results, tmp_path) == ()

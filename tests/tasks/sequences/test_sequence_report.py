@@ -9,11 +9,11 @@ from matplotlib.image import imread
 
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
-from shared.reports import figures
-from shared.reports.curves import read_apart, read_curves
-from shared.reports.figures import COLOURS, training_curves
+from shared.reports import curves as of_training
+from shared.reports.curves import read_apart, read_curves, training_curves
+from shared.reports.figures import COLOURS, WIDTH
 from shared.reports.page import render
-from shared.reports.study_lines import StudyLines, StudyPanel
+from shared.reports.studies import StudyLines, StudyPanel
 from shared.tasks.sequences.figures import Pictures, curves
 from shared.tasks.sequences.pictures import Drawn, coloured, draw_pictures, picture_figures
 from shared.tasks.sequences.report import REPORT
@@ -42,8 +42,8 @@ def report(results, tmp_path_factory):
 @pytest.fixture
 def drawn(monkeypatch):
     """The axes of every figure of curves, to be looked at once the pictures have been written."""
-    found, plot = [], figures.plot_curves
-    monkeypatch.setattr(figures, "plot_curves", lambda axes, *a, **k: (found.append(axes), plot(axes, *a, **k)))
+    found, plot = [], of_training.plot_curves
+    monkeypatch.setattr(of_training, "plot_curves", lambda axes, *a, **k: (found.append(axes), plot(axes, *a, **k)))
     return found
 
 
@@ -192,7 +192,7 @@ def test_rows_of_pictures_fill_the_width_alike(count, lengths, tmp_path, monkeyp
     draw_pictures([("model", np.zeros((count, 7, 14, 1), np.uint8))], tmp_path / "a.png")
     tops = [extent[3] for extent in said]
     assert [tops.count(top) for top in dict.fromkeys(tops)] == lengths
-    assert max(extent[1] for extent in said) <= figures.WIDTH
+    assert max(extent[1] for extent in said) <= WIDTH
     left, right, bottom, top = said[0]
     assert (right - left) == pytest.approx(2 * (bottom - top))
 

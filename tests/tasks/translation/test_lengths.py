@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
+from shared.claims.estimates import having
 from shared.claims.results import RunResults
 from shared.metrics.registry import MEASURES
-from shared.reports.estimates import having
 from shared.tasks.translation.report import alignment_offsets, round_bins, score_by_length
 from tests.synthetic_runs import SCORER, Variant, build
 

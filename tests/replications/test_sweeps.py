@@ -7,10 +7,10 @@ import pytest
 from matplotlib.image import imread
 from scipy import stats
 
+from replications.self_attentive import sweeps
+from replications.self_attentive.sweeps import Sweep
+from shared.claims.estimates import estimate
 from shared.claims.results import load_results
-from shared.reports import sweep_figures
-from shared.reports.estimates import estimate
-from shared.reports.sweeps import Sweep
 from tests.tasks.classification.synthetic_classification import build
 
 PENALTY = Sweep("The penalty", "Coefficient", {0.0: "penalty-0", 1.0: "attention", 3.0: "never-run"},
@@ -21,16 +21,6 @@ ROWS = Sweep("Rows", "Rows r", {8: "attention", 1: "rows-1"}, ["accuracy", "redu
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     return load_results(build(tmp_path_factory.mktemp("runs")))
-
-
-def test_the_runs_of_a_sweep_are_those_that_have_the_metric_in_order_of_its_values(results):
-    assert {x: run.variant for x, run in PENALTY.runs(results, "redundancy").items()} == {
-        0.0: "penalty-0", 1.0: "attention"
-    }  # fmt: skip
-    assert list(ROWS.runs(results, "accuracy")) == [1, 8]
-    assert list(ROWS.runs(results, "redundancy")) == [8]
-    left_out = results | {"rows-1": replace(results["rows-1"], mean={}, not_run="too long")}
-    assert list(ROWS.runs(left_out, "accuracy")) == [8]
 
 
 def test_an_estimate_is_of_examples_and_seeds(results):
@@ -68,8 +58,8 @@ def test_a_sweep_is_drawn_the_same_twice(sweep, results, tmp_path):
 
 def test_zero_has_its_place_on_a_logarithmic_axis(results, tmp_path, monkeypatch):
     """The axes are looked at once the picture has been written."""
-    drawn, ticks = [], sweep_figures.place_ticks
-    monkeypatch.setattr(sweep_figures, "place_ticks", lambda axes, *a, **k: (drawn.append(axes), ticks(axes, *a, **k)))
+    drawn, ticks = [], sweeps.place_ticks
+    monkeypatch.setattr(sweeps, "place_ticks", lambda axes, *a, **k: (drawn.append(axes), ticks(axes, *a, **k)))
     (figure,) = PENALTY.draw(results, tmp_path)
     assert figure.path.name == "sweep_the-penalty.png"
     assert figure.caption.startswith("The penalty. Mean over seeds; bars: 95 % intervals")
