@@ -24,7 +24,7 @@ def test_the_committed_reference_is_current(text):
 
 def test_it_has_a_setting_of_each_kind_with_type_default_range_and_meaning(text):
     for row in (
-        "| `workers` | integer or null | `null` | ≥ 1 | runs that are trained side by side;",
+        "| `workers` | integer (≥ 1) or null | `null` |  | runs that are trained side by side;",
         "| `beam` | integer | required | ≥ 1 |",
         "| `clamp` | integer (> 0) or null | `null` |  | greater distances count as this one |",
         "| `attention` | `linear`, `softmax`, `lsh` | required |  | elu(x) + 1, softmax, or Reformer's hashing. |",
