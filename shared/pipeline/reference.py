@@ -65,7 +65,7 @@ def reference() -> str:
     said = {name: _summary(classes.get(name)) for name in definitions}
     sections = {title: [written[model] for model in dict.fromkeys(models)] for title, models in roots.items()}
     reached = {title: _reached(names, definitions) for title, names in sections.items()}
-    inner = []
+    inner: list[str] = []
     for name in sorted(definitions.keys() - written.values()):
         titles = [title for title, found in reached.items() if name in found]
         (sections[titles[0]] if len(titles) == 1 else inner).append(name)
@@ -91,8 +91,9 @@ def _reached(names: Sequence[str], definitions: Mapping[str, Any]) -> set[str]:
     return found
 
 
-def _below(model: type) -> Iterator[type]:
+def _below(model: Any) -> Iterator[Any]:
     """All subclasses."""
+    each: Any
     for each in model.__subclasses__():
         yield each
         yield from _below(each)
@@ -156,7 +157,8 @@ def _attributes(model: type[BaseModel] | None) -> dict[str, str]:
 
 def _summary(thing: Any) -> str:
     """The first paragraph of a docstring."""
-    return _plain((inspect.getdoc(thing) if thing is not None else "" or "").split("\n\n")[0])
+    said = inspect.getdoc(thing) if thing is not None else None
+    return _plain((said or "").split("\n\n")[0])
 
 
 def _plain(docstring: str) -> str:
