@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from math import prod
 from pathlib import Path
@@ -130,8 +129,7 @@ def cost_of(runner: Any, config: Any) -> Cost:
         model: nn.Module = runner.model(config, sizes)
         module = runner.task.module(model, config, None)
         batch = tree_map(lambda part: shapes.from_tensor(part) if isinstance(part, torch.Tensor) else part, batch)
-        with warnings.catch_warnings(), FlopCounterMode(display=False, custom_mapping=formulas) as counter:
-            warnings.filterwarnings("ignore", ".*`self.trainer` reference is not registered.*")  # it logs nowhere
+        with FlopCounterMode(display=False, custom_mapping=formulas) as counter:
             module.training_step(batch, 0)
     training = config.training
     each = FORWARD_PASSES * training.accumulate * counter.get_total_flops()

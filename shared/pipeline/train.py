@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import os
 import shutil
-import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -157,11 +156,10 @@ def train_into(
         return reason
     if (last := folder / "checkpoints" / "last.ckpt").exists():  # from which training goes on
         check_weights(last)
-    with _temporary_files_beside(folder) if group.first else nullcontext():
-        record, count = runner.train(
-            own, prepared=prepared_folder(settings.paper, settings.scale, config.task), folder=folder, seed=seed,
-            fingerprint=mark, label=label, progress=report,
-        )  # fmt: skip
+    record, count = runner.train(
+        own, prepared=prepared_folder(settings.paper, settings.scale, config.task), folder=folder, seed=seed,
+        fingerprint=mark, label=label, progress=report,
+    )  # fmt: skip
     if not group.first:
         return None
     if not keep_checkpoints:
@@ -261,24 +259,6 @@ def is_finished(seed_folder: Path, mark: str) -> bool:
     if record is None or record["fingerprint"] != mark:
         return False
     return all((seed_folder / "checkpoints" / name).exists() for name in record["checkpoints"])
-
-
-@contextmanager
-def _temporary_files_beside(folder: Path) -> Iterator[None]:
-    """Have temporary files made on the disk of ``folder``.
-
-    Lightning writes a checkpoint there and then moves it over the last one. Between two disks, moving is copying: a
-    kill or a full disk in the middle of it would destroy the last good checkpoint.
-    """
-    place, before = folder.with_name(f".{folder.name}.partial"), tempfile.tempdir
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    tempfile.tempdir = str(place.absolute())
-    try:
-        yield
-    finally:
-        tempfile.tempdir = before
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def _keep_seeds(folder: Path, seeds: Sequence[int]) -> None:

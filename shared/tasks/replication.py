@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -237,16 +236,12 @@ def _parameters(model: nn.Module) -> int:
 
 def _seconds_of_updates(module: TrainingModule, batches: Sequence[Any]) -> float:
     """The mean processor time of real updates, all but the first of which are timed."""
-    optimizer = module.configure_optimizers()["optimizer"]
-    seconds = []
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*`self.trainer` reference is not registered.*")  # it logs nowhere
-        for number, batch in enumerate(batches):
-            begin = time.process_time()
-            optimizer.zero_grad()
-            loss: Any = module.training_step(batch, number)
-            loss.backward()
-            module.configure_gradient_clipping(optimizer)
-            optimizer.step()
-            seconds.append(time.process_time() - begin)
+    optimizer, seconds = module.configure_optimizers(), []
+    for number, batch in enumerate(batches):
+        begin = time.process_time()
+        optimizer.zero_grad()
+        loss: Any = module.training_step(batch, number)
+        loss.backward()
+        module.make_update(optimizer)
+        seconds.append(time.process_time() - begin)
     return float(np.mean(seconds[1:]))

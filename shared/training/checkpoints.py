@@ -1,8 +1,10 @@
-"""Reading checkpoints; kept apart from training so that evaluation does without Lightning's start-up time."""
+"""Reading and writing checkpoints; kept apart from training so that evaluation does without Lightning's start-up."""
 
 from __future__ import annotations
 
+import io
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,17 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     except (RuntimeError, OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
         raise ReplicationError(f"{path} is damaged ({type(error).__name__}); delete it and train again.") from None
     return checkpoint
+
+
+def save_checkpoint(checkpoint: Mapping[str, Any], path: Path) -> None:
+    """Write a checkpoint whole or not at all, whatever happens meanwhile."""
+    content, partial = io.BytesIO(), path.with_suffix(".partial")
+    torch.save(checkpoint, content)  # to memory: of a full disk, torch would not say what has happened
+    try:
+        partial.write_bytes(content.getbuffer())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def load_weights(model: nn.Module, path: Path) -> None:

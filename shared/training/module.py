@@ -1,18 +1,29 @@
-"""What all Lightning modules here have in common: optimiser, clipping, means over the validation split."""
+"""What all Lightning modules here have in common: optimiser, clipping, what is logged, means over validation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol
 
 import lightning
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
-from shared.errors import ReplicationError
 from shared.training.config import TrainingConfig
-from shared.training.protocol import TrainingBatch
-from shared.training.schedules import optimizer_bundle
+from shared.training.optimizers import build_optimizer
+
+
+class TrainingBatch(Protocol):
+    """Examples that are trained on together."""
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens throughput counts; padding is none."""
+
+    def to(self, device: torch.device | str) -> TrainingBatch:
+        """The same batch on another device."""
 
 
 class TrainingModule(lightning.LightningModule):
@@ -28,8 +39,8 @@ class TrainingModule(lightning.LightningModule):
 
     Attributes:
         monitor: that mean, as it is logged.
-        mode: whether the least or the most of it is best.
-        diverged: whether a gradient was not finite, where ``config.may_diverge``; then training is to end.
+        updates: made so far.
+        logged: the last value of each quantity, by its name.
         continues: whether each batch of training continues the one before, so that it has to be read after that one.
     """
 
@@ -40,9 +51,17 @@ class TrainingModule(lightning.LightningModule):
         self.model = model
         self.config = config
         self.monitor = f"valid_{monitor}"
-        self.mode: Literal["min", "max"] = "max" if monitor == "bleu" else "min"
-        self.diverged = False
+        self.updates = 0
+        self.logged: dict[str, Tensor] = {}
         self._valid: list[tuple[Mapping[str, Tensor], int]] = []
+
+    def forward(self, step: Callable[[], Tensor]) -> Tensor:
+        """Run a step. Lightning Fabric casts, and DistributedDataParallel means gradients, around this method alone."""
+        return step()
+
+    def log(self, name: str, value: Any, *_: Any, **__: Any) -> None:
+        """Keep a quantity for the learning curve, in float32; it is read from there when it is written."""
+        self.logged[name] = torch.as_tensor(value, dtype=torch.float32)
 
     def collect(self, sums: Mapping[str, Tensor], count: int) -> None:
         """Keep sums over a validation batch of so many items, so that the mean is over items and not over batches."""
@@ -56,37 +75,25 @@ class TrainingModule(lightning.LightningModule):
             total = torch.stack([batch[name] for batch in sums]).sum().float()
             self.log(f"valid_{name}", total / sum(counts))
 
-    def configure_gradient_clipping(self, optimizer: Any, *_: Any, **__: Any) -> None:
-        """Scale gradients so that their L2 norm is at most ``config.clip``, if set; stop where it is not finite.
+    def score(self) -> float:
+        """What the last validation says of the weights; the less, the better."""
+        value = float(self.logged[self.monitor])
+        return math.inf if math.isnan(value) else -value if self.monitor == "valid_bleu" else value
 
-        A gradient that is not finite changes neither the weights nor the state of the optimiser: all gradients are then
-        set to None, and the optimiser skips weights without a gradient.
+    def configure_optimizers(self) -> Optimizer:
+        """The configured optimiser; the training loop sets its learning rate before every update."""
+        return build_optimizer(self.model.parameters(), self.config.optimizer)
 
-        Raises:
-            ReplicationError: a gradient is not finite, and ``config.may_diverge`` is not set.
+    def make_update(self, optimizer: Optimizer) -> bool:
+        """Scale the gradients so that their L2 norm is at most ``config.clip``, if set, and make the optimiser's step.
+
+        Returns:
+            whether all gradients were finite; otherwise nothing has changed.
         """
         norm = clip_gradients(self.model, self.config.clip, self.config.clip_without_embeddings)
-        if torch.isfinite(norm):
-            return
-        self.model.zero_grad(set_to_none=True)
-        self.diverged = True
-        if not self.config.may_diverge:
-            raise ReplicationError(
-                f"the gradient is not finite at update {self.global_step + 1}; lower the learning rate, or use "
-                "precision 32-true (the last checkpoint is from before it)."
-            )
-
-    def transfer_batch_to_device(
-        self, batch: TrainingBatch, device: torch.device, dataloader_idx: int
-    ) -> TrainingBatch:
-        """Move the batch here, because Lightning does not move frozen dataclasses."""
-        return batch.to(device)
-
-    def configure_optimizers(self) -> Any:
-        """The configured optimiser and schedule."""
-        return optimizer_bundle(
-            self.model.parameters(), self.config.optimizer, self.config.schedule, self.config.updates
-        )
+        if finite := bool(torch.isfinite(norm)):
+            optimizer.step()
+        return finite
 
 
 def clip_gradients(model: nn.Module, most: float | None, without_embeddings: bool) -> Tensor:

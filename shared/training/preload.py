@@ -11,39 +11,30 @@ import gc
 import importlib
 import importlib.metadata
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from unittest.mock import patch
 
 OPTIONAL = ("torchvision", "scipy", "matplotlib")
-
-
-@contextmanager
-def hidden(*packages: str) -> Iterator[None]:
-    """Make packages look as if they were not installed; those already imported stay as they are."""
-    names = {name for name in packages if name not in sys.modules}
-    distribution = importlib.metadata.distribution
-
-    def visible(distribution_name: str) -> importlib.metadata.Distribution:
-        if distribution_name in names:
-            raise importlib.metadata.PackageNotFoundError(distribution_name)
-        return distribution(distribution_name)
-
-    importlib.metadata.distribution = visible
-    sys.modules.update(dict.fromkeys(names))  # type: ignore[arg-type]
-    try:
-        yield
-    finally:
-        importlib.metadata.distribution = distribution
-        for name in names:
-            del sys.modules[name]
 
 
 def preload() -> None:
     """Import everything that training needs; garbage collection is off meanwhile, since imported objects are kept."""
     collects = gc.isenabled()
     gc.disable()
-    with hidden(*OPTIONAL):
-        importlib.import_module("shared.training.run")
+    hidden = [name for name in OPTIONAL if name not in sys.modules]
+    distribution = importlib.metadata.distribution
+
+    def visible(name: str) -> importlib.metadata.Distribution:
+        if name in hidden:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return distribution(name)
+
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+    try:
+        with patch("importlib.metadata.distribution", visible):
+            importlib.import_module("shared.training.run")
+    finally:
+        for name in hidden:
+            del sys.modules[name]
     gc.freeze()  # processes that are forked share these objects as long as no collection touches them
     if collects:
         gc.enable()

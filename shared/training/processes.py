@@ -1,8 +1,9 @@
 """Data parallelism: one run that several processes share, which torchrun has started, perhaps on several machines.
 
-PyTorch's DistributedDataParallel, through Lightning, means gradients over the processes. Here is decided which of an
-update's batches each of them computes, such that the update is that of one process: its ``accumulate`` batches are
-dealt out in turn. Where a batch continues the one before, so that a process must read them all, each has its columns.
+PyTorch's DistributedDataParallel, through Lightning Fabric, means gradients over the processes. Here is decided which
+of an update's batches each of them computes, such that the update is that of one process: its ``accumulate`` batches
+are dealt out in turn. Where a batch continues the one before, so that a process must read them all, each has its
+columns.
 """
 
 from __future__ import annotations
@@ -13,14 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from shared.errors import ReplicationError
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-BatchT = TypeVar("BatchT")
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,30 @@ class Group:
                 f"{count} columns of text (training.batch.sentences) cannot be shared equally by {self.size} "
                 "processes; start as many as divide them."
             )
-        return whole.narrow(axis, self.rank * (count // self.size), count // self.size)
+        return whole.chunk(self.size, axis)[self.rank]
+
+    def deal(self, batches: Iterator[Any], accumulate: int, continues: bool) -> tuple[Iterator[Any], int]:
+        """What this process reads of all batches, and how many of them in every update of ``accumulate``.
+
+        Args:
+            batches: of training.
+            accumulate: how many of them make an update.
+            continues: whether each continues the one before. Then ``each(f)`` of a batch is the same batch with f of
+                its tensors, whose first axis is the columns.
+
+        Raises:
+            ReplicationError: an update cannot be shared equally.
+        """
+        if self.size == 1:
+            return batches, accumulate
+        if continues:
+            return (batch.each(partial(self.part, axis=0)) for batch in batches), accumulate
+        if accumulate % self.size:
+            raise ReplicationError(
+                f"an update of {accumulate} batches (training.accumulate) cannot be shared equally by {self.size} "
+                "processes; start as many as divide them, or accumulate more and smaller batches."
+            )
+        return islice(batches, self.rank, None, self.size), accumulate // self.size
 
     def _distributed(self) -> Any:
         """``torch.distributed``, with a group of processes: gloo between processors, NCCL between GPUs."""
@@ -100,50 +122,3 @@ class Group:
             distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
             atexit.register(distributed.destroy_process_group)  # threads that are left at the end abort a process
         return distributed
-
-
-@dataclass(frozen=True)
-class Share:
-    """What one process does of every update.
-
-    Args:
-        group: of the process.
-        accumulate: batches of an update.
-        continues: whether each batch continues the one before. Then ``each(f)`` of a batch is the same batch with f of
-            its tensors, whose first axis is the columns.
-
-    Raises:
-        ReplicationError: the batches of an update cannot be shared equally.
-    """
-
-    group: Group
-    accumulate: int
-    continues: bool
-
-    def __post_init__(self) -> None:
-        if not self.continues and self.accumulate % self.group.size:
-            raise ReplicationError(
-                f"an update of {self.accumulate} batches (training.accumulate) cannot be shared equally by "
-                f"{self.group.size} processes; start as many as divide them, or accumulate more and smaller batches."
-            )
-
-    @property
-    def batches(self) -> int:
-        """How many batches of an update this process reads."""
-        return self.accumulate if self.continues else self.accumulate // self.group.size
-
-    def taken(self, batches: Iterator[BatchT]) -> Iterator[BatchT]:
-        """What this process reads of all batches."""
-        if self.group.size == 1:
-            return batches
-        if self.continues:
-            return (batch.each(partial(self.group.part, axis=0)) for batch in batches)  # type: ignore[attr-defined]
-        return islice(batches, self.group.rank, None, self.group.size)
-
-    def number(self, read: int) -> int:
-        """A number that no other batch has, the same for however many processes if they are dealt out in turn.
-
-        Args:
-            read: how many batches this process has read since the first update.
-        """
-        return read * self.group.size + self.group.rank

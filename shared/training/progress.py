@@ -9,10 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
 VALIDATION = {"loss": "valid loss {:.3f}", "error": "valid error {:.1%}", "bleu": "valid BLEU {:.1f}"}
@@ -53,96 +53,78 @@ def validated(validation: Mapping[str, float]) -> list[str]:
 
 
 class Board:
-    """A bar for each running job on a terminal; elsewhere one line a minute for all of them together.
+    """On a terminal a bar for all jobs and one for each that runs; elsewhere a line a minute.
 
     Args:
         jobs: how many there are.
+        title: what they are part of, such as "stage 3 of 12".
         every: seconds between the lines without a terminal.
     """
 
-    def __init__(self, jobs: int, *, every: float = 60.0) -> None:
-        self._jobs, self._ended, self._every = jobs, 0, every
-        self._running: dict[str, Progress | None] = {}
-        self._first: dict[str, tuple[float, int]] = {}
-        self._last_line = time.monotonic()
-        self._bars = _bars() if sys.stdout.isatty() else None
+    def __init__(self, jobs: int, *, title: str = "", every: float = 60.0) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn  # which other commands do without
+
+        columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}")]
+        self._bars = Progress(*columns, get_time=time.monotonic, speed_estimate_period=600.0)
+        self._all = self._bars.add_task(title or "all runs", total=jobs, words="")
+        self._jobs, self._ended = jobs, 0
         self._rows: dict[str, TaskID] = {}
+        self._every, self._last_line = every, time.monotonic()
+        self._count()
 
     def __enter__(self) -> Board:
-        if self._bars:
+        if sys.stdout.isatty():
             self._bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bars:
+        if self._bars.live.is_started:
             self._bars.stop()
 
     def start(self, label: str) -> None:
         """Show a job that has no figures yet."""
-        if label in self._running:
-            return
-        self._running[label] = None
-        if self._bars:
-            self._rows[label] = self._bars.add_task(label, total=None, figures="", left="")
+        if label not in self._rows:
+            self._rows[label] = self._bars.add_task(label, total=None, words="starts")
 
     def update(self, label: str, progress: Progress) -> None:
         """Show how far a job is."""
         self.start(label)
-        self._running[label] = progress
-        self._first.setdefault(label, (time.monotonic(), progress.updates))
-        if self._bars:
-            self._bars.update(
-                self._rows[label], completed=progress.updates, total=progress.total, figures=str(progress),
-                left=self._left(label, progress),
-            )  # fmt: skip
+        self._bars.update(self._rows[label], completed=progress.updates, total=progress.total)
+        at = f"at update {progress.updates:,} of {progress.total:,}, {progress}"
+        (row,) = (task for task in self._bars.tasks if task.id == self._rows[label])
+        self._bars.update(row.id, words=at + _left(row.time_remaining))
+        self._count()
 
     def line(self, text: str) -> None:
         """Print a line above the bars."""
-        if self._bars:
+        if self._bars.live.is_started:
             self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
-            print(text, flush=True)
+            print(f"{text}\n", end="", flush=True)  # at once, since threads share the board
 
     def end(self, label: str) -> None:
         """Show a job no longer."""
-        self.start(label)
         self._ended += 1
-        del self._running[label]
-        self._first.pop(label, None)
-        if self._bars:
+        if label in self._rows:
             self._bars.remove_task(self._rows.pop(label))
+        self._count()
 
     def tick(self) -> None:
-        """Print the line for all running jobs if it is due."""
-        now = time.monotonic()
-        if self._bars or now - self._last_line < self._every:
+        """Without a terminal, print the line for all running jobs if it is due."""
+        if self._bars.live.is_started or time.monotonic() - self._last_line < self._every:
             return
-        self._last_line = now
-        runs = [f"{label} {self._words(label, progress)}" for label, progress in self._running.items()]
-        self.line("; ".join([f"{self._ended} of {self._jobs} runs ended", *runs]))
+        self._last_line = time.monotonic()
+        everything, *running = self._bars.tasks
+        self.line("; ".join([everything.fields["words"], *(f"{t.description} {t.fields['words']}" for t in running)]))
 
-    def _words(self, label: str, progress: Progress | None) -> str:
-        if progress is None:
-            return "starts"
-        left = self._left(label, progress)
-        return f"at update {progress.updates:,} of {progress.total:,}, {progress}" + (f", {left} left" if left else "")
-
-    def _left(self, label: str, progress: Progress) -> str:
-        """Time to the end at the speed since this start of the job; nothing before there is a speed."""
-        begin, updates = self._first[label]
-        if progress.updates == updates:
-            return ""
-        seconds = (time.monotonic() - begin) / (progress.updates - updates) * (progress.total - progress.updates)
-        minutes, hours = int(seconds // 60 % 60), int(seconds // 3600)
-        return f"{hours}:{minutes:02}:{int(seconds % 60):02}"
+    def _count(self) -> None:
+        """Show how many jobs have ended, and the time left of all, at the speed of those that run."""
+        running = self._bars.tasks[1:]
+        done = self._ended + sum(task.percentage for task in running) / 100
+        speed = sum(task.speed / task.total for task in running if task.speed and task.total)
+        left = _left((self._jobs - done) / speed if speed else None)
+        self._bars.update(self._all, completed=done, words=f"{self._ended} of {self._jobs} runs ended{left}")
 
 
-def _bars() -> Bars:
-    """Imported here, since rich takes longer to import than a stage without a terminal needs for its lines."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns: list[Any] = [
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[figures]}"),
-        TimeElapsedColumn(), TextColumn("left"), TextColumn("{task.fields[left]}"),
-    ]  # fmt: skip
-    return Progress(*columns)
+def _left(seconds: float | None) -> str:
+    return f", {timedelta(seconds=int(seconds))} left" if seconds else ""

@@ -1,118 +1,41 @@
 """One run: a Lightning module trained for a number of updates, killed at any moment, continued to the same weights.
 
-What makes a resumed run bit-identical: batch i depends on (seed, i) alone, the random generator is seeded anew before
-every batch from (seed, i), and a checkpoint holds everything else. What a checkpoint belongs to is in its fingerprint;
-a checkpoint of other parameters, data or code is not continued.
+What makes a continued run bit-identical: batch i depends on (seed, i) alone, the random generator is seeded anew before
+every batch from (seed, i), and a checkpoint holds everything else. A checkpoint carries the fingerprint of parameters,
+data and code, and is continued with the same ones alone. Nothing is done at signals: each file is written whole or not
+at all, and what was made after the last checkpoint is made again.
 """
 
 from __future__ import annotations
 
+import csv
 import logging
+import math
 import shutil
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-import lightning
 import torch
-from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint
-from lightning.pytorch.utilities.exceptions import SIGTERMException
-from torch.utils.data import DataLoader, IterableDataset
+from lightning.fabric import Fabric
+from torch import Tensor
 
-from shared.training.averaging import Averaging
-from shared.training.checkpoints import TrainingRecord, load_checkpoint
+from shared.errors import ReplicationError
+from shared.training.checkpoints import TrainingRecord, load_checkpoint, save_checkpoint
 from shared.training.config import TrainingConfig
-from shared.training.module import TrainingModule
-from shared.training.monitor import CurveWriter, Reporter, Throughput
-from shared.training.processes import Group, Share
-from shared.training.progress import Report
-from shared.training.protocol import TrainingBatch
+from shared.training.module import TrainingBatch, TrainingModule
+from shared.training.optimizers import learning_rate_factor
+from shared.training.processes import Group
+from shared.training.progress import Progress, Report, validated
 
-FINGERPRINT, VALID_LOSS = "fingerprint", "valid_loss"
-
-
-class _Stream(IterableDataset[TrainingBatch]):
-    """Batches from a given number on; a data loader is needed only to pass them to Lightning."""
-
-    def __init__(self, batches: Callable[[int], Iterator[TrainingBatch]], start: int, share: Share) -> None:
-        self._batches, self._start, self._share = batches, start, share
-
-    def __iter__(self) -> Iterator[TrainingBatch]:
-        return self._share.taken(self._batches(self._start))
-
-
-class _SeedEveryBatch(Callback):
-    """Dropout masks that depend on (seed, batch number) alone."""
-
-    def __init__(self, seed: int, read: int, share: Share) -> None:
-        self._seed, self._read, self._share = seed, read, share
-
-    def on_train_batch_start(self, *_: Any) -> None:
-        torch.manual_seed(self._seed * 1_000_003 + self._share.number(self._read))
-        self._read += 1
-
-
-class _BatchCount(Callback):
-    """Sets Lightning's count of batches, by which validation is due, to those that one process has read by now.
-
-    A checkpoint has the count of whoever wrote it; where there were more or fewer processes, each read another number.
-    """
-
-    def __init__(self, read: int) -> None:
-        self._read = read
-
-    def on_load_checkpoint(self, trainer: Any, module: Any, checkpoint: dict[str, Any]) -> None:
-        progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
-        if progress["total"]["completed"] != self._read:
-            for counts in (progress["total"], progress["current"]):
-                counts.update(dict.fromkeys(counts, self._read))
-
-
-class _EarlyStopping(EarlyStopping):
-    """Also stops a run that was killed after its patience had ended and its last checkpoint was written."""
-
-    def on_train_start(self, trainer: Any, module: Any) -> None:
-        trainer.should_stop |= self.wait_count >= self.patience
-
-
-class _Divergence(Callback):
-    """Ends a run whose gradient was not finite, also one that was killed after its last checkpoint was written.
-
-    Lightning counts the update with this gradient, although it did not change the weights.
-    """
-
-    def __init__(self) -> None:
-        self.update = 0
-
-    def on_train_start(self, trainer: Any, module: Any) -> None:
-        trainer.should_stop |= self.update > 0
-
-    def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
-        if module.diverged:
-            self.update, trainer.should_stop = trainer.global_step, True
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"update": self.update}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.update = state_dict["update"]
-
-
-class _Labels(Callback):
-    """Writes into every checkpoint what it belongs to, and the loss of the last validation if there was one."""
-
-    def __init__(self, fingerprint: str) -> None:
-        self._fingerprint = fingerprint
-        self._loss: float | None = None
-
-    def on_load_checkpoint(self, trainer: Any, module: Any, checkpoint: dict[str, Any]) -> None:
-        self._loss = checkpoint.get(VALID_LOSS)
-
-    def on_save_checkpoint(self, trainer: Any, module: Any, checkpoint: dict[str, Any]) -> None:
-        checkpoint[FINGERPRINT] = self._fingerprint
-        if (loss := trainer.callback_metrics.get(VALID_LOSS, self._loss)) is not None:
-            checkpoint[VALID_LOSS] = float(loss)
+CURVE_EVERY = 20
+"""Updates between rows of training in the learning curve."""
+REPORT_EVERY = 0.5
+"""Seconds between reports of progress."""
 
 
 def train_run(
@@ -137,125 +60,253 @@ def train_run(
         progress: takes how far the run is, about twice a second.
 
     Raises:
-        ReplicationError: a checkpoint is damaged, the processes cannot share an update equally, or (from the module) a
-            gradient is not finite and ``config.may_diverge`` is not set.
-        SystemExit: 143 after SIGTERM; the next start continues.
-        KeyboardInterrupt: likewise.
+        ReplicationError: a checkpoint is damaged, the processes cannot share an update equally, or a gradient is not
+            finite and ``config.may_diverge`` is not set.
     """
-    group = Group.here()
-    share = Share(group, config.accumulate, module.continues)
-    last = folder / "checkpoints" / "last.ckpt"
-    averaging, throughput, divergence = Averaging(last.parent, config), Throughput(group), _Divergence()
-    start = group.agree(_begin(last, fingerprint, label, averaging) if group.first else 0)
-    read = start * share.batches
-    keep_best = _checkpoint(last.parent, "best", monitor=module.monitor, mode=module.mode)
-    stopping = _EarlyStopping(module.monitor, patience=config.patience or 10**9, mode=module.mode, check_finite=False)
-    callbacks = [
-        _BatchCount(read), _SeedEveryBatch(seed, read, share), throughput, CurveWriter(folder / "curve.csv", start),
-        _Labels(fingerprint), Reporter(label, config.updates, throughput, progress), averaging,
-        stopping, divergence, keep_best,
-        _checkpoint(last.parent, "last"),  # after validation, so that its outcome is in it
-    ]  # fmt: skip
-    trainer = _trainer(config, callbacks, share)
-    loader = DataLoader(_Stream(batches, start * config.accumulate, share), batch_size=None)
-    try:
-        trainer.fit(
-            module, loader, DataLoader(valid, batch_size=None, collate_fn=_unchanged),  # type: ignore[arg-type]
-            ckpt_path=last if start else None, weights_only=True,
+    run, reported = _Run(module, config, folder, fingerprint, label), -math.inf
+    state, group, device = run.state, run.group, run.fabric.device
+    dealt, per_update = group.deal(
+        batches(state.global_step * config.accumulate), config.accumulate, continues=module.continues
+    )
+    while state.ending(config) is None:
+        examples = [batch.to(device) for batch in islice(dealt, per_update)]
+        begin, processor_begin = time.perf_counter(), time.process_time()
+        for number, batch in enumerate(examples):
+            read = state.global_step * per_update + number
+            seed_generators(seed * 1_000_003 + read * group.size + group.rank, device)
+            with run.fabric.no_backward_sync(run.parallel, enabled=number < per_update - 1):
+                loss = run.parallel(partial(module.training_step, batch, read))
+                run.fabric.backward(loss / per_update)
+        run.make_update()
+        state.tokens += sum(batch.tokens for batch in examples)
+        state.seconds += time.perf_counter() - begin
+        state.processor_seconds += time.process_time() - processor_begin
+        run.after_update()
+        if progress and group.first and time.monotonic() - reported >= REPORT_EVERY:
+            reported = time.monotonic()
+            progress(run.progress())
+        if state.global_step % config.validate_every == 0 or state.diverged:
+            run.validate(valid)
+    return run.finish()
+
+
+def seed_generators(seed: int, device: torch.device) -> None:
+    """Do what ``torch.manual_seed`` does, which takes 0.6 ms, as it also prepares for devices that are not there."""
+    torch.default_generator.manual_seed(seed)
+    if device.type != "cpu":
+        getattr(torch, device.type).manual_seed(seed)
+
+
+@dataclass
+class _State:
+    """How far a run is; checkpoints hold this beside weights and optimiser.
+
+    Attributes:
+        global_step: updates made, one whose gradient was not finite included.
+        diverged: the number of that update; 0: there is none.
+        valid: the means of the last validation.
+        best_score, best_update, best_loss: of the best validation; its loss need not be what decides.
+        waited: validations since then.
+        tokens: trained on by this process.
+        seconds: of training by the clock, validation excluded; on a busy machine that says little.
+        processor_seconds: likewise user and system time of this process.
+        sums: of each weight over the updates that are averaged, in float64.
+    """
+
+    global_step: int = 0
+    diverged: int = 0
+    valid: dict[str, float] = field(default_factory=dict)
+    best_score: float = math.inf
+    best_update: int = 0
+    best_loss: float = math.nan
+    waited: int = 0
+    tokens: float = 0.0
+    seconds: float = 0.0
+    processor_seconds: float = 0.0
+    sums: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def made(self) -> int:
+        """Updates that have changed the weights."""
+        return self.global_step - (self.diverged > 0)
+
+    def ending(self, config: TrainingConfig) -> str | None:
+        """Why the run is at its end; None if it goes on."""
+        if self.diverged:
+            return f"the gradient was not finite at update {self.diverged}, which was not made"
+        if self.global_step == config.updates:
+            return "all updates made"
+        if config.patience is not None and self.waited >= config.patience:
+            return f"no better for {config.patience} validations"
+        return None
+
+
+class _Run:
+    """What a run consists of, and all that is done beside computing gradients; see :func:`train_run`."""
+
+    def __init__(
+        self, module: TrainingModule, config: TrainingConfig, folder: Path, fingerprint: str, label: str
+    ) -> None:
+        self.module, self.config, self.fingerprint, self.label = module, config, fingerprint, label
+        self.folder, self.checkpoints, self.state = folder, folder / "checkpoints", _State()
+        self.group = group = Group.here()
+        logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
+        self.fabric = Fabric(
+            devices=group.local, num_nodes=group.size // group.local, strategy="auto" if group.size == 1 else "ddp",
+            precision=resolve_precision(config.precision),
         )  # fmt: skip
-    except SIGTERMException:
-        raise SystemExit(143) from None
-    except SystemExit:  # what Lightning makes of Ctrl-C
-        raise KeyboardInterrupt from None
-    trainer.save_checkpoint(last, weights_only=False)
-    if group.first:
-        averaging.finish()
-    group.meet()
-    best = load_checkpoint(last.with_name("best.ckpt"))  # it is there: the configuration sees to a validation
-    return _record(config, best, throughput, made=trainer.global_step, diverged=divergence.update)
+        checkpoint = self._begin()
+        group.meet()
+        self.fabric.launch()
+        self.parallel = self.fabric.setup_module(module)
+        self.optimizer = module.configure_optimizers()
+        if checkpoint:
+            module.load_state_dict(checkpoint["state_dict"])
+            module.on_load_checkpoint(checkpoint)
+            self.optimizer.load_state_dict(checkpoint["optimizer"])
+            self.state = state = _State(**{each.name: checkpoint[each.name] for each in fields(_State)})
+            state.tokens, state.processor_seconds = (x / group.size for x in (state.tokens, state.processor_seconds))
+        self._factor = learning_rate_factor(config.schedule, updates=config.updates)
+        self._prepare_update()
 
+    def make_update(self) -> None:
+        """Make an update along the gradient, which is then forgotten.
 
-def _record(
-    config: TrainingConfig, best: dict[str, Any], throughput: Throughput, *, made: int, diverged: int
-) -> TrainingRecord:
-    """What a run measured; ``made`` counts the update whose gradient was not finite, if there is one."""
-    done, made = throughput.state_dict(), made - (diverged > 0)
-    return TrainingRecord(
-        updates=made, precision=resolve_precision(config.precision), stopped_because=_reason(config, made, diverged),
-        wall_seconds=done["seconds"], processor_seconds=done["processor_seconds"],
-        tokens_per_second=done["tokens"] / done["seconds"] if done["seconds"] else 0.0,
-        best_valid_loss=best[VALID_LOSS], best_update=min(int(best["global_step"]), made),
-    )  # fmt: skip
+        Raises:
+            ReplicationError: it is not finite, and ``config.may_diverge`` is not set.
+        """
+        made, state = self.module.make_update(self.optimizer), self.state
+        state.global_step += 1
+        if not made:
+            state.diverged = state.global_step
+            if not self.config.may_diverge:
+                raise ReplicationError(
+                    f"the gradient is not finite at update {state.global_step}; lower the learning rate, or use "
+                    "precision 32-true (the last checkpoint is from before it)."
+                )
+        self._prepare_update()
 
+    def after_update(self) -> None:
+        """Add the weights to their sums if they are averaged; extend the learning curve."""
+        left, average = self.config.updates - self.state.global_step, self.config.average
+        if average and left % average.every == 0 and left < average.last * average.every:
+            for name, weight in self.module.state_dict().items():
+                if weight.is_floating_point():
+                    self.state.sums[name] = weight.double().cpu() + self.state.sums.get(name, 0.0)
+        if self.state.global_step % CURVE_EVERY == 0:
+            self._extend_curve(self._logged("train") | {"learning_rate": self.optimizer.param_groups[0]["lr"]}, "train")
 
-def _reason(config: TrainingConfig, made: int, diverged: int) -> str:
-    """Why a run has ended."""
-    if diverged:
-        return f"the gradient was not finite at update {diverged}, which was not made"
-    return "all updates made" if made == config.updates else f"no better for {config.patience} validations"
+    def progress(self) -> Progress:
+        """How far the run is."""
+        state = self.state
+        speed = self.group.size * state.tokens / state.seconds if state.seconds else 0.0
+        return Progress(
+            updates=state.global_step, total=self.config.updates, loss=float(self.module.logged["train_loss"]),
+            tokens_per_second=speed, validation=state.valid,
+        )  # fmt: skip
 
+    def validate(self, valid: Sequence[TrainingBatch]) -> None:
+        """Measure the weights, keep them if they are the best ones, and write a checkpoint to continue from."""
+        self.module.eval()
+        with torch.inference_mode(), self.fabric.autocast():
+            for number, batch in enumerate(valid):
+                self.module.validation_step(batch.to(self.fabric.device), number)
+            self.module.on_validation_epoch_end()
+        self.module.train()
+        state, is_first, score = self.state, not self.state.valid, self.module.score()
+        state.valid = self._logged("valid")
+        self._extend_curve(state.valid, "valid")
+        better = score < state.best_score
+        state.waited = 0 if better else state.waited + 1
+        if better or is_first:  # also where the first one is no number
+            state.best_score, state.best_update, state.best_loss = score, state.made, state.valid["loss"]
+            self._save("best")
+        self._save_last()
 
-def _begin(last: Path, fingerprint: str, label: str, averaging: Averaging) -> int:
-    """The number of updates to continue from; before the first one, the run's folder is made anew."""
-    start = _resume_point(last, fingerprint, label, averaging)
-    if not start:
-        shutil.rmtree(last.parents[1], ignore_errors=True)
-        last.parent.mkdir(parents=True)
-    return start
+    def finish(self) -> TrainingRecord:
+        """Write the last checkpoint and, if it is wanted, the average; returns what was measured."""
+        tokens, processor_seconds = self._save_last()
+        state, weights, average = self.state, self.module.state_dict(), self.config.average
+        if average:
+            means = {name: (total / average.last).to(weights[name].dtype) for name, total in state.sums.items()}
+            self._save("average", state_dict=weights | means)
+        speed = tokens / state.seconds if state.seconds else 0.0
+        if self.group.first:
+            line = f"{self.label}: {state.global_step} updates in {state.seconds:.0f} s"
+            print(line, f"{speed:,.0f} tokens/s", *validated(state.valid), sep=", ")
+        self.group.meet()
+        return TrainingRecord(
+            updates=state.made, precision=resolve_precision(self.config.precision),
+            stopped_because=state.ending(self.config) or "", wall_seconds=state.seconds,
+            processor_seconds=processor_seconds, tokens_per_second=speed,
+            best_valid_loss=state.best_loss, best_update=state.best_update,
+        )  # fmt: skip
 
+    def _begin(self) -> dict[str, Any] | None:
+        """The checkpoint to continue from; where there is none, the run's folder is made anew."""
+        last, checkpoint = self.checkpoints / "last.ckpt", None
+        if self.group.first:
+            checkpoint = self._continued(last)
+            if checkpoint is None:
+                shutil.rmtree(self.folder, ignore_errors=True)
+                self.checkpoints.mkdir(parents=True)
+            self._begin_curve(checkpoint["global_step"] if checkpoint else 0)
+        if self.group.agree(checkpoint is not None) and not self.group.first:
+            checkpoint = load_checkpoint(last)
+        return checkpoint
 
-def _resume_point(last: Path, fingerprint: str, label: str, averaging: Averaging) -> int:
-    """The number of updates to continue from; 0 to start anew, also where one of the checkpoints was deleted."""
-    if not (last.exists() and last.with_name("best.ckpt").exists()):
-        return 0
-    checkpoint = load_checkpoint(last)
-    if checkpoint.get(FINGERPRINT) != fingerprint:
-        print(f"{label}: parameters, data or code have changed since the last checkpoint: starting anew.")
-        return 0
-    start = int(checkpoint["global_step"])
-    if not averaging.can_continue(start):
-        return 0
-    print(f"{label}: continuing from update {start}.")
-    return start
+    def _continued(self, last: Path) -> dict[str, Any] | None:
+        """The last checkpoint, if it is of the same fingerprint and the best one was not deleted."""
+        if not (last.exists() and last.with_name("best.ckpt").exists()):
+            return None
+        checkpoint = load_checkpoint(last)
+        if checkpoint.get("fingerprint") != self.fingerprint:
+            print(f"{self.label}: parameters, data or code have changed since the last checkpoint: starting anew.")
+            return None
+        print(f"{self.label}: continuing from update {checkpoint['global_step']}.")
+        return checkpoint
 
+    def _prepare_update(self) -> None:
+        self.module.updates = self.state.global_step
+        self.optimizer.zero_grad()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.config.optimizer.learning_rate * self._factor(self.state.global_step)
 
-class _Checkpoint(ModelCheckpoint):
-    """Keeps what is best also where the run continues in another folder; Lightning's own forgets it there."""
+    def _save_last(self) -> list[float]:
+        """Write what the run continues from; returns tokens and processor seconds of all processes, which all call."""
+        done = self.group.sums([self.state.tokens, self.state.processor_seconds])
+        more = vars(self.state) | {"optimizer": self.optimizer.state_dict()}
+        more |= dict(zip(("tokens", "processor_seconds"), done, strict=True))
+        self.module.on_save_checkpoint(more)
+        self._save("last", **more)
+        return done
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        here, there = str(self.dirpath), str(state_dict["dirpath"])
-        moved = {
-            name: value.replace(there, here, 1)
-            for name, value in state_dict.items()
-            if name.endswith("_path") and isinstance(value, str)
-        }
-        best = {path.replace(there, here, 1): score for path, score in state_dict["best_k_models"].items()}
-        super().load_state_dict({**state_dict, **moved, "dirpath": self.dirpath, "best_k_models": best})
+    def _save(self, name: str, **more: Any) -> None:
+        if self.group.first:
+            common = {"fingerprint": self.fingerprint, "global_step": self.state.global_step, "valid": self.state.valid}
+            weights = {"state_dict": self.module.state_dict()}
+            save_checkpoint(common | weights | more, self.checkpoints / f"{name}.ckpt")
 
+    def _logged(self, split: str) -> dict[str, float]:
+        prefix = f"{split}_"
+        logged = self.module.logged.items()
+        return {name.removeprefix(prefix): float(value) for name, value in logged if name.startswith(prefix)}
 
-def _checkpoint(folder: Path, name: str, **when: Any) -> ModelCheckpoint:
-    return _Checkpoint(folder, filename=name, enable_version_counter=False, **when)
+    def _begin_curve(self, start: int) -> None:
+        """Keep the rows of the learning curve up to update ``start``; those after it are written again."""
+        kept: list[list[str]] = []
+        if start and (self.folder / "curve.csv").exists():
+            with (self.folder / "curve.csv").open(newline="") as file:
+                kept = [row for row in list(csv.reader(file))[1:] if len(row) == 4 and int(row[0]) <= start]
+        with (self.folder / "curve.partial").open("w", newline="") as file:
+            csv.writer(file).writerows([("step", "split", "metric", "value"), *kept])
+        (self.folder / "curve.partial").replace(self.folder / "curve.csv")
 
-
-def _trainer(config: TrainingConfig, callbacks: list[Callback], share: Share) -> lightning.Trainer:
-    for name in ("lightning.pytorch.utilities.rank_zero", "lightning.pytorch.accelerators.cuda"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    for message in (".*does not have many workers.*", ".*is not resumable.*", ".*exists and is not empty.*",
-                    ".*LeafSpec.*", ".*lr_scheduler.step.*", ".*val_dataloader.*", ".*sync_dist=True.*"):  # fmt: skip
-        warnings.filterwarnings("ignore", message)
-    group = share.group
-    return lightning.Trainer(
-        max_steps=config.updates, max_epochs=-1, accelerator="auto", devices=group.local,
-        num_nodes=group.size // group.local, strategy="auto" if group.size == 1 else "ddp",
-        precision=resolve_precision(config.precision),
-        accumulate_grad_batches=share.batches, val_check_interval=config.validate_every * share.batches,
-        check_val_every_n_epoch=None, num_sanity_val_steps=0, callbacks=callbacks, logger=False,
-        enable_progress_bar=False, enable_model_summary=False, use_distributed_sampler=False,
-    )  # fmt: skip
-
-
-def _unchanged(batch: TrainingBatch) -> TrainingBatch:
-    return batch
+    def _extend_curve(self, metrics: Mapping[str, float], split: str) -> None:
+        if self.group.first:
+            with (self.folder / "curve.csv").open("a", newline="") as file:
+                rows = [(self.state.global_step, split, name, f"{value:.6g}") for name, value in metrics.items()]
+                csv.writer(file).writerows(rows)
 
 
 def resolve_precision(wanted: str) -> Literal["32-true", "bf16-mixed"]:

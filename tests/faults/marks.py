@@ -11,18 +11,11 @@ from typing import Any
 
 import torch
 
-RUN_TIMES = (
+TIMES = {
     "finished", "peak_memory_mib", "process_seconds", "processor_seconds", "tokens_per_second", "wall_seconds",
-)  # fmt: skip
-"""Fields of ``run.json`` that differ between two runs that nobody has disturbed."""
-COST_TIMES = ("processor_seconds",)
-"""Likewise of ``evaluation/costs.json``."""
-FEATURES_TIMES = ("images_per_second", "seconds")
-"""Likewise of ``features/<task>.json``."""
-CHECKPOINT_TIMES = ("seconds", "processor_seconds")
-"""Likewise of what Throughput keeps in a checkpoint."""
-NOT_RESTORED = ("current_score",)
-"""What Lightning's ModelCheckpoint writes into a checkpoint, never reads, and forgets when a run is continued."""
+    "images_per_second", "seconds",
+}  # fmt: skip
+"""Fields of records and checkpoints that differ between two runs that nobody has disturbed."""
 LEFT_OUT = {".dvc", ".git", ".locks", "__pycache__", "dvc.lock"}
 """What is DVC's and git's own; locks name processes, DVC's lock has hashes of files whose times differ."""
 
@@ -45,18 +38,13 @@ def mark(path: Path) -> str:
     if path.is_symlink():
         return f"to {path.readlink()}"
     if path.suffix == ".ckpt":
-        return hashlib.sha256("\n".join(_lines(_checkpoint(path))).encode()).hexdigest()
-    if times := _times(path):
-        content = {key: value for key, value in json.loads(path.read_text()).items() if key not in times}
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _times(path: Path) -> tuple[str, ...]:
-    """The fields of a file that differ."""
-    if path.suffix == ".json" and path.parent.name == "features":
-        return FEATURES_TIMES
-    return {"run.json": RUN_TIMES, "costs.json": COST_TIMES}.get(path.name, ())
+        content = torch.load(path, weights_only=True, map_location="cpu")
+    elif path.name in ("run.json", "costs.json") or (path.suffix == ".json" and path.parent.name == "features"):
+        content = json.loads(path.read_text())
+    else:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    kept = {name: value for name, value in content.items() if name not in TIMES}
+    return hashlib.sha256("\n".join(_lines(kept)).encode()).hexdigest()
 
 
 def differences(one: dict[str, str], other: dict[str, str]) -> list[str]:
@@ -66,14 +54,6 @@ def differences(one: dict[str, str], other: dict[str, str]) -> list[str]:
         + [f"{name} is left over" for name in other.keys() - one.keys()]
         + [f"{name} differs" for name in one.keys() & other.keys() if one[name] != other[name]]
     )
-
-
-def _checkpoint(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
-    for callback, state in content.get("callbacks", {}).items():
-        for name in CHECKPOINT_TIMES if callback == "Throughput" else NOT_RESTORED:
-            state.pop(name, None)
-    return content
 
 
 def _lines(value: Any, name: str = "") -> Iterator[str]:

@@ -254,7 +254,7 @@ def test_of_each_paper_here_all_that_matters_is_in_its_stages(monkeypatch):
         assert list(stages) == list(STAGES)
         package = KINDS[settings.kind].replace(".", "/")
         assert {f"replications/{paper}/model.py", f"replications/{paper}/settings.py"} <= stages["train"].keys()
-        assert {"shared/training/run.py", "shared/training/schedules.py", f"{package}/module.py"} <= stages[
+        assert {"shared/training/run.py", "shared/training/optimizers.py", f"{package}/module.py"} <= stages[
             "train"
         ].keys()
         assert f"{package}/evaluation.py" in stages["evaluate"].keys() - stages["train"].keys()

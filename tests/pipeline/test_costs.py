@@ -23,7 +23,6 @@ def project(root, monkeypatch):
     return root
 
 
-@pytest.mark.filterwarnings("ignore:.*`self.trainer` reference")
 @pytest.mark.parametrize("name", SAMPLES)
 def test_shapes_give_the_operations_of_real_tensors(name):
     paper, _, variant = name.partition(".")

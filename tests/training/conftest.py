@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from shared.training.pool import run_jobs
-from tests.training.killed import Server, assert_same_run
-from tests.training.pooled import training_jobs
+from tests.training.killed import Server
+from tests.training.pooled import SEEDS, training_jobs
 
-SEEDS: list[dict[str, Any]] = [{"seed": 7}, {"seed": 8}, {"seed": 9}]
 Alone = tuple[Path, list[dict[str, Any]]]
 
 
@@ -30,9 +29,3 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Alone:
     """Three seeds trained one after another: their folders and what was measured."""
     folder = tmp_path_factory.mktemp("alone")
     return folder, run_jobs(training_jobs(folder, SEEDS), workers=1)
-
-
-def assert_same_runs(one: Path, other: Path) -> None:
-    """Both folders hold the same bits of all three seeds."""
-    for n in range(len(SEEDS)):
-        assert_same_run(one / f"seed{n}", other / f"seed{n}")

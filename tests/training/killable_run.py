@@ -7,7 +7,6 @@ ended. A status is an exit code, or minus the number of the signal that ended th
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -24,16 +23,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch.optim import Optimizer
 
 from replications.bahdanau.model import RNNsearch
 from shared.data.batching import endless_batches, epoch_batches
 from shared.data.ragged import RaggedArray
 from shared.errors import ReplicationError
-from shared.tasks.captioning.corpus import CaptionedSplit
 from shared.tasks.captioning.module import CaptioningModule
 from shared.tasks.captioning.settings import CaptioningTraining
-from shared.tasks.classification.corpus import ClassifiedText
 from shared.tasks.classification.module import ClassificationModule
 from shared.tasks.classification.settings import ClassificationTraining
 from shared.tasks.language.module import LanguageModule
@@ -46,33 +43,17 @@ from shared.tasks.translation.corpus import ParallelText
 from shared.tasks.translation.module import TranslationModule
 from shared.tasks.translation.settings import TranslationTraining
 from shared.training.checkpoints import TrainingRecord
-from shared.training.module import TrainingModule
+from shared.training.module import TrainingBatch, TrainingModule
 from shared.training.progress import Report
-from shared.training.protocol import TrainingBatch
 from shared.training.run import train_run
 from tests.tasks.captioning.toy_captioner import LONGEST, ToyCaptioner, image_batches, random_pictures, texts
 from tests.tasks.classification.toy_classifier import VOCABULARY, ToyClassifier, random_texts
 from tests.tasks.language.toy_language_model import ToyLanguageModel, random_stream
 from tests.tasks.sequences.toy_sequence_model import ToySequenceModel, random_proteins
 
-BATCHES_IN_AN_EPOCH = 10
 VALIDATE_EVERY = 6
-
-
-def random_text(pairs: int, seed: int) -> ParallelText:
-    """Pairs of a random sequence and its reverse."""
-    generator = np.random.default_rng(seed)
-    lengths = generator.integers(2, 7, pairs)
-    lines = [generator.integers(4, VOCABULARY, length).tolist() for length in lengths]
-    return ParallelText(RaggedArray.pack(lines), RaggedArray.pack([line[::-1] for line in lines]), lengths)
-
-
-Split = ParallelText | ClassifiedText | CaptionedSplit | Proteins
-
-
-def lengths(text: Split) -> tuple[np.ndarray, ...]:
-    """What batches are sorted by."""
-    return (text.target.lengths, text.source.lengths) if isinstance(text, ParallelText) else text.lengths
+EXAMPLES = 80
+"""Ten batches, which are an epoch."""
 
 
 class Killer:
@@ -84,7 +65,7 @@ class Killer:
         self._point, _, count = kill.partition(":")
         self._count, self._signal, self._victim, self._reached = int(count or 1), number, victim, Counter[str]()
 
-    def reach(self, point: str, trainer: Any) -> None:
+    def reach(self, point: str) -> None:
         self._reached[point] += 1
         if (point, self._reached[point]) != (self._point, self._count):
             return
@@ -98,124 +79,91 @@ class Killer:
         parent = multiprocessing.parent_process()
         assert parent is not None
         (os.killpg if self._victim == "group" else os.kill)(parent.pid, self._signal)
-        end = time.monotonic() + 60
-        while not trainer.received_sigterm and time.monotonic() < end:
-            time.sleep(0.02)
+        time.sleep(60)  # the parent ends this process
 
 
 class Killable(TrainingModule):
     """Makes a module have points to be killed at; the loss of update ``poison`` is not a number."""
 
-    def __init__(self, *arguments: Any, killer: Killer, poison: int) -> None:
-        super().__init__(*arguments)
-        self._killer, self._poison = killer, poison
+    killer: Killer
+    poison: int
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> torch.Tensor:
-        self._killer.reach("train", self.trainer)
+        self.killer.reach("train")
         loss = super().training_step(batch, batch_idx)
-        return loss * float("nan") if self.global_step + 1 == self._poison else loss
+        return loss * float("nan") if self.updates + 1 == self.poison else loss
 
-    def on_train_batch_end(self, *_: Any) -> None:
-        self._killer.reach("trained", self.trainer)
+    def make_update(self, optimizer: Optimizer) -> bool:
+        made = super().make_update(optimizer)
+        self.killer.reach("trained")
+        return made
 
     def validation_step(self, batch: TrainingBatch, batch_idx: int) -> None:
-        self._killer.reach("valid", self.trainer)
+        self.killer.reach("valid")
         super().validation_step(batch, batch_idx)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self._killer.reach("save", self.trainer)
+        self.killer.reach("save")  # the best one was saved before
         super().on_save_checkpoint(checkpoint)
 
-    def on_train_end(self) -> None:
-        self._killer.reach("end", self.trainer)
+
+def random_pairs(count: int, seed: int) -> ParallelText:
+    """Pairs of a random sequence and its reverse."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(2, 7, count)
+    lines = [generator.integers(4, VOCABULARY, length).tolist() for length in lengths]
+    return ParallelText(RaggedArray.pack(lines), RaggedArray.pack([line[::-1] for line in lines]), lengths)
 
 
-class KillableTranslation(Killable, TranslationModule):
-    """Of a model that translates."""
+def translator() -> RNNsearch:
+    """A small recurrent model."""
+    return RNNsearch(
+        source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, embedding_size=6, hidden_size=8,
+        alignment_size=8, maxout_size=5, dropout=0.3, init_std=0.3,
+    )  # fmt: skip
 
 
-class KillableClassification(Killable, ClassificationModule):
-    """Of a classifier."""
+def of_pictures(model: Any, config: Any) -> CaptioningModule:
+    """The captioner's module, which also writes captions."""
+    return CaptioningModule(model, config, texts, LONGEST)
 
 
-class KillableCaptioning(Killable, CaptioningModule):
-    """Of a model that describes pictures."""
+# Kind: settings, module, model, what is trained on and validated with.
+KINDS: dict[str, tuple[Any, ...]] = {
+    "translation": (TranslationTraining, TranslationModule, translator, random_pairs, EXAMPLES),
+    "classification": (
+        ClassificationTraining, ClassificationModule, partial(ToyClassifier, dropout=0.3), random_texts, EXAMPLES,
+    ),
+    "captioning": (CaptioningTraining, of_pictures, partial(ToyCaptioner, dropout=0.3), random_pictures, EXAMPLES // 2),
+    "language": (LanguageTraining, LanguageModule, partial(ToyLanguageModel, dropout=0.3), random_stream, 207),
+    "sequences": (
+        SequenceTraining, CountingSequenceModule, partial(ToySequenceModel, dropout=0.3), random_proteins, EXAMPLES,
+    ),
+}  # fmt: skip
 
-    def __init__(self, *arguments: Any, **points: Any) -> None:
-        super().__init__(*arguments, texts, LONGEST, **points)
+
+def lengths(split: Any) -> tuple[np.ndarray, ...]:
+    """What batches are sorted by."""
+    return (split.target.lengths, split.source.lengths) if isinstance(split, ParallelText) else split.lengths
 
 
-class KillableLanguage(Killable, LanguageModule):
-    """Of a model that reads running text."""
-
-
-class KillableSequences(Killable, CountingSequenceModule):
-    """Of a model of separate sequences."""
-
-
-def in_batches(split: Split) -> list[TrainingBatch]:
-    """A split of validation, sorted by length."""
+def for_validation(split: Any) -> list[TrainingBatch]:
+    """All batches of a split; those of pictures also to be described."""
+    if isinstance(split, Stream):
+        return list(split.evaluation_batches(columns=2, length=8, warm_up=3))
     order = epoch_batches(lengths(split)[:1], pool=9, seed=0, epoch=0, sentences=10)
-    return [split.batch(indices) for indices in order]
+    return [*map(split.batch, order), *(image_batches(split, 8) if hasattr(split, "image_features") else ())]
 
 
-def ordered(train: Split | Stream, config: Any) -> Callable[[int], Iterator[TrainingBatch]]:
+def ordered(train: Any, config: Any) -> Callable[[int], Iterator[TrainingBatch]]:
     """From a batch's number to that batch and all that follow it."""
     if isinstance(train, Stream):
         columns, length = config.batch.sentences, config.batch.length
         return lambda start: train.training_batches(columns=columns, length=length, seed=5, start=start)
-    batch = config.batch.model_dump() | {"pool": 3}
-    order = partial(endless_batches, lengths(train), seed=5, **batch)
+    order = partial(endless_batches, lengths(train), seed=5, **config.batch.model_dump() | {"pool": 3})
     if isinstance(train, Proteins):
         return lambda start: (train.batch(chosen, (5, i)) for i, chosen in enumerate(order(start=start), start))
     return lambda start: map(train.batch, order(start=start))
-
-
-def translation() -> tuple[type[Killable], nn.Module, Split, list[TrainingBatch]]:
-    """A small recurrent model, the pairs that it is trained on, and batches for validation."""
-    model = RNNsearch(
-        source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, embedding_size=6, hidden_size=8,
-        alignment_size=8, maxout_size=5, dropout=0.3, init_std=0.3,
-    )  # fmt: skip
-    train, valid = random_text(8 * BATCHES_IN_AN_EPOCH, seed=1), random_text(20, seed=2)
-    return KillableTranslation, model, train, in_batches(valid)
-
-
-def classification() -> tuple[type[Killable], nn.Module, Split, list[TrainingBatch]]:
-    """Likewise a small classifier and its texts."""
-    train, valid = random_texts(8 * BATCHES_IN_AN_EPOCH, seed=1), random_texts(20, seed=2)
-    return KillableClassification, ToyClassifier(dropout=0.3), train, in_batches(valid)
-
-
-def captioning() -> tuple[type[Killable], nn.Module, Split, list[TrainingBatch]]:
-    """Likewise a small captioner and its pictures, with two captions each."""
-    train, valid = random_pictures(4 * BATCHES_IN_AN_EPOCH, seed=1), random_pictures(20, seed=2)
-    return KillableCaptioning, ToyCaptioner(dropout=0.3), train, [*in_batches(valid), *image_batches(valid, 8)]
-
-
-def language() -> tuple[type[Killable], nn.Module, Stream, list[TrainingBatch]]:
-    """Likewise a small language model and its text, of which a pass over segments of 4 x 5 symbols has ten."""
-    train, valid = random_stream(20 * BATCHES_IN_AN_EPOCH + 7, seed=1), random_stream(50, seed=2)
-    batches = list(valid.evaluation_batches(columns=2, length=8, warm_up=3))
-    return KillableLanguage, ToyLanguageModel(dropout=0.3), train, batches
-
-
-def sequences() -> tuple[type[Killable], nn.Module, Split, list[TrainingBatch]]:
-    """Likewise a small model of sequences, and some of which letters are masked."""
-    train, valid = random_proteins(8 * BATCHES_IN_AN_EPOCH, seed=1), random_proteins(20, seed=2)
-    return KillableSequences, ToySequenceModel(dropout=0.3), train, in_batches(valid)
-
-
-KINDS = {
-    "translation": translation, "classification": classification, "captioning": captioning, "language": language,
-    "sequences": sequences,
-}  # fmt: skip
-
-
-SETTINGS: dict[str, Any] = {
-    "translation": TranslationTraining, "classification": ClassificationTraining, "captioning": CaptioningTraining,
-    "language": LanguageTraining, "sequences": SequenceTraining,
-}  # fmt: skip
 
 
 def run(
@@ -225,16 +173,19 @@ def run(
 ) -> TrainingRecord:  # fmt: skip
     """Train in ``folder``; ``changed`` are settings of the kind's training."""
     settings = {
-        "updates": 30, "batch": {"sentences": 8}, "optimizer": {"name": "adam", "learning_rate": 0.02},
+        "updates": 18, "batch": {"sentences": 8}, "optimizer": {"name": "adam", "learning_rate": 0.02},
         "schedule": {"name": "cosine", "warmup": 5}, "validate_every": VALIDATE_EVERY,
     }  # fmt: skip
-    config = SETTINGS[kind].model_validate(settings | changed)
+    config_type, build_module, build_model, examples, count = KINDS[kind]
+    config = config_type.model_validate(settings | changed)
     torch.manual_seed(3)
-    module, model, train, valid = KINDS[kind]()
+    module = build_module(build_model(), config)
+    module.__class__ = type("Killable", (Killable, type(module)), {})
+    module.killer, module.poison = Killer(kill, number, victim, mark), poison
     return train_run(
-        module(model, config, killer=Killer(kill, number, victim, mark), poison=poison), config,
-        batches=ordered(train, config), valid=valid, folder=Path(folder), seed=seed, fingerprint=fingerprint,
-        label="run", progress=progress,
+        module, config, batches=ordered(examples(count, seed=1), config), label="run", folder=Path(folder), seed=seed,
+        valid=for_validation(examples(50 if kind == "language" else 20, seed=2)), fingerprint=fingerprint,
+        progress=progress,
     )  # fmt: skip
 
 
@@ -251,8 +202,6 @@ def child(request: dict[str, Any], output: int) -> None:
         status = 2
     except KeyboardInterrupt:
         status = 130
-    except SystemExit as exit_:
-        status = int(str(exit_.code))
     except BaseException:
         traceback.print_exc()
     finally:
@@ -262,7 +211,6 @@ def child(request: dict[str, Any], output: int) -> None:
 
 def main() -> None:
     """Serve until the standard input ends."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     for line in sys.stdin:
         with tempfile.TemporaryFile("w+") as output:
@@ -272,7 +220,3 @@ def main() -> None:
             status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
             output.seek(0)
             print(json.dumps({"status": status, "output": output.read()}), flush=True)
-
-
-if __name__ == "__main__":
-    main()

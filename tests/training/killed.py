@@ -14,10 +14,10 @@ from typing import Any
 import torch
 
 from shared.training.checkpoints import load_checkpoint
+from tests.faults.marks import differences, marks
 
 ROOT = Path(__file__).resolve().parents[2]
-# Lightning imports omegaconf when it writes its first checkpoint, which would be once in every run.
-SERVER = "import shared.training.preload, omegaconf; from tests.training.killable_run import main; main()"
+SERVER = "import shared.training.preload; from tests.training.killable_run import main; main()"
 TIMES = ("wall_seconds", "processor_seconds", "tokens_per_second")
 
 
@@ -53,28 +53,32 @@ class Server:
         return Outcome(**json.loads(self.process.stdout.readline()))
 
 
-def weights(folder: Path, name: str) -> dict[str, torch.Tensor]:
+def last(folder: Path) -> dict[str, Any]:
+    return load_checkpoint(folder / "checkpoints" / "last.ckpt")
+
+
+def weights(folder: Path, name: str = "last") -> dict[str, torch.Tensor]:
     state: dict[str, torch.Tensor] = load_checkpoint(folder / "checkpoints" / f"{name}.ckpt")["state_dict"]
     return state
 
 
-def assert_same_run(one: Path, other: Path, *more: str) -> None:
-    """Both checkpoints, and those named besides, hold the same bits, and the curves the same rows, each once."""
-    for name in ("best", "last", *more):
-        first, second = weights(one, name), weights(other, name)
-        assert first.keys() == second.keys()
-        assert [key for key in first if not torch.equal(first[key], second[key])] == []
-        assert valid_loss(one, name) == valid_loss(other, name)
-    curve = (one / "curve.csv").read_text()
-    assert (other / "curve.csv").read_text() == curve
-    rows = [tuple(row[:3]) for row in csv.reader(curve.splitlines())]
-    assert len(set(rows)) == len(rows)
+def unequal(one: Path, other: Path) -> list[str]:
+    """The weights that differ."""
+    first, second = weights(one), weights(other)
+    return [name for name in first if not torch.equal(first[name], second[name])]
 
 
-def valid_loss(folder: Path, name: str) -> float | None:
-    """The loss of the last validation before a checkpoint was written; an average of weights has none."""
-    loss: float | None = load_checkpoint(folder / "checkpoints" / f"{name}.ckpt").get("valid_loss")
-    return loss
+def assert_same_run(one: Path, other: Path) -> None:
+    """All files hold the same, but for the time that it took; the curve has each row once."""
+    assert differences(marks(one), marks(other)) == []
+    rows = [tuple(row[:3]) for row in csv.reader((one / "curve.csv").read_text().splitlines())]
+    assert len(set(rows)) == len(rows) > 1
+
+
+def assert_same_seeds(one: Path, other: Path) -> None:
+    """Both folders hold the same runs."""
+    for seed in one.glob("seed?"):
+        assert_same_run(seed, other / seed.name)
 
 
 def validated(folder: Path, metric: str = "loss") -> dict[int, float]:

@@ -13,6 +13,8 @@ from shared.errors import ReplicationError
 from shared.training.pool import Job, run_jobs
 from shared.training.progress import Progress, Report
 
+SEEDS: list[dict[str, Any]] = [{"seed": 7}, {"seed": 8}, {"seed": 9}]
+
 
 def train(folder: str, settings: dict[str, Any], *, report: Report) -> dict[str, Any]:
     """A run of killable_run.py; leaves the number of its process beside its folder."""
@@ -65,8 +67,7 @@ def training_jobs(folder: Path, settings: list[dict[str, Any]]) -> list[Job]:
     """One run for each of the settings."""
     from tests.training.pooled import train  # not from __main__
 
-    base = {"updates": 18}
-    return [Job(f"toy seed {n}", train, (str(folder / f"seed{n}"), base | one)) for n, one in enumerate(settings)]
+    return [Job(f"toy seed {n}", train, (str(folder / f"seed{n}"), one)) for n, one in enumerate(settings)]
 
 
 def main() -> int:

@@ -1,52 +1,69 @@
-"""Jobs on a Dask cluster end as they do here, also where a worker dies or whoever asked for them goes away."""
+"""Jobs on a Dask cluster, started as CONTRIBUTING.md says, end as they do here, whatever dies or goes away."""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from shared.errors import ReplicationError
 from shared.training.pool import Job, run_jobs
-from tests.training.conftest import SEEDS, Alone, assert_same_runs
-from tests.training.killed import assert_same_run
-from tests.training.pooled import fail, report_for_ever, talk, threads, training_jobs
+from tests.training.conftest import Alone
+from tests.training.killed import ROOT, assert_same_run, assert_same_seeds
+from tests.training.pooled import SEEDS, fail, report_for_ever, talk, threads, training_jobs
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # for what Dask does when its workers are killed
+LIMIT = 240
+"""Seconds after which a cluster that has not come up never will."""
 
 
 @pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    """Two workers, each with more threads than it may use for runs at once."""
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=2, processes=True, host="127.0.0.1", dashboard_address=None
-    ) as cluster:
-        yield cluster.scheduler_address
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a scheduler with two workers, programs of their own in another folder."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    here = ["--host", "127.0.0.1", "--no-dashboard"]
+    with ExitStack() as stack:
+        for command in (
+            ["scheduler", "--port", str(port), *here],
+            ["worker", address, "--nthreads", "1", "--nworkers", "2", "--local-directory", str(folder), *here],
+        ):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", *command], cwd=folder, stdin=subprocess.DEVNULL,
+                env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}, start_new_session=True,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            stack.callback(process.wait)
+            stack.callback(os.killpg, process.pid, signal.SIGKILL)
+        with distributed.Client(address, timeout=LIMIT) as client:
+            client.wait_for_workers(2, timeout=LIMIT)
+        yield address
 
 
-def test_a_cluster_trains_to_the_same_bits(
-    scheduler: str, alone: Alone, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_jobs(training_jobs(tmp_path, SEEDS), workers=1, scheduler=scheduler) == alone[1]
-    assert_same_runs(alone[0], tmp_path)
-    assert capsys.readouterr().out.count("run: 18 updates in") == len(SEEDS)
-
-
-def test_the_run_of_a_killed_worker_continues_elsewhere_to_the_same_bits(
+def test_a_cluster_trains_to_the_same_bits_also_where_a_worker_is_killed(
     scheduler: str, alone: Alone, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kill = {"kill": "train:9", "number": signal.SIGKILL, "mark": str(tmp_path / "killed")}
     jobs = training_jobs(tmp_path, [SEEDS[0] | kill, *SEEDS[1:]])
     assert run_jobs(jobs, workers=1, scheduler=scheduler) == alone[1]
     assert (tmp_path / "killed").exists()
-    assert "run: continuing from update 6." in capsys.readouterr().out
-    assert_same_runs(alone[0], tmp_path)
+    said = capsys.readouterr().out
+    assert "run: continuing from update 6." in said
+    assert said.count("run: 18 updates in") == len(SEEDS)
+    assert_same_seeds(alone[0], tmp_path)
 
 
 def test_a_failed_job_is_named_and_the_others_finish(scheduler: str, alone: Alone, tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.training.pool import Job, run_jobs
-from tests.training.conftest import SEEDS, Alone, assert_same_runs
-from tests.training.killed import ROOT, assert_same_run
-from tests.training.pooled import end, fail, talk, threads, training_jobs
+from tests.training.conftest import Alone
+from tests.training.killed import ROOT, assert_same_run, assert_same_seeds
+from tests.training.pooled import SEEDS, end, fail, talk, threads, training_jobs
 
 
 def program(folder: Path, settings: list[dict[str, Any]], workers: int = 2) -> subprocess.CompletedProcess[str]:
@@ -39,7 +39,7 @@ def runs(pid: int) -> bool:
 @pytest.mark.parametrize("workers", [2, 3])
 def test_the_number_of_workers_changes_no_digit(alone: Alone, tmp_path: Path, workers: int) -> None:
     assert run_jobs(training_jobs(tmp_path, SEEDS), workers=workers) == alone[1]
-    assert_same_runs(alone[0], tmp_path)
+    assert_same_seeds(alone[0], tmp_path)
 
 
 def test_a_killed_worker_is_named_the_others_finish_and_the_same_command_continues(
@@ -57,7 +57,7 @@ def test_a_killed_worker_is_named_the_others_finish_and_the_same_command_continu
     capsys.readouterr()
     assert run_jobs(training_jobs(tmp_path, SEEDS), workers=2) == alone[1]
     assert "run: continuing from update 6." in capsys.readouterr().out
-    assert_same_runs(alone[0], tmp_path)
+    assert_same_seeds(alone[0], tmp_path)
 
 
 def test_each_failed_seed_is_named_with_its_error_and_the_others_finish(
@@ -97,7 +97,7 @@ def test_a_polite_signal_stops_all_and_the_same_command_continues_all(
     continued = program(tmp_path, SEEDS)
     assert continued.stdout.count("run: continuing from update 6.") >= 1
     assert json.loads(continued.stdout.splitlines()[-1]) == alone[1]
-    assert_same_runs(alone[0], tmp_path)
+    assert_same_seeds(alone[0], tmp_path)
 
 
 def test_no_worker_outlives_a_killed_parent(alone: Alone, tmp_path: Path) -> None:
@@ -137,7 +137,8 @@ def test_without_a_job_nothing_happens() -> None:
 
 
 def test_the_parent_imports_neither_torch_nor_lightning() -> None:
-    code = "import shared.training.pool, sys; print({'torch', 'lightning', 'numpy', 'rich'} & {*sys.modules})"
+    large = "{'torch', 'lightning', 'numpy', 'rich', 'distributed'}"
+    code = f"import shared.training.pool, sys; print({large} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=True)
     assert done.stdout == "set()\n"
 

@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.tasks.language.streams import Stream
 from shared.training.checkpoints import load_checkpoint
-from shared.training.processes import Group, Share
+from shared.training.processes import Group
 from tests.pipeline.scratch import change_yaml, copy_files, pipeline
 from tests.tasks.language.toy_language_model import random_stream
 from tests.training.together import CHANGED
@@ -87,7 +86,7 @@ def test_processes_that_share_a_run_train_what_one_does(runs: Path, name: str, k
 def test_tokens_of_all_processes_are_counted_once(runs: Path) -> None:
     for kind in CHANGED:
         one, two = (load_checkpoint(runs / name / kind / "checkpoints" / "last.ckpt") for name in ("one", "two"))
-        assert one["callbacks"]["Throughput"]["tokens"] == two["callbacks"]["Throughput"]["tokens"] > 0
+        assert one["tokens"] == two["tokens"] > 0
 
 
 @pytest.fixture(scope="module")
@@ -112,18 +111,12 @@ def test_the_train_stage_is_shared_and_recorded(project: Path) -> None:
     assert_close(alone, shared, rtol=0.0, atol=0.0)
 
 
-def in_turn(size: int) -> list[list[int]]:
-    """What each process reads of batches 0 to 11."""
-    return [[*Share(Group(rank, size, 1), 12, False).taken(iter(range(12)))] for rank in range(size)]
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_batches_are_dealt_out_and_numbered_as_one_process_does(size: int) -> None:
-    dealt = in_turn(size)
-    assert sorted(chain.from_iterable(dealt)) == [*range(12)]
-    for rank, batches in enumerate(dealt):
-        share = Share(Group(rank, size, 1), 12, False)
-        assert [share.number(read) for read in range(share.batches)] == batches
+def test_batches_are_dealt_out_in_turn(size: int) -> None:
+    dealt = [Group(rank, size, 1).deal(iter(range(24)), 12, continues=False) for rank in range(size)]
+    assert {per_update for _, per_update in dealt} == {12 // size}
+    for rank, (batches, _) in enumerate(dealt):
+        assert [*batches] == [read * size + rank for read in range(24 // size)]  # by which they are seeded
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
@@ -137,13 +130,16 @@ def test_columns_of_a_text_are_shared_out_and_joined(size: int) -> None:
 
 
 def _columns(text: Stream, group: Group):
-    return Share(group, 1, True).taken(text.training_batches(columns=4, length=5, seed=1))
+    return group.deal(text.training_batches(columns=4, length=5, seed=1), 1, continues=True)[0]
 
 
 @pytest.mark.parametrize(
     ("share", "sentence"),
     [
-        (lambda: Share(Group(0, 3, 1), 4, False), r"an update of 4 batches .* cannot be shared equally by 3 processes"),
+        (
+            lambda: Group(0, 3, 1).deal(iter(()), 4, continues=False),
+            r"an update of 4 batches .* cannot be shared equally by 3 processes",
+        ),
         (lambda: next(_columns(random_stream(200, seed=1), Group(0, 3, 1))), r"4 columns of text .* by 3 processes"),
     ],
 )

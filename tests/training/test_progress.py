@@ -44,12 +44,12 @@ def test_without_a_terminal_there_is_a_line_a_minute_for_all_jobs(
         board.tick()
         board.tick()
         assert capsys.readouterr().out == (
-            "1 of 4 runs ended; second at update 400 of 1,000, loss 0.500  valid loss 0.250  valid error 12.5%  "
-            "1,234 tokens/s, 0:02:00 left; third starts\n"
+            "1 of 4 runs ended, 0:04:20 left; second at update 400 of 1,000, loss 0.500  valid loss 0.250  "
+            "valid error 12.5%  1,234 tokens/s, 0:01:00 left; third starts\n"
         )
         clock[0] = 220.0
         board.tick()
-        assert capsys.readouterr().out.startswith("1 of 4 runs ended; second")
+        assert capsys.readouterr().out.startswith("1 of 4 runs ended")
 
 
 def test_a_continued_run_has_no_speed_before_its_second_report(
@@ -58,22 +58,31 @@ def test_a_continued_run_has_no_speed_before_its_second_report(
     with Board(1, every=0.0) as board:
         board.update("run", at(900))
         board.tick()
-    assert capsys.readouterr().out.endswith("at update 900 of 1,000, loss 0.500  1,234 tokens/s\n")
+        assert capsys.readouterr().out.endswith("at update 900 of 1,000, loss 0.500  1,234 tokens/s\n")
+        clock[0] += 10
+        board.update("run", at(950))
+        board.tick()
+        assert capsys.readouterr().out.endswith("1,234 tokens/s, 0:00:10 left\n")
 
 
-def test_on_a_terminal_each_running_job_has_a_bar_and_lines_stand_above(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_each_running_job_has_a_bar_and_lines_stand_above(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "xterm")
-    with Board(2) as board:
+    with Board(3, title="stage 2 of 9") as board:
         board.start("second")
+        board.end("third")
+        board.update("first", at(200))
+        clock[0] += 10
         board.update("first", at(250, bleu=21.34))
         board.line("a line [of] 3 words")
         board.tick()
     shown = terminal.getvalue()
     assert "a line [of] 3 words\n" in shown
-    last = shown[shown.rindex("second") :]
-    assert "first" in last
-    assert "250/1000" in last
-    assert "loss 0.500  valid BLEU 21.3  1,234 tokens/s" in last
+    last = shown[shown.rindex("stage 2 of 9") :]
+    assert "1 of 3 runs ended" in last
+    assert "starts" in last
+    assert "at update 250 of 1,000, loss 0.500  valid BLEU 21.3  1,234 tokens/s, 0:02:30 left" in last

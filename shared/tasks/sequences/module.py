@@ -24,8 +24,8 @@ class SequenceModule(TrainingModule):
 
     def training_step(self, batch: SequenceBatch, batch_idx: int) -> Tensor:
         """Mean loss of one batch."""
-        if self._told != self.global_step:
-            self._told = self.global_step
+        if self._told != self.updates:
+            self._told = self.updates
             self._sequence_model.at_update(self._told)
         loss = self._sequence_model.output(*self._predicted(batch)).mean()
         self.log("train_loss", loss.detach(), batch_size=len(batch.inputs))

@@ -189,10 +189,12 @@ def test_bleu_knows_the_best_caption_of_each_image(monkeypatch):
     assert values["valid_bleu"] == pytest.approx(100)
 
 
-@pytest.mark.parametrize(("monitor", "expected"), [("bleu", ("valid_bleu", "max")), ("loss", ("valid_loss", "min"))])
-def test_the_settings_say_which_validation_decides(monitor, expected):
+@pytest.mark.parametrize(("monitor", "score"), [("bleu", -30.0), ("loss", 2.0)])
+def test_the_settings_say_which_validation_decides(monitor, score):
     module = module_of(Plain(), monitor=monitor)
-    assert (module.monitor, module.mode) == expected
+    module.log("valid_bleu", 30.0)
+    module.log("valid_loss", 2.0)
+    assert module.score() == score
 
 
 def test_bleu_decides_by_default():

@@ -205,4 +205,4 @@ def test_a_gradient_that_is_not_finite_stops_the_run_before_it_touches_a_weight(
 @pytest.mark.parametrize(("changes", "monitor"), [({}, "valid_error"), ({"monitor": "loss"}, "valid_loss")])
 def test_the_error_decides_unless_the_settings_say_otherwise(changes, monitor):
     module = ClassificationModule(ToyClassifier(), config(**changes))
-    assert (module.monitor, module.mode) == (monitor, "min")
+    assert module.monitor == monitor

@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import pytest
@@ -17,7 +18,9 @@ from shared.training.config import (
     SgdConfig,
     TrainingConfig,
 )
-from shared.training.schedules import build_optimizer, build_schedule, learning_rate_factor
+from shared.training.module import TrainingModule
+from shared.training.optimizers import build_optimizer, learning_rate_factor
+from shared.training.run import train_run
 
 
 @given(st.sampled_from(["constant", "cosine", "noam"]), st.integers(0, 50), st.integers(1, 400))
@@ -217,19 +220,6 @@ def test_rmsprop_survives_a_variance_that_rounding_makes_negative():
     assert torch.isfinite(weight).all()
 
 
-def test_rmsprop_evaluates_a_closure_with_gradients():
-    weight = torch.nn.Parameter(torch.tensor([3.0]))
-    optimizer = build_optimizer([weight], RmspropConfig(name="rmsprop"))
-
-    def closure():
-        loss = weight.square().sum()
-        loss.backward()
-        return loss
-
-    assert optimizer.step(closure).item() == 9
-    assert weight.item() < 3
-
-
 @pytest.mark.parametrize(
     ("optimizer", "message"),
     [
@@ -265,14 +255,36 @@ def test_optimisers_get_the_settings_they_were_given():
     assert (radam["lr"], radam["betas"], radam["eps"]) == (0.1, (0.9, 0.999), 1e-6)
 
 
-def test_the_schedule_drives_the_optimiser():
-    weights = [torch.nn.Parameter(torch.ones(3))]
-    optimizer = build_optimizer(weights, AdamConfig(name="adam", learning_rate=0.5))
-    schedule = build_schedule(optimizer, ScheduleConfig(name="constant", warmup=4), updates=9)
-    rates = []
-    for _ in range(5):
-        rates.append(optimizer.param_groups[0]["lr"])
-        weights[0].grad = torch.ones(3)
-        optimizer.step()
-        schedule.step()
-    assert rates == pytest.approx([0.125, 0.25, 0.375, 0.5, 0.5])
+class Falling(TrainingModule):
+    """One weight whose gradient is 1."""
+
+    def training_step(self, batch, batch_idx):
+        loss = self.model.weight.sum()
+        self.log("train_loss", loss.detach())
+        return loss
+
+    def validation_step(self, batch, batch_idx):
+        self.collect({"loss": torch.zeros(())}, 1)
+
+
+class Nothing:
+    """A batch."""
+
+    tokens = 1
+
+    def to(self, device):
+        return self
+
+
+def test_the_schedule_drives_the_optimiser(tmp_path):
+    config = TrainingConfig(
+        updates=7, validate_every=7, optimizer=SgdConfig(name="sgd", learning_rate=0.5), clip=None,
+        schedule=ScheduleConfig(name="halving", warmup=4, hold=5, every=1),
+    )  # fmt: skip
+    module = Falling(torch.nn.Linear(1, 1, bias=False), config)
+    before = module.model.weight.item()
+    train_run(
+        module, config, batches=lambda start: itertools.repeat(Nothing()), valid=[Nothing()], folder=tmp_path / "run",
+        seed=1, fingerprint="", label="falls",
+    )  # fmt: skip
+    assert before - module.model.weight.item() == pytest.approx(0.5 * (0.25 + 0.5 + 0.75 + 1 + 1 + 0.5 + 0.25))
