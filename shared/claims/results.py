@@ -175,6 +175,7 @@ def load_results(
         folder: of the paper at the scale.
         left_out: variant to the reason why it does not run at this scale; files of an earlier run are passed over.
         judged: the variants that have results at this scale, by default all; what others have left is passed over.
+            A name such as ``bahdanau/rnnsearch`` is another paper's variant at the same scale, read from its runs.
 
     Raises:
         ReplicationError: there is none, or one cannot be read.
@@ -182,6 +183,8 @@ def load_results(
     left_out = left_out or {}
     found = [path.parent for path in sorted(folder.glob("*/metrics.json")) if path.parent.name not in left_out]
     results = [RunResults.load(variant) for variant in found if judged is None or variant.name in judged]
+    others = [name for name in judged or () if "/" in name and name not in left_out]
+    results += [replace(RunResults.load(folder.parent / name), variant=name) for name in others]
     if not results:
         raise ReplicationError(f"{folder} holds no evaluated variant; run its evaluate stages first.")
     ensembles = [result.as_ensemble() for result in results if result.together]

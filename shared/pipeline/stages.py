@@ -111,7 +111,6 @@ def report_stage(paper: str, scale: str) -> None:
             scale=scale,
             left_out=left_out,
             judged=settings.judged(),
-            lent=settings.lent,
             deviations=settings.deviations,
             figures=load_exhibits(paper, kind.figures),
             kind=kind,

@@ -57,6 +57,8 @@ CHECKS = {
     "doubling": "Twice the updates",
     "order": "Order of the variants",
 }
+IN_USE = "quick"
+SEPARATOR = " \\\n  "  # of what a command makes, a line each
 SILENT = ("room", "order")
 """Checks that are not mentioned where they do not apply."""
 HYPHEN = re.compile(r"(?<!\S)-(?=\d)")  # that stands for a minus; those within names stay
@@ -86,26 +88,37 @@ class Shown:
     """What the cards of a report's claims show beside the decisions.
 
     Attributes:
+        paper, scale: the folder's name, and of its runs.
         results: of all variants.
         claims: of the paper, at the scale.
         folder: of figures.
-        larger: the next larger scale, and the claims there; None of the largest and of one that decides nothing.
-        planned: the variants that run at the larger scale.
+        larger: the next larger scale, and the variants that run there; None of the largest and of one that decides
+            nothing.
+        next_claims: the claims at that scale.
         exhibits: claim to the figures and tables that belong to it, "" to those of none.
-        stages: the file of the paper's stages, for the commands that make a claim's runs.
         frozen: the plan of the scale.
-        lent: variants that are runs of another paper.
     """
 
+    paper: str
+    scale: str
     results: Results
     claims: Claims
     folder: Path
-    larger: tuple[str, Claims] | None = None
-    planned: Collection[str] = ()
+    larger: tuple[str, Collection[str]] | None = None
+    next_claims: Claims | None = None
     exhibits: Mapping[str, Sequence[Block]] = field(default_factory=dict)
-    stages: str = ""
     frozen: Frozen = field(default_factory=Frozen)
-    lent: Collection[str] = ()
+
+    def repro(self, variants: Sequence[str] = ()) -> CodeBlock:
+        """The command that makes the report, or the runs of some variants; those of another paper are made there."""
+        targets = []
+        for name in variants:
+            other, _, variant = name.removesuffix("-ensemble").rpartition("/")
+            targets.append(f"replications/{other or self.paper}/{self.scale}/dvc.yaml:evaluate@{variant}")
+        # DVC sees the scale in use alone, which is this one unless a reader has changed it.
+        first = "" if self.scale == IN_USE else f"python -m shared.pipeline use {self.scale}\n"
+        made = targets or [f"replications/{self.paper}/{self.scale}/dvc.yaml"]
+        return CodeBlock(f"{first}dvc repro {SEPARATOR.join(dict.fromkeys(made))}")
 
 
 def claim_cards(decisions: Sequence[Decision], shown: Shown) -> list[Block]:
@@ -149,10 +162,13 @@ def _points(decision: Decision, shown: Shown) -> list[Text]:
     points += strength(decision)
     if claim.different_here:
         points.append(f"{strong('Different here:')} {claim.different_here}")
-    if shown.larger is not None and decision.verdict in ("inconclusive", "not tested"):
-        scale, claims = shown.larger
-        there = next(each for each in claims.claims if each.id == claim.id)
-        points += _planned(there, scale, shown.planned, decision.reason)
+    if (
+        shown.larger is not None
+        and shown.next_claims is not None
+        and decision.verdict in ("inconclusive", "not tested")
+    ):
+        there = next(each for each in shown.next_claims.claims if each.id == claim.id)
+        points += _planned(there, *shown.larger, decision.reason)
     return points
 
 
@@ -224,10 +240,8 @@ def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[Block]:
     plan = f"{strong('Plan:')} {since_frozen(shown.frozen, decision, shown.results)}."
     blocks += [Bullets([*tests_and_checks(decision, lead), plan]), *comparison_tables(decision, shown.results)]
     runs = dict.fromkeys(variant for row in decision.outcomes if row.tested for variant in row.variants)
-    if shown.stages and runs:
-        stages = (f"{'lend' if variant in shown.lent else 'evaluate'}@{variant}" for variant in runs)
-        targets = " \\\n  ".join(f"{shown.stages}:{stage}" for stage in stages)
-        blocks += [Paragraph("These runs alone:"), CodeBlock(f"dvc repro {targets}")]
+    if runs:
+        blocks += [Paragraph("These runs alone:"), shown.repro([*runs])]
     return blocks
 
 

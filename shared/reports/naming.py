@@ -51,10 +51,11 @@ def load_names(paper: Path) -> Mapping[str, str]:
     if not path.is_file():
         return {}
     names = build(Names, load_yaml(path), where=str(path)).root
-    variants = load_yaml(paper / "variants.yaml")["variants"]
     for name in names:
-        if name not in variants:
-            raise ReplicationError(f"{path}: {paper / 'variants.yaml'} has no variant '{name}'{near(name, variants)}.")
+        other, _, variant = name.rpartition("/")  # such as bahdanau/rnnsearch, of another paper
+        there = (paper.parent / other if other else paper) / "variants.yaml"
+        if variant not in (variants := load_yaml(there)["variants"]):
+            raise ReplicationError(f"{path}: {there} has no variant '{variant}'{near(variant, variants)}.")
     return names
 
 

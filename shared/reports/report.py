@@ -25,7 +25,6 @@ from shared.reports.document import (
     MINUS,
     Block,
     Bullets,
-    CodeBlock,
     Details,
     Figure,
     Heading,
@@ -67,7 +66,7 @@ PARTS = {"train_pairs": "pairs", "lines": "lines", "images": "pictures"}
 
 def write_report(
     paper_dir: Path, runs_dir: Path, out_dir: Path, *, scale: str, left_out: Mapping[str, str] | None = None,
-    judged: Collection[str] | None = None, lent: Collection[str] = (), deviations: Sequence[str] = (),
+    judged: Collection[str] | None = None, deviations: Sequence[str] = (),
     figures: Sequence[Exhibit | Shows] = (), kind: KindReport | None = None,
     evidence: Mapping[str, Evidence] | None = None, frozen: Frozen | None = None,
     larger: tuple[str, Collection[str]] | None = None, others: Sequence[Report] = (), place: Place | None = None,
@@ -78,13 +77,12 @@ def write_report(
     Args:
         paper_dir, runs_dir: ``replications/<paper>``, with paper.yaml and claims.yaml; ``runs/<scale>/<paper>``.
         out_dir: ``reports/<scale>/<paper>``; its figures folder is made anew.
-        scale, deviations, lent: of the runs, and from the paper at this scale; variants run by another paper.
+        scale, deviations: of the runs, and from the paper at this scale.
         left_out, judged: variant to the reason why it does not run at this scale; those that do, by default all found.
         figures: what the paper shows (:func:`shared.reports.exhibits.load_exhibits`); claims know their metrics.
         kind: what reports of the paper's kind of task show; its measures must be registered.
         evidence, data: variant to what its data are, see :func:`decide`; task to what is said of its data.
-        frozen: the plan of these runs.
-        larger: the scale that is to decide what they did not, and the variants that run there.
+        frozen, larger: the plan; the scale that is to decide what this one does not, and the variants that run there.
         others: the paper's reports at other scales, to be shown beside the verdicts. No verdict depends on them.
         place, stale: of the page among those of other papers; variants trained with other settings than today's.
 
@@ -97,13 +95,12 @@ def write_report(
     for each in shows:
         results = each.exhibit.completed(results)
     claims = load_claims(paper_dir / "claims.yaml", scale)
-    planned = None if larger is None else (larger[0], load_claims(paper_dir / "claims.yaml", larger[0]))
+    next_claims = None if larger is None else load_claims(paper_dir / "claims.yaml", larger[0])
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
+    tasks = by_task(results)
     shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
     exhibits, explorer = gather_maps(draw_exhibits(shows, results, folder))
-    stages = f"replications/{paper_dir.name}/{scale}/dvc.yaml"
-    shown = Shown(results, claims, folder, planned, larger[1] if larger else (), exhibits, stages, frozen, lent)
-    tasks = by_task(results)
+    shown = Shown(paper_dir.name, scale, results, claims, folder, larger, next_claims, exhibits, frozen)
     blocks = [
         Heading(f"{paper.short}, replicated at {scale} scale", level=1),
         paper.citation(),
@@ -121,7 +118,7 @@ def write_report(
         *runs.beside_the_paper(paper, tasks, scale, evidence),
         *runs.settings(paper, scale, deviations),
         *runs.provenance(tasks),
-        *_to_take_along(stages),
+        *_to_take_along(shown),
     ]
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale", place=place)
     _write_numbers(paper, decisions, results, shown, out_dir)
@@ -133,14 +130,14 @@ def _further(exhibits: Mapping[str, Sequence[Block]]) -> list[Block]:
     return [Heading("Further figures"), *exhibits[""]] if "" in exhibits else []
 
 
-def _to_take_along(stages: str) -> list[Block]:
+def _to_take_along(shown: Shown) -> list[Block]:
     """The command that makes the page, and its numbers as files."""
     said = (
         "This command makes everything on this page from the data on, and what is planned at this scale and is not "
         "here yet; what has not changed is kept:"
     )
     files = Bullets([f"{link(name, name)}: {what}" for name, what in FILES.items()])
-    return [Heading("Make it again, or take it along"), Paragraph(said), CodeBlock(f"dvc repro {stages}"), files]
+    return [Heading("Make it again, or take it along"), Paragraph(said), shown.repro(), files]
 
 
 def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results, shown: Shown, out_dir: Path) -> None:

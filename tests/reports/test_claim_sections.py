@@ -3,6 +3,7 @@
 import json
 import re
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -43,7 +44,7 @@ def pictures(blocks):
 
 def shown(results, folder, *claims, **more):
     decisions, found = decided(results, *claims, **more)
-    blocks = claim_cards(decisions, Shown(results, found, folder))
+    blocks = claim_cards(decisions, Shown("p", "quick", results, found, folder))
     return render(blocks, "md", title="", folder=folder).replace("\N{NO-BREAK SPACE}", " "), blocks
 
 
@@ -178,7 +179,7 @@ def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
 
     monkeypatch.setattr(forest, "drawing", kept)
     (decision,), found = decided(results, claim(primary=primary))
-    claim_cards([decision], Shown(results, found, tmp_path))
+    claim_cards([decision], Shown("p", "quick", results, found, tmp_path))
     (axes,) = canvases[0].axes
     lines = [[float(x) for x in line.get_xdata()] for line in axes.get_lines()]
     lead, upright = decision.lead, 1 + len(ends)
@@ -204,15 +205,20 @@ def test_what_was_not_decided_is_planned_for_a_larger_scale_or_not(results, tmp_
     one = claim(primary=primary, **later)
     decisions, found = decided(results, one)
     larger = Claims.model_validate({"claims": [one]})
-    blocks = claim_cards(decisions, Shown(results, found, tmp_path, ("bench", larger), planned=("f", "a", "zz")))
+    blocks = claim_cards(decisions, Shown("p", "quick", results, found, tmp_path, ("bench", ("f", "a", "zz")), larger))
     text = render(blocks, "md", title="", folder=tmp_path).replace("\N{NO-BREAK SPACE}", " ")
     assert [line.removeprefix("* ") for line in text.splitlines() if "at bench" in line.lower()] == expected
 
 
-def test_the_command_makes_the_runs_behind_a_verdict_and_takes_those_that_are_lent(results, tmp_path):
+@pytest.mark.parametrize(("scale", "first"), [("quick", ""), ("bench", "python -m shared.pipeline use bench\n")])
+def test_the_command_makes_the_runs_behind_a_verdict_those_of_another_paper_there(results, tmp_path, scale, first):
+    results = results | {"other/a": replace(results["a"], variant="other/a")}
     supporting = [{"name": "not run"} | compared("greater", "bleu", "f", "zz")]
-    decisions, found = decided(results, claim(primary=compared("greater", "bleu", "f", "a"), supporting=supporting))
-    blocks = claim_cards(decisions, Shown(results, found, tmp_path, stages="x/dvc.yaml", lent={"a"}))
+    decisions, found = decided(
+        results, claim(primary=compared("greater", "bleu", "f", "other/a"), supporting=supporting)
+    )
+    blocks = claim_cards(decisions, Shown("p", scale, results, found, tmp_path))
     text = render(blocks, "md", title="", folder=tmp_path)
-    assert "dvc repro x/dvc.yaml:evaluate@f \\\n  x/dvc.yaml:lend@a\n" in text
+    assert f"{first}dvc repro replications/p/{scale}/dvc.yaml:evaluate@f \\\n  " in text
+    assert f"  replications/other/{scale}/dvc.yaml:evaluate@a\n" in text
     assert [line for line in text.splitlines() if line.startswith("| not run | ")] == []
