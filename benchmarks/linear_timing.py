@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.timing import Step, run, seconds_in_turns
-from shared.tasks.sequences.scaling_study import ATTENTION, RIVAL, crossover, training_pass
+from shared.tasks.sequences.scaling import RIVAL, Layers, crossover, training_pass
 from shared.tasks.sequences.settings import ScalingConfig
 
 Tensors = tuple[Tensor, ...]
@@ -67,13 +67,13 @@ def updates(
     return figures
 
 
-def crossovers(subjects: Sequence[str], turns: int) -> dict[str, object]:
+def crossovers(known: Layers, subjects: Sequence[str], turns: int) -> dict[str, object]:
     """Milliseconds of a layer and its gradients, B = 1, by length, and from which length on it beats fused softmax."""
     torch.manual_seed(0)
     settings = ScalingConfig.model_validate(
         {"study": "", "subjects": [RIVAL, *subjects], "lengths": LENGTHS, "width": 256, "heads": 8}
     )
-    layers = {name: ATTENTION[name](settings) for name in settings.subjects}
+    layers = {name: known[name](settings) for name in settings.subjects}
     seconds: dict[str, dict[int, float]] = {name: {} for name in layers}
     for length in LENGTHS:
         passes = {

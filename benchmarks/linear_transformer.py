@@ -37,7 +37,7 @@ from replications.linear_transformer.model import (
     LinearAttention,
     LinearTransformer,
 )
-from replications.linear_transformer.replication import build_model
+from replications.linear_transformer.replication import LAYERS, build_model
 from replications.linear_transformer.settings import ModelConfig
 from shared.attention.linear import chunkwise_linear_attention
 from shared.attention.linear_naive import parallel_linear_attention, recurrent_linear_attention
@@ -174,7 +174,7 @@ def measure(turns: int, packages: Path | None) -> dict[str, object]:
     few = max(3, turns // 4)
     return {
         "causal_attention_forward_and_backward": attention(turns, packages),
-        "layers": crossovers(["linear", "lsh_1"], few),
+        "layers": crossovers(LAYERS, ["linear", "lsh_1"], few),
         "training": updates(contender, SIZES, KINDS, "linear", few),
         "generation": generation(few),
     }

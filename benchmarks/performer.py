@@ -33,7 +33,7 @@ from benchmarks.linear_timing import (
 from benchmarks.plain_linear_attention import summed_outer_products
 from benchmarks.timing import Step, seconds_in_turns
 from replications.performer.model import Performer
-from replications.performer.replication import build_model
+from replications.performer.replication import LAYERS, build_model
 from replications.performer.settings import ModelConfig
 from shared.attention.favor import SoftmaxFeatures
 from shared.attention.feature_maps import EluPlusOne, FeatureMap, ReLU
@@ -160,7 +160,7 @@ def measure(turns: int, packages: Path | None) -> dict[str, object]:
         "redrawing": redrawing(turns, packages),
         "causal_attention_forward_and_backward": attention(True, **settings),
         "attention_forward_and_backward": attention(False, **settings),
-        "layers": crossovers(["positive", "relu", "identity"], few),
+        "layers": crossovers(LAYERS, ["positive", "relu", "identity"], few),
         "training": updates(contender, SIZES, KINDS, "softmax", few),
     }
 

@@ -25,9 +25,9 @@ from benchmarks.timing import Step, run, seconds_in_turns
 from replications.transformer_xl.model import TransformerXL
 from replications.transformer_xl.replication import build_model
 from replications.transformer_xl.settings import ModelConfig
+from replications.transformer_xl.speed import passes
 from shared.attention.memory import Reach, SegmentMemory, StateMemory
 from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
-from shared.tasks.language.reuse_study import passes
 from shared.tasks.language.settings import LanguageEvaluation
 from shared.tasks.language.streams import Stream
 

@@ -16,13 +16,17 @@ from replications.linear_transformer.model import (
     SoftmaxAttention,
 )
 from replications.linear_transformer.settings import ModelConfig
+from shared.attention.feature_maps import EluPlusOne
+from shared.attention.linear_multi_head import LinearMultiHeadAttention
+from shared.attention.lsh import LSHSelfAttention
 from shared.config import build
 from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
 from shared.layers.sequence_transformer import SelfAttention
 from shared.tasks.replication import Replication
 from shared.tasks.sequences import task
-from shared.tasks.sequences.scaling_study import ATTENTION, Scaling
+from shared.tasks.sequences.scaling import EXACT, CausalAttention, Layers, Scaling, head_sizes
+from shared.tasks.sequences.settings import ScalingConfig
 
 
 def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> LinearTransformer:
@@ -52,5 +56,21 @@ def _build(section: dict[str, Any], vocabulary: int, causal: bool) -> LinearTran
     return build_model(build(ModelConfig, section, where="the network of a study"), vocabulary, causal)
 
 
-STUDIES = {"scaling": Scaling(ATTENTION), "exactness": Exactness(_build), "generation": Generation(_build)}
+def _hashed(rounds: int, config: ScalingConfig) -> CausalAttention:
+    return CausalAttention(
+        LSHSelfAttention(
+            width=config.width, buckets=config.buckets, chunk=config.chunk, rounds=rounds, **head_sizes(config)
+        )
+    )
+
+
+LAYERS: Layers = {
+    **EXACT,
+    "linear": lambda config: CausalAttention(
+        LinearMultiHeadAttention(query_size=config.width, features=EluPlusOne(), **head_sizes(config))
+    ),
+    **{f"lsh_{rounds}": partial(_hashed, rounds) for rounds in (1, 4, 8)},
+}
+"""Layers whose time and memory are measured: also linear attention, and Reformer's with 1, 4 and 8 rounds."""
+STUDIES = {"scaling": Scaling(LAYERS), "exactness": Exactness(_build), "generation": Generation(_build)}
 REPLICATION = Replication(task, settings, build_model, {"study": STUDIES})

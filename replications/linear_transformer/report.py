@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from replications.linear_transformer.pictures import Pictures
 from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.reports.studies import StudyLines, StudyPanel
-from shared.tasks.sequences.figures import Pictures, curves
+from shared.tasks.sequences.report import curves
 
 _LAYERS = {
     "softmax": "softmax", "softmax_plain": "softmax, all weights kept", "lsh_1": "LSH, 1 round",

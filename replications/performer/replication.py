@@ -10,12 +10,14 @@ from replications.performer.depth import Depth
 from replications.performer.kernels import Kernels
 from replications.performer.model import Performer
 from replications.performer.settings import ModelConfig
-from shared.attention.favor import SoftmaxFeatures
+from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
+from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.config import build
 from shared.tasks.replication import Replication
 from shared.tasks.sequences import task
-from shared.tasks.sequences.scaling_study import ATTENTION, Scaling
+from shared.tasks.sequences.scaling import EXACT, CausalAttention, Layers, Scaling, head_sizes
+from shared.tasks.sequences.settings import ScalingConfig
 
 
 def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Performer:
@@ -43,5 +45,15 @@ def _build(section: Mapping[str, Any], vocabulary: int, causal: bool) -> Perform
     return build_model(build(ModelConfig, section, where="the network of a study"), vocabulary, causal)
 
 
-STUDIES = {"scaling": Scaling(ATTENTION), "kernels": Kernels(), "depth": Depth(_build)}
+def _linear(features: FeatureMap, config: ScalingConfig) -> CausalAttention:
+    return CausalAttention(LinearMultiHeadAttention(query_size=config.width, features=features, **head_sizes(config)))
+
+
+LAYERS: Layers = {
+    **EXACT,
+    "relu": lambda config: _linear(GeneralizedFeatures(key_size=config.key_size, projections=config.features), config),
+    "positive": lambda config: _linear(SoftmaxFeatures(key_size=config.key_size, projections=config.features), config),
+}
+"""Layers whose time and memory are measured: also FAVOR+ with ReLU features and with those of softmax."""
+STUDIES = {"scaling": Scaling(LAYERS), "kernels": Kernels(), "depth": Depth(_build)}
 REPLICATION = Replication(task, settings, build_model, {"study": STUDIES})

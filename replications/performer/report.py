@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.reports.exhibits import Shows
 from shared.reports.studies import StudyLines, StudyPanel
-from shared.tasks.sequences.figures import curves
+from shared.tasks.sequences.report import curves
 
 _ESTIMATORS = {
     "trigonometric_iid": "trigonometric, iid", "trigonometric_orthogonal": "trigonometric, orthogonal",

@@ -15,9 +15,9 @@ from replications.self_attentive.model import (
     SelfAttentiveEncoder,
     TextClassifier,
 )
+from replications.self_attentive.prior import Prior
 from replications.self_attentive.settings import ModelConfig
 from shared.tasks.classification import task
-from shared.tasks.classification.priors import Prior
 from shared.tasks.replication import Replication
 
 

@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from shared.config import Strict
-from shared.tasks.classification.settings import ClassificationRun, PriorConfig, check_texts
-from shared.tasks.sections import Routes
+from shared.tasks.classification.settings import ClassificationRun, check_texts
+from shared.tasks.sections import Routes, RouteSection
 
 
 class AttentionConfig(Strict):
@@ -86,6 +86,17 @@ class ModelConfig(Strict):
 def suits(section: ModelConfig, run: ClassificationRun, where: str) -> None:
     """Refuse a corpus of pairs for a model of single texts, and the other way round."""
     check_texts(run, where, pairs=section.relation is not None)
+
+
+class PriorConfig(RouteSection):
+    """The ``model`` section of a variant that does not read.
+
+    Attributes:
+        prior: whose classes are counted: of all training texts (``overall``), or of those of the same set (``set``),
+            which is what stands before the ``/`` in a text's key.
+    """
+
+    prior: Literal["overall", "set"]
 
 
 KIND = "classification"

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from shared.claims.effects import scalars
-from shared.claims.estimates import estimate
 from shared.claims.results import RunResults
 from shared.metrics.registry import measure
 from shared.reports.document import Figure, slug
@@ -66,6 +64,9 @@ class Sweep(Exhibit):
 
 def _plot(axes: Any, runs: Mapping[float, RunResults], metric: str) -> None:
     """The mean over seeds, its 95 % interval as a bar, each seed as a dot."""
+    from shared.claims.effects import scalars  # these bring scipy, which a check of names does without
+    from shared.claims.estimates import estimate
+
     means = []
     for x, run in runs.items():
         found = estimate(run, metric)

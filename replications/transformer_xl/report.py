@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import NO_COUNTERPART, Shows
-from shared.tasks.language.figures import (
-    AttentionToText,
+from replications.transformer_xl.figures import (
     ContextLengths,
     EvaluationSpeed,
     MemoryLengths,
     RecallDistances,
-    Samples,
     SegmentPositions,
 )
+from shared.reports.curves import LearningCurves
+from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.tasks.language.report import AttentionToText, Samples
 
 FIGURES = [
     Shows(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from shared.config import Strict
-from shared.tasks.language.settings import SpeedConfig
-from shared.tasks.sections import Routes
+from shared.tasks.sections import NetworkStudyConfig, Routes
 
 
 class ModelConfig(Strict):
@@ -56,6 +56,22 @@ class ModelConfig(Strict):
             if (self.positions == "shaw") != bool(self.shaw_distances):
                 raise ValueError("shaw_distances is the largest distance of positions 'shaw', and of no others")
         return self
+
+
+class SpeedConfig(NetworkStudyConfig):
+    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them."""
+
+    measured: ClassVar[tuple[str, ...]] = ("speedup@*", "token_ratio@*", "*.seconds*", "*.loss*")
+    lengths: list[PositiveInt] = Field(min_length=1, description="A, symbols")
+    sliding: dict[str, Any] = Field(
+        default={}, description="settings of the network that reads sliding windows, over those of the other"
+    )
+    seconds: PositiveFloat = Field(default=6.0, description="how long the two ways are timed at each length")
+
+    def networks(self) -> Iterator[dict[str, Any]]:
+        """The network that keeps states, and the one that reads windows."""
+        yield self.network
+        yield {**self.network, **self.sliding}
 
 
 KIND = "language"

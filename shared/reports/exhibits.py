@@ -12,11 +12,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from shared.claims.outcomes import Decision
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
 from shared.reports.document import Block, Figure
+
+if TYPE_CHECKING:
+    from shared.claims.outcomes import Decision  # brings scipy, which a check of names does without
 
 Results = Mapping[str, RunResults]
 """All variants of a paper at one scale, by name."""

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.errors import ReplicationError
 from shared.metrics.registry import corpus_values
 
 Example = dict[str, Any]
@@ -32,3 +38,36 @@ def judged(splits: Mapping[str, Sequence[Example]]) -> dict[str, float]:
         prefix = "" if number == 0 else f"{split}."
         metrics |= {prefix + name: value for name, value in corpus_values(examples).items()}
     return metrics
+
+
+def write_kept(path: Path, kept: Sequence[Mapping[str, Any]], **alike: Any) -> None:
+    """Write what figures need of some examples into an ``.npz``: of the k-th, from 0, its arrays as ``<name>_<k>``.
+
+    Args:
+        path: of the file, which is not written if nothing was kept.
+        kept: of each example its arrays by name.
+        alike: arrays that are the same for all of them, under their own names.
+    """
+    if kept:
+        arrays = {f"{name}_{k}": array for k, example in enumerate(kept) for name, array in example.items()}
+        np.savez_compressed(path, **alike, **arrays)
+
+
+def read_kept(path: Path) -> list[dict[str, NDArray[Any]]]:
+    """What :func:`write_kept` wrote: of each example its arrays by name, with those that all have; [] without a file.
+
+    Raises:
+        ReplicationError: the file is damaged.
+    """
+    if not path.exists():
+        return []
+    kept: dict[int, dict[str, NDArray[Any]]] = defaultdict(dict)
+    alike: dict[str, NDArray[Any]] = {}
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            for key in arrays:
+                name, _, number = key.rpartition("_")
+                (kept[int(number)] if number.isdecimal() else alike)[name or key] = arrays[key]
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        raise ReplicationError(f"{path} is damaged ({error}); run its evaluate stage again.") from None
+    return [kept[number] | alike for number in sorted(kept)]

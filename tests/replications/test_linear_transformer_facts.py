@@ -12,6 +12,7 @@ import torch
 from replications.linear_transformer.exactness import Exactness
 from replications.linear_transformer.generation import Generation
 from replications.linear_transformer.model import LinearAttention, LinearTransformer
+from replications.linear_transformer.replication import LAYERS
 from shared.attention.lsh import lsh_attention_weights, lsh_buckets
 from shared.claims.comparisons import Exact, Row
 from shared.claims.scales import SCALES
@@ -21,7 +22,7 @@ from shared.layers.categorical import CategoricalOutput
 from shared.layers.mixture_of_logistics import MixtureOfLogistics
 from shared.metrics.registry import known
 from shared.pipeline.config import ScaleFile
-from shared.tasks.sequences.scaling_study import Scaling
+from shared.tasks.sequences.scaling import Scaling
 from tests.replications.shipped_variants import REPLICATIONS, facts, scale_file_of
 from tests.replications.studied_linear_transformer import SECTION, build_studied
 
@@ -66,8 +67,8 @@ def measured(study: str) -> frozenset[str]:
     """The names of all numbers of a study, made with small sizes."""
     ticks = partial(next, count())
     kind, settings = {
-        "scaling": (Scaling(clock=ticks), {"width": 8, "heads": 2, "lengths": [8, 16], "buckets": 4, "chunk": 4,
-                                           "repeats": 1, "subjects": subjects()}),
+        "scaling": (Scaling(LAYERS, ticks), {"width": 8, "heads": 2, "lengths": [8, 16], "buckets": 4, "chunk": 4,
+                                             "repeats": 1, "subjects": subjects()}),
         "exactness": (Exactness(build_studied), {**SECTION, "length": 6, "lengths": [8, 16], "draws": 1}),
         "generation": (Generation(build_studied, clock=ticks), {**SECTION, "length": 8, "batch": 2, "places": 2}),
     }[study]  # fmt: skip

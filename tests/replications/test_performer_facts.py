@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from replications.performer.replication import REPLICATION, build_model
+from replications.performer.replication import LAYERS, REPLICATION, build_model
 from replications.performer.settings import ModelConfig
 from shared.attention.kernel_error import kernel_mse
 from shared.claims.comparisons import Exact, Row
@@ -18,7 +18,7 @@ from shared.claims.schema import Claim, load_claims
 from shared.metrics.registry import known
 from shared.pipeline.config import ScaleFile
 from shared.tasks.replication import runner_of
-from shared.tasks.sequences.scaling_study import Scaling
+from shared.tasks.sequences.scaling import Scaling
 from tests.replications.shipped_variants import REPLICATIONS, facts
 
 scales = pytest.mark.parametrize("scale", SCALES)
@@ -73,7 +73,7 @@ def measured(scale: str, variant: str) -> frozenset[str]:
     run = run.with_model({**run.own_model, **SMALL[variant]})
     study, config = runner_of(REPLICATION, run)
     if variant == "scaling":
-        study = Scaling(clock=partial(next, count()))
+        study = Scaling(LAYERS, clock=partial(next, count()))
     return frozenset(study.evaluate(config, prepared=Path(), trained=[Path("seed1")], out=Path()))
 
 

@@ -11,12 +11,14 @@ from replications.transformer.figures import maps_of_heads
 from shared.reports.document import Figure, Paragraph
 from shared.reports.explorer import Attention, Explored, gather_maps
 from shared.reports.page import render, write_page
-from shared.tasks.captioning.overlays import draw_overlays
-from shared.tasks.language.attention_figures import KeptText, maps_of_texts
+from shared.tasks.captioning.figures import Overlays
+from shared.tasks.examples import write_kept
+from shared.tasks.language.report import AttentionToText
 from shared.tasks.translation.heatmaps import maps_of_sentences
 from tests.synthetic_runs import sentences, write_attention, write_heads
 from tests.tasks.captioning.synthetic_captioning import Captioner
 from tests.tasks.captioning.synthetic_captioning import write_attention as write_pictures
+from tests.tasks.kept_runs import draw_kept
 
 SHADES = "spans => spans.map(each => Math.round(100 * parseFloat(each.style.getPropertyValue('--w'))))"
 OFFERED = "select => Array.from(select.options, each => each.value)"
@@ -49,16 +51,19 @@ def pictures(folder):
     found = []
     for name, mass in (("soft", 0.5), ("hard", 0.9)):
         write_pictures(folder / f"{name}.npz", Captioner(0.5, mass=mass))
-        found += draw_overlays(name, folder / f"{name}.npz", folder / f"overlays_{name}.png", f"Looks {name}.")
+        found += draw_kept(Overlays(name, f"Looks {name}."), folder, **{name: folder / f"{name}.npz"})
     return found
 
 
 def language(folder):
-    words = [f"w{k}" for k in range(7)]
-    weights = np.random.default_rng(1).dirichlet(np.ones(7), (2, 2, 3)).astype(np.float32)
+    text = {"symbols": np.array([f"w{k}" for k in range(7)]), "own": np.array(4), "next": np.array("w7"),
+            "weights": np.random.default_rng(1).dirichlet(np.ones(7), (2, 2, 3)).astype(np.float32)}  # fmt: skip
+    for name, count in (("recall", 2), ("ptb", 1)):
+        write_kept(folder / f"{name}.npz", [text] * count)
     return [
-        figure(folder, name, maps_of_texts(name, [KeptText(words, 3, "w7", weights)] * count))
-        for name, count in (("recall", 2), ("ptb", 1))
+        each
+        for name in ("recall", "ptb")
+        for each in draw_kept(AttentionToText(name, "Seen."), folder, **{name: folder / f"{name}.npz"})
     ]
 
 

@@ -1,31 +1,109 @@
-"""The figures of captioning papers, as objects for their ``report.py``."""
+"""The figures of captioning papers: BLEU beside likelihood over training, and pictures lit where attention falls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from shared.claims.results import RunResults, read_curve
 from shared.reports.curves import LOSS, Curve
-from shared.reports.document import Figure
+from shared.reports.document import Block, Figure, Paragraph, Table, Text, code, over_seeds
 from shared.reports.exhibits import OfVariant, OfVariants, Results, first_run
+from shared.reports.explorer import Attention, Explored
+from shared.reports.figures import COLOURS, INK, WIDTH, drawing
+from shared.reports.naming import PALETTE, name_and_id, name_of
+from shared.tasks.examples import read_kept
 
-CURVES = (
-    LOSS,
-    Curve("bleu", "BLEU-4 of greedy captions of the validation split against updates", "Validation BLEU-4"),
+Floats = NDArray[np.float64]
+Kept = Mapping[str, NDArray[Any]]
+"""Of a test image what :func:`shared.tasks.captioning.evaluation.evaluate_captioning` keeps in attention.npz."""
+
+FEWEST = 3  # validations that a correlation is of
+STOPPING = (
+    *("BLEU-4 on the validation split", "Highest in training", "Where likelihood is highest"),
+    *("Correlation with likelihood", "In the last third"),
 )
+STOPPING_EXPLAINED = (
+    "BLEU-4 and log-likelihood of every validation of the training, both on the validation split; their correlation is "
+    "Pearson's. All numbers are means over seeds, in brackets the lowest and the highest seed."
+)
+STOPPING_DRAWN = (
+    "BLEU-4 against likelihood over training, both on the validation split. Each line is the training of one seed, "
+    "without its first third; dots: its last third; ring: where BLEU is highest; cross: where likelihood is."
+)
+
+SHOWN = 4  # images of a figure
+SMOOTHING = 20 / 224  # of the image's width: the standard deviation in the authors' alpha_visualization.ipynb
+DARKEST = 0.25  # share of its brightness that a picture keeps where no attention falls
+COLUMNS, LONGEST = 8, 23  # pictures in a line; words of a caption whose pictures fill three lines
+EDGE, GAP, LINE = 0.04, 0.05, 0.17  # inches: around everything, between pictures, of a line of text
+PICTURE_COLOURS = 128  # of a picture that a reader explores: a photograph of 224 pixels has 35 KB
+POINTS, LETTERS = 8.0, 120  # of all text; in a line of it
+PALE = "#59636e"
+LIT = (
+    "Above each picture: the word that is written while it is looked at. The brighter, the more weight, upsampled and "
+    "smoothed as in the paper's figures; brightest where there is most."
+)
+CURVES = (LOSS, Curve("bleu", "BLEU-4 of greedy captions of the validation split against updates", "Validation BLEU-4"))
 """What validation finds."""
 
 
-class Overlays(OfVariant):
-    """A figure ``overlays_<variant>.png`` of test images lit word by word where attention falls."""
+class Course(NamedTuple):
+    """The n validations in the training of one seed, in their order."""
 
-    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
-        """The figure, if the variant attends and has kept it."""
-        from shared.tasks.captioning.overlays import draw_overlays
+    progress: Floats  # updates as a share of those at the last validation
+    likelihood: Floats  # mean log-likelihood of a token, nats
+    bleu: Floats
 
-        run = first_run(results, self.variant)
-        path = folder / f"overlays_{self.variant}.png"
-        return () if run is None else draw_overlays(run.variant, run.attention(run.seeds[0]), path, self.caption)
+    def after(self, share: float) -> Course:
+        """What comes after this share of the training."""
+        late = self.progress > share
+        return Course(*(values[late] for values in self))
+
+    @property
+    def correlation(self) -> float | None:
+        """Pearson's, of likelihood and BLEU; None of too few validations, or if either never changes."""
+        if len(self.bleu) < FEWEST or np.ptp(self.bleu) == 0 or np.ptp(self.likelihood) == 0:
+            return None
+        return float(np.corrcoef(self.likelihood, self.bleu)[0, 1])
+
+
+def courses(run: RunResults) -> list[Course]:
+    """Those of all seeds that recorded both BLEU and likelihood.
+
+    Raises:
+        ReplicationError: a file is no training curve.
+    """
+    found = []
+    for seed in run.seeds:
+        loss, bleu = (read_curve(run.curve(seed), metric=metric, split="valid") for metric in ("loss", "bleu"))
+        if steps := sorted(loss.keys() & bleu.keys()):
+            likelihood, scores = np.array([-loss[step] for step in steps]), np.array([bleu[step] for step in steps])
+            found.append(Course(np.array(steps, dtype=np.float64) / max(*steps, 1), likelihood, scores))
+    return found
+
+
+def likelihood_and_bleu(runs: Sequence[RunResults]) -> list[Block]:
+    """Whether likelihood and BLEU go together in the training of each variant: why Xu et al. (2015) stop by BLEU."""
+    rows: list[list[Text]] = []
+    for run in runs:
+        if found := courses(run):
+            late = [course.after(2 / 3) for course in found]
+            rows.append([
+                code(run.variant),
+                over_seeds([float(course.bleu.max()) for course in found], 2),
+                over_seeds([float(course.bleu[course.likelihood.argmax()]) for course in found], 2),
+                over_seeds([course.correlation for course in found], 2, sign=True),
+                over_seeds([course.correlation for course in late], 2, sign=True),
+            ])  # fmt: skip
+    return [Table(STOPPING, rows, "lrrrr"), Paragraph(STOPPING_EXPLAINED)] if rows else []
 
 
 class Stopping(OfVariants):
@@ -33,9 +111,151 @@ class Stopping(OfVariants):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if any variant recorded BLEU in training."""
-        from shared.tasks.captioning.stopping_figure import SHOWN, draw_stopping
+        from matplotlib.lines import Line2D
 
-        path = folder / "stopping.png"
-        if not draw_stopping([results[variant] for variant in self.shown if variant in results], path):
+        runs, path = [results[variant] for variant in self.shown if variant in results], folder / "stopping.png"
+        panels = {run.variant: found for run in runs if (found := courses(run))}
+        if not panels:
             return ()
-        return [Figure(path, f"BLEU-4 against likelihood over training, both on the validation split. {SHOWN}")]
+
+        def mark(marker: str) -> dict[str, Any]:
+            return {
+                "marker": marker, "color": INK, "linestyle": "none", "markerfacecolor": "none", "markersize": 8,
+                "markeredgewidth": 1.3,
+            }  # fmt: skip
+
+        columns = min(3, len(panels))
+        lines = -(-len(panels) // columns)
+        with drawing(path, height=2.5 * lines + 0.5) as canvas:
+            grid = canvas.subplots(lines, columns, squeeze=False).ravel()
+            for axes, (variant, found) in zip(grid, panels.items(), strict=False):
+                for index, course in enumerate(found):
+                    colour = COLOURS[index % len(COLOURS)]
+                    late, last = course.after(1 / 3), course.after(2 / 3)
+                    axes.plot(late.likelihood, late.bleu, color=colour, alpha=0.55, linewidth=0.9)
+                    axes.plot(last.likelihood, last.bleu, ".", color=colour, markersize=5)
+                    for marker, place in (("o", course.bleu.argmax()), ("x", course.likelihood.argmax())):
+                        axes.plot(course.likelihood[place], course.bleu[place], **mark(marker))
+                axes.set_title(name_of(variant))
+                axes.locator_params(nbins=5)
+            for axes in grid[len(panels) :]:
+                axes.set_visible(False)
+            canvas.supxlabel(f"Log-likelihood (nats per {runs[0].token})", fontsize="medium")
+            canvas.supylabel("BLEU-4", fontsize="medium")
+            dots = Line2D([], [], color=COLOURS[0], marker=".", linewidth=0.9, label="last third of training")
+            ends = {"o": "highest BLEU", "x": "highest likelihood"}
+            handles = [dots, *(Line2D([], [], label=label, **mark(marker)) for marker, label in ends.items())]
+            canvas.legend(handles=handles, loc="outside upper left", ncols=3)
+        return [Figure(path, STOPPING_DRAWN)]
+
+
+class Overlays(OfVariant):
+    """A figure ``overlays_<variant>.png`` of test images lit word by word where attention falls, as Xu et al. (2015)
+    have it in Figures 2, 3 and 5; half of the captions are wrong ones, as far as that is known."""
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if the variant attends and has kept it."""
+        run = first_run(results, self.variant)
+        kept = read_kept(run.attention(run.seeds[0])) if run is not None else []
+        images = choose_images([image for image in kept if "weights" in image])
+        if not images:
+            return ()
+        path = folder / f"overlays_{self.variant}.png"
+        draw_overlays(images, path)
+        said = {"gates": "Below: the gate β.", "boxes": "Frames: the boxes of the objects."}
+        seen = [text for name, text in said.items() if any(len(image.get(name, ())) for image in images)]
+        maps = [_map(self.variant, image, folder) for image in images]
+        return [Explored(path, " ".join([f"{self.caption.rstrip('.')}.", LIT, *seen]), maps=maps)]
+
+
+def choose_images(images: Sequence[Kept], most: int = SHOWN) -> list[Kept]:
+    """At most so many images, right captions before wrong ones, of each kind half if there are so many.
+
+    The splits take turns. Captions of more than :data:`LONGEST` words are left out if there is a shorter one.
+    """
+    place: Counter[str] = Counter()
+    turns = []
+    for image in images:
+        if len(image["words"]) <= LONGEST:
+            split = str(image["id"]).rpartition("-")[0]
+            turns.append((place[split], image))
+            place[split] += 1
+    fitting = [image for _, image in sorted(turns, key=lambda turn: turn[0])]
+    fitting = fitting or sorted(images, key=lambda image: len(image["words"]))[:1]
+    wrong = [image for image in fitting if image.get("correct") == 0]
+    right = [image for image in fitting if image.get("correct") != 0]
+    shown = right[: max(most // 2, most - len(wrong))]
+    return shown + wrong[: most - len(shown)]
+
+
+def draw_overlays(images: Sequence[Kept], path: Path) -> None:
+    """Draw each image, and again for every word of its caption, lit where the model looks while it writes the word."""
+    from matplotlib.patches import Rectangle
+
+    size = (WIDTH - 2 * EDGE - (COLUMNS - 1) * GAP) / COLUMNS  # inches, of a picture
+    titles = [
+        textwrap.wrap(f"({letter}) {_said(image)}", LETTERS) for letter, image in zip("abcdefgh", images, strict=False)
+    ]
+    rows = [LINE + size + LINE * ("gates" in image) + GAP for image in images]
+    heights = [
+        LINE * len(title) + (-(-(len(image["words"]) + 1) // COLUMNS) * row + GAP)
+        for title, image, row in zip(titles, images, rows, strict=True)
+    ]
+    height = sum(heights)
+    with drawing(path, height=height, shaded=True) as canvas:
+        canvas.set_layout_engine("none")
+
+        def write(text: str, x: float, y: float, colour: str = INK, points: float = POINTS) -> None:
+            """From x on, on the base line y, in inches from the top left."""
+            canvas.text(x / WIDTH, 1 - y / height, text, color=colour, fontsize=points, parse_math=False)
+
+        top = 0.0
+        for image, title, row, below in zip(images, titles, rows, heights, strict=True):
+            for i, line in enumerate(title):
+                write(line, EDGE, top + (i + 0.75) * LINE)
+            begin, grid = top + LINE * len(title), (int(image["rows"]), int(image["columns"]))
+            pictures = [image["image"], *(lit(image["image"], weights.reshape(grid)) for weights in image["weights"])]
+            gates = ["", *(f"β {gate:.2f}" for gate in image.get("gates", ()))]
+            for place, (word, picture) in enumerate(zip(["", *map(str, image["words"])], pictures, strict=True)):
+                x, y = EDGE + place % COLUMNS * (size + GAP), begin + place // COLUMNS * row
+                write(word, x, y + 0.75 * LINE, points=min(1.0, 13 / max(1, len(word))) * POINTS)
+                axes = canvas.add_axes((x / WIDTH, 1 - (y + LINE + size) / height, size / WIDTH, size / height))
+                axes.set_axis_off()
+                axes.imshow(picture, aspect="auto")
+                frame: Any = {"fill": False, "linewidth": 0.7, "edgecolor": PALETTE["orange"]}
+                for left, upper, right, lower in image.get("boxes", ()):
+                    axes.add_patch(Rectangle((left, upper), right - left, lower - upper, **frame))
+                if "gates" in image:
+                    write(gates[place], x, y + LINE + size + 0.75 * LINE, PALE, 0.85 * POINTS)
+            top += below
+
+
+def _said(image: Kept) -> str:
+    """Where the image is from, and whether the caption is right where that is known."""
+    known = "correct" in image
+    right = (", caption true ✔" if image["correct"] else ", caption not true ✘") if known else ""
+    return f"{image['id']}{right}; a reference: {image['references'][0]}"
+
+
+def lit(image: NDArray[np.uint8], weights: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """The picture, dark where the weights (rows, columns) are small: (H, W, 3) to (H, W, 3).
+
+    Weights are taken as relative to the largest, after smoothing; so even ones leave the picture as it is.
+    """
+    from scipy.ndimage import gaussian_filter
+
+    height, width, _ = image.shape
+    large = Image.fromarray(weights.astype(np.float32)).resize((width, height), Image.Resampling.BILINEAR)
+    smooth = gaussian_filter(np.asarray(large), SMOOTHING * width)
+    light = DARKEST + (1 - DARKEST) * smooth / smooth.max()
+    return np.asarray(image * light[..., None]).round().astype(np.uint8)
+
+
+def _map(variant: str, image: Kept, folder: Path) -> Attention:
+    """From every word of an image's caption to the image's places; the image is written to ``folder``."""
+    picture, words = folder / f"picture_{image['id']}.png", [*map(str, image["words"])]
+    colours = Image.fromarray(image["image"]).quantize(PICTURE_COLOURS, method=Image.Quantize.MEDIANCUT)
+    colours.save(picture, optimize=True)
+    choices = {"Model": name_and_id(variant), "Picture": f"{image['id']}: {' '.join(words[:-1])}"}
+    weights = image["weights"].astype(float).tolist()
+    return Attention(choices, words, (), weights, True, picture, int(image["columns"]))

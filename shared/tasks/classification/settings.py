@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from shared.data.tokenizers import TokenizerConfig
 from shared.errors import ReplicationError
-from shared.tasks.sections import RouteSection
 from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, Shown
 from shared.training.config import Smoothed
 
@@ -87,17 +86,6 @@ def check_texts(run: ClassificationRun, where: str, *, pairs: bool) -> None:
             f"{where}: the model reads {'two texts' if pairs else 'one text'} at once, but its corpus has "
             f"{len(run.corpus.texts)}; change the model section or corpus.texts."
         )
-
-
-class PriorConfig(RouteSection):
-    """The ``model`` section of a variant that does not read.
-
-    Attributes:
-        prior: whose classes are counted: of all training texts (``overall``), or of those of the same set (``set``),
-            which is what stands before the ``/`` in a text's key.
-    """
-
-    prior: Literal["overall", "set"]
 
 
 RUN = ClassificationRun

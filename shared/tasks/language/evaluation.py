@@ -7,9 +7,10 @@ without scoring them. Only what layers above the first carry from further back t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,14 +18,13 @@ from numpy.typing import NDArray
 from torch import nn
 
 import shared.tasks.language.measures  # noqa: F401  registers what evaluation computes
-from shared.attention.memory import Reach
+from shared.data.tokenizers import BOS, EOS, PAD, UNK, Tokenizer
+from shared.decoding.continuation import continue_text
 from shared.decoding.language_model import LanguageModel, Memory
 from shared.errors import ReplicationError
-from shared.tasks.examples import Example, judged, write_examples
-from shared.tasks.language.attention_maps import save_attention_maps
+from shared.tasks.examples import Example, judged, write_examples, write_kept
 from shared.tasks.language.corpus import PreparedLanguage
-from shared.tasks.language.samples import write_samples
-from shared.tasks.language.settings import ContextsConfig, LanguageEvaluation, LanguageRun
+from shared.tasks.language.settings import ContextsConfig, LanguageEvaluation, LanguageRun, SampleConfig
 from shared.tasks.language.streams import LanguageBatch, Stream
 
 Floats = NDArray[np.float64]
@@ -33,13 +33,15 @@ Places = NDArray[np.int64]
 PARTS = 8  # of a segment
 DISTANCES = 2 ** np.arange(2, 31)  # ends of the ranges that distances of recalls are counted in
 INPUTS = 4096  # symbols of all columns together that are read at once where contexts are compared
+TEXTS, ROWS = 2, 8  # whose attention is kept: parts of the text, and the last symbols of each
 
 
 def evaluate_language(model: nn.Module, text: PreparedLanguage, config: LanguageRun, out: Path) -> dict[str, float]:
     """Judge ``model``, in evaluation mode, on every test split of its task.
 
     Writes ``examples.jsonl.gz`` (all test splits) into ``out`` and, of the first one, ``attention.npz``, see
-    :func:`save_attention_maps`, and if asked for ``contexts.npz``, see :func:`losses_by_context`, and ``samples.json``.
+    :func:`kept_texts`, and if asked for ``contexts.npz``, see :func:`losses_by_context`, and ``samples.json``, see
+    :func:`write_on`.
 
     Args:
         model: a :class:`LanguageModel`.
@@ -57,30 +59,24 @@ def evaluate_language(model: nn.Module, text: PreparedLanguage, config: Language
     evaluation, first = config.evaluation, config.corpus.test[0]
     with torch.inference_mode():
         splits = {
-            split: _judge_split(model, text, split, evaluation, evaluation.memories if split == first else ())
+            split: _evaluate_split(model, text, split, evaluation, evaluation.memories if split == first else ())
             for split in config.corpus.test
         }
         if evaluation.contexts is not None:
             losses = losses_by_context(model, text.split(first), evaluation, evaluation.contexts)
-            np.savez_compressed(out / "contexts.npz", **losses._asdict())
+            np.savez_compressed(out / "contexts.npz", **losses)
         if evaluation.samples is not None:
-            write_samples(model, text, config, out)
-    save_attention_maps(out / "attention.npz", model, text, first, evaluation)
+            samples = write_on(model, text, first, evaluation, evaluation.samples)
+            (out / "samples.json").write_text(json.dumps(samples, ensure_ascii=False, indent=1), encoding="utf-8")
+        if hasattr(model, "attention_maps"):
+            write_kept(out / "attention.npz", kept_texts(model, text, first, evaluation))
     write_examples(out, [example for examples in splits.values() for example in examples])
     return judged(splits)
 
 
-class LossesByContext(NamedTuple):
-    """Losses with C lengths of the context, of the same P symbols."""
-
-    context: Places  # (C,) symbols
-    nats: Floats  # (C, P)
-    places: Places  # (P,) of the symbols in the stream
-
-
 def losses_by_context(
     model: nn.Module, stream: Stream, evaluation: LanguageEvaluation, contexts: ContextsConfig
-) -> LossesByContext:
+) -> dict[str, Any]:
     """The loss of some symbols after exactly c symbols of context, read from nothing, for all c asked for.
 
     The symbols stand a step Δ apart, in runs that are evenly spread over the text. One reading from a starting place
@@ -88,6 +84,9 @@ def losses_by_context(
     their places are irregular, and each of their contexts is read separately. Segments are as in the evaluation, or of
     Δ symbols if that is less. A model without memory sees only the last segment of the context, or with sliding windows
     the last window, however long the context is.
+
+    Returns:
+        ``context`` (C,), symbols; ``nats`` (C, P); ``places`` (P,) of the symbols in the stream.
 
     Raises:
         ReplicationError: the text is too short, or has no repeated symbols although they are asked for.
@@ -107,7 +106,7 @@ def losses_by_context(
         nats = [read[:, first - k : first - k + count, k].ravel() for k in range(len(lengths))]
     else:
         nats = [_read_on(model, stream, places - n, evaluation, contexts.step, n)[:, -1] for n in lengths]
-    return LossesByContext(np.array(lengths), np.stack(nats), places)
+    return {"context": np.array(lengths), "nats": np.stack(nats), "places": places}
 
 
 def _runs(size: int, contexts: ContextsConfig) -> tuple[Places, Places]:
@@ -171,67 +170,41 @@ def _after(model: nn.Module, stream: Stream, places: Places, context: int) -> Fl
     return np.concatenate(nats)
 
 
-class _Scored(NamedTuple):
-    """What a model makes of the N symbols of a split.
-
-    Attributes:
-        nats: (N,), in segments or in sliding windows, as the model is judged.
-        parts: (N,) the part of its segment, of eight, that each symbol stands in; None if the text is not read in
-            segments with the model's own memory, or if segments are shorter than eight symbols.
-        by_memory: length of the memory to nats (N,), in segments, of all lengths asked for.
-    """
-
-    nats: Floats
-    parts: Places | None
-    by_memory: dict[int, Floats]
-
-
-def _judge_split(
+def _evaluate_split(
     model: nn.Module, text: PreparedLanguage, split: str, config: LanguageEvaluation, memories: Sequence[int]
 ) -> list[Example]:
-    stream = text.split(split)
-    scored, per_symbol = _scored(model, stream, config, memories), text.units[split] / len(stream)
-    examples = []
+    """A record of every block of consecutive symbols of a split."""
+    stream, reach, sliding = text.split(split), config.reach.reach, config.sliding
+    lengths = sorted({*memories} if sliding else {*memories, reach.memory})
+    segments: dict[int, tuple[Floats, Places]] = {}  # length of the memory to what is scored with it
+    for memory in lengths:
+        warm_up = memory + config.length if memory else 0
+        batches = stream.evaluation_batches(columns=config.columns, length=config.length, warm_up=warm_up)
+        kept = cast(LanguageModel, model).memory(config.columns, reach._replace(memory=memory))
+        segments[memory] = _score(model, stream, batches, kept)
+    if sliding is None:
+        nats, _ = segments[reach.memory]
+    else:
+        nats, _ = _score(model, stream, stream.windows(**sliding.model_dump()), None)
+    per_symbol, examples = text.units[split] / len(stream), []
     for number, begin in enumerate(range(0, len(stream), config.block)):
         block = slice(begin, begin + config.block)
-        nats = scored.nats[block]
+        own = nats[block]
         example: Example = {
-            "id": f"{split}-{number}", "split": split, "nll": float(nats.sum()), "tokens": len(nats),
-            "unit": text.unit, "units": len(nats) * per_symbol,
+            "id": f"{split}-{number}", "split": split, "nll": float(own.sum()), "tokens": len(own),
+            "unit": text.unit, "units": len(own) * per_symbol,
         }  # fmt: skip
-        if scored.parts is not None:
-            example["positions"] = _positions(scored.parts[block], scored.by_memory[config.reach.memory][block])
+        if reach.memory in segments and config.length >= PARTS:
+            found, within = segments[reach.memory]
+            parts = within[block] * PARTS // config.length
+            sums, counts = np.bincount(parts, found[block], PARTS), np.bincount(parts, minlength=PARTS)
+            example["positions"] = [list(pair) for pair in zip(sums.tolist(), counts.tolist(), strict=True)]
         if memories:
-            example["memories"] = {
-                str(length): float(found[block].sum()) for length, found in sorted(scored.by_memory.items())
-            }
-        if stream.distances is not None and (recalls := _recalls(stream.distances[block], nats)):
+            example["memories"] = {str(memory): float(of[block].sum()) for memory, (of, _) in segments.items()}
+        if stream.distances is not None and (recalls := _recalls(stream.distances[block], own)):
             example["recalls"] = recalls
         examples.append(example)
     return examples
-
-
-def _scored(model: nn.Module, stream: Stream, config: LanguageEvaluation, memories: Sequence[int]) -> _Scored:
-    reach, sliding = config.reach.reach, config.sliding
-    found = {
-        length: _in_segments(model, stream, config, reach._replace(memory=length))
-        for length in sorted({*memories} if sliding else {*memories, reach.memory})
-    }
-    parts = None
-    if reach.memory in found and config.length >= PARTS:
-        parts = found[reach.memory][1] * PARTS // config.length
-    by_memory = {length: nats for length, (nats, _) in found.items()}
-    if sliding is None:
-        return _Scored(by_memory[reach.memory], parts, by_memory)
-    nats, _ = _score(model, stream, stream.windows(**sliding.model_dump()), None)
-    return _Scored(nats, parts, by_memory)
-
-
-def _in_segments(model: nn.Module, stream: Stream, config: LanguageEvaluation, reach: Reach) -> tuple[Floats, Places]:
-    """As :func:`_score`, in segments one after the other."""
-    warm_up = reach.memory + config.length if reach.memory else 0
-    batches = stream.evaluation_batches(columns=config.columns, length=config.length, warm_up=warm_up)
-    return _score(model, stream, batches, cast(LanguageModel, model).memory(config.columns, reach))
 
 
 def _score(
@@ -248,12 +221,6 @@ def _score(
     return nats, within
 
 
-def _positions(parts: Places, nats: Floats) -> list[list[float]]:
-    """Nats and number of the symbols in each part of the segment."""
-    sums, counts = np.bincount(parts, nats, minlength=PARTS), np.bincount(parts, minlength=PARTS)
-    return [[total, count] for total, count in zip(sums.tolist(), counts.tolist(), strict=True)]
-
-
 def _recalls(distances: NDArray[np.integer], nats: Floats) -> dict[str, Any]:
     """End of a range of distances to nats, number and number of those with p > 1/2, of the symbols recalled."""
     recalled = distances > 0
@@ -262,3 +229,110 @@ def _recalls(distances: NDArray[np.integer], nats: Floats) -> dict[str, Any]:
         str(end): [float(nats[ends == end].sum()), int((ends == end).sum()), int((nats[ends == end] < np.log(2)).sum())]
         for end in np.unique(ends)
     }  # fmt: skip
+
+
+def kept_texts(
+    model: Any, text: PreparedLanguage, split: str, evaluation: LanguageEvaluation
+) -> list[dict[str, NDArray[Any]]]:
+    """Every head's weights on the last symbols of some parts of a split.
+
+    A part is read as in evaluation, segment by segment from nothing, until the memory is full. Where it is known which
+    symbols repeat an earlier one, such a symbol follows each part, and stood as far before as the model sees. Else
+    parts are evenly spread.
+
+    Args:
+        model: has ``attention_maps(segments, reach)``.
+        text: the prepared task.
+        split: of the test text.
+        evaluation: how far the model sees.
+
+    Returns:
+        of each part ``symbols`` (S,), those that the last one attends to; ``next``, what follows; ``own``, how many of
+        the S are of the last segment; and ``weights`` (N, H, R, S), of the R last symbols, in half precision.
+    """
+    stream, length, reach = text.split(split), evaluation.length, evaluation.reach.reach
+    read = (1 + -(-reach.memory // length)) * length
+    kept = []
+    for end in _ends(stream, read, length + reach.memory):
+        symbols = stream.symbols[end - read : end].astype(np.int64)
+        given = torch.from_numpy(symbols).to(next(model.parameters()).device).unsqueeze(0)
+        weights = model.attention_maps(given.split(length, dim=1), reach)
+        seen, pieces = weights.size(-1), text.tokenizer.pieces([*symbols.tolist(), int(stream.symbols[end])])
+        kept.append({
+            "symbols": np.array(pieces[-1 - seen : -1]), "next": np.array(pieces[-1]), "own": np.array(length),
+            "weights": weights[:, 0, :, -ROWS:].half().cpu().numpy(),
+        })  # fmt: skip
+    return kept
+
+
+def _ends(stream: Stream, least: int, seen: int) -> list[int]:
+    """Places after the last symbol of every part; before each there are at least so many symbols."""
+    places = np.arange(least, len(stream))
+    if stream.distances is None:
+        return places[np.linspace(0, len(places) - 1, TEXTS + 2).astype(int)[1:-1]].tolist() if len(places) else []
+    distances = np.asarray(stream.distances[least:], dtype=np.int64)
+    within = np.where(distances <= seen, distances, 0)
+    furthest = np.argsort(-within, kind="stable")[:TEXTS]
+    found: list[int] = np.sort(places[furthest[within[furthest] > 0]]).tolist()
+    return found
+
+
+def write_on(
+    model: nn.Module, text: PreparedLanguage, split: str, evaluation: LanguageEvaluation, wanted: SampleConfig
+) -> list[dict[str, str]]:
+    """Let a model write on from several places of a test split, evenly spread, always with the same noise.
+
+    A model without memory reads no more at once than it is judged with: a segment, or a window of those that slide.
+
+    Args:
+        model: a :class:`LanguageModel` in evaluation mode.
+        text: the prepared task.
+        split: that it goes on with.
+        evaluation: how far the model sees.
+        wanted: what is written.
+
+    Returns:
+        of each place its ``prompt``, the model's ``text``, and the ``true`` text that follows the prompt.
+
+    Raises:
+        ReplicationError: the test split is too short, or the model predicts NaN.
+    """
+    symbols = text.split(split).symbols
+    spare = len(symbols) - wanted.prompt - wanted.length
+    if spare < 0:
+        raise ReplicationError(
+            f"a prompt of {wanted.prompt} symbols and {wanted.length} more do not fit into the {len(symbols)} symbols "
+            "of the test text; make evaluation.samples shorter."
+        )
+    starts = np.linspace(0, spare, wanted.prompts + 2).astype(int)[1:-1]
+    whole = symbols[starts[:, None] + np.arange(wanted.prompt + wanted.length)].astype(np.int64)
+    prompts, true = np.split(whole, [wanted.prompt], axis=1)
+    window = evaluation.sliding.context if evaluation.sliding else evaluation.length
+    seen = wanted.prompt if evaluation.reach.memory else window
+    written = drawn(model, torch.from_numpy(prompts[:, -seen:]), evaluation, wanted, seed=0)
+    columns = {"prompt": prompts.tolist(), "text": written, "true": true.tolist()}
+    return [{name: decoded(text.tokenizer, of[i]) for name, of in columns.items()} for i in range(wanted.prompts)]
+
+
+def drawn(
+    model: nn.Module, prompts: torch.Tensor, evaluation: LanguageEvaluation, wanted: SampleConfig, seed: int
+) -> list[list[int]]:
+    """The symbols that a model adds to each of the prompts (B, T), drawn with the noise of a seed."""
+    device = next(model.parameters()).device
+    found: list[list[int]] = continue_text(
+        cast(LanguageModel, model), prompts.to(device), evaluation.reach.reach, length=wanted.length,
+        never=(PAD, UNK, BOS), generator=torch.Generator(device).manual_seed(seed), temperature=wanted.temperature,
+        top_k=wanted.top_k, top_p=wanted.top_p,
+    ).tolist()  # fmt: skip
+    return found
+
+
+def decoded(tokenizer: Tokenizer, symbols: Sequence[int]) -> str:
+    """Text, with its line ends."""
+    lines: list[list[int]] = [[]]
+    for symbol in symbols:
+        if symbol == EOS:
+            lines.append([])
+        else:
+            lines[-1].append(symbol)
+    return "\n".join(tokenizer.decode(lines))

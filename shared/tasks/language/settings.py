@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from shared.config import Strict
 from shared.data.tokenizers import SentencePieceConfig, WordVocabularyConfig
 from shared.tasks.language.characters import CharactersConfig
-from shared.tasks.sections import NetworkStudyConfig
 from shared.tasks.settings import CorpusConfig, JudgingConfig, RunConfig
 from shared.training.config import TrainingConfig
 
@@ -176,22 +174,6 @@ class LanguageRun(RunConfig):
         if contexts is not None and contexts.of == "recalls" and self.corpus.recalls is None:
             raise ValueError("evaluation.contexts is of recalls, so corpus.recalls must name their file")
         return self
-
-
-class SpeedConfig(NetworkStudyConfig):
-    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them."""
-
-    measured: ClassVar[tuple[str, ...]] = ("speedup@*", "token_ratio@*", "*.seconds*", "*.loss*")
-    lengths: list[PositiveInt] = Field(min_length=1, description="A, symbols")
-    sliding: dict[str, Any] = Field(
-        default={}, description="settings of the network that reads sliding windows, over those of the other"
-    )
-    seconds: PositiveFloat = Field(default=6.0, description="how long the two ways are timed at each length")
-
-    def networks(self) -> Iterator[dict[str, Any]]:
-        """The network that keeps states, and the one that reads windows."""
-        yield self.network
-        yield {**self.network, **self.sliding}
 
 
 RUN = LanguageRun

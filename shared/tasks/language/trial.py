@@ -16,17 +16,16 @@ from torch import Tensor, nn
 from shared.attention.multi_head import MultiHeadAttention
 from shared.attention.relative import RelativeMultiHeadAttention
 from shared.claims.words import number_of
-from shared.data.tokenizers import BOS, EOS, PAD, UNK
-from shared.decoding.continuation import continue_text
+from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
 from shared.tasks.language.corpus import PreparedLanguage
-from shared.tasks.language.samples import decoded
+from shared.tasks.language.evaluation import decoded, drawn
+from shared.tasks.language.report import LINE_END
 from shared.tasks.language.settings import LanguageRun, SampleConfig
 from shared.tasks.tried import NO_ATTENTION, Floats, Tried, Weights, not_empty, unknown_words, whole_words
 
 ADDED = 40
 """Symbols that are drawn where the variant does not say how many."""
-LINE_END = "¶"
 SHOWN = 30  # symbols of the test text in an example of what to give
 
 
@@ -43,7 +42,7 @@ def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: st
     Raises:
         ReplicationError: the text is empty, has no symbol that the model knows, or the model predicts NaN.
     """
-    evaluation, device = config.evaluation, next(model.parameters()).device
+    evaluation = config.evaluation
     like = " ".join(decoded(text.tokenizer, text.split(config.corpus.test[0]).symbols[:SHOWN].tolist()).split("\n"))
     beginning = not_empty(asked, f"the beginning of a text such as '{like}'")
     given = _symbols(text, beginning, config.corpus.end_of_line)
@@ -56,19 +55,15 @@ def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: st
         notes.append(f"Only the last {most} of {len(given)} symbols are read, as far as the model sees in judging.")
     sampling = evaluation.samples or SampleConfig(length=ADDED)
     with _weights_of(model) as calls:
-        drawn = continue_text(
-            model, torch.tensor([prompt], device=device), evaluation.reach.reach, length=sampling.length,
-            never=(PAD, UNK, BOS), generator=torch.Generator(device).manual_seed(seed),
-            temperature=sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p,
-        )[0].tolist()  # fmt: skip
+        (added,) = drawn(model, torch.tensor([prompt]), evaluation, sampling, seed)
     drawn_ones = number_of(sampling.length, "symbol is", "symbols are")
     notes.append(f"{drawn_ones} drawn {_how(sampling)}; the seed of the draws is {seed}.")
-    output = decoded(text.tokenizer, drawn)
+    output = decoded(text.tokenizer, added)
     if not calls:
         return Tried(beginning, output, lines=[*notes, NO_ATTENTION])
-    rows, targets = whole_words(text.tokenizer, drawn, end=LINE_END)
-    columns, sources = whole_words(text.tokenizer, [*prompt, *drawn], end=LINE_END)
-    values = merge_pieces(_by_place(calls, len(prompt), len(drawn)), sources, targets)
+    rows, targets = whole_words(text.tokenizer, added, end=LINE_END)
+    columns, sources = whole_words(text.tokenizer, [*prompt, *added], end=LINE_END)
+    values = merge_pieces(_by_place(calls, len(prompt), len(added)), sources, targets)
     last = columns[sources[len(prompt) - 1]]
     caption = (
         f"The earlier words that the last symbol before each new word attends to, '{rows[0]}' first, before which "

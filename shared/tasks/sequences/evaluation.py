@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -19,9 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import shared.tasks.sequences.measures  # noqa: F401  registers what evaluation computes
-from shared.data.batching import Indices, epoch_batches
+from shared.data.batching import Indices
 from shared.decoding.sequence_model import GenerativeModel, SequenceModel
 from shared.errors import ReplicationError
+from shared.tasks.batches import every_batch
 from shared.tasks.examples import Example, judged, write_examples
 from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch, SequenceSplit
 from shared.tasks.sequences.pixels import PreparedPixels
@@ -62,7 +62,7 @@ def evaluate_sequences(
     with torch.inference_mode():
         frequencies = _frequencies(prepared, size) if config.evaluation.baseline else None
         splits = {
-            split: _judge_split(
+            split: _evaluate_split(
                 {"": model, **(swapped if split == first else {})}, prepared, split, config, frequencies
             )
             for split in config.corpus.test
@@ -74,24 +74,16 @@ def evaluate_sequences(
     return judged(splits)
 
 
-@dataclass(frozen=True)
-class _Scores:
-    """What a predictor makes of the N sequences of a split; each is (N,).
+class _Scores(NamedTuple):
+    """What a predictor makes of the N sequences of a split; each is (N,)."""
 
-    Attributes:
-        tokens: targets that count.
-        nats: their summed negative log-likelihood, with :data:`LEAST` for undefined targets.
-        hits: targets that are the most probable symbol.
-        undefined: targets whose negative log-likelihood is NaN or infinite.
-    """
-
-    tokens: Floats
-    nats: Floats
-    hits: Floats
-    undefined: Floats
+    tokens: Floats  # targets that count
+    nats: Floats  # their summed negative log-likelihood, with LEAST for undefined targets
+    hits: Floats  # targets that are the most probable symbol
+    undefined: Floats  # targets whose negative log-likelihood is NaN or infinite
 
 
-def _judge_split(
+def _evaluate_split(
     models: Mapping[str, nn.Module], prepared: PreparedSequences, split: str, config: SequenceRun,
     frequencies: Tensor | None,
 ) -> list[Example]:  # fmt: skip
@@ -105,13 +97,20 @@ def _judge_split(
         name: _score(_by_model(model, counts_hits), sequences, split, size, _device(model))
         for name, model in models.items()
     }
-    if not config.training.may_diverge:
-        _check_defined(found, split)
-    baseline = None
-    if frequencies is not None:
-        baseline = _score(_by_frequencies(frequencies), sequences, split, size)
+    for name, scores in found.items():
+        if scores.undefined.any() and not config.training.may_diverge:
+            whose = f"the swapped model '{name}'" if name else "the model"
+            raise ReplicationError(
+                f"{whose} gives {scores.undefined.sum():,.0f} symbols of split '{split}' a probability that is no "
+                "number; train with a smaller learning rate, or set training.may_diverge to judge it as it is."
+            )
+    baseline = None if frequencies is None else _score(_by_frequencies(frequencies), sequences, split, size)
     own, (lengths,), examples = found.pop(""), sequences.lengths, []
     keys = prepared.keys(split) if isinstance(prepared, PreparedProteins) else None
+
+    def nats_and_hits(scores: _Scores, i: int) -> list[float]:
+        return [float(scores.nats[i]), int(scores.hits[i])]
+
     for i in range(len(sequences)):
         tokens = int(own.tokens[i])
         example: Example = {
@@ -125,26 +124,11 @@ def _judge_split(
         if config.training.may_diverge:
             example["undefined"] = int(own.undefined[i])
         if found:
-            example["swapped"] = {name: _pair(scores, i) for name, scores in found.items()}
+            example["swapped"] = {name: nats_and_hits(scores, i) for name, scores in found.items()}
         if baseline is not None:
-            example["baseline"] = _pair(baseline, i)
+            example["baseline"] = nats_and_hits(baseline, i)
         examples.append(example)
     return examples
-
-
-def _pair(scores: _Scores, i: int) -> list[float]:
-    """Nats and hits."""
-    return [float(scores.nats[i]), int(scores.hits[i])]
-
-
-def _check_defined(found: Mapping[str, _Scores], split: str) -> None:
-    for name, scores in found.items():
-        if scores.undefined.any():
-            whose = f"the swapped model '{name}'" if name else "the model"
-            raise ReplicationError(
-                f"{whose} gives {scores.undefined.sum():,.0f} symbols of split '{split}' a probability that is no "
-                "number; train with a smaller learning rate, or set training.may_diverge to judge it as it is."
-            )
 
 
 def _score(
@@ -157,22 +141,18 @@ def _score(
         nats, hits = predict(batch)
         defined = nats.isfinite()
         nats = nats.double().where(defined, -math.log(LEAST))
-        columns = (torch.ones_like(nats), nats, hits & defined, ~defined)
-        totals[:, indices] = np.stack([_summed(column, batch.scored) for column in columns])
+        table = torch.zeros((4, *batch.scored.shape), dtype=torch.float64, device=device)
+        table[:, batch.scored] = torch.stack(
+            [torch.ones_like(nats), nats, (hits & defined).double(), (~defined).double()]
+        )
+        totals[:, indices] = table.sum(2).cpu().numpy()
     return _Scores(*totals)
 
 
 def _batches(sequences: SequenceSplit, split: str, size: int) -> Iterator[tuple[Indices, SequenceBatch]]:
     seed = (zlib.crc32(split.encode()),)
-    for indices in epoch_batches(sequences.lengths, pool=10**6, seed=0, epoch=0, tokens=size):
+    for indices in every_batch(sequences, tokens=size):
         yield indices, sequences.batch(indices, seed)
-
-
-def _summed(values: Tensor, scored: Tensor) -> Floats:
-    """Sum values (n,) of the targets that count over each sequence: (B,)."""
-    table = torch.zeros(scored.shape, dtype=torch.float64, device=scored.device)
-    table[scored] = values.double()
-    return np.asarray(table.sum(1).cpu().numpy())
 
 
 def _by_model(model: nn.Module, counts_hits: bool) -> Predictor:

@@ -197,7 +197,7 @@ class SequenceRun(ExampleRun):
 
 
 SUBJECTS = ("softmax", "softmax_plain", "linear", "relu", "positive", "lsh_1", "lsh_4", "lsh_8", "identity")
-"""The layers of :data:`shared.tasks.sequences.scaling_study.ATTENTION`."""
+"""Those of :data:`shared.tasks.sequences.scaling.EXACT`, and what papers add to them."""
 
 
 class ScalingConfig(StudyConfig):

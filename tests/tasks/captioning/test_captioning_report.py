@@ -1,31 +1,48 @@
-"""The whole report of made-up captioners, beside the facts of Xu et al. (2015), and its tables."""
+"""The report of made-up captioners, beside the facts of Xu et al. (2015): tables, BLEU over training, lit pictures."""
 
+import csv
 import json
 import re
 from dataclasses import replace
-from itertools import pairwise
 
+import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.image import imread
+from PIL import Image
 
 from shared.claims.results import load_results
 from shared.metrics.registry import MEASURES
 from shared.reports.curves import LearningCurves
 from shared.reports.document import plain_text
-from shared.reports.explorer import Explored
+from shared.reports.explorer import gather_maps
+from shared.reports.naming import PALETTE
 from shared.reports.report import write_report
-from shared.reports.site import summarize
-from shared.tasks.captioning.captions import by_kind_of_image
-from shared.tasks.captioning.figures import CURVES, Overlays, Stopping
-from shared.tasks.captioning.report import REPORT
+from shared.tasks.captioning.figures import (
+    CURVES,
+    DARKEST,
+    LONGEST,
+    Course,
+    Overlays,
+    Stopping,
+    choose_images,
+    courses,
+    likelihood_and_bleu,
+    lit,
+)
+from shared.tasks.captioning.report import REPORT, by_kind_of_image
+from shared.tasks.examples import read_kept, write_kept
 from tests.made_claims import claim, compared, paper_folder
-from tests.reports.drawing import amiss, draw_all
-from tests.tasks.captioning.synthetic_captioning import CAPTIONERS, build
+from tests.reports.drawing import amiss
+from tests.tasks.captioning.synthetic_captioning import CAPTIONERS, GRID, SIDE, Captioner, build, write_attention
+from tests.tasks.kept_runs import draw_kept
 
 FIGURES = [
     Overlays("soft", "Soft attention."), Overlays("mean", "It does not attend."), Overlays("never-run", "Not run."),
     Stopping(["soft", "hard", "never-run"]),
     LearningCurves({"attention or none": ["soft", "hard", "mean", "initial"]}, CURVES),
 ]  # fmt: skip
+SOFT, SHADED_WIDTH = FIGURES[0], 910  # pixels
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +54,6 @@ def folder(tmp_path_factory):
     )  # fmt: skip
     runs = build(root / "runs", images=120)
     write_report(paper, runs, root / "reports/quick/show_attend_tell", scale="quick", figures=FIGURES, kind=REPORT)
-    summarize(root / "reports", [])
     return root / "reports/quick/show_attend_tell"
 
 
@@ -46,17 +62,14 @@ def results(folder):
     return load_results(folder.parents[2] / "runs")
 
 
-def text(folder, name="README.md"):
-    return (folder / name).read_text(encoding="utf-8")
-
-
 def test_every_measure_of_captions_can_decide(folder):
     """Attention helps, and rests on the boxes; too few seeds show it here."""
-    leads = [entry["lead"] for entry in json.loads(text(folder, "claims.json"))]
+    leads = [entry["lead"] for entry in json.loads((folder / "claims.json").read_text())]
     assert all(lead["interval"][0] > 0.0 and lead["reason"] == "3 seeds, and at least 5 decide" for lead in leads)
 
 
-def test_the_figures_are_those_asked_for(folder, results, tmp_path):
+def test_the_page_has_the_figures_and_tables_asked_for_and_no_others(folder):
+    assert amiss(folder) == []
     assert sorted(path.name for path in (folder / "figures").glob("*.png")) == [
         "effects.png", "overlays_soft.png", "picture_test-0.png", "picture_test-1.png",
         "picture_test_combinations-2.png", "picture_test_combinations-3.png", "seeds_T99-C1.png",
@@ -64,57 +77,15 @@ def test_the_figures_are_those_asked_for(folder, results, tmp_path):
         "training_bleu_photos.png", "training_bleu_scenes.png",
         "training_loss_photos.png", "training_loss_scenes.png",
     ]  # fmt: skip
-    figures = draw_all(FIGURES, results, tmp_path)
-    pictures = [each.picture for figure in figures if isinstance(figure, Explored) for each in figure.maps]
-    assert {*(figure.path for figure in figures), *pictures} == set(tmp_path.glob("*.png"))
-    assert figures[0].caption.startswith("Soft attention. Above each picture:")
-    assert figures[1].caption.startswith("BLEU-4 against likelihood over training")
-    said = "Task scenes, attention or none. BLEU-4 of greedy captions of the validation split against updates"
-    assert figures[-1].caption.startswith(said)
-
-
-@pytest.mark.parametrize(
-    "expected",
-    [
+    page = (folder / "README.md").read_text()
+    for expected in (
         "![Soft attention](figures/overlays_soft.png)\n\n",
-        "\nNo counterpart in the paper. Soft attention. Above each picture",
         "Captions entirely true by split | test (n = 80) | test_combinations (n = 20) | test_pictures (n = 20) |",
         "Captions entirely true by objects in the scene | 1 (n = 40) | 2 (n = 20) | 3 (n = 20) |",
         "| BLEU-4 on the validation split | Highest in training | Where likelihood is highest |",
-        "| Soft-Attention | 67.0",
-    ],
-)
-def test_the_page_says(folder, expected):
-    assert expected in text(folder)
-
-
-def test_captions_attention_and_gates_have_columns_of_their_own(folder):
-    heads = []
-    for line in text(folder).splitlines():
-        if line.startswith("| Variant | Parameters |"):
-            heads.append(line)
-        elif line.startswith("| Variant |") and heads:
-            heads[-1] += line  # further measures of the same theme
-    scenes, attention, photos = heads
-    for name in ("bleu4", "bleu4_penalised", "rouge_l", "object_recall", "relation_accuracy", "truth"):
-        assert f"| {MEASURES[name].title} ↑ |" in scenes
-    for name in ("attention_correctness", "attention_gain", "pointing_gain", "gate_difference"):
-        assert f"| {MEASURES[name].title}" in attention
-    assert MEASURES["bleu4"].title in photos
-    assert MEASURES["truth"].title not in photos
-
-
-def test_every_table_row_has_as_many_cells_as_its_head(folder):
-    for page in (text(folder), text(folder.parents[1])):
-        lines = [re.sub(r"`[^`]*`|\\\|", "", line) for line in page.splitlines()]
-        widths = [line.count("|") if line.startswith("|") else 0 for line in lines]
-        assert all(a == b for a, b in pairwise(widths) if a and b)
-
-
-def test_html_shows_every_picture(folder):
-    assert amiss(folder) == []
-    html = text(folder, "index.html")
-    assert html.count('src="figures/') == len(list((folder / "figures").glob("*.png")))
+        f"| {MEASURES['attention_gain'].title}",
+    ):
+        assert expected in page
 
 
 def cells(blocks, title):
@@ -132,8 +103,7 @@ def test_a_kind_of_images_value_is_the_mean_over_seeds(results):
 
 
 def test_the_split_test_has_the_value_of_the_score_table(results):
-    runs = [results[name] for name in ("soft", "hard", "mean")]
-    blocks = by_kind_of_image(runs)
+    blocks = by_kind_of_image([results[name] for name in ("soft", "hard", "mean")])
     for metric, count in (("bleu4", 3), ("truth", 3), ("attention_gain", 2)):
         found = cells(blocks, f"{MEASURES[metric].title} by split")
         assert len(found) == count
@@ -141,15 +111,211 @@ def test_the_split_test_has_the_value_of_the_score_table(results):
             assert float(test) == pytest.approx(results[name].mean[metric], abs=0.01)
 
 
-def test_intervals_stay_within_what_is_possible(results):
+def test_intervals_stay_within_what_is_possible_and_photos_have_no_kinds(results):
     blocks = by_kind_of_image([replace(results["initial"], variant="other")])
     ends = [end for block in blocks[:-1] for row in block.rows for cell in row[1:]
             for end in re.findall(r"[−\d.]+", cell)[1:]]  # fmt: skip
     assert ends
     assert not [end for end in ends if end.startswith("−")]
+    assert by_kind_of_image([results["photos-soft"]]) == by_kind_of_image([]) == []
 
 
-def test_nothing_is_shown_of_photos_or_without_examples(results):
-    assert by_kind_of_image([results["photos-soft"]]) == []
-    assert by_kind_of_image([]) == []
-    assert set(CAPTIONERS) == set(results)
+def course(*points):
+    """Of (step, loss, BLEU)."""
+    steps, losses, bleu = np.array(points, dtype=np.float64).T
+    return Course(steps / steps.max(), -losses, bleu)
+
+
+def with_curve(run, folder, *rows):
+    """A run with one seed, and a curve of these rows."""
+    one = replace(run, folder=folder, metrics={1: {}})
+    one.curve(1).parent.mkdir(parents=True, exist_ok=True)
+    with one.curve(1).open("w", newline="") as lines:
+        csv.writer(lines).writerows([("step", "split", "metric", "value"), *rows])
+    return one
+
+
+def test_only_validations_with_both_are_read(results, tmp_path):
+    run = with_curve(
+        results["soft"], tmp_path, (10, "valid", "loss", 3.0), (10, "valid", "bleu", 5.0), (15, "train", "bleu", 1.0),
+        (20, "valid", "loss", 2.0), (40, "valid", "loss", 1.0), (40, "valid", "bleu", 9.0),
+    )  # fmt: skip
+    (found,) = courses(run)
+    assert [values.tolist() for values in found] == [[0.25, 1.0], [-3.0, -1.0], [5.0, 9.0]]
+    assert courses(with_curve(run, tmp_path, (10, "valid", "loss", 3.0))) == []
+
+
+def test_the_correlation_is_pearsons_of_likelihood():
+    points = [(1, 3.0, 10.0), (2, 2.5, 14.0), (3, 1.0, 13.0), (4, 0.5, 20.0)]
+    expected = np.corrcoef([-3.0, -2.5, -1.0, -0.5], [10.0, 14.0, 13.0, 20.0])[0, 1]
+    assert course(*points).correlation == pytest.approx(expected)
+    assert course((1, 1.0, 1.0), (2, 2.0, 2.0), (3, 3.0, 3.0)).correlation == pytest.approx(-1.0)
+    late = course((100, 3.0, 1.0), (200, 2.0, 2.0), (201, 1.0, 3.0), (300, 0.0, 4.0)).after(2 / 3)
+    assert late.bleu.tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "points", [[(1, 3.0, 1.0), (2, 2.0, 2.0)], [(1, 1.0, 5.0), (2, 2.0, 5.0), (3, 3.0, 5.0)],
+               [(1, 2.0, 1.0), (2, 2.0, 2.0), (3, 2.0, 3.0)]]
+)  # fmt: skip
+def test_there_is_none_of_few_validations_or_of_what_never_changes(points):
+    assert course(*points).correlation is None
+
+
+def test_the_table_shows_where_they_part(results):
+    table, _ = likelihood_and_bleu([results["soft"], results["hard"]])
+    soft, hard = table.rows
+    best, at_likeliest = (float(cell.split()[0]) for cell in soft[1:3])
+    assert best > at_likeliest + 4
+    assert soft[4].startswith("−0.9")
+    assert hard[3].startswith("+0.9")
+    assert float(hard[4].split()[0]) > 0.5
+
+
+def test_a_short_training_has_dashes_and_one_without_bleu_nothing(results, tmp_path):
+    short = with_curve(results["soft"], tmp_path, (10, "valid", "loss", 3.0), (10, "valid", "bleu", 5.0))
+    table, _ = likelihood_and_bleu([short])
+    assert table.rows[0][1:] == ["5.00", "5.00", "–", "–"]
+    assert Stopping(["soft"]).draw({"soft": short}, tmp_path)
+    none = replace(results["soft"], folder=tmp_path / "none")
+    assert likelihood_and_bleu([none]) == []
+    assert not Stopping(["soft", "never-run"]).draw({"soft": none}, tmp_path / "none")
+
+
+def test_the_figure_of_stopping_is_drawn_the_same_twice_and_grows_with_the_variants(results, tmp_path):
+    names = ["soft", "hard", "mean", "initial"]
+    heights = []
+    for place, shown in (("first", names[:3]), ("second", names[:3]), ("four", names)):
+        Stopping(shown).draw(results, tmp_path / place)
+        heights.append(imread(tmp_path / place / "stopping.png").shape[0])
+    first, second = ((tmp_path / name / "stopping.png").read_bytes() for name in ("first", "second"))
+    assert first == second
+    assert heights[2] > 1.5 * heights[0]
+
+
+@pytest.fixture
+def source(tmp_path):
+    write_attention(tmp_path / "attention.npz", CAPTIONERS["soft"])
+    return tmp_path / "attention.npz"
+
+
+def kept(name, *, correct=None, words=3):
+    return {"id": np.array(name), "words": ["w"] * words} | ({} if correct is None else {"correct": np.array(correct)})
+
+
+def ids(images):
+    return [str(image["id"]) for image in images]
+
+
+@pytest.mark.parametrize(
+    ("images", "expected"),
+    [
+        (
+            [(f"{split}-{i}", i % 2 == 0) for split in ("test", "other") for i in range(4)],
+            "test-0 other-0 test-1 other-1",
+        ),
+        *(
+            ([(f"test-{i}", correct) for i in range(6)], "test-0 test-1 test-2 test-3")
+            for correct in (True, False, None)
+        ),
+        ([(f"test-{i}", i > 0) for i in range(6)], "test-1 test-2 test-3 test-0"),
+    ],
+)  # fmt: skip
+def test_half_of_the_images_are_wrong_ones_if_there_are_and_the_splits_take_turns(images, expected):
+    assert ids(choose_images([kept(name, correct=correct) for name, correct in images], 4)) == expected.split()
+
+
+def test_long_captions_are_left_out_if_there_are_shorter_ones():
+    long, longer, short = kept("a-0", words=LONGEST + 1), kept("a-1", words=LONGEST + 2), kept("a-2")
+    assert ids(choose_images([long, short])) == ["a-2"]
+    assert ids(choose_images([longer, long])) == ["a-0"]
+    assert choose_images([]) == []
+
+
+def test_the_figure_has_frames_on_a_white_ground_and_the_same_bytes_again(source, tmp_path):
+    (figure,) = draw_kept(SOFT, tmp_path / "one", soft=source)
+    draw_kept(SOFT, tmp_path / "two", soft=source)
+    assert figure.path.read_bytes() == (tmp_path / "two/overlays_soft.png").read_bytes()
+    assert figure.caption.endswith("Below: the gate β. Frames: the boxes of the objects.")
+    drawn = imread(figure.path)[..., :3]
+    assert drawn.shape[1] == SHADED_WIDTH
+    frames = (abs(drawn - np.array(to_rgb(PALETTE["orange"]))).max(axis=-1) < 0.15).sum()
+    assert frames > 4 * 60
+    assert (drawn[:, -3:] == 1.0).all()
+
+
+def test_a_reader_can_choose_a_picture_and_a_word_of_photos_of_which_nothing_else_is_known(tmp_path):
+    write_attention(tmp_path / "attention.npz", Captioner(0.5, mass=0.5, task="photos"))
+    images = {str(image["id"]): image for image in read_kept(tmp_path / "attention.npz")}
+    (figure,) = draw_kept(Overlays("soft", "Photos"), tmp_path, soft=tmp_path / "attention.npz")
+    assert figure.caption.startswith("Photos. Above each picture:")
+    assert "gate" not in figure.caption
+    assert "Frames" not in figure.caption
+    assert len({each.picture for each in figure.maps}) == len(figure.maps) == 4
+    for each in figure.maps:
+        image = images[each.choices["Picture"].split(":")[0]]
+        assert each.rows == image["words"].tolist()
+        assert np.array(each.weights) == pytest.approx(image["weights"])
+        with Image.open(each.picture) as picture:
+            assert np.abs(np.asarray(picture.convert("RGB"), int) - image["image"]).mean() < 8
+    _, (*_, explorer) = gather_maps({"": [figure]})
+    assert {max(row) for row in explorer.data["maps"][0]["weights"]} == {100}
+    assert explorer.data["maps"][0]["across"] == GRID
+
+
+def save(path, image, words):
+    """One image whose words all have even attention."""
+    write_kept(path, [{
+        "id": "test-0", "image": image, "words": words, "references": ["r"], "weights": np.full((len(words), 4), 0.25),
+    }], rows=2, columns=2)  # fmt: skip
+    return path
+
+
+def test_more_words_take_more_lines(tmp_path):
+    heights = []
+    for words in (5, LONGEST):
+        source = save(tmp_path / "a.npz", np.zeros((SIDE, SIDE, 3), np.uint8), ["word"] * words)
+        draw_kept(SOFT, tmp_path, soft=source)
+        heights.append(imread(tmp_path / "overlays_soft.png").shape[0])
+    one, three = heights
+    assert 2.3 * one < three < 3 * one  # the title is there once
+
+
+def test_the_picture_keeps_its_colours(tmp_path):
+    """Shades that a palette of 256 colours lacks are mixed: their mean is that of the picture."""
+    spots = np.random.default_rng(0).integers(0, 256, (6, 6, 3), dtype=np.uint8)
+    picture = Image.fromarray(spots).resize((224, 224), Image.Resampling.BICUBIC)
+    draw_kept(SOFT, tmp_path, soft=save(tmp_path / "a.npz", np.asarray(picture), ["</s>"]))
+    drawn = imread(tmp_path / "overlays_soft.png")[..., :3]
+    inside = drawn[50:140, 8:104]  # of the first picture
+    expected = np.asarray(picture.resize((107, 107), Image.Resampling.BOX))[8:98, 4:100] / 255
+    assert inside.mean(axis=(0, 1)) == pytest.approx(expected.mean(axis=(0, 1)), abs=0.03)
+    assert len(np.unique(drawn.reshape(-1, 3), axis=0)) <= 256
+
+
+def test_nothing_is_drawn_of_models_without_attention(tmp_path):
+    write_attention(tmp_path / "attention.npz", CAPTIONERS["mean"])
+    assert draw_kept(SOFT, tmp_path / "figures", soft=tmp_path / "attention.npz") == []
+    assert draw_kept(SOFT, tmp_path / "figures", soft=tmp_path / "none.npz") == []
+    assert not (tmp_path / "figures").exists()
+
+
+def test_the_place_attended_to_is_bright_and_what_is_far_from_it_dark():
+    weights = np.zeros((4, 4), np.float32)
+    weights[1, 2] = 1.0
+    found = lit(np.full((64, 64, 3), 200, np.uint8), weights)
+    assert found.dtype == np.uint8
+    assert (found[23:25, 39:41] == 200).all()
+    assert (found[:, :8] == 200 * DARKEST).all()
+    assert (np.diff(found[24, :40, 0].astype(int)) >= 0).all()
+    picture = np.random.default_rng(0).integers(0, 256, (28, 28, 3), dtype=np.uint8)
+    assert (lit(picture, np.full((14, 14), 1 / 196, np.float32)) == picture).all()
+
+
+def test_the_light_is_the_weights_upsampled_between_the_centres_of_places():
+    """A long ramp of weights is a ramp of light: smoothing leaves the inside of a line as it is."""
+    weights = np.tile(np.arange(1, 15, dtype=np.float32), (14, 1))
+    row = lit(np.full((224, 224, 3), 255, np.uint8), weights)[112, :, 0].astype(float)
+    slope = np.diff((row / 255 - DARKEST) / (1 - DARKEST))[80:144].mean()
+    largest = 14 - 0.5  # smoothed at the edge
+    assert slope == pytest.approx(1 / 16 / largest, rel=0.05)

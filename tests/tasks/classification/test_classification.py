@@ -6,11 +6,12 @@ from collections import Counter
 import pytest
 import torch
 
+from replications.self_attentive.prior import Prior
+from replications.self_attentive.settings import PriorConfig
 from shared.config import build
 from shared.errors import ReplicationError
 from shared.tasks.classification.corpus import PreparedClassification
-from shared.tasks.classification.priors import Prior
-from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig, PriorConfig, check_texts
+from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig, check_texts
 from shared.tasks.replication import runner_of
 from tests.tasks.classification.toy_classifiers import SETS, Toy, ToyConfig, write_dataset
 from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of

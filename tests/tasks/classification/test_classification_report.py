@@ -1,108 +1,295 @@
-"""The whole report of made-up classifiers, beside the facts of Lin et al. (2017)."""
+"""The report of made-up classifiers, beside the facts of Lin et al. (2017): accuracies, tests, coloured texts."""
 
+import gzip
 import json
-import re
-from itertools import pairwise
 
+import numpy as np
 import pytest
+from matplotlib.image import imread
+from scipy.stats import binomtest
 
-from replications.self_attentive.sweeps import Sweep
 from shared.claims.results import load_results
+from shared.claims.schema import Claims
+from shared.claims.verdicts import decide
+from shared.errors import ReplicationError
 from shared.reports.curves import LearningCurves
+from shared.reports.document import Table, plain_text
+from shared.reports.explorer import gather_maps
+from shared.reports.page import render
 from shared.reports.report import write_report
-from shared.reports.site import summarize
-from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts
-from shared.tasks.classification.report import REPORT
-from tests.made_claims import claim, compared, paper_folder
-from tests.reports.drawing import amiss, draw_all
+from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts, lines_of_rows
+from shared.tasks.classification.report import REPORT, accuracies, paired_tests
+from shared.tasks.examples import read_kept, write_kept
+from tests import made_claims
+from tests.reports.drawing import amiss
 from tests.tasks.classification.synthetic_classification import CLASSIFIERS, Classifier, build
+from tests.tasks.kept_runs import draw_kept
 
-SWEEP = Sweep("The penalty", "Coefficient", {0: "penalty-0", 1: "attention"}, ["accuracy"])
-FIGURES = [
-    SWEEP, HeatTexts("attention", "What it looks at."),
-    HeatRows("With and without the penalty.", ["attention", "penalty-0"]), LearningCurves(curves=CURVES),
-]  # fmt: skip
+SPACE = "\N{NO-BREAK SPACE}"
+RED = np.array([242, 92, 72]) / 255
+OURS = HeatTexts("ours", "Ours.")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
+    """A report of verdicts that follow the made-up effects."""
     root = tmp_path_factory.mktemp("project")
-    paper = paper_folder(
-        root / "papers/self_attentive", claim(1, primary=compared("greater", "accuracy", "attention", "max")),
-        claim(2, primary=compared("greater", "accuracy", "max", "rows-1")), paper="self_attentive",
+    paper = made_claims.paper_folder(
+        root / "papers/self_attentive", claim(1, primary=compared("attention", "max")),
+        claim(2, primary=compared("max", "rows-1")), paper="self_attentive",
     )  # fmt: skip
-    better = build(root / "runs", CLASSIFIERS, texts=300, seeds=(1, 2, 3, 4, 5))
-    write_report(paper, better, root / "reports/quick/self_attentive", scale="quick", figures=FIGURES, kind=REPORT)
-    summarize(root / "reports", [])
+    figures = [
+        HeatTexts("attention", "What it looks at."), HeatTexts("max", "It does not attend."),
+        HeatTexts("never-run", "Not run."), HeatRows("Alone.", ["attention", "never-run"]),
+        HeatRows("With and without the penalty.", ["attention", "penalty-0", "max"]), LearningCurves(curves=CURVES),
+    ]  # fmt: skip
+    runs = build(root / "runs", CLASSIFIERS, texts=300, seeds=(1, 2, 3, 4, 5))
+    write_report(paper, runs, root / "reports/quick/self_attentive", scale="quick", figures=figures, kind=REPORT)
     return root / "reports/quick/self_attentive"
 
 
-def text(folder, name="README.md"):
-    return (folder / name).read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return load_results(build(tmp_path_factory.mktemp("runs")))
 
 
-def test_the_verdicts_follow_the_made_up_effects(folder):
-    verdicts = [entry["verdict"] for entry in json.loads(text(folder, "claims.json"))]
+def compared(first, second, kind="greater", metric="accuracy", **more):
+    return made_claims.compared(kind, metric, first, second, relevant=1.0, **more)
+
+
+def claim(number=1, *, primary, also=()):
+    supporting = [{"name": f"row {place}"} | row for place, row in enumerate(also)]
+    return made_claims.claim(number, primary=primary, supporting=supporting)
+
+
+def decided(results, *claims):
+    return decide(Claims.model_validate({"claims": claims}), results, "quick")
+
+
+def tables(blocks):
+    return [block for block in blocks if isinstance(block, Table)]
+
+
+def by_variant(table):
+    return {plain_text(row[0]): row[1:] for row in table.rows}
+
+
+def test_the_page_has_the_figures_and_tables_asked_for_and_no_others(folder):
+    verdicts = [entry["verdict"] for entry in json.loads((folder / "claims.json").read_text())]
     assert verdicts == ["reproduced", "contradicted"]
-
-
-@pytest.mark.parametrize(
-    "expected",
-    [
-        "## Paired tests",
-        "| T99-C1 | `attention` – `max` | all | 1 | +",
-        "Accuracy by set, %",
-        "Redundancy of the rows of A",
-        "![What it looks at](figures/heat_attention.png)",
-        "](figures/heat_rows_attention_penalty-0.png)",
-        "No counterpart in the paper. The penalty. Mean over seeds;",
-        "Share of the validation split classified wrongly",
-    ],
-)
-def test_the_page_says(folder, expected):
-    assert expected in text(folder)
-
-
-def test_html_shows_coloured_words_in_the_place_of_their_pictures(folder):
     assert amiss(folder) == []
-    html = text(folder, "index.html")
+    page, html = ((folder / name).read_text() for name in ("README.md", "index.html"))
+    for expected in (
+        "## Paired tests", "| T99-C1 | `attention` – `max` | all | 1 | +", "Accuracy by set, %",
+        "Redundancy of the rows of A", "![What it looks at](figures/heat_attention.png)",
+        "](figures/heat_rows_attention_penalty-0_max.png)", "Share of the validation split classified wrongly",
+    ):  # fmt: skip
+        assert expected in page
     assert html.count('<figure class="heat">') == 1
     assert html.count('<figure class="explorer"') == 1
     assert html.count("<img ") == len(list((folder / "figures").glob("*.png"))) - 1
 
 
-def test_every_table_row_has_as_many_cells_as_its_head(folder):
-    for page in (text(folder), text(folder.parents[1])):
-        lines = [re.sub(r"`[^`]*`|\\\|", "", line) for line in page.splitlines()]
-        widths = [line.count("|") if line.startswith("|") else 0 for line in lines]
-        assert all(a == b for a, b in pairwise(widths) if a and b)
+def test_accuracy_has_an_interval_around_it_and_sets_and_classes_columns_of_their_own(results):
+    first, by_set, by_class = tables(accuracies(list(results.values())))
+    rows = by_variant(first)
+    assert list(rows) == sorted(CLASSIFIERS)
+    for name, (value, interval, texts) in rows.items():
+        low, high = (float(end) for end in interval.strip("[]").split(f",{SPACE}"))
+        assert float(value) == pytest.approx(results[name].mean["accuracy"], abs=0.006)
+        assert low < float(value) < high
+        assert texts == "150"
+    assert by_set.columns == ("Accuracy by set, %", "movie (n = 100)", "news (n = 50)")
+    assert by_class.columns == (
+        "Accuracy by class, %", *(f"{name} (n = 50)" for name in ("negative", "neutral", "positive")),
+    )  # fmt: skip
+    movie, news = (float(cell) for cell in by_variant(by_set)["max"])
+    assert (2 * movie + news) / 3 == pytest.approx(results["max"].mean["accuracy"], abs=0.1)
 
 
-def test_all_figures_of_a_paper(folder, tmp_path):
-    """Those that were asked for and can be drawn, in their order."""
-    results = load_results(folder.parents[2] / "runs")
-    exhibits = [
-        *FIGURES[:2], HeatTexts("max", "It does not attend."), HeatTexts("never-run", "Not run."),
-        HeatRows("With and without.", ["attention", "penalty-0", "max"]),
-        HeatRows("Alone.", ["attention", "never-run"]), LearningCurves({"all": list(CLASSIFIERS)}, CURVES),
+def rewrite(folder, edit):
+    for path in folder.glob("*/evaluation/seed*/examples.jsonl.gz"):
+        with gzip.open(path, "rt") as lines:
+            rows = [json.loads(line) for line in lines]
+        with gzip.open(path, "wt") as lines:
+            lines.writelines(json.dumps(row) + "\n" for row in edit(rows))
+
+
+def test_other_splits_stand_apart_and_many_classes_do_not_stand_at_all(tmp_path):
+    build(tmp_path, {"a": Classifier(0.7, sets=False)}, texts=40)
+    hard = {"split": "test_hard", "correct": 0}
+    rewrite(tmp_path, lambda rows: [
+        *(row | {"label": row["id"]} for row in rows),
+        *(row | hard | {"id": f"hard-{i}"} for i, row in enumerate(rows[:10])),
+    ])  # fmt: skip
+    (run,) = load_results(tmp_path).values()
+    first, by_split = tables(accuracies([run]))
+    accuracy = run.mean["accuracy"]
+    assert by_variant(first)["a"][0] == f"{accuracy:.2f}"
+    assert by_variant(first)["a"][2] == "40"
+    assert by_split.columns == ("Accuracy by split, %", "test (n = 40)", "test_hard (n = 10)")
+    assert by_variant(by_split)["a"] == [f"{accuracy:.1f}", "0.0"]
+    rewrite(tmp_path, lambda rows: [{k: v for k, v in row.items() if k != "correct"} for row in rows])
+    assert accuracies(list(load_results(tmp_path).values())) == []
+
+
+def test_every_pair_that_claims_compare_is_tested_once_by_each_seed(results):
+    decisions = decided(
+        results,
+        claim(1, primary=compared("attention", "max"),
+              also=[compared("attention", "never-run"), compared("attention", "penalty-0", "equal"),
+                    compared("attention", "max", "less", "cross_entropy"),
+                    made_claims.compared("greater", "accuracy", "max", relevant=1.0, than=50.0)]),
+        claim(2, primary=compared("attention", "max", "less"),
+              also=[compared("attention", "max", where={"set": "news"})]),
+        made_claims.claim(3),
+    )  # fmt: skip
+    _, table, _ = paired_tests(decisions, results)
+    assert [(row[0], plain_text(row[1]), row[2], row[3]) for row in table.rows] == [
+        (*pair, seed)
+        for pair in (("T99-C1", "attention – max", "all"), ("T99-C1", "attention – penalty-0", "all"),
+                     ("T99-C2", "attention – max", "set news"))
+        for seed in ("1", "2", "3")
     ]  # fmt: skip
-    figures = draw_all(exhibits, results, tmp_path)
-    assert [figure.path.name for figure in figures] == [
-        "sweep_the-penalty.png", "heat_attention.png", "heat_rows_attention_penalty-0_max.png",
-        "training_loss_opinions.png", "training_error_opinions.png",
+    only_nats = claim(primary=compared("attention", "max", "less", "cross_entropy"))
+    assert paired_tests(decided(results, only_nats), results) == []
+
+
+@pytest.mark.parametrize(("first", "second", "kind"), [("attention", "max", "greater"), ("max", "attention", "less")])
+def test_a_seed_has_its_own_difference_and_mcnemars_counts(results, first, second, kind):
+    decisions = decided(results, claim(primary=compared(first, second, kind)))
+    for row in paired_tests(decisions, results)[1].rows:
+        seed, difference, counts, p_value = row[3:]
+        pair = [[example["correct"] for example in results[name].examples[int(seed)]] for name in (first, second)]
+        assert difference == f"{100 * (np.mean(pair[0]) - np.mean(pair[1])):+.2f}".replace("-", "\N{MINUS SIGN}")
+        only = [sum(a > b for a, b in zip(*sides, strict=True)) for sides in (pair, pair[::-1])]
+        assert counts == f"{only[0]}{SPACE}/{SPACE}{only[1]}"
+        p = binomtest(only[0], sum(only)).pvalue
+        assert p_value == (f"<{SPACE}0.001" if p < 0.001 else f"{p:.3f}")
+
+
+def test_only_seeds_that_both_have_are_tested_and_the_same_texts(tmp_path):
+    build(tmp_path, {"attention": CLASSIFIERS["attention"]}, texts=40)
+    build(tmp_path, {"max": CLASSIFIERS["max"]}, texts=40, seeds=(2,))
+    results = load_results(tmp_path)
+    decisions = decided(results, claim(primary=compared("attention", "max")))
+    assert [row[3] for row in paired_tests(decisions, results)[1].rows] == ["2"]
+    results["max"].examples[2][0]["id"] = "another"
+    with pytest.raises(ReplicationError, match=r"max, seed 2, cannot be paired"):
+        paired_tests(decisions, results)
+
+
+def kept(path, *lines, rows=1, predicted="good", evidence=None, weights=None):
+    """Each line is a text; its row k looks at word k only, unless weights (rows, n) are given."""
+    more = {} if evidence is None else {"evidence": np.array(evidence)}
+    write_kept(path, [
+        {"words": line.split(), "label": "good", "predicted": predicted,
+         "weights": np.float32(np.eye(rows, len(line.split())) if weights is None else weights)} | more
+        for line in lines
+    ])  # fmt: skip
+    return path
+
+
+def compare(folder, **sources):
+    return draw_kept(HeatRows("With and without.", list(sources)), folder, **sources)
+
+
+def picture(folder, variant="ours"):
+    found = imread(folder / f"heat_{variant}.png")[..., :3]
+    assert found.shape[1] == 1400
+    return found
+
+
+def test_a_words_shade_is_its_mean_weight_over_the_largest_and_evidence_is_marked(tmp_path):
+    source = kept(tmp_path / "a.npz", *["one two three"] * 6, predicted="bad", evidence=[2], rows=2,
+                  weights=[[0.8, 0.2, 0.0], [0.0, 0.2, 0.8]])  # fmt: skip
+    (heat,) = draw_kept(OURS, tmp_path, ours=source)
+    assert heat.lines[0].shades == pytest.approx([1.0, 0.5, 1.0])
+    assert [line.title for line in heat.lines] == [f"({letter}) good, predicted bad ✘" for letter in "abcd"]
+    assert {(tuple(line.words), line.marked, line.name) for line in heat.lines} == {
+        (("one", "two", "three"), frozenset({2}), "")
+    }  # fmt: skip
+
+
+def test_rows_are_evenly_chosen_and_named(tmp_path):
+    text = " ".join(f"w{i}" for i in range(30))
+    sources = {name: kept(tmp_path / f"{name}.npz", text, rows=rows) for name, rows in (("many", 30), ("few", 3),
+                                                                                       ("one", 1))}  # fmt: skip
+    lines = [line for name, path in sources.items() for line in lines_of_rows(name, read_kept(path)[0])]
+    assert [line.name for line in lines] == ["1", "7", "13", "18", "24", "30", "1", "2", "3", "1"]
+    assert [line.shades.index(1.0) for line in lines] == [0, 6, 12, 17, 23, 29, 0, 1, 2, 0]
+    assert [line.title for line in lines if line.title] == [
+        "many: good ✔, 6 of 30 rows, evenly spread", "few: good ✔, all 3 rows", "one: good ✔, its one row"
     ]  # fmt: skip
-    assert {figure.path for figure in figures} == set(tmp_path.glob("*.png"))
-    assert figures[-1].caption.startswith("Task opinions, all. Share of the validation split classified wrongly")
+    (explorer,) = compare(tmp_path, **sources)
+    assert [(each.choices, len(each.rows)) for each in explorer.maps] == [
+        ({"Model": "many"}, 30), ({"Model": "few"}, 3), ({"Model": "one"}, 1)
+    ]  # fmt: skip
+    _, (*_, explored) = gather_maps({"": [explorer]})
+    assert explored.data["maps"][0]["weights"][6].index(100) == 6
+
+
+@pytest.mark.parametrize(("lengths", "drawn"), [((5, 40, 28, 9), 28), ((50, 35, 44), 35)])
+def test_the_rows_are_of_the_longest_text_that_fits_or_the_shortest(tmp_path, lengths, drawn):
+    source = kept(tmp_path / "a.npz", *(" ".join(["word"] * n) for n in lengths))
+    (explorer,) = compare(tmp_path, a=source, b=source)
+    assert {len(each.columns) for each in explorer.maps} == {drawn}
+    with pytest.raises(ReplicationError, match="c is not of the same texts as that of a"):
+        compare(tmp_path, a=source, c=kept(tmp_path / "c.npz", "one three"))
+
+
+def test_nothing_is_drawn_of_models_without_attention(tmp_path):
+    source = kept(tmp_path / "a.npz", "one two")
+    assert draw_kept(OURS, tmp_path / "figures", ours=tmp_path / "none.npz") == []
+    assert compare(tmp_path / "figures") == []
+    assert compare(tmp_path / "figures", a=source, max=tmp_path / "none.npz") == []
+    assert not (tmp_path / "figures").exists()
+    assert len(compare(tmp_path / "figures", a=source)) == 1
+
+
+def test_the_largest_weight_is_the_reddest(tmp_path):
+    """Two texts; in the first one long word has all the weight, in the other it is spread over six."""
+    text, shares = " ".join(["attention"] * 6), []
+    for weights in ([[1 / 6] * 6], [[1.0, 0, 0, 0, 0, 0]]):
+        draw_kept(OURS, tmp_path, ours=kept(tmp_path / "a.npz", text, weights=weights))
+        shares.append(float((abs(picture(tmp_path) - RED).max(axis=-1) < 0.03).mean()))
+    assert shares[0] > 4 * shares[1] > 0.0
+
+
+def test_what_the_font_lacks_and_what_is_too_long_is_drawn_inside_the_picture_and_the_same_again(tmp_path):
+    """No warning of a missing glyph, no formula between dollars, and a white margin on the right."""
+    text = f"costs $5 or $10 in 日本 ﷽\N{ZERO WIDTH SPACE} {'https://' + 'a' * 500} {'mmm ' * 60}"
+    source = kept(tmp_path / "a.npz", text, rows=9)
+    (heat,) = draw_kept(OURS, tmp_path, ours=source)
+    draw_kept(OURS, tmp_path / "again", ours=source)
+    assert "日本" in heat.lines[0].words
+    assert (picture(tmp_path)[:, -3:] > 0.95).all()
+    assert heat.path.read_bytes() == (tmp_path / "again/heat_ours.png").read_bytes()
+
+
+def test_long_texts_get_more_lines(tmp_path):
+    heights = []
+    for count in (10, 60):
+        draw_kept(OURS, tmp_path, ours=kept(tmp_path / "a.npz", " ".join(["wonderful"] * count)))
+        heights.append(picture(tmp_path).shape[0])
+    assert heights[1] - heights[0] > 3 * 30
+
+
+def test_html_has_the_words_and_markdown_the_picture(tmp_path):
+    heats = draw_kept(OURS, tmp_path, ours=kept(tmp_path / "a.npz", "<b>good</b> R&D plain", evidence=[1]))
+    html = render(heats, "html", title="t", folder=tmp_path)
+    assert '<span style="--w:1.00">&lt;b&gt;good&lt;/b&gt;</span> ' in html
+    assert '<span style="--w:0.00"><u>R&amp;D</u></span> <span style="--w:0.00">plain</span></p>' in html
+    assert "<u>underlined</u>: evidence" in html
+    assert "<img" not in html
+    markdown = render(heats, "md", title="t", folder=tmp_path)
+    caption = "Ours. Where there are several rows, a word's weight is its mean over them."
+    assert markdown == f"![Ours](heat_ours.png)\n\n{caption}\n"
+    heats = draw_kept(OURS, tmp_path, ours=kept(tmp_path / "a.npz", "one two"))
+    assert "evidence" not in render(heats, "html", title="t", folder=tmp_path).partition("<main>")[2]
 
 
 def test_nothing_is_drawn_of_runs_that_left_nothing(tmp_path):
     results = load_results(build(tmp_path / "runs", {"a": Classifier(0.5, curves=False)}, texts=10))
-    assert draw_all([HeatTexts("a", "."), HeatRows(".", ["a"]), *REPORT.figures], results, tmp_path / "figures") == []
-
-
-def test_curves_of_classifiers_are_per_text(folder, tmp_path, monkeypatch):
-    said = []
-    monkeypatch.setattr("shared.reports.curves.draw_curves", lambda *_, y, **__: bool(said.append(y)) or True)
-    results = load_results(folder.parents[2] / "runs")
-    LearningCurves(curves=CURVES).draw(results, tmp_path)
-    assert said == ["Validation loss (nats per text)", "Validation error (share of texts)"]
+    exhibits = [HeatTexts("a", "."), HeatRows(".", ["a"]), *REPORT.figures]
+    assert [block for each in exhibits for block in each.draw(results, tmp_path / "figures")] == []

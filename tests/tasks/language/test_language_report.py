@@ -1,263 +1,254 @@
-"""What a report shows of language models: memory, position, recalls, effective context, speed, samples."""
+"""What evaluation keeps of language models for readers, and what reports show of it: attention to the text, samples."""
 
 import json
-import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from matplotlib.image import imread
 
+from shared.attention.memory import Reach
 from shared.claims.results import load_results
+from shared.config import build
+from shared.data.tokenizers import EOS, WordVocabulary
 from shared.errors import ReplicationError
-from shared.reports.curves import LearningCurves
-from shared.reports.document import Figure, Table, plain_text
+from shared.reports.document import Table
 from shared.reports.exhibits import by_task
 from shared.reports.page import render
 from shared.reports.runs import our_results
-from shared.tasks.language.context_length_figures import context_blocks
-from shared.tasks.language.context_lengths import with_context_lengths
-from shared.tasks.language.evaluation_speed import by_length, draw_speed
-from shared.tasks.language.figures import (
-    ContextLengths,
-    EvaluationSpeed,
-    MemoryLengths,
-    RecallDistances,
-    Samples,
-    SegmentPositions,
-)
-from shared.tasks.language.memory_figures import BY_MEMORY, BY_POSITION, by_distance, by_memory, by_position, loss_label
-from shared.tasks.language.report import REPORT
-from shared.tasks.language.sample_texts import sample_tables
-from tests.reports.drawing import draw_all
-from tests.synthetic_runs import skip, study
-from tests.tasks.language.synthetic_language import CONTEXTS, MEMORIES, MODELS, build
+from shared.tasks.examples import write_kept
+from shared.tasks.language.corpus import PreparedLanguage, prepare_language
+from shared.tasks.language.evaluation import ROWS, TEXTS, drawn, kept_texts, write_on
+from shared.tasks.language.report import BORDER, REPORT, AttentionToText, Samples
+from shared.tasks.language.settings import LanguageEvaluation, LanguageRun
+from shared.tasks.language.streams import Stream
+from tests.replications.small_transformer_xl import VOCABULARY, small
+from tests.tasks.kept_runs import draw_kept
+from tests.tasks.language.synthetic_language import MODELS
+from tests.tasks.language.synthetic_language import build as build_runs
+from tests.tasks.language.toy_language_models import Toy, ToyConfig
 
-GROUPS = {"bible": ["xl", "shaw", "lstm", "no-memory", "never-run"]}
-SAMPLES = ["xl", "never-run", "shaw", "lstm"]
-ASKED = [
-    MemoryLengths({"longer memory": ["xl", "shaw", "no-memory"]}),
-    SegmentPositions({"segments": ["xl", "no-memory", "never-run"], "one is left": ["xl", "never-run"]}),
-    RecallDistances({"memory": ["recall-xl", "recall-no-memory"]}),
-    ContextLengths(GROUPS),
-    EvaluationSpeed("evaluation-speed"),
-    EvaluationSpeed("never-run"),
-    Samples(SAMPLES),
-    LearningCurves(),
-]
-LENGTHS = (100, 200, 400)
-SPEED = {
-    f"{name}@{length}": value
-    for length in LENGTHS
-    for name, value in {
-        "tokens_reuse": 1, "tokens_sliding": length, "token_ratio": length, "microseconds_reuse": 125.0,
-        "microseconds_sliding": 10.0 * length, "speedup": 0.08 * length,
-    }.items()
-}  # fmt: skip
+SIZE, LENGTH, MEMORY = 200, 10, 15
+SEEN = LENGTH + MEMORY
+TEXT = "the cat sat\non the mat\n\nthe dog was not there\n" * 4
+TOKENIZERS = {
+    "characters": ("character", {"kind": "characters"}),
+    "bytes": ("byte", {"kind": "bytes"}),
+    "words": ("word", {"kind": "words", "size": 30}),
+    "pieces": ("word", {"kind": "sentencepiece", "size": 24}),
+}
+
+
+def recalls(distances):
+    """A text in which some symbols repeat one that stood so far before."""
+    found = np.zeros(SIZE, dtype=np.int32)
+    for place, distance in distances.items():
+        found[place] = distance
+    return found
+
+
+def settings(**changed):
+    evaluation = {"length": LENGTH, "reach": {"memory": MEMORY}, "columns": 1, "block": 50}
+    return build(LanguageEvaluation, evaluation | changed, where="test")
+
+
+def kept(folder, distances=None, model=None, **changed):
+    """What is kept of a random text, and its symbols."""
+    (folder / "test").mkdir(parents=True)
+    symbols = np.random.default_rng(1).integers(EOS, VOCABULARY, SIZE)
+    Stream(symbols, distances).save(folder / "test")
+    text = PreparedLanguage(folder, WordVocabulary([f"w{i}" for i in range(VOCABULARY - 4)]), "word", {"test": SIZE})
+    with torch.inference_mode():
+        return kept_texts(model or small().eval(), text, "test", settings(**changed)), symbols
+
+
+def pieces(symbols):
+    return ["</s>" if symbol == EOS else f"w{symbol - 4}" for symbol in symbols]
+
+
+def test_parts_end_before_the_symbols_that_repeat_the_furthest_one_in_sight(tmp_path):
+    places = {20: 11, 90: SEEN, 120: SEEN + 1, 150: 24, 170: 3}  # the first is too early, the third too far
+    texts, symbols = kept(tmp_path / "a", recalls(places))
+    assert len(texts) == TEXTS
+    for text, end in zip(texts, (90, 150), strict=True):
+        assert text["symbols"].tolist() == pieces(symbols[end - SEEN : end])
+        assert text["next"] == pieces([symbols[end]])[0]
+        assert text["own"] == LENGTH
+    assert kept(tmp_path / "b", recalls({120: SEEN + 1}))[0] == []
+
+
+def test_where_repetitions_are_not_known_parts_are_evenly_spread(tmp_path):
+    texts, symbols = kept(tmp_path)
+    ends = [e for e in range(SEEN, SIZE) for t in texts if pieces(symbols[e - SEEN : e]) == t["symbols"].tolist()]
+    assert ends == pytest.approx([30 + (SIZE - 31) / 3, 30 + 2 * (SIZE - 31) / 3], abs=1)
+
+
+@pytest.mark.parametrize("memory", [MEMORY, 0])
+def test_weights_are_those_of_the_model_and_never_on_what_comes_later(tmp_path, memory):
+    model, seen = small().eval(), LENGTH + memory
+    (text, *_), symbols = kept(tmp_path, recalls({100: 5}), model, reach={"memory": memory})
+    weights = text["weights"].astype(np.float32)
+    assert weights.shape[2:] == (ROWS, seen)
+    assert weights.sum(-1) == pytest.approx(1.0, abs=0.01)  # half precision
+    assert (weights[..., np.triu(np.ones((ROWS, seen), dtype=bool), seen - ROWS + 1)] == 0).all()
+    segments = torch.from_numpy(symbols[70 if memory else 90 : 100].astype(np.int64)).unsqueeze(0).split(LENGTH, dim=1)
+    with torch.no_grad():
+        whole = model.attention_maps(segments, Reach(memory))[:, 0, :, -ROWS:]
+    assert weights == pytest.approx(whole.numpy(), abs=1e-3)
+
+
+def test_a_reader_chooses_text_layer_and_head_and_sees_where_memory_ends(tmp_path):
+    texts, _ = kept(tmp_path)
+    assert any("</s>" in text["symbols"] for text in texts)
+    write_kept(tmp_path / "attention.npz", texts)
+    (figure,) = draw_kept(AttentionToText("xl", "Two places."), tmp_path, xl=tmp_path / "attention.npz")
+    assert figure.caption.startswith("Two places. Weights of each head")
+    weights = texts[0]["weights"].astype(np.float32)
+    layers, heads = weights.shape[:2]
+    assert len(figure.maps) == len(texts) * layers * heads
+    chosen = figure.maps[heads + 1]
+    words = [str(word).replace("</s>", "¶") for word in texts[0]["symbols"]]
+    assert chosen.choices == {"Model": "xl", "Text": "1", "Layer": "2", "Head": "2"}
+    assert chosen.columns == [*words[:MEMORY], BORDER, *words[MEMORY:]]
+    assert chosen.rows == words[-ROWS:]
+    found = np.array(chosen.weights)
+    assert (found[:, MEMORY] == 0).all()
+    assert np.delete(found, MEMORY, axis=1) == pytest.approx(weights[1, 1])
+    assert draw_kept(AttentionToText("xl", "."), tmp_path, xl=tmp_path / "none.npz") == []
+
+
+@pytest.mark.parametrize("memory", [MEMORY, 140])
+def test_the_picture_is_as_wide_as_all_and_the_same_twice(tmp_path, memory):
+    write_kept(tmp_path / "a.npz", kept(tmp_path / "text", reach={"memory": memory})[0])
+    for name in ("one", "two"):
+        draw_kept(AttentionToText("xl", "."), tmp_path / name, xl=tmp_path / "a.npz")
+    one, two = (tmp_path / name / "attention_xl.png" for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+    assert imread(one).shape[1] == 1400
+
+
+class Spy(Toy):
+    def __init__(self, vocabulary):
+        super().__init__(ToyConfig(size=8), vocabulary)
+        self.read = []
+
+    def next_log_probs(self, inputs, memory=None):
+        self.read.append((tuple(inputs.shape), None if memory is None else memory.reach))
+        return super().next_log_probs(inputs, memory)
+
+
+def writer(folder, tokenizer, samples, **evaluation):
+    """A model, the prepared text, and the settings of evaluation."""
+    unit, kind = TOKENIZERS[tokenizer]
+    config = build(LanguageRun, {
+        "task": "toy", "model": {}, "seeds": [1],
+        "corpus": {"dataset": "toy", "tokenizer": kind, "unit": unit},
+        "training": {"updates": 1, "batch": {"sentences": 1, "length": 4}, "validate_every": 1,
+                     "optimizer": {"name": "adam", "learning_rate": 0.1}},
+        "evaluation": {"length": 4, "reach": {"memory": 6}, "samples": samples} | evaluation,
+    }, where="test")  # fmt: skip
+    for split in ("train", "valid", "test"):
+        (folder / f"{split}.text").write_text(TEXT, newline="\n")
+    prepare_language(config.corpus, folder, folder)
+    text = PreparedLanguage.load(folder)
+    torch.manual_seed(0)
+    return Spy(len(text.tokenizer)).eval(), text, config.evaluation
+
+
+def written(model, text, evaluation):
+    with torch.inference_mode():
+        return write_on(model, text, "test", evaluation, evaluation.samples)
+
+
+@pytest.mark.parametrize("tokenizer", ["characters", "bytes", "words"])
+def test_prompts_are_spread_over_the_text_and_go_on_as_it_does(tmp_path, tokenizer):
+    found = written(*writer(tmp_path, tokenizer, {"prompts": 3, "prompt": 9, "length": 7}))
+    for sample in found:
+        if tokenizer == "words":
+            assert " ".join(f"{sample['prompt']} {sample['true']}".split()) in " ".join(TEXT.split())
+        else:
+            assert sample["prompt"] + sample["true"] in TEXT
+            assert (len(sample["prompt"]), len(sample["true"])) == (9, 7)
+    assert len({sample["prompt"] for sample in found}) == len(found) == 3
+
+
+def test_line_ends_stand_where_end_symbols_are(tmp_path):
+    model, text, evaluation = writer(tmp_path, "words", {"prompts": 1, "prompt": 4, "length": 40, "top_k": 1})
+    with torch.no_grad():
+        model.out.weight.zero_()
+        model.out.bias.fill_(0.0)[EOS] = 9.0
+    (sample,) = written(model, text, evaluation)
+    assert sample["text"] == "\n" * 40
+    assert "on the mat\n\nthe dog was not there\n" in sample["true"]
+
+
+def test_pieces_become_words(tmp_path):
+    (sample,) = written(*writer(tmp_path, "pieces", {"prompts": 1, "prompt": 30, "length": 30}))
+    assert "▁" not in "".join(sample.values())
+    lines = TEXT.splitlines()
+    assert all(line in lines for line in sample["true"].split("\n")[1:-1])
+    assert all(any(line in whole for whole in lines) for line in sample["prompt"].split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "first", "later", "memory"),
+    [
+        ({}, 9, 1, (6, False, None)),
+        ({"reach": {"memory": 5, "same_length": True, "clamp": 3}}, 9, 1, (5, True, 3)),
+        ({"reach": {"memory": 0}}, 4, 4, None),
+        ({"reach": {"memory": 0}, "sliding": {"context": 7}}, 7, 7, None),
+        ({"reach": {"memory": 0}, "sliding": {"context": 20}}, 9, 9, None),
+    ],
+)
+def test_a_model_sees_as_much_as_it_is_judged_with(tmp_path, evaluation, first, later, memory):
+    model, *case = writer(tmp_path, "characters", {"prompts": 2, "prompt": 9, "length": 3}, **evaluation)
+    written(model, *case)
+    assert model.read == [((2, first), memory), *[((2, later), memory)] * 2]
+
+
+def test_a_seed_decides_the_text_and_a_short_text_is_refused(tmp_path):
+    model, text, evaluation = writer(tmp_path, "characters", {"prompt": 9, "length": 40})
+    first = written(model, text, evaluation)
+    assert written(model, text, evaluation) == first
+    assert len({sample["text"] for sample in first}) == 2
+    prompt = torch.tensor([[5, 6]])
+    one, other, again = (drawn(model, prompt, evaluation, evaluation.samples, seed) for seed in (1, 2, 1))
+    assert one == again != other
+    with pytest.raises(ReplicationError, match=r"9 symbols and 5000 more do not fit into the 184 symbols"):
+        written(
+            model,
+            text,
+            evaluation.model_copy(update={"samples": evaluation.samples.model_copy(update={"length": 5000})}),
+        )
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    folder = build(tmp_path_factory.mktemp("runs"), MODELS)
-    study(folder, "evaluation-speed", "bible", SPEED)
-    skip(folder, "never-run", "bible", "for no reason")
-    return with_context_lengths(load_results(folder), GROUPS)
+    return load_results(build_runs(tmp_path_factory.mktemp("runs"), MODELS))
 
 
-@pytest.fixture(scope="module")
-def report(results, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("report")
-    return folder, draw_all(ASKED, results, folder / "figures")
-
-
-def changed(run, change):
-    """The run with examples that ``change`` has gone over."""
-    other = replace(run)
-    other.__dict__["examples"] = {seed: [change(dict(row)) for row in rows] for seed, rows in run.examples.items()}
-    return other
-
-
-def cells(table):
-    return [[plain_text(cell) for cell in row] for row in table.rows]
-
-
-def test_the_figures_come_in_order_and_those_asked_for_only(report):
-    folder, blocks = report
-    names = [block.path.name for block in blocks if isinstance(block, Figure)]
-    assert names == [
-        "loss_by_memory_bible.png", "loss_by_position_bible.png", "recall_by_distance_recall.png",
-        "contexts_bible.png", "speed_evaluation-speed.png", "training_loss_bible.png", "training_loss_recall.png",
-    ]  # fmt: skip
-    assert sorted(path.name for path in (folder / "figures").glob("*.png")) == sorted(names)
-    assert {imread(folder / "figures" / name).shape[1] for name in names} == {1400}
-
-
-def test_what_was_not_run_is_nowhere(report):
-    folder, blocks = report
-    page = render(blocks, "md", title="", folder=folder)
-    assert "never-run" not in page
-    assert "one is left" not in page
-
-
-def test_nothing_asked_for_is_nothing_drawn_but_learning_curves(results, tmp_path):
-    blocks = draw_all(REPORT.figures, results, tmp_path)
-    assert {block.path.name.split("_")[0] for block in blocks} == {"training"}
-
-
-def test_the_figures_are_the_same_twice(results, report, tmp_path):
-    folder, _ = report
-    draw_all(ASKED, results, tmp_path)
-    for path in tmp_path.glob("*.png"):
-        assert path.read_bytes() == (folder / "figures" / path.name).read_bytes(), path.name
-
-
-def test_the_memory_that_a_variant_is_judged_with_is_one_of_the_lengths(results):
-    points = by_memory(results["xl"])
-    assert sorted(points) == sorted({*MEMORIES, MODELS["xl"].memory})
-    judged = [results["xl"].metrics[seed]["bits"] for seed in (1, 2, 3)]
-    assert points[MODELS["xl"].memory] == pytest.approx(judged)
-    assert by_memory(results["no-memory"]) == {}
-
-
-def test_losses_of_other_splits_do_not_count(results):
-    def add(row):
-        return row | {"split": "other", "nll": 1e9, "memories": {"7": 1e9}} if row["id"] == "test-39" else row
-
-    run = changed(results["xl"], add)
-    assert 7.0 not in by_memory(run)
-    assert max(by_memory(run)[32.0]) < 3.0
-
-
-def test_positions_are_per_unit(results):
-    """A symbol in two is a word, so a loss per symbol is half that per word."""
-    rows = results["recall-xl"].examples[1]
-    nats = sum(row["positions"][2][0] for row in rows)
-    words = sum(row["positions"][2][1] for row in rows) / 2
-    assert by_position(results["recall-xl"])[3.0][0] == pytest.approx(math.exp(nats / words))
-    assert sorted(by_position(results["xl"])) == [float(part) for part in range(1, 9)]
-
-
-def test_a_part_without_symbols_and_a_variant_without_parts_have_no_points(results):
-    def clear(row):
-        row["positions"] = [[0.0, 0], *row["positions"][1:]]
-        return row
-
-    assert sorted(by_position(changed(results["xl"], clear)))[0] == 2.0
-    sliding = changed(results["xl"], lambda row: {k: v for k, v in row.items() if k != "positions"})
-    assert by_position(sliding) == {}
-
-
-def test_recalls_are_shares_of_each_distance(results):
-    rows = results["recall-xl"].examples[2]
-    found, count = (sum(row["recalls"]["64"][k] for row in rows) for k in (2, 1))
-    assert by_distance(results["recall-xl"])[64.0][1] == pytest.approx(100 * found / count)
-    assert max(by_distance(results["recall-no-memory"])[64.0]) < 20
-    assert by_distance(results["xl"]) == {}
-
-
-def test_losses_are_named_by_their_unit(results):
-    assert loss_label(results["xl"]) == "Bits per character"
-    assert loss_label(results["recall-xl"]) == "Perplexity per word"
-
-
-def test_a_memory_of_nothing_alone_can_be_drawn(results, tmp_path):
-    def change(row):
-        return row | {"memories": {"0": row["nll"]}}
-
-    run = changed(results["no-memory"], change)
-    figure, table = BY_MEMORY.blocks({"a": run}, tmp_path, {"alone": ["a"]})
-    assert figure.path.exists()
-    assert table.columns[1:] == ("0",)
-
-
-def test_a_table_has_the_numbers_of_its_figure(report, results):
-    table = next(block for block in report[1] if isinstance(block, Table))
-    assert table.columns == (
-        "Bits per character, by memory (symbols of earlier segments)",
-        "0",
-        "16",
-        "32",
-        "64",
-        "128",
-    )
-    assert [row[0] for row in cells(table)] == ["xl", "shaw"]
-    assert cells(table)[0][3].startswith(f"{np.mean(by_memory(results['xl'])[32.0]):.3f} [")
-
-
-def test_a_table_of_many_places_stands_upright(results, tmp_path):
-    _, table = BY_POSITION.blocks(results, tmp_path, {"parts": ["xl", "shaw"]})
-    assert table.columns == ("Bits per character, by part of the segment (of eight, in reading order)", "xl", "shaw")
-    assert [row[0] for row in cells(table)] == [str(part) for part in range(1, 9)]
-    assert cells(table)[2][1].split(" ")[0] == f"{np.mean(by_position(results['xl'])[3.0]):.3f}"
-    assert len(table.align) == len(table.columns)
-
-
-def test_effective_contexts_are_those_of_the_metrics(results, tmp_path):
-    figure, table, said = context_blocks(results, tmp_path, GROUPS)
-    assert figure.path.name == "contexts_bible.png"
-    assert table.columns == ("Group bible", "r = 0.1", "r = 0.5", "r = 1.0")
-    assert [row[0] for row in cells(table)] == ["xl", "shaw", "lstm", "no-memory"]
-    assert cells(table)[0][3].startswith(f"{results['xl'].mean['recl_bible_100']:.0f} [")
-    assert results["xl"].mean["recl_bible_100"] > results["shaw"].mean["recl_bible_100"] > CONTEXTS[1]
-    assert "1 %" in said.text
-
-
-def test_a_group_of_which_one_is_left_is_not_shown(results, tmp_path):
-    assert context_blocks(results, tmp_path, {"alone": ["xl", "never-run"]}) == []
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_speed_is_read_by_quantity_and_length(results, tmp_path):
-    run = results["evaluation-speed"]
-    assert by_length(run, "speedup") == {100.0: [8.0], 200.0: [16.0], 400.0: [32.0]}
-    assert by_length(run, "speed") == {}
-    assert not draw_speed(results["xl"], tmp_path / "a.png")
-    assert not (tmp_path / "a.png").exists()
-
-
-def test_samples_stand_beside_each_other_with_what_was_to_come(results):
-    said, table = sample_tables(results, SAMPLES)
+def test_samples_stand_beside_each_other_with_what_was_to_come(results, tmp_path):
+    said, table = Samples(["xl", "never-run", "shaw", "lstm"]).draw(results, tmp_path)
     assert "at temperature 0.8, from the 40 likeliest." in said.text
     assert table.columns == ("Beginning", "Continued by xl", "Continued by shaw", "True continuation")
-    assert cells(table)[1] == [
-        "In chapter 2 ¶ was | the",
-        "word of xl. ¶ And so",
-        "word of shaw. ¶ And so",
-        "Word 2.",
-    ]
+    assert table.rows[1] == ["In chapter 2 ¶ was | the", "word of xl. ¶ And so", "word of shaw. ¶ And so", "Word 2."]
+    assert r"In chapter 1 ¶ was \| the" in render([said, table], "md", title="", folder=tmp_path)
 
 
 def test_other_beginnings_have_a_table_of_their_own(tmp_path):
-    found = load_results(build(tmp_path, {name: MODELS[name] for name in ("xl", "shaw")}, seeds=(1,)))
+    found = load_results(build_runs(tmp_path, {name: MODELS[name] for name in ("xl", "shaw")}, seeds=(1,)))
     path = found["shaw"].samples(1)
     path.write_text(json.dumps([{"prompt": "And", "text": " it", "true": " there"}]), encoding="utf-8")
-    tables = [block for block in sample_tables(found, ["xl", "shaw"]) if isinstance(block, Table)]
+    tables = [block for block in Samples(["xl", "shaw"]).draw(found, tmp_path) if isinstance(block, Table)]
     assert [table.columns[1] for table in tables] == ["Continued by xl", "Continued by shaw"]
     path.write_text("[", encoding="utf-8")
     with pytest.raises(ReplicationError, match=r"samples\.json cannot be read"):
-        sample_tables(found, ["shaw"])
+        Samples(["shaw"]).draw(found, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "expected",
-    [
-        "| `xl` | 54,321 | 100 | **1.8",
-        "Bits per character ↓ |",
-        "Perplexity per word ↓ |",
-        "| Number | at 100 | at 200 | at 400 |",
-        "| microseconds reuse | 125 | 125 | 125 |",
-        "| token ratio | 100 | 200 | 400 |",
-    ],
-)
-def test_the_tables_of_results_have_the_measures_of_language(results, tmp_path, expected):
+def test_results_have_the_measures_of_language_and_learning_curves(results, tmp_path):
     page = render(our_results(by_task(results), results, REPORT), "md", title="", folder=tmp_path)
-    assert expected in page
-    assert "BLEU by" not in page
-
-
-def test_html_has_every_figure_and_samples_escaped(report):
-    folder, blocks = report
-    html = render(blocks, "html", title="", folder=folder)
-    assert html.count('src="figures/') == 7
-    assert html.count("<figcaption>") == html.count(' alt="') == 7
-    assert r"In chapter 1 ¶ was \| the" in render(blocks, "md", title="", folder=folder)
+    for expected in ("| `xl` | 54,321 | 100 | **1.8", "Bits per character ↓ |", "Perplexity per word ↓ |"):
+        assert expected in page
+    blocks = [block for exhibit in REPORT.figures for block in exhibit.draw(results, tmp_path)]
+    assert {block.path.name.split("_")[0] for block in blocks} == {"training"}

@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pytest
 
+from replications.transformer_xl.figures import ContextLengths
 from shared.claims.results import load_results
 from shared.claims.schema import Claims
 from shared.claims.verdicts import decide
 from shared.metrics.registry import corpus_values
 from shared.reports.report import write_report
-from shared.tasks.language.figures import ContextLengths
 from tests.made_claims import claim, compared, paper_folder
 from tests.synthetic_runs import write_examples
 

@@ -1,28 +1,22 @@
-"""What a report shows of models of sequences: studies, pictures, and curves of trainings that may have diverged."""
+"""What a report shows of models of sequences: studies, and curves of trainings that may have diverged."""
 
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from matplotlib.image import imread
 
 from shared.claims.results import load_results
-from shared.errors import ReplicationError
 from shared.reports import curves as of_training
 from shared.reports.curves import read_apart, read_curves, training_curves
-from shared.reports.figures import COLOURS, WIDTH
+from shared.reports.figures import COLOURS
 from shared.reports.page import render
 from shared.reports.studies import StudyLines, StudyPanel
-from shared.tasks.sequences.figures import Pictures, curves
-from shared.tasks.sequences.pictures import Drawn, coloured, draw_pictures, picture_figures
-from shared.tasks.sequences.report import REPORT
+from shared.tasks.sequences.report import REPORT, curves
 from tests.reports.drawing import draw_all
 from tests.tasks.sequences.synthetic_sequences import MODELS, UPDATES, build
 
 ASKED = [
     StudyLines("One layer", [StudyPanel("scaling", "seconds", "Length", "Seconds", {"softmax": "softmax"})]),
-    Pictures(["mnist-linear", "never-run", "mnist-softmax", "copy-linear", "cifar10-linear"]),
     curves({"stability": ["transformer", "trigonometric", "never-run"]}),
 ]
 LOSS = {"metric": "loss", "label": "Loss"}
@@ -47,28 +41,16 @@ def drawn(monkeypatch):
     return found
 
 
-def images(axes):
-    return [image.get_extent() for image in axes.get_images()]
-
-
 def test_the_figures_come_in_order_and_those_asked_for_only(report):
     folder, blocks = report
     names = [block.path.name for block in blocks]
     assert names == [
-        "study_one-layer.png", "samples_mnist.png", "samples_cifar10.png", "completions_mnist-linear.png",
-        "completions_cifar10-linear.png", "training_loss_cifar10.png", "training_loss_copy.png",
+        "study_one-layer.png", "training_loss_cifar10.png", "training_loss_copy.png",
         "training_error_copy.png", "training_loss_mnist.png", "training_loss_proteins.png",
         "training_error_proteins.png",
     ]  # fmt: skip
     assert sorted(path.name for path in (folder / "figures").glob("*.png")) == sorted(names)
     assert "never-run" not in render(blocks, "md", title="", folder=folder)
-
-
-def test_pictures_in_colour_are_coarser_than_lines(report):
-    widths = {path.name: imread(path).shape[1] for path in (report[0] / "figures").glob("*.png")}
-    assert {name for name, width in widths.items() if width != 1400} == {
-        "samples_cifar10.png", "completions_cifar10-linear.png"
-    }  # fmt: skip
 
 
 def test_nothing_asked_for_is_nothing_drawn_but_learning_curves(results, tmp_path):
@@ -150,54 +132,7 @@ def test_axes_are_named_by_what_a_symbol_is(results, tmp_path, drawn):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("variant", ["mnist-linear", "cifar10-linear"])
-def test_what_is_not_given_has_a_colour_of_its_own(results, variant):
-    pictures = Drawn.load(results[variant].pictures(1))
-    shown, half = pictures.beginnings, pictures.true.shape[1] // 2
-    assert shown.shape == (*pictures.true.shape[:3], 3)
-    assert (shown[:, :half] == coloured(pictures.true)[:, :half]).all()
-    assert np.unique(shown[:, half:].reshape(-1, 3), axis=0).tolist() == [[185, 203, 224]]
-
-
-def test_models_that_completed_other_pictures_have_a_figure_of_their_own(results, tmp_path):
-    folder = build(tmp_path / "runs", {name: MODELS[name] for name in ("mnist-softmax", "mnist-linear")}, seeds=(2, 3))
-    found = load_results(folder)
-    path = found["mnist-linear"].pictures(2)
-    with np.load(path) as arrays:
-        np.savez(path, **{**arrays, "given": 100})
-    drawn = picture_figures(found, tmp_path / "figures", ["mnist-softmax", "mnist-linear"])
-    assert [figure.path.name for figure in drawn] == [
-        "samples_mnist.png", "completions_mnist-softmax.png", "completions_mnist-linear.png"
-    ]  # fmt: skip
-    assert "the first 392 of 784 values" in drawn[1].caption
-    assert "the first 100 of 784 values" in drawn[2].caption
-
-
-def test_a_damaged_file_of_pictures_is_refused(tmp_path):
-    path = tmp_path / "pictures.npz"
-    for content in (b"", b"PK", b"no archive"):
-        path.write_bytes(content)
-        with pytest.raises(ReplicationError, match=r"pictures\.npz is damaged"):
-            Drawn.load(path)
-    np.savez(path, samples=np.zeros((1, 2, 2, 1), np.uint8))
-    with pytest.raises(ReplicationError, match=r"pictures\.npz is damaged"):
-        Drawn.load(path)
-    assert Drawn.load(tmp_path / "none.npz") is None
-
-
-@pytest.mark.parametrize(("count", "lengths"), [(4, [4]), (12, [12]), (16, [8, 8]), (25, [9, 9, 7])])
-def test_rows_of_pictures_fill_the_width_alike(count, lengths, tmp_path, monkeypatch):
-    said = []
-    monkeypatch.setattr("matplotlib.axes.Axes.imshow", lambda axes, picture, *, extent, **_: said.append(extent))
-    draw_pictures([("model", np.zeros((count, 7, 14, 1), np.uint8))], tmp_path / "a.png")
-    tops = [extent[3] for extent in said]
-    assert [tops.count(top) for top in dict.fromkeys(tops)] == lengths
-    assert max(extent[1] for extent in said) <= WIDTH
-    left, right, bottom, top = said[0]
-    assert (right - left) == pytest.approx(2 * (bottom - top))
-
-
 def test_a_report_of_runs_that_left_nothing_is_empty(tmp_path):
     folder = build(tmp_path / "runs", {"copy-linear": MODELS["copy-linear"]}, seeds=(1,))
     (folder / "copy-linear/train/seed1/curve.csv").unlink()
-    assert draw_all([Pictures(["copy-linear"]), curves({})], load_results(folder), tmp_path / "figures") == []
+    assert draw_all([curves({})], load_results(folder), tmp_path / "figures") == []

@@ -7,13 +7,16 @@ import pytest
 import torch
 from torch import nn
 
+from replications.linear_transformer import replication as linear_transformer
+from replications.performer import replication as performer
 from shared.config import Strict, build
 from shared.errors import ReplicationError
 from shared.metrics.peak_memory import MEBIBYTE
-from shared.tasks.sequences.scaling_study import ATTENTION, Scaling, crossover, slope, training_pass
-from shared.tasks.sequences.settings import ScalingConfig
+from shared.tasks.sequences.scaling import Scaling, crossover, slope, training_pass
+from shared.tasks.sequences.settings import SUBJECTS, ScalingConfig
 from shared.tasks.settings import RunConfig
 
+LAYERS = {**linear_transformer.LAYERS, **performer.LAYERS}
 WIDTH = 8
 CPU = torch.device("cpu")
 
@@ -142,7 +145,7 @@ def test_a_pass_makes_all_gradients_and_keeps_none():
 
 SIZES = ScalingConfig(
     study="scaling",
-    subjects=[*ATTENTION],
+    subjects=[*LAYERS],
     lengths=[70, 200],
     width=WIDTH,
     heads=2,
@@ -152,9 +155,13 @@ SIZES = ScalingConfig(
 )
 
 
-@pytest.mark.parametrize("subject", ATTENTION)
+def test_settings_know_every_layer():
+    assert {*LAYERS} == {*SUBJECTS}
+
+
+@pytest.mark.parametrize("subject", LAYERS)
 def test_every_layer_is_causal_and_has_its_gradients(subject):
-    layer, x = ATTENTION[subject](SIZES).double(), torch.randn(1, 70, WIDTH, dtype=torch.float64)
+    layer, x = LAYERS[subject](SIZES).double(), torch.randn(1, 70, WIDTH, dtype=torch.float64)
     out = layer(x)
     assert out.shape == x.shape
     changed = torch.cat((x[:, :50], torch.randn_like(x[:, 50:])), dim=1)
@@ -166,7 +173,7 @@ def test_every_layer_is_causal_and_has_its_gradients(subject):
 
 
 def test_both_ways_of_exact_attention_are_one():
-    fused, plain = (ATTENTION[name](SIZES) for name in ("softmax", "softmax_plain"))
+    fused, plain = (LAYERS[name](SIZES) for name in ("softmax", "softmax_plain"))
     plain.load_state_dict(fused.state_dict())
     x = torch.randn(1, 70, WIDTH)
     torch.testing.assert_close(fused(x), plain(x))
@@ -175,7 +182,7 @@ def test_both_ways_of_exact_attention_are_one():
 def test_memory_is_what_the_papers_say_it_is():
     subjects = ["softmax_plain", "linear", "positive", "identity", "lsh_1"]
     metrics = measured(
-        ATTENTION, count().__next__, subjects=subjects, repeats=1, lengths=[512, 1024, 4096, 8192],
+        LAYERS, count().__next__, subjects=subjects, repeats=1, lengths=[512, 1024, 4096, 8192],
         longest={"softmax_plain": 1024}, features=WIDTH,
     )  # fmt: skip
     slopes = {name.split(".")[0]: value for name, value in metrics.items() if "memory_slope" in name}
@@ -208,7 +215,9 @@ def test_wrong_settings_are_refused(model, message):
 
 
 def test_a_feed_forward_network_follows_attention_if_it_is_asked_for():
-    alone, whole = (Scaling()._layer("linear", config(feed_forward=n).checked_model(ScalingConfig)) for n in (None, 24))
+    alone, whole = (
+        Scaling(LAYERS)._layer("linear", config(feed_forward=n).checked_model(ScalingConfig)) for n in (None, 24)
+    )
     counts = [sum(parameter.numel() for parameter in layer.parameters()) for layer in (alone, whole)]
     assert counts[1] - counts[0] == 2 * WIDTH * 24 + 24 + WIDTH
     x = torch.randn(1, 5, WIDTH)
@@ -217,5 +226,5 @@ def test_a_feed_forward_network_follows_attention_if_it_is_asked_for():
 
 
 def test_it_measures_by_the_real_clock_too():
-    metrics = Scaling().evaluate(config(lengths=[16, 64], repeats=1), prepared=Path(), trained=[], out=Path())
+    metrics = Scaling(LAYERS).evaluate(config(lengths=[16, 64], repeats=1), prepared=Path(), trained=[], out=Path())
     assert metrics["linear.seconds_n16"] > 0

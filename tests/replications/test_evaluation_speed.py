@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from replications.transformer_xl.settings import SpeedConfig
+from replications.transformer_xl.speed import EvaluationSpeed, passes, seconds_in_turns
 from shared.attention.memory import Reach
 from shared.config import build
 from shared.data.tokenizers import EOS
 from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage, prepare_language
-from shared.tasks.language.reuse_study import EvaluationSpeed, passes, seconds_in_turns
-from shared.tasks.language.settings import LanguageRun, SpeedConfig
+from shared.tasks.language.settings import LanguageRun
 from shared.tasks.language.streams import Stream
 from shared.tasks.replication import runner_of
 from tests.tasks.in_process import paper

@@ -1,4 +1,4 @@
-"""How much faster a text is scored with the states of earlier segments than in sliding windows (Dai et al., table 9).
+"""How much faster a text is scored with the states of earlier segments than in sliding windows (table 9).
 
 Shape letters: A attention length, how many symbols a prediction is made from.
 """
@@ -9,17 +9,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
+from replications.transformer_xl.settings import SpeedConfig
 from shared.attention.memory import Reach
 from shared.decoding.language_model import LanguageModel
 from shared.errors import ReplicationError
 from shared.metrics.turns import Clock, medians_of_turns, now, timed
 from shared.tasks.language.corpus import PreparedLanguage
-from shared.tasks.language.settings import LanguageEvaluation, LanguageRun, SpeedConfig
+from shared.tasks.language.settings import LanguageEvaluation, LanguageRun
 from shared.tasks.language.streams import LanguageBatch, Stream
 from shared.tasks.replication import Study, ready
 
@@ -29,12 +30,7 @@ TURNS = 3
 
 @dataclass(frozen=True)
 class Pass:
-    """A repeatable pass over a part of the text.
-
-    Attributes:
-        batches: the batches that go through the network, on its device.
-        read: processes a batch and returns the nats of its scored symbols.
-    """
+    """A repeatable pass over a part of the text: its batches, on the network's device, and what reads one."""
 
     batches: Sequence[LanguageBatch]
     read: Callable[[LanguageBatch], Tensor]
@@ -67,7 +63,7 @@ class EvaluationSpeed(Study):
     study override those of the task's network.
 
     Args:
-        build: the untrained network of a variant, for a prepared task.
+        build: from a variant's settings and its prepared text to its untrained model.
     """
 
     def __init__(self, build: Callable[[LanguageRun, PreparedLanguage], nn.Module]) -> None:
@@ -85,10 +81,12 @@ class EvaluationSpeed(Study):
         Raises:
             ReplicationError: the text is too short.
         """
-        settings, config = _parts(config)
-        text = PreparedLanguage.load(prepared)
+        settings, text = config.checked_model(SpeedConfig), PreparedLanguage.load(prepared)
         torch.manual_seed(0)
-        keeping, vanilla = (ready(self._build(of, text)) for of in (config, _sliding(settings, config)))
+        keeping, vanilla = (
+            ready(self._build(config.with_model(network), text))
+            for network in (settings.network, {**settings.network, **settings.sliding})
+        )
         stream = text.split(config.corpus.test[0])
         metrics: dict[str, float] = {}
         with torch.inference_mode():
@@ -139,48 +137,28 @@ def passes(
         reuse(batch.to(device))
     windows = stream.windows(context=length, stride=1, size=max(1, columns * segment // length))
     next(windows)  # skipped, because the first window scores all of its symbols
-    chosen = {"reuse": [*islice(segments, enough)], "sliding": [*islice(windows, 1)]}
-    whole = [bool(batch.mask[:, -1].all()) for batches in chosen.values() for batch in batches]
-    if len(whole) <= enough or not all(whole):
+    kept, slid = ([batch.to(device) for batch in islice(of, n)] for of, n in ((segments, enough), (windows, 1)))
+    if len(kept) < enough or not slid or not all(batch.mask[:, -1].all() for batch in (*kept, *slid)):
         raise ReplicationError(
             f"the test text has {len(stream):,} symbols, too few for an attention length of {length} in {columns} "
             "columns; make model.lengths or evaluation.columns smaller."
         )
-    reads = {"reuse": reuse, "sliding": sliding}
-    return {way: Pass([batch.to(device) for batch in batches], reads[way]) for way, batches in chosen.items()}
+    return {"reuse": Pass(kept, reuse), "sliding": Pass(slid, sliding)}
 
 
-def seconds_in_turns(
-    functions: Mapping[str, Callable[[], None]], budget: float, clock: Clock = now
-) -> dict[str, float]:
-    """Median seconds of each; they take turns until the budget is used up.
+def seconds_in_turns(functions: Mapping[str, Callable[[], Any]], budget: float, clock: Clock = now) -> dict[str, float]:
+    """Median seconds of each, after one call to warm up.
 
-    Args:
-        functions: what is timed, after one call to warm up.
-        budget: seconds; :data:`TURNS` turns are made in any case.
-        clock: tells the time.
+    They take turns until ``budget`` seconds are over by the ``clock``, but at least :data:`TURNS`.
     """
+
+    def turns() -> Iterator[int]:
+        begin = clock()
+        for turn in count():
+            if turn >= TURNS and clock() - begin >= budget:
+                return
+            yield turn
+
     for function in functions.values():
         function()
-    contenders = {name: timed(function, clock) for name, function in functions.items()}
-    return medians_of_turns(contenders, _turns(budget, clock))
-
-
-def _turns(budget: float, clock: Clock) -> Iterator[int]:
-    """Yield turns until ``budget`` seconds are over, but at least :data:`TURNS`."""
-    begin = clock()
-    for turn in count():
-        if turn >= TURNS and clock() - begin >= budget:
-            return
-        yield turn
-
-
-def _parts(config: LanguageRun) -> tuple[SpeedConfig, LanguageRun]:
-    """The settings of the study, and the variant with those of the network alone."""
-    settings = config.checked_model(SpeedConfig)
-    return settings, config.with_model(settings.network)
-
-
-def _sliding(settings: SpeedConfig, config: LanguageRun) -> LanguageRun:
-    """The variant with the settings of the network that reads windows."""
-    return config.with_model({**config.model, **settings.sliding})
+    return medians_of_turns({name: timed(function, clock) for name, function in functions.items()}, turns())

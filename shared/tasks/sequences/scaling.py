@@ -25,11 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
-from shared.attention.feature_maps import EluPlusOne, FeatureMap
 from shared.attention.identity import IdentityAttention
-from shared.attention.linear_multi_head import LinearMultiHeadAttention
-from shared.attention.lsh import LSHSelfAttention
 from shared.attention.multi_head import MultiHeadAttention
 from shared.layers.feed_forward import FeedForward
 from shared.metrics.peak_memory import MEBIBYTE, peak_memory
@@ -43,82 +39,54 @@ RIVAL = "softmax"
 OPTIMUM = "identity"
 """The subject without attention, an upper bound of the possible speed."""
 
-
-Builder = Callable[[ScalingConfig], nn.Module]
-"""Makes a module that maps (B, T, D) to (B, T, D), no position looking at later ones."""
+Layers = Mapping[str, Callable[[ScalingConfig], nn.Module]]
+"""Name of a subject to what makes it: a module that maps (B, T, D) to (B, T, D), no position looking at later ones."""
 
 
 class CausalAttention(nn.Module):
     """A layer of one of the ways of attention to itself, with its projections.
 
     Args:
-        heads: what attends.
+        heads: what attends, as :class:`MultiHeadAttention` does, or to itself alone, without a ``project``.
         weights: whether the weights of all pairs are made, as they were before there were fused kernels.
     """
 
-    def __init__(
-        self,
-        heads: MultiHeadAttention | LinearMultiHeadAttention | LSHSelfAttention,
-        *,
-        weights: bool = False,
-    ) -> None:
+    def __init__(self, heads: Any, *, weights: bool = False) -> None:
         super().__init__()
         self.heads, self.weights = heads, weights
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D)."""
-        memory = () if isinstance(self.heads, LSHSelfAttention) else (self.heads.project(x),)
+        memory = (self.heads.project(x),) if hasattr(self.heads, "project") else ()
         out: Tensor = self.heads(x, *memory, causal=True, weights=self.weights)[0]
         return out
 
 
-def _sizes(config: ScalingConfig) -> dict[str, Any]:
+def head_sizes(config: ScalingConfig) -> dict[str, Any]:
+    """Arguments of attention with several heads."""
     return {"heads": config.heads, "key_size": config.key_size, "value_size": config.key_size}
 
 
-def _softmax(of: type[MultiHeadAttention] = MultiHeadAttention, *, weights: bool = False) -> Builder:
-    return lambda config: CausalAttention(of(query_size=config.width, **_sizes(config)), weights=weights)
-
-
-def _linear(features: Callable[[ScalingConfig], FeatureMap]) -> Builder:
-    return lambda config: CausalAttention(
-        LinearMultiHeadAttention(query_size=config.width, features=features(config), **_sizes(config))
-    )
-
-
-def _lsh(rounds: int) -> Builder:
-    return lambda config: CausalAttention(
-        LSHSelfAttention(
-            width=config.width, buckets=config.buckets, chunk=config.chunk, rounds=rounds, **_sizes(config)
-        )
-    )
-
-
-ATTENTION: Mapping[str, Builder] = {
-    RIVAL: _softmax(),
-    "softmax_plain": _softmax(weights=True),
-    "linear": _linear(lambda config: EluPlusOne()),
-    "relu": _linear(lambda config: GeneralizedFeatures(key_size=config.key_size, projections=config.features)),
-    "positive": _linear(lambda config: SoftmaxFeatures(key_size=config.key_size, projections=config.features)),
-    "lsh_1": _lsh(1),
-    "lsh_4": _lsh(4),
-    "lsh_8": _lsh(8),
-    OPTIMUM: _softmax(IdentityAttention),
+EXACT: Layers = {
+    RIVAL: lambda config: CausalAttention(MultiHeadAttention(query_size=config.width, **head_sizes(config))),
+    "softmax_plain": lambda config: CausalAttention(
+        MultiHeadAttention(query_size=config.width, **head_sizes(config)), weights=True
+    ),
+    OPTIMUM: lambda config: CausalAttention(IdentityAttention(query_size=config.width, **head_sizes(config))),
 }
-"""Layers of both papers: exact attention, by PyTorch's fused kernel and with all its weights; linear attention with
-elu(x) + 1, with ReLU features and with FAVOR+; Reformer's with 1, 4 and 8 rounds; and no attention at all."""
+"""What each paper compares with: exact attention, by PyTorch's fused kernel and with all its weights; and none."""
 
 
 class Scaling(Study):
     """Measures a layer forward and backward, to its input and all parameters, at growing lengths.
 
     Args:
-        builders: what can be measured, by the names that ``subjects`` has.
+        layers: what can be measured, by the names that ``subjects`` has.
         clock: gives seconds.
     """
 
-    def __init__(self, builders: Mapping[str, Builder] = ATTENTION, clock: Clock = now) -> None:
-        self._builders, self._clock = builders, clock
+    def __init__(self, layers: Layers, clock: Clock = now) -> None:
+        self._layers, self._clock = layers, clock
 
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Of each subject at each of its lengths ``<subject>.seconds_n<T>`` and ``<subject>.mebibytes_n<T>``.
@@ -127,7 +95,8 @@ class Scaling(Study):
         affects all of them alike. Memory is the peak of the memory that a pass adds to the layer and its input
         (:mod:`shared.metrics.peak_memory`). ``<subject>.time_slope`` and ``<subject>.memory_slope`` are the exponents
         of T that fit the upper half of the lengths best; ``crossover_<subject>``, if there is one, is the length from
-        which on it is quicker than exact attention by the fused kernel.
+        which on it is quicker than exact attention by the fused kernel; ``<subject>.over_identity`` the ratio of its
+        time to that of no attention, at the longest length at which both were measured.
         """
         settings = config.checked_model(ScalingConfig)
         torch.manual_seed(0)
@@ -139,25 +108,33 @@ class Scaling(Study):
             for subject, layer in layers.items()
             if length in settings.of(subject)
         }
-        seconds: dict[str, dict[int, float]] = {subject: {} for subject in layers}
-        mebibytes: dict[str, dict[int, float]] = {subject: {} for subject in layers}
+        quantities: dict[str, dict[str, dict[int, float]]] = {
+            quantity: {subject: {} for subject in layers} for quantity in ("seconds", "mebibytes")
+        }
         for (subject, length), run in passes.items():
             run()
-            mebibytes[subject][length] = peak_memory(run, device) / MEBIBYTE
+            quantities["mebibytes"][subject][length] = peak_memory(run, device) / MEBIBYTE
         contenders = {key: timed(run, self._clock) for key, run in passes.items()}
         for (subject, length), taken in medians_of_turns(contenders, range(settings.repeats)).items():
-            seconds[subject][length] = taken
-        return {
-            **_by_length(seconds, "seconds"),
-            **_by_length(mebibytes, "mebibytes"),
-            **{f"{subject}.time_slope": slope(points) for subject, points in seconds.items()},
-            **{f"{subject}.memory_slope": slope(points) for subject, points in mebibytes.items()},
-            **_crossovers(seconds),
-            **_over_optimum(seconds),
-        }
+            quantities["seconds"][subject][length] = taken
+        metrics = {
+            f"{subject}.{quantity}_n{n}": value
+            for quantity, found in quantities.items() for subject, of in found.items() for n, value in of.items()
+        }  # fmt: skip
+        seconds = quantities["seconds"]
+        metrics |= {f"{subject}.time_slope": slope(points) for subject, points in seconds.items()}
+        metrics |= {f"{subject}.memory_slope": slope(points) for subject, points in quantities["mebibytes"].items()}
+        for subject, points in seconds.items():
+            if subject != RIVAL and (quicker := crossover(points, seconds.get(RIVAL, {}))) is not None:
+                metrics[f"crossover_{subject}"] = quicker
+        for subject, points in seconds.items():
+            both = points.keys() & seconds.get(OPTIMUM, {}).keys()
+            if subject != OPTIMUM and both:
+                metrics[f"{subject}.over_{OPTIMUM}"] = points[max(both)] / seconds[OPTIMUM][max(both)]
+        return metrics
 
     def _layer(self, subject: str, settings: ScalingConfig) -> nn.Module:
-        attention = self._builders[subject](settings)
+        attention = self._layers[subject](settings)
         if settings.feed_forward is None:
             return attention
         return nn.Sequential(attention, FeedForward(width=settings.width, hidden_size=settings.feed_forward))
@@ -201,24 +178,3 @@ def crossover(seconds: Mapping[int, float], rival: Mapping[int, float]) -> float
     last = behind[-1]
     part = gains[last] / (gains[last] - gains[last + 1])
     return float(lengths[last] * (lengths[last + 1] / lengths[last]) ** part)
-
-
-def _by_length(found: Mapping[str, Mapping[int, float]], quantity: str) -> dict[str, float]:
-    return {f"{subject}.{quantity}_n{n}": value for subject, of in found.items() for n, value in of.items()}
-
-
-def _crossovers(seconds: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
-    rival = seconds.get(RIVAL, {})
-    found = {subject: crossover(points, rival) for subject, points in seconds.items() if subject != RIVAL}
-    return {f"crossover_{subject}": length for subject, length in found.items() if length is not None}
-
-
-def _over_optimum(seconds: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
-    """The ratio of each subject's time to that of the optimum, at the longest length at which both were measured."""
-    optimum = seconds.get(OPTIMUM, {})
-    longest = {subject: max(points.keys() & optimum.keys(), default=None) for subject, points in seconds.items()}
-    return {
-        f"{subject}.over_{OPTIMUM}": seconds[subject][length] / optimum[length]
-        for subject, length in longest.items()
-        if length is not None and subject != OPTIMUM
-    }

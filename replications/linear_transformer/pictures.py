@@ -1,0 +1,119 @@
+"""Pictures that models drew pixel by pixel, as in Figures 3 and 4.
+
+Shape letters: N pictures, H height, W width, C channels (1 or 3).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.errors import ReplicationError
+from shared.reports.document import Figure
+from shared.reports.exhibits import OfVariants, Results, run_ones
+from shared.reports.figures import INK, WIDTH, drawing
+from shared.reports.naming import name_of
+
+Lines = Sequence[tuple[str, NDArray[np.uint8]]]
+"""The label before a line of pictures, and the pictures (N, H, W, C)."""
+
+COLUMNS = 12  # pictures in a line
+EDGE, NAME, GAP = 0.04, 1.3, 0.05  # inches: around everything, before the pictures, between them
+LARGEST = 0.8  # inches, of a picture's side
+POINTS, LETTERS = 9.0, 17  # of a name, and how many letters of it fit
+SAMPLED = "Pictures that the models (of their first seeds) drew pixel by pixel, each from those before it."
+COMPLETED = (
+    "Test pictures of which the models (of their first seeds) were given the first {given:,} of {all:,} values, and "
+    "drew the others one by one."
+)
+
+
+class Pictures(OfVariants):
+    """Figures ``samples_<task>.png`` and ``completions_<variant>.png`` of pictures that first seeds drew.
+
+    Variants that completed the same pictures share a figure, which has the name of the first.
+    """
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figures of the variants that drew anything.
+
+        Raises:
+            ReplicationError: see :func:`read_pictures`.
+        """
+        from shared.tasks.tried import UNSEEN
+
+        sampled: dict[str, list[tuple[str, NDArray[np.uint8]]]] = defaultdict(list)
+        completed: dict[tuple[int, bytes], dict[str, dict[str, NDArray[np.uint8]]]] = defaultdict(dict)
+        for run in run_ones(results, self.shown):
+            if drawn := read_pictures(run.pictures(run.seeds[0])):
+                sampled[run.task].append((name_of(run.variant), drawn["samples"]))
+                completed[int(drawn["given"]), drawn["true"].tobytes()][run.variant] = drawn
+        figures = []
+        for task, lines in sampled.items():
+            path = folder / f"samples_{task}.png"
+            draw_pictures(lines, path)
+            figures.append(Figure(path, f"Task {task}. {SAMPLED}"))
+        for (given, _), alike in completed.items():
+            variant, first = next(iter(alike.items()))
+            path, whole = folder / f"completions_{variant}.png", first["true"]
+            beginnings = coloured(first["occluded"]).reshape(len(whole), -1, 3)
+            beginnings[:, -(-given // whole.shape[-1]) :] = UNSEEN
+            drew = [(name_of(name), drawn["completed"]) for name, drawn in alike.items()]
+            draw_pictures([("given", beginnings.reshape(*whole.shape[:3], 3)), *drew, ("true", whole)], path)
+            said = COMPLETED.format(given=given, all=whole[0].size)
+            figures.append(Figure(path, f"Task {results[variant].task}. {said}"))
+        return figures
+
+
+def read_pictures(path: Path) -> dict[str, NDArray[np.uint8]]:
+    """What :func:`shared.tasks.sequences.evaluation.draw_pictures` wrote; nothing if there is no such file.
+
+    Raises:
+        ReplicationError: it cannot be read.
+    """
+    names = ("samples", "occluded", "completed", "true", "given")
+    try:
+        if not path.exists():
+            return {}
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in names}
+    except (KeyError, ValueError, EOFError, BadZipFile) as error:
+        raise ReplicationError(f"{path} is damaged ({error}); run its evaluate stage again.") from None
+
+
+def draw_pictures(lines: Lines, path: Path) -> None:
+    """Draw rows of pictures with their names before them; those that do not fit beside each other go on below.
+
+    Args:
+        lines: at least one, none without pictures.
+        path: of the PNG.
+    """
+    most = max(len(pictures) for _, pictures in lines)
+    columns = -(-most // -(-most // COLUMNS))  # rows of about the same length
+    across = min(LARGEST + GAP, (WIDTH - 2 * EDGE - NAME + GAP) / columns)
+    down = (across - GAP) * lines[0][1].shape[1] / lines[0][1].shape[2] + GAP
+    height = 2 * EDGE + sum(-(-len(pictures) // columns) for _, pictures in lines) * down - GAP
+    with drawing(path, height=height, shaded=lines[-1][1].shape[-1] == 3) as canvas:
+        canvas.set_layout_engine("none")
+        axes = canvas.add_axes((0, 0, 1, 1))  # in inches from the upper left
+        axes.set_axis_off()
+        top = EDGE
+        for name, pictures in lines:
+            size = POINTS * min(1.0, LETTERS / len(name))
+            y = top + (down - GAP) / 2
+            axes.text(EDGE, y, name, va="center", color=INK, fontsize=size, parse_math=False)
+            for place, picture in enumerate(coloured(pictures)):
+                x, y = EDGE + NAME + place % columns * across, top + place // columns * down
+                axes.imshow(picture, extent=(x, x + across - GAP, y + down - GAP, y), interpolation="nearest")
+            top += -(-len(pictures) // columns) * down
+        axes.set(xlim=(0, WIDTH), ylim=(height, 0), aspect="auto")
+
+
+def coloured(pictures: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """(N, H, W, C) to (N, H, W, 3), a copy."""
+    return np.repeat(pictures, 3, axis=-1) if pictures.shape[-1] == 1 else pictures.copy()

@@ -1,0 +1,320 @@
+"""What a memory of earlier segments is good for: losses by its length and by position, what is recalled, effective
+context lengths (section 4.3), and what scoring costs (table 9)."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.claims.results import RunResults
+from shared.errors import ReplicationError
+from shared.metrics.context_length import THRESHOLD, Losses, relative_effective_context_length, relative_gains
+from shared.metrics.quantities import Example
+from shared.reports.curves import Points, draw_curves, plot_curves
+from shared.reports.document import SPREAD, Block, Figure, Paragraph, Table, Text, over_seeds
+from shared.reports.exhibits import Exhibit, OfPanels, Results, chosen_panels
+from shared.reports.figures import COLOURS, DASHES, MARKERS, drawing, legend_above, place_ticks, plain_powers
+from shared.reports.naming import called, name_of
+from shared.tasks.language.measures import RATIOS
+from shared.tasks.language.report import evaluation
+
+Part = tuple[float, float, float]
+"""A place x, and what an example adds there to two sums, whose ratio is the value at x."""
+WIDEST = 7
+"""Columns of means with their ranges that fit on a page beside the first one."""
+GAINS = (
+    "Relative gain in perplexity from one more step of context, over the best model of the group, on the share r of "
+    "the symbols that are hardest for the group. Below the dotted line, 1 %, a model's effective context ends. Mean "
+    "over seeds, lowest to highest seed shaded."
+)
+LENGTHS = (
+    "Relative effective context lengths, symbols: the shortest context from which one step more gains a model less "
+    "than 1 % in perplexity over the best of the group, on the share r of the symbols that are hardest for the group. "
+    "Mean over seeds, in brackets the lowest and the highest seed. Lengths of different groups do not compare."
+)
+COST = (
+    "what scoring one symbol costs, by how many symbols before it are seen: with the states of earlier segments kept, "
+    "and in windows that slide by one symbol, each read anew. Left: time; right: how many times more the windows "
+    "take, in time and in symbols that go through the network."
+)
+
+
+@dataclass(frozen=True)
+class ByPlace(OfPanels):
+    """Figures ``<name>_<panel>.png`` of one quantity of every variant against another, with a table after each.
+
+    Attributes:
+        name: what the files begin with.
+        caption: what is drawn; ``{y}`` stands for the label of the values.
+        x: label of the axis, with its unit.
+        parts: what an example adds, given the length of the memory that its variant is judged with.
+        recalled: whether the values are per cents of what is recalled; else they are losses.
+        powers: whether x is drawn on a logarithmic scale.
+    """
+
+    name: str = ""
+    caption: str = ""
+    x: str = ""
+    parts: Callable[[Example, str], Iterator[Part]] = lambda row, memory: iter(())
+    recalled: bool = False
+    powers: bool = True
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Block]:
+        """A figure and a table for each panel that has the numbers."""
+        blocks: list[Block] = []
+        for panel in chosen_panels(results, self.panels):
+            curves = {run.variant: points for run in panel.runs if (points := self.curve(run))}
+            runs = [run for run in panel.runs if run.variant in curves]
+            of, token = "Perplexity" if _in_words(panel.runs[0]) else "Bits", panel.runs[0].token
+            path, y = folder / f"{self.name}_{panel.name}.png", "Recalled (%)" if self.recalled else f"{of} per {token}"
+            if draw_curves(runs, list(curves.values()), path, x=self.x, y=y, powers=self.powers, marked=True):
+                head = f"{y}, by {self.x[0].lower()}{self.x[1:]}"
+                blocks.append(Figure(path, f"{panel.title}. {self.caption.format(y=y)} {SPREAD}"))
+                blocks.append(_table(head, curves, 1 if self.recalled else 3))
+        return blocks
+
+    def curve(self, run: RunResults) -> Points:
+        """Place to the value of each seed there, on the first test split."""
+        points: Points = defaultdict(list)
+        for seed, rows in run.examples.items():
+            sums: dict[float, list[float]] = defaultdict(lambda: [0.0, 0.0])
+            memory = str(evaluation(run, seed)["reach"]["memory"])
+            for row in rows:
+                for place, value, count in self.parts(row, memory) if row["split"] == rows[0]["split"] else ():
+                    sums[place][0] += value
+                    sums[place][1] += count
+            for place, (value, count) in sums.items():
+                if count:
+                    points[place].append(self._shown(run, value / count))
+        return dict(points)
+
+    def _shown(self, run: RunResults, value: float) -> float:
+        if self.recalled:
+            return value
+        return math.exp(value) if _in_words(run) else value / math.log(2)
+
+
+def _in_words(run: RunResults) -> bool:
+    """Whether losses are drawn as the perplexity of words, and not as bits of other units."""
+    return "word_perplexity" in run.mean
+
+
+def _table(head: str, curves: Mapping[str, Points], digits: int) -> Table:
+    """A column for every place; or a row, where there are too many for the width of a page."""
+    places = sorted({place for points in curves.values() for place in points})
+    cells = [[over_seeds(points.get(place, ()), digits) for place in places] for points in curves.values()]
+    titles = [f"{place:g}" for place in places]
+    rows: list[list[Text]]
+    if len(places) <= WIDEST:
+        rows = [[called(variant), *row] for variant, row in zip(curves, cells, strict=True)]
+        return Table((head, *titles), rows, "l" + "r" * len(places))
+    rows = [[title, *column] for title, *column in zip(titles, *cells, strict=True)]
+    return Table((head, *map(name_of, curves)), rows, "l" + "r" * len(curves))
+
+
+def _by_memory(row: Example, memory: str) -> Iterator[Part]:
+    """Nats and units at every length of the memory, of those examples that were scored at several."""
+    if row.get("memories"):
+        for length, nats in ({memory: row["nll"]} | row["memories"]).items():
+            yield float(length), nats, row["units"]
+
+
+def _by_position(row: Example, memory: str) -> Iterator[Part]:
+    """Nats and units in every part of the segment, from 1."""
+    for part, (nats, count) in enumerate(row.get("positions") or (), start=1):
+        yield float(part), nats, count * row["units"] / row["tokens"]
+
+
+def _by_distance(row: Example, memory: str) -> Iterator[Part]:
+    """Per cent recalled at every distance, which is the end of a range."""
+    for distance, (_, count, found) in (row.get("recalls") or {}).items():
+        yield float(distance), 100.0 * found, count
+
+
+MemoryLengths = partial(
+    ByPlace, name="loss_by_memory", parts=_by_memory, x="Memory (symbols of earlier segments)",
+    caption="{y} on the test split against the length of the memory that it is scored with:",
+)  # fmt: skip
+SegmentPositions = partial(
+    ByPlace, name="loss_by_position", parts=_by_position, x="Part of the segment (of eight, in reading order)",
+    caption="{y} on the test split by the place that a symbol has in the segment it is scored in:", powers=False,
+)  # fmt: skip
+RecallDistances = partial(
+    ByPlace, name="recall_by_distance", parts=_by_distance, x="Distance (symbols)", recalled=True,
+    caption="Share of the repeated words of the test split that have a probability above one half, by how far back "
+    "they were said (at each range's end):",
+)  # fmt: skip
+
+
+class ContextLengths(OfPanels):
+    """Figures ``contexts_<group>.png`` and tables of relative effective context lengths, which it adds to the results.
+
+    Its panels are groups of variants whose lengths are found together: the metrics ``recl_<group>_<100 r>``.
+    """
+
+    def measures(self) -> Sequence[str]:
+        """The lengths of every group."""
+        return [f"recl_{group}_{percent}" for group in self.panels for percent in RATIOS]
+
+    def completed(self, results: Results) -> Results:
+        """The results with the metrics ``recl_<group>_<100 r>`` of every seed and their mean, for r = 0.1, 0.5 and 1.
+
+        A seed's length is found among the group's models of this seed. It is one of the lengths of context that were
+        measured; ``recl_<group>_step`` is the widest step between two of them.
+
+        Raises:
+            ReplicationError: see :func:`context_losses`.
+        """
+        completed = dict(results)
+        for group, variants in self.panels.items():
+            found: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+            for seed, (losses, contexts) in context_losses(results, variants).items():
+                for percent, r in RATIOS.items():
+                    for variant, length in relative_effective_context_length(losses, contexts, r).items():
+                        found[variant][seed][f"recl_{group}_{percent}"] = length
+                        found[variant][seed][f"recl_{group}_step"] = float(np.diff(np.sort(contexts)).max())
+            for variant, numbers in found.items():
+                run = completed[variant]
+                metrics = {seed: {**run.metrics[seed], **numbers[seed]} for seed in run.seeds}
+                mean = {name: fmean(of[name] for of in numbers.values()) for name in numbers[run.seeds[0]]}
+                completed[variant] = replace(run, metrics=metrics, mean={**run.mean, **mean})
+        return completed
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Block]:
+        """A figure and a table for each group of which two variants measured losses by context."""
+        blocks: list[Block] = []
+        for group, names in self.panels.items():
+            found = list(context_losses(results, names).values())
+            if not found:
+                continue
+            runs, path = [results[name] for name in found[0][0]], folder / f"contexts_{group}.png"
+            with drawing(path, height=3.2) as canvas:
+                panels = canvas.subplots(1, len(RATIOS), sharey=True)
+                for axes, r in zip(panels, RATIOS.values(), strict=True):
+                    gains = [relative_gains(losses, r) for losses, _ in found]
+                    curves = [
+                        {length: [100 * float(seed[run.variant][step]) for seed in gains]
+                         for step, length in enumerate(found[0][1][:-1].tolist())}
+                        for run in runs
+                    ]  # fmt: skip
+                    axes.axhline(100 * THRESHOLD, color="#666666", linewidth=1.0, linestyle=":")
+                    plot_curves(axes, runs, curves)
+                    axes.set_yscale("symlog", linthresh=100 * THRESHOLD)
+                    axes.yaxis.set_major_formatter("{x:g}")
+                    axes.set_title(f"r = {r}")
+                panels[0].set_ylabel("Relative gain (%)")
+                canvas.supxlabel("Context (symbols)", fontsize="medium")
+                legend_above(canvas, panels[0])
+            rows: list[list[Text]] = [
+                [
+                    called(run.variant),
+                    *(over_seeds([of[f"recl_{group}_{p}"] for of in run.metrics.values()], 0) for p in RATIOS),
+                ]
+                for run in runs
+            ]
+            lengths = Table((f"Group {group}", *(f"r = {r}" for r in RATIOS.values())), rows, "lrrr")
+            blocks += [Figure(path, f"Group {group}. {GAINS}"), lengths, Paragraph(LENGTHS)]
+        return blocks
+
+
+def context_losses(results: Results, variants: Sequence[str]) -> dict[int, tuple[Losses, NDArray[np.int64]]]:
+    """Seed to the losses (C, P) of those ``variants`` that measured them, and to the lengths (C,) of their contexts.
+
+    Nothing of a single variant.
+
+    Raises:
+        ReplicationError: they have not the same seeds, positions or lengths, or a file is broken.
+    """
+    runs = [results[name] for name in variants if name in results]
+    measured = [run for run in runs if run.seeds and all(run.contexts(seed).exists() for seed in run.seeds)]
+    if len(measured) < 2:
+        return {}
+    if len({run.seeds for run in measured}) > 1:
+        raise ReplicationError(
+            f"the context lengths of {', '.join(run.variant for run in measured)} are compared seed by seed; give the "
+            "variants the same seeds."
+        )
+    found: dict[int, tuple[Losses, NDArray[np.int64]]] = {}
+    for seed in measured[0].seeds:
+        arrays = {run.variant: _read(run.contexts(seed)) for run in measured}
+        first = arrays[measured[0].variant]
+        for variant, other in arrays.items():
+            if not all(np.array_equal(first[name], other[name]) for name in ("context", "places")):
+                raise ReplicationError(
+                    f"the context lengths of {variant} cannot be compared with those of {measured[0].variant}: their "
+                    "losses are of other symbols or lengths; give both the same evaluation.contexts."
+                )
+        found[seed] = ({variant: array["nats"] for variant, array in arrays.items()}, first["context"])
+    return found
+
+
+def _read(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with path.open("rb") as file, np.load(file) as arrays:
+            return {name: arrays[name] for name in ("context", "nats", "places")}
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise ReplicationError(f"{path} cannot be read ({error}); run its evaluate stage again.") from None
+
+
+@dataclass(frozen=True)
+class EvaluationSpeed(Exhibit):
+    """A figure ``speed_<variant>.png`` of what scoring a symbol costs, with states kept and in sliding windows."""
+
+    variant: str
+
+    def variants(self) -> Sequence[str]:
+        """The study."""
+        return (self.variant,)
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if the study was run."""
+        quantities: dict[str, Points] = defaultdict(lambda: defaultdict(list))
+        for metrics in results[self.variant].metrics.values() if self.variant in results else ():
+            for name, value in metrics.items():
+                quantity, at, length = name.partition("@")
+                if at:
+                    quantities[quantity][float(length)].append(value)
+        if not {"microseconds_sliding", "microseconds_reuse"} <= quantities.keys():
+            return ()
+
+        def line(axes: Any, quantity: str, index: int, label: str, *, above: bool = True) -> None:
+            """The mean over the seeds, their range shaded; named above its end, or below, where a rising line leaves
+            room."""
+            points, colour = quantities[quantity], COLOURS[index]
+            places = sorted(points)
+            low, mean, high = ([float(of(points[place])) for place in places] for of in (min, np.mean, max))
+            axes.fill_between(places, low, high, color=colour, alpha=0.16, linewidth=0)
+            axes.plot(places, mean, color=colour, linestyle=DASHES[index], marker=MARKERS[index])
+            axes.set_xscale("log")
+            place_ticks(axes, places, log=False)
+            end, shift, ha, va = -1, (0, 7), "right", "bottom"
+            if not above:
+                end, shift, ha, va = -min(2, len(places)), (4, -7), "left", "top"
+            place = (places[end], mean[end])
+            axes.annotate(label, place, shift, textcoords="offset points", color=colour, ha=ha, va=va)
+
+        path = folder / f"speed_{self.variant}.png"
+        with drawing(path, height=3.2) as canvas:
+            left, right = canvas.subplots(1, 2)
+            line(left, "microseconds_sliding", 0, "sliding windows")
+            line(left, "microseconds_reuse", 1, "states kept", above=False)
+            left.set(ylabel="Time per scored symbol (µs)")
+            line(right, "token_ratio", 2, "symbols")
+            line(right, "speedup", 0, "time", above=False)
+            right.set(ylabel="Sliding windows / states kept")
+            for axes in (left, right):
+                axes.set_yscale("log")
+                axes.set(xlabel="Attention length (symbols)")
+                axes.margins(y=0.15)
+                plain_powers(axes.yaxis)
+        return [Figure(path, f"{self.variant}: {COST}")]

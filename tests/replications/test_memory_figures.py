@@ -1,0 +1,227 @@
+"""What the report of Transformer-XL shows of memory, position, recalls, effective contexts and speed."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from replications.transformer_xl.figures import (
+    ContextLengths,
+    EvaluationSpeed,
+    MemoryLengths,
+    RecallDistances,
+    SegmentPositions,
+    context_losses,
+)
+from shared.claims.results import load_results
+from shared.errors import ReplicationError
+from shared.metrics.context_length import relative_effective_context_length
+from shared.reports.document import Figure, Table, plain_text
+from tests.reports.drawing import draw_all
+from tests.synthetic_runs import skip, study
+from tests.tasks.language.synthetic_language import CONTEXTS, MEMORIES, MODELS, build
+
+GROUPS = {"bible": ["xl", "shaw", "lstm", "no-memory", "never-run"], "alone": ["xl", "never-run"]}
+MEMORY = MemoryLengths({"longer memory": ["xl", "shaw", "no-memory"]})
+POSITION = SegmentPositions({"segments": ["xl", "no-memory", "never-run"], "one is left": ["xl", "never-run"]})
+RECALLS = RecallDistances({"memory": ["recall-xl", "recall-no-memory"]})
+ASKED = [
+    MEMORY, POSITION, RECALLS, ContextLengths(GROUPS), EvaluationSpeed("evaluation-speed"), EvaluationSpeed("never-run")
+]  # fmt: skip
+SPEED = {
+    f"{name}@{length}": value
+    for length in (100, 200, 400)
+    for name, value in {
+        "tokens_reuse": 1, "tokens_sliding": length, "token_ratio": length, "microseconds_reuse": 125.0,
+        "microseconds_sliding": 10.0 * length, "speedup": 0.08 * length,
+    }.items()
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = build(tmp_path_factory.mktemp("runs"), MODELS)
+    study(folder, "evaluation-speed", "bible", SPEED)
+    skip(folder, "never-run", "bible", "for no reason")
+    return ContextLengths(GROUPS).completed(load_results(folder))
+
+
+@pytest.fixture(scope="module")
+def report(results, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    return folder, draw_all(ASKED, results, folder)
+
+
+def changed(run, change):
+    """The run with examples that ``change`` has gone over."""
+    other = replace(run)
+    other.__dict__["examples"] = {seed: [change(dict(row)) for row in rows] for seed, rows in run.examples.items()}
+    return other
+
+
+def cells(table):
+    return [[plain_text(cell) for cell in row] for row in table.rows]
+
+
+def test_the_figures_come_in_order_and_those_asked_for_only_and_the_same_again(report, results, tmp_path):
+    folder, blocks = report
+    names = [block.path.name for block in blocks if isinstance(block, Figure)]
+    assert names == [
+        "loss_by_memory_bible.png", "loss_by_position_bible.png", "recall_by_distance_recall.png",
+        "contexts_bible.png", "speed_evaluation-speed.png",
+    ]  # fmt: skip
+    assert sorted(path.name for path in folder.glob("*.png")) == sorted(names)
+    draw_all(ASKED, results, tmp_path)
+    for name in names:
+        assert imread(folder / name).shape[1] == 1400
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_the_memory_that_a_variant_is_judged_with_is_one_of_the_lengths(results):
+    points = MEMORY.curve(results["xl"])
+    assert sorted(points) == sorted({*MEMORIES, MODELS["xl"].memory})
+    judged = [results["xl"].metrics[seed]["bits"] for seed in (1, 2, 3)]
+    assert points[MODELS["xl"].memory] == pytest.approx(judged)
+    assert MEMORY.curve(results["no-memory"]) == {}
+
+
+def test_losses_of_other_splits_do_not_count(results):
+    def add(row):
+        return row | {"split": "other", "nll": 1e9, "memories": {"7": 1e9}} if row["id"] == "test-39" else row
+
+    points = MEMORY.curve(changed(results["xl"], add))
+    assert 7.0 not in points
+    assert max(points[32.0]) < 3.0
+
+
+def test_positions_are_per_unit(results):
+    """A symbol in two is a word, so a loss per symbol is half that per word."""
+    rows = results["recall-xl"].examples[1]
+    nats = sum(row["positions"][2][0] for row in rows)
+    words = sum(row["positions"][2][1] for row in rows) / 2
+    assert POSITION.curve(results["recall-xl"])[3.0][0] == pytest.approx(math.exp(nats / words))
+    assert sorted(POSITION.curve(results["xl"])) == [float(part) for part in range(1, 9)]
+
+
+def test_a_part_without_symbols_and_a_variant_without_parts_have_no_points(results):
+    def clear(row):
+        row["positions"] = [[0.0, 0], *row["positions"][1:]]
+        return row
+
+    assert sorted(POSITION.curve(changed(results["xl"], clear)))[0] == 2.0
+    sliding = changed(results["xl"], lambda row: {k: v for k, v in row.items() if k != "positions"})
+    assert POSITION.curve(sliding) == {}
+
+
+def test_recalls_are_shares_of_each_distance(results):
+    rows = results["recall-xl"].examples[2]
+    found, count = (sum(row["recalls"]["64"][k] for row in rows) for k in (2, 1))
+    assert RECALLS.curve(results["recall-xl"])[64.0][1] == pytest.approx(100 * found / count)
+    assert max(RECALLS.curve(results["recall-no-memory"])[64.0]) < 20
+    assert RECALLS.curve(results["xl"]) == {}
+
+
+def test_a_memory_of_nothing_alone_can_be_drawn(results, tmp_path):
+    run = changed(results["no-memory"], lambda row: row | {"memories": {"0": row["nll"]}})
+    _, table = MemoryLengths({"alone": ["a"]}).draw({"a": run}, tmp_path)
+    assert table.columns[1:] == ("0",)
+
+
+def test_a_table_has_the_numbers_of_its_figure_and_stands_upright_where_there_are_many(report, results):
+    memory, position, recall, *_ = (block for block in report[1] if isinstance(block, Table))
+    head = "Bits per character, by memory (symbols of earlier segments)"
+    assert memory.columns == (head, "0", "16", "32", "64", "128")
+    assert [row[0] for row in cells(memory)] == ["xl", "shaw"]
+    assert cells(memory)[0][3].startswith(f"{np.mean(MEMORY.curve(results['xl'])[32.0]):.3f} [")
+    head = "Bits per character, by part of the segment (of eight, in reading order)"
+    assert position.columns == (head, "xl", "no-memory")
+    assert [row[0] for row in cells(position)] == [str(part) for part in range(1, 9)]
+    assert cells(position)[2][1].split(" ")[0] == f"{np.mean(POSITION.curve(results['xl'])[3.0]):.3f}"
+    assert recall.columns[0] == "Recalled (%), by distance (symbols)"
+
+
+def test_effective_contexts_are_those_of_the_metrics(results, report):
+    *_, table = (block for block in report[1] if isinstance(block, Table))
+    assert table.columns == ("Group bible", "r = 0.1", "r = 0.5", "r = 1.0")
+    assert [row[0] for row in cells(table)] == ["xl", "shaw", "lstm", "no-memory"]
+    assert cells(table)[0][3].startswith(f"{results['xl'].mean['recl_bible_100']:.0f} [")
+    assert results["xl"].mean["recl_bible_100"] > results["shaw"].mean["recl_bible_100"] > CONTEXTS[1]
+
+
+def test_nothing_is_drawn_of_what_was_not_timed(results, tmp_path):
+    assert EvaluationSpeed("xl").draw(results, tmp_path) == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+CONTEXT = np.array([10, 20, 30])
+SEEDS = (1, 2)
+
+
+def leave(folder, variant, nats=None, *, seeds=SEEDS, **arrays):
+    """A variant with made-up losses (3, 4) for each seed, or without."""
+    metrics = {"bits": 2.0}
+    study(folder, variant, "text", metrics)
+    head = {"variant": variant, "task": "text", "seeds": dict.fromkeys(map(str, seeds), metrics), "mean": metrics}
+    (folder / variant / "metrics.json").write_text(json.dumps(head))
+    for seed in seeds if nats is not None else ():
+        out = folder / variant / "evaluation" / f"seed{seed}"
+        out.mkdir(parents=True)
+        kept = {"context": CONTEXT, "nats": nats(seed), "places": np.arange(4)}
+        np.savez_compressed(out / "contexts.npz", **(kept | arrays))
+    return folder
+
+
+def falling(until):
+    """Losses that fall with every step up to the ``until``-th, a little less by each further seed."""
+    return lambda seed: np.repeat([[4.0 - min(step, until) + seed / 10] for step in range(3)], 4, axis=1)
+
+
+def test_every_seed_and_the_mean_have_the_lengths_of_their_group(tmp_path):
+    nats = {"far": falling(2), "near": lambda seed: falling(seed - 1)(seed), "alone": falling(2)}
+    for variant, of in nats.items():
+        leave(tmp_path, variant, of)
+    found = ContextLengths({"both": ["far", "near", "missing"]}).completed(load_results(tmp_path))
+    for seed in SEEDS:
+        losses = {variant: nats[variant](seed) for variant in ("far", "near")}
+        for percent, r in ((10, 0.1), (50, 0.5), (100, 1.0)):
+            expected = relative_effective_context_length(losses, CONTEXT, r)
+            assert {v: found[v].metrics[seed][f"recl_both_{percent}"] for v in losses} == expected
+    assert [found["near"].metrics[seed]["recl_both_100"] for seed in SEEDS] == [10, 20]
+    mean = {"bits": 2.0, "recl_both_10": 15, "recl_both_50": 15, "recl_both_100": 15, "recl_both_step": 10}
+    assert found["near"].mean == mean
+    assert found["near"].metrics[1]["bits"] == 2.0
+    assert found["alone"].mean == {"bits": 2.0}
+
+
+def test_a_group_of_which_one_was_measured_has_no_lengths(tmp_path):
+    results = load_results(leave(leave(tmp_path, "measured", falling(1)), "other"))
+    both = ContextLengths({"both": ["measured", "other"]})
+    assert both.completed(results) == results
+    assert both.draw(results, tmp_path / "figures") == []
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"seeds": (1,)}, "same seeds"),
+        ({"places": np.arange(1, 5)}, "other symbols or lengths"),
+        ({"context": np.array([5, 10, 15])}, "other symbols or lengths"),
+    ],
+)
+def test_losses_that_do_not_compare_are_refused(tmp_path, other, message):
+    leave(leave(tmp_path, "first", falling(1)), "second", falling(2), **other)
+    with pytest.raises(ReplicationError, match=message):
+        context_losses(load_results(tmp_path), ["first", "second"])
+
+
+def test_a_broken_file_is_named(tmp_path):
+    leave(leave(tmp_path, "first", falling(1)), "second", falling(2))
+    results = load_results(tmp_path)
+    path = results["second"].contexts(2)
+    for content in (b"nothing", path.read_bytes()[:100]):
+        path.write_bytes(content)
+        with pytest.raises(ReplicationError, match=r"second.*contexts\.npz cannot be read"):
+            context_losses(results, ["first", "second"])
