@@ -202,7 +202,7 @@ def write_data(data: Path, kind: str, toy: Toy) -> None:
         squares.write_dataset(data / name)
         manifest = Manifest(
             dataset=name, card_sha256=load_card(name, data).fingerprint, source="made by a test", raw={},
-            files=_record(data / name), dropped={},
+            files={path.name: _record(path) for path in sorted((data / name).iterdir())}, dropped={},
         )  # fmt: skip
         (data / name / MANIFEST).write_text(manifest.model_dump_json())
 
