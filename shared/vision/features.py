@@ -1,4 +1,10 @@
-"""Features of images: computed once, stored as float16, and memory-mapped for reading."""
+"""Features of images: computed once, stored as float16, memory-mapped for reading; and boxes on their grid of places.
+
+The image is divided into rows × columns of equal places, numbered row by row as the features are. A box has the left,
+top, right and bottom end of an object, relative to the width and height of the image.
+
+Shape letters: N images, L places (rows · columns), D values of a place, W boxes.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +16,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 from rich.progress import track
 
 from shared.errors import ReplicationError
 from shared.vision.encoders import ImageEncoder
 
+Floats = NDArray[np.float64]
 # Batch sizes. On a CPU small batches are faster: the activations of large ones exceed the caches, and need newly mapped
 # memory.
 _BATCH_CPU, _BATCH_ACCELERATOR = 4, 128
@@ -102,3 +109,55 @@ def load_features(path: Path) -> NDArray[np.float16]:
             "the features stage again."
         )
     return features
+
+
+def coverage(boxes: ArrayLike, rows: int, columns: int) -> Floats:
+    """Return the share of the area of each place that is inside of each box: (W, 4) to (W, L).
+
+    Raises:
+        ValueError: a box has no area or extends beyond the image.
+    """
+    left, top, right, bottom = _ends(boxes)
+    across, down = _overlap(left, right, columns), _overlap(top, bottom, rows)
+    return (down[:, :, None] * across[:, None, :]).reshape(-1, rows * columns)
+
+
+def box_shares(boxes: ArrayLike, rows: int, columns: int) -> Floats:
+    """Return the share of the area of each box in each place: (W, 4) to (W, L); every row sums to one.
+
+    Raises:
+        ValueError: as :func:`coverage`.
+    """
+    inside = coverage(boxes, rows, columns)
+    return np.asarray(inside / inside.sum(axis=1, keepdims=True))
+
+
+def centres_inside(boxes: ArrayLike, rows: int, columns: int) -> NDArray[np.bool_]:
+    """Return whether the centre of each place is inside of each box: (W, 4) to (W, L).
+
+    Raises:
+        ValueError: as :func:`coverage`.
+    """
+    left, top, right, bottom = _ends(boxes)
+    across, down = _within(left, right, columns), _within(top, bottom, rows)
+    return (down[:, :, None] & across[:, None, :]).reshape(-1, rows * columns)
+
+
+def _ends(boxes: ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
+    left, top, right, bottom = np.asarray(boxes, dtype=np.float64).reshape(-1, 4).T
+    if not ((left >= 0) & (left < right) & (right <= 1) & (top >= 0) & (top < bottom) & (bottom <= 1)).all():
+        raise ValueError("a box must have an area and lie inside of the image, with ends from 0 to 1")
+    return left, top, right, bottom
+
+
+def _overlap(start: Floats, end: Floats, places: int) -> Floats:
+    """Return the share of each of ``places`` equal intervals that is between start and end: (W,) to (W, places)."""
+    edges = np.arange(places + 1) / places
+    overlap = np.minimum(end[:, None], edges[1:]) - np.maximum(start[:, None], edges[:-1])
+    return np.asarray(places * np.maximum(overlap, 0))
+
+
+def _within(start: Floats, end: Floats, places: int) -> NDArray[np.bool_]:
+    """Return whether the centre of each of ``places`` equal intervals is between start and end: (W,) to (W, places)."""
+    middles = (np.arange(places) + 0.5) / places
+    return np.asarray((start[:, None] <= middles) & (middles <= end[:, None]))

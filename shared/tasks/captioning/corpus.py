@@ -28,10 +28,9 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_lines, save_arrays
 from shared.data.tokenizers import PAD, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
-from shared.metrics.regions import box_shares
 from shared.tasks.batches import VALIDATED, Batch, every_batch, training_batches
 from shared.tasks.captioning.settings import CaptioningTraining
-from shared.vision.features import Grid, load_features
+from shared.vision.features import Grid, box_shares, load_features
 
 IMAGES_VALIDATED = 100
 """Images captioned together during validation."""

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS, PAD
 from shared.errors import ReplicationError
-from shared.metrics.regions import coverage
 from shared.tasks.captioning.corpus import CaptionedSplit, ImageBatch, features_folder
-from shared.vision.features import Grid
+from shared.vision.features import Grid, coverage
 
 GRID = Grid(rows=2, columns=3, size=4)
 NO_LINK = -1

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.metrics.regions import box_shares, centres_inside, coverage
+from shared.vision.features import box_shares, centres_inside, coverage
 
 SIDE = 24  # pixels; so many that grids of 2, 3 and 4 places a side fall on them
 sides = st.integers(0, SIDE)
