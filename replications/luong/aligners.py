@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 import shared.tasks.translation.measures  # noqa: F401  registers what evaluation computes
+from replications.luong import fast_align
 from replications.luong.settings import AlignerConfig
 from shared.data.tokenizers import Tokenizer
 from shared.errors import ReplicationError
-from shared.metrics import fast_align
 from shared.metrics.alignment import alignment_statistics, parse_pharaoh
 from shared.metrics.word_aligner import WordAligner, Words
 from shared.tasks.examples import Example, judged, write_examples

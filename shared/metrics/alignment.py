@@ -108,7 +108,7 @@ def split_links(links: Links, source_words: Sequence[int], target_words: Sequenc
 def hard_alignment(
     weights: ArrayLike,
     *,
-    method: Literal["argmax", "intersection", "threshold"] = "argmax",
+    method: Literal["argmax", "threshold"] = "argmax",
     threshold: float = 0.5,
 ) -> Links:
     """Return the links that attention weights imply. A target word with a row of zeros gets no link.
@@ -116,25 +116,16 @@ def hard_alignment(
     Args:
         weights: (T, S).
         method: ``argmax`` links each target word to the source word with the highest weight, and to the first of
-            several with that weight; ``intersection`` keeps the links of ``argmax`` whose weight is also the highest
-            of their source word; ``threshold`` links every pair whose weight is at least ``threshold``.
+            several with that weight; ``threshold`` links every pair whose weight is at least ``threshold``.
         threshold: the least weight of a link; only the method ``threshold`` uses it.
-
-    Raises:
-        ValueError: there is no such method.
     """
     weights = np.asarray(weights)
     rows = np.flatnonzero(np.any(weights > 0, axis=1))
     best = weights[rows].argmax(axis=1)
     if method == "threshold":
         target, source = np.nonzero(weights >= threshold)
-    elif method == "argmax":
-        target, source = rows, best
-    elif method == "intersection":
-        mutual = weights.argmax(axis=0)[best] == rows
-        target, source = rows[mutual], best[mutual]
     else:
-        raise ValueError(f"no method {method!r}")
+        target, source = rows, best
     return np.stack((source, target), axis=1).astype(np.int64)
 
 
@@ -177,20 +168,6 @@ def alignment_offsets(weights: ArrayLike, gold: GoldAlignment) -> NDArray[np.int
     nearest_first = np.lexsort((source, np.abs(offsets), target))
     _, first = np.unique(target[nearest_first], return_index=True)
     return offsets[nearest_first][first]
-
-
-def attention_correctness(weights: ArrayLike, gold: GoldAlignment) -> NDArray[np.float64]:
-    """Return the attention mass on the gold links of every target word with one: (W,) (Liu et al. 2017, section 3.1).
-
-    Raises:
-        ValueError: a gold link lies outside of (T, S).
-    """
-    weights = np.asarray(weights, dtype=np.float64)
-    source, target = _inside(gold, weights)
-    words, word = np.unique(target, return_inverse=True)
-    mass: NDArray[np.float64] = np.zeros(len(words))
-    np.add.at(mass, word, weights[target, source])
-    return mass
 
 
 def alignment_statistics(

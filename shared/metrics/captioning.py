@@ -1,26 +1,32 @@
 """Metrics of image captions with several references each, as the captioning papers report them (Chen et al. 2015).
 
 The metrics are those of pycocoevalcap. Every image gets statistics whose sum or mean gives the corpus score, so that a
-bootstrap can resample images (:mod:`shared.metrics.caption_scores`). Texts are words separated by spaces, as
+bootstrap can resample images. Texts are words separated by spaces, as
 :func:`tokenised` returns them.
+
+This module runs the Java programs of pycocoevalcap (METEOR, the PTB tokeniser and SPICE) itself: the package's own
+classes write into the installation folder and leave their processes running.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shared.errors import ReplicationError
-from shared.metrics.java import beside, coco, command, require_java, require_package, run
-from shared.metrics.meteor import Meteor
+from shared.metrics import translation
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -31,6 +37,10 @@ METRICS: tuple[Metric, ...] = ("bleu", "meteor", "rouge_l", "cider", "spice")
 Tokenisation = Literal["ptb", "none"]
 """``ptb``: Stanford's Penn Treebank tokeniser without punctuation, for running text; ``none``: for tokenised text."""
 _SPICE_MODELS = ("stanford-corenlp-3.6.0.jar", "stanford-corenlp-3.6.0-models.jar")
+METEOR_SIZE = 23  # statistics per segment
+# Default parameters of METEOR 1.5 for English, tuned to human rankings (Denkowski & Lavie 2014).
+ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75
+STAGES = (1.0, 0.6, 0.8, 0.6)  # weights of matches by equal words, stems, synonyms and paraphrases
 
 
 class CaptionScorer(AbstractContextManager["CaptionScorer"]):
@@ -97,18 +107,6 @@ class CaptionScorer(AbstractContextManager["CaptionScorer"]):
         return made if self._missing is None else made | {"spice": f"not computed: {self._missing}"}
 
 
-def require_scorers(metrics: Collection[Metric], tokenisation: Tokenisation) -> None:
-    """Check the requirements of the metrics before any caption is decoded.
-
-    Raises:
-        ReplicationError: pycocoevalcap or Java is missing; the message says how to install it.
-    """
-    if tokenisation == "ptb" or {*metrics} - {"bleu"}:
-        require_package()
-    if tokenisation == "ptb" or {"meteor", "spice"} & {*metrics}:
-        require_java()
-
-
 def tokenised(captions: Sequence[str]) -> list[str]:
     """Return lower-case words of the Stanford Penn Treebank tokeniser, without punctuation, separated by spaces.
 
@@ -131,18 +129,8 @@ def tokenised(captions: Sequence[str]) -> list[str]:
 
 
 def bleu_statistics(hypotheses: Sequence[str], references: References) -> Integers:
-    """Return the statistics of BLEU with several references per image; ``corpus_bleu`` of their sum is corpus BLEU.
-
-    Returns:
-        (N, 10): hypothesis length; length of the closest reference (the shorter of ties); matches of 1- to 4-grams,
-        each clipped to its largest count in one reference; number of 1- to 4-grams in the hypothesis.
-    """
-    from sacrebleu.metrics.bleu import BLEU
-
-    metric = BLEU(tokenize="none", effective_order=True, force=True)  # silences a warning
-    scores = (metric.sentence_score(h, list(r)) for h, r in zip(hypotheses, references, strict=True))
-    rows = [[s.sys_len, s.ref_len, *s.counts, *s.totals] for s in scores]
-    return np.array(rows, dtype=np.int64).reshape(-1, 10)
+    """Return the statistics of BLEU with several references per image; their sum gives corpus BLEU, not smoothed."""
+    return translation.bleu_statistics(hypotheses, references, tokenise="none")
 
 
 def rouge_l(hypotheses: Sequence[str], references: References) -> Floats:
@@ -196,3 +184,177 @@ def spice_missing() -> str | None:
 def _all_tokenised(hypotheses: Sequence[str], references: References) -> tuple[list[str], list[list[str]]]:
     words = iter(tokenised([*hypotheses, *(caption for captions in references for caption in captions)]))
     return [next(words) for _ in hypotheses], [[next(words) for _ in captions] for captions in references]
+
+
+class Meteor(AbstractContextManager["Meteor"]):
+    """One METEOR process for English, reused for all segments: it needs 7 s to read its paraphrases, and 0.6 GB.
+
+    It is a context manager, which ends the process on exit.
+
+    Raises:
+        ReplicationError: pycocoevalcap or Java is missing.
+    """
+
+    def __init__(self) -> None:
+        program = beside("meteor.meteor", "meteor-1.5.jar")
+        arguments = command("1G", "-jar", program, "-", "-", "-stdio", "-l", "en", "-norm")
+        # The process would block once an unread pipe is full.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (at the exit it is)
+        self._process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log)
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()  # it keeps nothing
+        self._process.communicate()
+        self._log.close()
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Integers:
+        """Return the statistics of each segment; ``corpus_meteor`` of their sum is corpus METEOR.
+
+        If a segment has several references, the statistics are those of the reference with the highest score.
+
+        Args:
+            hypotheses: N segments, words separated by spaces; METEOR lowercases them and separates punctuation.
+            references: for each hypothesis at least one.
+
+        Returns:
+            (N, 23) in the order of METEOR's SCORE command: words and function words of hypothesis and reference; for
+            each of the four stages the content words, and then the function words, matched in hypothesis and reference;
+            chunks; words matched in hypothesis and reference. METEOR counts no chunk for a hypothesis that equals its
+            reference, and so does this method.
+
+        Raises:
+            ReplicationError: the process has ended, or could not start.
+        """
+        rows = [self._score(h, r) for h, r in zip(hypotheses, references, strict=True)]
+        statistics = np.array(rows, dtype=np.int64).reshape(-1, METEOR_SIZE)
+        matched = statistics[:, 4:20].reshape(-1, 4, 2, 2).sum(axis=(1, 2))  # in hypothesis and reference
+        identical = (matched == statistics[:, :2]).all(axis=1) & (statistics[:, 20] == 1)
+        statistics[identical, 20] = 0
+        return statistics
+
+    def _score(self, hypothesis: str, references: Sequence[str]) -> list[float]:
+        fields = (" ".join(text.replace("|||", "").split()) for text in (*references, hypothesis))
+        return [float(number) for number in self._ask(" ||| ".join(("SCORE", *fields))).split()]
+
+    def _ask(self, line: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(BrokenPipeError):  # the process has ended, but its output can still be read
+            self._process.stdin.write(f"{line}\n".encode())
+            self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer[:1].isdigit():  # Java may write that it cannot start to either stream
+            self._process.kill()  # reading from a process that is still alive would block
+            answer += self._process.stdout.read()
+            self._log.seek(0)
+            raise failed(answer or self._log.read())
+        return answer.decode()
+
+
+def corpus_meteor(sums: ArrayLike) -> Floats:
+    """Return METEOR of summed statistics, equal to the result of its EVAL command (Denkowski & Lavie 2014).
+
+    Args:
+        sums: (…, 23).
+
+    Returns:
+        (…) from 0 to 100; 0 where no word matches.
+    """
+    sums = np.asarray(sums, dtype=np.float64)
+    words, function_words = sums[..., :2], sums[..., 2:4]  # (…, 2): of the hypothesis and of the reference
+    stages = sums[..., 4:20].reshape(*sums.shape[:-1], 4, 4)
+    content, function = np.split(np.einsum("s,...sk->...k", STAGES, stages), 2, axis=-1)
+    chunks, matched = sums[..., 20], sums[..., 21:].mean(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = (DELTA * content + (1 - DELTA) * function) / (
+            DELTA * (words - function_words) + (1 - DELTA) * function_words
+        )
+        precision, recall = np.moveaxis(shares, -1, 0)
+        mean = 1 / ((1 - ALPHA) / precision + ALPHA / recall)
+        score = mean * (1 - GAMMA * (chunks / matched) ** BETA)
+    return np.asarray(100 * np.nan_to_num(np.maximum(score, 0)))
+
+
+def require_scorers(metrics: Collection[Metric], tokenisation: Tokenisation) -> None:
+    """Check the requirements of the metrics before any caption is decoded.
+
+    Raises:
+        ReplicationError: pycocoevalcap or Java is missing; the message says how to install it.
+    """
+    if tokenisation == "ptb" or {*metrics} - {"bleu"}:
+        require_package()
+    if tokenisation == "ptb" or {"meteor", "spice"} & {*metrics}:
+        require_java()
+
+
+def require_package() -> None:
+    """Check that pycocoevalcap can be imported.
+
+    Raises:
+        ReplicationError: it is not installed; the message says how to install it.
+    """
+    if importlib.util.find_spec("pycocoevalcap") is None:
+        raise ReplicationError(
+            "captions are scored with pycocoevalcap, which is not installed; "
+            "run 'python -m pip install -e .' in the project's folder."
+        )
+
+
+def require_java() -> None:
+    """Check that Java runs.
+
+    Raises:
+        ReplicationError: there is no Java; the message says how to install it.
+    """
+    java = shutil.which("java")
+    # macOS has a placeholder named java that only asks the user to install Java.
+    if java is None or subprocess.run([java, "-version"], capture_output=True).returncode:
+        raise ReplicationError(
+            "METEOR, SPICE and the PTB tokeniser need Java, and there is no 'java' that works on the PATH; install a "
+            "Java runtime (Debian, Ubuntu: apt-get install default-jre-headless)."
+        )
+
+
+def coco(module: str) -> Any:
+    """Import a module of pycocoevalcap; the error says how to install the package if it is missing."""
+    require_package()
+    return importlib.import_module(f"pycocoevalcap.{module}")
+
+
+def beside(module: str, *path: str) -> Path:
+    """Return the path of a file in the folder of a module of pycocoevalcap."""
+    return Path(coco(module).__file__).parent.joinpath(*path)
+
+
+def command(memory: str, *arguments: str | Path) -> list[str]:
+    """Return a command line that runs Java with a heap of at most ``memory`` ("1G").
+
+    It uses the serial garbage collector, because the default one takes twice the memory, and UTF-8 in every locale.
+    The error says how to install Java if it is missing.
+    """
+    require_java()
+    return ["java", "-XX:+UseSerialGC", f"-Xmx{memory}", "-Dfile.encoding=UTF-8", *map(str, arguments)]
+
+
+def run(arguments: list[str], text: str = "") -> str:
+    """Run a program with ``text`` as input and return its output.
+
+    Raises:
+        ReplicationError: the program fails; the message has the last line of its output.
+    """
+    done = subprocess.run(arguments, input=text.encode(), capture_output=True)
+    if done.returncode:
+        raise failed(done.stderr or done.stdout)
+    return done.stdout.decode()
+
+
+def failed(said: bytes) -> ReplicationError:
+    """Return the error for a program that has failed with this output."""
+    lines = [line.strip() for line in said.decode(errors="replace").splitlines()]
+    # Java prints the exception before its stack trace.
+    told = [line for line in lines if line and not line.startswith(("at ", "... "))]
+    last = told[-1] if told else "it does not say why"
+    return ReplicationError(
+        f"a Java program that scores captions has failed ({last}); see that Java is version 8 or newer and that "
+        "there is 1 GB of memory for it, or 8 GB for SPICE."
+    )

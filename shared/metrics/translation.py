@@ -83,20 +83,29 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
 
 
 def bleu_statistics(
-    hypotheses: Sequence[str], references: Sequence[str], *, tokenise: Tokenisation = "13a"
+    hypotheses: Sequence[str], references: Sequence[str | Sequence[str]], *, tokenise: Tokenisation = "13a"
 ) -> NDArray[np.int64]:
     """Return the statistics of BLEU for each example; :func:`corpus_bleu` of their sum is corpus BLEU.
 
+    Args:
+        hypotheses: N texts.
+        references: for each one reference, or several.
+        tokenise: how texts are tokenised.
+
     Returns:
-        (N, 10): hypothesis length, reference length, matches of 1- to 4-grams, hypothesis 1- to 4-grams.
+        (N, 10): hypothesis length; length of the closest reference (the shorter of ties); matches of 1- to 4-grams,
+        each clipped to its largest count in one reference; number of 1- to 4-grams in the hypothesis.
     """
     metric = _bleu_metric(tokenise, effective_order=True)  # silences a warning about sentence scores, unused here
-    scores = (metric.sentence_score(h, [r]) for h, r in zip(hypotheses, references, strict=True))
+    pairs = zip(hypotheses, references, strict=True)
+    scores = (metric.sentence_score(h, [r] if isinstance(r, str) else list(r)) for h, r in pairs)
     rows = [[s.sys_len, s.ref_len, *s.counts, *s.totals] for s in scores]
     return np.array(rows, dtype=np.int64).reshape(-1, 10)
 
 
-def corpus_bleu(sums: ArrayLike, *, smooth: bool = True) -> NDArray[np.float64]:
+def corpus_bleu(
+    sums: ArrayLike, *, smooth: bool = True, orders: int = 4, brevity_penalty: bool = True
+) -> NDArray[np.float64]:
     """Return BLEU of summed :func:`bleu_statistics`, equal to that of sacreBLEU with exponential or no smoothing.
 
     Exponential smoothing replaces zero matches by 1/2, 1/4, 1/8 … for each n-gram length without a match in turn.
@@ -105,17 +114,20 @@ def corpus_bleu(sums: ArrayLike, *, smooth: bool = True) -> NDArray[np.float64]:
     Args:
         sums: (…, 10).
         smooth: whether to smooth.
+        orders: the length of the longest n-grams, 1 to 4.
+        brevity_penalty: whether to apply it. Xu et al. (2015) report BLEU without it, which favours short captions.
 
     Returns:
-        (…) from 0 to 100; 0 where no word matches or no hypothesis has four tokens.
+        (…) from 0 to 100; 0 where no word matches or no hypothesis has as many tokens as the longest n-gram.
     """
     sums = np.asarray(sums, dtype=np.float64)
-    hypothesis, reference, matches, totals = sums[..., 0], sums[..., 1], sums[..., 2:6], sums[..., 6:]
+    hypothesis, reference = sums[..., 0], sums[..., 1]
+    matches, totals = sums[..., 2 : 2 + orders], sums[..., 6 : 6 + orders]
     needed = matches[..., :1] if smooth else matches
-    defined = (needed > 0).all(axis=-1) & (totals[..., 3] > 0)
+    defined = (needed > 0).all(axis=-1) & (totals[..., -1] > 0)
     smoothed = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=-1))
     log_precision = np.log(smoothed / np.maximum(totals, 1)).mean(axis=-1)
-    log_brevity = np.minimum(0, 1 - reference / np.maximum(hypothesis, 1))
+    log_brevity = np.minimum(0, 1 - reference / np.maximum(hypothesis, 1)) if brevity_penalty else 0.0
     return np.where(defined, 100 * np.exp(log_precision + log_brevity), 0.0)
 
 

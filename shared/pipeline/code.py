@@ -32,7 +32,7 @@ PREPARING = ("corpus.py", "preparation.py")
 """Modules of a kind that prepare a fetched data set for training; not every kind has ``preparation.py``."""
 TRAINING = ("model.py", "module.py", "fast_align.py")
 """Files that training runs, with all that they import: validation selects the best weights, so that what it decodes and
-scores with counts. The statistical aligner is trained too, although it lies among the measures."""
+scores with counts. The statistical aligner is trained too."""
 HANDING = ("task.py", "aligners.py")
 """Files of a kind that open data and hand out batches; training runs all that they import but for :data:`JUDGING`."""
 BINDING = ("replication.py", "settings.py")

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import ReplicationError
-from shared.metrics.caption_scores import corpus_meteor
-from shared.metrics.java import coco
-from shared.metrics.meteor import Meteor
+from shared.metrics.captioning import Meteor, coco, corpus_meteor
 
 # Hypothesis, references, METEOR 1.5's SCORE less the chunk of a hypothesis that is its reference, its EVAL.
 RECORDED = [

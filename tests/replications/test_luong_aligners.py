@@ -10,10 +10,10 @@ import pytest
 from pydantic import Field
 
 from replications.luong.aligners import Aligning, word_pairs
+from replications.luong.fast_align import FastAlign
 from replications.luong.settings import AlignerConfig
 from shared.config import Strict, build
 from shared.errors import ReplicationError
-from shared.metrics.fast_align import FastAlign
 from shared.tasks.translation.corpus import PreparedText
 from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
 from tests.tasks.in_process import judge, paper, train

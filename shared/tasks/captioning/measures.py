@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import shared.metrics.measures  # noqa: F401  registers the measures of several kinds first
-from shared.metrics import caption_scores
+from shared.metrics.captioning import corpus_meteor
 from shared.metrics.quantities import (
     Corpus,
     Direction,
@@ -21,6 +21,7 @@ from shared.metrics.quantities import (
     share_of_any,
 )
 from shared.metrics.registry import register
+from shared.metrics.translation import corpus_bleu
 
 
 def _caption(name: str) -> Statistics:
@@ -61,7 +62,7 @@ def _gate(*kinds: str) -> Statistics:
 
 
 def _bleu(title: str, **options: Any) -> Measure:
-    corpus = partial(caption_scores.corpus_bleu, **options)
+    corpus = partial(corpus_bleu, smooth=False, **options)
     return Measure(title, "BLEU", 2, _caption("bleu"), corpus, 100.0, better="higher")
 
 
@@ -85,7 +86,7 @@ register({
     **{f"bleu{n}": _bleu(f"BLEU-{n}, no brevity penalty", orders=n, brevity_penalty=False) for n in range(1, 5)},
     "bleu4_penalised": _bleu("BLEU-4"),
     "meteor": Measure(
-        "METEOR", "METEOR", 2, _caption("meteor"), caption_scores.corpus_meteor, 100.0, better="higher"
+        "METEOR", "METEOR", 2, _caption("meteor"), corpus_meteor, 100.0, better="higher"
     ),
     "rouge_l": _score("ROUGE-L", "rouge_l"),
     "cider": _score("CIDEr", "cider", 1000.0),

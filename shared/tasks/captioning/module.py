@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.constraints import Constraints
 from shared.decoding.greedy import greedy_search
-from shared.metrics.caption_scores import corpus_bleu
 from shared.metrics.captioning import bleu_statistics
+from shared.metrics.translation import corpus_bleu
 from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch
 from shared.tasks.captioning.settings import CaptioningTraining
 from shared.training.module import TrainingModule
@@ -71,7 +71,7 @@ class CaptioningModule(TrainingModule):
     def on_validation_epoch_end(self) -> None:
         """Log the mean loss of the split and the BLEU of all its images."""
         super().on_validation_epoch_end()
-        self.log("valid_bleu", float(corpus_bleu(np.sum(self._statistics, axis=0))))
+        self.log("valid_bleu", float(corpus_bleu(np.sum(self._statistics, axis=0), smooth=False)))
         self._statistics.clear()
 
     @torch.no_grad()
