@@ -24,7 +24,9 @@ PANELS = {
     ROW_D: ["base", "dropout-0", "dropout-2x", "smoothing-0", "smoothing-2x"],
     "Positions (row E)": ["base", "learned-positions", "no-positions"],
     "The Transformer and its rivals": ["base", "rnnsearch", "luong"],
-    "Real text": ["corpus-base", "corpus-rnnsearch", "corpus-rnnencdec", "corpus-luong"],
+    "Real text": [
+        "corpus-base", "bahdanau/corpus-rnnsearch", "bahdanau/corpus-rnnencdec", "luong/local-p-general-feed",
+    ],
     "Trees": ["parsing-transformer", "parsing-luong"],
 }  # fmt: skip
 FIGURES = [
@@ -43,7 +45,7 @@ FIGURES = [
     Shows(
         SideBySide(
             "Attention to the source of the Transformer, RNNsearch and Luong et al.'s local-p on real sentences.",
-            ["corpus-base", "corpus-rnnsearch", "corpus-luong"],
+            ["corpus-base", "bahdanau/corpus-rnnsearch", "luong/local-p-general-feed"],
         ),
         claim="V17-C1", counterpart=NO_COUNTERPART,
     ),
@@ -71,7 +73,10 @@ FIGURES = [
     Shows(
         LossByOperations({
             "The noisy language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
-            "Real text": ["corpus-base", "corpus-big", "corpus-rnnsearch", "corpus-rnnencdec", "corpus-luong"],
+            "Real text": [
+                "corpus-base", "corpus-big", "bahdanau/corpus-rnnsearch", "bahdanau/corpus-rnnencdec",
+                "luong/local-p-general-feed",
+            ],
         }),
         claim="V17-C1", counterpart="Table 2",
     ),

@@ -87,7 +87,6 @@ COMMANDS = {
     "evaluate": Command(
         "evaluate", "evaluate_stage", "paper.variant", "score all seeds of <paper>.<variant>", more=SEEDS
     ),
-    "lend": Command("lend", "lend_stage", "paper.variant", "copy another paper's results for <paper>.<variant>"),
     "report": Command("stages", "report_stage", "paper", "decide the claims of <paper> and write its report"),
     "pack": Command("packed", "pack_stage", "paper", "keep what the runs of <paper> have left in one file for git"),
     "unpack": Command("packed", "unpack_stage", "paper", "put it back, so that a report needs no training"),

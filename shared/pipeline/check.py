@@ -103,8 +103,8 @@ def check_settings(settings: ScaleFile) -> None:
         _check_sections(settings, models, given, f"{settings.path}: tasks.{name}")
     for variant in settings.buildable():
         check_model(models, settings.run(variant))
-    for variant in settings.lent:
-        check_lent(settings, variant)
+    for name in settings.others:
+        _check_other(settings, name)
 
 
 def _models(settings: ScaleFile) -> Any:
@@ -124,17 +124,14 @@ def _check_corpus(settings: ScaleFile, task: str, card: Card) -> None:
                 )
 
 
-def check_lent(settings: ScaleFile, variant: str) -> None:
-    """Refuse to borrow runs of another paper that its scale does not list, or that use other data."""
-    where, lent = f"{settings.path}: lent.{variant}", settings.lent[variant]
-    lender = settings.lender(variant)
-    if lent.variant not in lender.variants:
-        raise ReplicationError(f"{where}: {lender.path} runs no '{lent.variant}'{near(lent.variant, lender.variants)}.")
-    theirs = lender.task_of(lent.variant)
-    if lender.kind != settings.kind or lender.corpus(theirs) != settings.corpus(lent.task):
+def _check_other(settings: ScaleFile, name: str) -> None:
+    """Refuse runs of another paper that its scale does not have, or that are of other data under the name of a task."""
+    other, variant = settings.other(name)
+    task = other.task_of(variant)
+    if other.kind != settings.kind or task not in settings.tasks or other.corpus(task) != settings.corpus(task):
         raise ReplicationError(
-            f"{where}: the data of '{lent.task}' are not those of {lent.paper}.{lent.variant}, the task '{theirs}' of "
-            f"{lender.path}; give both tasks the same corpus."
+            f"{settings.path}: others: '{name}' is of the task '{task}' of {other.path}; give this paper a task of "
+            "that name with the same corpus."
         )
 
 

@@ -47,7 +47,10 @@ def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
 def check_variants(settings: ScaleFile, variants: Iterable[str], where: str) -> None:
     """Refuse a variant that no scale has; the ensemble of one is ``<variant>-ensemble``."""
     for variant in variants:
-        if variant.removesuffix("-ensemble") not in settings.known():
+        paper, _, plain = variant.removesuffix("-ensemble").rpartition("/")
+        if paper:
+            check_variants(ScaleFile(paper, settings.scale), [plain], where)
+        elif plain not in settings.known():
             raise ReplicationError(
                 f"{where}: {settings.variants_path} has no variant '{variant}'{near(variant, settings.known())}."
             )
@@ -122,7 +125,10 @@ def _check_bounds(row: Comparison, where: str) -> None:
 
 
 def _check_data(settings: ScaleFile, row: Comparison, where: str) -> None:
-    """Refuse a comparison of running variants whose data differ."""
+    """Refuse a comparison of runs on different data, and of other papers' runs that the scale does not list."""
+    for name in row.compared():
+        if "/" in name:
+            settings.other(name.removesuffix("-ensemble"))
     tasks = {settings.task_of(name): name for name in _running(settings, row.compared())}
     first = next(iter(tasks), "")
     for other in tasks:

@@ -105,20 +105,6 @@ class Identities(Strict):
     variants: dict[str, Identity]
 
 
-class Lent(Strict):
-    """One entry of ``lent`` in a scale's ``params.yaml``: runs of another paper that stand for a variant of this one.
-
-    Attributes:
-        paper: the lender, at the same scale.
-        variant: of the lender.
-        task: of this paper, with the same corpus.
-    """
-
-    paper: str
-    variant: str
-    task: str
-
-
 class Reason(Strict):
     """Why some variants do not run at a scale."""
 
@@ -135,7 +121,11 @@ class LeftOut(Strict):
 
 
 class Content(Strict):
-    """A scale's ``params.yaml``."""
+    """A scale's ``params.yaml``.
+
+    Attributes:
+        others: runs of other papers at the same scale, ``<paper>/<variant>``, that claims or tables of this one name.
+    """
 
     paper: str
     scale: Scale
@@ -143,7 +133,7 @@ class Content(Strict):
     features: list[str]
     tasks: dict[str, Task]
     variants: dict[str, Variant]
-    lent: dict[str, Lent]
+    others: list[Annotated[str, Field(pattern="^[^/]+/[^/]+$")]]
     left_out: LeftOut
 
 
@@ -191,7 +181,7 @@ class ScaleFile:
         tasks: name to settings of those that run.
         built_tasks: the same, and those that are given beside them under ``left_out``.
         variants: name to settings of those that run.
-        lent: name to whose runs stand for a variant.
+        others: runs of other papers, ``<paper>/<variant>``, that claims or tables name.
         left_out: variant to the reason why it does not run.
         deviations: from the paper, at this scale.
 
@@ -210,7 +200,7 @@ class ScaleFile:
         identities = build(Identities, load_yaml(self.variants_path), where=str(self.variants_path))
         self.kind, self._identities = identities.kind, identities.variants
         self.tasks, self.variants = content.tasks, content.variants
-        self.deviations, self.features, self.lent = content.deviations, content.features, content.lent
+        self.deviations, self.features, self.others = content.deviations, content.features, content.others
         self.built_tasks = content.tasks | content.left_out.tasks
         self._built_variants = content.variants | content.left_out.variants
         self.left_out = {name: reason.because for reason in content.left_out.reasons for name in reason.variants}
@@ -237,8 +227,9 @@ class ScaleFile:
             variant: its name.
             changes: sections that are laid over all others.
         """
-        if variant in self.lent:
-            return self.lender(variant).run(self.lent[variant].variant, changes)
+        if "/" in variant:
+            other, name = self.other(variant)
+            return other.run(name, changes)
         own = self._variant(variant)
         value: Any = _given(self._task(own.task)) | {"task": own.task}
         value.pop("after", None)
@@ -249,18 +240,23 @@ class ScaleFile:
         model = merge(merge(self._identity(variant).model, own.model), (changes or {}).get("model", {}))
         return run.at(str(self.path), variant, model)
 
-    def lender(self, variant: str) -> ScaleFile:
-        """The settings of the paper whose runs stand for a variant.
+    def other(self, name: str) -> tuple[ScaleFile, str]:
+        """The settings of another paper, and its variant, that ``<paper>/<variant>`` names.
 
         Raises:
-            ReplicationError: there is no such paper, or its settings are wrong.
+            ReplicationError: ``others`` has no such name, there is no such paper, or it trains no such variant.
         """
-        paper = self.lent[variant].paper
-        if paper not in papers():
+        if name not in self.others:
+            raise ReplicationError(f"{self.path}: others must list '{name}'{near(name, self.others)}.")
+        paper, _, variant = name.partition("/")
+        if paper not in papers() or paper == self.paper:
+            raise ReplicationError(f"{self.path}: others: there is no other paper '{paper}'{near(paper, papers())}.")
+        other = ScaleFile(paper, self.scale)
+        if variant not in other.variants:
             raise ReplicationError(
-                f"{self.path}: lent.{variant}.paper: there is no paper '{paper}'{near(paper, papers())}."
+                f"{self.path}: others: {other.path} runs no '{variant}'{near(variant, other.variants)}."
             )
-        return ScaleFile(paper, self.scale)
+        return other, variant
 
     def lenders(self, variants: Iterable[str]) -> set[str]:
         """The papers whose models variants borrow (``shared.tasks.translation.borrowed``)."""
@@ -269,11 +265,18 @@ class ScaleFile:
 
     def task_of(self, variant: str) -> str:
         """The name of a variant's task."""
-        return self.lent[variant].task if variant in self.lent else self._variant(variant).task
+        if "/" in variant:
+            other, name = self.other(variant)
+            return other.task_of(name)
+        return self._variant(variant).task
 
     def judged(self) -> list[str]:
-        """All variants that have results at this scale: those that run, then those that are lent."""
-        return [*self.variants, *self.lent]
+        """All variants that have results at this scale: those that run, then those of other papers."""
+        return [*self.variants, *self.others]
+
+    def folder(self, variant: str) -> Path:
+        """The folder of a variant's results, ``runs/<scale>/<paper>/<variant>``."""
+        return Path("runs", self.scale, variant if "/" in variant else f"{self.paper}/{variant}")
 
     def known(self) -> list[str]:
         """All variants of the paper, whether they run at this scale or not."""
@@ -295,7 +298,7 @@ class ScaleFile:
                 f"{self.variants_path}: kind: there is no kind of task '{self.kind}'{near(self.kind, KINDS)}."
             )
         sections: dict[str, dict[str, Any]] = {
-            "variants": self.variants, "lent": self.lent, "left_out": self.left_out,
+            "variants": self.variants, "left_out": self.left_out,
         }  # fmt: skip
         for section, names in sections.items():
             for name in names:
@@ -313,13 +316,11 @@ class ScaleFile:
                     f"{self.path}: variant '{name}' of {self.variants_path} neither runs nor is left out; list it "
                     "under variants, or with the reason under left_out."
                 )
-        for section in ("variants", "lent"):
-            for name, entry in sections[section].items():
-                if entry.task not in self.tasks:
-                    raise ReplicationError(
-                        f"{self.path}: {section}.{name}.task: there is no task '{entry.task}'"
-                        f"{near(entry.task, self.tasks)}."
-                    )
+        for name, entry in self.variants.items():
+            if entry.task not in self.tasks:
+                raise ReplicationError(
+                    f"{self.path}: variants.{name}.task: there is no task '{entry.task}'{near(entry.task, self.tasks)}."
+                )
         for name, task in self.tasks.items():
             if (task.after == "features") != (name in self.features):
                 raise ReplicationError(

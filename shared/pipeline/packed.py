@@ -19,9 +19,10 @@ from shared.errors import ReplicationError
 from shared.pipeline.alone import alone
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import paper_folder, run_folder, split_name, write_json
-from shared.pipeline.lend import RECORDS
 from shared.tasks.examples import write_lines
 
+RECORDS = ("run.json", "curve.csv")
+"""Of the training of a seed."""
 KEPT = ("metrics.json", "curve.csv", "train/not_run.json", *(f"train/seed*/{name}" for name in RECORDS))
 """Of a variant, beside all that its evaluation has written."""
 DRAWN = ("attention.npz", "heads.npz", "pictures.npz", "samples.json")
@@ -111,12 +112,9 @@ def _name_runs(unpacked: Path) -> None:
 
 
 def _judged_here(settings: ScaleFile, variant: str) -> bool:
-    """Whether a variant is judged, and some weights of it or of the variant that is lent for it are on this machine."""
-    costs = run_folder(settings.paper, settings.scale) / variant / "evaluation" / COSTS
-    while variant in settings.lent:
-        settings, variant = settings.lender(variant), settings.lent[variant].variant
-    weights = (run_folder(settings.paper, settings.scale) / variant).glob("train/seed*/checkpoints")
-    return costs.exists() and any(weights)
+    """Whether a variant is judged, and some of its weights are on this machine."""
+    folder = settings.folder(variant)
+    return (folder / "evaluation" / COSTS).exists() and any(folder.glob("train/seed*/checkpoints"))
 
 
 def _kept(variant: Path) -> Iterator[Path]:

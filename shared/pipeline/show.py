@@ -224,16 +224,13 @@ def state(settings: ScaleFile, variant: str) -> State:
     """What there is of a variant."""
     if variant in settings.left_out:
         return State(0, 0, 0, settings.left_out[variant])
-    config, folder = settings.run(variant), run_folder(settings.paper, settings.scale) / variant
-    lent = settings.lent.get(variant)
-    own = folder if lent is None else run_folder(lent.paper, settings.scale) / lent.variant
+    config, folder = settings.run(variant), settings.folder(variant)
     name = f"{config.evaluation.checkpoint}.ckpt"
-    trained = sum((own / "train" / f"seed{seed}" / "checkpoints" / name).is_file() for seed in config.seeds)
+    trained = sum((folder / "train" / f"seed{seed}" / "checkpoints" / name).is_file() for seed in config.seeds)
     path, again = folder / "metrics.json", "run its evaluate stage again"
     metrics = read_record(path, again, {"seeds": dict | None}) if path.exists() else {}
     judged = sum(str(seed) in metrics.get("seeds", {}) for seed in config.seeds)
-    note = "" if lent is None else f"the runs of {lent.paper}.{lent.variant}"
-    return State(trained, judged, len(config.seeds), f"not run: {metrics['not_run']}" if "not_run" in metrics else note)
+    return State(trained, judged, len(config.seeds), f"not run: {metrics['not_run']}" if "not_run" in metrics else "")
 
 
 def _print_paper(settings: list[ScaleFile], everything: bool, console: Console) -> None:

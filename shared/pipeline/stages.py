@@ -140,11 +140,11 @@ def _not_run(settings: ScaleFile) -> dict[str, str]:
 
     reasons = dict(settings.left_out)
     for variant in settings.judged():
-        folder = run_folder(settings.paper, settings.scale) / variant
+        folder = settings.folder(variant)
         if not (folder / "metrics.json").is_file():
             reasons[variant] = "planned at this scale, not trained yet"
             continue
-        found, name = RunResults.load(folder), f"{settings.paper}.{variant}"
+        found, name = RunResults.load(folder), ".".join(folder.parts[-2:])
         if not found.is_here:
             reasons[variant] = "planned at this scale; its runs are on another machine"
             print(
@@ -152,11 +152,10 @@ def _not_run(settings: ScaleFile) -> dict[str, str]:
                 "unpack what its runs have left."
             )
         elif not found.is_judged_here:
-            stage = "lend" if variant in settings.lent else "evaluate"
-            reasons[variant] = f"planned at this scale; not judged on this machine; run its {stage} stage"
+            reasons[variant] = "planned at this scale; not judged on this machine; run its evaluate stage"
             print(
                 f"{name}: left out, for its runs were not judged on this machine and {folder}/metrics.json has numbers "
-                f"of another machine's; run 'python -m shared.pipeline {stage} {name} --scale {settings.scale}'."
+                f"of another machine's; run 'python -m shared.pipeline evaluate {name} --scale {settings.scale}'."
             )
     return reasons
 

@@ -80,18 +80,16 @@ def try_stage(name: str, scale: str, *, input: str, seed: int | None = None, pag
 
 
 def _trained(name: str, scale: str, seed: int | None) -> tuple[ScaleFile, str, int, Path]:
-    """The paper and variant that have trained the model, perhaps to lend it; its seed and its checkpoint."""
+    """The paper and variant of a trained model; its seed and its checkpoint."""
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
-    while variant in settings.lent:
-        settings, variant = settings.lender(variant), settings.lent[variant].variant
     name, pipeline = f"{settings.paper}.{variant}", f"replications/{settings.paper}/{{}}/dvc.yaml:train@{variant}"
     if variant in settings.left_out:
         first = sorted(SCALES, key=lambda each: each not in ("quick", "bench"))  # DVC always sees these
         if others := [each for each in first if variant in ScaleFile(settings.paper, each).variants]:
             raise ReplicationError(
-                f"{name} does not run at the scale {scale}; give --scale {others[0]}, after 'dvc repro "
-                f"{pipeline.format(others[0])}'."
+                f"{name} does not run at the scale {scale}; give --scale {others[0]}, after 'python -m "
+                f"shared.pipeline use {others[0]} && dvc repro {pipeline.format(others[0])}'."
             )
     config, models = runnable(settings, variant), import_module(f"replications.{settings.paper}.settings")
     section, _ = find_route(config, models.MODEL, models.ROUTES)

@@ -167,17 +167,6 @@ def test_a_renewed_archive_replaces_what_was_unpacked(paper, capsys):
     assert json.loads(costs.read_text()) == newer
 
 
-def test_what_is_lent_is_judged_here_where_its_lender_has_weights(paper, capsys):
-    def lend(content):
-        content["variants"].pop("short")
-        content["lent"] = {"short": {"paper": paper.name, "variant": "long", "task": "task"}}
-
-    change_yaml(ScaleFile(paper.name, "smoke").path, lend)
-    shutil.rmtree(paper.runs / "short" / "train")
-    assert command(paper, "unpack") == 0
-    assert f"{paper.name}.short: judged here, kept." in capsys.readouterr().out
-
-
 def test_nothing_is_unpacked_under_a_running_evaluation(paper, capsys):
     (paper.runs / "long" / "evaluation" / "costs.json").unlink()
     before = contents(paper.runs / "long")

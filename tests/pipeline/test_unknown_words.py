@@ -50,7 +50,7 @@ def replace_words(paper, splits, replaced):
             path.write_text("".join(f"{each}\n" for each in lines), encoding="utf-8")
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     (folder / MANIFEST).unlink()
-    files = {name: record.model_dump() for name, record in _record(folder).items()}
+    files = {path.name: _record(path).model_dump() for path in sorted(folder.iterdir())}
     (folder / MANIFEST).write_text(json.dumps(manifest | {"files": files}), encoding="utf-8")
 
 

@@ -244,7 +244,7 @@ def write_paper(home: Path, kind: str, toy: Toy) -> None:
             "long": {"task": "task"}, "short": {"task": "task", "training": short},
             "elsewhere": {"task": "task", "training": short},
         },
-        "lent": {}, "left_out": {"reasons": [{"because": LEFT_OUT, "variants": ["unread"]}]},
+        "others": [], "left_out": {"reasons": [{"because": LEFT_OUT, "variants": ["unread"]}]},
     })  # fmt: skip
 
 

@@ -190,7 +190,7 @@ class SideBySide(Exhibit):
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if at least two of the variants have kept their attention."""
         sources = {run.variant: run.attention(run.seeds[0]) for run in run_ones(results, self.compared)}
-        path = folder / f"alignments_{'_'.join(self.compared)}.png"
+        path = folder / f"alignments_{'_'.join(self.compared).replace('/', '-')}.png"
         if not compare_alignments(sources, path):
             return ()
         caption = f"{self.caption} Beige: a weight of exactly zero."

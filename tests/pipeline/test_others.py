@@ -1,0 +1,91 @@
+"""A claim or a table names another paper's run, as `<paper>/<variant>`: its results are read where they lie."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from shared.claims.results import load_results
+from shared.errors import ReplicationError
+from shared.pipeline.__main__ import main
+from shared.pipeline.check import check_settings
+from shared.pipeline.check_claims import check_claims
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.files import link_pipeline
+from shared.pipeline.plan import content
+from shared.tasks.kinds import load_measures
+from tests.pipeline.scratch import change_yaml
+from tests.pipeline.test_contract import enter
+from tests.pipeline.toys import write_project
+
+TRAINED, NAMING = "toy_sequences", "toy_naming"
+OTHER = f"{TRAINED}/short"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Two toy papers; the claim of the second compares with the first one's `short`."""
+    root = write_project(tmp_path / "project")
+    enter(root, monkeypatch)
+    load_measures()
+    shutil.copytree(root / "replications" / TRAINED, root / "replications" / NAMING)
+    change_yaml(root / "params.yaml", lambda content: content["papers"].append(NAMING))
+    for paper in (TRAINED, NAMING):
+        link_pipeline(root / "replications" / paper / "smoke")
+    change(lambda content: content.update(paper=NAMING, others=[OTHER]))
+    claims = root / "replications" / NAMING / "claims.yaml"
+    change_yaml(claims, lambda content: content["claims"][0]["primary"].update(variants=["long", OTHER]))
+    return root
+
+
+def change(mend, paper=NAMING):
+    change_yaml(Path(f"replications/{paper}/smoke/params.yaml"), mend)
+
+
+def test_claims_and_plans_take_another_papers_run_with_its_settings(project):
+    settings = ScaleFile(NAMING, "smoke")
+    check_settings(settings)
+    check_claims(settings, {"task"}, ())
+    assert settings.run(OTHER) == ScaleFile(TRAINED, "smoke").run("short")
+    assert settings.judged() == ["long", "short", "elsewhere", OTHER]
+    frozen = content(settings)["variants"]
+    assert frozen[OTHER] == content(ScaleFile(TRAINED, "smoke"))["variants"]["short"]
+
+
+def test_results_are_read_where_they_lie_and_a_report_says_what_is_missing(project, capsys):
+    for paper, variant in ((TRAINED, "short"), (NAMING, "long")):
+        folder = Path("runs", "smoke", paper, variant)
+        (folder / "evaluation").mkdir(parents=True)
+        (folder / "metrics.json").write_text(json.dumps({"variant": variant, "task": "task", "not_run": "a test"}))
+    runs = Path("runs", "smoke", NAMING)
+    results = load_results(runs, {}, [*ScaleFile(NAMING, "smoke").judged(), "unknown"])
+    assert results[OTHER].folder == Path("runs", "smoke", TRAINED, "short")
+    assert results[OTHER].variant == OTHER
+    Path("runs", "smoke", TRAINED, "short", "metrics.json").unlink()
+    assert main(["report", NAMING, "--scale", "smoke"]) == 0
+    assert "not trained yet" in (project / "reports" / "smoke" / NAMING / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("mend", "paper", "message"),
+    [
+        (lambda c: c.update(others=["toy_sequence/short"]), NAMING, r"others: .* paper 'toy_sequence' \(did you mean"),
+        (lambda c: c.update(others=[f"{NAMING}/short"]), NAMING, "there is no other paper 'toy_naming'"),
+        (lambda c: c.update(others=[f"{TRAINED}/shrt"]), NAMING, "runs no 'shrt' .did you mean 'short'"),
+        (lambda c: c.update(others=["short"]), NAMING, "'others.0': string should match pattern"),
+        (lambda c: c["tasks"]["task"]["corpus"].update(longest=5), NAMING, "is of the task 'task' of .* same corpus"),
+        (lambda c: c.update(others=[]), NAMING, "params.yaml: others must list 'toy_sequences/short'"),
+        (lambda c: c.pop("others"), NAMING, "'others': field required"),
+    ],
+)
+def test_a_run_that_is_not_there_or_of_other_data_is_refused(project, mend, paper, message):
+    def check():
+        settings = ScaleFile(NAMING, "smoke")
+        check_settings(settings)
+        check_claims(settings, {"task"}, ())
+
+    check()
+    change(mend, paper)
+    with pytest.raises(ReplicationError, match=message):
+        check()
