@@ -11,10 +11,11 @@ import numpy as np
 
 from shared.claims.results import RunResults
 from shared.data.tokenizers import BOS, SPECIAL
-from shared.reports.curves import Points, read_curves, training_curves
+from shared.reports.curves import Points, draw_curves, read_curves, training_curves
 from shared.reports.document import SPREAD, Figure
 from shared.reports.exhibits import OfPanels, OfVariant, Results, chosen_panels, first_run
 from shared.reports.explorer import Attention, Explored
+from shared.reports.figures import WIDTH, bar_of_weights, draw_weights, drawing, fitting
 from shared.reports.naming import name_and_id
 from shared.tasks.translation.heatmaps import BAR, Pair, longer_sides, read_pairs
 
@@ -50,8 +51,6 @@ def draw_heads(source: Path, kind: Kind, path: Path, *, symbols: int = 14) -> bo
     Returns:
         whether the file was there; if not, nothing is drawn.
     """
-    from shared.reports.figures import WIDTH, bar_of_weights, draw_weights, drawing, fitting
-
     pairs = read_pairs(source, ("source", "target", kind))
     if not pairs:
         return False
@@ -124,15 +123,13 @@ def loss_by_operations(runs: Sequence[RunResults], path: Path) -> bool:
     Returns:
         whether there was anything to draw.
     """
-    from shared.reports.curves import draw_curves
-
     y = f"Validation loss (nats per {runs[0].token})"
     return draw_curves(runs, [_curve(run) for run in runs], path, x="Training operations", y=y, powers=True)
 
 
 def _curve(run: RunResults) -> Points:
     """Operations so far to the seeds' losses then."""
-    from shared.reports.runs import OPERATIONS
+    from shared.reports.runs import OPERATIONS  # brings scipy
 
     updates = [record["updates"] for record in run.runs.values()]
     if OPERATIONS not in run.mean or not any(updates):
@@ -166,7 +163,7 @@ class LossByOperations(OfPanels):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """A figure for each panel of which any variant counted its operations."""
-        from shared.reports.runs import CONVENTION
+        from shared.reports.runs import CONVENTION  # brings scipy
 
         figures = []
         for panel in chosen_panels(results, self.panels):

@@ -13,6 +13,7 @@ from shared.errors import ReplicationError
 from shared.reports.document import Figure
 from shared.reports.exhibits import Exhibit, OfVariant, Results, first_run, run_ones
 from shared.reports.explorer import Attention, Explored
+from shared.reports.figures import WIDTH, bar_of_weights, draw_weights, drawing, fitting
 from shared.reports.naming import PALETTE, name_and_id, name_of
 
 if TYPE_CHECKING:
@@ -65,8 +66,6 @@ def compare_alignments(sources: Mapping[str, Path], path: Path, *, symbols: int 
     Raises:
         ReplicationError: the files are of different sentences.
     """
-    from shared.reports.figures import fitting
-
     kept = {variant: pairs for variant, source in sources.items() if (pairs := read_pairs(source, KEPT))}
     if len(kept) < 2:
         return False
@@ -110,10 +109,8 @@ def _same(first: Sequence[Pair], other: Sequence[Pair]) -> bool:
 
 
 def _grid(path: Path, pairs: Sequence[Pair], labels: Sequence[str], columns: int) -> None:
-    from shared.reports.figures import WIDTH, bar_of_weights, drawing
-
     lines = [pairs[first : first + columns] for first in range(0, len(pairs), columns)]
-    heights = [_panel_height(line, WIDTH / columns, WIDTH) for line in lines]
+    heights = [_panel_height(line, columns) for line in lines]
     with drawing(path, height=sum(heights) + BAR) as canvas:
         panels = canvas.subplots(len(lines), columns, squeeze=False, height_ratios=heights).ravel()
         for axes, pair, label in zip(panels, pairs, labels, strict=False):
@@ -124,17 +121,15 @@ def _grid(path: Path, pairs: Sequence[Pair], labels: Sequence[str], columns: int
         bar_of_weights(canvas, panels)
 
 
-def _panel_height(pairs: Sequence[Pair], width: float, most: float) -> float:
+def _panel_height(pairs: Sequence[Pair], columns: int) -> float:
     """Inches: square cells at the panel's width, plus room for the source words."""
     tallest = max(pair["weights"].shape[0] / pair["weights"].shape[1] for pair in pairs)
     words = max(len(str(word)) for pair in pairs for word in pair["source"])
-    return float(min(most, (width - 0.9) * min(tallest, 1.6)) + 0.085 * words + 0.5)
+    return float(min(WIDTH, (WIDTH / columns - 0.9) * min(tallest, 1.6)) + 0.085 * words + 0.5)
 
 
 def _heatmap(axes: Axes, pair: Pair, *, size: float) -> None:
     from matplotlib.patches import Rectangle
-
-    from shared.reports.figures import draw_weights
 
     draw_weights(axes, pair["weights"], columns=pair["source"], rows=pair["target"], size=size)
     for s, t in pair.get("gold", ()):

@@ -17,6 +17,7 @@ from shared.metrics.registry import measure
 from shared.reports.curves import LearningCurves
 from shared.reports.document import Block, Figure, Paragraph, Table, Text, plain, signed
 from shared.reports.exhibits import KindReport, OfPanels, Results, panels
+from shared.reports.figures import COLOURS, drawing, legend_above, plot_line
 from shared.reports.naming import called, name_of, styles_of
 
 SPLITS = ("test", "test_long")
@@ -76,7 +77,7 @@ def scored_by(runs: Sequence[RunResults]) -> tuple[str, list[RunResults]]:
     Args:
         runs: variants of one task.
     """
-    from shared.claims.estimates import having
+    from shared.claims.estimates import having  # brings scipy
 
     if trees := having(runs, "brackets"):
         return "bracket_f1", trees
@@ -89,7 +90,7 @@ def score_by_length(run: RunResults, of: Measure, bins: Sequence[Bin]) -> list[B
     Raises:
         ReplicationError: the examples carry nothing to compute the measure from.
     """
-    from shared.claims.estimates import estimated
+    from shared.claims.estimates import estimated  # brings scipy
 
     scores = []
     examples = [_tested(run, seed) for seed in run.seeds]
@@ -180,8 +181,6 @@ def scores_by_length(runs: Sequence[RunResults], path: Path, name: str = "bleu")
         path: of the PNG.
         name: of the measure, which is the better the higher it is.
     """
-    from shared.reports.figures import drawing, legend_above, plot_line
-
     drawn = measure(name)
     bins = length_bins(runs[0])
     lowest, highest = drawn.most, 0.0
@@ -213,8 +212,6 @@ def offset_histogram(runs: Sequence[RunResults], path: Path) -> bool:
     aligned = {index: offsets for index, run in enumerate(runs) if (offsets := alignment_offsets(run))}
     if not aligned:
         return False
-    from shared.reports.figures import COLOURS, drawing, legend_above
-
     positions = np.arange(-REACH, REACH + 1)
     width, styles = 0.8 / len(aligned), _styles(runs)
     with drawing(path, height=3.2) as canvas:

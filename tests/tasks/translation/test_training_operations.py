@@ -39,16 +39,6 @@ def order(of):
     return endless_batches((of.target.lengths + 1, of.source.lengths + 1), pool=4, seed=1, sentences=5)
 
 
-def test_few_batches_are_all_counted():
-    of = text(range(1, 31))
-    found = training_operations(Bigrams(), of, order(of), updates=[UPDATES], accumulate=ACCUMULATE)
-    batches = [of.batch(indices) for indices in islice(order(of), UPDATES * ACCUMULATE)]
-    forward = sum(batch.target.numel() * 8 * 50 for batch in batches)
-    assert found["training_operations"] == pytest.approx(6 * forward, rel=1e-12)
-    labels = sum(batch.tokens for batch in batches)
-    assert found["forward_multiply_adds_per_label"] == pytest.approx(forward / labels, rel=1e-12)
-
-
 def test_an_ensemble_has_cost_what_its_members_have():
     of = text(range(1, 31))
     costs = [

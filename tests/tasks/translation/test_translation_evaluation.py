@@ -1,4 +1,4 @@
-"""What evaluation makes of attention: unknown words replaced; and further kinds of BLEU, and brackets of trees."""
+"""What is judged of translations: lengths, unknown words, kinds of BLEU, brackets; what is kept of attention."""
 
 import gzip
 import json
@@ -9,13 +9,14 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 from torch import nn
 
+from replications.transformer.figures import SAID
 from shared.config import build
-from shared.data.tokenizers import UNK
+from shared.data.tokenizers import EOS, UNK
 from shared.decoding.protocol import select_beams, select_sources
 from shared.errors import ReplicationError
 from shared.metrics.translation import bleu_statistics, corpus_bleu
 from shared.tasks.translation.corpus import PreparedText, prepare_parallel
-from shared.tasks.translation.evaluation import evaluate_translation, lowercased, signatures
+from shared.tasks.translation.evaluation import evaluate_translation, lowercased, save_attention_maps, signatures
 from shared.tasks.translation.settings import TranslationRun
 
 TEST = [
@@ -23,6 +24,7 @@ TEST = [
     ("k0 Anna k1 k1 k2", "K0 Anna K1 K1 K2"),  # a name that no text has shown: copied
     ("k3 k2 k1, k0 k3", "K3 K2 K1, K0 K3"),
 ]
+WORDS = (3, 12, 9, 30, 11)  # of test sentences whose attention is kept; targets have one word more
 
 
 class WordForWord(nn.Module):
@@ -51,6 +53,33 @@ class WordForWord(nn.Module):
 
     def reorder(self, state, sources, beams):
         return select_sources(state[0], sources), select_beams(state[1], sources, beams)
+
+
+class Endless(WordForWord):
+    """Predicts every symbol sooner than the end symbol, and attends to nothing."""
+
+    def __init__(self, vocabulary):
+        super().__init__(torch.arange(vocabulary), attends=False)
+        self.logits = nn.Parameter(-torch.arange(float(vocabulary)))
+        with torch.no_grad():
+            self.logits[EOS] = -1e3
+
+    def _predict(self, source, steps):
+        return self.logits.log_softmax(0).expand(*steps.shape, -1).clone(), None
+
+
+class Headed(nn.Linear):
+    """Three layers of two heads; each weight says which layer, head, query and key it is of."""
+
+    def attention_maps(self, source, source_mask, target):
+        assert source_mask.all(), "a sentence of its own has no padding"
+        assert source.shape[0] == target.shape[0] == 1
+        sizes = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
+        return {kind: numbered(rows.size(1), columns.size(1)) for kind, (rows, columns) in sizes.items()}
+
+
+def numbered(rows, columns):
+    return torch.arange(3 * 2 * rows * columns).view(3, 1, 2, rows, columns) / 2048
 
 
 @pytest.fixture(scope="module")
@@ -88,28 +117,23 @@ def model(text, **options):
     return WordForWord(torch.tensor(words), **options).eval()
 
 
-def judged(text, config, out):
-    metrics = evaluate_translation(model(text), text, config, out)
+def judged(model, text, config, out):
+    metrics = evaluate_translation(model, text, config, out)
     with gzip.open(out / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
         return metrics, [json.loads(line) for line in lines]
 
 
-def test_unknown_words_are_looked_up_or_copied(prepared, tmp_path):
+def test_unknown_words_are_looked_up_or_copied_and_the_translation_stays(prepared, tmp_path):
     assert prepared.source.encode(["rare Anna k1,"]) == [[UNK, UNK, UNK]]
-    metrics, examples = judged(prepared, config(), tmp_path)
+    metrics, examples = judged(model(prepared), prepared, config(), tmp_path / "with")
     assert [e["hypothesis"].count("<unk>") for e in examples] == [1, 1, 1]
     replaced = [e["hypothesis_replaced"] for e in examples]
     assert replaced == ["Rare K1 K2 K3 K0", "K0 Anna K1 K1 K2", "K3 K2 k1, K0 K3"]
     assert metrics["bleu"] < metrics["bleu_replaced"] < 100
     assert np.shape([e["bleu_replaced"] for e in examples]) == (3, 10)
-
-
-def test_replacement_leaves_the_translation_as_it_is(prepared, tmp_path):
-    with_it, examples = judged(prepared, config(), tmp_path / "with")
-    without, plain = judged(prepared, config(decoding={"beam": 2}), tmp_path / "without")
-    assert without == {name: value for name, value in with_it.items() if name != "bleu_replaced"}
-    kept = [{k: v for k, v in e.items() if not k.endswith("_replaced")} for e in examples]
-    assert plain == kept
+    without, plain = judged(model(prepared), prepared, config(decoding={"beam": 2}), tmp_path / "without")
+    assert without == {name: value for name, value in metrics.items() if name != "bleu_replaced"}
+    assert plain == [{k: v for k, v in e.items() if not k.endswith("_replaced")} for e in examples]
 
 
 def test_replacement_asks_for_attention(prepared, tmp_path):
@@ -117,57 +141,65 @@ def test_replacement_asks_for_attention(prepared, tmp_path):
         evaluate_translation(model(prepared, attends=False), prepared, config(), tmp_path)
 
 
-def test_replacement_asks_for_words():
-    with pytest.raises(ReplicationError, match="replace_unknown needs a tokenizer of kind 'words'"):
-        config("sentencepiece", size=50)
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"maximum_ratio": 1.0, "maximum_extra": 50}, [52, 54, 56]),  # the paper's input + 50, end symbols included
+        ({"maximum_ratio": 1.5}, [3, 6, 9]),  # of 2, 4 and 6 source symbols
+        ({"maximum_ratio": 0.25, "maximum_extra": 2}, [2, 3, 3]),
+        ({"maximum_ratio": 0.1, "minimum_ratio": 0.0}, [1, 1, 1]),  # never nothing
+    ],
+)
+def test_the_source_counts_its_end_symbol_and_the_extra_is_added(tmp_path, limits, expected):
+    (tmp_path / "text").mkdir()
+    lines = [(line, line) for line in ("a", "a b c", "b c a b c")]
+    text, run = prepare(tmp_path / "text", lines, lines), config(decoding={"beam": 2} | limits)
+    _, examples = judged(Endless(len(text.target)), text, run, tmp_path)
+    assert [len(example["hypothesis"].split()) for example in examples] == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "sentencepiece", "size": 50}, "replace_unknown needs a tokenizer of kind 'words'"),
+        ({"decoding": {"beam": 1, "maximum_extra": -1}}, "maximum_extra"),
+        ({"evaluation": {"compounds": True}}, "compounds needs moses"),
+        ({"evaluation": {"moses": "German"}}, r"evaluation\.moses"),
+        ({"evaluation": {"checkpoint": "average"}}, r"evaluation\.checkpoint 'average' needs training\.average"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(changes, message):
+    with pytest.raises(ReplicationError, match=message):
+        config(**changes)
 
 
 def test_lowercase_bleu_is_that_of_sacrebleu(prepared, tmp_path):
-    metrics, examples = judged(prepared, config(evaluation={"bleu": "13a"}), tmp_path)
+    metrics, examples = judged(model(prepared), prepared, config(evaluation={"bleu": "13a"}), tmp_path)
     lines = [[example[side] for example in examples] for side in ("hypothesis", "reference")]
     theirs = BLEU(tokenize="13a", lowercase=True)
     assert metrics["bleu_lowercase"] == pytest.approx(theirs.corpus_score(lines[0], [lines[1]]).score)
     assert signatures(config(evaluation={"bleu": "13a"}).evaluation)["bleu_lowercase"] == str(theirs.get_signature())
-
-
-def test_lowercase_bleu_does_not_ask_for_capitals():
+    assert "bleu_lowercase" not in signatures(config(evaluation={"bleu": "none"}).evaluation)  # generated words
     said, meant = ["ein hund läuft über Gras", "Zwei Kinder"], ["Ein Hund läuft über GRAS .", "zwei kinder spielen"]
     counts = bleu_statistics(lowercased(said), lowercased(meant))
-    theirs = BLEU(tokenize="13a", lowercase=True).corpus_score(said, [meant]).score
-    assert corpus_bleu(counts.sum(axis=0)) == pytest.approx(theirs)
-    assert theirs > corpus_bleu(bleu_statistics(said, meant).sum(axis=0)) + 10
+    assert corpus_bleu(counts.sum(axis=0)) == pytest.approx(theirs.corpus_score(said, [meant]).score)
+    assert corpus_bleu(counts.sum(axis=0)) > corpus_bleu(bleu_statistics(said, meant).sum(axis=0)) + 10
 
 
-def test_generated_words_have_no_lowercase_bleu(prepared, tmp_path):
-    metrics, _ = judged(prepared, config(evaluation={"bleu": "none"}), tmp_path)
-    assert "bleu_lowercase" not in metrics | signatures(config(evaluation={"bleu": "none"}).evaluation)
-
-
-def test_moses_bleu_stands_beside_the_other(prepared, tmp_path):
-    evaluation = {"bleu": "13a", "moses": "de"}
-    metrics, examples = judged(prepared, config(evaluation=evaluation), tmp_path)
+def test_bleu_of_moses_words_and_of_compounds_stand_beside_the_other(prepared, tmp_path):
+    evaluation = {"bleu": "13a", "moses": "de", "compounds": True}
+    metrics, examples = judged(model(prepared), prepared, config(evaluation=evaluation), tmp_path)
     # The third reference has six words to Moses, the third hypothesis "K3 K2 <unk> K0 K3" five.
     assert [e["bleu_tokenized"][:2] for e in examples] == [[5, 5], [5, 5], [5, 6]]
-    assert 0 < metrics["bleu_tokenized"] < 100
-    found = signatures(config(evaluation=evaluation).evaluation)
-    assert "tok:moses-de" in found["bleu_tokenized"]
-    assert "tok:13a" in found["bleu"]
-    assert "bleu_tokenized" not in signatures(config().evaluation)
-
-
-def test_compound_bleu_stands_beside_both(prepared, tmp_path):
-    evaluation = {"bleu": "13a", "moses": "de", "compounds": True}
-    metrics, examples = judged(prepared, config(evaluation=evaluation), tmp_path)
     names = ("", "_lowercase", "_tokenized", "_compounds")
     kinds = {f"bleu{kind}{of}" for kind in names for of in ("", "_replaced")}
     assert {key for key in examples[0] if key.startswith("bleu")} == kinds
+    assert 0 < metrics["bleu_tokenized"] < 100
     assert metrics["bleu_compounds"] == metrics["bleu_tokenized"]  # no compound is in the text
-    assert "-compounds" in signatures(config(evaluation=evaluation).evaluation)["bleu_compounds"]
-
-
-def test_compounds_ask_for_a_language():
-    with pytest.raises(ReplicationError, match="compounds needs moses"):
-        config(evaluation={"compounds": True})
+    found = signatures(config(evaluation=evaluation).evaluation)
+    said = {"bleu": "tok:13a", "bleu_tokenized": "tok:moses-de", "bleu_compounds": "-compounds"}
+    assert all(part in found[name] for name, part in said.items())
+    assert "bleu_tokenized" not in signatures(config().evaluation)
 
 
 def test_brackets_of_trees_are_scored(tmp_path):
@@ -183,15 +215,27 @@ def test_brackets_of_trees_are_scored(tmp_path):
     names = {name: i for i, name in enumerate(text.target.pieces(range(len(text.target))))}
     sources = text.source.pieces(range(len(text.source)))
     known = {words(name): i for name, i in names.items() if name[0] in "()X"}
-    model = WordForWord(torch.tensor([known.get(name, names.get(name)) for name in sources])).eval()
-    evaluation = {"bleu": "none", "brackets": True}
-    metrics = evaluate_translation(model, text, config(decoding={"beam": 2}, evaluation=evaluation), tmp_path)
-    with gzip.open(tmp_path / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
-        examples = [json.loads(line) for line in lines]
+    parser = WordForWord(torch.tensor([known.get(name, names.get(name)) for name in sources])).eval()
+    run = config(decoding={"beam": 2}, evaluation={"bleu": "none", "brackets": True})
+    metrics, examples = judged(parser, text, run, tmp_path)
     assert [example["brackets"] for example in examples] == [[3, 3, 3], [1, 2, 2]]
     assert {metrics[f"bracket_{kind}"] for kind in ("f1", "precision", "recall")} == {80}
 
 
-def test_a_language_that_is_no_code_is_refused():
-    with pytest.raises(ReplicationError, match=r"evaluation\.moses"):
-        config(evaluation={"moses": "German"})
+def test_of_two_sentences_of_middling_length_every_head_is_kept(tmp_path):
+    """Those with 10 and 12 target words are nearest to 10; layers come before heads, and queries before keys."""
+    (tmp_path / "text").mkdir()
+    lines = [(" ".join("ab"[k % 2] for k in range(n)), " ".join(["C"] * (n + 1))) for n in WORDS]
+    text, path = prepare(tmp_path / "text", [("a b c", "A B C")], lines), tmp_path / "heads.npz"
+    save_attention_maps(path, nn.Linear(1, 1), text, "test")
+    assert not path.exists()  # of a model that cannot tell
+    save_attention_maps(path, Headed(1, 1), text, "test")
+    with np.load(path) as arrays:
+        assert [len(arrays[f"source_{i}"]) for i in (0, 1)] == [9 + 1, 11 + 1]
+        assert sorted(arrays) == sorted(f"{name}_{i}" for name in ("source", "target", *SAID) for i in (0, 1))
+        s, t = 10, 11
+        assert list(arrays["source_0"]) == [*"ababababa", "</s>"]
+        for kind, shape in {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}.items():
+            weights = arrays[f"{kind}_0"]
+            assert weights.dtype == np.float16
+            assert np.array_equal(weights, numbered(*shape)[:, 0].numpy().astype(np.float16))

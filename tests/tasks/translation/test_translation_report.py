@@ -1,4 +1,4 @@
-"""Scores by bin and alignment offsets."""
+"""What reports of translation show: scores by length, offsets of alignments, attention as data."""
 
 import gzip
 import json
@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from shared.claims.estimates import having
 from shared.claims.results import RunResults
 from shared.metrics.registry import MEASURES
+from shared.tasks.translation.heatmaps import SENTENCES, SYMBOLS, maps_of_sentences
 from shared.tasks.translation.report import alignment_offsets, round_bins, score_by_length
 from tests.synthetic_runs import SCORER, Variant, build
 
@@ -64,8 +64,33 @@ def test_offset_shares_sum_to_one(run):
     assert list(offsets) == sorted(offsets)
 
 
-def test_runs_whose_examples_have_a_field(run, tmp_path):
-    plain = RunResults.load(build(tmp_path, {"b": Variant("generated", 0.9)}, examples=5) / "b")
-    assert having([plain, run], "alignment") == [run]
-    assert having([plain, run], "bleu") == [plain, run]
-    assert having([plain, run], "colour") == []
+def words(side, count):
+    return np.array([f"{side}{k}" for k in range(count)])
+
+
+def kept(path, lengths):
+    arrays = {}
+    for i, (rows, columns) in enumerate(lengths):
+        arrays |= {f"source_{i}": words("s", columns), f"target_{i}": words("t", rows)}
+        arrays[f"weights_{i}"] = np.full((rows, columns), 1 / columns, dtype=np.float16)
+    np.savez(path, **arrays)
+    return path
+
+
+def test_every_model_and_sentence_is_a_map(tmp_path):
+    source = kept(tmp_path / "a.npz", [(2, 3), (4, 2)])
+    maps = maps_of_sentences({"one": source, "two": source, "none": tmp_path / "missing.npz"})
+    assert [each.choices for each in maps] == [
+        {"Model": model, "Attention": "to the source", "Sentence": sentence}
+        for model in ("one", "two")
+        for sentence in ("1", "2")
+    ]
+    assert maps[0].rows == ["t0", "t1"]
+    assert maps[0].columns == ["s0", "s1", "s2"]
+    assert np.array(maps[0].weights) == pytest.approx(np.full((2, 3), 1 / 3), abs=1e-3)
+
+
+def test_long_sentences_and_more_than_a_few_are_left_out(tmp_path):
+    lengths = [(SYMBOLS + 1, 3), *([(2, 3)] * (SENTENCES + 1))]
+    maps = maps_of_sentences({"one": kept(tmp_path / "a.npz", lengths)})
+    assert [len(each.rows) for each in maps] == [2] * SENTENCES

@@ -1,4 +1,4 @@
-"""Variants of other kinds: models of other papers on this paper's data, and studies."""
+"""What trains and judges a variant: the paper's networks, another paper's on this paper's data, or a study."""
 
 import random
 
@@ -162,14 +162,6 @@ def test_a_lenders_code_is_the_borrowers():
         "shared/attention/alignments.py",
     }  # fmt: skip
     assert "shared/decoding/beam.py" in lent["evaluate"]
-
-
-def test_an_average_is_judged_only_where_one_is_made():
-    value = {"task": "words", **TASK, "evaluation": {"checkpoint": "average"}}
-    with pytest.raises(ReplicationError, match=r"evaluation\.checkpoint 'average' needs training\.average"):
-        build(TranslationRun, value, where="test")
-    value["training"] = TASK["training"] | {"average": {"last": 2, "every": 1}}
-    assert build(TranslationRun, value, where="test").training.average.last == 2
 
 
 def test_the_average_of_a_borrowed_model_is_judged(prepared, tmp_path):
