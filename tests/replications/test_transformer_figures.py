@@ -109,7 +109,7 @@ def curves(monkeypatch):
     """What is handed over to be drawn."""
     handed = []
     monkeypatch.setattr(
-        "shared.reports.figures.draw_curves", lambda _, curves, *__, **how: handed.append((curves, how))
+        "replications.transformer.figures.draw_curves", lambda _, curves, *__, **how: handed.append((curves, how))
     )
     return handed
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from shared.tasks.kinds import load_measures
 load_measures()
 for path in sorted(Path("replications").glob("*/report.py")):
-    for exhibit in importlib.import_module(f"replications.{path.parent.name}.report").FIGURES:
-        exhibit.variants(), exhibit.measures(), exhibit.columns()
+    for shows in importlib.import_module(f"replications.{path.parent.name}.report").FIGURES:
+        shows.exhibit.variants(), shows.exhibit.measures(), shows.exhibit.columns()
 print(sorted({"torch", "lightning", "matplotlib", "scipy", "PIL"} & sys.modules.keys()))
 """
 EVALUATIONS = """

@@ -11,7 +11,6 @@ import numpy as np
 
 import shared.tasks.translation.measures  # noqa: F401  registers BLEU, the brackets' and the alignment scores
 from shared.claims.results import RunResults
-from shared.claims.statistics import generator
 from shared.metrics.quantities import Example, Measure
 from shared.metrics.registry import measure
 from shared.reports.curves import LearningCurves
@@ -91,6 +90,7 @@ def score_by_length(run: RunResults, of: Measure, bins: Sequence[Bin]) -> list[B
         ReplicationError: the examples carry nothing to compute the measure from.
     """
     from shared.claims.estimates import estimated  # brings scipy
+    from shared.claims.statistics import generator
 
     scores = []
     examples = [_tested(run, seed) for seed in run.seeds]
