@@ -34,7 +34,7 @@ LEVELS = (
 )
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",
-    *(f"{scale}/params.yaml" for scale in ("smoke", "quick", "bench", "paper_scale")),
+    *(f"{scale}/params.yaml" for scale in ("smoke", "quick")),
 }  # fmt: skip
 # What nothing but tests uses, and why it stays.
 FOR_TESTS = {"expected_kernel": "the closed form that estimates of the kernel are tested against"}

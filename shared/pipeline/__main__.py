@@ -51,6 +51,7 @@ class Command(NamedTuple):
 
 KIND: Mapping[str, Argument] = {
     "--kind": {"default": "translation", "help": "of its tasks; default: translation"},
+    "--scales": {"nargs": "+", "choices": SCALES, "help": "beside smoke, which tests need; default: quick"},
 }
 TRIED: Mapping[str, Argument] = {
     "input": {"help": "a text; an empty one is told what the model reads"},

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from shared.claims.scales import SCALES
 from shared.claims.words import number_of
 from shared.config import Strict, build, check_part, load_yaml, near
 from shared.data.cards import Card, GeneratedSource, load_card
@@ -16,7 +15,7 @@ from shared.data.readers import READERS
 from shared.errors import ReplicationError
 from shared.pipeline.check_claims import check_shown, check_variants
 from shared.pipeline.code import STAGES, code_of
-from shared.pipeline.config import Identities, ScaleFile, load_params, refuse_huge
+from shared.pipeline.config import Identities, ScaleFile, load_params, refuse_huge, scales_of
 from shared.pipeline.files import PIPELINE, REPLICATIONS, paper_folder, run_folder, write_json
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.pipeline.provenance import hash_of, sha256_of
@@ -48,7 +47,10 @@ def check_stage(paper: str | None, scale: str, suite: bool = False) -> None:
     load_measures()
     check_listed(paper)
     for name in [paper] if paper else papers():
-        scales = {each: ScaleFile(name, each) for each in SCALES}
+        if paper is None and scale not in scales_of(name):
+            print(f"{name}: has no {scale} scale.")
+            continue
+        scales = {each: ScaleFile(name, each) for each in dict.fromkeys([scale, *scales_of(name)])}
         settings = scales[scale]
         check_identities(settings)
         check_paper(settings)
@@ -276,12 +278,12 @@ def asked_by_tests(scales: dict[str, ScaleFile]) -> Iterator[str]:
     from shared.pipeline.reference import PATH, reference
     from shared.tasks.kinds import load_replication
 
-    paper = scales["smoke"].paper
+    paper = next(iter(scales.values())).paper
     folder, replication = REPLICATIONS / paper, load_replication(paper)
     if not (folder / "README.md").is_file():
         yield f"{folder / 'README.md'} does not exist; say there what is replicated and where it deviates."
     names, colours = load_names(folder), load_colours(FILE)
-    for scale in ("quick", "bench"):
+    for scale in scales.keys() & {"quick", "bench"}:
         for variant in scales[scale].variants:
             network = network_of(replication, scales[scale].run(variant)) is not None
             if variant not in names:
@@ -294,9 +296,12 @@ def asked_by_tests(scales: dict[str, ScaleFile]) -> Iterator[str]:
     if PATH.read_text(encoding="utf-8") != reference():
         yield f"{PATH} is not current; run 'python -m shared.pipeline reference'."
     listed = PAGE.read_text(encoding="utf-8").partition(f"\n## {paper}\n")[2].partition("\n## ")[0]
-    for variant in scales[SCALE].variants:
+    for variant in scales[SCALE].variants if SCALE in scales else ():
         if network_of(replication, scales[SCALE].run(variant)) is not None and f"\n| {variant} |" not in listed:
             yield f"{PAGE} lacks {paper}.{variant}; run 'python -m shared.pipeline costs'."
+    if "smoke" not in scales:
+        yield f"{folder / 'smoke'} does not exist; the tests run every stage at that scale."
+        return
     for variant in scales["smoke"].variants:
         if (network := network_of(replication, config := scales["smoke"].run(variant))) is not None:
             try:

@@ -168,6 +168,11 @@ def use_scale(scale: str) -> None:
     print(f"scale: {scale}; try dvc repro report@bahdanau")
 
 
+def scales_of(paper: str) -> list[str]:
+    """The scales that a paper has, from the smallest."""
+    return [scale for scale in SCALES if (paper_folder(paper) / scale / "params.yaml").is_file()]
+
+
 class ScaleFile:
     """One paper at one scale: ``replications/<paper>/<scale>/params.yaml`` over ``replications/<paper>/variants.yaml``.
 

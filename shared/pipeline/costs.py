@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shared.data.cards import Card, GeneratedSource, WebSource, load_card
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.files import render, write_text
 from shared.tasks.kinds import load_replication, papers
 
@@ -54,7 +54,7 @@ class Cost(NamedTuple):
 
 def write_costs() -> None:
     """Write ``docs/COSTS.md``; run from the project's root."""
-    rows = [paper_costs(paper) for paper in papers()]
+    rows = [paper_costs(paper) for paper in papers() if SCALE in scales_of(paper)]
     constants = {"peak": PEAK, "use": USE, "checkpoints": CHECKPOINTS, "bytes": BYTES}
     write_text(PAGE, render("docs/costs.md.j2", papers=rows, rounded=rounded, **constants))
     print(f"{PAGE} is written.")

@@ -5,20 +5,21 @@ from __future__ import annotations
 import keyword
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from shared.claims.scales import SCALES
 from shared.config import near
 from shared.errors import ReplicationError
 from shared.pipeline.config import load_params
-from shared.pipeline.files import REPLICATIONS, link_pipeline, write_text
+from shared.pipeline.files import REPLICATIONS, link_pipeline, render, write_text
 from shared.tasks.kinds import KINDS
 
 TEMPLATES = Path(__file__).parent / "templates"
 PARAMS = Path("params.yaml")
+TESTS = Path("tests/replications")
+USUAL = ("smoke", "quick")
 PURPOSES = {
     "smoke": "every stage in seconds, for tests; its numbers mean nothing",
     "quick": "minutes on two cores",
@@ -33,28 +34,35 @@ class Shape(NamedTuple):
     Attributes:
         task: its name.
         metric: what its claim is on; less is better.
+        floor: what its models have to reach.
         transformer: whether its model is a Transformer, with layers and heads.
     """
 
     task: str
     metric: str
+    floor: float
     transformer: bool = False
 
 
 SHAPES = {
-    "translation": Shape("swaps", "nll_per_token", transformer=True),
-    "classification": Shape("evidence", "cross_entropy"),
-    "captioning": Shape("scenes", "nll_per_token"),
-    "language": Shape("recall", "word_perplexity", transformer=True),
-    "sequences": Shape("copy", "bits", transformer=True),
+    "translation": Shape("swaps", "nll_per_token", 1.0, transformer=True),
+    "classification": Shape("evidence", "cross_entropy", 0.3),
+    "captioning": Shape("scenes", "nll_per_token", 2.0),
+    "language": Shape("recall", "word_perplexity", 40.0, transformer=True),
+    "sequences": Shape("copy", "bits", 1.0, transformer=True),
 }
 
 
-def new_replication(name: str, kind: str = "translation") -> None:
-    """Create ``replications/<name>`` from the templates and list it in ``params.yaml``.
+def new_replication(name: str, kind: str = "translation", scales: Sequence[str] | None = None) -> None:
+    """Create ``replications/<name>`` from the templates, with a test of its model, and list it in ``params.yaml``.
 
     What it makes trains and reports at every scale but ``paper_scale``; the paper's model, facts and claims are to be
     written in its place.
+
+    Args:
+        name: of the folder.
+        kind: of its tasks.
+        scales: beside ``smoke``, which tests need; ``quick`` unless given.
 
     Raises:
         ReplicationError: the name cannot be a Python package's, the folder exists, there is no template of this kind,
@@ -65,39 +73,35 @@ def new_replication(name: str, kind: str = "translation") -> None:
     folder, partial = REPLICATIONS / name, REPLICATIONS / f".{name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        write_folder(partial, name, kind)
+        write_folder(partial, name, kind, ["smoke", *(scales or USUAL)])
         partial.rename(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     write_text(PARAMS, listed)
-    print(f"{folder} is there, and listed in {PARAMS}. Try it:\n")
-    print(f"python -m shared.pipeline use smoke\ndvc repro report@{name}")
+    print(f"{folder} is there, and listed in {PARAMS}.")
+    if TESTS.is_dir():
+        write_text(TESTS / f"test_{name}_model.py", render("test/model.py.j2", name=name))
+        print(f"{TESTS / f'test_{name}_model.py'} tests its model.")
+    print(f"Try it:\n\npython -m shared.pipeline use smoke\ndvc repro report@{name}")
 
 
-def write_folder(folder: Path, name: str, kind: str) -> None:
+def write_folder(folder: Path, name: str, kind: str, scales: Sequence[str]) -> None:
     """Write all files of a replication into ``folder``, which is made."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
-    )
-    shape = SHAPES[kind]
+    values = SHAPES[kind]._asdict() | {"name": name, "kind": kind}
 
-    def write(path: Path, template: str, **values: object) -> None:
+    def write(path: Path, template: str, **more: object) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = environment.get_template(template).render(name=name, kind=kind, **shape._asdict(), **values)
-        path.write_text(text, encoding="utf-8")
+        write_text(path, render(template, **values, **more))
 
-    for template in environment.list_templates(extensions=["j2"]):
-        group, file = template.split("/")
-        if group in ("common", kind) and not file.endswith(("params.yaml.j2", "task.yaml.j2")):
-            write(folder / file.removesuffix(".j2"), template)
+    for template in sorted([*(TEMPLATES / "common").iterdir(), *(TEMPLATES / kind).iterdir()]):
+        if template.name not in ("params.yaml.j2", "task.yaml.j2"):
+            write(folder / template.stem, f"{template.parent.name}/{template.name}")
     (folder / "__init__.py").touch()
     for size, scale in enumerate(SCALES):
-        seeds = 2 if scale == "smoke" else 5
-        write(
-            folder / scale / "params.yaml", "common/params.yaml.j2",
-            scale=scale, size=size, seeds=seeds, purpose=PURPOSES[scale],
-        )  # fmt: skip
-        link_pipeline(folder / scale)
+        if scale in scales:
+            more = {"scale": scale, "size": size, "seeds": 2 if scale == "smoke" else 5, "purpose": PURPOSES[scale]}
+            write(folder / scale / "params.yaml", "common/params.yaml.j2", **more)
+            link_pipeline(folder / scale)
 
 
 def _check(name: str, kind: str) -> None:

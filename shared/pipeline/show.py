@@ -19,7 +19,7 @@ from shared.claims.schema import Claim, Claims, load_claims
 from shared.claims.words import number_of
 from shared.config import load_yaml, near
 from shared.errors import ReplicationError
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.files import REPLICATIONS, paper_folder, run_folder
 from shared.records import read_record
 
@@ -211,8 +211,7 @@ def list_runs(paper: str | None = None, *, everything: bool = False, console: Co
     if paper is None:
         console.print(f"{LEGEND}\n")
     for each in names:
-        there = [scale for scale in SCALES if (REPLICATIONS / each / scale / "params.yaml").is_file()]
-        settings = [ScaleFile(each, scale) for scale in there]
+        settings = [ScaleFile(each, scale) for scale in scales_of(each)]
         if paper is None:
             _print_paper(settings, everything, console)
         else:

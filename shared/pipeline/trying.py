@@ -20,9 +20,8 @@ from rich.console import Console, Group
 from rich.padding import Padding
 from rich.text import Text
 
-from shared.claims.scales import SCALES
 from shared.errors import ReplicationError
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.evaluate import refusing_other_weights
 from shared.pipeline.files import prepared_folder, render, run_folder, split_name, write_text
 from shared.pipeline.train import runnable
@@ -85,7 +84,7 @@ def _trained(name: str, scale: str, seed: int | None) -> tuple[ScaleFile, str, i
     settings = ScaleFile(paper, scale)
     name, pipeline = f"{settings.paper}.{variant}", f"replications/{settings.paper}/{{}}/dvc.yaml:train@{variant}"
     if variant in settings.left_out:
-        first = sorted(SCALES, key=lambda each: each not in ("quick", "bench"))  # DVC always sees these
+        first = sorted(scales_of(settings.paper), key=lambda each: each not in ("quick", "bench"))
         if others := [each for each in first if variant in ScaleFile(settings.paper, each).variants]:
             raise ReplicationError(
                 f"{name} does not run at the scale {scale}; give --scale {others[0]}, after 'python -m "

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import yaml
 
 from shared import config
-from shared.claims.scales import SCALES
 from shared.pipeline.check import (
     check_card,
     check_identities,
@@ -23,7 +22,7 @@ from shared.pipeline.check import (
     check_settings,
 )
 from shared.pipeline.check_claims import check_shown
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import ScaleFile, scales_of
 
 Key = str | int
 READING = ("shared.pipeline.config", "shared.claims.schema", "shared.data.cards", "shared.reports.paper",
@@ -77,7 +76,7 @@ def _paper(path: Path) -> str:
 
 
 def _tasks(paper: str) -> set[str]:
-    return {task for scale in SCALES for task in ScaleFile(paper, scale).tasks}
+    return {task for scale in scales_of(paper) for task in ScaleFile(paper, scale).tasks}
 
 
 def _check_scale(path: Path) -> None:
@@ -87,7 +86,7 @@ def _check_scale(path: Path) -> None:
 
 
 def _check_variants(path: Path) -> None:
-    settings = [ScaleFile(_paper(path), scale) for scale in SCALES]
+    settings = [ScaleFile(_paper(path), scale) for scale in scales_of(_paper(path))]
     check_identities(settings[0])
     for each in settings:
         check_settings(each)
@@ -95,12 +94,12 @@ def _check_variants(path: Path) -> None:
 
 
 def _check_claims(path: Path) -> None:
-    for scale in SCALES:
+    for scale in scales_of(_paper(path)):
         check_shown(ScaleFile(_paper(path), scale), _tasks(_paper(path)))
 
 
 def _check_names(path: Path) -> None:
-    for scale in SCALES:
+    for scale in scales_of(_paper(path)):
         check_names(ScaleFile(_paper(path), scale))
 
 

@@ -9,7 +9,6 @@ import pytest
 import yaml
 from ruamel.yaml import YAML
 
-from shared.claims.scales import SCALES
 from shared.errors import ReplicationError
 from shared.pipeline.config import load_params
 from shared.pipeline.new import SHAPES, new_replication
@@ -77,19 +76,27 @@ def test_a_new_paper_touches_its_folder_and_one_line(kind, project):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_quick_and_smoke_differ_and_all_files_are_as_dvc_writes_them(kind, empty):
+def test_scales_differ_and_all_files_are_short_and_as_dvc_writes_them(kind, empty):
+    (empty / "tests/replications").mkdir(parents=True)
     new_replication("fresh", kind)
     folder = empty / "replications" / "fresh"
-    sizes = {scale: yaml.safe_load((folder / scale / "params.yaml").read_text()) for scale in SCALES}
+    assert {path.parent.name for path in folder.glob("*/params.yaml")} == {"smoke", "quick"}
+    new_replication("larger", kind, ["bench", "paper_scale"])
+    larger = {path.parent.name for path in (empty / "replications/larger").glob("*/params.yaml")}
+    assert larger == {"smoke", "bench", "paper_scale"}
+    sizes = {scale: yaml.safe_load((folder / scale / "params.yaml").read_text()) for scale in ("smoke", "quick")}
     (smoke,), (quick,) = (sizes[scale]["tasks"].values() for scale in ("smoke", "quick"))
     assert smoke["model"] != quick["model"]
     assert smoke["training"]["updates"] < quick["training"]["updates"]
+    test = empty / "tests/replications/test_fresh_model.py"
+    written = [test, *(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())]
+    assert sum(len(path.read_text().splitlines()) for path in written) <= 400
     for path in (empty / "params.yaml", folder / "variants.yaml", *folder.glob("*/params.yaml")):
         written, round_trip = io.StringIO(), YAML()
         round_trip.default_flow_style = False
         round_trip.dump(round_trip.load(path.read_text()), written)
         assert written.getvalue() == path.read_text(), path
-    assert load_params().papers[-1] == "fresh"
+    assert load_params().papers[-2:] == ["fresh", "larger"]
 
 
 @pytest.mark.parametrize(

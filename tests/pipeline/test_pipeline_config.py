@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from shared.claims.scales import SCALES
 from shared.config import load_yaml
 from shared.errors import ReplicationError
-from shared.pipeline.config import ScaleFile, load_params
+from shared.pipeline.config import ScaleFile, load_params, scales_of
 from shared.tasks.kinds import papers
 from tests.pipeline.scratch import ROOT
 
@@ -23,7 +23,7 @@ IDENTITIES = Path("replications/bahdanau/variants.yaml")
 def test_every_variant_of_every_shipped_file_builds_or_says_why_it_does_not_run():
     assert set(papers()) == set(load_params().papers)
     for paper in papers():
-        for scale in SCALES:
+        for scale in scales_of(paper):
             settings = ScaleFile(paper, scale)
             assert settings.deviations, settings.path
             assert settings.variants or scale == "paper_scale", settings.path
@@ -35,7 +35,7 @@ def test_every_variant_of_every_shipped_file_builds_or_says_why_it_does_not_run(
 
 def test_where_a_reason_says_that_another_scale_has_a_variant_it_has():
     for paper in papers():
-        scales = {scale: ScaleFile(paper, scale) for scale in SCALES}
+        scales = {scale: ScaleFile(paper, scale) for scale in scales_of(paper)}
         for settings in scales.values():
             for variant, reason in settings.left_out.items():
                 for other in re.findall(r"(quick|bench|paper_scale)(?: scale)? (?:has|trains|measures)\b", reason):

@@ -11,7 +11,7 @@ from shared.claims.schema import load_claims
 from shared.claims.words import number_of
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.show import State, decision_of, list_runs, show_claim, state
 from shared.reports.cards import SILENT
 from shared.reports.verdicts import found_text
@@ -40,7 +40,7 @@ def test_every_paper_task_and_variant_that_runs_is_listed_after_a_legend(project
     printed, whole = said(list_runs), said(list_runs, everything=True)
     assert printed.startswith("Seeds with a checkpoint / with metrics, of all seeds.")
     for paper in papers():
-        settings = [ScaleFile(paper, scale) for scale in SCALES]
+        settings = [ScaleFile(paper, scale) for scale in scales_of(paper)]
         running = {name for each in settings for name in each.judged()}
         assert f"{paper} ({settings[0].kind})" in printed
         section = printed.partition(f"\n{paper} (")[2].partition("tasks, scale")[0].splitlines()[2:]

@@ -5,14 +5,12 @@ from functools import cache
 import pytest
 
 from shared.claims.comparisons import Exact, Row
-from shared.claims.scales import SCALES
 from shared.claims.schema import Claims, load_claims
-from shared.pipeline.check_claims import check_shown
 from shared.tasks.kinds import load_measures
 from tests.replications.shipped_variants import REPLICATIONS, scale_file_of
 
-PAPERS = sorted(path.parent.name for path in REPLICATIONS.glob("*/claims.yaml"))
-pairs = pytest.mark.parametrize(("paper", "scale"), [(paper, scale) for paper in PAPERS for scale in SCALES])
+PAIRS = sorted((path.parts[-3], path.parts[-2]) for path in REPLICATIONS.glob("*/*/params.yaml"))
+pairs = pytest.mark.parametrize(("paper", "scale"), PAIRS)
 
 
 @pytest.fixture(autouse=True)
@@ -39,13 +37,6 @@ def metrics_of(row: Row) -> tuple[str, ...]:
 
 
 @pairs
-def test_claims_can_be_decided_and_figures_name_what_there_is(paper: str, scale: str) -> None:
-    tasks = {task for each in SCALES for task in scale_file_of(paper, each).tasks}
-    assert claims_of(paper, scale).floors.keys() <= tasks
-    check_shown(scale_file_of(paper, scale), tasks)
-
-
-@pairs
 def test_comparisons_are_of_one_task(paper: str, scale: str) -> None:
     """Also of what is left out at this scale, as far as it could be built."""
     settings = scale_file_of(paper, scale)
@@ -54,8 +45,7 @@ def test_comparisons_are_of_one_task(paper: str, scale: str) -> None:
         assert len(tasks) <= 1, row.name
 
 
-@pytest.mark.parametrize("paper", [paper for paper in PAPERS if scale_file_of(paper, "smoke").kind == "sequences"])
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("paper", "scale"), [pair for pair in PAIRS if scale_file_of(*pair).kind == "sequences"])
 def test_weights_are_judged_swapped_where_a_claim_asks_for_it(paper: str, scale: str) -> None:
     """A measure ``accuracy@name`` is of the model that ``evaluation.swapped`` calls by that name."""
     settings = scale_file_of(paper, scale)

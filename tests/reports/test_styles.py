@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 
-from shared.claims.scales import SCALES
 from shared.errors import ReplicationError
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import ScaleFile, scales_of
 from shared.reports import forest
 from shared.reports.exhibits import LINES, OfPanels, Shows, load_exhibits
 from shared.reports.figures import COLOURS, DASHES, INK, MARKERS, VERDICTS, line_style
@@ -87,7 +86,7 @@ def figures_of(paper):
                 yield title, [names.get(variant, variant) for variant in variants]
         if isinstance(inner, StudyLines):
             yield inner.title, list(dict.fromkeys(label for panel in inner.panels for label in panel.subjects.values()))
-    for scale in SCALES:
+    for scale in scales_of(paper):
         by_task = {}
         for variant, section in sorted(ScaleFile(paper, scale).variants.items()):
             by_task.setdefault(section.task, []).append(variant)
