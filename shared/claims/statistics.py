@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from shared.metrics.quantities import Array
 
@@ -204,6 +203,8 @@ def mcnemar(first: Sequence[int], second: Sequence[int]) -> McNemar:
     Raises:
         ValueError: they differ in number.
     """
+    from scipy.stats import binomtest  # here: a check of settings shall not wait for it
+
     a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     if a.shape != b.shape:
         raise ValueError(f"{a.size} and {b.size} outcomes cannot be paired")

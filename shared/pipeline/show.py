@@ -172,8 +172,8 @@ def _results(runs: Path, lead: Outcome | None) -> dict[str, RunResults]:
 
 
 def _line(text: Any) -> str:
-    """A report's text without its markup, on one line."""
-    return " ".join((text if isinstance(text, str) else plain_text(text)).split())
+    """A report's text without its marks, on one line."""
+    return " ".join(plain_text(text).split())
 
 
 class State(NamedTuple):
