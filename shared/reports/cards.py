@@ -14,24 +14,8 @@ from shared.claims.outcomes import Decision, Outcome
 from shared.claims.schema import Claim, Claims
 from shared.claims.words import number_of
 from shared.metrics.registry import measure
-from shared.reports.document import (
-    MINUS,
-    SPACE,
-    Block,
-    Bullets,
-    Card,
-    CodeBlock,
-    Details,
-    Heading,
-    Paragraph,
-    Table,
-    Text,
-    code,
-    number,
-    plain,
-    strong,
-    typeset,
-)  # fmt: skip
+from shared.reports import document as doc
+from shared.reports.document import MINUS, SPACE, code, number, plain, strong, typeset
 from shared.reports.exhibits import Results
 from shared.reports.forest import seed_figure
 from shared.reports.naming import called
@@ -106,10 +90,10 @@ class Shown:
     folder: Path
     larger: tuple[str, Collection[str]] | None = None
     next_claims: Claims | None = None
-    exhibits: Mapping[str, Sequence[Block]] = field(default_factory=dict)
+    exhibits: Mapping[str, Sequence[doc.Block]] = field(default_factory=dict)
     frozen: Frozen = field(default_factory=Frozen)
 
-    def repro(self, variants: Sequence[str] = ()) -> CodeBlock:
+    def repro(self, variants: Sequence[str] = ()) -> doc.CodeBlock:
         """The command that makes the report, or the runs of some variants; those of another paper are made there."""
         targets = []
         for name in variants:
@@ -118,30 +102,30 @@ class Shown:
         # DVC sees the scale in use alone, which is this one unless a reader has changed it.
         first = "" if self.scale == IN_USE else f"python -m shared.pipeline use {self.scale}\n"
         made = targets or [f"replications/{self.paper}/{self.scale}/dvc.yaml"]
-        return CodeBlock(f"{first}dvc repro {SEPARATOR.join(dict.fromkeys(made))}")
+        return doc.CodeBlock(f"{first}dvc repro {SEPARATOR.join(dict.fromkeys(made))}")
 
 
-def claim_cards(decisions: Sequence[Decision], shown: Shown) -> list[Block]:
+def claim_cards(decisions: Sequence[Decision], shown: Shown) -> list[doc.Block]:
     """A card for every claim; pictures are drawn into its folder."""
-    return [Heading("Claim by claim"), *(_card(decision, shown) for decision in decisions)]
+    return [doc.Heading("Claim by claim"), *(_card(decision, shown) for decision in decisions)]
 
 
-def _card(decision: Decision, shown: Shown) -> Card:
+def _card(decision: Decision, shown: Shown) -> doc.Card:
     claim, lead = decision.claim, decision.lead
     source = SOURCES[claim.in_paper.source]
-    said: list[Block] = [
-        Paragraph(f"{strong('In the paper')} ({claim.where}): {claim.in_paper.text.rstrip('.')}{source}.")
+    said: list[doc.Block] = [
+        doc.Paragraph(f"{strong('In the paper')} ({claim.where}): {claim.in_paper.text.rstrip('.')}{source}.")
     ]
     if claim.primary is not None and lead is not None and lead.effect is not None:
-        said.append(Paragraph(measured(claim.primary, lead)))
+        said.append(doc.Paragraph(measured(claim.primary, lead)))
         failed = unlearned(lead, shown.claims.floors, shown.results)
         said.append(seed_figure(claim.id, lead, failed, shown.folder / f"seeds_{claim.id}.png"))
     said += shown.exhibits.get(claim.id, ())
     if points := _points(decision, shown):
-        said.append(Bullets(points))
+        said.append(doc.Bullets(points))
     if lead is not None:
-        said.append(Details("How it was decided", _decided(decision, lead, shown)))
-    return Card(claim.id, decision.verdict, decision.how, claim.statement, said)
+        said.append(doc.Details("How it was decided", _decided(decision, lead, shown)))
+    return doc.Card(claim.id, decision.verdict, decision.how, claim.statement, said)
 
 
 def unlearned(lead: Outcome, floors: Mapping[str, Floor], results: Results) -> set[int]:
@@ -154,9 +138,9 @@ def unlearned(lead: Outcome, floors: Mapping[str, Floor], results: Results) -> s
     return {seed for floor, run in asked for seed in below(floor, run, lead.seeds)}
 
 
-def _points(decision: Decision, shown: Shown) -> list[Text]:
+def _points(decision: Decision, shown: Shown) -> list[doc.Text]:
     """What a reader must know beside the effect: why no more can be said, how strong it is, what is different."""
-    claim, points = decision.claim, list[Text]()
+    claim, points = decision.claim, list[doc.Text]()
     if (reason := why(decision)) is not None:
         points.append(f"{strong('Why:')} {reason}.")
     points += strength(decision)
@@ -172,7 +156,7 @@ def _points(decision: Decision, shown: Shown) -> list[Text]:
     return points
 
 
-def _planned(claim: Claim, scale: str, variants: Collection[str], said: str) -> list[Text]:
+def _planned(claim: Claim, scale: str, variants: Collection[str], said: str) -> list[doc.Text]:
     """What decides a claim at a larger scale, or the reason why nothing does unless already ``said``."""
     if (reason := claim.undecided_at(scale)) is not None:
         return [] if reason == said else [f"{strong(f'Not decided at {scale}, either:')} {reason.rstrip('. ')}."]
@@ -195,7 +179,7 @@ def why(decision: Decision) -> str | None:
     return decision.reason
 
 
-def strength(decision: Decision) -> list[Text]:
+def strength(decision: Decision) -> list[doc.Text]:
     """What the evidence is, on how many seeds and test examples, and how many supporting comparisons agree."""
     lead = decision.lead
     if lead is None or lead.kind == "exact":
@@ -232,16 +216,16 @@ def _smallest(outcome: Entry) -> str:
     return f"The smallest {what} {matters(outcome)}"
 
 
-def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[Block]:
+def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[doc.Block]:
     """The comparison, tests and checks, the plan, all comparisons with every seed, and the command."""
-    claim, blocks = decision.claim, list[Block]()
+    claim, blocks = decision.claim, list[doc.Block]()
     if claim.primary is not None:
-        blocks.append(Paragraph(claimed(claim.primary, lead, shown.results)))
+        blocks.append(doc.Paragraph(claimed(claim.primary, lead, shown.results)))
     plan = f"{strong('Plan:')} {since_frozen(shown.frozen, decision, shown.results)}."
-    blocks += [Bullets([*tests_and_checks(decision, lead), plan]), *comparison_tables(decision, shown.results)]
+    blocks += [doc.Bullets([*tests_and_checks(decision, lead), plan]), *comparison_tables(decision, shown.results)]
     runs = dict.fromkeys(variant for row in decision.outcomes if row.tested for variant in row.variants)
     if runs:
-        blocks += [Paragraph("These runs alone:"), shown.repro([*runs])]
+        blocks += [doc.Paragraph("These runs alone:"), shown.repro([*runs])]
     return blocks
 
 
@@ -289,7 +273,7 @@ def _restriction(where: Mapping[str, Condition]) -> str:
     return f" ({', '.join(conditions)})" if conditions else ""
 
 
-def tests_and_checks(decision: Decision, lead: Outcome) -> list[Text]:
+def tests_and_checks(decision: Decision, lead: Outcome) -> list[doc.Text]:
     """The two tests that decide, and what was asked of the models."""
     return [
         *_tests(decision.claim.primary, lead),
@@ -301,7 +285,7 @@ def tests_and_checks(decision: Decision, lead: Outcome) -> list[Text]:
     ]
 
 
-def _tests(row: Comparison | None, lead: Outcome) -> list[Text]:
+def _tests(row: Comparison | None, lead: Outcome) -> list[doc.Text]:
     """The two tests that decide, in words; the corrected p-values count."""
     tests, outcome = lead.tests, asdict(lead)
     if tests is None:
@@ -320,13 +304,13 @@ def _tests(row: Comparison | None, lead: Outcome) -> list[Text]:
     return [f"{strong('Tests:')} {'; '.join(said)}."]
 
 
-def comparison_tables(decision: Decision, results: Results) -> list[Block]:
+def comparison_tables(decision: Decision, results: Results) -> list[doc.Block]:
     """All comparisons of a claim, and the effect of every seed."""
     outcomes, primary = decision.outcomes, decision.claim.primary
     rows = [_row(*pair) for pair in zip(decision.claim.rows(), outcomes, strict=True)]
-    blocks: list[Block] = [Table(COLUMNS, rows, "tlllllllllr")] if rows else []
+    blocks: list[doc.Block] = [doc.Table(COLUMNS, rows, "tlllllllllr")] if rows else []
     seeds = sorted({seed for outcome in outcomes for seed in outcome.seeds})
-    of_seeds: list[list[Text]] = []
+    of_seeds: list[list[doc.Text]] = []
     for outcome in (each for each in outcomes if each.seeds):
         known = dict(zip(outcome.seeds, outcome.per_seed, strict=False))  # none where the effect is undefined
         shown = ["–" if seed not in known else amount(asdict(outcome), known[seed]) for seed in seeds]
@@ -339,11 +323,11 @@ def comparison_tables(decision: Decision, results: Results) -> list[Block]:
             values = [value_text(primary.metric, value) if math.isfinite(value) else "–" for value in numbers]
             of_seeds.append([f"{called(variant)}, {compared_titles(primary, lead.token)[0]}", *values])
     if seeds:
-        blocks.append(Table(("Effect of seed", *map(str, seeds)), of_seeds, "t" + "r" * len(seeds)))
+        blocks.append(doc.Table(("Effect of seed", *map(str, seeds)), of_seeds, "t" + "r" * len(seeds)))
     return blocks
 
 
-def _row(row: Row, outcome: Outcome) -> list[Text]:
+def _row(row: Row, outcome: Outcome) -> list[doc.Text]:
     found, tests = asdict(outcome), outcome.tests
     reason = f": {outcome.reason}" if outcome.reason else ""
     return [

@@ -12,22 +12,9 @@ from shared.claims.estimates import Difference, alike, difference, shared_metric
 from shared.claims.results import RunResults
 from shared.claims.words import number_of
 from shared.metrics.registry import measure, split_of
+from shared.reports import document as doc
 from shared.reports.curves import LOSS, draw_curves, read_curves, read_mean
-from shared.reports.document import (
-    SPREAD,
-    Block,
-    Bullets,
-    Details,
-    Figure,
-    Heading,
-    Paragraph,
-    Table,
-    code,
-    plain,
-    signed,
-    strong,
-    with_ends,
-)  # fmt: skip
+from shared.reports.document import SPREAD, code, plain, signed, strong, with_ends
 from shared.reports.verdicts import Entry, found_text, verdict_text
 
 Settings = Mapping[str, Any]
@@ -93,7 +80,7 @@ def shared_pairs(left: Side, right: Side) -> list[Pair]:
     return [Pair(member, member) for member in left.members() if member in theirs]
 
 
-def comparison_page(left: Side, right: Side, folder: Path, chosen: Pair | None = None) -> list[Block]:
+def comparison_page(left: Side, right: Side, folder: Path, chosen: Pair | None = None) -> list[doc.Block]:
     """What the page of a comparison shows, of all variants that both sides have or of the ``chosen`` two.
 
     Its figures are drawn into ``folder``.
@@ -105,23 +92,23 @@ def comparison_page(left: Side, right: Side, folder: Path, chosen: Pair | None =
     said = f"{compared} compared, {equal} of them with the same numbers in every seed."
     if len(pairs) == 1:
         said = "They have the same numbers in every seed." if equal else "Differences are the second less the first."
-    blocks: list[Block] = [Heading(f"{left.label} and {right.label}", level=1), Paragraph(said)]
+    blocks: list[doc.Block] = [doc.Heading(f"{left.label} and {right.label}", level=1), doc.Paragraph(said)]
     if chosen is None:
         blocks += [*_alone(left, right), *_alone(right, left)]
     if left.claims and right.claims:
-        blocks += [Heading("Verdicts"), _verdicts(left, right)]
-    blocks += [Heading("Settings"), *_settings(left, right, pairs)]
-    return [*blocks, Heading("Measures"), *_measures(left, right, changed), *_curves(left, right, changed, folder)]
+        blocks += [doc.Heading("Verdicts"), _verdicts(left, right)]
+    blocks += [doc.Heading("Settings"), *_settings(left, right, pairs)]
+    return [*blocks, doc.Heading("Measures"), *_measures(left, right, changed), *_curves(left, right, changed, folder)]
 
 
-def _alone(side: Side, other: Side) -> list[Block]:
+def _alone(side: Side, other: Side) -> list[doc.Block]:
     there = other.members()
     names = [code(str(member)) for member in side.members() if member not in there]
     said = f"Runs in {side.label} alone: {number_of(len(names), 'variant')}"
-    return [Details(said, [Bullets(names)])] if names else []
+    return [doc.Details(said, [doc.Bullets(names)])] if names else []
 
 
-def _verdicts(left: Side, right: Side) -> Block:
+def _verdicts(left: Side, right: Side) -> doc.Block:
     """A table of the claims whose verdict differs, of papers that both sides have a report of."""
     rows = []
     for paper in [paper for paper in left.claims if paper in right.claims]:
@@ -131,7 +118,7 @@ def _verdicts(left: Side, right: Side) -> Block:
             if len({entry["verdict"] if entry else None for entry in pair}) > 1:
                 rows.append([claim, *(cell for entry in pair for cell in _verdict(entry))])
     columns = ("Claim", left.label, "Effect", right.label, "Effect there")
-    return Table(columns, rows, "lllll") if rows else Paragraph("No verdict differs.")
+    return doc.Table(columns, rows, "lllll") if rows else doc.Paragraph("No verdict differs.")
 
 
 def _verdict(entry: Entry | None) -> tuple[str, str]:
@@ -140,7 +127,7 @@ def _verdict(entry: Entry | None) -> tuple[str, str]:
     return verdict_text(entry), ABSENT if entry["lead"] is None else found_text(entry)
 
 
-def _settings(left: Side, right: Side, pairs: Sequence[Pair]) -> list[Block]:
+def _settings(left: Side, right: Side, pairs: Sequence[Pair]) -> list[doc.Block]:
     """A table of the settings that differ; variants that differ in the same way share its rows."""
     groups: dict[tuple[tuple[str, str, str], ...], list[str]] = defaultdict(list)
     known = True
@@ -153,33 +140,33 @@ def _settings(left: Side, right: Side, pairs: Sequence[Pair]) -> list[Block]:
         if keys:
             groups[tuple((key, _shown(ours.get(key)), _shown(theirs.get(key))) for key in keys)].append(str(pair))
     if not groups:
-        return [Paragraph("No setting differs." if known else "The settings of one of the two are not at hand.")]
+        return [doc.Paragraph("No setting differs." if known else "The settings of one of the two are not at hand.")]
     tables = {
-        ", ".join(names): Table(("Setting", left.label, right.label), [[*map(code, row)] for row in rows], "lll")
+        ", ".join(names): doc.Table(("Setting", left.label, right.label), [[*map(code, row)] for row in rows], "lll")
         for rows, names in groups.items()
     }
-    return [*tables.values()] if len(pairs) == 1 else [Details(names, [table]) for names, table in tables.items()]
+    return [*tables.values()] if len(pairs) == 1 else [doc.Details(names, [table]) for names, table in tables.items()]
 
 
 def _shown(value: object) -> str:
     return ABSENT if value is None else str(value)
 
 
-def _measures(left: Side, right: Side, changed: Sequence[Pair]) -> list[Block]:
+def _measures(left: Side, right: Side, changed: Sequence[Pair]) -> list[doc.Block]:
     """A table of differences for each pair whose numbers differ; the measures that are better one way or the other."""
     found = {pair: _differences(left, right, pair) for pair in changed}
     shown = {pair: measures for pair, measures in found.items() if measures}
-    blocks: list[Block] = []
+    blocks: list[doc.Block] = []
     for pair, measures in shown.items():
         token = left.of(pair.left)[0].token
         rows = [_measure_row(each, token) for each in measures]
-        table = Table(("Measure", left.label, right.label, "Difference, 95 %", "From"), rows, "lrrrl")
+        table = doc.Table(("Measure", left.label, right.label, "Difference, 95 %", "From"), rows, "lrrrl")
         sure = sum(each.sure for each in measures)
         said = f"{pair}: 0 lies outside of {sure} of {number_of(len(measures), 'interval')}"
-        blocks.append(table if len(shown) == 1 else Details(said, [table]))
+        blocks.append(table if len(shown) == 1 else doc.Details(said, [table]))
     if apart := [str(pair) for pair in changed if pair not in shown]:
-        blocks.append(Paragraph(f"No measure in common that is better one way: {', '.join(apart)}."))
-    return blocks or [Paragraph("No measure differs.")]
+        blocks.append(doc.Paragraph(f"No measure in common that is better one way: {', '.join(apart)}."))
+    return blocks or [doc.Paragraph("No measure differs.")]
 
 
 def _differences(left: Side, right: Side, pair: Pair) -> list[Difference]:
@@ -205,9 +192,9 @@ def _measure_row(found: Difference, token: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _curves(left: Side, right: Side, changed: Sequence[Pair], folder: Path) -> list[Block]:
+def _curves(left: Side, right: Side, changed: Sequence[Pair], folder: Path) -> list[doc.Block]:
     """Both sides' loss on validation, laid over each other, of every pair whose numbers differ."""
-    figures: list[Block] = []
+    figures: list[doc.Block] = []
     for pair in changed:
         runs = [
             replace(side.of(member)[0], variant=side.label) for side, member in zip((left, right), pair, strict=True)
@@ -217,5 +204,5 @@ def _curves(left: Side, right: Side, changed: Sequence[Pair], folder: Path) -> l
         path = folder / f"loss_{pair.left}--{pair.right}.png"
         if draw_curves(runs, curves, path, x="Updates", y=LOSS.label.format(token=runs[0].token)):
             said = SPREAD if all(seeds) else "mean over seeds."
-            figures.append(Figure(path, f"{pair}. {LOSS.caption}: {said}"))
-    return [Heading("Learning curves"), *figures] if figures else []
+            figures.append(doc.Figure(path, f"{pair}. {LOSS.caption}: {said}"))
+    return [doc.Heading("Learning curves"), *figures] if figures else []

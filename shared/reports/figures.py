@@ -64,7 +64,10 @@ def drawing(path: Path, *, height: float, shaded: bool = False) -> Iterator[Canv
         canvas = Canvas(figsize=(WIDTH, height), dpi=density, layout="constrained")
         painter: Any = FigureCanvasAgg(canvas)
         yield canvas
-        canvas.draw_without_rendering()  # the layout needs a second pass: words beside heatmaps shrink these
+        if (layout := canvas.get_layout_engine()) is not None:
+            for _ in range(2):  # words beside heatmaps shrink these, which leaves other words more room
+                layout.execute(canvas)
+            canvas.set_layout_engine(None)  # else each form would be laid out again, twice
         painter.draw()
         picture = Image.fromarray(np.asarray(painter.buffer_rgba())[..., :3])
         # Without the k-means step the lightest shades, those of bands, would be assigned each other's colours.

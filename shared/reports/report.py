@@ -18,22 +18,11 @@ from shared.claims.schema import load_claims
 from shared.claims.verdicts import decide
 from shared.claims.words import number_of
 from shared.data.cards import Card
+from shared.reports import document as doc
 from shared.reports import runs
 from shared.reports.cards import Shown, claim_cards
 from shared.reports.curves import write_curves
-from shared.reports.document import (
-    MINUS,
-    Block,
-    Bullets,
-    Details,
-    Figure,
-    Heading,
-    Paragraph,
-    Text,
-    link,
-    plain_text,
-    strong,
-)  # fmt: skip
+from shared.reports.document import MINUS, link, plain_text, strong
 from shared.reports.exhibits import Exhibit, KindReport, Results, Shows, by_task, draw_exhibits
 from shared.reports.explorer import gather_maps
 from shared.reports.forest import LINEAR, Effect, draw_forest
@@ -70,7 +59,7 @@ def write_report(
     figures: Sequence[Exhibit | Shows] = (), kind: KindReport | None = None,
     evidence: Mapping[str, Evidence] | None = None, frozen: Frozen | None = None,
     larger: tuple[str, Collection[str]] | None = None, others: Sequence[Report] = (), place: Place | None = None,
-    stale: Sequence[str] = (), data: Mapping[str, Sequence[Block]] | None = None,
+    stale: Sequence[str] = (), data: Mapping[str, Sequence[doc.Block]] | None = None,
 ) -> list[Decision]:  # fmt: skip
     """Judge a paper's claims by its runs; write README.md, index.html, the json and csv files, figures.
 
@@ -102,7 +91,7 @@ def write_report(
     exhibits, explorer = gather_maps(draw_exhibits(shows, results, folder))
     shown = Shown(paper_dir.name, scale, results, claims, folder, larger, next_claims, exhibits, frozen)
     blocks = [
-        Heading(f"{paper.short}, replicated at {scale} scale", level=1),
+        doc.Heading(f"{paper.short}, replicated at {scale} scale", level=1),
         paper.citation(),
         *answer(decisions, folder),
         *standing(results, stale),
@@ -125,19 +114,19 @@ def write_report(
     return decisions
 
 
-def _further(exhibits: Mapping[str, Sequence[Block]]) -> list[Block]:
+def _further(exhibits: Mapping[str, Sequence[doc.Block]]) -> list[doc.Block]:
     """The figures of no claim."""
-    return [Heading("Further figures"), *exhibits[""]] if "" in exhibits else []
+    return [doc.Heading("Further figures"), *exhibits[""]] if "" in exhibits else []
 
 
-def _to_take_along(shown: Shown) -> list[Block]:
+def _to_take_along(shown: Shown) -> list[doc.Block]:
     """The command that makes the page, and its numbers as files."""
     said = (
         "This command makes everything on this page from the data on, and what is planned at this scale and is not "
         "here yet; what has not changed is kept:"
     )
-    files = Bullets([f"{link(name, name)}: {what}" for name, what in FILES.items()])
-    return [Heading("Make it again, or take it along"), Paragraph(said), shown.repro(), files]
+    files = doc.Bullets([f"{link(name, name)}: {what}" for name, what in FILES.items()])
+    return [doc.Heading("Make it again, or take it along"), doc.Paragraph(said), shown.repro(), files]
 
 
 def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results, shown: Shown, out_dir: Path) -> None:
@@ -177,27 +166,27 @@ def _rounded(value: Any) -> Any:
     return [_rounded(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def answer(decisions: Sequence[Decision], folder: Path) -> list[Block]:
+def answer(decisions: Sequence[Decision], folder: Path) -> list[doc.Block]:
     """What came out in a few words, what it rests on, and a figure of the effects where there are any.
 
     Args:
         decisions: on the claims.
         folder: of figures.
     """
-    blocks: list[Block] = [Paragraph(in_words(decisions))]
+    blocks: list[doc.Block] = [doc.Paragraph(in_words(decisions))]
     found = {
         "identity" if decision.lead.kind == "exact" else decision.evidence for decision in decisions if decision.lead
     }
     if kinds := [name for each, name in KINDS.items() if each in found]:
         limits = "" if decisions[0].scale == runs.PAPERS_OWN else LIMITS
-        blocks.append(Paragraph(f"The evidence: {', '.join(kinds)}.{limits}"))
+        blocks.append(doc.Paragraph(f"The evidence: {', '.join(kinds)}.{limits}"))
     if ratios := [ratio for decision in decisions if (ratio := relative(decision)) is not None]:
         path = folder / "effects.png"
         draw_forest(ratios, path, "Effect, in units of the smallest that matters", far=True)
         far = any(abs(end) > LINEAR for ratio in ratios for end in (ratio.value, *ratio.interval))
         equal = any(ratio.hollow for ratio in ratios)
         alt = f"Effects of {number_of(len(ratios), 'claim')} beside 0, no effect, and 1, the smallest that matters"
-        blocks.append(Figure(path, f"{CAPTION}{EQUALITY * equal}{LOGARITHMIC * far}", alt))
+        blocks.append(doc.Figure(path, f"{CAPTION}{EQUALITY * equal}{LOGARITHMIC * far}", alt))
     return blocks
 
 
@@ -244,7 +233,7 @@ def _units(lead: Outcome, value: float) -> float:
     return log(value) / log(lead.relevant) if lead.scale == "log" else value / lead.relevant
 
 
-def describe_data(card: Card, corpus: Any) -> list[Block]:
+def describe_data(card: Card, corpus: Any) -> list[doc.Block]:
     """What the data of a task are, their splits, how much of them is used, and folded what to know of them.
 
     Args:
@@ -262,6 +251,6 @@ def describe_data(card: Card, corpus: Any) -> list[Block]:
         said += f"Used are the first {', '.join(used)}."
     if drawn := getattr(corpus, "train_texts", None):
         said += f"Used are {number_of(drawn, 'text')} of train, drawn at random once."
-    traps: list[Text] = [*card.traps]
-    folded = [Details("What to know of these data", [Bullets(traps)])] if traps else []
-    return [Paragraph(f"{strong('Data:')} {said.rstrip()}"), *folded]
+    traps: list[doc.Text] = [*card.traps]
+    folded = [doc.Details("What to know of these data", [doc.Bullets(traps)])] if traps else []
+    return [doc.Paragraph(f"{strong('Data:')} {said.rstrip()}"), *folded]

@@ -17,24 +17,8 @@ from shared.claims.outcomes import Evidence
 from shared.claims.results import RunResults
 from shared.metrics.quantities import Measure
 from shared.metrics.registry import by_theme, known, measure
-from shared.reports.document import (
-    SPACE,
-    Block,
-    Bullets,
-    Details,
-    Heading,
-    Paragraph,
-    Table,
-    Text,
-    code,
-    hash_text,
-    number,
-    plain,
-    sentence,
-    signed,
-    strong,
-    typeset,
-)  # fmt: skip
+from shared.reports import document as doc
+from shared.reports.document import SPACE, code, hash_text, number, plain, sentence, signed, strong, typeset
 from shared.reports.exhibits import KindReport, Results
 from shared.reports.naming import called, has_tokens, name_of, token_of
 from shared.reports.paper import Column, Paper, PaperTable
@@ -63,19 +47,19 @@ SOURCES = (
 )
 
 
-def learned_blocks(floors: Floors, tasks: Tasks) -> list[Block]:
+def learned_blocks(floors: Floors, tasks: Tasks) -> list[doc.Block]:
     """Have the models learned: the floor of every task with its reason, then a row per variant.
 
     Args:
         floors: task to what its models must reach.
         tasks: to the variants that were run.
     """
-    heading = Heading("Have the models learned?")
+    heading = doc.Heading("Have the models learned?")
     stated = {task: floors[task] for task in tasks if task in floors}
     if not stated:
         said = "No floor is stated for any task of these runs: that the models have learned was not checked."
-        return [heading, Paragraph(said)]
-    rows: list[list[Text]] = []
+        return [heading, doc.Paragraph(said)]
+    rows: list[list[doc.Text]] = []
     for task, floor in stated.items():
         for run in filter(is_trained, tasks[task]):
             seeds = run.seeds
@@ -84,11 +68,11 @@ def learned_blocks(floors: Floors, tasks: Tasks) -> list[Block]:
             rows.append([code(task), called(run.variant), reached, floor.exempt.get(run.variant, "")])
     shown = 4 if any(row[-1] for row in rows) else 3
     columns = ("Task", "Variant", "Seeds that learned", "Exempt, because")[:shown]
-    reasons: list[Text] = [
+    reasons: list[doc.Text] = [
         f"{code(task)}: {strong(_floor_text(floor, tasks[task]))}. {sentence(floor.because)}"
         for task, floor in stated.items()
     ]
-    return [heading, Bullets(reasons), Table(columns, [row[:shown] for row in rows], "lllt"[:shown])]
+    return [heading, doc.Bullets(reasons), doc.Table(columns, [row[:shown] for row in rows], "lllt"[:shown])]
 
 
 def _floor_text(floor: Floor, runs: list[RunResults]) -> str:
@@ -98,8 +82,8 @@ def _floor_text(floor: Floor, runs: list[RunResults]) -> str:
 
 
 def our_results(
-    tasks: Tasks, results: Results, kind: KindReport, data: Mapping[str, Sequence[Block]] | None = None
-) -> list[Block]:
+    tasks: Tasks, results: Results, kind: KindReport, data: Mapping[str, Sequence[doc.Block]] | None = None
+) -> list[doc.Block]:
     """The tables of scores of every task, with what its kind adds, and the variants that were not run.
 
     Args:
@@ -108,9 +92,9 @@ def our_results(
         kind: what reports of the paper's kind of task show.
         data: task to what is said of its data.
     """
-    blocks: list[Block] = [Heading("Results of every variant")]
+    blocks: list[doc.Block] = [doc.Heading("Results of every variant")]
     for task, runs in tasks.items():
-        blocks += [Heading(f"Task {code(task)}", level=3), *(data or {}).get(task, ()), *score_tables(runs)]
+        blocks += [doc.Heading(f"Task {code(task)}", level=3), *(data or {}).get(task, ()), *score_tables(runs)]
         blocks += [block for run in runs if is_study(run) for block in (*study_tables(run), *_seeds_of([run], "Mean"))]
         blocks += [*_notes(runs), *kind.tables(runs)]
     skipped: dict[str, list[str]] = defaultdict(list)
@@ -119,11 +103,11 @@ def our_results(
             skipped[run.not_run].append(called(run.variant))
     if skipped:
         lines = [f"{', '.join(names)}: {reason}" for reason, names in skipped.items()]
-        blocks += [Paragraph("Not run at this scale:"), Bullets(lines)]
+        blocks += [doc.Paragraph("Not run at this scale:"), doc.Bullets(lines)]
     return blocks
 
 
-def score_tables(runs: Sequence[RunResults], split: str = "") -> list[Block]:
+def score_tables(runs: Sequence[RunResults], split: str = "") -> list[doc.Block]:
     """Tables of a theme's measures each, with the variants and metrics that have any, and below them their seeds.
 
     Arrows say which way is better, and the best mean of a column is bold, whether or not it is surely the best. The
@@ -133,7 +117,7 @@ def score_tables(runs: Sequence[RunResults], split: str = "") -> list[Block]:
         runs: of one task.
         split: a further test split, whose metrics have its name before them; without one the first split.
     """
-    blocks: list[Block] = []
+    blocks: list[doc.Block] = []
     for names in by_theme({name for run in runs for name in run.mean}):
         measures = {f"{split}.{name}" if split else name: measure(name) for name in names}
         shown = [name for name in measures if any(name in run.mean for run in runs)]
@@ -146,17 +130,17 @@ def score_tables(runs: Sequence[RunResults], split: str = "") -> list[Block]:
     return blocks
 
 
-def _scores(runs: Sequence[RunResults], measures: Mapping[str, Measure], split: str, first: bool) -> Table:
+def _scores(runs: Sequence[RunResults], measures: Mapping[str, Measure], split: str, first: bool) -> doc.Table:
     best = {name: _best_of(runs, name, of.better) for name, of in measures.items()}
     titles = [f"{of.title.format(token=token_of(runs))}{ARROWS[of.better]}" for of in measures.values()]
-    rows: list[list[Text]] = []
+    rows: list[list[doc.Text]] = []
     for run in runs:
         sizes = [plain(mean_of(run, key), 0) for key in ("parameter_count", "updates")] if first else []
         shown = {name: _spread(run, name, of.digits) for name, of in measures.items()}
         marked = (strong(cell) if best[name] == run.variant else cell for name, cell in shown.items())
         rows.append([called(run.variant), *sizes, *marked])
     heads = ("Parameters", "Updates") if first else ()
-    return Table((f"Variant, split {split}" if split else "Variant", *heads, *titles), rows)
+    return doc.Table((f"Variant, split {split}" if split else "Variant", *heads, *titles), rows)
 
 
 def _spread(run: RunResults, metric: str, digits: int) -> str:
@@ -176,7 +160,7 @@ def _best_of(runs: Sequence[RunResults], metric: str, better: str | None) -> str
     return (max if better == "higher" else min)(means, key=means.__getitem__)
 
 
-def _seeds_of(runs: Sequence[RunResults], what: str) -> list[Block]:
+def _seeds_of(runs: Sequence[RunResults], what: str) -> list[doc.Block]:
     """A sentence with the seeds that the numbers of a table summarise; it names the variants if their seeds differ."""
     sharing: dict[tuple[int, ...], list[str]] = defaultdict(list)
     for run in runs:
@@ -189,10 +173,10 @@ def _seeds_of(runs: Sequence[RunResults], what: str) -> list[Block]:
         for seeds, variants in sorted(sharing.items())
     )
     single = "; those without ± are of one seed" if any(len(run.seeds) == 1 for run in runs) else ""
-    return [Paragraph(f"{what} over seeds {said}{single}.")]
+    return [doc.Paragraph(f"{what} over seeds {said}{single}.")]
 
 
-def _notes(runs: list[RunResults]) -> list[Block]:
+def _notes(runs: list[RunResults]) -> list[doc.Block]:
     """Below a table: what an ensemble and a token are, and the signatures of its metrics."""
     said = []
     if any(run.members for run in runs):
@@ -202,15 +186,15 @@ def _notes(runs: list[RunResults]) -> list[Block]:
     signatures = {name: text for run in runs for name, text in run.signatures.items()}
     lines = [" ".join(said)] if said else []
     lines += [f"{measure(name).title}: {code(text)}" for name, text in sorted(signatures.items())]
-    return [Paragraph(line) for line in lines]
+    return [doc.Paragraph(line) for line in lines]
 
 
-def cost(tasks: Tasks) -> list[Block]:
+def cost(tasks: Tasks) -> list[doc.Block]:
     """What training cost, per variant; operations where they were counted. What is alike in all runs is said once."""
     counted = any(OPERATIONS in run.mean for runs in tasks.values() for run in runs)
     trained = [run for runs in tasks.values() for run in runs if not (run.members or is_study(run))]
     columns = ["Variant", "Updates", "Predicted tokens/s", "Core minutes, all seeds", "Peak memory, MiB"]
-    rows: list[list[Text]] = []
+    rows: list[list[doc.Text]] = []
     for run in trained:
         seconds = [each["processor_seconds"] for each in run.runs.values() if each.get("processor_seconds") is not None]
         rows.append([
@@ -234,8 +218,8 @@ def cost(tasks: Tasks) -> list[Block]:
             row.append(cell)
     said = [f"{CONVENTION} The mean over the seeds."] if counted else []
     said += [f"All runs: {'; '.join(alike)}."] if alike else []
-    note = [Paragraph(" ".join(said))] if said else []
-    return [Heading("Cost of training"), Table(columns, rows, align), *note]
+    note = [doc.Paragraph(" ".join(said))] if said else []
+    return [doc.Heading("Cost of training"), doc.Table(columns, rows, align), *note]
 
 
 def mean_of(run: RunResults, key: str) -> float | None:
@@ -246,7 +230,7 @@ def mean_of(run: RunResults, key: str) -> float | None:
 
 def beside_the_paper(
     paper: Paper, tasks: Tasks, scale: str, evidence: Mapping[str, Evidence] | None = None
-) -> list[Block]:
+) -> list[doc.Block]:
     """The paper's tables with our number where a variant corresponds; at paper_scale with its distance.
 
     Args:
@@ -259,18 +243,18 @@ def beside_the_paper(
     own = "paper's data"
     data = "other data" if own not in kinds else "the paper's data" if kinds == {own} else "the paper's and other data"
     said = "Ours come from the paper's data; Δ is ours minus the paper's." if same_data else ELSEWHERE
-    blocks: list[Block] = [Heading("The paper's tables beside ours"), Paragraph(said.format(data=data))]
+    blocks: list[doc.Block] = [doc.Heading("The paper's tables beside ours"), doc.Paragraph(said.format(data=data))]
     for table in paper.tables:
-        blocks.append(Heading(f"{table.where}: {table.title}", level=3))
+        blocks.append(doc.Heading(f"{table.where}: {table.title}", level=3))
         blocks.append(_paper_table(table, tasks, same_data))
         if table.note:
-            blocks.append(Paragraph(table.note))
+            blocks.append(doc.Paragraph(table.note))
     return blocks
 
 
-def _paper_table(table: PaperTable, tasks: Tasks, same_data: bool) -> Table:
+def _paper_table(table: PaperTable, tasks: Tasks, same_data: bool) -> doc.Table:
     columns, align = ["Model"], "l"
-    cells: list[list[Text]] = [[str(row["label"])] for row in table.rows]
+    cells = [[str(row["label"])] for row in table.rows]
     for column in table.columns:
         printed = [row[column.key] for row in table.rows]
         numeric = all(value is None or isinstance(value, int | float) for value in printed)
@@ -290,7 +274,7 @@ def _paper_table(table: PaperTable, tasks: Tasks, same_data: bool) -> Table:
                 align += "r"
                 for row, (cell, run) in enumerate(zip(cells, ours, strict=True)):
                     cell.append("–" if run is None else _ours(table, row, column, run, same_data))
-    return Table(columns, cells, align)
+    return doc.Table(columns, cells, align)
 
 
 def _decimals(value: float) -> int:
@@ -317,23 +301,23 @@ def _ours(table: PaperTable, row: int, column: Column, run: RunResults, same_dat
     return f"{shown}{SPACE}({signed(ours - theirs, 2)})" if same_data and isinstance(theirs, int | float) else shown
 
 
-def settings(paper: Paper, scale: str, deviations: Sequence[str]) -> list[Block]:
+def settings(paper: Paper, scale: str, deviations: Sequence[str]) -> list[doc.Block]:
     """What deviates from the paper, the paper's settings and its sizes."""
-    blocks: list[Block] = [Heading("Deviations from the paper at this scale")]
-    blocks.append(Bullets(deviations) if deviations else Paragraph(f"None are recorded for the {scale} scale."))
+    blocks: list[doc.Block] = [doc.Heading("Deviations from the paper at this scale")]
+    blocks.append(doc.Bullets(deviations) if deviations else doc.Paragraph(f"None are recorded for the {scale} scale."))
     if paper.hyperparameters:
-        rows: list[list[Text]] = [[each.item, _written(each.value), each.provenance] for each in paper.hyperparameters]
-        blocks += [Heading("The paper's settings"), Table(("Setting", "Value", "Source"), rows, "lll")]
+        rows = [[each.item, _written(each.value), each.provenance] for each in paper.hyperparameters]
+        blocks += [doc.Heading("The paper's settings"), doc.Table(("Setting", "Value", "Source"), rows, "lll")]
     if counts := paper.parameter_counts:
         models = list(counts.totals)
         rows = [[str(part["part"]), *(plain(int(part[model]), 0) for model in models)] for part in counts.parts]
         rows.append(["total", *(plain(counts.totals[model], 0) for model in models)])
-        blocks += [Heading("The paper's model sizes"), Table(("Parameters", *models), rows)]
-        blocks += [Paragraph(f"{counts.note} (source: {counts.provenance}).")] if counts.note else []
-    return [*blocks, Paragraph(SOURCES)]
+        blocks += [doc.Heading("The paper's model sizes"), doc.Table(("Parameters", *models), rows)]
+        blocks += [doc.Paragraph(f"{counts.note} (source: {counts.provenance}).")] if counts.note else []
+    return [*blocks, doc.Paragraph(SOURCES)]
 
 
-def provenance(tasks: Tasks) -> list[Block]:
+def provenance(tasks: Tasks) -> list[doc.Block]:
     """Code, data, versions and machine behind the numbers."""
     runs = [run for group in tasks.values() for run in group]
     records = [record for run in runs for record in run.runs.values()]
@@ -354,9 +338,9 @@ def provenance(tasks: Tasks) -> list[Block]:
     data = {(str(k), str(v)) for record in records for k, v in record.get("data_sha256", {}).items()}
     rows = [[fact, _listed(values)] for fact, values in facts.items()]
     rows += [[f"Data: {name}", f"{code(hash_text(digest))}…"] for name, digest in sorted(data)]
-    folded = Details("Versions, machine and hashes", [Table(("What", "Value"), rows, "ll")])
+    folded = doc.Details("Versions, machine and hashes", [doc.Table(("What", "Value"), rows, "ll")])
     said = f"The runs are of commit {_listed(map(hash_text, commits))}."
-    return [Heading("Where the numbers come from"), Paragraph(said), folded]
+    return [doc.Heading("Where the numbers come from"), doc.Paragraph(said), folded]
 
 
 def commit_of(record: Mapping[str, Any]) -> str:

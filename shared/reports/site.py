@@ -12,23 +12,9 @@ from shared.claims.outcomes import SIDES, VERDICTS
 from shared.claims.scales import TESTS
 from shared.claims.words import number_of
 from shared.errors import ReplicationError
+from shared.reports import document as doc
 from shared.reports.across import across_papers
-from shared.reports.document import (
-    Block,
-    Bullets,
-    Cell,
-    Figure,
-    Grid,
-    Heading,
-    Paragraph,
-    Table,
-    Text,
-    badge,
-    hash_text,
-    link,
-    plain,
-    strong,
-)  # fmt: skip
+from shared.reports.document import badge, hash_text, link, plain, strong
 from shared.reports.forest import Effect, draw_forest
 from shared.reports.page import render, write_page
 from shared.reports.paper import Paper
@@ -98,10 +84,10 @@ def summarize(reports_dir: Path, readmes: list[Path], papers: Mapping[str, Paper
             part = [block for paper in own for block in _of_paper(paper, readme.parent)]
         else:
             part = count_blocks(shown, readme.parent)
-        _replace_part(readme, render(part or [Paragraph(NOTHING)], "md", title="", folder=readme.parent))
+        _replace_part(readme, render(part or [doc.Paragraph(NOTHING)], "md", title="", folder=readme.parent))
 
 
-def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> list[Block]:
+def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> list[doc.Block]:
     """What the main page shows: what holds, of all papers, and where to read on.
 
     Args:
@@ -110,7 +96,7 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
         facts: folder's name to the facts of a paper.
     """
     if not papers:
-        return [Heading(TITLE, level=1), Paragraph(NOTHING)]
+        return [doc.Heading(TITLE, level=1), doc.Paragraph(NOTHING)]
     claims = [claim for paper in papers for claim in paper.claims]
     count = f"{number_of(len(claims), 'claim')} of {number_of(len(papers), 'paper')} on attention"
     counts = counts_text([claim["verdict"] for claim in claims])
@@ -121,27 +107,27 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
         for claim in paper.claims
     ]
     return [
-        Heading(TITLE, level=1),
-        Paragraph(f"{count}: {strong(counts)}."),
-        Paragraph(f"{decided_by(claims)} {compare}".lstrip()),
-        Grid([
+        doc.Heading(TITLE, level=1),
+        doc.Paragraph(f"{count}: {strong(counts)}."),
+        doc.Paragraph(f"{decided_by(claims)} {compare}".lstrip()),
+        doc.Grid([
             (paper.title, paper.page(paper.claims[0], folder), [_cell(paper, claim, folder) for claim in paper.claims])
             for paper in papers
         ]),
-        Bullets([f"{badge(verdict)} {MEANINGS[verdict]}." for verdict in VERDICTS]),
-        Heading("All claims"),
-        Table(("Paper", *COLUMNS, "Scale"), rows, f"l{ALIGN}l", True, ("Paper", "Verdict", "Evidence", "Scale")),
+        doc.Bullets([f"{badge(verdict)} {MEANINGS[verdict]}." for verdict in VERDICTS]),
+        doc.Heading("All claims"),
+        doc.Table(("Paper", *COLUMNS, "Scale"), rows, f"l{ALIGN}l", True, ("Paper", "Verdict", "Evidence", "Scale")),
         *beside_the_papers(papers, folder),
         *across_papers([report for paper in papers for report in paper.reports], folder),
         *_timeline(papers, folder, facts),
-        Heading("How a verdict comes about"),
+        doc.Heading("How a verdict comes about"),
         rules(),
         *_made(claims),
     ]  # fmt: skip
 
 
-def _cell(paper: Replicated, claim: Entry, folder: Path) -> Cell:
-    return Cell(claim["id"], claim["verdict"], in_short(claim), paper.card(claim, folder))
+def _cell(paper: Replicated, claim: Entry, folder: Path) -> doc.Cell:
+    return doc.Cell(claim["id"], claim["verdict"], in_short(claim), paper.card(claim, folder))
 
 
 def decided_by(claims: Sequence[Entry]) -> str:
@@ -155,7 +141,7 @@ def decided_by(claims: Sequence[Entry]) -> str:
     return f"Decided: {'; '.join(said)}." if said else ""
 
 
-def beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[Block]:
+def beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[doc.Block]:
     """A forest plot and a table of the claims whose effect has the unit of the paper's; [] where there are none.
 
     Args:
@@ -188,27 +174,27 @@ def beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[Block]
         path = folder / "figures" / "beside.png"
         draw_forest(effects, path, "Effect, as a share of the paper's")
         seen = f"Effects of {', '.join(each.claim for each in effects)} as shares of the papers' effects"
-        figures.append(Figure(path, CAPTION, seen))
+        figures.append(doc.Figure(path, CAPTION, seen))
     said = "Where the paper's effect has the same unit. Data and models differ; an inconclusive effect says nothing "
     return [
-        Heading("Effects beside the papers' own"),
-        Paragraph(f"{said}about the paper's."),
+        doc.Heading("Effects beside the papers' own"),
+        doc.Paragraph(f"{said}about the paper's."),
         *figures,
-        Table(("Claim", "Verdict", "Effect here, 95 % interval", "In the paper"), rows, "llrr"),
+        doc.Table(("Claim", "Verdict", "Effect here, 95 % interval", "In the paper"), rows, "llrr"),
     ]
 
 
-def _timeline(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> list[Block]:
+def _timeline(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> list[doc.Block]:
     """What each paper adds to attention, in the order of their years."""
     known = [(facts[each.paper], each) for each in papers if each.paper in facts and facts[each.paper].mechanism]
     items = [
         f"{strong(str(paper.year))} {link(paper.short, reported.page(reported.claims[0], folder))}: {paper.mechanism}"
         for paper, reported in sorted(known, key=lambda pair: pair[0].year)
     ]
-    return [Heading("Attention, year by year"), Bullets(items)] if items else []
+    return [doc.Heading("Attention, year by year"), doc.Bullets(items)] if items else []
 
 
-def _made(claims: Sequence[Entry]) -> list[Block]:
+def _made(claims: Sequence[Entry]) -> list[doc.Block]:
     """Which code the runs behind all verdicts had, and when the last of them ended."""
     commits = {hash_text(commit) for claim in claims for commit in claim.get("commits", ())}
     ended = [claim["ended"] for claim in claims if claim.get("ended")]
@@ -216,21 +202,21 @@ def _made(claims: Sequence[Entry]) -> list[Block]:
         return []
     last = f" The last one ended on {max(ended)[:10]}." if ended else ""
     said = f"The runs behind these verdicts are of the commits {', '.join(sorted(commits))}.{last}"
-    return [Heading("Which runs these are"), Paragraph(said)]
+    return [doc.Heading("Which runs these are"), doc.Paragraph(said)]
 
 
-def count_blocks(papers: Sequence[Replicated], base: Path) -> list[Block]:
+def count_blocks(papers: Sequence[Replicated], base: Path) -> list[doc.Block]:
     """How often there is each verdict, a row for each paper with links relative to ``base``; [] without reports.
 
     Below, what decides, and the claims that did not hold, each a link to its card.
     """
     if not papers:
         return []
-    rows: list[list[Text]] = []
+    rows: list[list[doc.Text]] = []
     for paper in papers:
         count = Counter(claim["verdict"] for claim in paper.claims)
         rows.append([paper.title, _links(paper, base), *(plain(count[verdict], 0) for verdict in VERDICTS)])
-    table = Table(("Paper", "Reports", *(v.capitalize() for v in VERDICTS)), rows, "ll" + "r" * len(VERDICTS))
+    table = doc.Table(("Paper", "Reports", *(v.capitalize() for v in VERDICTS)), rows, "ll" + "r" * len(VERDICTS))
     basis = decided_by([claim for paper in papers for claim in paper.claims])
     counted = BETTER if any(len(paper.reports) > 1 for paper in papers) else ""
     against = [
@@ -239,17 +225,17 @@ def count_blocks(papers: Sequence[Replicated], base: Path) -> list[Block]:
         for claim in paper.claims
         if SIDES.get(claim["verdict"]) == "against"
     ]
-    blocks: list[Block] = [table, *(Paragraph(said) for said in (basis, counted) if said)]
-    return [*blocks, Paragraph("These claims did not hold:"), Bullets(against)] if against else blocks
+    blocks: list[doc.Block] = [table, *(doc.Paragraph(said) for said in (basis, counted) if said)]
+    return [*blocks, doc.Paragraph("These claims did not hold:"), doc.Bullets(against)] if against else blocks
 
 
-def _of_paper(paper: Replicated, base: Path) -> list[Block]:
+def _of_paper(paper: Replicated, base: Path) -> list[doc.Block]:
     """A table of all claims of a paper, after links relative to ``base``."""
     rows = [[*claim_row(claim, paper.page(claim, base)), paper.others(claim["id"])] for claim in paper.claims]
     at = "reports at these scales" if len(paper.reports) > 1 else "report at this scale"
     return [
-        Paragraph(f"{paper.title}, {at}: {_links(paper, base)}."),
-        Table((*COLUMNS, "Scale"), rows, f"{ALIGN}l", stacked=True),
+        doc.Paragraph(f"{paper.title}, {at}: {_links(paper, base)}."),
+        doc.Table((*COLUMNS, "Scale"), rows, f"{ALIGN}l", stacked=True),
     ]
 
 

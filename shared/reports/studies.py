@@ -14,7 +14,7 @@ from pathlib import Path
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
 from shared.metrics.registry import known
-from shared.reports.document import Block, Figure, Paragraph, Table, Text, number, slug, with_ends
+from shared.reports.document import Block, Figure, Paragraph, Table, number, slug, with_ends
 from shared.reports.exhibits import LINES, Exhibit, Results
 from shared.reports.figures import legend_above, panels_drawn, place_ticks, plain_powers, plot_line
 from shared.reports.naming import called, styles_of
@@ -89,7 +89,7 @@ def _by_size(quantity: str, rows: Mapping[str, Mapping[Size, str]]) -> Table:
     heads, subjects = titles, [_spoken(subject) for subject in rows]
     if len(sizes) > WIDEST:
         heads, subjects, cells = subjects, titles, [list(column) for column in zip(*cells, strict=True)]
-    body: list[list[Text]] = [[head, *row] for head, row in zip(subjects, cells, strict=True)]
+    body = [[head, *row] for head, row in zip(subjects, cells, strict=True)]
     return Table((_title(quantity), *heads), body)
 
 
