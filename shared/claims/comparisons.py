@@ -65,6 +65,8 @@ class _Compared(Strict):
     """
 
     name: str = ""
+    kind: str
+    variants: tuple[str, ...]
     metric: str
     called: str | None = Field(default=None, min_length=1, exclude=True)
     relevant: float = Field(gt=0.0)
@@ -96,7 +98,7 @@ class _Compared(Strict):
     @property
     def sign(self) -> float:
         """1 where the claim says that the effect is positive as it is measured, else -1."""
-        return 1.0
+        return -1.0 if self.kind in ("less", "falls") else 1.0
 
     @property
     def margin(self) -> float:
@@ -108,8 +110,8 @@ class _Compared(Strict):
         return math.exp(effect) if self.scale == "log" else effect
 
     def compared(self) -> tuple[str, ...]:
-        """The variants whose runs are needed."""
-        raise NotImplementedError
+        """The variants whose runs are needed, in order."""
+        return self.variants
 
     def metrics(self) -> tuple[str, ...]:
         """The metrics that are needed of every variant."""
@@ -134,30 +136,12 @@ class Sides(_Compared):
             raise ValueError("on the log scale 'than' must be positive")
         return self
 
-    @property
-    def sign(self) -> float:
-        """-1 for ``less``."""
-        return -1.0 if self.kind == "less" else 1.0
-
-    def compared(self) -> tuple[str, ...]:
-        """Both variants, or the one."""
-        return self.variants
-
 
 class Trend(_Compared):
     """The metric rises (or falls) along ``variants``: the slope per step of the least-squares line."""
 
     kind: Literal["rises", "falls"]
     variants: tuple[str, ...] = Field(min_length=3)
-
-    @property
-    def sign(self) -> float:
-        """-1 for ``falls``."""
-        return -1.0 if self.kind == "falls" else 1.0
-
-    def compared(self) -> tuple[str, ...]:
-        """All variants, in order."""
-        return self.variants
 
 
 class Correlation(_Compared):
@@ -190,10 +174,6 @@ class Correlation(_Compared):
     def shown(self, effect: float) -> float:
         """The effect, clipped to the range that correlations from -1 to 1 allow, which an interval may exceed."""
         return min(max(effect, -1.0 - self.than), 1.0 - self.than)
-
-    def compared(self) -> tuple[str, ...]:
-        """All variants."""
-        return self.variants
 
     def metrics(self) -> tuple[str, ...]:
         """Both metrics."""
