@@ -13,7 +13,6 @@ from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage, prepare_language
 from shared.tasks.language.settings import LanguageRun
 from shared.tasks.language.streams import Stream
-from shared.tasks.replication import runner_of
 from tests.tasks.in_process import paper
 from tests.tasks.language.toy_language_models import Toy, ToyConfig
 
@@ -175,8 +174,3 @@ def test_wrong_settings_are_refused(model, message):
     with pytest.raises(ReplicationError, match=message) as error:
         REPLICATION.check(config(model))
     assert "the model section of task 'toy'" in str(error.value)
-
-
-def test_right_ones_are_not():
-    REPLICATION.check(config())
-    assert runner_of(REPLICATION, config())[0] is STUDY

@@ -85,21 +85,6 @@ def test_arrays_on_disk_are_the_same_and_mapped_into_memory(tmp_path_factory, im
     assert not (folder / "features.npy").exists()
 
 
-def test_a_batch_is_a_copy_in_the_types_that_models_read():
-    split = split_of([([(0, 0, 1, 1)], [[(7, 0)]]), ([], [[(8, NO_LINK)]])])
-    split.features.flags.writeable = False
-    batch = split.batch(np.array([0, 1]))
-    assert (batch.features.dtype, batch.captions.dtype, batch.regions.dtype) == (
-        torch.float32, torch.int64, torch.float32,
-    )  # fmt: skip
-    batch.features.add_(1)
-    batch.regions.add_(1)
-    again = split.batch(np.array([0, 1]))
-    assert again.features[0, 0, 0] == 0
-    assert again.regions[1].sum() == 0
-    assert torch.equal(split.image_features(np.array([1, 1]))[0], again.features[1])
-
-
 def test_batches_move_as_a_whole():
     with_boxes = split_of([([(0, 0, 1, 1)], [[(7, 0), (5, NO_LINK)]])]).batch(np.array([0]))
     without = split_of([([], [[(7, NO_LINK)]])]).batch(np.array([0]))
@@ -128,15 +113,6 @@ def test_features_and_captions_of_different_data_are_refused(changes):
     split = split_of([([(0, 0, 1, 1)], [[(7, 0)]])])
     with pytest.raises(ReplicationError, match="do not fit; run the features and prepare stages again"):
         CaptionedSplit(**{**vars(split), **changes})
-
-
-def test_a_cut_file_is_noticed(tmp_path):
-    split = split_of([([], [[(7, NO_LINK)]])])
-    split.save(tmp_path)
-    path = tmp_path / "symbols.npy"
-    path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(ReplicationError, match=r"is incomplete .* run the prepare stage again"):
-        CaptionedSplit.load(tmp_path, split.features, GRID)
 
 
 def test_features_lie_beside_the_prepared_task_while_it_is_made_too(tmp_path):

@@ -12,11 +12,10 @@ from shared.data.batching import endless_batches
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.metrics.captioning import bleu_statistics
 from shared.metrics.translation import corpus_bleu
-from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch
+from shared.tasks.captioning.corpus import CaptionBatch
 from shared.tasks.captioning.module import CaptioningModule
 from shared.tasks.captioning.protocol import Captioned
 from shared.tasks.captioning.settings import CaptioningTraining
-from shared.training.checkpoints import load_checkpoint
 from shared.training.run import train_run
 from tests.tasks.captioning.toy_captioner import (
     LONGEST,
@@ -101,13 +100,6 @@ def test_training_optimises_nats_plus_auxiliary_per_caption_or_symbol_and_logs_b
     }
 
 
-def test_without_an_auxiliary_none_is_logged(monkeypatch):
-    module, examples = module_of(Plain()), batch(0, 3)
-    values = logged(module, monkeypatch)
-    loss = module.training_step(examples, 0)
-    assert values == {"train_loss": pytest.approx(float(loss.detach()))}
-
-
 @torch.no_grad()
 def test_the_model_gets_the_regions_in_training_and_validation(monkeypatch):
     module, examples = module_of(Plain()), batch(0, 2)
@@ -178,17 +170,6 @@ def test_captions_are_made_greedily_and_cut_where_they_are_too_long(longest):
     assert {len(symbols) for symbols in found} >= {0, longest}
 
 
-@torch.no_grad()
-def test_bleu_knows_the_best_caption_of_each_image(monkeypatch):
-    module = module_of(Plain())
-    module._greedy = lambda features: [[4, 5, 6, 7, 8], [9, 9, 9, 9]]
-    values = logged(module, monkeypatch)
-    module.validation_step(batch(0), 0)
-    module.validation_step(ImageBatch(torch.zeros(2, 4, 5), (("1 2", "4 5 6 7 8"), ("9 9 9 9", "5"))), 1)
-    module.on_validation_epoch_end()
-    assert values["valid_bleu"] == pytest.approx(100)
-
-
 @pytest.mark.parametrize(("monitor", "score"), [("bleu", -30.0), ("loss", 2.0)])
 def test_the_settings_say_which_validation_decides(monitor, score):
     module = module_of(Plain(), monitor=monitor)
@@ -197,48 +178,7 @@ def test_the_settings_say_which_validation_decides(monitor, score):
     assert module.score() == score
 
 
-def test_bleu_decides_by_default():
-    assert module_of(Plain()).monitor == "valid_bleu"
-
-
-class Scripted(CaptioningModule):
-    """Its validations come out as written: (loss, BLEU)."""
-
-    def __init__(self, outcomes, **changes):
-        super().__init__(ToyCaptioner(), config(updates=len(outcomes), **changes), texts, LONGEST)
-        self.outcomes = iter(outcomes)
-
-    def validation_step(self, batch, batch_idx):
-        loss, self.bleu = next(self.outcomes)
-        self.collect({"loss": torch.tensor(4 * loss)}, 4)
-
-    def on_validation_epoch_end(self):
-        super(CaptioningModule, self).on_validation_epoch_end()
-        self.log("valid_bleu", self.bleu)
-
-
 OUTCOMES = [(0.9, 0.0), (0.8, 20.0), (0.5, 20.0), (0.2, 19.0), (0.1, 30.0)]
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "settings", "best", "updates"),
-    [
-        (OUTCOMES, {}, 5, 5),
-        (OUTCOMES[:4], {}, 2, 4),  # of equals the earliest, whatever the loss
-        (OUTCOMES, {"patience": 2}, 2, 4),  # an equal BLEU is no better
-        ([(0.1, 3.0), (0.2, 2.0), (0.3, 9.0)], {"monitor": "loss"}, 1, 3),
-        ([(0.1, 3.0), (0.2, 4.0), (0.3, 9.0)], {"monitor": "loss", "patience": 1}, 1, 2),
-        ([(0.9, 0.0), (0.8, 0.0)], {}, 1, 2),  # a BLEU of 0 is an outcome too
-    ],
-)
-def test_the_highest_bleu_decides_what_is_best_and_when_to_stop(tmp_path, outcomes, settings, best, updates):
-    module = Scripted(outcomes, **settings)
-    record = train(module, tmp_path / "run", lambda start: iter([batch(0, 2)] * 9), [batch(2)])
-    assert (record.best_update, record.updates) == (best, updates)
-    assert record.best_valid_loss == pytest.approx(outcomes[best - 1][0])
-    assert load_checkpoint(tmp_path / "run" / "checkpoints" / "best.ckpt")["global_step"] == best
-    bleu = [float(row["value"]) for row in curve(tmp_path / "run") if row["metric"] == "bleu"]
-    assert bleu == [score for _, score in outcomes[:updates]]
 
 
 def test_a_small_model_learns_to_name_what_is_in_a_picture(tmp_path, capsys):

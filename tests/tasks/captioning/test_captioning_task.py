@@ -1,9 +1,7 @@
 """Captioning beyond what all kinds have in common: images that are encoded once, and what judges captions."""
 
-import csv
 import json
 
-import numpy as np
 import pytest
 import torch
 
@@ -16,7 +14,7 @@ from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch, PreparedCap
 from shared.tasks.captioning.settings import CaptioningRun
 from shared.vision.features import Grid
 from tests.tasks.captioning.squares import CAPTIONS, SPLITS, Colours, Toy, ToyConfig, write_dataset
-from tests.tasks.in_process import judge, paper, train
+from tests.tasks.in_process import paper, train
 
 CORPUS = {
     "dataset": "toy", "encoder": {"name": "efficientnet-lite0", "layer": "block15"},
@@ -68,39 +66,6 @@ def prepared(root):
 
 def config(**sections):
     return build(CaptioningRun, {"task": "shapes", **TASK, **sections}, where="test")
-
-
-def test_images_are_encoded_once_for_all_variants(root):
-    record = encode(root)
-    features = {split: np.load(root / "features" / "shapes" / f"{split}.npy") for split in record["splits"]}
-    assert {split: len(rows) for split, rows in features.items()} == SPLITS | CORPUS["images"]
-    assert all(rows.shape[1:] == (16, 3) and rows.dtype == np.float16 for rows in features.values())
-    assert all(rows.std() > 0.1 for rows in features.values())
-    kept = json.loads((prepare(root) / "features.json").read_text())
-    assert kept == {key: value for key, value in record.items() if key not in ("seconds", "images_per_second")}
-
-
-def test_other_features_make_another_prepared_task(prepared, root, monkeypatch):
-    before = (prepared / "features.json").read_bytes()
-    monkeypatch.setattr(Colours, "forward", lambda self, images, old=Colours.forward: 1 - old(self, images))
-    encode(root)
-    assert (prepare(root) / "features.json").read_bytes() != before
-
-
-def test_captions_need_features(root):
-    with pytest.raises(ReplicationError, match="run the features"):
-        prepare(root)
-
-
-def test_attention_and_captions_are_judged(prepared, tmp_path):
-    run = config(seeds=[3])
-    train(REPLICATION, run, prepared, tmp_path)
-    (metrics,) = judge(REPLICATION, run, prepared, tmp_path)
-    assert metrics.keys() >= {"bleu4", "pairs.bleu4", "attention_correctness"}
-    assert (tmp_path / "judged3" / "attention.npz").exists()
-    assert "words as they are" in REPLICATION.descriptions(run)["signatures"]["bleu"]
-    with (tmp_path / "seed3" / "curve.csv").open() as file:
-        assert "bleu" in {row["metric"] for row in csv.DictReader(file) if row["split"] == "valid"}
 
 
 def test_validation_has_every_caption_once_and_every_image_in_order(prepared):

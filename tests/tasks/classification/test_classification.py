@@ -12,7 +12,6 @@ from shared.config import build
 from shared.errors import ReplicationError
 from shared.tasks.classification.corpus import PreparedClassification
 from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig, check_texts
-from shared.tasks.replication import runner_of
 from tests.tasks.classification.toy_classifiers import SETS, Toy, ToyConfig, write_dataset
 from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
 
@@ -113,15 +112,6 @@ def test_priors_are_shares_counted_by_hand(prior, prepared, tmp_path):
     assert "hard.cross_entropy" in metrics
 
 
-def test_priors_and_networks_judge_the_same_examples(prepared, tmp_path):
-    short = TASK["training"] | {"updates": 2, "validate_every": 1}
-    for name, variant in (("network", config({}, training=short)), ("prior", config({"prior": "set"}))):
-        run(REPLICATION, variant, prepared, tmp_path / name)
-    read, known = (examples_of(tmp_path / name, 3) for name in ("network", "prior"))
-    for key in ("id", "key", "length", "label"):
-        assert [example[key] for example in read] == [example[key] for example in known]
-
-
 def test_sets_need_keys(tmp_path):
     write_dataset(tmp_path, keys=False)
     prepared = prepare(tmp_path)
@@ -129,22 +119,6 @@ def test_sets_need_keys(tmp_path):
         judge(REPLICATION, config({"prior": "set"}), prepared, tmp_path / "set")
     metrics, _ = judge(REPLICATION, config({"prior": "overall"}), prepared, tmp_path / "all")
     assert 0 < metrics["accuracy"] < 100
-
-
-def test_a_network_costs_its_updates_and_a_prior_nothing(prepared):
-    batch, sizes = REPLICATION.task.random_batch(config({}))
-    assert sizes == (24, 2)
-    assert batch.labels.max() == 1
-    three = CORPUS | {"classes": ["x", "y", "z"], "max_tokens": 9}
-    batch, sizes = REPLICATION.task.random_batch(config({}, corpus=three))
-    assert sizes == (24, 3)
-    assert batch.texts[0].shape == (10, 9)
-    parameters, seconds = REPLICATION.cost(config({}), prepared)
-    sizes = REPLICATION.open(config({}), prepared).sizes
-    assert parameters == sum(p.numel() for p in REPLICATION.model(config({}), sizes).parameters())
-    assert seconds > 0
-    prior, own = runner_of(REPLICATION, config({"prior": "set"}))
-    assert prior.cost(own, prepared) is None
 
 
 @pytest.mark.parametrize(

@@ -135,13 +135,6 @@ def test_a_model_that_does_not_attend_has_answers_only(prepared, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["examples.jsonl.gz"]
 
 
-def test_of_a_single_row_nothing_is_said_but_where_it_looks(prepared, tmp_path):
-    metrics, examples, _ = judge(prepared, tmp_path, rows=1)
-    assert not any("rows" in example for example in examples)
-    assert any("deletion" in example for example in examples)
-    assert not metrics.keys() & {"redundancy", "focus", "penalty"}
-
-
 def test_the_most_important_words_are_taken_out(prepared, tmp_path):
     text, _ = prepared
     _, examples, model = judge(prepared, tmp_path, evaluation={"deletion": 0.3})
@@ -179,12 +172,6 @@ def test_random_words_do_not_depend_on_the_other_texts(tmp_path):
         prepared = prepare(tmp_path / name, text=texts[:count], label=labels[:count])
         found.append([e["deletion"]["random"] for e in judge(prepared, tmp_path / f"{name}-out")[1]])
     assert found[0] == found[1][:6]
-
-
-def test_without_a_share_nothing_is_taken_out(prepared, tmp_path):
-    metrics, examples, _ = judge(prepared, tmp_path, evaluation={"deletion": None})
-    assert all("deletion" not in example for example in examples)
-    assert "deletion_effect" not in metrics
 
 
 def test_attention_is_compared_with_the_evidence(tmp_path):
@@ -251,18 +238,3 @@ def test_texts_of_middling_length_are_kept_for_figures(tmp_path):
             assert (str(arrays[f"label_{i}"]), str(arrays[f"predicted_{i}"])) == ("no", example["predicted"])
             assert arrays[f"evidence_{i}"].tolist() == [0]
         assert "words_3" not in arrays
-
-
-def test_where_no_text_is_short_enough_none_is_kept(tmp_path):
-    prepared = prepare(tmp_path / "corpus", text=["w1 " * 90, "w2"], label=["no", "yes"])
-    judge(prepared, tmp_path)
-    assert not (tmp_path / "attention.npz").exists()
-
-
-def test_every_test_split_is_judged(tmp_path):
-    prepared = prepare(tmp_path / "corpus", test=("test", "hard"), key=[f"shop{i % 2}/{i}/1" for i in range(40)])
-    metrics, examples, _ = judge(prepared, tmp_path)
-    hard = [example for example in examples if example["split"] == "hard"]
-    assert [example["id"] for example in examples[39:41]] == ["test-39", "hard-0"]
-    assert metrics["hard.accuracy"] == pytest.approx(100 * np.mean([example["correct"] for example in hard]))
-    assert (hard[3]["key"], hard[3]["set"]) == ("shop1/3/1", "shop1")

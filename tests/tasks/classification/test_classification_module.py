@@ -9,12 +9,10 @@ from torch import nn
 from torch.nn import functional
 
 from shared.data.batching import endless_batches
-from shared.errors import ReplicationError
 from shared.tasks.classification.corpus import ClassifiedBatch
 from shared.tasks.classification.module import ClassificationModule
 from shared.tasks.classification.protocol import Classified
 from shared.tasks.classification.settings import ClassificationTraining
-from shared.training.checkpoints import load_checkpoint
 from shared.training.run import train_run
 from tests.tasks.classification.toy_classifier import CLASSES, ToyClassifier, random_texts
 
@@ -76,14 +74,6 @@ def test_training_optimises_smoothed_cross_entropy_plus_the_mean_auxiliary_and_l
     }
 
 
-def test_without_an_auxiliary_none_is_logged(monkeypatch):
-    module, examples = ClassificationModule(Plain(), config()), batch(0, 4, 7)
-    values = logged(module, monkeypatch)
-    loss = module.training_step(examples, 0)
-    torch.testing.assert_close(loss, functional.cross_entropy(module.model.table(examples.texts[0]), examples.labels))
-    assert values == {"train_loss": pytest.approx(float(loss.detach()))}
-
-
 def test_a_pair_of_texts_is_given_whole(monkeypatch):
     module, (one, other) = ClassificationModule(Plain(), config()), (batch(0, 4), batch(7, 2))
     logged(module, monkeypatch)
@@ -122,36 +112,6 @@ def test_validation_is_a_mean_over_texts_and_knows_no_auxiliary_or_smoothing(mon
             module.model.classifier.weight.mul_(-3)
 
 
-class Scripted(ClassificationModule):
-    """Its validations come out as written: (loss, errors of 4 texts)."""
-
-    def __init__(self, outcomes, **changes):
-        super().__init__(ToyClassifier(), config(updates=len(outcomes), **changes))
-        self.outcomes = iter(outcomes)
-
-    def validation_step(self, batch, batch_idx):
-        loss, errors = next(self.outcomes)
-        self.collect({"loss": torch.tensor(4 * loss), "error": torch.tensor(errors)}, 4)
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "patience", "best", "updates"),
-    [
-        ([(0.9, 3), (0.8, 1), (0.5, 1), (0.2, 2), (0.1, 1)], None, 2, 5),  # of equal errors the earliest
-        ([(0.1, 3), (0.8, 2), (0.9, 1)], None, 3, 3),  # whatever the loss
-        ([(0.9, 3), (0.8, 1), (0.5, 1), (0.2, 2), (0.1, 0)], 2, 2, 4),  # an equal error is no better
-    ],
-)
-def test_the_least_error_decides_what_is_best_and_when_to_stop(tmp_path, outcomes, patience, best, updates):
-    module = Scripted(outcomes, patience=patience)
-    record = train(module, tmp_path / "run", lambda start: iter([batch(0, 1)] * 9), [batch(2)])
-    assert (record.best_update, record.updates) == (best, updates)
-    assert record.best_valid_loss == pytest.approx(outcomes[best - 1][0])
-    assert load_checkpoint(tmp_path / "run" / "checkpoints" / "best.ckpt")["global_step"] == best
-    errors = [float(row["value"]) for row in curve(tmp_path / "run") if row["metric"] == "error"]
-    assert errors == [errors_ / 4 for _, errors_ in outcomes[:updates]]
-
-
 def test_a_small_model_learns_a_rule(tmp_path, capsys):
     """Of three classes: which marker is in the text, wherever it stands."""
     text, valid = random_texts(240, seed=1), random_texts(60, seed=2)
@@ -185,21 +145,6 @@ def test_accumulated_batches_make_the_update_of_one_large_batch(tmp_path):
     for name, value in weights[0].items():
         torch.testing.assert_close(weights[1][name], value)
         assert not torch.equal(value, start[name])
-
-
-class Poisoned(Plain):
-    """Its loss is finite and its gradient is not."""
-
-    def forward(self, texts, masks):
-        return Classified(super().forward(texts, masks).logits, (), torch.sqrt(self.table.weight.sum() * 0).expand(1))
-
-
-def test_a_gradient_that_is_not_finite_stops_the_run_before_it_touches_a_weight(tmp_path):
-    module = ClassificationModule(Poisoned(), config())
-    before = module.model.table.weight.detach().clone()
-    with pytest.raises(ReplicationError, match="not finite at update 1; lower the learning rate"):
-        train(module, tmp_path / "run", lambda start: iter([batch(0, 1)] * 3), [batch(2)])
-    assert torch.equal(module.model.table.weight, before)
 
 
 @pytest.mark.parametrize(("changes", "monitor"), [({}, "valid_error"), ({"monitor": "loss"}, "valid_loss")])

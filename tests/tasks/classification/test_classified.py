@@ -82,13 +82,6 @@ def test_a_cut_file_is_noticed_and_so_are_classes_of_other_texts(tmp_path):
         ClassifiedText(text.texts, text.labels[:1])
 
 
-def test_a_batch_moves_as_a_whole():
-    batch = text_of([(([5, 6], [7]), 1), (([8], [9, 9]), 0)]).batch(np.array([0, 1]))
-    moved = batch.to("meta")
-    assert {tensor.device.type for tensor in (*moved.texts, moved.labels)} == {"meta"}
-    assert [text.shape for text in moved.texts] == [text.shape for text in batch.texts]
-
-
 @pytest.fixture
 def dataset(tmp_path):
     folder = tmp_path / "made"
@@ -137,13 +130,6 @@ def test_texts_can_be_lower_cased_and_cut_in_every_split(dataset):
     assert prepared.split("test").texts[0][0].tolist() == [*prepared.tokenizer.encode(["the"])[0], UNK]
     assert (summary["train"]["cut_share"], summary["valid"]["cut_share"]) == (1.0, 0.0)
     assert summary["test"]["cut_share"] == pytest.approx(2 / 3)
-
-
-def test_classes_can_be_ordered(dataset):
-    summary, prepared = prepare(dataset, classes=["c", "a", "b"])
-    assert prepared.classes == ("c", "a", "b")
-    assert prepared.split("valid").labels.tolist() == [1, 0]
-    assert list(summary["train"]["classes"]) == ["c", "a", "b"]
 
 
 def test_fewer_training_texts_are_a_fixed_choice_in_their_order_with_their_keys(dataset):
@@ -266,8 +252,3 @@ def test_keys_that_do_not_fit_are_noticed(dataset):
     write(dataset, "test", key=["a/1"])
     with pytest.raises(ReplicationError, match=r"split 'test' in .* differ in length"):
         prepare(dataset)
-
-
-def test_what_was_not_prepared_cannot_be_opened(tmp_path):
-    with pytest.raises(ReplicationError, match="run the prepare stage"):
-        PreparedClassification.load(tmp_path)

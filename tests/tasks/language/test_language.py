@@ -132,12 +132,6 @@ def test_the_type_of_the_symbols_is_as_small_as_it_can_be(dataset):
     assert len(set(prepared.split("train").symbols.tolist())) == 300
 
 
-def test_the_language_can_have_any_name(dataset):
-    write(dataset, train_en="x\n", valid_en="x\n", test_en="x\n", test_long_en="x x\n")
-    _, prepared = prepare(dataset, language="en", test=["test", "test_long"])
-    assert read(prepared, "test_long") == ["x", "x", "⏎"]
-
-
 def test_words_are_counted_as_the_tokeniser_tells_them_apart(dataset):
     write(dataset, test_text="a, b.\nc")
     for split, count in (("space", 3 + 1), ("13a", 5 + 1)):
@@ -164,12 +158,6 @@ def test_shuffled_lines_stay_whole_and_empty_ones_are_no_lines(dataset, monkeypa
         assert prepared.units[split] == len(symbols)
     assert orders["train"] != orders["test"]
     assert read(prepare(dataset, shuffled=True, **changes)[1], "train") == read(prepared, "train")
-
-
-def test_of_shuffled_lines_too_the_first_are_used(dataset):
-    write(dataset, train_text="a\nb\nc\nd\ne\n")
-    _, prepared = prepare(dataset, shuffled=True, lines={"train": 3})
-    assert {*read(prepared, "train")} == {"a", "b", "c", "⏎"}
 
 
 def test_recalls_mark_the_symbols_that_repeat_others(dataset):

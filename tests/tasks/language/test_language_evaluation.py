@@ -257,13 +257,3 @@ def test_a_text_shorter_than_the_contexts_is_refused(text, tmp_path):
     assert np.load(tmp_path / "contexts.npz")["places"].tolist() == [330]
     judge(text, tmp_path, contexts=CONTEXTS | {"positions": 1000})
     assert np.diff(np.load(tmp_path / "contexts.npz")["places"]).min() == 3
-
-
-def test_the_same_evaluation_leaves_the_same_bytes(text, tmp_path):
-    samples = {"prompts": 2, "prompt": 10, "length": 5}
-    for name in ("one", "two"):
-        judge(text, tmp_path / name, contexts=CONTEXTS, samples=samples)
-    files = ["contexts.npz", "examples.jsonl.gz", "samples.json"]
-    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == files
-    for name in ("examples.jsonl.gz", "samples.json"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

@@ -5,33 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from shared.metrics.registry import MEASURES, corpus_values, known, measure
+from shared.metrics.registry import corpus_values, measure
 
 BIT = math.log(2)
 
 
 def block(*, unit="character", nll=8 * BIT, tokens=4, units=4.0, **more):
-    return {
-        "id": "test-0",
-        "split": "test",
-        "unit": unit,
-        "nll": nll,
-        "tokens": tokens,
-        "units": units,
-        **more,
-    }
+    own = {"id": "test-0", "split": "test", "unit": unit, "nll": nll, "tokens": tokens, "units": units}
+    return own | more
 
 
-POSITIONS = [
-    [6 * BIT, 2],
-    [2 * BIT, 1],
-    [0.0, 0],
-    [0.0, 0],
-    [1 * BIT, 1],
-    [1 * BIT, 1],
-    [1 * BIT, 1],
-    [1 * BIT, 2],
-]
+POSITIONS = [[6 * BIT, 2], [2 * BIT, 1], [0.0, 0], [0.0, 0], *[[1 * BIT, 1]] * 3, [1 * BIT, 2]]
 
 
 def test_characters_have_bits_and_words_a_perplexity_and_neither_has_both():
@@ -68,11 +52,8 @@ def test_a_memory_saves_what_its_bits_differ_by():
 
 
 def test_recalls_are_counted_by_their_distance():
-    blocks = [
-        block(recalls={"8": [3 * BIT, 2, 1]}),
-        block(),
-        block(recalls={"8": [1 * BIT, 2, 2], "128": [5 * BIT, 1, 0]}),
-    ]
+    own = {"8": [3 * BIT, 2, 1]}, {"8": [1 * BIT, 2, 2], "128": [5 * BIT, 1, 0]}
+    blocks = [block(), *(block(recalls=recalls) for recalls in own)]
     values = corpus_values(blocks)
     assert values["recall_bits@8"] == pytest.approx(1.0)
     assert values["recalled@8"] == pytest.approx(75.0)
@@ -84,48 +65,11 @@ def test_recalls_are_counted_by_their_distance():
 def test_sums_over_blocks_are_all_that_is_needed():
     rng = np.random.default_rng(1)
     blocks = [
-        block(
-            nll=float(rng.uniform(1, 9)),
-            positions=(rng.uniform(0, 9, (8, 2)) + 1).tolist(),
-            memories={"4": 2.0},
-        )
+        block(nll=float(rng.uniform(1, 9)), positions=(rng.uniform(0, 9, (8, 2)) + 1).tolist(), memories={"4": 2.0})
         for _ in range(5)
-    ]
+    ]  # fmt: skip
     for name in ("bits", "bits_start", "bits_rest", "start_excess", "bits@4"):
         of = measure(name)
         rows = np.array([of.statistics(one) for one in blocks])
         together = of.corpus(np.stack([rows.sum(axis=0), 3 * rows.sum(axis=0)]))
         assert together == pytest.approx([of.of(blocks)] * 2)
-
-
-@pytest.mark.parametrize(
-    ("name", "title", "unit"),
-    [
-        ("bits", "Bits per character", "bits"),
-        ("bits@640", "Bits per character, memory of 640", "bits"),
-        ("bits_saved@64-128", "Bits per character saved by a memory of 128 over one of 64", "bits"),
-        ("word_perplexity@640", "Perplexity per word, memory of 640", ""),
-        ("recalled@32", "Recalled, distances up to 32", "%"),
-        ("recall_bits@32", "Bits per recall, distances up to 32", "bits"),
-        ("recl_all-models_10", "RECL among all-models, r = 0.1", "symbols"),
-        ("recl_all-models_100", "RECL among all-models, r = 1.0", "symbols"),
-    ],
-)
-def test_members_of_families_are_found_by_name(name, title, unit):
-    found = known(name)
-    assert (found.title.format(token="character"), found.unit) == (title, unit)
-    assert measure(name).title == found.title
-
-
-@pytest.mark.parametrize(
-    "name", ["bits@", "bits@x", "token_ratio@64", "speedup@100", "bits_saved@4", "recl_10", "x.bits"]
-)
-def test_other_numbers_are_of_no_family(name):
-    assert known(name) is None
-    assert measure(name).statistics is None
-
-
-def test_other_kinds_have_none_of_these():
-    translation = corpus_values([{"nll": 2.0, "tokens": 4, "source": "a"}])
-    assert translation.keys() == {"nll_per_token", "nll_per_sentence", "perplexity"}
-    assert {"bits", "word_perplexity", "bits_start", "bits_rest", "start_excess"} <= MEASURES.keys()

@@ -15,7 +15,7 @@ from shared.tasks.language.module import LanguageModule
 from shared.tasks.language.settings import LanguageTraining
 from shared.tasks.language.streams import LanguageBatch, Stream
 from shared.training.run import train_run
-from tests.tasks.language.toy_language_model import ToyLanguageModel, ToyMemory, random_stream
+from tests.tasks.language.toy_language_model import ToyLanguageModel, random_stream
 
 TEXT = random_stream(95, seed=3)
 
@@ -116,13 +116,6 @@ def test_a_model_remembers_the_batches_before_until_one_begins_anew(monkeypatch)
         assert found[begin:end] == pytest.approx(at_once.tolist(), rel=1e-5)
 
 
-def test_without_memory_every_segment_is_read_on_its_own(monkeypatch):
-    module, segments = module_of(memory=0), batches(6)
-    logged(module, monkeypatch)
-    alone = torch.stack([module.model(each.inputs, each.targets).mean() for each in segments])
-    assert losses(module, segments) == pytest.approx(alone.tolist())
-
-
 def test_validation_neither_uses_nor_touches_what_training_remembers(monkeypatch):
     segments, valid = batches(4), list(TEXT.evaluation_batches(columns=2, length=9))
     fresh, module, undisturbed = module_of(), module_of(), module_of()
@@ -202,26 +195,11 @@ def test_a_restored_module_that_has_read_nothing_saves_what_was_restored(monkeyp
     assert first["memory"]["state"].shape == (1, 4, 16)
 
 
-def test_what_is_restored_goes_to_the_device_of_the_batch(monkeypatch):
-    """Lightning leaves it on the processor."""
-    module, found = module_of(), []
-    monkeypatch.setattr(module, "log", lambda *_, **__: None)
-    monkeypatch.setattr(ToyMemory, "load_state_dict", lambda memory, state: found.append(state["state"].device.type))
-    module.on_load_checkpoint({"memory": {"state": torch.zeros(1, 4, 16)}})
-    module.model.to("meta")
-    module.training_step(batches(1)[0].to("meta"), 0)
-    assert found == ["meta"]
-
-
 def test_losses_are_made_in_float32_whatever_the_model_gives(monkeypatch):
     module = module_of()
     logged(module, monkeypatch)
     module.model.bfloat16()
     assert module.training_step(padded(), 0).dtype == torch.float32
-
-
-def test_only_the_loss_can_decide():
-    assert module_of().monitor == "valid_loss"
 
 
 @pytest.mark.parametrize(

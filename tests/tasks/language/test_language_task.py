@@ -1,7 +1,5 @@
 """Language models beyond what all kinds have in common: one stream of symbols, and what is remembered of it."""
 
-import itertools
-import json
 from pathlib import Path
 
 import pytest
@@ -12,10 +10,10 @@ from shared.data.fetch import fetch
 from shared.data.tokenizers import EOS
 from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage
-from shared.tasks.language.settings import LanguageRun, ReachConfig
+from shared.tasks.language.settings import LanguageRun
 from shared.tasks.translation.settings import TranslationRun
-from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
-from tests.tasks.language.toy_language_models import CARD, Toy, ToyConfig, write_card
+from tests.tasks.in_process import paper, train
+from tests.tasks.language.toy_language_models import Toy, ToyConfig, write_card
 
 CORPUS = {
     "dataset": "toy", "recalls": "recall", "tokenizer": {"kind": "words", "size": 20}, "test": ["test", "test_other"],
@@ -55,51 +53,6 @@ def prepared(data):
 
 def config(**sections):
     return build(LanguageRun, {"task": "recall", **TASK, **sections}, where="test")
-
-
-def test_a_generated_text_is_encoded_as_one_stream(data, prepared):
-    text = PreparedLanguage.load(prepared)
-    for split in CARD["splits"]:
-        words, recalls = ((data / f"{split}.{kind}").read_text() for kind in ("text", "recall"))
-        stream = text.split(split)
-        assert len(stream) == text.units[split] == len(words.split()) + words.count("\n")
-        assert (stream.distances > 0).sum() == len(recalls.split()) > 0
-
-
-def test_every_symbol_is_judged_once_and_memory_contexts_and_samples_are_studied(prepared, tmp_path):
-    (metrics, _) = run(REPLICATION, config(training=SHORT), prepared, tmp_path)
-    assert metrics.keys() >= {"word_perplexity@20", "recalled@16"}
-    text, examples = PreparedLanguage.load(prepared), examples_of(tmp_path, 3)
-    for split in ("test", "test_other"):
-        assert sum(example["tokens"] for example in examples if example["split"] == split) == len(text.split(split))
-    assert json.loads((tmp_path / "judged3" / "samples.json").read_text())[0]["text"]
-    otherwise = config(training=SHORT, evaluation=EVALUATION | {"length": 7, "columns": 2, "samples": None})
-    (tmp_path / "judged3" / "samples.json").unlink()
-    judge(REPLICATION, otherwise, prepared, tmp_path)
-    for key in ("id", "split", "tokens"):
-        assert [example[key] for example in examples_of(tmp_path, 3)] == [example[key] for example in examples]
-    assert not (tmp_path / "judged3" / "samples.json").exists()
-
-
-def test_settings_of_judging_change_no_weights(prepared, tmp_path):
-    for name, sections in (("one", {}), ("other", {"evaluation": EVALUATION | {"length": 7, "columns": 2}})):
-        train(REPLICATION, config(training=SHORT, seeds=[3], **sections), prepared, tmp_path / name)
-    first, second = (weights_of(tmp_path / name, 3) for name in ("one", "other"))
-    assert all(torch.equal(second[name], value) for name, value in first.items())
-
-
-def test_training_can_begin_at_any_batch(prepared):
-    text = PreparedLanguage.load(prepared)
-    training = config().training
-    count = text.split("train").epoch_batches(columns=6, length=8)
-    batches = text.batches(training, 3)
-    from_first = list(itertools.islice(batches(0), count + 3))
-    assert [batch.reset for batch in from_first] == [i in (0, count) for i in range(count + 3)]
-    for start in (1, count - 1, count, count + 1):
-        later = next(batches(start))
-        assert torch.equal(later.places, from_first[start].places)
-        assert later.reset == from_first[start].reset
-    assert not torch.equal(next(text.batches(training, 4)(0)).places, from_first[0].places)
 
 
 def test_validation_has_every_symbol_once_and_depends_on_training_alone(prepared):
@@ -169,8 +122,3 @@ def test_segments_are_refused_where_there_is_no_running_text():
     task["training"]["batch"] = {"sentences": 6, "length": 8}
     with pytest.raises(ReplicationError, match=r"unknown key 'training\.batch\.length'"):
         build(TranslationRun, {"task": "swaps", **task}, where="test")
-
-
-def test_reach_is_what_models_are_told_of_it():
-    assert config().evaluation.reach.reach == (10, False, None)
-    assert ReachConfig(memory=4, same_length=True, clamp=3).reach == (4, True, 3)

@@ -153,17 +153,6 @@ def test_training_goes_on_over_the_stream_in_order(size, columns, length, seed, 
     assert torch.equal(batch.inputs, inputs)
 
 
-@given(st.integers(12, 80), st.integers(1, 4), st.integers(1, 3), st.integers(0, 50), st.integers(0, 3))
-@settings(deadline=None)
-def test_a_pass_of_training_has_nearly_all_symbols_once(size, columns, length, seed, epoch):
-    stream = stream_of(size)
-    count = stream.epoch_batches(columns=columns, length=length)
-    batches = stream.training_batches(columns=columns, length=length, seed=seed, start=epoch * count)
-    found = scored(itertools.islice(batches, count))
-    assert found.items() <= whole(stream).items()
-    assert size - columns * length < len(found) <= size
-
-
 @given(st.integers(0, 40), st.integers(0, 5))
 @settings(deadline=None)
 def test_a_resumed_run_sees_what_it_would_have_seen(start, seed):
@@ -213,15 +202,6 @@ def test_arrays_on_disk_are_the_same_and_mapped_into_memory(tmp_path):
     assert Stream.load(tmp_path / "marked").distances.tolist() == list(range(9))
     with pytest.raises(ReplicationError, match="run the prepare stage again"):
         Stream.load(tmp_path)
-
-
-def test_a_batch_moves_as_a_whole():
-    batch = Stream(stream_of(9).symbols, np.arange(9)).training_batch(0, columns=2, length=3, seed=1)
-    moved = batch.to("meta")
-    parts = (moved.inputs, moved.targets, moved.places, moved.distances)
-    assert {part.device.type for part in parts} == {"meta"}
-    assert moved.reset is batch.reset is True
-    assert stream_of(9).training_batch(1, columns=1, length=3, seed=1).to("cpu").distances is None
 
 
 @pytest.mark.parametrize(

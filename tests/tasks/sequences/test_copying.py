@@ -92,14 +92,6 @@ def test_there_are_as_many_words_of_each_length(fetched):
         assert summary["splits"][name]["symbols"] == split.word_lengths.sum()
 
 
-def test_all_words_can_be_equally_long(fetched):
-    _, task = prepared(fetched, shortest=6, longest=6)
-    batch = task.split("test").batch(np.arange(5), (1, 2))
-    assert batch.inputs.shape == (5, 13)
-    assert batch.mask is None
-    assert torch.equal(batch.inputs, task.split("test").batch(np.arange(5)).inputs)
-
-
 def test_an_epoch_of_training_goes_on_where_it_was_killed(fetched):
     _, task = prepared(fetched)
     train = task.split("train")

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.config import build
-from shared.data.batching import epoch_batches
 from shared.errors import ReplicationError
 from shared.tasks.sequences.pixels import PreparedPixels, prepare_pixels
 from shared.tasks.sequences.settings import PixelCorpusConfig
@@ -119,23 +118,6 @@ def test_a_batch_predicts_every_pixel_but_the_first_from_those_before_it(tmp_pat
     assert batch.mask is None
     assert batch.tokens == 30
     assert torch.equal(split.batch(np.array([3, 0]), (1, 2)).inputs, batch.inputs)
-
-
-def test_the_start_symbol_comes_after_the_levels(tmp_path):
-    fetched(tmp_path / "toy")
-    pixels, _ = prepared(tmp_path, levels=16)
-    assert (pixels.symbols, pixels.unit) == (17, "pixel")
-    assert (PixelCorpusConfig.causal, PixelCorpusConfig.counts_hits) == (True, False)
-
-
-def test_an_epoch_has_every_picture_once(tmp_path):
-    fetched(tmp_path / "toy", counts={"train": 23, "valid": 1, "test": 1})
-    split = prepared(tmp_path)[0].split("train")
-    order = epoch_batches(split.lengths, pool=2, seed=1, epoch=0, sentences=5)
-    batches = [split.batch(indices) for indices in order]
-    assert sorted(len(batch.targets) for batch in batches) == [3, 5, 5, 5, 5]
-    rows = torch.cat([batch.targets for batch in batches]).tolist()
-    assert sorted(rows) == sorted(split.pixels.tolist())
 
 
 @pytest.mark.parametrize(

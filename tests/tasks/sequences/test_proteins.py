@@ -192,8 +192,3 @@ def test_what_cannot_be_prepared_is_said(fetched, tmp_path):
     (fetched / "valid.sequence").unlink()
     with pytest.raises(ReplicationError, match=r"valid\.sequence"):
         prepared(fetched, tmp_path)
-
-
-def test_what_was_not_prepared_is_said(tmp_path):
-    with pytest.raises(ReplicationError, match="run the prepare stage of its task"):
-        PreparedProteins.load(tmp_path)

@@ -88,13 +88,6 @@ def test_subjects_and_lengths_take_turns_after_a_warm_up():
     assert Clocked.order == [key for key in turn for _ in range(2)] + 3 * turn
 
 
-def test_a_slow_minute_bends_no_line():
-    steps = count()
-    slow = {"linear": lambda config: Clocked("x", lambda n: n * (9.0 if next(steps) in range(8, 12) else 1.0))}
-    metrics = measured(slow, subjects=["linear"], lengths=[2, 4, 8, 16], repeats=3)
-    assert metrics["linear.time_slope"] == pytest.approx(1)
-
-
 def test_a_time_is_a_median():
     seconds = iter([0.0, 0.0, 0.0, 0.0, 5.0, 2.0, 1.0, 2.0, 90.0, 2.0])
     builder = {"linear": lambda config: Clocked("x", lambda _: next(seconds))}
@@ -223,8 +216,3 @@ def test_a_feed_forward_network_follows_attention_if_it_is_asked_for():
     x = torch.randn(1, 5, WIDTH)
     torch.testing.assert_close(whole(x), whole[1](whole[0](x)))
     assert whole(x).shape == x.shape
-
-
-def test_it_measures_by_the_real_clock_too():
-    metrics = Scaling(LAYERS).evaluate(config(lengths=[16, 64], repeats=1), prepared=Path(), trained=[], out=Path())
-    assert metrics["linear.seconds_n16"] > 0

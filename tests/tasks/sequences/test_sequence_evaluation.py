@@ -264,17 +264,3 @@ def test_the_given_part_ends_between_pixels_of_several_colours(tmp_path, painter
         drawn = draw_pictures(painter, prepared, "test", PicturesConfig(samples=1, completions=2))
     assert drawn["given"] == 12  # four of nine places
     assert drawn["completed"].shape == (2, 3, 3, 3)
-
-
-def test_the_same_evaluation_leaves_the_same_files(judge, painter):
-    pictures = {"samples": 2, "completions": 2}
-    _, _, one = judge(PIXELS, painter, out="one", pictures=pictures)
-    torch.rand(7)
-    _, _, two = judge(PIXELS, painter, out="two", pictures=pictures | {"samples": 5})
-    assert sorted(path.name for path in one.iterdir()) == ["examples.jsonl.gz", "pictures.npz"]
-    assert (one / "examples.jsonl.gz").read_bytes() == (two / "examples.jsonl.gz").read_bytes()
-    first, second = (np.load(place / "pictures.npz") for place in (one, two))
-    assert (first["completed"] == second["completed"]).all()
-    assert first["samples"].shape != second["samples"].shape
-    _, _, none = judge(PIXELS, painter, out="none")
-    assert [path.name for path in none.iterdir()] == ["examples.jsonl.gz"]

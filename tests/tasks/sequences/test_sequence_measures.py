@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from shared.metrics.registry import MEASURES, corpus_values, known, measure
+from shared.metrics.registry import corpus_values, measure
 
 BIT = math.log(2)
 
@@ -73,33 +73,3 @@ def test_sums_over_sequences_are_all_that_is_needed():
         of = measure(name)
         sums = np.array([of.statistics(row) for row in rows]).sum(axis=0)
         assert of.corpus(np.stack([sums, 3 * sums])) == pytest.approx([of.of(rows)] * 2)
-
-
-@pytest.mark.parametrize(
-    ("name", "title", "unit"),
-    [
-        ("perplexity", "Perplexity per residue", ""),
-        ("token_accuracy", "Accuracy per residue", "%"),
-        ("token_accuracy@positive", "Accuracy per residue, same weights in positive", "%"),
-        ("perplexity@positive-64", "Perplexity per residue, same weights in positive-64", ""),
-        ("accuracy_lost@positive", "Accuracy per residue lost with the same weights in positive", "%"),
-        ("baseline_accuracy", "Accuracy per residue by frequencies alone", "%"),
-    ],
-)
-def test_measures_are_found_by_name(name, title, unit):
-    found = known(name)
-    assert (found.title.format(token="residue"), found.unit) == (title, unit)
-
-
-@pytest.mark.parametrize("name", ["token_accuracy@", "accuracy@positive", "softmax.seconds@64"])
-def test_other_numbers_are_of_no_family(name):
-    assert known(name) is None
-    assert measure(name).statistics is None
-
-
-def test_other_kinds_have_none_of_these():
-    own = {"token_accuracy", "sequence_accuracy", "baseline_accuracy", "baseline_perplexity", "undefined"}
-    assert own <= MEASURES.keys()
-    assert not own & corpus_values([{"nll": 2.0, "tokens": 4, "source": "a"}]).keys()
-    text = {"unit": "character", "nll": 2.0, "tokens": 4, "units": 4.0}
-    assert corpus_values([text]).keys() == {"bits"}

@@ -11,7 +11,7 @@ from shared.reports.curves import read_apart, read_curves, training_curves
 from shared.reports.figures import COLOURS
 from shared.reports.page import render
 from shared.reports.studies import StudyLines, StudyPanel
-from shared.tasks.sequences.report import REPORT, curves
+from shared.tasks.sequences.report import curves
 from tests.reports.drawing import draw_all
 from tests.tasks.sequences.synthetic_sequences import MODELS, UPDATES, build
 
@@ -51,17 +51,6 @@ def test_the_figures_come_in_order_and_those_asked_for_only(report):
     ]  # fmt: skip
     assert sorted(path.name for path in (folder / "figures").glob("*.png")) == sorted(names)
     assert "never-run" not in render(blocks, "md", title="", folder=folder)
-
-
-def test_nothing_asked_for_is_nothing_drawn_but_learning_curves(results, tmp_path):
-    blocks = draw_all(REPORT.figures, results, tmp_path)
-    assert {block.path.name.split("_")[0] for block in blocks} == {"training"}
-
-
-def test_the_figures_are_the_same_twice(results, report, tmp_path):
-    draw_all(ASKED, results, tmp_path)
-    for path in tmp_path.glob("*.png"):
-        assert path.read_bytes() == (report[0] / "figures" / path.name).read_bytes(), path.name
 
 
 def test_captions_say_what_crosses_are_where_there_are_any(report):
@@ -123,16 +112,3 @@ def test_losses_far_apart_are_on_a_logarithmic_scale(results, tmp_path, drawn, v
     assert training_curves(runs, tmp_path / "a.png", metric=metric, label="y", diverging=True)
     assert training_curves(runs, tmp_path / "b.png", metric=metric, label="y")
     assert [axes.get_yscale() for axes in drawn] == [scale, "linear"]
-
-
-def test_axes_are_named_by_what_a_symbol_is(results, tmp_path, drawn):
-    curves({"one": ["transformer"]}).draw({"transformer": results["transformer"]}, tmp_path)
-    assert [axes.get_ylabel() for axes in drawn] == [
-        "Validation loss (nats per residue)", "Validation error (share of residues)"
-    ]  # fmt: skip
-
-
-def test_a_report_of_runs_that_left_nothing_is_empty(tmp_path):
-    folder = build(tmp_path / "runs", {"copy-linear": MODELS["copy-linear"]}, seeds=(1,))
-    (folder / "copy-linear/train/seed1/curve.csv").unlink()
-    assert draw_all([curves({})], load_results(folder), tmp_path / "figures") == []

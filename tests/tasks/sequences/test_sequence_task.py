@@ -11,7 +11,6 @@ from shared.data.fetch import fetch
 from shared.errors import ReplicationError
 from shared.tasks.batches import training_order
 from shared.tasks.sequences.corpus import load_prepared
-from shared.tasks.sequences.module import CountingSequenceModule
 from shared.tasks.sequences.settings import VOCABULARY, SequenceRun
 from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
 from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, write_card, write_pictures, write_proteins
@@ -140,18 +139,6 @@ def test_validation_has_every_sequence_once_and_always_masks_the_same(text):
 
 
 @pytest.mark.parametrize(
-    ("corpus", "sizes"), [(COPIES, (7, True)), (PIXELS, (9, True)), (PROTEINS | {"masked": True}, (VOCABULARY, False))]
-)
-def test_a_model_is_built_for_what_the_corpus_asks(text, corpus, sizes):
-    run = config(corpus=corpus)
-    assert text(corpus).sizes == sizes
-    model = REPLICATION.model(run, sizes)
-    assert model.embedding.num_embeddings == sizes[0]
-    assert model.layer.bidirectional != sizes[1]
-    assert isinstance(REPLICATION.task.module(model, run, None), CountingSequenceModule) == (corpus["of"] != "pixels")
-
-
-@pytest.mark.parametrize(
     ("corpus", "symbols", "length"),
     [
         (COPIES, 11, 9), (PIXELS | {"dataset": "mnist"}, 9, 196), (PIXELS | {"dataset": "cifar10"}, 9, 768),
@@ -189,11 +176,3 @@ def test_a_full_batch_is_like_one_of_the_data(corpus, symbols, length):
 def test_wrong_settings_and_those_of_another_kind_are_refused(section, changes, message):
     with pytest.raises(ReplicationError, match=message):
         REPLICATION.check(config(**{section: TASK[section] | changes}))
-
-
-def test_each_kind_of_corpus_is_prepared_and_opened(text):
-    for corpus, count in ((COPIES, 15), (PIXELS, COUNTS["test"]), (PROTEINS, COUNTS["test"])):
-        split = text(corpus).split("test")
-        assert len(split) == count
-        assert split.lengths[0].shape == (count,)
-        assert split.batch(np.arange(2)).inputs.shape[0] == 2
