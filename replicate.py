@@ -2,7 +2,8 @@
 """From a bare machine to a report.
 
   python3.11 replicate.py                      make the environment if needed, then dvc repro report@bahdanau
-  python3.11 replicate.py repro report@luong   any other DVC command, in the same environment
+  python3.11 replicate.py check bahdanau       any command of python -m shared.pipeline, in the same environment
+  python3.11 replicate.py repro report@luong   any other command of DVC; dvc list where both have one of that name
   python3.11 replicate.py test                 ruff, mypy and every test; further arguments go to pytest
   python3.11 replicate.py setup                make the environment and stop
 
@@ -26,20 +27,22 @@ ROOT = Path(__file__).resolve().parent
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SUPPORTED = ("3.11", "3.12")
 PAPER = "bahdanau"
-REPORT = ["repro", "report@" + PAPER]
-OWN = ("setup", "test")
-DVC = (
-    "add", "artifacts", "cache", "check-ignore", "checkout", "commit", "completion", "config", "daemon", "dag", "data",
-    "dataset", "destroy", "diff", "doctor", "ds", "du", "exp", "experiments", "fetch", "freeze", "gc", "get", "get-url",
-    "git-hook", "import", "import-db", "import-url", "init", "install", "list", "list-url", "ls", "ls-url", "metrics",
-    "move", "mv", "params", "plots", "pull", "push", "queue", "remote", "remove", "repro", "rm", "root", "stage",
-    "status", "studio", "test-db", "unfreeze", "unprotect", "update", "version",
-)  # fmt: skip
+# The project's own commands, also where DVC has one of that name; then those of DVC.
+OF_PIPELINE = (
+    "check compare costs estimate evaluate export features fetch freeze licences list new pack prepare reference "
+    "report search show summarize train try unpack use verdicts"
+)
+OF_DVC = (
+    "add artifacts cache check-ignore checkout commit completion config daemon dag data dataset destroy diff doctor "
+    "ds du exp experiments fetch freeze gc get get-url git-hook import import-db import-url init install list "
+    "list-url ls ls-url metrics move mv params plots pull push queue remote remove repro rm root stage status studio "
+    "test-db unfreeze unprotect update version"
+)
+PIPELINE, DVC = OF_PIPELINE.split(), OF_DVC.split()
 SHOWN_LAST = "REPLICATE_SHOWS_VERDICTS"  # tells the pipeline's own stage that the verdicts come at the end
 # In one process, so that signals reach DVC itself; what it says of git would otherwise be the last word.
 REPORT_THEN_VERDICTS = f"""
 import os, runpy, sys
-paper = sys.argv.pop(1)
 try:
     runpy.run_module("dvc", run_name="__main__", alter_sys=True)
 except SystemExit as ended:
@@ -47,10 +50,9 @@ except SystemExit as ended:
         raise
 del os.environ["{SHOWN_LAST}"]
 sys.stdout.flush()
-os.execv(sys.executable, [sys.executable, "-m", "shared.pipeline", "verdicts", paper])
+os.execv(sys.executable, [sys.executable, "-m", "shared.pipeline", "verdicts", "{PAPER}"])
 """
 CHECKS = (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"])
-TWO_PROCESSES = ("--numprocesses=2", "--dist=worksteal")
 LOCKED = (".ci/requirements.lock", ".ci/constraints.txt")
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 GIGABYTE = 10**9
@@ -92,42 +94,45 @@ def check_command(arguments: "list[str]") -> None:
         Missing: there is no such command; names the nearest one.
     """
     word = arguments[0] if arguments else "-"
-    if word.startswith("-") or word in DVC or word == "test" or arguments == ["setup"]:
+    known = ["dvc", "test", *PIPELINE, *DVC]
+    if word.startswith("-") or word in known or arguments == ["setup"]:
         return
-    nearest = difflib.get_close_matches(word, OWN + DVC, n=1)
+    nearest = difflib.get_close_matches(word, ["setup", *known], n=1, cutoff=0.7)
     meant = f" (did you mean '{nearest[0]}'?)" if nearest and nearest != [word] else ""
     shown = " ".join(arguments) if word == "setup" else word
-    raise Missing(f"there is no command '{shown}'{meant}; give setup alone, test or a command of DVC, such as repro.")
+    raise Missing(
+        f"there is no command '{shown}'{meant}; give setup alone, test, or a command of the project or of DVC, such as "
+        "check or repro."
+    )
 
 
 def run(venv: Path, arguments: "list[str]") -> None:
-    """Replace this process by DVC, or by the test suite once the quick checks have passed."""
-    python, environment = str(venv / "bin" / "python"), child_environment(venv)
+    """Replace this process by a command of the project or of DVC, or by the tests once the quick checks have passed."""
+    python, word = str(venv / "bin" / "python"), arguments[0] if arguments else ""
+    environment = dict(
+        os.environ, VIRTUAL_ENV=str(venv), PYTHONHASHSEED="0"
+    )  # DVC walks sets: the order stays the same
+    environment.pop("PYTHONHOME", None)
+    environment["PATH"] = str(venv / "bin") + os.pathsep + environment.get("PATH", os.defpath)
     os.chdir(str(ROOT))
-    if arguments[:1] == ["test"]:
+    if word == "test":
         for check in CHECKS:
             say(" ".join(check))
             status = subprocess.call([python, "-m", *check], env=environment)
             if status:
                 sys.exit(status)
-        command = ["-m", "pytest", *TWO_PROCESSES, *arguments[1:]]
+        command = ["-m", "pytest", "--numprocesses=2", "--dist=worksteal", *arguments[1:]]
+    elif word in PIPELINE:
+        command = ["-m", "shared.pipeline", *arguments]
     else:
         let_dvc_work_without_git()
-        command = ["-m", "dvc", *(arguments or REPORT)]
+        command = ["-m", "dvc", *(arguments[word == "dvc" :] or ["repro", "report@" + PAPER])]
     say(" ".join(command[1:]))
     if not arguments:
         environment[SHOWN_LAST] = "1"
-        command = ["-c", REPORT_THEN_VERDICTS, PAPER, *REPORT]
+        command = ["-c", REPORT_THEN_VERDICTS, *command[2:]]
     # No child process: signals and the exit status are the command's own.
     os.execve(python, [python, *command], environment)
-
-
-def child_environment(venv: Path) -> "dict[str, str]":
-    """Return the environment variables for DVC and the tests: as after ``source bin/activate``."""
-    environment = dict(os.environ, VIRTUAL_ENV=str(venv))
-    environment.pop("PYTHONHOME", None)
-    environment["PATH"] = str(venv / "bin") + os.pathsep + environment.get("PATH", os.defpath)
-    return environment
 
 
 def let_dvc_work_without_git() -> None:
@@ -177,7 +182,8 @@ def install(venv: Path) -> None:
     Raises:
         Missing: the machine lacks something, or pip could not install; says which.
     """
-    small = not has_nvidia_driver() and answers(CPU_WHEELS + "/torch/")
+    driver = bool(shutil.which("nvidia-smi")) or Path("/proc/driver/nvidia/version").exists()
+    small = not driver and answers(CPU_WHEELS + "/torch/")
     check_machine(venv, CPU_SIZE if small else CUDA_SIZE)
     stamp, owner, pins = stamp_of(venv)
     python = str(venv / "bin" / "python")
@@ -186,26 +192,33 @@ def install(venv: Path) -> None:
         say(f"{'rebuilding' if venv.exists() else 'creating'} {venv} with Python {VERSION}")
         if subprocess.call([sys.executable, "-m", "venv", "--clear", str(venv)]):
             raise Missing("the virtual environment could not be created (see above).")
+        with (venv / "bin" / "activate").open("a", encoding="utf-8") as activate:
+            activate.write("export PYTHONHASHSEED=0\n")
     # A pip that is killed may leave half a package that looks whole; one that fails has undone what it began.
     stamp.write_text("unfinished\n", encoding="utf-8")
     lock, constraints = (str(ROOT / name) for name in LOCKED)
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    if not sys.stdout.isatty():
-        pip.append("--quiet")
-    hashed = [*pip, "--require-hashes", "--no-deps", "--requirement", lock]
-    itself = [*pip, "--constraint", constraints, "--editable", f"{ROOT}[dev]"]
+    pip += [] if sys.stdout.isatty() else ["--quiet"]
+    itself = ["--constraint", constraints, "--editable", f"{ROOT}[dev]"]
     if small:
         say("no NVIDIA driver: taking the CPU build of torch, which is gigabytes smaller")
         itself += ["--extra-index-url", CPU_WHEELS]
-    elif not has_nvidia_driver():
+    elif not driver:
         say("note: torch's CPU wheels are out of reach; unless pip has others, CUDA wheels come, about 8 GB")
-    say("installing the pinned packages, about two minutes")
-    if subprocess.call(hashed) or subprocess.call(itself):
+    say("installing, step 1 of 2: the pinned packages, about a minute")
+    failed = subprocess.call([*pip, "--require-hashes", "--no-deps", "--requirement", lock])
+    if not failed:
+        say("installing, step 2 of 2: torch and the project itself, about a minute")
+        failed = subprocess.call([*pip, *itself])
+    if failed:
         stamp.write_text(owner, encoding="utf-8")
         raise Missing("pip could not install the packages (see above); check network and disk, then repeat.")
     stamp.write_text(owner + pins, encoding="utf-8")
-    if not shutil.which("java"):
-        say("note: there is no Java; only METEOR, in the captioning papers, needs it")
+    say(
+        "installed"
+        if shutil.which("java")
+        else "installed; there is no Java: METEOR, of the captioning papers, needs it"
+    )
 
 
 def check_machine(venv: Path, size: int) -> None:
@@ -216,9 +229,9 @@ def check_machine(venv: Path, size: int) -> None:
     """
     if not output_of(sys.executable, "import ensurepip, venv; print('there')"):
         raise Missing(f"this Python has no venv module; Debian, Ubuntu: apt-get install python{VERSION}-venv.")
-    made_by_venv = {"pyvenv.cfg", "bin", "include", "lib", "lib64"}
     inside = {path.name for path in venv.iterdir()} if venv.is_dir() else set()
-    if venv.is_file() or ("pyvenv.cfg" not in inside and inside - made_by_venv):
+    foreign = inside - {"pyvenv.cfg", "bin", "include", "lib", "lib64"}
+    if venv.is_file() or (foreign and "pyvenv.cfg" not in inside):
         raise Missing(f"{venv} exists and is no virtual environment; set REPLICATE_VENV to another folder.")
     existing = next(folder for folder in (venv, *venv.parents) if folder.exists())
     free = shutil.disk_usage(str(existing)).free
@@ -229,20 +242,14 @@ def check_machine(venv: Path, size: int) -> None:
         )
 
 
-def has_nvidia_driver() -> bool:
-    """Return whether an NVIDIA driver is there, inside a container too."""
-    return bool(shutil.which("nvidia-smi")) or Path("/proc/driver/nvidia/version").exists()
-
-
 def answers(address: str) -> bool:
     """Return whether ``address`` can be opened within three seconds, looking up its name included."""
     program = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=3)"
     try:
         # A child process: urlopen's own time limit does not cover a name server that stays silent.
-        status = subprocess.call([sys.executable, "-c", program, address], stderr=subprocess.DEVNULL, timeout=3)
+        return not subprocess.call([sys.executable, "-c", program, address], stderr=subprocess.DEVNULL, timeout=3)
     except subprocess.TimeoutExpired:
         return False
-    return status == 0
 
 
 def output_of(python: str, program: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import replicate
+from shared.pipeline.__main__ import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = """
@@ -34,7 +35,7 @@ BACKEND = '''
 import os, zipfile
 TOOL = """import os, sys
 print("ran", __name__ if __name__ != "__main__" else sys.argv[0].rsplit("/")[-1], *sys.argv[1:])
-print("in", os.getcwd(), os.environ["VIRTUAL_ENV"])
+print("in", os.getcwd(), os.environ["VIRTUAL_ENV"], "hash seed", os.environ["PYTHONHASHSEED"])
 sys.exit(3 if os.environ.get("FAILING") in [sys.argv[0].rsplit("/")[-1], *sys.argv[1:2]] else 0)
 """
 INFO = {
@@ -96,6 +97,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     first = project.start("setup")
     assert first.returncode == 0, first.stdout + first.stderr
     assert f"creating {project.folder / '.venv'} with Python {replicate.VERSION}" in first.stdout
+    steps = [line for line in first.stdout.splitlines() if "installing, step" in line]
+    assert [step.split(":")[1].split()[1:5] for step in steps] == [["step", "1", "of", "2"], ["step", "2", "of", "2"]]
     assert f"ready: source {project.folder / '.venv' / 'bin' / 'activate'}" in first.stdout
     return project
 
@@ -106,7 +109,7 @@ def test_the_second_start_installs_nothing_and_runs_the_report(project: Project)
     assert "installing" not in done.stdout
     assert "ran dvc.py repro report@bahdanau\n" in done.stdout
     assert done.stdout.index("ran __main__.py verdicts bahdanau\n") > done.stdout.index("ran dvc.py")
-    assert f"in {project.folder} {project.folder / '.venv'}\n" in done.stdout
+    assert f"in {project.folder} {project.folder / '.venv'} hash seed 0\n" in done.stdout
 
 
 def test_a_report_that_failed_has_no_verdicts_and_its_status_comes_back(project: Project) -> None:
@@ -118,6 +121,14 @@ def test_a_report_that_failed_has_no_verdicts_and_its_status_comes_back(project:
 def test_other_arguments_go_to_dvc_and_its_status_comes_back(project: Project) -> None:
     assert project.ran("repro", "report@luong", "--dry") == ["dvc.py repro report@luong --dry"]
     assert project.start("metrics", "show", FAILING="dvc.py").returncode == 3
+
+
+def test_commands_of_the_project_are_its_own_and_dvc_has_a_word_for_its_own_of_the_same_name(project: Project) -> None:
+    assert project.ran("list", "luong") == ["__main__.py list luong"]
+    assert project.ran("dvc", "list", ".") == ["dvc.py list ."]
+    done = project.start("show", "B15-C1", FAILING="__main__.py")
+    assert (done.returncode, "hash seed 0" in done.stdout) == (3, True)
+    assert "export PYTHONHASHSEED=0" in (project.folder / ".venv" / "bin" / "activate").read_text()
 
 
 def test_the_test_command_runs_the_quick_checks_first(project: Project) -> None:
@@ -232,7 +243,8 @@ def test_help_says_how_to_use_it_and_does_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tset"], "there is no command 'tset' (did you mean 'test'?); give setup alone, test or a command of DVC"),
+        (["tset"], "there is no command 'tset' (did you mean 'test'?); give setup alone, test, or a command of the"),
+        (["chek", "luong"], "there is no command 'chek' (did you mean 'check'?)"),
         (["repr", "report@luong"], "there is no command 'repr' (did you mean 'repro'?)"),
         (["report@luong"], "there is no command 'report@luong'; give"),
         (["setup", "now"], "there is no command 'setup now'; give setup alone"),
@@ -249,7 +261,8 @@ def test_a_word_that_is_no_command_is_refused_before_anything_is_installed(
     assert not (project.folder / ".venv").exists()
 
 
-def test_all_commands_of_dvc_are_known() -> None:
+def test_all_commands_are_known() -> None:
+    assert set(replicate.PIPELINE) == set(COMMANDS)
     program = (
         "from dvc.cli.parser import get_main_parser; "
         "print(*next(action.choices for action in get_main_parser()._actions if action.dest == 'cmd'))"
