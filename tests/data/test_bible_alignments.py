@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from shared.data.readers import read
 from shared.data.readers.bible import tokenize
-from shared.data.splits import read_lines
 from shared.errors import ReplicationError
 
 OPTIONS = {"translations": {"en": "k", "en_web": "4"}, "valid_percent": 20, "test_percent": 20}
@@ -164,17 +163,3 @@ def test_other_languages_options_and_files_are_refused(raw):
     (raw / "bible.db").write_bytes(b"no database" * 100)
     with pytest.raises(ReplicationError, match=r"bible\.db cannot be read"):
         read("bible_alignments", raw, ["grc", "en"], OPTIONS)
-
-
-def test_the_fetched_links_point_at_words(pytestconfig):
-    folder = pytestconfig.rootpath / "data/bible_alignments"
-    if not folder.is_dir():
-        pytest.skip("bible_alignments has not been fetched")
-    assert not (folder / "train.align").exists()
-    for split in EVALUATED:
-        columns = [read_lines(folder / f"{split}.{suffix}") for suffix in ("grc", "en", "align")]
-        for greek, english, links in zip(*columns, strict=True):
-            words = english.split()
-            pairs = [tuple(map(int, pair.split("-"))) for pair in links.split()]
-            assert pairs == sorted(set(pairs))
-            assert all(s < len(greek.split()) and any(map(str.isalnum, words[t])) for s, t in pairs)

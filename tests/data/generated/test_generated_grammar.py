@@ -2,15 +2,10 @@
 
 import functools
 import itertools
-import math
-from collections import Counter
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shared.config import build, load_yaml
-from shared.data.generated import generate
 from shared.data.generated.grammar import Grammar, vocabulary
 
 
@@ -69,54 +64,6 @@ def derives(grammar, words, symbol, node, sentence):
     )
 
 
-def best_tree(grammar, symbols_of, sentence):
-    """The most probable tree, linearised, and how many there are (CKY on rules of any length)."""
-
-    rules = {
-        symbol: [(tuple(right.split()), math.log(probability)) for right, probability in expansions.items()]
-        for symbol, expansions in grammar.rules.items()
-    }
-
-    def among(found):
-        if not found:
-            return None
-        score, tree, _ = max(found, key=lambda analysis: analysis[0])
-        return score, tree, sum(count for *_, count in found)
-
-    @functools.cache
-    def best(symbol, i, j):
-        if symbol in grammar.words:
-            known = j == i + 1 and symbol in symbols_of[sentence[i]]
-            return (-math.log(grammar.words[symbol]), ("XX",), 1) if known else None
-        label = symbol.split("-")[0]
-        return among([
-            (score + inside[0], (f"({label}", *inside[1], f"){label}"), inside[2])
-            for right, score in rules[symbol] if (inside := best_row(right, i, j))
-        ])  # fmt: skip
-
-    @functools.cache
-    def best_row(right, i, j):
-        if len(right) == 1:
-            return best(right[0], i, j)
-        return among([
-            (left[0] + rest[0], left[1] + rest[1], left[2] * rest[2])
-            for k in range(i + 1, j - len(right) + 2)
-            if (left := best(right[0], i, k)) and (rest := best_row(right[1:], k, j))
-        ])  # fmt: skip
-
-    _, tree, count = best(grammar.start, 0, len(sentence))
-    return " ".join(tree), count
-
-
-def spans(node, start=0):
-    """Labelled brackets."""
-    found = Counter({(node[0], start, start + size(node)): 1})
-    for child in node[1]:
-        found += spans(child, start) if child else Counter()
-        start += size(child)
-    return found
-
-
 @pytest.fixture(scope="module")
 def shipped(pytestconfig, generated):
     """The card's grammar, and what is generated from it."""
@@ -132,46 +79,6 @@ def test_every_tree_is_a_derivation_of_its_sentence(shipped, split):
         sentence, tree = segment.texts
         assert derives(grammar, words, "S", nested(tree), sentence.split())
         assert tree.split().count("XX") == len(sentence.split())
-
-
-@given(seed=st.integers(0, 1000))
-@settings(deadline=None, max_examples=20)
-def test_every_tree_of_any_seed_is_a_derivation(seed):
-    parameters = values(seed=seed)
-    grammar = build(Grammar, parameters, where="test")
-    words = vocabulary(grammar)
-    for split in generate("grammar", parameters).values():
-        for segment in split:
-            assert derives(grammar, words, "S", nested(segment.texts[1]), segment.texts[0].split())
-
-
-def parsed(shipped, alike):
-    """Shares of the test trees: exact, ambiguous; and labelled F1, of a parser to which words seem ``alike``."""
-    grammar, corpus = shipped
-    symbols_of = {
-        word: {other for other in grammar.words if alike(other) == alike(symbol)}
-        for symbol, words in vocabulary(grammar).items()
-        for word in words
-    }
-    exact = ambiguous = matched = brackets = 0
-    for segment in corpus["test"]:
-        tree, count = best_tree(grammar, symbols_of, segment.texts[0].split())
-        exact += tree == segment.texts[1]
-        ambiguous += count > 1
-        found, gold = spans(nested(tree)), spans(nested(segment.texts[1]))
-        matched += (found & gold).total()
-        brackets += found.total() + gold.total()
-    return [exact / len(corpus["test"]), ambiguous / len(corpus["test"]), 2 * matched / brackets]
-
-
-def test_word_classes_resolve_the_ambiguity_as_the_card_says(shipped):
-    assert parsed(shipped, lambda symbol: symbol) == pytest.approx([0.94, 0.14, 0.980], abs=0.005)
-    families = {"R": "N", "T": "V", "W": "V", "C": "V"}
-
-    def family(symbol):
-        return families.get(symbol.split("-")[0], symbol.split("-")[0])
-
-    assert parsed(shipped, family) == pytest.approx([0.67, 1.0, 0.913], abs=0.01)  # there are ties
 
 
 def test_no_two_symbols_share_a_word():

@@ -6,7 +6,6 @@ import itertools
 import numpy as np
 import pytest
 
-from shared.config import load_yaml
 from shared.data.cards import load_card
 from shared.data.fetch import fetch
 from shared.data.generated import generate
@@ -34,18 +33,6 @@ def shipped(pytestconfig, tmp_path_factory):
     made = fetch("generated_pictures", root=root).files
     assert made.keys() == load_card("generated_pictures", root).files.keys()
     return root / "generated_pictures"
-
-
-def test_the_shipped_pictures_are_as_large_as_digits_and_none_is_there_twice(pytestconfig, shipped):
-    card = load_yaml(pytestconfig.rootpath / "data/generated_pictures.yaml")
-    counts = card["sources"][0]["parameters"]["splits"]
-    images = {split: np.load(shipped / f"{split}.images.npy") for split in counts}
-    assert {split: own.shape for split, own in images.items()} == {
-        split: (count, 28, 28, 1) for split, count in counts.items()
-    }
-    everything = np.concatenate([*images.values()])
-    assert everything.dtype == np.uint8
-    assert len({image.tobytes() for image in everything}) == sum(counts.values()) == 63
 
 
 def test_they_are_prepared_as_digits_are_and_differ_even_when_made_smaller_and_coarser(shipped, tmp_path):

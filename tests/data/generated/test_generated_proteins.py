@@ -1,9 +1,5 @@
 """The generated proteins, and that they are read as fetched ones are."""
 
-import itertools
-import math
-from collections import Counter
-
 import numpy as np
 import pytest
 
@@ -12,7 +8,7 @@ from shared.data.fetch import fetch
 from shared.data.generated import generate
 from shared.tasks.sequences.corpus import load_prepared
 from shared.tasks.sequences.proteins import PreparedProteins, prepare_proteins
-from shared.tasks.sequences.settings import LETTERS, ProteinCorpusConfig
+from shared.tasks.sequences.settings import ProteinCorpusConfig
 
 SPLITS = {
     "test": {"families": 2, "members": 3},
@@ -77,39 +73,3 @@ def test_they_are_prepared_as_proteins_are(shipped, tmp_path, masked):
         assert batch.tokens == scored
     lengths = prepared.split("train").lengths[0]
     assert lengths.min() < 16 == lengths.max()  # some are filled up, and some are cut
-
-
-def test_members_of_a_family_are_alike_and_of_different_families_are_not():
-    found = families(generate("proteins", values())["train"])
-    lengths = [{len(sequence) for sequence in members.values()} for members in found.values()]
-    assert all(len(own) == 1 for own in lengths)
-    assert len(set.union(*lengths)) > 10
-    assert set.union(*lengths) <= set(range(10, 31))
-    # Two members share the letters that neither changed, and others by chance; of two families' only those.
-    by_chance = sum(share**2 for share in LETTER_SHARES.values())
-    kept = 0.75**2
-    within = [alike(*pair) for members in found.values() for pair in itertools.combinations(members.values(), 2)]
-    assert np.mean(within) == pytest.approx(kept + (1 - kept) * by_chance, abs=0.03)
-    firsts = [next(iter(members.values())) for members in found.values()]
-    between = [alike(*pair) for pair in itertools.combinations(firsts, 2)]
-    assert np.mean(between) == pytest.approx(by_chance, abs=0.03)
-
-
-LETTER_SHARES = {
-    letter: (5 * (20 - i) if i < 20 else 1) / (5 * math.comb(21, 2) + 5) for i, letter in enumerate(LETTERS)
-}
-
-
-def alike(first, second):
-    return np.mean([a == b for a, b in zip(first, second, strict=False)])
-
-
-def test_letters_have_their_shares():
-    many = {"train": {"families": 1000, "members": 1}}
-    made = generate("proteins", values(splits=many))["train"]
-    counts = Counter("".join(segment.texts[0] for segment in made))
-    total = counts.total()
-    assert total > 15_000
-    # Five standard errors of the most frequent one are 0.012.
-    assert {letter: counts[letter] / total for letter in LETTERS} == pytest.approx(LETTER_SHARES, abs=0.012)
-    assert counts.keys() == {*LETTERS}

@@ -1,9 +1,7 @@
 """The generated recalls, read by a reader that shares nothing with the generator."""
 
 import itertools
-import math
 import re
-from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -117,49 +115,6 @@ def test_recalls_follow_from_the_texts_for_any_parameters(seed, keys, shortest, 
     assert len(check(build(Recall, changed, where="test"), generate("recall", changed))) == 10
 
 
-def test_facts_and_fillers_are_as_frequent_as_the_card_says(shipped):
-    parameters, corpus = shipped
-    readings = check(parameters, {"train": corpus["train"]})
-    facts = Counter(fact for reading in readings for fact in reading.facts)
-    number = facts.total()
-    assert number > 50_000
-    # Five standard deviations of shares of 1/12, 1/4 and 1/48 are 0.006, 0.0093 and 0.0031 at most.
-    of_values, of_keys = Counter(), Counter()
-    for (key, value), count in facts.items():
-        of_keys[key] += count / number
-        of_values[value] += count / number
-    words = vocabulary(parameters)
-    assert of_keys == pytest.approx(dict.fromkeys(words.keys, 1 / 12), abs=0.006)
-    assert of_values == pytest.approx(dict.fromkeys(words.values, 1 / 4), abs=0.0093)
-    assert [count / number for count in facts.values()] == pytest.approx([1 / 48] * 48, abs=0.0031)
-    could = sum(reading.could for reading in readings)
-    # Five standard deviations of 0.2 in 70,000 are 0.0076.
-    assert sum(reading.did_not for reading in readings) / could == pytest.approx(0.2, abs=0.0076)
-    fillers = Counter(word for segment in corpus["train"] for word in segment.texts[0].split() if word in words.fillers)
-    shares = {word: count / fillers.total() for word, count in fillers.items()}
-    assert shares == pytest.approx(dict.fromkeys(words.fillers, 1 / 8), abs=0.0055)
-
-
-def test_any_free_key_can_be_set():
-    texts = [segment.texts[0] for segment in generate("recall", values() | only(48, 70, 2000))["train"]]
-    first = Counter(re.search(r"(\w+):", text)[1] for text in texts)
-    keys = vocabulary(build(Recall, values(), where="test")).keys
-    # Five standard deviations of a share of 1/4 are 0.048.
-    shares = {key: count / 2000 for key, count in first.items()}
-    assert shares == pytest.approx(dict.fromkeys(keys, 1 / 4), abs=0.048)
-
-
-def test_recalls_are_as_frequent_as_the_card_says(shipped):
-    parameters, corpus = shipped
-    found = distances(check(parameters, {"train": corpus["train"]}))
-    words = sum(len(segment.texts[0].split()) for segment in corpus["train"])
-    assert len(found) / words == pytest.approx(0.24, abs=0.005)
-    ends = Counter(max(8, 2 ** math.ceil(math.log2(distance))) for distance in found)
-    shares = {end: count / len(found) for end, count in ends.items()}
-    assert shares == pytest.approx({8: 0.235, 16: 0.185, 32: 0.18, 64: 0.17, 128: 0.165, 256: 0.065}, abs=0.01)
-    assert max(found) <= 170 + 2 * 11
-
-
 def test_distances_are_log_uniform_where_no_question_waits_for_another():
     # Of a single key every distance is as drawn; in texts this long next to none would fall beyond the end.
     changed = values(keys=1, distances=[3, 40]) | only(20_000, 20_000, 10)
@@ -201,19 +156,6 @@ def test_the_marked_symbols_of_a_stream_repeat_the_ones_at_their_distance(tmp_pa
     assert (marked == questions + 1).all()
     expected = distances(read(segment.texts[0], 4) for segment in corpus["test"])
     assert stream.distances[marked].tolist() == expected
-
-
-def test_a_text_that_was_drawn_before_is_drawn_again():
-    few = values(keys=1, values=2, fillers=1, distances=[3, 3], filler_share=0)
-    # The value at the beginning, that after the first repetition, and that after the second.
-    texts = {segment.texts[0] for segment in generate("recall", few | only(12, 12, 8))["train"]}
-    assert len(texts) == 8
-
-
-def test_each_split_has_a_generator_of_its_own():
-    split = {"buckets": [[48, 70]], "per_bucket": 10}
-    one, other = (generate("recall", values(splits={name: split}))[name] for name in ("one", "other"))
-    assert not {segment.texts[0] for segment in one} & {segment.texts[0] for segment in other}
 
 
 def test_names_show_the_part_they_play_and_mean_only_one_thing():

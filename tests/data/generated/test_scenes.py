@@ -9,16 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shared.config import load_yaml
-from shared.data.cards import load_card
-from shared.data.fetch import fetch
 from shared.data.generated import scenes
-from shared.data.generated.scene_captions import DIRECTIONS, TEMPLATES
 from shared.data.generated.scenes import (
     LANGUAGES,
     SIDE,
     Artwork,
-    Picture,
     Placed,
     Scene,
     SceneSplit,
@@ -193,29 +188,12 @@ def test_backgrounds_change_linearly_from_one_colour_to_the_other():
     assert down[[0, -1], 0, 2].tolist() == [200, 0]
 
 
-def test_a_picture_is_rasterised_once_for_each_size(made, monkeypatch):
-    asked = Counter()
-    monkeypatch.setattr(scenes, "rasterise", lambda svg, size: asked.update([(svg, size)]) or rasterise(svg, size))
-    split = SceneSplit.load(made, "train")
-    first, second = split.images(range(len(split))), split.images(range(len(split)))
-    assert (first == second).all()
-    assert set(asked.values()) == {1}
-    assert len(asked) == len({(placed.code, placed.size) for scene in split.scenes for placed in scene.objects})
-
-
 def test_the_seed_alone_decides(raw):
     base = read("scenes", raw, LANGUAGES, OPTIONS)
     again, other = (read("scenes", raw, LANGUAGES, OPTIONS | {"seed": seed}) for seed in (3, 4))
     assert again == base
     assert again.files == base.files
     assert all(other[split] != base[split] for split in SPLITS)
-
-
-def test_names_are_written_beside_the_splits_in_unicodes_order(made):
-    lines = (made / "pictures.jsonl").read_text(encoding="utf-8").splitlines()
-    pictures = [Picture(**json.loads(line)) for line in lines]
-    assert [picture.name for picture in pictures] == [name for own in CHOSEN.values() for name in own]
-    assert sorted(picture.code for picture in pictures) == [picture.code for picture in pictures]
 
 
 def test_a_box_is_measured_outwards_and_something_must_be_drawn():
@@ -280,33 +258,6 @@ def test_pictures_that_do_not_fit_are_refused(raw, tmp_path):
         (tmp_path / "svg" / path.name).write_text(full, encoding="utf-8")
     with pytest.raises(ReplicationError, match="do not fit beside each other; ask for smaller 'sizes'"):
         read("scenes", tmp_path, LANGUAGES, OPTIONS | {"sizes": [112], "numbers": [0, 0, 10]})
-
-
-@pytest.mark.registry
-def test_the_registries_give_the_scenes_that_the_card_describes(pytestconfig, tmp_path):
-    path = pytestconfig.rootpath / "data/emoji_scenes.yaml"
-    (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
-    manifest = fetch("emoji_scenes", root=tmp_path)
-    assert {name: record.sha256 for name, record in manifest.files.items()} == load_card("emoji_scenes", tmp_path).files
-    assert set(manifest.dropped.values()) == {0}
-    splits = check(tmp_path / "emoji_scenes", load_yaml(path)["reader"]["options"])
-    pictures = splits["train"].artwork.pictures.values()
-    assert len(pictures) == 247
-    shown = Counter(placed.code for scene in splits["train"].scenes for placed in scene.objects)
-    assert (len(shown), min(shown.values()), max(shown.values())) == (218, 54, 63)
-    words = Counter(word for picture in pictures for word in picture.name.split())
-    assert set(words.values()) == {1}
-    said = {word for templates in TEMPLATES.values() for template in templates for word in template.split()}
-    said |= {word for phrase in DIRECTIONS.values() for word in phrase.split()}
-    assert words.keys().isdisjoint(said | {picture.kind for picture in pictures})
-    areas = [(b[2] - b[0]) * (b[3] - b[1]) / SIDE**2 for split in splits.values() for own in split.boxes for b in own]
-    assert np.mean(areas) == pytest.approx(0.061, abs=0.0005)
-    for picture in pictures:
-        # Were the rasteriser's opacity 16 of 255 less somewhere, no box would be another.
-        opaque = rasterise(picture.svg, 288)[..., 3] > 16
-        rows, columns = np.flatnonzero(opaque.any(axis=1)), np.flatnonzero(opaque.any(axis=0))
-        edges = (columns[0] // 4, rows[0] // 4, columns[-1] // 4 + 1, rows[-1] // 4 + 1)
-        assert edges == extent(picture.svg)
 
 
 @pytest.mark.parametrize(
