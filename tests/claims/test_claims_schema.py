@@ -172,10 +172,6 @@ def test_two_claims_may_not_share_an_id(tmp_path):
     assert refusal(tmp_path, content(primary=PRIMARY), twice, twice) == expected
 
 
-def test_an_id_names_paper_and_number(tmp_path):
-    assert refusal(tmp_path, content("first", primary=PRIMARY)).startswith("first: 'id': ")
-
-
 @pytest.mark.parametrize("text", ["- just a list\n", "claims: 3\n", "claims: []\n", "claims: [3]\n"])
 def test_a_file_without_claims_is_refused(tmp_path, text):
     path = tmp_path / "claims.yaml"
@@ -189,14 +185,6 @@ def test_a_comparison_changes_with_the_scale(tmp_path):
     assert (decided(tmp_path, at=at).relevant, decided(tmp_path, at=at).doubled) == (1.0, ())
     found = decided(tmp_path, "bench", at=at)
     assert (found.relevant, found.doubled, found.variants) == (0.5, ("a2", "b2"), ("a", "b"))
-
-
-def test_half_a_sentence_after_a_comma_without_quotes_is_no_key(tmp_path):
-    """``{because: half of it, on its measure}`` has two keys, of which one is null."""
-    for row in (PRIMARY | {"on its measure": None}, PRIMARY | {"at": {"quick": {"on its measure": None}}}):
-        assert "unknown key 'primary.on its measure'" in refusal(tmp_path, content(primary=row))
-    row = PRIMARY | {"doubled": ["a2", "b2"], "at": {"quick": {"doubled": None}}}
-    assert load(tmp_path, content(primary=row)).claims[0].primary.doubled == ()
 
 
 def test_what_matters_may_be_said_for_one_scale_alone(tmp_path):

@@ -1,6 +1,7 @@
 """Resampling: intervals over seeds and examples, p-values, Holm and slopes, against plain computations."""
 
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from scipy import stats
 
 from shared.claims.statistics import (
     Estimate,
+    McNemar,
     bin_labels,
     generator,
     holm,
+    mcnemar,
     on_examples,
     over_seeds,
     resample,
@@ -215,3 +218,28 @@ def test_without_resamples_there_are_values_alone():
     values, draws = resample([mean_of(np.array([1.0, 3.0]))], one_stratum(2), generator("none"), 0)
     assert values.tolist() == [2.0]
     assert draws.shape == (1, 0)
+
+
+def outcomes(both, only_first, only_second, neither):
+    first = [1] * (both + only_first) + [0] * (only_second + neither)
+    second = [1] * both + [0] * only_first + [1] * only_second + [0] * neither
+    return first, second
+
+
+@given(*[st.integers(0, 30)] * 4)
+def test_p_is_that_of_tosses_at_least_as_uneven(both, only_first, only_second, neither):
+    found = mcnemar(*outcomes(both, only_first, only_second, neither))
+    tosses, fewer = only_first + only_second, min(only_first, only_second)
+    tail = sum(comb(tosses, k) for k in range(fewer + 1)) / 2**tosses
+    assert (found.only_first, found.only_second) == (only_first, only_second)
+    assert found.p == pytest.approx(min(1, 2 * tail))
+
+
+def test_of_a_worked_example():
+    # Nine discordant, one against: 2 (1 + 9) / 2⁹
+    assert mcnemar(*outcomes(50, 1, 8, 3)) == McNemar(1, 8, pytest.approx(20 / 512))
+
+
+def test_outcomes_of_other_examples_cannot_be_paired():
+    with pytest.raises(ValueError, match="2 and 3 outcomes cannot be paired"):
+        mcnemar([1, 0], [1, 0, 1])

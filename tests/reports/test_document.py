@@ -111,13 +111,6 @@ def test_a_page_can_be_one_file(blocks, tmp_path):
         as_one_file(tmp_path / "index.html")
 
 
-def test_pictures_are_files_beside_the_page(blocks, tmp_path):
-    text = render(blocks, "html", title="t", folder=tmp_path)
-    assert re.findall(r'<img src="([^"]+)" alt="([^"]+)" width="\d+" height="\d+"', text) == [
-        ("figures/a.png", "A &lt;caption&gt;")
-    ]
-
-
 def test_what_looks_like_markup_stays_text(tmp_path):
     hostile = "a*b* [x](y) `c` <script>alert(1)</script> 1 < 2"
     markdown = render([Paragraph(hostile)], "md", title="t", folder=tmp_path)
@@ -156,18 +149,6 @@ def test_no_words_of_the_data_become_a_script_in_any_block(tmp_path):
     markdown = render(blocks, "md", title=script, folder=tmp_path)
     outside_of_code = re.sub(r"```.*?```|`[^`\n]*`", "", markdown, flags=re.DOTALL)
     assert not re.search(r"(?<!\\)<(script|img src=x)", outside_of_code)
-
-
-def test_a_table_has_no_gaps_between_its_rows(tmp_path):
-    text = render([Table(("a", "b"), [["1", "2"], ["3", "4"]], "ll")], "md", title="t", folder=tmp_path)
-    assert text.count("\n") == 4
-    assert "\n\n" not in text
-
-
-def test_both_files_are_written(blocks, tmp_path):
-    write_page(blocks, tmp_path, title="t")
-    assert (tmp_path / "README.md").read_text(encoding="utf-8").startswith("# Title")
-    assert (tmp_path / "index.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
 def test_numbers():

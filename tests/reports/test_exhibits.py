@@ -11,7 +11,6 @@ from shared.config import load_yaml
 from shared.errors import ReplicationError
 from shared.metrics.registry import known
 from shared.reports.curves import LearningCurves
-from shared.reports.document import slug
 from shared.reports.exhibits import NO_COUNTERPART, load_exhibits
 
 PAPERS = sorted(path.parent.name for path in (Path(__file__).parents[2] / "replications").glob("*/paper.yaml"))
@@ -26,7 +25,10 @@ def test_figures_name_variants_and_measures_that_there_are(paper, root):
     exhibits = load_exhibits(paper)
     assert exhibits
     for exhibit in (placed.exhibit for placed in exhibits):
-        assert {*exhibit.variants()} <= variants
+        borrowed = {name for name in exhibit.variants() if "/" in name}  # of other papers
+        assert {*exhibit.variants()} - borrowed <= variants
+        for other, _, variant in (name.partition("/") for name in borrowed):
+            assert variant in load_yaml(root / "replications" / other / "variants.yaml")["variants"]
         assert all(known(name) for name in exhibit.measures())
         assert {column.partition(": ")[0] for column in exhibit.columns()} <= {*exhibit.variants()}
 
@@ -57,7 +59,3 @@ def test_a_paper_may_list_no_figures(monkeypatch):
     monkeypatch.setitem(sys.modules, empty, ModuleType(empty))
     with pytest.raises(ReplicationError, match=r"replications/bahdanau/report\.py does not define FIGURES"):
         load_exhibits("bahdanau")
-
-
-def test_titles_become_names_of_files():
-    assert slug("One layer, forward and backward.") == "one-layer-forward-and-backward"

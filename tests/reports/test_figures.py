@@ -43,11 +43,6 @@ def drawn(path):
     return picture
 
 
-def test_variants_are_grouped_by_task(results):
-    groups = {task: [run.variant for run in runs] for task, runs in by_task(results).items()}
-    assert groups == {"corpus": ["elsewhere"], "generated": ["other", "rnnsearch-50"]}
-
-
 LOSS = {"metric": "loss", "label": "Loss"}
 DRAWINGS = {
     "lengths": scores_by_length,
@@ -103,13 +98,6 @@ def test_bands_keep_their_colours(tmp_path):
     for colour in COLOURS[:LINES]:
         shade = np.rint(255 * (1 - 0.5 / LINES * (1 - np.array(to_rgb(colour)))))
         assert (abs(pixels - shade).max(axis=-1) <= 1).sum() > 2_000
-
-
-def test_learning_rates_are_drawn_as_recorded(runs, tmp_path):
-    points = read_curves(runs[0], metric="learning_rate", split="train")
-    assert max(points, key=lambda step: points[step][0]) == 100
-    assert training_curves(runs, tmp_path / "figure.png", metric="learning_rate", label="Rate", split="train")
-    assert not training_curves(runs, tmp_path / "none.png", metric="learning_rate", label="Rate", split="valid")
 
 
 def test_curves_gather_the_seeds(runs):
@@ -190,13 +178,6 @@ def test_a_comparison_draws_the_longest_sentence_that_fits(tmp_path):
     assert drawings[0] == drawings[1] != drawings[2]
 
 
-def test_a_comparison_of_long_sentences_draws_the_shortest(tmp_path):
-    for name, lengths in (("many", (30, 22, 25)), ("alone", (22,))):
-        source = attention(tmp_path / f"{name}.npz", *lengths)
-        assert compare_alignments({"a": source, "b": source}, tmp_path / f"{name}.png")
-    assert (tmp_path / "many.png").read_bytes() == (tmp_path / "alone.png").read_bytes()
-
-
 def test_other_sentences_are_not_compared(tmp_path):
     sources = {"a": attention(tmp_path / "a.npz", 5, 6), "b": attention(tmp_path / "b.npz", 5, 7)}
     with pytest.raises(ReplicationError, match="b is not of the same sentences as that of a"):
@@ -210,11 +191,6 @@ def many(count, *, task="generated"):
 
 def shown(found):
     return [(panel.name, panel.title, [run.variant for run in panel.runs]) for panel in found]
-
-
-def test_a_few_variants_share_one_panel():
-    (panel,) = panels(many(LINES), {})
-    assert (panel.name, panel.title, len(panel.runs)) == ("generated", "Task generated", LINES)
 
 
 def test_many_variants_are_spread_over_panels():

@@ -40,11 +40,6 @@ def test_those_that_are_meant_to_fail_say_why(tasks):
     assert len(table.align) == len(table.columns)
 
 
-def test_without_a_floor_the_page_says_that_nothing_was_checked(tasks):
-    _, said = learned_blocks({}, tasks)
-    assert plain_text(said.text).endswith("that the models have learned was not checked.")
-
-
 def test_a_floor_is_per_token_of_those_that_have_likelihoods(tasks):
     poor, good = sorted(tasks["generated"], key=lambda run: run.variant, reverse=True)
     aligner = replace(poor, token="word", mean={"aer": 0.5})

@@ -1,22 +1,25 @@
-"""Names of variants in words, with their ids beside them."""
+"""What models are called, and one colour for each in all figures, that stands out from the ground and the others."""
 
+from itertools import combinations
+
+import numpy as np
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.colors import to_rgb
 
-from shared.claims.results import load_results
 from shared.errors import ReplicationError
+from shared.pipeline.config import ScaleFile, scales_of
+from shared.reports import forest
 from shared.reports.document import code, plain_text
-from shared.reports.naming import called, load_names, name_of, use_names
-from shared.reports.runs import score_tables
+from shared.reports.exhibits import LINES, OfPanels, Shows, load_exhibits
+from shared.reports.figures import COLOURS, DASHES, INK, MARKERS, VERDICTS, line_style
+from shared.reports.naming import FILE, PALETTE, called, load_colours, load_names, name_of, styles_of, use_names
+from shared.reports.studies import StudyLines
 from tests.conftest import ROOT
-from tests.synthetic_runs import Variant, build
 
 PAPERS = sorted(path.parent for path in (ROOT / "replications").glob("*/variants.yaml"))
-
-
-def test_without_names_ids_serve():
-    assert name_of("rnnsearch-50") == "rnnsearch-50"
-    assert called("rnnsearch-50") == code("rnnsearch-50")
 
 
 def test_a_name_stands_beside_the_id():
@@ -25,13 +28,6 @@ def test_a_name_stands_beside_the_id():
         assert plain_text(called("base-ensemble")) == "base model, ensemble base-ensemble"
         assert name_of("big") == "big"
     assert name_of("base") == "base"
-
-
-def test_tables_call_models_by_their_names(tmp_path):
-    results = load_results(build(tmp_path, {"good": Variant("generated", 0.99)}, examples=20))
-    with use_names({"good": "the good one"}):
-        (table, *_) = score_tables([*results.values()])
-    assert plain_text(table.rows[0][0]) == "the good one good"
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.name)
@@ -60,5 +56,128 @@ def test_wrong_names_are_refused(tmp_path, text, message):
         load_names(tmp_path)
 
 
-def test_a_paper_may_have_no_names(tmp_path):
-    assert load_names(tmp_path) == {}
+PAPERS = sorted(path.parent.name for path in (ROOT / "replications").glob("*/variants.yaml"))
+CONTRAST, DISTANCE = 3.0, 30.0
+"""WCAG 2.1 asks for 3 of lines (1.4.11). A distance of 30 in CIELAB is thirteen times what is just noticed, 2.3."""
+GROUND = "#ffffff"  # of pictures: style.css gives it to them where the page is dark, too
+XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
+EYES = {
+    "all cones": np.eye(3),
+    "protanopia": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+                            [-0.003882, -0.048116, 1.051998]]),
+    "deuteranopia": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                              [-0.011820, 0.042940, 0.968881]]),
+}  # fmt: skip
+"""Machado, Oliveira & Fernandes (2009), full severity, of linear red, green and blue."""
+
+
+def linear(colour):
+    values = np.array(to_rgb(colour))
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(first, second):
+    low, high = sorted(float(XYZ[1] @ linear(colour)) for colour in (first, second))
+    return (high + 0.05) / (low + 0.05)
+
+
+def lab(colour, eyes):
+    seen = XYZ @ np.clip(EYES[eyes] @ linear(colour), 0.0, 1.0) / np.array([0.95047, 1.0, 1.08883])
+    x, y, z = np.where(seen > 216 / 24389, np.cbrt(seen), (24389 / 27 * seen + 16) / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+OF_EFFECTS = {name: getattr(forest, name) for name in ("SEED", "FAILED", "MEAN", "RELEVANT", "PAPER")}
+
+
+@pytest.mark.parametrize("colour", sorted({*COLOURS, *VERDICTS.values(), *OF_EFFECTS.values(), INK}))
+def test_colours_stand_out_from_the_ground(colour):
+    assert contrast(colour, GROUND) >= CONTRAST
+
+
+@pytest.mark.parametrize("eyes", EYES)
+@pytest.mark.parametrize("pair", [*combinations(PALETTE, 2)], ids="-".join)
+def test_colours_can_be_told_apart(pair, eyes):
+    first, second = (lab(PALETTE[name], eyes) for name in pair)
+    assert np.linalg.norm(first - second) >= DISTANCE
+
+
+def test_what_is_measured_is_what_is_known():
+    """Contrasts and distances of colours whose values are published, or follow from the definition."""
+    assert contrast("#000000", "#ffffff") == pytest.approx(21.0)
+    assert contrast("#E69F00", "#ffffff") < CONTRAST
+    assert lab("#ffffff", "deuteranopia") == pytest.approx([100.0, 0.0, 0.0], abs=0.1)
+    assert lab("#ff0000", "all cones") == pytest.approx([53.2, 80.1, 67.2], abs=0.1)
+    ours = [np.linalg.norm(lab("#009E73", eyes) - lab("#CC79A7", eyes)) for eyes in EYES]
+    assert ours[0] > 80 > 20 > ours[2]
+
+
+def figures_of(paper):
+    """Title to the names of the models, or the labels, that share a figure of the paper at some scale."""
+    names, panelled = load_names(ROOT / "replications" / paper), set()
+    for exhibit in load_exhibits(paper):
+        inner = exhibit.exhibit if isinstance(exhibit, Shows) else exhibit
+        if isinstance(inner, OfPanels):
+            for title, variants in inner.panels.items():
+                panelled.update(variants)
+                yield title, [names.get(variant, variant) for variant in variants]
+        if isinstance(inner, StudyLines):
+            yield inner.title, list(dict.fromkeys(label for panel in inner.panels for label in panel.subjects.values()))
+    for scale in scales_of(paper):
+        by_task = {}
+        for variant, section in sorted(ScaleFile(paper, scale).variants.items()):
+            by_task.setdefault(section.task, []).append(variant)
+        for task, variants in by_task.items():
+            if not panelled.intersection(variants):  # else no figure shows the whole task
+                for start in range(0, len(variants), LINES):
+                    yield f"{scale}, {task}", [names.get(each, each) for each in variants[start : start + LINES]]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_no_two_models_of_a_figure_have_one_colour(paper):
+    colours = load_colours(ROOT / FILE)
+    found = dict(figures_of(paper))
+    assert found
+    for title, names in found.items():
+        assert [name for name in names if name not in colours] == [], title
+        assert len({colours[name] for name in names}) == len(names), title
+
+
+def test_a_model_has_its_colour_in_every_figure():
+    with use_names({}, {"Transformer": 2, "RNNsearch": 0}):
+        assert styles_of(["Transformer", "RNNsearch"]) == [2, 0]
+        assert styles_of(["RNNsearch", "other", "one more", "Transformer"]) == [0, 1, 3, 2]
+    assert styles_of(["Transformer", "RNNsearch"]) == [0, 1]
+
+
+@given(
+    st.lists(st.sampled_from([f"model {number}" for number in range(12)]), max_size=9, unique=True),
+    st.dictionaries(st.sampled_from([f"model {number}" for number in range(12)]), st.integers(0, 6)),
+)
+def test_no_two_lines_look_alike(names, colours):
+    with use_names({}, colours):
+        looks = [str(sorted(line_style(style).items())) for style in styles_of(names)]
+    assert len(set(looks)) == len(names)
+
+
+def test_beyond_the_palette_dashes_change():
+    assert len(COLOURS) == len(DASHES) == len(MARKERS) == LINES
+    first, again = line_style(0), line_style(len(COLOURS))
+    assert first["color"] == again["color"]
+    assert first["linestyle"] != again["linestyle"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("blu: [base]", r"colours.yaml: there is no colour 'blu' \(did you mean 'blue'\?\); take one of blue, brown"),
+        ("{blue: [base], navy: [base]}", "colours.yaml: navy has 'base', which has a colour already"),
+        ("blue: base", "colours.yaml: 'blue'"),
+    ],
+)
+def test_wrong_colours_are_refused(tmp_path, text, message):
+    (tmp_path / "colours.yaml").write_text(text)
+    with pytest.raises(ReplicationError, match=message):
+        load_colours(tmp_path / "colours.yaml")

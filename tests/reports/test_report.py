@@ -185,10 +185,6 @@ def test_a_claim_s_section_says(folder, number, expected):
     assert expected in section(folder, number)
 
 
-def test_only_where_it_is_the_same_quantity_the_paper_s_number_stands_beside_ours(folder):
-    assert "in the paper:" not in section(folder, 2)
-
-
 def test_every_seed_is_folded_away(folder):
     shown, folded = section(folder, 1).split("<details>")
     assert "| Effect of seed |" not in shown
@@ -223,12 +219,6 @@ def test_the_page_says(folder, expected):
     assert expected in page(folder)
 
 
-def test_our_numbers_stand_beside_the_papers(folder):
-    ours = json.loads((folder / "metrics.json").read_text())["variants"]["rnnsearch-50"]["bleu"]
-    row = next(line for line in (folder / "README.md").read_text().splitlines() if line.startswith("| RNNsearch-50 |"))
-    assert f" {ours:.2f} " in row  # and no difference, for it is other data
-
-
 def test_every_linked_figure_is_there_and_every_figure_is_linked(folder):
     linked = set(re.findall(r"\]\((figures/[^)]+)\)", page(folder)))
     assert {f"figures/seeds_T99-C{number}.png" for number in (1, 2, 3)} < linked
@@ -241,18 +231,6 @@ def test_the_page_works_offline(folder):
     assert {stem for stem, _ in shown} == {f"figures/{path.stem}" for path in (folder / "figures").glob("*.png")}
     assert {suffix for _, suffix in shown} == {"png", "svg"}  # heatmaps are pixels, curves are not
     assert not re.search(r"<script src|<link\b|@import|url\(", html)
-
-
-def test_links_within_the_site_lead_to_pages_and_parts_that_are_there(folder):
-    html = (folder / "index.html").read_text(encoding="utf-8")
-    ids = re.findall(r'id="([^"]+)"', html)
-    assert len(ids) == len(set(ids))
-    for target in re.findall(r'href="([^"]+)"', html):
-        if target.startswith("#"):
-            assert target[1:] in ids
-        elif "://" not in target:
-            assert (folder / target).is_file()
-            assert not target.endswith(".md")
 
 
 def test_every_table_row_has_as_many_cells_as_its_head(folder):

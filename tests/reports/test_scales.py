@@ -82,19 +82,6 @@ def test_a_disagreement_is_said_plainly(page):
     assert page.count("The scales disagree") == 1
 
 
-def test_a_verdict_names_the_commits_of_its_runs(root):
-    entries = {entry["id"]: entry for entry in json.loads((root / "reports/quick/bahdanau/claims.json").read_text())}
-    assert entries["T99-C1"]["commits"] == ["3f2c9d1e5b7a"]
-    assert entries["T99-C3"]["commits"] == []
-
-
-def test_alone_a_report_says_nothing_of_other_scales(root, tmp_path):
-    write_report(root / "replications/bahdanau", root / "runs", tmp_path, scale="quick")
-    text = (tmp_path / "README.md").read_text()
-    assert "better evidence" not in text
-    assert "bench scale" not in text.split("## Claim by claim")[0]
-
-
 def test_only_scales_that_decide_stand_beside_each_other(root):
     smoke = root / "reports" / "smoke" / "bahdanau"
     smoke.mkdir(parents=True, exist_ok=True)
@@ -125,16 +112,6 @@ def test_the_summary_counts_the_better_evidence_once(root):
         assert row(text, "T99-C2").endswith("| bench; quick disagrees: contradicted |")
         assert row(text, "T99-C3").endswith("| bench |")
     assert "[bench](../../reports/bench/bahdanau/README.md)" in own.read_text()
-
-
-def test_a_newer_report_shows_in_the_summary_at_once(root):
-    path = root / "reports/bench/bahdanau/claims.json"
-    before = path.read_text()
-    path.write_text(before.replace('"verdict": "inconclusive"', '"verdict": "contradicted"'))
-    top = readme(root / "README.md")
-    summarize(root / "reports", [top])
-    path.write_text(before)
-    assert "| 2 | 1 | 0 | 0 | 0 | 0 |" in top.read_text()
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,6 @@ def opened(browser):
     assert all(url.startswith("file:") for url in asked)
 
 
-def test_there_are_pages():
-    assert MAIN in PAGES
-    assert len(PAGES) > 8
-
-
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("viewport", [PHONE, {"width": 320, "height": 700}], ids=["phone", "small"])
 def test_no_page_is_wider_than_a_phone(opened, name, viewport):
@@ -249,9 +244,3 @@ def test_a_reader_sees_where_in_a_picture_a_word_looks(opened):
         name = explorer.locator("img.ground[hidden]").nth(maps[place]["picture"]).get_attribute("src")
         assert explorer.locator(".places img").get_attribute("src") == name
         assert explorer.locator(".places img").is_visible()
-
-
-def test_without_scripts_attention_is_a_picture(opened):
-    page = opened("quick/bahdanau/index.html", java_script_enabled=False)
-    assert page.locator("figure img[src*=alignments]").first.is_visible()
-    assert page.locator("main > .table table").first.is_visible()

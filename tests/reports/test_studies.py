@@ -1,13 +1,21 @@
-"""Studies in reports: numbers by quantity and size, and no place among translations."""
+"""Studies in reports: numbers by quantity and size as tables, and as lines with bands and plain ticks."""
+
+from dataclasses import replace
 
 import pytest
+from matplotlib.image import imread
 
 from shared.claims.results import load_results
+from shared.errors import ReplicationError
 from shared.reports import studies
 from shared.reports.document import Table, plain_text
 from shared.reports.exhibits import KindReport, by_task
+from shared.reports.figures import COLOURS
 from shared.reports.runs import cost, our_results
-from tests.synthetic_runs import Variant, build, study
+from shared.reports.studies import StudyLines, StudyPanel
+from tests.reports.drawing import draw_all
+from tests.synthetic_runs import Variant, build, skip, study
+from tests.tasks.sequences.synthetic_sequences import FEATURES, kernels, scaling
 
 SCORES = {
     "self_attention.operations_n256": 2.0**25, "self_attention.operations_n64": 2.0**21,
@@ -24,7 +32,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def results(folder):
+def measured(folder):
     return load_results(folder)
 
 
@@ -32,8 +40,8 @@ def cells(table):
     return [tuple(table.columns), *([plain_text(cell) for cell in row] for row in table.rows)]
 
 
-def test_a_quantity_has_a_table_with_a_row_per_subject(results):
-    operations, path, share, others = (b for b in studies.study_tables(results["complexity"]) if isinstance(b, Table))
+def test_a_quantity_has_a_table_with_a_row_per_subject(measured):
+    operations, path, share, others = (b for b in studies.study_tables(measured["complexity"]) if isinstance(b, Table))
     assert cells(operations) == [
         ("Operations", "d = 64", "n = 64", "n = 256"),
         ["self attention", "–", "2,097,152", "33,554,432"],
@@ -77,9 +85,156 @@ def test_many_sizes_stand_below_each_other(tmp_path):
     assert table[9] == ["n = 9", "9", "–"]
 
 
-def test_a_study_is_no_row_among_translations_nor_of_the_cost(results):
-    tasks = by_task(results)
-    tables = [block for block in (*our_results(tasks, results, KindReport()), *cost(tasks)) if isinstance(block, Table)]
+def test_a_study_is_no_row_among_translations_nor_of_the_cost(measured):
+    tasks = by_task(measured)
+    blocks = *our_results(tasks, measured, KindReport()), *cost(tasks)
+    tables = [block for block in blocks if isinstance(block, Table)]
     naming = [table for table in tables if any(plain_text(row[0]) == "complexity" for row in table.rows)]
     assert naming == []
     assert "Operations" in [table.columns[0] for table in tables]
+
+
+LAYERS = {"softmax": "softmax", "lsh": "LSH", "linear": "linear", "identity": "identity"}
+KERNELS = {"positive_orthogonal": "positive", "trigonometric_iid": "trigonometric"}
+TIME = StudyPanel("scaling", "seconds", "Length", "Seconds", LAYERS)
+MEMORY = StudyPanel("scaling", "mebibytes", "Length", "MiB", LAYERS)
+ERROR = StudyPanel("kernels", "error", "Features", "MSE", KERNELS, low="error_low", high="error_high")
+RATIO = StudyPanel("kernels", "ratio", "Angle (degrees)", "Ratio", KERNELS, log_x=False)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    study(folder, "scaling", "copy", scaling())
+    study(folder, "kernels", "proteins", kernels())
+    skip(folder, "depth", "proteins", "for no reason")
+    return load_results(folder)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The panels of every figure, to be looked at once the pictures have been written."""
+    figures, legend = [], studies.legend_above
+    monkeypatch.setattr(
+        studies,
+        "legend_above",
+        lambda canvas, *panels: (figures.append(panels), legend(canvas, *panels)),
+    )
+    return figures
+
+
+def changed(run, *seeds):
+    """The run with the metrics of seeds 1, 2, … in place of its own."""
+    return replace(run, metrics=dict(enumerate(seeds, start=1)))
+
+
+def names(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def test_a_line_has_the_numbers_of_a_subject_by_size(results):
+    curves = TIME.lines(results)
+    assert list(curves) == ["softmax", "linear", "identity"]
+    sizes, values, low, high = curves["softmax"]
+    assert sizes == [512, 1024, 2048, 4096]
+    assert values == low == high == [scaling()[f"softmax.seconds_n{size}"] for size in sizes]
+
+
+def test_what_was_not_run_has_no_lines(results):
+    assert replace(TIME, variant="depth").lines(results) == {}
+    assert replace(TIME, variant="unheard of").lines(results) == {}
+    assert replace(TIME, quantity="unheard_of").lines(results) == {}
+
+
+def test_bands_end_where_their_own_quantities_are(results):
+    sizes, values, low, high = ERROR.lines(results)["positive"]
+    assert sizes == list(FEATURES)
+    assert low == pytest.approx([value / 1.5 for value in values])
+    assert high == pytest.approx([value * 1.5 for value in values])
+
+
+def test_ends_of_bands_are_means_over_seeds(results):
+    seeds = [{"positive_orthogonal.error_m8": 2.0, "positive_orthogonal.error_low_m8": low} for low in (0.5, 1.5)]
+    assert ERROR.lines({"kernels": changed(results["kernels"], *seeds)}) == {"positive": ([8], [2.0], [1.0], [2.0])}
+
+
+def test_sizes_of_two_dimensions_are_no_line(results):
+    run = changed(results["scaling"], {"linear.seconds_n8": 1.0, "linear.seconds_d8": 1.0})
+    with pytest.raises(ReplicationError, match=r"linear\.seconds by several dimensions \(d, n\)"):
+        TIME.lines({"scaling": run})
+
+
+def test_lines_of_one_title_are_panels_of_one_figure(results, tmp_path, drawn):
+    exhibits = [
+        StudyLines("One layer.", [TIME, MEMORY]), StudyLines("Errors", [ERROR]),
+        StudyLines("Depth", [replace(ERROR, variant="depth")]), StudyLines("By angle", [RATIO]),
+    ]  # fmt: skip
+    figures = draw_all(exhibits, results, tmp_path)
+    assert [(figure.path.name, figure.caption) for figure in figures] == [
+        ("study_one-layer.png", "One layer."), ("study_errors.png", "Errors."), ("study_by-angle.png", "By angle.")
+    ]  # fmt: skip
+    assert {*tmp_path.glob("*.png")} == {figure.path for figure in figures}
+    assert {imread(figure.path).shape[1] for figure in figures} == {1400}
+    assert [[axes.get_ylabel() for axes in panels] for panels in drawn] == [
+        ["Seconds", "MiB"],
+        ["MSE"],
+        ["Ratio"],
+    ]
+
+
+def test_a_label_has_one_colour_in_all_panels(results, tmp_path, drawn):
+    other = replace(MEMORY, subjects={"linear": "linear", "softmax": "softmax"})
+    figures = StudyLines("One layer.", [TIME, other]).draw(results, tmp_path)
+    (panels,) = drawn
+    colours = {line.get_label(): line.get_color() for line in panels[0].get_lines()}
+    assert colours == {"softmax": COLOURS[0], "linear": COLOURS[2], "identity": COLOURS[3]}
+    assert {line.get_label(): line.get_color() for line in panels[1].get_lines()}.items() < colours.items()
+    (legend,) = panels[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["softmax", "linear", "identity"]
+    assert len(figures) == 1
+
+
+def test_ticks_are_the_sizes_in_plain_numbers(results, tmp_path, drawn):
+    draw_all([StudyLines("One layer.", [TIME, MEMORY]), StudyLines("By angle", [RATIO])], results, tmp_path)
+    (time, memory), (ratio,) = drawn
+    assert names(time.xaxis) == ["", "1024", "", "4096", "", "16384", "", "65536"]
+    assert {"0.01", "0.02", "0.05", "0.1"} < {*names(time.yaxis)}
+    assert {"1", "2", "5", "10", "100"} < {*names(memory.yaxis)}
+    assert names(ratio.xaxis)[:3] == ["0", "", "20"]
+    assert ratio.get_xscale() == "linear"
+    assert ratio.get_yscale() == "log"
+
+
+TENS = r"$\mathdefault{10^{-6}}$"
+
+
+@pytest.mark.parametrize(("values", "expected"), [((2.0, 2.3), "2.1"), ((1e-9, 1e2), TENS)])
+def test_a_logarithmic_axis_of_any_span_has_ticks(results, tmp_path, drawn, values, expected):
+    run = changed(results["scaling"], {f"linear.seconds_n{2**i}": value for i, value in enumerate(values)})
+    StudyLines("One layer.", [TIME]).draw({"scaling": run}, tmp_path)
+    assert expected in names(drawn[0][0].yaxis)
+
+
+@pytest.mark.parametrize(("value", "scale"), [(2.0, "log"), (0.0, "linear")])
+def test_what_is_not_positive_does_not_break_a_logarithmic_axis(results, tmp_path, drawn, value, scale):
+    numbers = {"error": value, "error_low": -1.0, "error_high": 4.0}
+    scores = {f"positive_orthogonal.{name}_m{m}": of for name, of in numbers.items() for m in FEATURES}
+    (figure,) = StudyLines("Errors", [ERROR]).draw({"kernels": changed(results["kernels"], scores)}, tmp_path)
+    assert figure.path.exists()
+    assert drawn[0][0].get_yscale() == scale
+
+
+def test_more_lines_than_colours_are_refused(results, tmp_path):
+    many = replace(TIME, subjects={f"s{i}": f"label {i}" for i in range(8)})
+    with pytest.raises(ReplicationError, match=r"'One layer\.' has more than 7 lines"):
+        StudyLines("One layer.", [many]).draw(results, tmp_path)
+
+
+def test_a_checker_sees_the_numbers_of_studies_without_drawing():
+    lines = StudyLines("Errors", [ERROR, replace(TIME, subjects={"linear": "linear"})])
+    assert list(lines.variants()) == ["kernels", "scaling"]
+    assert list(lines.columns()) == [
+        "kernels: positive_orthogonal.error", "kernels: positive_orthogonal.error_low",
+        "kernels: positive_orthogonal.error_high", "kernels: trigonometric_iid.error",
+        "kernels: trigonometric_iid.error_low", "kernels: trigonometric_iid.error_high", "scaling: linear.seconds",
+    ]  # fmt: skip
