@@ -100,3 +100,15 @@ def entries(within: str, *names: str) -> Statistics:
         return None if entry is None else [entry[name] for name in names]
 
     return statistics
+
+
+def where_carried(statistics: Callable[[Example], Sequence[float] | None]) -> Statistics:
+    """The same statistics, None where an example lacks an entry that they are of."""
+
+    def carried(example: Example) -> Sequence[float] | None:
+        try:
+            return statistics(example)
+        except KeyError:
+            return None
+
+    return carried

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 import shared.tasks.captioning.measures  # noqa: F401  registers what evaluation computes
 from shared.data.generated.scene_truth import scene_truth
@@ -77,7 +78,10 @@ def _evaluate_split(
     given, images, references = text.split(name), text.images(name), text.references(name)
     count, boxes = len(references), images.boxes[: len(references)]
     names = _names(images, count) if isinstance(images, SceneSplit) else None
-    symbols = search(model, given, config)
+    symbols: list[list[int]] = []
+    for start in range(0, count, config.batch):
+        features = given.image_features(np.arange(start, min(start + config.batch, count))).to(_device(model))
+        symbols += search(model, features, config)
     captions, links = RaggedArray.pack([[*line, EOS] for line in symbols]), _links(symbols, text.tokenizer, names)
     own = replace(given, captions=captions, image=np.arange(count), links=links)
     hypotheses = text.tokenizer.decode(symbols)
@@ -125,19 +129,13 @@ def _evaluate_split(
     return examples, kept
 
 
-def search(model: Any, split: CaptionedSplit, config: CaptioningEvaluation) -> list[list[int]]:
-    """The best caption of every image, as symbols without the end symbol."""
-    found: list[list[int]] = []
-    images = np.arange(len(split.features))
-    for indices in np.split(images, images[config.batch :: config.batch]):
-        features = split.image_features(indices).to(_device(model))
-        none = torch.zeros(len(indices), dtype=torch.long, device=features.device)
-        constraints = Constraints(begin=BOS, end=EOS, padding=PAD, minimum=none, maximum=none + config.longest)
-        with torch.no_grad():
-            state = model.start(features)
-        best = beam_search(model, state, constraints, beam=config.beam, normalisation=config.normalisation)
-        found += best.best()
-    return found
+@torch.no_grad()
+def search(model: Any, features: Tensor, config: CaptioningEvaluation) -> list[list[int]]:
+    """The best caption of every image by its features (B, L, D), as symbols without the end symbol."""
+    none = torch.zeros(len(features), dtype=torch.long, device=features.device)
+    constraints = Constraints(begin=BOS, end=EOS, padding=PAD, minimum=none, maximum=none + config.longest)
+    state = model.start(features)
+    return beam_search(model, state, constraints, beam=config.beam, normalisation=config.normalisation).best()
 
 
 def _names(scenes: SceneSplit, count: int) -> Names:

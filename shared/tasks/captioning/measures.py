@@ -19,33 +19,19 @@ from shared.metrics.quantities import (
     percentage,
     ratio,
     share_of_any,
+    where_carried,
 )
 from shared.metrics.registry import register
 from shared.metrics.translation import corpus_bleu
 
 
 def _caption(name: str) -> Statistics:
-    return lambda example: (example.get("caption") or {}).get(name)
+    return where_carried(lambda example: example["caption"][name])
 
 
-def _above_chance(name: str, chance: str) -> Statistics:
-    """``name`` minus ``chance``, summed over the words of an image's captions that name an object; and their number."""
-
-    def statistics(example: Example) -> Sequence[float] | None:
-        regions = example.get("regions")
-        return None if regions is None else (regions[name] - regions[chance], regions["words"])
-
-    return statistics
-
-
-def _contrast(within: str) -> Statistics:
-    """Attention on the named object minus that on others, summed over words; images with one object give zeros."""
-
-    def statistics(example: Example) -> Sequence[float] | None:
-        regions = example.get(within) or {}
-        return (regions["named"] - regions["others"], regions["compared"]) if "compared" in regions else None
-
-    return statistics
+def _less(within: str, one: str, other: str, words: str) -> Statistics:
+    """The difference of two sums over the words of an image's captions that name an object; and their number."""
+    return where_carried(lambda e: (e[within][one] - e[within][other], e[within][words]))
 
 
 def _gate(*kinds: str) -> Statistics:
@@ -81,6 +67,7 @@ def _attention(
     return Measure(title, "", 3, statistics, corpus, 1.0, "attention", better)
 
 
+_COMPARED = ("named", "others", "compared")  # of the object named and of others; images with one object give zeros
 _THING = "Attention on the thing named less that on another thing"
 register({
     **{f"bleu{n}": _bleu(f"BLEU-{n}, no brevity penalty", orders=n, brevity_penalty=False) for n in range(1, 5)},
@@ -103,17 +90,19 @@ register({
     "attention_correctness_chance": _attention(
         "Attention correctness by chance", entries("regions", "area", "words"), better=None
     ),
-    "attention_gain": _attention("Attention correctness above chance", _above_chance("mass", "area")),
-    "attention_contrast": _attention(_THING, _contrast("regions"), share_of_any),
+    "attention_gain": _attention("Attention correctness above chance", _less("regions", "mass", "area", "words")),
+    "attention_contrast": _attention(_THING, _less("regions", *_COMPARED), share_of_any),
     "pointing_accuracy": _attention("Pointing accuracy", entries("regions", "hits", "words")),
     "pointing_accuracy_chance": _attention(
         "Pointing accuracy by chance", entries("regions", "centres", "words"), better=None
     ),
-    "pointing_gain": _attention("Pointing accuracy above chance", _above_chance("hits", "centres")),
+    "pointing_gain": _attention("Pointing accuracy above chance", _less("regions", "hits", "centres", "words")),
     "generated_correctness": _attention(
         "Attention correctness in own captions", entries("generated_regions", "mass", "words"), share_of_any
     ),
-    "generated_contrast": _attention(f"{_THING}, in own captions", _contrast("generated_regions"), share_of_any),
+    "generated_contrast": _attention(
+        f"{_THING}, in own captions", _less("generated_regions", *_COMPARED), share_of_any
+    ),
     "gate_content": _attention("Gate β at words that name objects", _gate("content"), better=None),
     "gate_function": _attention("Gate β at other words", _gate("function"), better=None),
     "gate_end": _attention("Gate β at the end symbol", _gate("end"), better=None),

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 
 from shared.data.fetch import fetch
 from shared.data.photos import decode
-from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
-from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions
+from shared.tasks.captioning.corpus import PreparedCaptions
 from shared.tasks.captioning.evaluation import search
 from shared.tasks.captioning.preparation import some_pictures
 from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
@@ -58,24 +56,19 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
     name = not_empty(asked, expected)
     number = numbered(name, count)
     if number is None:
-        picture = _read(Path(name), expected)
+        with reading_picture(Path(name), expected):
+            picture = decode(Path(name).read_bytes()).copy()  # as the photos of data sets are read
         features = _encoded(config.corpus, picture)
         notes = [f"The picture is read as {picture.shape[0]} x {picture.shape[1]} pixels, cut to its middle."]
     else:
         fetch(config.corpus.dataset)  # at once if it is there
-        picture, features = text.images(first).images([number])[0], stored.features[number : number + 1]
+        picture, features = text.images(first).images([number])[0], stored.image_features(np.array([number]))
         notes = [f"A reference: {text.references(first)[number][0]}"]
-    one = CaptionedSplit(
-        features, RaggedArray.pack([]), np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 4)), text.grid
-    )
-    (symbols,) = search(model, one, config.evaluation)
+    features = features.to(device)
+    (symbols,) = search(model, features, config.evaluation)
     line = [*symbols, EOS]
-    written = replace(
-        one, captions=RaggedArray.pack([line]), image=np.zeros(1, np.int64), links=np.full(len(line), -1, np.int32)
-    )
-    batch = written.batch(np.array([0])).to(device)
     with torch.no_grad():
-        answer = model(batch.features, batch.captions)
+        answer = model(features, torch.tensor([line], device=device))
     rows, numbers = whole_words(text.tokenizer, line)
     notes.append(f"The caption has a log-probability of {-float(answer.nats.double().sum()):z.2f} nats.")
     if answer.gates is not None:
@@ -92,13 +85,7 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
     return Tried(name, output, weights, pictures=[Picture("The picture", picture)], lines=notes)
 
 
-def _read(path: Path, expected: str) -> Pixels:
-    """(SIDE, SIDE, 3) RGB of an image file, as the photos of data sets are read."""
-    with reading_picture(path, expected):
-        return decode(path.read_bytes()).copy()
-
-
-def _encoded(corpus: CaptionCorpusConfig, picture: Pixels) -> NDArray[np.float16]:
+def _encoded(corpus: CaptionCorpusConfig, picture: Pixels) -> Tensor:
     """(1, L, D) of a picture, by the encoder that the features of the task come from."""
     if corpus.encoder.dataset:
         fetch(corpus.encoder.dataset)
@@ -108,5 +95,5 @@ def _encoded(corpus: CaptionCorpusConfig, picture: Pixels) -> NDArray[np.float16
         encoder.standardise(some_pictures(corpus, Path("data") / corpus.dataset))
     device = next((weights.device for weights in encoder.parameters()), torch.device("cpu"))
     with torch.inference_mode():
-        features = encoder(torch.from_numpy(picture[None]).to(device))
-    return np.asarray(features.half().cpu().numpy())
+        features: Tensor = encoder(torch.from_numpy(picture[None]).to(device))
+        return features.half().float()

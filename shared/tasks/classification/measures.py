@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import shared.metrics.measures  # noqa: F401  registers the measures of several kinds first
-from shared.metrics.quantities import Direction, Example, Measure, Statistics, mean, percentage, ratio
+from shared.metrics.quantities import Direction, Measure, Statistics, mean, percentage, ratio, where_carried
 from shared.metrics.registry import register
 
 
 def _evidence(name: str, per: str) -> Statistics:
     """The ratio of two numbers of a text's evidence, and 1: every text counts alike."""
-
-    def statistics(example: Example) -> Sequence[float] | None:
-        evidence = example.get("evidence")
-        return None if evidence is None else (evidence[name] / evidence[per], 1.0)
-
-    return statistics
-
-
-def _deletion_effect(example: Example) -> Sequence[float] | None:
-    deletion = example.get("deletion")
-    return None if deletion is None else (deletion["random"] - deletion["top"], 1.0)
+    return where_carried(lambda example: (example["evidence"][name] / example["evidence"][per], 1.0))
 
 
 def _attention(title: str, statistics: Statistics, better: Direction | None = None) -> Measure:
@@ -43,5 +31,8 @@ register({
     "evidence_chance": _attention("Evidence by chance", _evidence("words", "length")),
     "accuracy_top_deleted": _deleted("Accuracy, words most attended to deleted", mean("top", "deletion")),
     "accuracy_random_deleted": _deleted("Accuracy, random words deleted", mean("random", "deletion")),
-    "deletion_effect": _deleted("Deletion effect, random less most attended to", _deletion_effect),
+    "deletion_effect": _deleted(
+        "Deletion effect, random less most attended to",
+        where_carried(lambda e: (e["deletion"]["random"] - e["deletion"]["top"], 1.0)),
+    ),
 })  # fmt: skip

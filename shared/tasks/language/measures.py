@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 import shared.metrics.measures  # noqa: F401  registers the measures of several kinds first
-from shared.metrics.quantities import Array, Direction, Example, Measure, Statistics, bits, percentage, perplexity
+from shared.metrics.quantities import (
+    Array,
+    Direction,
+    Example,
+    Measure,
+    Statistics,
+    bits,
+    percentage,
+    perplexity,
+    where_carried,
+)
 from shared.metrics.registry import Family, register
 
 LATE = slice(4, None)
@@ -28,35 +38,21 @@ def bits_apart(sums: Array) -> Array:
 def _positions(*parts: slice) -> Statistics:
     """Nats and units of each selection of the eight parts of a segment."""
 
-    def statistics(example: Example) -> Sequence[float] | None:
-        if "positions" not in example:
-            return None
+    def statistics(example: Example) -> Sequence[float]:
         table, per_symbol = np.array(example["positions"]), example["units"] / example["tokens"]
         return [number for part in parts for number in table[part].sum(axis=0) * (1.0, per_symbol)]
 
-    return statistics
+    return where_carried(statistics)
 
 
-def _memory(length: str, longer: str | None = None) -> Statistics:
-    """Nats with a memory of ``length``, minus those with a memory of ``longer`` if it is given; and units."""
-
-    def statistics(example: Example) -> Sequence[float] | None:
-        nats = example.get("memories", {})
-        if length not in nats or longer not in (None, *nats):
-            return None
-        return nats[length] - (nats[longer] if longer else 0.0), example["units"]
-
-    return statistics
+def _memory(length: str) -> Statistics:
+    """Nats with a memory of ``length``, and units."""
+    return where_carried(lambda example: (example["memories"][length], example["units"]))
 
 
 def _recall(distance: str, number: int) -> Statistics:
     """The nats of the recalls at a distance (``number`` 0), or how many of them succeed (2); and their number."""
-
-    def statistics(example: Example) -> Sequence[float] | None:
-        recalls = example.get("recalls", {}).get(distance)
-        return None if recalls is None else (recalls[number], recalls[1])
-
-    return statistics
+    return where_carried(lambda example: (example["recalls"][distance][number], example["recalls"][distance][1]))
 
 
 def _bits(title: str, statistics: Statistics, better: Direction = "lower") -> Measure:
@@ -94,7 +90,8 @@ def _bits_at(memory: str) -> Measure:
 
 def _bits_saved(memory: str, longer: str) -> Measure:
     title = f"Bits per {{token}} saved by a memory of {longer} over one of {memory}"
-    return _bits(title, _memory(memory, longer), "higher")
+    saved = where_carried(lambda e: (e["memories"][memory] - e["memories"][longer], e["units"]))
+    return _bits(title, saved, "higher")
 
 
 def _recall_bits(distance: str) -> Measure:

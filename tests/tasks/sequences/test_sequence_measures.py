@@ -31,7 +31,6 @@ def test_symbols_have_a_perplexity_and_bits_and_an_accuracy():
 
 def test_pixels_have_bits_alone():
     assert corpus_values([picture(nll=8 * BIT), picture(nll=4 * BIT)]) == {"bits": pytest.approx(12 / 8)}
-    assert corpus_values([picture(swapped={"relu": [3.0]})]).keys() == {"bits"}
 
 
 def test_made_up_sequences_are_right_or_wrong_as_a_whole():
