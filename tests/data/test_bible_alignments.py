@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from shared.data.readers import read
 from shared.data.readers.bible import tokenize
-from shared.errors import ReplicationError
 
 OPTIONS = {"translations": {"en": "k", "en_web": "4"}, "valid_percent": 20, "test_percent": 20}
 CHAPTERS = 30
@@ -147,19 +146,3 @@ def test_tokenising_loses_nothing_but_white_space_and_is_idempotent(text):
     tokens = tokenize(text)
     assert "".join(tokens.split()) == "".join(text.split())
     assert tokenize(tokens) == tokens
-
-
-def test_other_languages_options_and_files_are_refused(raw):
-    with pytest.raises(ReplicationError, match="grc, en, in this order"):
-        read("bible_alignments", raw, ["en", "grc"], OPTIONS)
-    with pytest.raises(ReplicationError, match="did you mean 'test_percent'"):
-        read("bible_alignments", raw, ["grc", "en"], OPTIONS | {"test_precent": 3})
-    (raw / "SBLGNT-BSB-manual.json").write_text(json.dumps({"records": [link(["1"], ["2"])]}))
-    with pytest.raises(ReplicationError, match=r"manual\.json cannot be read as its card says .KeyError: 'n1'.; fetch"):
-        read("bible_alignments", raw, ["grc", "en"], OPTIONS)
-    (raw / "SBLGNT-BSB-manual.json").write_text("{")
-    with pytest.raises(ReplicationError, match=r"manual\.json cannot be read"):
-        read("bible_alignments", raw, ["grc", "en"], OPTIONS)
-    (raw / "bible.db").write_bytes(b"no database" * 100)
-    with pytest.raises(ReplicationError, match=r"bible\.db cannot be read"):
-        read("bible_alignments", raw, ["grc", "en"], OPTIONS)

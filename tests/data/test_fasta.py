@@ -15,7 +15,6 @@ from shared.data.fetch import fetch
 from shared.data.readers import proteins, read
 from shared.data.sources import sha256_of
 from shared.data.splits import hashed_split, read_lines
-from shared.errors import ReplicationError
 
 LANGUAGES = ["sequence", "name", "organism", "database"]
 OPTIONS = {
@@ -48,23 +47,6 @@ def test_an_entry_is_its_header_and_its_lines(tmp_path):
         ("P1", "MACDEX", "Threonine--tRNA ligase (Fragment)", "Bacillus subtilis (strain 168)", "Swiss-Prot"),
         ("A0A1", "M", "ATP=ADP carrier", "Homo sapiens", "TrEMBL"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "a is not UniProt's FASTA: '' is no header"),
-        (b"MACDE\n", "is no header"),
-        (b">gi|1|X name\nMA\n", "'>gi|1|X name' is no header"),
-        (entry("P1", "MAJ").encode(), "the sequence of P1 is not made of letters for amino acids"),
-        (entry("P1", "").encode() + entry("P2", "M").encode(), "the sequence of P1 is not made"),
-        (b"\xff", "a is not UTF-8 text: line 1 has the byte 0xff"),
-    ],
-)
-def test_what_is_no_such_file_is_refused(tmp_path, content, message):
-    (tmp_path / "a").write_bytes(content)
-    with pytest.raises(ReplicationError, match=message):
-        list(proteins.proteins(tmp_path / "a"))
 
 
 @pytest.mark.parametrize(
@@ -125,26 +107,6 @@ def test_a_name_joins_what_has_no_word_in_common_and_copies_occur_once(tmp_path)
     keys = [segment.key for segments in corpus.values() for segment in segments]
     assert [key for key in keys if ":S" in key] == ["S0:S0", "S0:S1"]
     assert len(keys) == 18
-
-
-@pytest.mark.parametrize(
-    ("languages", "options", "message"),
-    [
-        (["name"], {}, "has the language sequence and, after it"),
-        (["sequence", "taxon"], {}, "has the language sequence and, after it"),
-        (["sequence"], {"k": 9}, "k"),
-        (["sequence"], {"jacard": 1}, "did you mean 'jaccard'"),
-        (
-            ["sequence"],
-            {"held_out": {"families": 9, "smallest": 4, "largest": 6}},
-            "9 families are to be held out, but only 2 have 4 to 6 members",
-        ),
-    ],
-)
-def test_wrong_options_are_refused(tmp_path, languages, options, message):
-    small(tmp_path / "a", [4, 5, 1])
-    with pytest.raises(ReplicationError, match=message):
-        read("fasta", tmp_path, languages, OPTIONS | options)
 
 
 def shipped(pytestconfig):

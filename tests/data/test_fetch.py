@@ -324,10 +324,3 @@ def test_what_is_no_corpus_is_fetched_as_it_is(root, mirror):
     assert names(root / "toy") == [MANIFEST, "weights.bin"]
     assert (root / "toy" / "weights.bin").read_bytes() == b"\x80\xff\r\n\x00"
     assert verify("toy", root=root) == manifest
-
-
-@pytest.mark.parametrize("wrong", [{"languages": {"en": "English"}, "splits": {}}, {"reader": {"name": "files"}}])
-def test_the_reader_files_is_for_no_corpus(root, mirror, wrong):
-    write_card(root, **wrong)
-    with pytest.raises(ReplicationError, match="languages"):
-        fetch("toy", root=root, mirror=mirror)

@@ -8,9 +8,7 @@ from rich.console import Console
 from test_archives import make_tar
 
 from shared.data.fetch import fetch
-from shared.data.readers import read
 from shared.data.splits import read_lines
-from shared.errors import ReplicationError
 
 SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 TALKS = 10
@@ -69,17 +67,3 @@ def test_train_and_valid_are_the_talks_and_test_the_five_sets(fetched):
     assert manifest.dropped == {"test": 0, "train": 1, "valid": 0}
     first = list(read_lines(folder / "test.en"))[::2]
     assert first == [f"en {name} one & two" for name in SETS]
-
-
-@pytest.mark.parametrize("parts", [{"valid": [{"en": "a"}]}, {"train": [{"en": "a"}], "valid": [{"en": "b"}]}])
-def test_a_second_valid_and_no_train_to_take_it_from_are_refused(tmp_path, parts):
-    with pytest.raises(ReplicationError, match="'valid_every' needs parts of 'train' and none of 'valid'"):
-        read("parallel", tmp_path, ["en"], {"parts": parts, "valid_every": 23})
-
-
-def test_an_unequal_number_of_sentences_between_the_notes_is_noticed(tmp_path):
-    (tmp_path / "train.tags.de").write_text(talk("de", 1))
-    (tmp_path / "train.tags.en").write_text(talk("en", 1) + "one more\n")
-    options = {"parts": {"train": [{"de": "train.tags.de", "en": "train.tags.en"}]}}
-    with pytest.raises(ReplicationError, match=r"train\.tags\.de and train\.tags\.en do not have equally many"):
-        list(read("parallel", tmp_path, ["de", "en"], options)["train"])

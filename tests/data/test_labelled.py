@@ -99,42 +99,6 @@ def test_copies_in_a_sample_stay_together(tmp_path):
     assert not set(found["test"]) & set(found["train"])
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "options", "message"),
-    [
-        ("a", b"5 x\n", {"labels": {"0": "bad"}}, "a has the label '5', which the card does not list"),
-        ("a", b"0 \xff\n", {}, "a is not UTF-8 text: line 1 has the byte 0xff"),
-        ("a.jsonl", b"{\n", {}, r"a\.jsonl cannot be read"),
-        ("a.jsonl", b"[]\n", {}, r"a record of a\.jsonl has no field 'label'"),
-        ("a.jsonl", b'{"label": 1, "text": 2}\n', {}, r"a\.jsonl cannot be read"),
-        ("a.jsonl", b'{"label": 1}\n', {}, "has no field 'text'"),
-        ("a.jsonl.xz", b"no xz", {}, r"a\.jsonl\.xz cannot be read"),
-        ("b", b"", {}, "the raw file a or a2 is not there"),
-        ("a", b"", {"valid_percent": 99}, "valid_percent"),
-        ("a", b"", {"parts": {"test": ["a"]}, "valid_percent": 9}, "'valid_percent' needs parts of 'train'"),
-        ("a", b"", {"label": {}}, "did you mean 'labels'"),
-        ("a", b"x y\n", {"sample": {"train": 2}}, "'sample' asks for 2 texts, but there are 1"),
-        (
-            "a",
-            b"",
-            {"sample": {"train": 2}, "valid_percent": 9},
-            "'sample' needs parts of 'train', and neither",
-        ),
-        ("a", b"", {"sample": {"train": 0}}, "sample"),
-    ],
-)
-def test_what_is_wrong_is_said(tmp_path, name, content, options, message):
-    (tmp_path / name).write_bytes(content)
-    options = {"parts": {"train": [name] if name != "b" else ["a", "a2"]}} | options
-    with pytest.raises(ReplicationError, match=message):
-        list(read("labelled", tmp_path, LANGUAGES, options)["train"])
-
-
-def test_a_label_and_a_text_are_needed(tmp_path):
-    with pytest.raises(ReplicationError, match="needs the language 'label' and one of text"):
-        read("labelled", tmp_path, ["text"], {"parts": {"train": ["a"]}})
-
-
 def shipped(pytestconfig, tmp_path, dataset):
     """The card as it is shipped, without what only fits the real files, and the folder for it."""
     card = yaml.safe_load((pytestconfig.rootpath / f"data/{dataset}.yaml").read_text(encoding="utf-8"))

@@ -170,33 +170,6 @@ def test_every_file_of_an_archive_is_read_whole(tmp_path):
     assert {name: open_file() for name, open_file in files.items()} == expected
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"caption": []}, "did you mean 'captions'"),
-        ({"captions": ["none.txt", "none.json"]}, r"the raw file none\.txt or none\.json is not there"),
-        ({"splits": {"train": "../secret"}}, "is not a path inside a folder"),
-        ({"splits": {"train": "none.txt"}}, r"the raw file none\.txt is not there"),
-        ({"splits": {"train": "captions.txt"}}, r"captions\.txt cannot be read as its card says .KeyError"),
-        ({"words": "("}, "is not a regular expression"),
-        ({"words": "z"}, r"the photo 1\.jpg has no caption"),
-        ({"at_most": 0}, "at_most"),
-    ],
-)
-def test_wrong_options_are_refused(table, changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        read("photos", table, LANGUAGES, TABLE | changes)
-
-
-def test_other_languages_and_captions_that_are_not_what_is_meant_are_refused(karpathy):
-    with pytest.raises(ReplicationError, match="has the languages captions, photo, in this order"):
-        read("photos", karpathy, ["photo", "captions"], JSON)
-    for content in ("{", "[]", '{"images": [{"split": "train"}]}', '{"images": [3]}'):
-        (karpathy / "dataset.json").write_text(content, encoding="utf-8")
-        with pytest.raises(ReplicationError, match=r"dataset\.json cannot be read"):
-            read("photos", karpathy, LANGUAGES, JSON)
-
-
 def test_photos_in_no_archive_are_counted(table, fetched):
     (table / "a.tar").unlink()
     with pytest.raises(ReplicationError, match=r"2 photos are in no archive, among them 1\.jpg; fetch"):

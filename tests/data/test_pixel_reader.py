@@ -12,7 +12,6 @@ from test_archives import make_tar
 from shared.config import load_yaml
 from shared.data.fetch import fetch, verify
 from shared.data.readers import read
-from shared.errors import ReplicationError
 
 IDX = {"format": "idx", "train": ["a", "b"], "test": ["t"], "valid": 3}
 QUIET = Console(quiet=True)
@@ -78,34 +77,6 @@ def test_cifar_has_its_colours_together_and_loses_its_classes(tmp_path):
         (tmp_path / name).write_bytes(cifar(part))
     splits = written(tmp_path, IDX | {"format": "cifar"})
     assert (np.concatenate([splits[name] for name in ("train", "valid", "test")]) == images).all()
-
-
-@pytest.mark.parametrize(
-    ("languages", "options", "message"),
-    [
-        (["text"], IDX, "has no languages; correct"),
-        ([], IDX | {"format": "png"}, "format"),
-        ([], IDX | {"train": []}, "train"),
-        ([], IDX | {"train": ["../t"]}, "is not a path inside a folder"),
-        ([], IDX | {"vaild": 3}, "did you mean 'valid'"),
-        ([], IDX | {"valid": 7}, "there are 7 training pictures, of which 7 cannot be taken"),
-        ([], IDX | {"test": ["none"]}, "the raw file none is not there"),
-        ([], IDX | {"format": "cifar"}, "a cannot be read .*3,073 bytes"),
-        ([], IDX | {"train": ["a", "wide"]}, "the pictures of a and wide differ in size"),
-        ([], IDX | {"train": ["short"]}, r"short cannot be read .* shorter than it says itself\); fetch it anew"),
-        ([], IDX | {"train": ["cut"]}, "cut cannot be read .* shorter than it says itself"),
-        ([], IDX | {"train": ["labels"]}, "labels cannot be read .* does not begin as an idx file"),
-        ([], IDX | {"train": ["empty"]}, "empty cannot be read .* does not begin as an idx file"),
-    ],
-)
-def test_what_cannot_be_read_is_refused(raw, languages, options, message):
-    (raw / "wide").write_bytes(idx(numbered(1, shape=(2, 4))))
-    (raw / "short").write_bytes(idx(numbered(1, 2))[:-1])
-    (raw / "cut").write_bytes(idx(numbered(1))[:9])
-    (raw / "labels").write_bytes(b"\0\0\x08\x01" + struct.pack(">I", 2) + b"\1\2")
-    (raw / "empty").write_bytes(b"")
-    with pytest.raises(ReplicationError, match=message):
-        read("pixels", raw, languages, options)
 
 
 def test_the_card_of_cifar_fetches_an_archive_of_its_form(pytestconfig, tmp_path, web):

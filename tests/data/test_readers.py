@@ -12,7 +12,6 @@ from test_archives import make_tar
 from shared.data.fetch import fetch
 from shared.data.readers import bible, read
 from shared.data.splits import read_lines
-from shared.errors import ReplicationError
 
 PSALM, GENESIS, JOB, ACTS = (19, 3, 1), (1, 1, 2), (18, 42, 17), (44, 15, 17)
 TITLED_BASIC = "To the chief music-maker. A Psalm. Of David. When Nathan the prophet came to him. Have pity on me."
@@ -100,37 +99,6 @@ def test_a_chapter_is_in_one_split_and_verses_are_in_order(tmp_path):
             _, chapter, verse = segment.key.split(":")
             assert segment.texts == (f"k text {chapter} {verse}", f"l text {chapter} {verse}")
     assert sum(len(segments) for segments in corpus.values()) == 600
-
-
-def test_translations_with_different_verses_or_no_database_are_refused(tmp_path):
-    connection = make_bible(tmp_path)
-    connection.execute("DELETE FROM bible WHERE bbName = 'l' AND cNumber = 7 AND vNumber = 1")
-    connection.commit()
-    connection.close()
-    options = {"translations": {"en": "k", "fr": "l"}}
-    with pytest.raises(ReplicationError, match="do not have the same verses"):
-        read("bible", tmp_path, ["en", "fr"], options)
-    with pytest.raises(ReplicationError, match="no translation for the language 'de'"):
-        read("bible", tmp_path, ["en", "de"], options)
-    (tmp_path / "bible.db").write_bytes(b"not a database" * 100)
-    with pytest.raises(ReplicationError, match=r"bible\.db cannot be read"):
-        read("bible", tmp_path, ["en", "fr"], options)
-
-
-def options(**parts):
-    return {"parts": {split: [{"en": f"{name}.en", "fr": f"{name}.fr"}] for split, name in parts.items()}}
-
-
-def test_parallel_files_must_match(tmp_path):
-    (tmp_path / "a.en").write_text("one\ntwo\n")
-    (tmp_path / "a.fr").write_text("un\n")
-    with pytest.raises(ReplicationError, match=r"a\.en and a\.fr do not have equally many segments"):
-        list(read("parallel", tmp_path, ["en", "fr"], options(train="a"))["train"])
-    (tmp_path / "a.fr").write_bytes(b"un\n\xff\n")
-    with pytest.raises(ReplicationError, match=r"a\.fr is not UTF-8 text: line 2 has the byte 0xff; save it"):
-        list(read("parallel", tmp_path, ["en", "fr"], options(train="a"))["train"])
-    with pytest.raises(ReplicationError, match="a part of 'train' does not have just en, de"):
-        read("parallel", tmp_path, ["en", "de"], options(train="a"))
 
 
 def sgm(*segments):

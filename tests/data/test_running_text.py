@@ -1,4 +1,3 @@
-import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -7,7 +6,6 @@ from shared.data.cards import load_card
 from shared.data.fetch import fetch, verify
 from shared.data.readers import read
 from shared.data.sources import sha256_of
-from shared.errors import ReplicationError
 
 CARDS = ("penn_treebank", "wikitext2", "wikitext103", "enwik8", "text8", "lm1b")
 WHOLE = {split: [{"file": "a"}] for split in ("train", "valid", "test")}
@@ -45,27 +43,6 @@ def test_files_and_folders_follow_each_other(tmp_path):
     assert found == {"train.text": b" a \n\n b \n\n c \n\n1", "valid.text": b"1", "test.text": b""}
 
 
-@pytest.mark.parametrize(
-    ("languages", "options", "message"),
-    [
-        (["text"], {"parts": WHOLE}, "has no languages; correct"),
-        ([], {"parts": {"train": [{"file": "a"}], "valid": []}}, "'parts' of test are missing"),
-        ([], {"parts": WHOLE | {"test": [{"file": "b"}]}}, "the raw file b is not there"),
-        ([], {"parts": WHOLE | {"test": [{"file": ["b", "c"]}]}}, "the raw file b or c is not there"),
-        (
-            [],
-            {"parts": WHOLE | {"test": [{"file": "a", "start": 2, "bytes": 5}]}},
-            "a is 3 bytes shorter than",
-        ),
-        ([], {"parts": WHOLE | {"test": [{"file": "a", "byte": 5}]}}, "did you mean 'bytes'"),
-    ],
-)
-def test_what_cannot_be_read_is_refused(tmp_path, languages, options, message):
-    (tmp_path / "a").write_text("text")
-    with pytest.raises(ReplicationError, match=message):
-        read("running_text", tmp_path, languages, options)
-
-
 def test_a_fetched_text_is_its_raw_file_and_no_sentence_is_dropped(tmp_path, pytestconfig):
     """The card of WikiText-2 with other hashes, from a mirror and from its other source's file names."""
     card = yaml.safe_load((pytestconfig.rootpath / "data/wikitext2.yaml").read_text())
@@ -88,18 +65,6 @@ def test_a_fetched_text_is_its_raw_file_and_no_sentence_is_dropped(tmp_path, pyt
         assert found == texts
         assert manifest.files["train.text"].lines == 4
         assert verify("wikitext2", root=root) == manifest
-
-
-@pytest.mark.parametrize("dataset", CARDS)
-def test_the_shipped_cards_name_raw_files_that_they_have(pytestconfig, dataset):
-    card = load_card(dataset, pytestconfig.rootpath / "data")
-    assert card.reader.name == "running_text"
-    for source in card.sources:
-        have = {name.rstrip("/") for name in card.pins(source)}
-        for parts in card.reader.options["parts"].values():
-            for part in parts:
-                names = [part["file"]] if isinstance(part["file"], str) else part["file"]
-                assert any(name in have or name.split("/")[0] in have for name in names)
 
 
 def test_the_cuts_of_the_shipped_cards_follow_each_other(pytestconfig):

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from shared.data.fetch import fetch
-from shared.data.readers import read
 from shared.data.readers.treebank import linearise, parse
 from shared.data.splits import read_lines
 from shared.errors import ReplicationError
@@ -129,31 +128,3 @@ def test_without_the_licensed_files_it_is_said_where_they_belong(root, tmp_path,
     )
     with pytest.raises(ReplicationError, match="treebank_3/parsed/mrg/wsj does not exist"):
         fetch("wsj", root=root, mirror=tmp_path, console=QUIET)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("( (S (UH Yes))", r"wsj/00/a\.mrg cannot be read .*: the last tree is not closed"),
-        ("(S (UH Yes)))", r"'\)' stands outside of the trees"),
-        ("wrong (S (UH Yes))", "'wrong' stands outside of the trees"),
-        ("(S (NN a b))", "the word 'a' has no tag"),
-        (b"(S (UH \xff))", r"a\.mrg is not UTF-8 text: line 1 has the byte 0xff"),
-    ],
-)
-def test_a_damaged_file_is_named(tmp_path, text, message):
-    (tmp_path / "wsj/00").mkdir(parents=True)
-    (tmp_path / "wsj/00/a.mrg").write_bytes(text if isinstance(text, bytes) else text.encode())
-    options = {"folder": "wsj", "sections": {"train": ["00"]}}
-    with pytest.raises(ReplicationError, match=message):
-        list(read("treebank", tmp_path, ["words", "tree"], options)["train"])
-
-
-def test_wrong_options_are_refused(tmp_path):
-    options = {"folder": "wsj", "sections": {"train": ["07"]}}
-    with pytest.raises(ReplicationError, match=r"wsj/07 holds no \.mrg file"):
-        list(read("treebank", tmp_path, ["words", "tree"], options)["train"])
-    with pytest.raises(ReplicationError, match="has the languages words, tree, in this order"):
-        read("treebank", tmp_path, ["tree", "words"], options)
-    with pytest.raises(ReplicationError, match="did you mean 'sections'"):
-        read("treebank", tmp_path, ["words", "tree"], {"folder": "wsj", "section": {}})

@@ -213,54 +213,6 @@ def test_a_picture_that_is_not_there_is_named():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"size": [48]}, "did you mean 'sizes'"),
-        ({"sizes": [113]}, "less than or equal to 112"),
-        ({"captions": 7}, "less than or equal to 6"),
-        ({"numbers": [2, 4, 5]}, "three numbers from 0 that add up to 10"),
-        ({"numbers": [10, 0, 0]}, "that add up to 10, the first not alone"),
-        ({"combinations": 11}, "valid and test cannot have more scenes than there are 'combinations'"),
-        ({"combinations": 31}, "train must have as many scenes as there are 'combinations'"),
-        (
-            {"scenes": {"train": 30, "valid": 1, "test": 1}},
-            "must be of the splits train, valid, test, test_comb",
-        ),
-        ({"kinds": {"animal": ["mamal"]}, "left_out": []}, "'kinds' names 'mamal', which there is not"),
-        ({"left_out": ["oyl"]}, "'left_out' names 'oyl', which there is not"),
-        (
-            {"combinations": 600, "scenes": OPTIONS["scenes"] | {"train": 600}},
-            "nearly all pairs of pictures are in training scenes; ask for fewer 'combinations'",
-        ),
-    ],
-)
-def test_wrong_options_are_refused(raw, changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        read("scenes", raw, LANGUAGES, OPTIONS | changes)
-
-
-def test_other_languages_and_damaged_raw_files_are_refused(raw, tmp_path):
-    with pytest.raises(ReplicationError, match="has the languages captions, mentions, boxes, scene, in this order"):
-        read("scenes", raw, ["scene", "captions"], OPTIONS)
-    for name in ("names.json", "groups.json"):
-        (tmp_path / name).write_bytes((raw / name).read_bytes())
-    (tmp_path / "names.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ReplicationError, match=r"a raw file of the scenes cannot be read as its card says .KeyError"):
-        read("scenes", tmp_path, LANGUAGES, OPTIONS)
-
-
-def test_pictures_that_do_not_fit_are_refused(raw, tmp_path):
-    for name in ("names.json", "groups.json"):
-        (tmp_path / name).write_bytes((raw / name).read_bytes())
-    (tmp_path / "svg").mkdir()
-    full = '<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg"><rect width="72" height="72"/></svg>'
-    for path in (raw / "svg").iterdir():
-        (tmp_path / "svg" / path.name).write_text(full, encoding="utf-8")
-    with pytest.raises(ReplicationError, match="do not fit beside each other; ask for smaller 'sizes'"):
-        read("scenes", tmp_path, LANGUAGES, OPTIONS | {"sizes": [112], "numbers": [0, 0, 10]})
-
-
-@pytest.mark.parametrize(
     ("inside", "said"),
     [
         ('<image href="{file}" width="9" height="9"/>', "refers to '{file}' outside of it"),

@@ -1,0 +1,152 @@
+"""Every reader's bad input, from cards and from raw files, and the words that refuse it: one table over all readers."""
+
+import json
+
+import pytest
+
+from shared.data.readers import READERS, read
+from shared.errors import ReplicationError
+from tests.inputs.raw_data import CASES
+
+CASE = {case.reader: case for case in reversed(CASES)}
+WHOLE = {split: [{"file": split}] for split in ("train", "valid", "test")}
+TREES = {"folder": "wsj", "sections": {"train": ["00"]}}
+ENTRY = ">tr|P1|P1_X Name OS=Some thing\n{}\n"
+SCENES = CASE["scenes"].options["scenes"]
+IDX = b"\0\0\x08\x03\0\0\0\2\0\0\0\1\0\0\0\2"  # of two pictures of 1 x 2 pixels
+
+
+def jsonl(*records):
+    return {"a.jsonl": "".join(json.dumps(record) + "\n" for record in records).encode()}
+
+
+# Reader, changed options, changed raw files, languages if they are others, and the words.
+TABLE = [
+    ("bible", {"translation": {}}, {}, None, "did you mean 'translations'"),
+    ("bible", {}, {}, ["en", "de"], "no translation for the language 'de'"),
+    ("bible", {"translations": {"en": "k", "fr": "x"}}, {}, None, "do not have the same verses"),
+    ("bible", {}, {"bible.db": b"not a database" * 100}, None, r"bible\.db cannot be read"),
+    ("bible_alignments", {}, {}, ["en", "grc"], "the languages grc, en, in this order"),
+    ("bible_alignments", {"test_precent": 3}, {}, None, "did you mean 'test_percent'"),
+    ("bible_alignments", {}, {"SBLGNT-BSB-manual.json": b"{"}, None, r"manual\.json cannot be read"),
+    ("bible_alignments", {}, {"SBLGNT-BSB-manual.json": b'{"records": [{"source": ["n1"], "target": ["2"]}]}'}, None,
+     r"manual\.json cannot be read as its card says .KeyError: 'n1'.; fetch it anew"),
+    ("bible_alignments", {}, {"nt_BSB.tsv": b"id\tsource_verse\ttext\n1\t2\n"}, None,
+     r"nt_BSB\.tsv: line 2 has 2 fields, not 3 as its head; correct it"),
+    ("fasta", {}, {}, ["name"], "has the language sequence and, after it"),
+    ("fasta", {}, {}, ["sequence", "taxon"], "has the language sequence and, after it"),
+    ("fasta", {"k": 9}, {}, None, "k"),
+    ("fasta", {"jacard": 1}, {}, None, "did you mean 'jaccard'"),
+    ("fasta", {"held_out": {"families": 99, "smallest": 4, "largest": 6}}, {}, None,
+     r"99 families are to be held out, but only \d+ have 4 to 6 members"),
+    ("fasta", {}, {"a": b""}, None, "a is not UniProt's FASTA: '' is no header"),
+    ("fasta", {}, {"a": b"MACDE\n"}, None, "is no header"),
+    ("fasta", {}, {"a": b">gi|1|X name\nMA\n"}, None, "'>gi|1|X name' is no header"),
+    ("fasta", {}, {"a": ENTRY.format("MAJ").encode()}, None, "the sequence of P1 is not made of letters for amino"),
+    ("fasta", {}, {"a": (ENTRY.format("") + ENTRY.format("M")).encode()}, None, "the sequence of P1 is not made"),
+    ("fasta", {}, {"a": b"\xff"}, None, "a is not UTF-8 text: line 1 has the byte 0xff; save it as UTF-8"),
+    ("files", {"x": 1}, {}, None, "unknown key 'x'"),
+    ("files", {}, {}, ["en"], "the reader 'files' has no languages; correct 'languages' and 'splits'"),
+    ("labelled", {}, {}, ["text"], "needs the language 'label' and one of text"),
+    ("labelled", {"label": {}}, {}, None, "did you mean 'labels'"),
+    ("labelled", {"labels": {"0": "bad"}}, {}, None, r"a\.jsonl has the label '1', which the card does not list"),
+    ("labelled", {"parts": {"train": ["c", "d"]}}, {}, None, "the raw file c or d is not there"),
+    ("labelled", {"valid_percent": 99}, {}, None, "valid_percent"),
+    ("labelled", {"parts": {"test": ["a.jsonl"]}, "valid_percent": 9}, {}, None, "'valid_percent' needs parts of 'tr"),
+    ("labelled", {"parts": {"train": ["a.jsonl"]}, "sample": {"train": 99}}, {}, None, "asks for 99 texts, but there"),
+    ("labelled", {"sample": {"train": 2}, "valid_percent": 9}, {}, None, "'sample' needs parts of 'train', and nei"),
+    ("labelled", {"parts": {"train": ["a.jsonl"]}, "sample": {"train": 0}}, {}, None, "sample"),
+    ("labelled", {}, {"a.jsonl": b"{\n"}, None, r"a\.jsonl cannot be read"),
+    ("labelled", {}, {"a.jsonl": b"[]\n"}, None, r"a record of a\.jsonl has no field 'label'"),
+    ("labelled", {}, jsonl({"label": 1, "text": 2}), None, r"a\.jsonl cannot be read"),
+    ("labelled", {}, jsonl({"label": 1}), None, "has no field 'text'"),
+    ("labelled", {}, {"b.tab": b"label\ttext\nd\tstring\nclass\t\nx\n"}, None, r"b\.tab: line 4 has 1 fields, not 2"),
+    ("labelled", {}, {"c.jsonl.xz": b"no xz"}, None, r"c\.jsonl\.xz cannot be read"),
+    ("parallel", {}, {}, ["en", "fr"], "a part of 'train' does not have just en, fr"),
+    ("parallel", {"valid_every": 3}, {}, None, "'valid_every' needs parts of 'train' and none of 'valid'"),
+    ("parallel", {"parts": {"valid": [{"en": "a", "de": "b"}]}, "valid_every": 3}, {}, None, "'valid_every' needs"),
+    ("parallel", {}, {"train.de": b"eins\n"}, None, r"train\.en and train\.de do not have equally many segments"),
+    ("parallel", {}, {"test.de.tags": b"<url>a</url>\neins\n"}, None, r"test\.de\.tags do not have equally many"),
+    ("parallel", {}, {"train.en": b"one\n\xff\n"}, None, r"train\.en is not UTF-8 text: line 2 has the byte 0xff"),
+    ("photos", {}, {}, ["photo", "captions"], "has the languages captions, photo, in this order"),
+    ("photos", {"caption": []}, {}, None, "did you mean 'captions'"),
+    ("photos", {"captions": ["none.txt", "none.json"]}, {}, None, r"the raw file none\.txt or none\.json is not there"),
+    ("photos", {"splits": {"train": "../secret"}}, {}, None, "is not a path inside a folder"),
+    ("photos", {"words": "("}, {}, None, "is not a regular expression"),
+    ("photos", {"words": "z"}, {}, None, r"dataset\.json cannot be read .*: the photo 0\.jpg has no caption"),
+    ("photos", {"at_most": 0}, {}, None, "at_most"),
+    *(("photos", {}, {"dataset.json": content}, None, r"dataset\.json cannot be read")
+      for content in (b"{", b"[]", b'{"images": [{"split": "train"}]}', b'{"images": [3]}')),
+    ("photos", {"captions": ["c.txt"]}, {"c.txt": b'image,caption\na.jpg,"odd'}, None, r"c\.txt cannot be read"),
+    ("photos", {}, {"a.tar": None}, None, r"6 photos are in no archive, among them 0\.jpg; fetch"),
+    ("photos", {}, {"a.tar": b"neither" * 300}, None, r"a\.tar cannot be read .* fetch it anew"),
+    ("photos", {}, {"a.zip": b"neither" * 300}, None, r"a\.zip cannot be read .* fetch it anew"),
+    ("pixels", {"format": "png"}, {}, None, "format"),
+    ("pixels", {"train": []}, {}, None, "train"),
+    ("pixels", {"train": ["../t"]}, {}, None, "is not a path inside a folder"),
+    ("pixels", {"vaild": 3}, {}, None, "did you mean 'valid'"),
+    ("pixels", {"valid": 20}, {}, None, "there are 20 training pictures, of which 20 cannot be taken"),
+    ("pixels", {"test": ["none"]}, {}, None, "the raw file none is not there"),
+    ("pixels", {"format": "cifar"}, {}, None, "a cannot be read .*3,073 bytes"),
+    ("pixels", {"train": ["a", "wide"]}, {"wide": IDX + b"1234"}, None, "the pictures of a and wide differ in size"),
+    ("pixels", {}, {"a": IDX + b"123"}, None, "a cannot be read .* shorter than it says itself"),
+    ("pixels", {}, {"a": IDX[:9]}, None, "a cannot be read .* shorter than it says itself"),
+    ("pixels", {}, {"a": b"\0\0\x08\1\0\0\0\2\1\2"}, None, "a cannot be read .* does not begin as an idx file"),
+    ("pixels", {}, {"a": b""}, None, "a cannot be read .* does not begin as an idx file"),
+    ("running_text", {}, {}, ["text"], "has no languages"),
+    ("running_text", {"parts": {"train": [{"file": "a"}], "valid": []}}, {}, None, "'parts' of test are missing"),
+    ("running_text", {"parts": WHOLE | {"test": [{"file": "b"}]}}, {}, None, "the raw file b is not there"),
+    ("running_text", {"parts": WHOLE | {"test": [{"file": ["b", "c"]}]}}, {}, None, "the raw file b or c is not there"),
+    ("running_text", {"parts": WHOLE | {"test": [{"file": "train", "start": 2, "bytes": 5}]}}, {"train": b"text"}, None,
+     "train is 3 bytes shorter than"),
+    ("running_text", {"parts": WHOLE | {"test": [{"file": "train", "byte": 5}]}}, {}, None, "did you mean 'bytes'"),
+    ("scenes", {}, {}, ["scene", "captions"], "has the languages captions, mentions, boxes, scene, in this order"),
+    ("scenes", {"size": [48]}, {}, None, "did you mean 'sizes'"),
+    ("scenes", {"sizes": [113]}, {}, None, "less than or equal to 112"),
+    ("scenes", {"captions": 7}, {}, None, "less than or equal to 6"),
+    ("scenes", {"numbers": [2, 4, 5]}, {}, None, "three numbers from 0 that add up to 10"),
+    ("scenes", {"numbers": [10, 0, 0]}, {}, None, "that add up to 10, the first not alone"),
+    ("scenes", {"combinations": 1}, {}, None, "valid and test cannot have more scenes than there are 'combinations'"),
+    ("scenes", {"combinations": 9}, {}, None, "train must have as many scenes as there are 'combinations'"),
+    ("scenes", {"scenes": {"train": 8}}, {}, None, "must be of the splits train, valid, test, test_comb"),
+    ("scenes", {"kinds": {"animal": ["mamal"]}}, {}, None, "'kinds' names 'mamal', which there is not"),
+    ("scenes", {"left_out": ["oyl"]}, {}, None, "'left_out' names 'oyl', which there is not"),
+    ("scenes", {"combinations": 300, "scenes": SCENES | {"train": 300}}, {}, None, "nearly all pairs of pictures"),
+    ("scenes", {"sizes": [112], "numbers": [0, 0, 10]},
+     {f"svg/1F40{i}.svg": b'<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg"><rect width="72" height="72"/>'
+      b"</svg>" for i in range(8)}, None, "do not fit beside each other; ask for smaller 'sizes'"),
+    ("scenes", {}, {"names.json": b"{}"}, None, "a raw file of the scenes cannot be read as its card says .KeyError"),
+    ("scenes", {}, {"svg/1F400.svg": b"<svg/>"}, None, "raw file of the scenes cannot be read|draws nothing"),
+    ("treebank", {}, {}, ["tree", "words"], "has the languages words, tree, in this order"),
+    ("treebank", {"section": {}}, {}, None, "did you mean 'sections'"),
+    ("treebank", {"sections": {"train": ["07"]}}, {}, None, r"wsj/07 holds no \.mrg file"),
+    ("treebank", TREES, {"wsj/00/w.mrg": b"( (S (UH Yes))"}, None, r"wsj/00/w\.mrg cannot .*: the last tree is not"),
+    ("treebank", TREES, {"wsj/00/w.mrg": b"(S (UH Yes)))"}, None, r"'\)' stands outside of the trees"),
+    ("treebank", TREES, {"wsj/00/w.mrg": b"wrong (S (UH Yes))"}, None, "'wrong' stands outside of the trees"),
+    ("treebank", TREES, {"wsj/00/w.mrg": b"(S (NN a b))"}, None, "the word 'a' has no tag"),
+    ("treebank", TREES, {"wsj/00/w.mrg": b"(S (UH \xff))"}, None, r"w\.mrg is not UTF-8 text: line 1 has the by"),
+]  # fmt: skip
+
+
+def read_all(*arguments):
+    """Some readers read while their splits are written."""
+    return [list(segments) for segments in read(*arguments).values()]
+
+
+def test_every_reader_is_in_the_table():
+    assert {row[0] for row in TABLE} == READERS.keys()
+
+
+@pytest.mark.parametrize(("reader", "options", "files", "languages", "words"), TABLE)
+def test_bad_input_is_refused_in_a_sentence(tmp_path, reader, options, files, languages, words):
+    case = CASE[reader]
+    case.write(tmp_path)
+    for name, content in files.items():
+        if content is None:
+            (tmp_path / name).unlink()
+        else:
+            (tmp_path / name).write_bytes(content)
+    with pytest.raises(ReplicationError, match=words) as refused:
+        read_all(reader, tmp_path, case.languages if languages is None else languages, case.options | options)
+    assert str(refused.value).endswith(".")
+    assert "\n" not in str(refused.value)
