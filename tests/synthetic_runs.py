@@ -109,12 +109,7 @@ def example(index, split, source, target, variant, shift, rng):
         offsets = [0 if rng.random() < variant.attention else rng.choice((-2, -1, -1, 1, 1, 3)) for _ in target]
         hits = offsets.count(0)
         counts = {str(offset): offsets.count(offset) for offset in sorted(set(offsets))}
-        row["alignment"] = {
-            "hits": hits,
-            "words": length,
-            "offsets": counts,
-            "aer": [hits, hits, length, length],
-        }
+        row["alignment"] = {"hits": hits, "words": length, "offsets": counts, "aer": [hits, hits, length, length]}
     return row
 
 

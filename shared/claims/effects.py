@@ -11,14 +11,7 @@ from scipy import stats
 
 from shared.claims.comparisons import Comparison, Condition, Correlation, Over, Sides, Trend
 from shared.claims.results import RunResults, check_paired
-from shared.claims.statistics import (
-    RESAMPLES,
-    Statistic,
-    bin_labels,
-    on_examples,
-    resample,
-    slope_over_bins,
-)
+from shared.claims.statistics import RESAMPLES, Statistic, bin_labels, on_examples, resample, slope_over_bins
 from shared.errors import ReplicationError
 from shared.metrics.quantities import Array, Example, Measure
 from shared.metrics.registry import measure

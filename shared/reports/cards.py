@@ -48,11 +48,7 @@ SILENT = ("room", "order")
 HYPHEN = re.compile(r"(?<!\S)-(?=\d)")  # that stands for a minus; those within names stay
 PASSED = {"yes": "", "no": "failed: ", "not asked": "not checked: "}
 HAS = {"greater": "higher", "less": "lower", "equal": "the same"}
-CHANGES = {
-    "greater": "loses less (or gains more)",
-    "less": "gains less (or loses more)",
-    "equal": "changes as much in",
-}
+CHANGES = {"greater": "loses less (or gains more)", "less": "gains less (or loses more)", "equal": "changes as much in"}
 """What a slope over a covariate does, by the kind of the comparison."""
 SOURCES = {
     "C:paper": "",

@@ -69,15 +69,9 @@ def without(fields, *names):
         ),
         (PRIMARY | {"over": {"bins": [[1, 5]]}}, "'primary.over': a slope needs at least two bins."),
         (PRIMARY | {"doubled": ["a"]}, "'primary': 'doubled' must name as many variants as 'variants': 2."),
-        (
-            CORRELATION | {"than": 0.7},
-            "'primary': no correlation is 1 or more; lower 'than' or 'relevant'.",
-        ),
+        (CORRELATION | {"than": 0.7}, "'primary': no correlation is 1 or more; lower 'than' or 'relevant'."),
         (CORRELATION | {"variants": [*SIX, "a"]}, "'primary': the variants that are compared must differ."),
-        (
-            CORRELATION | {"over": {"bins": 3}},
-            "'primary': a correlation has neither 'scale: log' nor 'over'.",
-        ),
+        (CORRELATION | {"over": {"bins": 3}}, "'primary': a correlation has neither 'scale: log' nor 'over'."),
         (CORRELATION | {"sign": "-"}, "'primary.sign': input should be 'positive' or 'negative', got '-'."),
         (
             PRIMARY | {"learned": {"exempt": ""}},
@@ -129,10 +123,7 @@ def test_what_is_different_at_a_scale_is_said_there_alone(tmp_path):
         ({"not_decided": {"quick": ""}}, "'not_decided.quick': string should have at least 1 character, got ''."),
         ({"different_here": {"huge": "It is big."}}, "different_here: 'huge' is no scale."),
         ({"different_here": {"quick": ""}}, "different_here.quick: give a sentence, not ''."),
-        (
-            {"supporting": [without(PRIMARY, "name")]},
-            "every supporting comparison and identity needs a 'name'.",
-        ),
+        ({"supporting": [without(PRIMARY, "name")]}, "every supporting comparison and identity needs a 'name'."),
         ({"supporting": [PRIMARY | {"name": "x"}] * 2}, "the names of a claim's comparisons must differ."),
         ({"supporting": [PRIMARY]}, "the names of a claim's comparisons must differ."),
         (

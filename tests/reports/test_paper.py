@@ -68,9 +68,6 @@ def test_wrong_facts_are_refused(tmp_path, change, message):
 
 def test_a_row_may_have_metrics_of_its_own():
     column = {"key": "bleu", "title": "BLEU", "metric": "bleu"}
-    rows = [
-        {"label": "plain", "bleu": 1.0},
-        {"label": "replaced", "bleu": 2.0, "metrics": {"bleu": "bleu_replaced"}},
-    ]
+    rows = [{"label": "plain", "bleu": 1.0}, {"label": "replaced", "bleu": 2.0, "metrics": {"bleu": "bleu_replaced"}}]
     table = PaperTable(id="t1", title="t", where="w", provenance="M", columns=(Column(**column),), rows=rows)
     assert [table.metric(row, table.columns[0]) for row in (0, 1)] == ["bleu", "bleu_replaced"]

@@ -114,14 +114,7 @@ def test_every_table_names_the_seeds_of_its_own_variants(tmp_path):
 
 def paper(*rows):
     columns = [{"key": "ppl", "title": "Ppl.", "metric": "perplexity"}, {"key": "bleu", "title": "BLEU"}]
-    table = {
-        "id": "t1",
-        "title": "t",
-        "where": "Table 1",
-        "provenance": "M",
-        "columns": columns,
-        "rows": rows,
-    }
+    table = {"id": "t1", "title": "t", "where": "Table 1", "provenance": "M", "columns": columns, "rows": rows}
     facts = {"short": "A", "title": "t", "authors": ("A",), "venue": "v", "year": 2015, "url": "https://a.org"}
     return Paper.model_validate(facts | {"tables": [table]})
 

@@ -116,9 +116,7 @@ def drawn(monkeypatch):
     """The panels of every figure, to be looked at once the pictures have been written."""
     figures, legend = [], studies.legend_above
     monkeypatch.setattr(
-        studies,
-        "legend_above",
-        lambda canvas, *panels: (figures.append(panels), legend(canvas, *panels)),
+        studies, "legend_above", lambda canvas, *panels: (figures.append(panels), legend(canvas, *panels))
     )
     return figures
 
@@ -175,11 +173,7 @@ def test_lines_of_one_title_are_panels_of_one_figure(results, tmp_path, drawn):
     ]  # fmt: skip
     assert {*tmp_path.glob("*.png")} == {figure.path for figure in figures}
     assert {imread(figure.path).shape[1] for figure in figures} == {1400}
-    assert [[axes.get_ylabel() for axes in panels] for panels in drawn] == [
-        ["Seconds", "MiB"],
-        ["MSE"],
-        ["Ratio"],
-    ]
+    assert [[axes.get_ylabel() for axes in panels] for panels in drawn] == [["Seconds", "MiB"], ["MSE"], ["Ratio"]]
 
 
 def test_a_label_has_one_colour_in_all_panels(results, tmp_path, drawn):
