@@ -32,10 +32,10 @@ def tokens_of(symbols: Iterable[int]) -> list[str]:
 def sizes_of(model: Transformer) -> dict[str, int]:
     """Its sizes."""
     layer = model.decoder[0]
-    assert layer.self_attention.heads * layer.self_attention.value_size == model.embedding.embedding_dim
+    assert layer.attention.heads * layer.attention.value_size == model.embedding.embedding_dim
     return {
         "vocabulary": model.embedding.num_embeddings, "width": model.embedding.embedding_dim,
-        "layers": len(model.decoder), "heads": layer.self_attention.heads,
+        "layers": len(model.decoder), "heads": layer.attention.heads,
         "hidden_size": layer.feed_forward.w_1.out_features,
     }  # fmt: skip
 
@@ -63,9 +63,9 @@ def marian(model: Transformer, *, positions: int = 1024) -> MarianMTModel:
     for ours, stack in ((model.encoder, theirs.model.encoder), (model.decoder, theirs.model.decoder)):
         stack.embed_positions.weight.copy_(model.positions(0, positions))
         for layer, copy in zip(ours, stack.layers, strict=True):
-            pairs = [(layer.self_attention, layer.self_attention_norm, copy.self_attn, copy.self_attn_layer_norm)]
+            pairs = [(layer.attention, layer.attention_norm, copy.self_attn, copy.self_attn_layer_norm)]
             if ours is model.decoder:
-                cross = layer.cross_attention, layer.cross_attention_norm
+                cross = layer.source_attention, layer.source_norm
                 pairs.append((*cross, copy.encoder_attn, copy.encoder_attn_layer_norm))
             for attention, norm, its, its_norm in pairs:
                 for weight, linear in zip(
@@ -104,9 +104,9 @@ def translator(model: Transformer, folder: Path, *, positions: int = 1024, threa
     for ours, stack in ((model.encoder, spec.encoder), (model.decoder, spec.decoder)):
         stack.position_encodings.encodings = model.positions(0, positions).detach()
         for layer, copy in zip(ours, stack.layer, strict=True):
-            _copy_attention(layer.self_attention, layer.self_attention_norm, copy.self_attention, fused=True)
+            _copy_attention(layer.attention, layer.attention_norm, copy.self_attention, fused=True)
             if ours is model.decoder:
-                _copy_attention(layer.cross_attention, layer.cross_attention_norm, copy.attention, fused=False)
+                _copy_attention(layer.source_attention, layer.source_norm, copy.attention, fused=False)
             _copy(layer.feed_forward.w_1, copy.ffn.linear_0)
             _copy(layer.feed_forward.w_2, copy.ffn.linear_1)
             _copy_norm(layer.feed_forward_norm, copy.ffn.layer_norm)

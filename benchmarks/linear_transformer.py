@@ -39,10 +39,9 @@ from replications.linear_transformer.model import (
 )
 from replications.linear_transformer.replication import LAYERS, build_model
 from replications.linear_transformer.settings import ModelConfig
-from shared.attention.linear import chunkwise_linear_attention
-from shared.attention.linear_naive import parallel_linear_attention, recurrent_linear_attention
+from shared.attention.linear import chunkwise_linear_attention, parallel_linear_attention, recurrent_linear_attention
 from shared.attention.scaled_dot_product import attend
-from shared.layers.sequence_transformer import RecurrentState
+from shared.layers.transformer import RecurrentState
 
 
 class Size(NamedTuple):

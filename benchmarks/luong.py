@@ -18,8 +18,7 @@ from torch import nn
 from benchmarks.plain_luong import PlainLuong
 from benchmarks.timing import Step, decoding, gemm_rate, run, seconds_in_turns, training_step
 from replications.luong.model import EncoderDecoder
-from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
-from shared.attention.scores import GeneralScore
+from shared.attention.alignments import Alignment, GeneralScore, GlobalAlignment, LocalMonotonic, LocalPredictive
 
 VOCABULARY, M, N, D = 8000, 256, 256, 5
 SIZES = {

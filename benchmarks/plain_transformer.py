@@ -40,7 +40,7 @@ class PlainTransformer(nn.Module):
         """(B, S) symbols to (B, S, D)."""
         x = self.embed(source)
         for layer in self.model.encoder:
-            x = norm(x + attention(layer.self_attention, x, x, mask.unsqueeze(1))[0], layer.self_attention_norm)
+            x = norm(x + attention(layer.attention, x, x, mask.unsqueeze(1))[0], layer.attention_norm)
             x = norm(x + feed_forward(x, layer.feed_forward), layer.feed_forward_norm)
         return x
 
@@ -50,9 +50,9 @@ class PlainTransformer(nn.Module):
         before = torch.ones(length, length, dtype=torch.bool, device=target.device).tril()
         y = self.embed(target)
         for layer in self.model.decoder:
-            y = norm(y + attention(layer.self_attention, y, y, before)[0], layer.self_attention_norm)
-            z, weights = attention(layer.cross_attention, y, memory, mask.unsqueeze(1))
-            y = norm(y + z, layer.cross_attention_norm)
+            y = norm(y + attention(layer.attention, y, y, before)[0], layer.attention_norm)
+            z, weights = attention(layer.source_attention, y, memory, mask.unsqueeze(1))
+            y = norm(y + z, layer.source_norm)
             y = norm(y + feed_forward(y, layer.feed_forward), layer.feed_forward_norm)
         return y, weights
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from shared.attention.memory import Reach
+from shared.decoding.protocol import Reach
 from shared.layers.positions import sinusoids
 
 

@@ -25,15 +25,15 @@ from replications.show_attend_tell.learning import doubly_stochastic_penalty
 from replications.show_attend_tell.model import CaptionGenerator
 from replications.show_attend_tell.replication import build_model
 from replications.show_attend_tell.settings import ModelConfig
-from shared.attention.additive_log_weights import additive_log_weights
+from shared.attention.additive import additive_log_weights
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
-from shared.decoding.naive import naive_beam_search
 from shared.vision.efficientnet_lite import DEVIATION, MEAN, EfficientNetLite0, fold_norms
 from shared.vision.encoders import ImageEncoder
 from shared.vision.features import Grid
 from shared.vision.settings import LAYERS
+from tests.decoding.naive_beam import naive_beam_search
 
 
 class Size(NamedTuple):

@@ -22,9 +22,9 @@ from torch import nn
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
-from shared.decoding.naive import naive_beam_search
 from shared.metrics.turns import medians_of_turns, timed
 from shared.training.loss import smoothed_loss
+from tests.decoding.naive_beam import naive_beam_search
 
 Step = Callable[[], object]
 

@@ -31,7 +31,7 @@ from shared.attention.scaled_dot_product import attend, attend_with_weights
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
-from shared.decoding.greedy import greedy_search
+from shared.decoding.sampling import greedy_search
 from shared.layers.positions import SinusoidalPositions
 
 VOCABULARY, HEAD = 8000, 64

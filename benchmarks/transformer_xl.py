@@ -22,12 +22,13 @@ from torch import Tensor, nn
 
 from benchmarks.plain_transformer_xl import PlainTransformerXL
 from benchmarks.timing import Step, run, seconds_in_turns
+from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from replications.transformer_xl.memory import SegmentMemory, StateMemory
 from replications.transformer_xl.model import TransformerXL
 from replications.transformer_xl.replication import build_model
 from replications.transformer_xl.settings import ModelConfig
 from replications.transformer_xl.speed import passes
-from shared.attention.memory import Reach, SegmentMemory, StateMemory
-from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from shared.decoding.protocol import Reach
 from shared.tasks.language.settings import LanguageEvaluation
 from shared.tasks.language.streams import Stream
 

@@ -1,9 +1,8 @@
 """Neural machine translation by jointly learning to align and translate (Bahdanau, Cho, Bengio; ICLR 2015).
 
 The whole of RNNsearch and of its baseline RNNencdec, top to bottom. Sections and equations are those of arXiv
-1409.0473v7; names are the paper's. The recurrences stand here as loops over steps, :func:`read` and
-:func:`align_and_write`; unless ``fused`` is turned off, their twins with hand-written backward passes run instead, with
-the same results.
+1409.0473v7; names are the paper's. The recurrences stand here as loops over steps; twins with hand-written backward
+passes run in their place (:mod:`shared.attention.twins`).
 
 Shape letters: B batch, S source length T_x, T target length T_y, N state width n, M embedding width m,
 A alignment width n′, L maxout width l, V target vocabulary K_y, D directions.
@@ -20,9 +19,9 @@ from torch import Tensor, nn
 
 from shared.attention.additive import AdditiveAttention
 from shared.attention.softmax import masked_softmax
+from shared.attention.twins import runs_as
 from shared.decoding.protocol import select_beams, select_sources
-from shared.layers.attentive_recurrence import attentive_recurrence
-from shared.layers.gated_recurrence import GatedUnit, gated_recurrence
+from shared.layers.gated_recurrence import GatedUnit, attentive_recurrence, gated_recurrence
 
 
 def gated_unit(x: Tensor, h: Tensor, u_gates: Tensor, u_candidate: Tensor) -> Tensor:
@@ -42,8 +41,9 @@ def gated_unit(x: Tensor, h: Tensor, u_gates: Tensor, u_candidate: Tensor) -> Te
     return torch.lerp(h, torch.tanh(candidate + (r * h) @ u_candidate), z)
 
 
+@runs_as(gated_recurrence)
 def read(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask: Tensor) -> Tensor:
-    """The gated unit over a sequence; arguments and result are those of its twin :func:`gated_recurrence`."""
+    """The gated unit over D sequences; arguments and result are those of its twin, :func:`gated_recurrence`."""
     h, states = initial, []  # (D, B, N)
     for t in range(x.size(0)):
         h = torch.where(mask[t].unsqueeze(-1), gated_unit(x[t], h, u_gates, u_candidate), h)
@@ -51,11 +51,12 @@ def read(x: Tensor, initial: Tensor, u_gates: Tensor, u_candidate: Tensor, mask:
     return torch.stack(states)
 
 
+@runs_as(attentive_recurrence)
 def align_and_write(
     x: Tensor, initial: Tensor, keys: Tensor, values: Tensor, mask: Tensor,
     w_a: Tensor, v_a: Tensor, u_gates: Tensor, u_candidate: Tensor,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The decoder of appendix A.1.2; arguments and results are those of its twin :func:`attentive_recurrence`."""
+    """The decoder of appendix A.1.2; arguments and results are those of its twin, :func:`attentive_recurrence`."""
     s, states, alphas = initial, [], []  # (B, N)
     for t in range(x.size(0)):
         e = torch.tanh((s @ w_a).unsqueeze(1) + keys) @ v_a  # e_ij = v_aᵀ tanh(W_a s_{i-1} + U_a h_j), (B, S)
@@ -76,12 +77,7 @@ class Encoder(nn.Module):
         hidden_size: N.
         bidirectional: whether annotations carry a backward state as well.
         dropout: on the embeddings; the paper has none.
-
-    Attributes:
-        fused: whether :func:`gated_recurrence` runs in place of :func:`read`.
     """
-
-    fused = True
 
     def __init__(
         self, *, vocabulary: int, embedding_size: int, hidden_size: int, bidirectional: bool, dropout: float
@@ -103,8 +99,8 @@ class Encoder(nn.Module):
             e, steps = torch.cat((e, e.flip(1))), torch.stack((steps, steps.flip(0)), dim=1)  # (2, S, B, M), (S, 2, B)
         x = self.unit.project(e.flatten(1, 2)).unflatten(1, (length, batch))  # (D, S, B, 3N)
         initial = x.new_zeros(self.directions, batch, x.size(-1) // 3)
-        run, steps = gated_recurrence if self.fused else read, steps.view(length, self.directions, batch)
-        h = run(x.transpose(0, 1), initial, self.unit.u_gates, self.unit.u_candidate, steps)  # (S, D, B, N)
+        steps = steps.view(length, self.directions, batch)
+        h = read(x.transpose(0, 1), initial, self.unit.u_gates, self.unit.u_candidate, steps)  # (S, D, B, N)
         if self.directions == 1:
             return h[:, 0].transpose(0, 1)  # (B, S, N)
         return torch.cat((h[:, 0], h[:, 1].flip(0)), dim=-1).transpose(0, 1)  # (B, S, 2N)
@@ -157,13 +153,7 @@ class EncoderDecoder(nn.Module, ABC):
         maxout_size: L (500).
         bidirectional: whether the encoder reads in both directions.
         dropout: on embeddings and before the softmax; the paper has none.
-
-    Attributes:
-        fused: whether the decoder runs :func:`gated_recurrence` and :func:`attentive_recurrence` in place of
-            :func:`read` and :func:`align_and_write`.
     """
-
-    fused = True
 
     def __init__(
         self, *, source_vocabulary: int, target_vocabulary: int, embedding_size: int, hidden_size: int,
@@ -274,8 +264,7 @@ class RNNsearch(EncoderDecoder):
 
     def unroll(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, Tensor | None]:
         """The loop over target words; contexts for the read-out are one product afterwards."""
-        run = attentive_recurrence if self.fused else align_and_write
-        s, alpha = run(
+        s, alpha = align_and_write(
             x, state.s[:, 0], state.keys, state.values, state.mask,
             self.attention.w_a, self.attention.v_a, self.unit.u_gates[0], self.unit.u_candidate[0],
         )  # fmt: skip
@@ -306,8 +295,7 @@ class RNNencdec(EncoderDecoder):
         x = (x + state.values[:, 0]).unsqueeze(1)  # (T, 1, B, 3N)
         s_0 = state.s.transpose(0, 1)  # (1, B, N)
         every_step = torch.ones(x.shape[:3], dtype=torch.bool, device=x.device)
-        run = gated_recurrence if self.fused else read
-        after = run(x, s_0, self.unit.u_gates, self.unit.u_candidate, every_step)  # (T, 1, B, N)
+        after = read(x, s_0, self.unit.u_gates, self.unit.u_candidate, every_step)  # (T, 1, B, N)
         s = torch.cat((s_0.unsqueeze(0), after[:-1]))
         return s[:, 0], state.annotations.transpose(0, 1), None
 

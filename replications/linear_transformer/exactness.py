@@ -18,16 +18,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from replications.linear_transformer.generation import Build
-from replications.linear_transformer.model import LinearTransformer
+from replications.linear_transformer.model import LinearAttention, LinearTransformer
 from replications.linear_transformer.settings import ExactnessConfig
 from shared.attention.feature_maps import EluPlusOne
-from shared.attention.linear import chunkwise_linear_attention
-from shared.attention.linear_multi_head import LinearMultiHeadAttention
-from shared.attention.linear_naive import parallel_linear_attention, recurrent_linear_attention
+from shared.attention.linear import (
+    chunkwise_linear_attention,
+    parallel_linear_attention,
+    recurrent_linear_attention,
+)
+from shared.attention.multi_head import MultiHeadAttention
 from shared.tasks.replication import Study, seed_of
 from shared.tasks.settings import RunConfig
 
@@ -103,9 +106,10 @@ class Exactness(Study):
         return self._build(settings.linear, settings.symbols, True)
 
 
-def heads_of(model: nn.Module) -> LinearMultiHeadAttention:
-    """The attention of the first layer."""
-    return next(module for module in model.modules() if isinstance(module, LinearMultiHeadAttention))
+def heads_of(model: LinearTransformer) -> MultiHeadAttention:
+    """The projections of the first layer's attention."""
+    heads: MultiHeadAttention = model.attentions[0].heads
+    return heads
 
 
 def differences(level: str, outcomes: Mapping[tuple[str, str], Outcome], exact: Outcome) -> dict[str, float]:
@@ -141,7 +145,7 @@ def _apart(one: Outcome, other: Outcome) -> tuple[float, float]:
     return values.item(), torch.stack(gradients).max().item()
 
 
-def layer_outcomes(heads: LinearMultiHeadAttention, length: int) -> tuple[dict[tuple[str, str], Outcome], Outcome]:
+def layer_outcomes(heads: MultiHeadAttention, length: int) -> tuple[dict[tuple[str, str], Outcome], Outcome]:
     """Outcomes of attention alone on random queries, keys and values of a layer's sizes, with the gradients of these.
 
     Returns:
@@ -160,11 +164,9 @@ def layer_outcomes(heads: LinearMultiHeadAttention, length: int) -> tuple[dict[t
     return {(form, of): outcome(FORMS[form], TYPES[of]) for form, of in product(FORMS, TYPES)}, exact
 
 
-def random_inputs(
-    heads: LinearMultiHeadAttention, batch: int, length: int
-) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
+def random_inputs(heads: MultiHeadAttention, batch: int, length: int) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
     """Queries and keys (B, H, T, C), values (B, H, T, M), and a random cotangent (B, H, T, M) of the results."""
-    c, m = (size // heads.heads for size in heads.sizes)
+    c, m = heads.key_size, heads.value_size
     q, k, v, towards = (torch.randn(batch, heads.heads, length, size) for size in (c, c, m, m))
     return (q, k, v), towards
 
@@ -205,21 +207,15 @@ def step_by_step(model: LinearTransformer, inputs: Tensor) -> Tensor:
 
 
 @contextmanager
-def by_equation(model: nn.Module) -> Iterator[None]:
+def by_equation(model: LinearTransformer) -> Iterator[None]:
     """Inside, the self-attention of all layers is :func:`sum_over_keys` of their own projections."""
 
-    def replaced(heads: nn.Module, arguments: tuple[Any, ...], _: Any) -> tuple[Tensor, None]:
-        assert isinstance(heads, LinearMultiHeadAttention)
-        x: Tensor = arguments[0]
-        q, k, v = (
-            y.unflatten(-1, (heads.heads, -1)).transpose(1, 2)
-            for y in (heads.w_q(x), *heads.w_kv(x).split(heads.sizes, dim=-1))
-        )
+    def replaced(attention: LinearAttention, arguments: tuple[Any, ...], _: Any) -> Tensor:
+        (k, v), q = attention.heads.project(arguments[0]), attention.heads.queries(arguments[0])
         out = sum_over_keys(functional.elu(q) + 1, functional.elu(k) + 1, v)
-        return heads.w_o(out.transpose(1, 2).flatten(2)), None
+        return attention.heads.joined(out)
 
-    attentions = [module for module in model.modules() if isinstance(module, LinearMultiHeadAttention)]
-    handles = [module.register_forward_hook(replaced) for module in attentions]
+    handles = [attention.register_forward_hook(replaced) for attention in model.attentions]
     try:
         yield
     finally:
@@ -227,7 +223,7 @@ def by_equation(model: nn.Module) -> Iterator[None]:
             handle.remove()
 
 
-def kept(heads: LinearMultiHeadAttention, lengths: Sequence[int]) -> dict[str, float]:
+def kept(heads: MultiHeadAttention, lengths: Sequence[int]) -> dict[str, float]:
     """Bytes that each form keeps for the backward pass, of one sequence and one layer, in float32.
 
     ``<form>.kept_bytes_n<T>`` counts all of them. ``<form>.kept_beyond_n<T>`` excludes φ(q), φ(k), values and results,

@@ -1,10 +1,9 @@
 """Transformers are RNNs: autoregressive Transformers with linear attention (Katharopoulos et al., ICML 2020).
 
 The paper's attention, and the two that it is compared with, in the Transformer of
-``shared/layers/sequence_transformer.py``. The functions :func:`linear_attention` and :func:`recurrent_step` are the
-paper's equations; unless ``fused`` is turned off, the twins of ``shared/attention/linear.py`` run instead, with the
-same weights and results: they work chunk by chunk and hold no sum for each position. Attention by hashing is in
-``shared/attention/lsh.py`` (Reformer). Sections and equations are those of arXiv 2006.16236v3; what the paper leaves
+``shared/layers/transformer.py``. The functions :func:`linear_attention` and :func:`recurrent_step` are the paper's
+equations; their twins (:mod:`shared.attention.twins`) work chunk by chunk and hold no sum for each position. Attention
+by hashing is in ``shared/attention/lsh.py`` (Reformer). Sections and equations are those of arXiv 2006.16236v3; what the paper leaves
 open, such as ReLU and where the norms stand, is as in its authors' library and programs.
 
 Shape letters: B sequences, T symbols, D model width, H heads, K width of a head's keys and values.
@@ -12,19 +11,19 @@ Shape letters: B sequences, T symbols, D model width, H heads, K width of a head
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from shared.attention.feature_maps import EluPlusOne
-from shared.attention.linear import State
-from shared.attention.linear_multi_head import LinearMultiHeadAttention
+from shared.attention.linear import State, attend_with_features, linear_attention_step
 from shared.attention.lsh import LSHSelfAttention
 from shared.attention.multi_head import MultiHeadAttention
-from shared.layers.sequence_transformer import Output, SelfAttention, SequenceTransformer
+from shared.attention.twins import runs_as
+from shared.layers.positions import SinusoidalPositions
+from shared.layers.transformer import SelfAttention, SequenceTransformer
 
 
 def phi(x: Tensor) -> Tensor:
@@ -32,6 +31,15 @@ def phi(x: Tensor) -> Tensor:
     return functional.elu(x) + 1
 
 
+ELU = EluPlusOne()
+
+
+def chunk_by_chunk(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+    """The twin of :func:`linear_attention`."""
+    return attend_with_features(ELU, q, k, v, mask, causal)
+
+
+@runs_as(chunk_by_chunk)
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
     """φ(Q)(φ(K)ᵀ V) over its normaliser: equation (5), or where it is causal equations (9) to (12).
 
@@ -57,50 +65,46 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causa
     return (q.unsqueeze(3) @ s).squeeze(3) / normaliser.masked_fill(normaliser == 0, 1)
 
 
-def recurrent_step(q: Tensor, k: Tensor, v: Tensor, s: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def fused_step(q: Tensor, k: Tensor, v: Tensor, state: State | None) -> tuple[Tensor, State]:
+    """The twin of :func:`recurrent_step`."""
+    return linear_attention_step(ELU.queries(q), ELU.keys(k).values, v, state)
+
+
+@runs_as(fused_step)
+def recurrent_step(q: Tensor, k: Tensor, v: Tensor, state: State | None) -> tuple[Tensor, State]:
     """One position of the recurrent network of section 3.4.
 
     Args:
         q: (B, H, K).
         k: (B, H, K).
         v: (B, H, K).
-        s: (B, H, K, K) s_{i-1}.
-        z: (B, H, K) z_{i-1}.
+        state: s_{i-1} (B, H, K, K) and z_{i-1} (B, H, K) side by side; None before the first position.
 
     Returns:
-        (B, H, K), s_i and z_i.
+        (B, H, K), and the state s_i and z_i.
     """
-    s = s + phi(k).unsqueeze(3) * v.unsqueeze(2)  # equation (18)
-    z = z + phi(k)  # equation (19)
-    numerator = (phi(q).unsqueeze(2) @ s).squeeze(2)
-    return numerator / (phi(q) * z).sum(2, keepdim=True), s, z  # equation (20), without f_l and the residual
+    sums = k.new_zeros(*k.shape, v.size(2) + 1) if state is None else state.sums  # equations (16) and (17)
+    s = sums[..., :-1] + phi(k).unsqueeze(3) * v.unsqueeze(2)  # equation (18)
+    z = sums[..., -1] + phi(k)  # equation (19)
+    out = (phi(q).unsqueeze(2) @ s).squeeze(2) / (phi(q) * z).sum(2, keepdim=True)
+    return out, State(torch.cat((s, z.unsqueeze(3)), dim=3))  # equation (20), without f_l and the residual
 
 
 class LinearAttention(SelfAttention):
-    """φ(Q)(φ(K)ᵀV) over its normaliser (equations 5 and 9) with φ(x) = elu(x) + 1 (equation 7).
-
-    Attributes:
-        fused: whether the twins run in place of :func:`linear_attention` and :func:`recurrent_step`.
-    """
+    """φ(Q)(φ(K)ᵀV) over its normaliser (equations 5 and 9) with φ(x) = elu(x) + 1 (equation 7)."""
 
     recurrent = True
-    fused = True
 
     def __init__(self, *, width: int, heads: int) -> None:
         super().__init__()
-        self.heads = LinearMultiHeadAttention(
-            query_size=width, heads=heads, key_size=width // heads, value_size=width // heads, features=EluPlusOne(),
-            bias=True,
-        )  # fmt: skip
+        self.heads = MultiHeadAttention(
+            query_size=width, heads=heads, key_size=width // heads, value_size=width // heads, bias=True
+        )
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """See :class:`SelfAttention`."""
-        if self.fused:
-            out: Tensor = self.heads(x, self.heads.project(x, mask), causal=causal)[0]
-            return out
-        q, k, v = self._projected(x)
-        heads = linear_attention(q, k, v, mask, causal)
-        return self._joined(heads)
+        (k, v), q = self.heads.project(x), self.heads.queries(x)
+        return self.heads.joined(linear_attention(q, k, v, mask, causal))
 
     def begin(self, like: Tensor, length: int) -> State | None:
         """s_0 = 0 and z_0 = 0 (equations 16 and 17)."""
@@ -108,22 +112,9 @@ class LinearAttention(SelfAttention):
 
     def step(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
         """Equations (18) to (20)."""
-        if self.fused:
-            return self.heads.step(x, state)
-        q, k, v = (tensor.squeeze(2) for tensor in self._projected(x.unsqueeze(1)))  # (B, H, K) each
-        sums = k.new_zeros(*k.shape, v.size(2) + 1) if state is None else state.sums
-        heads, s, z = recurrent_step(q, k, v, sums[..., :-1], sums[..., -1])
-        return self._joined(heads.unsqueeze(2)).squeeze(1), State(torch.cat((s, z.unsqueeze(3)), dim=3))
-
-    def _projected(self, x: Tensor) -> list[Tensor]:
-        """Queries, keys and values x W_Q, x W_K and x W_V of all heads: (B, T, D) to (B, H, T, K) each."""
-        projections = self.heads.w_q(x), *self.heads.w_kv(x).split(self.heads.sizes, dim=2)
-        return [tensor.unflatten(2, (self.heads.heads, -1)).transpose(1, 2) for tensor in projections]
-
-    def _joined(self, heads: Tensor) -> Tensor:
-        """All heads' results (B, H, T, K) to (B, T, D)."""
-        joined: Tensor = self.heads.w_o(heads.transpose(1, 2).flatten(2))
-        return joined
+        (k, v), q = self.heads.project(x.unsqueeze(1)), self.heads.queries(x.unsqueeze(1))
+        heads, state = recurrent_step(q.squeeze(2), k.squeeze(2), v.squeeze(2), state)
+        return self.heads.joined(heads.unsqueeze(2)).squeeze(1), state
 
 
 class KeysValuesSoFar(NamedTuple):
@@ -168,8 +159,6 @@ class SoftmaxAttention(SelfAttention):
     def step(self, x: Tensor, state: KeysValuesSoFar) -> tuple[Tensor, KeysValuesSoFar]:
         """The new key and value are written where they belong, and all so far are read."""
         keys, values, used = state.keys, state.values, state.used + 1
-        if used > keys.size(2):
-            raise ValueError(f"there is room for {keys.size(2)} positions, and no more; begin with a greater length")
         k, v = self.heads.project(x.unsqueeze(1))
         keys[:, :, used - 1 : used], values[:, :, used - 1 : used] = k, v
         out, _ = self.heads(x.unsqueeze(1), (keys[:, :, :used], values[:, :, :used]))
@@ -196,31 +185,39 @@ class HashedAttention(SelfAttention):
         self.heads.redraw(generator)
 
 
+class GridPositions(nn.Module):
+    """Sinusoids of a pixel's row and of its column, side by side, where a picture is read row by row.
+
+    A pixel and the one above it have the same column there; along the sequence they lie a row apart. Parmar et al.
+    (2018, section 3.1) encode the coordinates of pixels so.
+
+    Args:
+        width: D, a multiple of 4.
+        columns: pixels of a row.
+    """
+
+    def __init__(self, *, width: int, columns: int) -> None:
+        super().__init__()
+        self.columns = columns
+        self.sinusoids = SinusoidalPositions(width=width // 2)
+
+    def forward(self, start: int, stop: int) -> Tensor:
+        """Encodings (stop - start, D) of the pixels from ``start`` to before ``stop``."""
+        places = torch.arange(start, stop)
+        table = self.sinusoids(0, max(self.columns, -(-stop // self.columns)))
+        return torch.cat((table[places // self.columns], table[places % self.columns]), dim=1)
+
+
 class LinearTransformer(SequenceTransformer):
     """T_l(x) = f_l(A_l(x) + x), equation (1), in every layer, normalised after each of the two sums.
 
+    Where it is causal it is, step by step, the RNN of section 3.4. The output layer is a softmax, or for pixels a
+    mixture of logistics; embedding and positions have half of the width each, as in the authors' programs, or all of
+    it, and are added.
+
     Args:
-        symbols: of the vocabulary.
-        width: D.
-        hidden_size: of f_l.
-        attentions: makes A_l of each layer.
-        layers: how many.
-        output: from states to the probabilities of symbols: a softmax, or for pixels a mixture of logistics.
-        causal: whether position i sees those up to i only; then, step by step, it is the RNN of section 3.4.
-        length: symbols of the longest sequence, for which the recurrent form of softmax attention has room.
-        concatenated: whether embedding and sinusoids have half of the width each, as in the authors' programs, or
-            all of it, and are added.
-        columns: pixels of a row, where sequences are pictures and positions are rows and columns.
-        dropout: on attention and feed-forward networks.
+        sizes: those of :class:`SequenceTransformer`.
     """
 
-    def __init__(
-        self, *, symbols: int, width: int, hidden_size: int, attentions: Callable[[], SelfAttention], layers: int,
-        output: Output, causal: bool, length: int, concatenated: bool = False, columns: int | None = None,
-        dropout: float = 0.0,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            symbols=symbols, width=width, hidden_size=hidden_size, attentions=attentions, layers=layers,
-            output=lambda: output, causal=causal, norm="post", length=length, concatenated=concatenated,
-            columns=columns, dropout=dropout,
-        )  # fmt: skip
+    def __init__(self, **sizes: Any) -> None:
+        super().__init__(norm="post", **sizes)

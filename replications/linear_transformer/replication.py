@@ -10,6 +10,7 @@ from replications.linear_transformer import settings
 from replications.linear_transformer.exactness import Exactness
 from replications.linear_transformer.generation import Generation
 from replications.linear_transformer.model import (
+    GridPositions,
     HashedAttention,
     LinearAttention,
     LinearTransformer,
@@ -20,9 +21,8 @@ from shared.attention.feature_maps import EluPlusOne
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.lsh import LSHSelfAttention
 from shared.config import build
-from shared.layers.categorical import CategoricalOutput
-from shared.layers.mixture_of_logistics import MixtureOfLogistics
-from shared.layers.sequence_transformer import SelfAttention
+from shared.layers.outputs import CategoricalOutput, MixtureOfLogistics
+from shared.layers.transformer import SelfAttention
 from shared.tasks.replication import Replication
 from shared.tasks.sequences import task
 from shared.tasks.sequences.scaling import EXACT, CausalAttention, Layers, Scaling, head_sizes
@@ -46,8 +46,9 @@ def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> LinearTra
     )
     return LinearTransformer(
         symbols=vocabulary, width=config.width, hidden_size=config.hidden, attentions=attentions[config.attention],
-        layers=config.layers, output=output, causal=causal, length=config.max_length,
-        concatenated=config.positions != "added", columns=config.columns, dropout=config.dropout,
+        layers=config.layers, output=lambda: output, causal=causal, length=config.max_length,
+        concatenated=config.positions != "added", dropout=config.dropout,
+        positions=GridPositions(width=config.width // 2, columns=config.columns) if config.columns else None,
     )  # fmt: skip
 
 

@@ -2,9 +2,8 @@
 
 The whole encoder-decoder, top to bottom: the plain model, global and local attention over it, and input feeding.
 Sections and equations are those of arXiv 1508.04025v5; names are the paper's. As in the authors' code there are no
-biases anywhere. The functions :func:`read` and :func:`write` are the paper's equations, one word at a time; unless
-``fused`` is turned off, twins with the same weights and results run instead: the LSTMs of
-``shared/layers/stacked_lstm.py``, and the scores and alignments of ``shared/attention``.
+biases anywhere. Scores and alignments are in ``shared/attention/alignments.py``, the stacked LSTM in
+``shared/layers/lstm.py``; both have faster twins (:mod:`shared.attention.twins`).
 
 Shape letters: B batch, S source length (end symbol included), W = S - 1 source words, T target length, N state width,
 M embedding width, A key width, L layers, V target vocabulary.
@@ -13,110 +12,15 @@ M embedding width, A key width, L layers, V target vocabulary.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from shared.attention.alignments import Alignment, LocalAlignment, LocalPredictive
-from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
-from shared.attention.softmax import masked_softmax
+from shared.attention.alignments import Alignment, Score
 from shared.decoding.protocol import select_beams, select_sources
-from shared.layers.stacked_lstm import StackedLSTM, State
-
-Layers = list[tuple[Tensor, Tensor]]
-"""Hidden and cell state of every layer, L pairs of (B, N) each."""
-
-
-def stacked_unit(lstm: StackedLSTM, x: Tensor, state: Layers) -> Layers:
-    """One step of the stacked LSTM (section 2, after Zaremba et al. 2014): input (B, I) and states to the next states.
-
-    Of each layer, whose input x is what is below it: [i; f; g; o] = W_x x + W_h h, c′ = σ(f) ∘ c + σ(i) ∘ tanh(g),
-    h′ = σ(o) ∘ tanh(c′). Dropout acts on what goes up, not on what goes on in time.
-    """
-    after: Layers = []
-    for layer, (h, c) in enumerate(state):
-        if layer:
-            x = functional.dropout(after[-1][0], lstm.dropout, lstm.training)
-        w_x, w_h = getattr(lstm, f"weight_ih_l{layer}"), getattr(lstm, f"weight_hh_l{layer}")  # (4N, I), (4N, N)
-        i, f, g, o = (x @ w_x.t() + h @ w_h.t()).chunk(4, dim=-1)  # (B, N) each
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-        after.append((torch.sigmoid(o) * torch.tanh(c), c))
-    return after
-
-
-def read(lstm: StackedLSTM, x: Tensor, padding: Tensor) -> tuple[Tensor, State]:
-    """The encoder's LSTM over (S, B, M), from zero states after (B,) steps: (S, B, N), and all layers' final states."""
-    zero = x.new_zeros(x.size(1), lstm.hidden_size)
-    state, top = [(zero, zero)] * lstm.num_layers, []
-    for s, x_s in enumerate(x):
-        rest = (padding > s).unsqueeze(1)  # (B, 1)
-        state = [(h.masked_fill(rest, 0), c.masked_fill(rest, 0)) for h, c in stacked_unit(lstm, x_s, state)]
-        top.append(state[-1][0])
-    return torch.stack(top), (torch.stack([h for h, _ in state]), torch.stack([c for _, c in state]))
-
-
-def scores(score: Score, h: Tensor, h_bar: Tensor) -> Tensor:
-    """score(h_t, h̄_s) of section 3.1: decoder states (B, N) and annotations (B, W, N) to (B, W)."""
-    match score:
-        case DotScore():  # h_tᵀ h̄_s
-            return (h_bar @ h.unsqueeze(2)).squeeze(2)
-        case GeneralScore():  # h_tᵀ W_a h̄_s
-            return (h_bar @ (h @ score.w_a).unsqueeze(2)).squeeze(2)
-        case ConcatScore():  # v_aᵀ tanh(W_a [h_t; h̄_s]), the halves of W_a being w_a and u_a
-            return torch.tanh((h @ score.w_a).unsqueeze(1) + h_bar @ score.u_a) @ score.v_a
-        case LocationScore():  # W_a h_t, equation (8); no weight for words past the last row of W_a
-            words, rows = h_bar.size(1), score.w_a.size(1)
-            return functional.pad(h @ score.w_a, (0, max(words - rows, 0)), value=-torch.inf)[:, :words]
-    raise TypeError(f"{type(score).__name__} is none of the paper's scores.")
-
-
-def align(score: Score, alignment: Alignment, h: Tensor, h_bar: Tensor, mask: Tensor, t: int) -> Tensor:
-    """The weights a_t of one target position t, from 0: global (equation 7), local-m or local-p (section 3.2).
-
-    Args:
-        score: compares states and annotations.
-        alignment: which annotations are considered.
-        h: (B, N) h_t.
-        h_bar: (B, W, N) annotations.
-        mask: (B, W) bool, true at words.
-        t: the target position.
-
-    Returns:
-        (B, W).
-    """
-    e = scores(score, h, h_bar)
-    if not isinstance(alignment, LocalAlignment):
-        return masked_softmax(e, mask)
-    s = torch.arange(1, h_bar.size(1) + 1, device=h.device)  # (W,) source positions, from 1
-    length = mask.sum(1, keepdim=True)  # (B, 1) S
-    p = length.clamp(min=1, max=t + 1).to(h)  # local-m: p_t = t, at most S
-    if isinstance(alignment, LocalPredictive):
-        p = length * torch.sigmoid(torch.tanh(h @ alignment.w_p) @ alignment.v_p).unsqueeze(1)  # equation (9)
-    window = (s - p.detach().floor().clamp(min=1)).abs() <= alignment.window  # (B, W) [p_t - D, p_t + D]
-    a = masked_softmax(e, mask & window)
-    if isinstance(alignment, LocalPredictive) and alignment.gaussian:
-        a = a * torch.exp(-((s - p) ** 2) / (2 * alignment.sigma**2))  # equation (10), σ = D / 2
-    return a
-
-
-def write(model: EncoderDecoder, e: Tensor, state: DecoderState) -> tuple[Tensor, Tensor | None]:
-    """The decoder, word by word: embedded words (T, B, M) to h̃ (B, T, N) and, if there is attention, a (B, T, W)."""
-    layers = list(zip(state.h[:, 0].unbind(1), state.c[:, 0].unbind(1), strict=True))
-    h_tilde, vectors, weights = state.h_tilde[:, 0], [], []
-    for t, x in enumerate(e):
-        if model.input_feeding:
-            x = torch.cat((x, model.dropout(h_tilde)), dim=-1)  # [e_t; h̃_{t-1}] (section 3.3)
-        layers = stacked_unit(model.lstm, x, layers)
-        h_tilde = h = layers[-1][0]
-        if model.attention is not None:
-            attention = model.attention
-            a = align(attention.score, attention.alignment, h, state.annotations, state.mask, t)
-            c = (a.unsqueeze(1) @ state.annotations).squeeze(1)  # c_t = Σ_s a_t(s) h̄_s
-            h_tilde = torch.tanh(torch.cat((c, h), dim=-1) @ attention.w_c.weight.t())  # equation (5)
-            weights.append(a)
-        vectors.append(h_tilde)
-    return torch.stack(vectors, dim=1), torch.stack(weights, dim=1) if weights else None
+from shared.layers.lstm import Advance, StackedLSTM, State
 
 
 class Encoder(nn.Module):
@@ -132,12 +36,7 @@ class Encoder(nn.Module):
         layers: L.
         dropout: on the input of every layer.
         reverse: whether the words are read from last to first.
-
-    Attributes:
-        fused: whether ``lstm`` itself runs in place of :func:`read`.
     """
-
-    fused = True
 
     def __init__(
         self, *, vocabulary: int, embedding_size: int, hidden_size: int, layers: int, dropout: float, reverse: bool
@@ -165,8 +64,7 @@ class Encoder(nn.Module):
         e = self.embedding(words).masked_fill((position < padding).unsqueeze(2), 0)  # (B, W, M)
         end = self.embedding(source.gather(1, length - 1))  # (B, 1, M)
         x = self.dropout(torch.cat((e, end), dim=1).transpose(0, 1))  # (S, B, M)
-        rest = padding.squeeze(1)  # (B,)
-        h, state = self.lstm.after_padding(x, rest) if self.fused else read(self.lstm, x, rest)  # (S, B, N)
+        h, state = self.lstm.after_padding(x, padding.squeeze(1))  # (S, B, N)
         step = to_step.clamp(max=max(len(position) - 1, 0)).unsqueeze(2).expand(-1, -1, h.size(2))  # (B, W, N)
         return h[:-1].transpose(0, 1).gather(1, step), position < length - 1, state
 
@@ -219,12 +117,7 @@ class EncoderDecoder(nn.Module):
         attention: score and alignment, or None for the baseline.
         input_feeding: whether h̃_{t-1} is part of the decoder's input at t (section 3.3).
         init_range: weights start uniform in ± this (0.1).
-
-    Attributes:
-        fused: whether the decoder's twins run in place of :func:`write`.
     """
-
-    fused = True
 
     def __init__(
         self, *, source_vocabulary: int, target_vocabulary: int, embedding_size: int, hidden_size: int, layers: int,
@@ -272,48 +165,44 @@ class EncoderDecoder(nn.Module):
         """
         state = self.start(source, source_mask)
         e = self.dropout(self.embedding(target.t()))  # (T, B, M)
-        if not self.fused:
-            h_tilde, a = write(self, e, state)  # (B, T, N), (B, T, W)
-        elif self.input_feeding:
-            h_tilde, a = self._unroll_feeding(e, state)
-        else:
-            h_tilde, a = self._unroll(e, state)
-        return self.w_s(h_tilde), _with_end(a)
+        advance = self.lstm.unrolled(e) if self.input_feeding else self.lstm.advance
+        h_tilde, a, _ = self.write(e.unsqueeze(2), state, advance)
+        return self.w_s(h_tilde), a
 
-    def _unroll(self, e: Tensor, state: DecoderState) -> tuple[Tensor, Tensor | None]:
-        """Without input feeding no step waits for attention: one fused call, and attention for all steps at once."""
-        h, _ = self.lstm(e, _per_layer(state))  # (T, B, N)
-        h = h.transpose(0, 1)  # (B, T, N)
-        if self.attention is None:
-            return h, None
-        h_tilde, a = self.attention(h, state, torch.arange(h.size(1), device=h.device))
-        return h_tilde, a
+    def write(self, e: Tensor, state: DecoderState, advance: Advance) -> tuple[Tensor, Tensor | None, Any]:
+        """The decoder, over T words of each beam.
 
-    def _unroll_feeding(self, e: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
-        """With it the decoder's input at t is [e_t; h̃_{t-1}], so the steps stay a loop."""
-        assert self.attention is not None
-        loop = self.lstm.unrolled(e)
-        layers = list(zip(*(tensor.unbind(0) for tensor in _per_layer(state)), strict=True))  # L of (B, N), (B, N)
-        h_tilde, vectors, weights = state.h_tilde[:, 0], [], []
-        for t, position in enumerate(torch.arange(len(e), device=e.device).split(1)):
-            layers = loop.step(t, self.dropout(h_tilde), layers)
-            vector, a = self.attention(layers[-1][0].unsqueeze(1), state, position)  # (B, 1, N), (B, 1, W)
-            h_tilde = vector[:, 0]
-            vectors.append(vector)
-            weights.append(a)
-        return torch.cat(vectors, dim=1), torch.cat(weights, dim=1)
+        Without input feeding no step waits for attention, so all T words go through the LSTM, and attend, at once.
+
+        Args:
+            e: (T, B, k, M) embedded words; either T or k is 1.
+            state: before them.
+            advance: the LSTM, see :data:`shared.layers.lstm.Advance`.
+
+        Returns:
+            h̃ (B, T·k, N), weights over the source (B, T·k, S) if there is attention, and the LSTM's last state.
+        """
+        h_tilde, t, vectors, weights = state.h_tilde, state.t, [], []
+        layers: Any = tuple(part.flatten(0, 1).transpose(0, 1).contiguous() for part in (state.h, state.c))
+        for x in e.split(1) if self.input_feeding else (e,):
+            fed = self.dropout(h_tilde).flatten(0, 1) if self.input_feeding else None  # [e_t; h̃_{t-1}] (section 3.3)
+            h, layers = advance(x.flatten(1, 2), fed, layers)  # (T, B·k, N)
+            h_tilde = h.unflatten(1, x.shape[1:3]).transpose(0, 1).flatten(1, 2)  # (B, T·k, N)
+            if self.attention is not None:
+                positions = torch.arange(t, t + len(x), device=h.device)  # those of all beams are the same
+                h_tilde, a = self.attention(h_tilde, state, positions)
+                weights.append(a)
+            vectors.append(h_tilde)
+            t += len(x)
+        # Attention gives no weight to the end symbol.
+        return torch.cat(vectors, 1), functional.pad(torch.cat(weights, 1), (0, 1)) if weights else None, layers
 
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor | None, DecoderState]:
         """One word further: previous words (B, k) to log p(y_t) (B, k, V), weights (B, k, S) and the next state."""
-        e = self.embedding(tokens)  # (B, k, M)
-        x = torch.cat((e, state.h_tilde), dim=-1) if self.input_feeding else e  # (B, k, I)
-        h, (h_n, c_n) = self.lstm(x.flatten(0, 1).unsqueeze(0), _per_layer(state))  # (1, B·k, N), (L, B·k, N)
-        h_tilde, a = h.view(*tokens.shape, -1), None  # (B, k, N)
-        if self.attention is not None:
-            h_tilde, a = self.attention(h_tilde, state, torch.tensor([state.t], device=h.device))
+        h_tilde, a, layers = self.write(self.embedding(tokens).unsqueeze(0), state, self.lstm.advance)  # (B, k, N)
+        h, c = (part.transpose(0, 1).unflatten(0, tokens.shape) for part in layers)  # (B, k, L, N)
         log_p = torch.log_softmax(self.w_s(h_tilde), dim=-1)  # (B, k, V)
-        h, c = (tensor.transpose(0, 1).unflatten(0, tokens.shape) for tensor in (h_n, c_n))  # (B, k, L, N)
-        return log_p, _with_end(a), replace(state, t=state.t + 1, h=h, c=c, h_tilde=h_tilde)
+        return log_p, a, replace(state, t=state.t + 1, h=h, c=c, h_tilde=h_tilde)
 
     def reorder(self, state: DecoderState, sources: Tensor | None, beams: Tensor) -> DecoderState:
         """Keep some sources and beams; see :class:`shared.decoding.protocol.IncrementalDecoder`."""
@@ -322,14 +211,3 @@ class EncoderDecoder(nn.Module):
         )
         h, c, h_tilde = (select_beams(tensor, sources, beams) for tensor in (state.h, state.c, state.h_tilde))
         return DecoderState(annotations, keys, mask, state.t, h, c, h_tilde)
-
-
-def _per_layer(state: DecoderState) -> State:
-    """The recurrent states as an LSTM wants them: (L, B·k, N) each."""
-    h, c = (tensor.flatten(0, 1).transpose(0, 1).contiguous() for tensor in (state.h, state.c))
-    return h, c
-
-
-def _with_end(a: Tensor | None) -> Tensor | None:
-    """Weights over words (B, Q, W) to weights over the source (B, Q, S): none on its end symbol."""
-    return None if a is None else nn.functional.pad(a, (0, 1))

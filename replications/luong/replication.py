@@ -6,8 +6,14 @@ from replications.luong import settings
 from replications.luong.aligners import Aligning
 from replications.luong.model import EncoderDecoder
 from replications.luong.settings import ModelConfig
-from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
-from shared.attention.scores import Score, build_score
+from shared.attention.alignments import (
+    Alignment,
+    GlobalAlignment,
+    LocalMonotonic,
+    LocalPredictive,
+    Score,
+    build_score,
+)
 from shared.tasks.replication import Replication
 from shared.tasks.translation import task
 

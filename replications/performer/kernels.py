@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from replications.performer.draws import LEVEL, Values, mean_interval, ratio_interval
+from replications.performer.kernel_error import kernel_mse, orthogonal_mse_bound
 from replications.performer.settings import KernelsConfig
 from shared.attention.favor import Directions, Estimator, SoftmaxFeatures
-from shared.attention.kernel_error import kernel_mse, orthogonal_mse_bound
 from shared.attention.linear import read, summarize
 from shared.attention.scaled_dot_product import attend
 from shared.tasks.replication import Study, seed_of
@@ -155,7 +155,7 @@ def output_errors(settings: KernelsConfig, deviation: float) -> tuple[Draws, Dra
     for sample in range(settings.samples):
         q, k, v = torch.randn(3, 1, 1, settings.length, settings.key_size)
         q, k = deviation * q, deviation * k
-        exact, _ = attend(q, k, v)
+        exact = attend(q, k, v)
         for place, directions in itertools.product(range(len(settings.projections)), FIGURE_DIRECTIONS):
             features = SoftmaxFeatures(
                 key_size=settings.key_size, projections=settings.projections[place], directions=directions

@@ -1,26 +1,78 @@
 """Rethinking attention with Performers (Choromanski et al., ICLR 2021).
 
-The paper's attention, in the Transformer of ``shared/layers/sequence_transformer.py``. Random features stand in
-``shared/attention/favor.py`` (sections 2.3 and 2.4), the sums that they make linear in ``shared/attention/linear.py``
-(section 2.2). Sections and equations are those of arXiv 2009.14794; what the
-paper leaves open, such as where the norms stand, is as in the language model that its authors' code is a change of.
+The paper's attention FAVOR+ in the Transformer of ``shared/layers/transformer.py``: its features are :func:`phi`, and
+what is linear in the length is :func:`favor`. Exponentials overflow and underflow, so a twin
+(:mod:`shared.attention.twins`) runs in place of the equations, which divides features by their largest and carries
+logarithms of scales (:mod:`shared.attention.favor`). Projections are drawn there, too (section 2.4). Sections and
+equations are those of arXiv 2009.14794; what the paper leaves open, such as where the norms stand, is as in the
+language model that its authors' code is a change of.
 
 Shape letters: B sequences, T symbols (L in the paper), D model width, H heads, K width of a head's keys and values
-(d in the paper), C features (m or 2m).
+(d in the paper), P projections (m in the paper), C features (P or 2P).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-from shared.attention.feature_maps import FeatureMap
-from shared.attention.linear import chunkwise_linear_attention, linear_attention
+from shared.attention.favor import SoftmaxFeatures
+from shared.attention.feature_maps import FeatureMap, ReLU
+from shared.attention.linear import attend_with_features
 from shared.attention.scaled_dot_product import attend
-from shared.layers.categorical import CategoricalOutput
-from shared.layers.sequence_transformer import SelfAttention, SequenceTransformer
+from shared.attention.twins import runs_as
+from shared.layers.outputs import CategoricalOutput
+from shared.layers.transformer import SelfAttention, SequenceTransformer
+
+
+def phi(features: FeatureMap, x: Tensor) -> Tensor:
+    """Random features with E φ(x)ᵀφ(y) = exp(xᵀy / √K) (lemma 1, section 2.3), or those of Performer-ReLU.
+
+    With ω_1 … ω_P the rows of W: positive, h(x) exp(ω_iᵀ x); hyperbolic, exp(±ω_iᵀ x); trigonometric, sin ω_iᵀ x and
+    cos ω_iᵀ x with h(x) = exp(+‖x‖²/2); (…, K) to (…, C).
+    """
+    if not isinstance(features, SoftmaxFeatures):
+        return torch.relu(x) + (features.epsilon if isinstance(features, ReLU) else 0)  # generalized attention
+    x = x / x.size(-1) ** 0.25  # so that xᵀy is divided by √K
+    projected, half = x @ features.w.t(), (x**2).sum(-1, keepdim=True) / 2  # (…, P), ‖x‖²/2 (…, 1)
+    match features.estimator:
+        case "positive":
+            return torch.exp(projected - half) / math.sqrt(len(features.w))
+        case "hyperbolic":
+            both = torch.cat((projected, -projected), dim=-1)
+            return torch.exp(both - half) / math.sqrt(2 * len(features.w))
+    both = torch.cat((projected.sin(), projected.cos()), dim=-1)
+    return torch.exp(half) * both / math.sqrt(len(features.w))
+
+
+@runs_as(attend_with_features)
+def favor(features: FeatureMap, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+    """D̂⁻¹ (Q′ ((K′)ᵀ V)) with D̂ = diag(Q′ ((K′)ᵀ 1)), equation (4); causal by prefix sums (appendix B.1).
+
+    Args:
+        features: φ.
+        q: (B, H, T, K).
+        k: (B, H, T, K).
+        v: (B, H, T, K).
+        mask: (B, T) bool, true at symbols, false at padding; None if there is no padding.
+        causal: whether position i sees those up to i only.
+
+    Returns:
+        (B, H, T, K).
+    """
+    q, k = phi(features, q), phi(features, k)  # Q′ and K′, (B, H, T, C)
+    if mask is not None:
+        k = k * mask[:, None, :, None]
+    g, z = k.unsqueeze(4) * v.unsqueeze(3), k  # K′_j V_jᵀ (B, H, T, C, K) and K′_j
+    if causal:
+        g, z = g.cumsum(2), z.cumsum(2)  # G^PS_i, the sums over j ≤ i
+    else:
+        g, z = g.sum(2, keepdim=True), z.sum(2, keepdim=True)
+    normaliser = (q * z).sum(3, keepdim=True)  # D̂_i, (B, H, T, 1)
+    return (q.unsqueeze(3) @ g).squeeze(3) / normaliser.masked_fill(normaliser == 0, 1)
 
 
 class FavorAttention(SelfAttention):
@@ -51,14 +103,9 @@ class FavorAttention(SelfAttention):
         if self.features is None or self.exact:
             # Padding is at the end, so a causal query of a real symbol never sees it.
             seen = None if mask is None or causal else mask[:, None, None]
-            heads, _ = attend(q, k, v, mask=seen, causal=causal)  # (B, H, T, K)
+            heads = attend(q, k, v, mask=seen, causal=causal)  # (B, H, T, K)
         else:
-            q = self.features.queries(q)  # Q′, (B, H, T, C)
-            k, scale = self.features.keys(k, None if mask is None else mask.unsqueeze(1))  # K′, zero at padding
-            if causal:
-                heads, _ = chunkwise_linear_attention(q, k, v, log_scale=scale)  # appendix B.1
-            else:
-                heads = linear_attention(q, k, v, log_scale=scale)
+            heads = favor(self.features, q, k, v, mask, causal)
         out: Tensor = self.w_o(heads.transpose(1, 2).flatten(2))
         return out
 

@@ -1,8 +1,7 @@
 """A structured self-attentive sentence embedding (Lin, Feng, dos Santos, Yu, Xiang, Zhou, Bengio; ICLR 2017).
 
 The self-attentive encoder, the encoders that it is compared with, and the heads above them. The bidirectional LSTM is
-the loop :func:`read`; unless ``fused`` is turned off, its twin in ``shared/layers/bidirectional_lstm.py`` runs instead,
-with the same weights and results. The penalty of section 2.2 is in ``shared/attention/structured.py``, for evaluation
+in ``shared/layers/lstm.py``; the penalty of section 2.2 is in ``shared/attention/structured.py``, for evaluation
 measures it of every model. Sections and equations are those of arXiv 1703.03130v1; names are the paper's.
 
 Shape letters: B batch, n words, d word vector, u LSTM width per direction, D annotation width (2u), r rows of A,
@@ -19,38 +18,11 @@ from torch import Tensor, nn
 from shared.attention.softmax import masked_softmax
 from shared.attention.structured import redundancy_penalty
 from shared.errors import ReplicationError
-from shared.layers.bidirectional_lstm import BidirectionalLSTM
+from shared.layers.lstm import BidirectionalLSTM
 from shared.tasks.classification.protocol import Classified
 
 Embedded = tuple[Tensor, Tensor | None]
 """The embedding M (B, r, D) of a text, and what its words weigh in it, A (B, r, n), if that can be said."""
-
-
-def read(lstm: BidirectionalLSTM, s: Tensor, mask: Tensor) -> Tensor:
-    """The annotations H, h_t = [LSTM→(w_t, h→_{t-1}); LSTM←(w_t, h←_{t+1})] (equations 1 to 4), a word at a time.
-
-    The states are zero at padding, so that the backward LSTM starts at rest at each text's last word.
-
-    Args:
-        lstm: the weights of both directions; the last column of its input weights is the bias.
-        s: (B, n, d) word vectors, right-padded.
-        mask: (B, n) bool, true at words.
-
-    Returns:
-        (B, n, 2u), zero at padding.
-    """
-    n, directions = s.size(1), []
-    for name, times in (("l0", range(n)), ("l0_reverse", range(n - 1, -1, -1))):
-        w_h = getattr(lstm.lstm, f"weight_hh_{name}")  # (4u, u)
-        w_x, bias = getattr(lstm.lstm, f"weight_ih_{name}").split((s.size(2), 1), dim=1)  # (4u, d), (4u, 1)
-        h = c = s.new_zeros(len(s), w_h.size(1))
-        states = {}
-        for t in times:
-            i, f, g, o = (s[:, t] @ w_x.t() + h @ w_h.t() + bias.t()).chunk(4, dim=1)  # (B, u) each
-            c = (torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)) * mask[:, t : t + 1]
-            h = states[t] = torch.sigmoid(o) * torch.tanh(c)
-        directions.append(torch.stack([states[t] for t in range(n)], dim=1))
-    return torch.cat(directions, dim=2)
 
 
 class StructuredSelfAttention(nn.Module):
@@ -98,12 +70,7 @@ class LSTMEncoder(Encoder):
     Args:
         embedding_size: d.
         hidden_size: u.
-
-    Attributes:
-        fused: whether ``lstm`` itself runs in place of :func:`read`.
     """
-
-    fused = True
 
     def __init__(self, *, embedding_size: int, hidden_size: int) -> None:
         super().__init__()
@@ -111,8 +78,13 @@ class LSTMEncoder(Encoder):
         self.lstm = BidirectionalLSTM(input_size=embedding_size, hidden_size=hidden_size)
 
     def annotations(self, s: Tensor, mask: Tensor) -> Tensor:
-        """H (B, n, 2u) of word vectors (B, n, d) under their mask (B, n), zero at padding."""
-        h: Tensor = self.lstm(s, mask) if self.fused else read(self.lstm, s, mask)
+        """H (B, n, 2u), h_t = [LSTM→(w_t, h→_{t-1}); LSTM←(w_t, h←_{t+1})] (equations 1 to 4); zero at padding.
+
+        Args:
+            s: (B, n, d) word vectors, right-padded.
+            mask: (B, n) bool, true at words.
+        """
+        h: Tensor = self.lstm(s, mask)
         return h
 
 

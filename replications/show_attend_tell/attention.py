@@ -1,8 +1,7 @@
 """Where to look: f_att, soft and hard attention (Xu et al. 2015, sections 3.1.2 and 4), and views without attention.
 
-Unless ``fused`` is turned off, the twin of :func:`log_weights` in ``shared/attention/additive_log_weights.py`` runs in
-its place, with the same results. What the paper leaves open is as in its authors' code. Shape letters are those of
-:mod:`.model`: B batch, k beams, L places, D annotation width, A width of the attention's layer.
+What the paper leaves open is as in its authors' code. Shape letters are those of :mod:`.model`: B batch, k beams,
+L places, D annotation width, A width of the attention's layer.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from shared.attention.additive_log_weights import additive_log_weights
+from shared.attention.additive import additive_log_weights
+from shared.attention.twins import runs_as
 
 
 class Image(NamedTuple):
@@ -59,6 +59,7 @@ class Glimpse(nn.Module, ABC):
         """
 
 
+@runs_as(additive_log_weights)
 def log_weights(query: Tensor, keys: Tensor, u: Tensor) -> Tensor:
     """log α_t of e_ti = uᵀ tanh(W_d h_{t-1} + key_i) and α_t = softmax(e_t) (equations 4 and 5).
 
@@ -84,12 +85,7 @@ class Attention(Glimpse):
         annotation_size: D.
         attention_size: A; in the code it is D.
         layers: that a_i goes through.
-
-    Attributes:
-        fused: whether :func:`additive_log_weights` runs in place of :func:`log_weights`.
     """
-
-    fused = True
 
     def __init__(self, *, annotation_size: int, attention_size: int, layers: int) -> None:
         super().__init__(annotation_size=annotation_size, query_size=attention_size)
@@ -107,8 +103,7 @@ class Attention(Glimpse):
 
     def log_alpha(self, query: Tensor, keys: Tensor) -> Tensor:
         """log α_t: (B, k, A) and (B, L, A) to (B, k, L); c, which no softmax sees, is left out."""
-        run = additive_log_weights if self.fused else log_weights
-        return run(query, keys, self.u.weight[0])
+        return log_weights(query, keys, self.u.weight[0])
 
 
 class SoftAttention(Attention):

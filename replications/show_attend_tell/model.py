@@ -1,10 +1,9 @@
 """Show, attend and tell: neural image caption generation with visual attention (Xu et al.; ICML 2015).
 
 The caption generator, top to bottom; how it looks at the picture is in :mod:`.attention`, and what makes it learn to,
-besides the likelihood of captions, in :mod:`.learning`. One step of the recurrence is :meth:`Decoder.step`; unless
-``fused`` is turned off, its twin :class:`Steps` runs instead, with the same weights and results. Sections and equations
-are those of arXiv 1502.03044v3; names are the paper's. What the paper leaves open is as in its authors' code
-(kelvinxu/arctic-captions); a comment says so.
+besides the likelihood of captions, in :mod:`.learning`. The LSTM's unit and products have faster twins
+(:mod:`shared.layers.lstm`). Sections and equations are those of arXiv 1502.03044v3; names are the paper's. What the
+paper leaves open is as in its authors' code (kelvinxu/arctic-captions); a comment says so.
 
 Shape letters: B batch, k beams (1 in training), T caption length, L places (196 in the paper), D annotation width
 (512), m word width, n state width, A width of the attention's layer, K vocabulary.
@@ -12,7 +11,6 @@ Shape letters: B batch, k beams (1 in training), T caption length, L places (196
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -24,8 +22,7 @@ from replications.show_attend_tell.attention import Attention, Glimpse, Image, L
 from replications.show_attend_tell.learning import Reinforce, attention_supervision, doubly_stochastic_penalty
 from shared.data.tokenizers import BOS, PAD
 from shared.decoding.protocol import select_beams, select_sources
-from shared.layers.deferred import DeferredWeight
-from shared.layers.stacked_lstm import lstm_cell
+from shared.layers.lstm import Product, lstm_unit, product_with
 from shared.tasks.captioning.protocol import Captioned
 
 
@@ -89,7 +86,7 @@ class DecoderState:
     image: Image
     h: Tensor  # (B, k, n)
     c: Tensor  # (B, k, n)
-    steps: Callable[..., Seen]  # :meth:`Decoder.step` or its twin
+    products: tuple[Product, Product]  # with h_{t-1} and with ẑ_t
 
 
 class Seen(NamedTuple):
@@ -112,12 +109,7 @@ class Decoder(nn.Module):
         hidden_size: n.
         glimpse: φ.
         gate: whether there is a β.
-
-    Attributes:
-        fused: whether :class:`Steps` runs in place of :meth:`step`.
     """
-
-    fused = True
 
     def __init__(self, *, embedding_size: int, hidden_size: int, glimpse: Glimpse, gate: bool) -> None:
         super().__init__()
@@ -129,6 +121,11 @@ class Decoder(nn.Module):
         self.w_d = nn.Parameter(torch.empty(glimpse.query_size, hidden_size))
         self.f_beta = nn.Linear(hidden_size, 1) if gate and context else None
 
+    def products(self) -> tuple[Product, Product]:
+        """With h_{t-1}, which W_d, T and f_β all multiply, and with ẑ_t: for the steps of one pass over captions."""
+        of_h = [self.w_d, self.from_h] + ([] if self.f_beta is None else [self.f_beta.weight])
+        return product_with(torch.cat(of_h).t()), product_with(self.from_z.t())
+
     def step(self, x: Tensor, state: DecoderState, drawn: Tensor | None = None) -> Seen:
         """One step of the recurrence.
 
@@ -137,52 +134,18 @@ class Decoder(nn.Module):
             state: the one before.
             drawn: (B, 1) bool, in which pictures hard attention draws a place.
         """
-        h, c = state.h, state.c  # (B, k, n) each
-        look = self.glimpse(h @ self.w_d.t(), state.image, drawn)  # equations 4 to 6
+        (times_h, times_z), shape = state.products, x.shape[:2]
+        of_h = times_h(state.h.flatten(0, 1)).unflatten(0, shape)
+        query, recurrent, f_beta = of_h.tensor_split((len(self.w_d), len(self.w_d) + len(self.from_h)), dim=-1)
+        look = self.glimpse(query, state.image, drawn)  # equations 4 to 6
         z_hat, beta = look.z_hat, None
         if self.f_beta is not None:
-            beta = torch.sigmoid(self.f_beta(h)).squeeze(2)  # (B, k)
-            z_hat = beta.unsqueeze(2) * z_hat
-        i, f, g, o = (x + h @ self.from_h.t() + z_hat @ self.from_z.t()).chunk(4, dim=-1)  # equation 1
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)  # equation 2
-        return Seen(torch.sigmoid(o) * torch.tanh(c), c, look, z_hat, beta)  # equation 3
-
-    def steps(self) -> Callable[..., Seen]:
-        """What makes the steps of one pass over a batch of captions."""
-        return Steps(self) if self.fused else self.step
-
-
-class Steps:
-    """The fused twin of :meth:`Decoder.step`, for one pass over a batch of captions.
-
-    One product with h_{t-1} replaces three, the LSTM's unit is one node of the graph, and each weight gets its gradient
-    from one product over all steps.
-    """
-
-    def __init__(self, decoder: Decoder) -> None:
-        self._glimpse, self._f_beta = decoder.glimpse, decoder.f_beta
-        asked: list[Tensor] = [decoder.w_d, decoder.from_h]
-        if decoder.f_beta is not None:
-            asked.append(decoder.f_beta.weight)
-        self._widths = [weight.size(0) for weight in asked]
-        self._from_h = DeferredWeight(torch.cat(asked).t())
-        self._from_z = DeferredWeight(decoder.from_z.t())
-
-    def __call__(self, x: Tensor, state: DecoderState, drawn: Tensor | None = None) -> Seen:
-        """One step: the projected word (B, k, 4n), the state before and which pictures are ``drawn`` of."""
-        shape = x.shape[:2]
-        query, recurrent, *gate = (
-            part.unflatten(0, shape) for part in self._from_h.product(state.h.flatten(0, 1)).split(self._widths, dim=-1)
-        )
-        look = self._glimpse(query, state.image, drawn)
-        z_hat, beta = look.z_hat, None
-        if self._f_beta is not None:
-            beta = torch.sigmoid(gate[0].squeeze(2) + self._f_beta.bias)  # (B, k)
+            beta = torch.sigmoid(f_beta.squeeze(2) + self.f_beta.bias)  # (B, k)
             z_hat = beta.unsqueeze(2) * z_hat
         gates = x + recurrent
         if z_hat.size(2):
-            gates = gates + self._from_z.product(z_hat.flatten(0, 1)).unflatten(0, shape)
-        h, c = lstm_cell(gates.flatten(0, 1), state.c.flatten(0, 1))
+            gates = gates + times_z(z_hat.flatten(0, 1)).unflatten(0, shape)  # equation 1
+        h, c = lstm_unit(gates.flatten(0, 1), state.c.flatten(0, 1))  # equations 2 and 3
         return Seen(h.unflatten(0, shape), c.unflatten(0, shape), look, z_hat, beta)
 
 
@@ -246,7 +209,7 @@ class CaptionGenerator(nn.Module):
         """The state before the first word, with one beam, of annotation vectors (B, L, D)."""
         h, c = self.initial(features)
         image = Image(features, self.decoder.glimpse.keys(features))
-        return DecoderState(image, h.unsqueeze(1), c.unsqueeze(1), self.decoder.steps())
+        return DecoderState(image, h.unsqueeze(1), c.unsqueeze(1), self.decoder.products())
 
     def forward(self, features: Tensor, captions: Tensor, regions: Tensor | None = None) -> Captioned:
         """Teacher forcing.
@@ -266,7 +229,7 @@ class CaptionGenerator(nn.Module):
         drawn = self.reinforce.toss(len(captions), mask.device) if self.training and self.reinforce else None
         seen: list[Seen] = []
         for x in self.decoder.from_y(e_y).split(1, dim=1):  # (B, 1, 4n)
-            seen.append(state.steps(x, state, drawn))
+            seen.append(self.decoder.step(x, state, drawn))
             state = replace(state, h=seen[-1].h, c=seen[-1].c)
         h, z_hat = (torch.cat(parts, dim=1) for parts in zip(*((step.h, step.z_hat) for step in seen), strict=True))
         logits = self.output(e_y, h, z_hat).to(e_y.dtype).flatten(0, 1)  # (B·T, K), in full precision
@@ -298,7 +261,7 @@ class CaptionGenerator(nn.Module):
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor | None, DecoderState]:
         """One word further: previous words (B, k) to log p(y_t) (B, k, K), α_t (B, k, L) and the next state."""
         e_y = self.embedding(tokens)  # (B, k, m)
-        seen = state.steps(self.decoder.from_y(e_y), state)
+        seen = self.decoder.step(self.decoder.from_y(e_y), state)
         log_p = torch.log_softmax(self.output(e_y, seen.h, seen.z_hat), dim=-1)
         alpha = None if seen.look.log_alpha is None else seen.look.log_alpha.exp()
         return log_p, alpha, replace(state, h=seen.h, c=seen.c)

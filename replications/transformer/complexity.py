@@ -91,7 +91,7 @@ class SelfAttention(Layer):
     def forward(self, x: Tensor) -> Tensor:
         """See :meth:`Layer.forward`."""
         one_head = x.unsqueeze(1)
-        return attend(one_head, one_head, one_head)[0].squeeze(1)
+        return attend(one_head, one_head, one_head).squeeze(1)
 
 
 class RestrictedSelfAttention(Layer):
@@ -103,7 +103,7 @@ class RestrictedSelfAttention(Layer):
         place = torch.arange(x.size(1), device=x.device).unsqueeze(1)  # (L, 1)
         place = place + torch.arange(-RADIUS, RADIUS + 1, device=x.device)  # (L, R)
         inside = ((place >= 0) & (place < x.size(1))).unsqueeze(1)  # (L, 1, R)
-        return attend(x.unsqueeze(2), near, near, mask=inside)[0].squeeze(2)
+        return attend(x.unsqueeze(2), near, near, mask=inside).squeeze(2)
 
 
 class Recurrence(Layer):

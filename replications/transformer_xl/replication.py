@@ -5,10 +5,10 @@ from __future__ import annotations
 from torch import nn
 
 from replications.transformer_xl import settings
+from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from replications.transformer_xl.model import LSTMLanguageModel, Recurrent, TransformerXL
 from replications.transformer_xl.settings import ModelConfig
 from replications.transformer_xl.speed import EvaluationSpeed
-from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from shared.tasks.language import task
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.settings import LanguageRun

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from replications.transformer_xl.settings import SpeedConfig
-from shared.attention.memory import Reach
-from shared.decoding.language_model import LanguageModel
+from shared.decoding.protocol import LanguageModel, Reach
 from shared.errors import ReplicationError
 from shared.metrics.turns import Clock, medians_of_turns, now, timed
 from shared.tasks.language.corpus import PreparedLanguage

@@ -11,8 +11,8 @@ largest scale *so far*, by which they are divided anew when a larger one comes, 
 overflows, and nothing depends on what comes later. A query's scale cancels. Where a normaliser is zero, as it is when
 only padding has been seen, the result is zero.
 
-The causal forms are exact and equal: the chunkwise one here is the fast one; its twins, parallel and recurrent, are in
-:mod:`shared.attention.linear_naive`.
+The causal forms are exact and equal: the chunkwise one is the fast one (:mod:`shared.attention.linear_chunks`); the
+parallel one takes time and memory that grow with T², and the recurrent one goes step by step.
 
 Shape letters: B batch, H heads, N queries, S keys, T positions where these are the same, C features, V width of values,
 L positions of a chunk.
@@ -25,6 +25,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from shared.attention.feature_maps import FeatureMap
 from shared.attention.linear_chunks import LOWEST, Chunkwise, divisor, least_divisor, with_ones
 
 
@@ -126,6 +127,29 @@ def chunkwise_linear_attention(
     return out, State(sums, None if peaks is None else peaks[..., -1])
 
 
+def attend_with_features(
+    features: FeatureMap, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool
+) -> Tensor:
+    """Linear attention of queries and keys to which a map is applied first, in its fast form.
+
+    Args:
+        features: φ.
+        q: (B, H, N, K).
+        k: (B, H, S, K).
+        v: (B, H, S, V).
+        mask: (B, S) bool, true at symbols, false at padding; None if there is no padding.
+        causal: whether query i sees the keys up to i only; then N = S.
+
+    Returns:
+        (B, H, N, V); zero where nothing is seen.
+    """
+    q = features.queries(q)
+    k, log_scale = features.keys(k, None if mask is None else mask.unsqueeze(1))
+    if causal:
+        return chunkwise_linear_attention(q, k, v, log_scale=log_scale)[0]
+    return linear_attention(q, k, v, log_scale=log_scale)
+
+
 def begin(k: Tensor, v: Tensor, log_scale: Tensor | None, state: State | None) -> State:
     """The initial state for these keys and values: ``state`` if given, otherwise zero sums."""
     if state is None:
@@ -166,3 +190,54 @@ def quotient(both: Tensor, q: Tensor) -> Tensor:
         return out
     share = (z.detach().abs() / least_divisor(q)).clamp(max=1)  # 1 almost always, which changes no bit
     return out * share + (out * (1 - share)).detach()
+
+
+def parallel_linear_attention(
+    q: Tensor, k: Tensor, v: Tensor, *, log_scale: Tensor | None = None, state: State | None = None
+) -> tuple[Tensor, State]:
+    """Every pair has its weight; arguments and results are those of the chunkwise form."""
+    state = begin(k, v, log_scale, state)
+    dtype = state.sums.dtype
+    pairs = torch.ones(q.size(2), q.size(2), dtype=dtype, device=q.device).tril()  # (T, T)
+    past = pairs[:, :1]
+    if log_scale is not None:
+        peaks = running_peaks(log_scale, state)  # (B, H, 1 + T)
+        scales = log_scale.detach().to(dtype).clamp(min=LOWEST)
+        pairs = (scales.unsqueeze(-2) - peaks[..., 1:, None]).clamp(max=0).exp() * pairs  # (B, H, T, T)
+        past = (peaks[..., :1] - peaks[..., 1:]).exp().unsqueeze(-1)  # (B, H, T, 1)
+    with torch.autocast(q.device.type, enabled=False):
+        q = q.to(dtype)
+        a = q @ k.to(dtype).mT * pairs  # (B, H, T, T)
+        both = a @ with_ones(v.to(dtype)) + past * (q @ state.sums)
+    return quotient(both, q).to(v.dtype), summarize(k, v, log_scale=log_scale, state=state)
+
+
+def recurrent_linear_attention(
+    q: Tensor, k: Tensor, v: Tensor, *, log_scale: Tensor | None = None, state: State | None = None
+) -> tuple[Tensor, State]:
+    """Step by step; arguments and results are those of the chunkwise form."""
+    state, out = begin(k, v, log_scale, state), []
+    for t in range(q.size(2)):
+        scale = None if log_scale is None else log_scale[:, :, t]
+        y, state = linear_attention_step(q[:, :, t], k[:, :, t], v[:, :, t], state, log_scale=scale)
+        out.append(y)
+    return torch.stack(out, dim=2), state
+
+
+def linear_attention_weights(q: Tensor, k: Tensor, *, log_scale: Tensor | None = None, causal: bool = False) -> Tensor:
+    """φ(q_i)ᵀ φ(k_j) / Σ_j φ(q_i)ᵀ φ(k_j): (B, H, N, C) and (B, H, S, C) to (B, H, N, S).
+
+    Args:
+        q: φ(q).
+        k: φ(k); zero at padding.
+        log_scale: (B, H, S) of the keys.
+        causal: whether query i sees the keys up to i only; then N = S.
+
+    Returns:
+        Rows that sum to one, or are zero where nothing is seen.
+    """
+    # The weighted means of unit vectors are the weights.
+    unit = torch.eye(k.size(2), dtype=k.dtype, device=k.device).expand(*k.shape[:2], -1, -1)
+    if causal:
+        return parallel_linear_attention(q, k, unit, log_scale=log_scale)[0]
+    return linear_attention(q, k, unit, log_scale=log_scale)

@@ -5,9 +5,10 @@ Shape letters: B batch, Q queries, S keys, D model width, H heads, K query and k
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
-from shared.attention.scaled_dot_product import attend, attend_with_weights
+from shared.attention.scaled_dot_product import attend, attention_weights
 
 KeysValues = tuple[Tensor, Tensor]
 """Keys (B, H, S, K) and values (B, H, S, V)."""
@@ -61,7 +62,8 @@ class MultiHeadAttention(nn.Module):
         )
 
     def forward(
-        self, x: Tensor, memory: KeysValues, *, mask: Tensor | None = None, causal: bool = False, weights: bool = False
+        self, x: Tensor, memory: KeysValues, *, mask: Tensor | None = None, causal: bool = False, weights: bool = False,
+        positions: object = None,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """Attend from (B, Q, D) to projected memory.
 
@@ -71,10 +73,35 @@ class MultiHeadAttention(nn.Module):
             mask: see :func:`shared.attention.scaled_dot_product.attend`.
             causal: likewise.
             weights: whether they are wanted, which takes the slower path.
+            positions: of queries and keys, which matter to other attentions (:mod:`shared.layers.transformer`).
 
         Returns:
             (B, Q, D), and the weights (B, H, Q, S) of every head or None.
         """
-        path = attend_with_weights if weights else attend
-        heads, a = path(self.queries(x), *memory, mask=mask, causal=causal, scale=self.scale)
-        return self.w_o(heads.transpose(1, 2).flatten(2)), a
+        (k, v), q = memory, self.queries(x)
+        a = attention_weights(q, k, mask=mask, causal=causal, scale=self.scale) if weights else None
+        return self.joined(attend(q, k, v, mask=mask, causal=causal, scale=self.scale) if a is None else a @ v), a
+
+    def joined(self, heads: Tensor) -> Tensor:
+        """The results of all heads (B, H, Q, V) to (B, Q, D)."""
+        joined: Tensor = self.w_o(heads.transpose(1, 2).flatten(2))
+        return joined
+
+
+class IdentityAttention(MultiHeadAttention):
+    """What a layer would cost if attention itself were free: every position gets its own value only.
+
+    It is "X (OPT)" of Choromanski et al. (2021, section 4.1, figure 3), an upper bound of the possible speed. All four
+    projections are computed, although the queries and keys are not used. Autograd computes no gradient of the queries'
+    matrix. Keys and values share one matrix, and autograd computes its whole gradient, which is zero for the keys. The
+    measured time therefore includes the backward pass of the keys' projection, but not of the queries'.
+    """
+
+    def forward(
+        self, x: Tensor, memory: KeysValues, *, mask: Tensor | None = None, causal: bool = False, weights: bool = False,
+        positions: object = None,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        """See :class:`MultiHeadAttention`; there are as many queries as values, and no mask changes anything."""
+        q, (_, v) = self.queries(x), memory
+        a = torch.eye(v.size(2), dtype=q.dtype, device=q.device).expand(*q.shape[:3], -1) if weights else None
+        return self.joined(v), a

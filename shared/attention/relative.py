@@ -6,8 +6,7 @@ the memory. It sees the keys j ≤ i + M, at the distances i + M - j ≥ 0.
 Scores are those of Transformer-XL (Dai et al. 2019, section 3.3), of which Shaw et al. (2018) have two terms.
 
 Shape letters: B batch, Q queries, S keys, D model width, H heads, K width of queries, keys and values, C distances that
-have a vector of their own. Inside, heads come before the batch: every sequence is then in one product with a head's
-distances, which are the same for all.
+have a vector of their own.
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from shared.attention.multi_head import KeysValues
+from shared.attention.softmax import masked_softmax
+from shared.attention.twins import runs_as
 
 
 def shift(x: Tensor) -> Tensor:
@@ -59,40 +60,68 @@ def memory_mask(queries: int, keys: int, *, window: int | None = None, device: t
 
 
 def attend_by_distance(
-    q: tuple[Tensor, Tensor], k: Tensor, v: Tensor, p: Tensor, mask: Tensor, *, scale: float, dropout: float = 0.0,
+    q: Tensor, k: Tensor, v: Tensor, p: Tensor, biases: GlobalBiases | None, mask: Tensor, *, dropout: float = 0.0,
     weights: bool = False,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """softmax((q_0 k_jᵀ + q_1 p_{i-j}ᵀ) · scale) v.
+    """The twin of :func:`attend`, which never holds a vector for each pair, and gives weights only if they are wanted.
 
     Hidden keys get a finite score so low that their weight is zero. Adding it costs no pass over the scores in the
     backward pass, and no row becomes NaN. Without gradient, dropout and weights PyTorch's fused kernel is called. With
     a gradient the scores of distances have no fused kernel on a CPU, and PyTorch's fallback is slower than this code.
+    """
+    scale = 1 / math.sqrt(q.size(-1))
+    to_keys = to_distances = q
+    if biases is not None:
+        to_keys, to_distances = (q + bias.to(q.dtype).unsqueeze(1) for bias in (biases.u, biases.v))
+    # Heads before the batch: every sequence is then in one product with a head's distances.
+    to_keys, to_distances, k, v = (x.transpose(0, 1) for x in (to_keys, to_distances, k, v))
+    by_pair = to_distances.flatten(1, 2) @ functional.pad(p * scale, (0, 0, 0, 1)).mT  # (H, B·Q, S + 1)
+    hidden = by_pair.new_zeros(()).masked_fill(~mask, torch.finfo(by_pair.dtype).min / 2)
+    bias = shift(by_pair.unflatten(1, to_distances.shape[1:3])) + hidden  # (H, B, Q, S)
+    blind = ~mask.any(-1, keepdim=True)
+    if not (weights or dropout or torch.is_grad_enabled()):
+        fused = functional.scaled_dot_product_attention(to_keys, k, v, attn_mask=bias, scale=scale)
+        return fused.masked_fill(blind, 0).transpose(0, 1), None
+    scores = bias.flatten(0, 1).baddbmm_(to_keys.flatten(0, 1), k.flatten(0, 1).mT, alpha=scale)
+    a = torch.softmax(scores, dim=-1)  # (H·B, Q, S)
+    heads = (functional.dropout(a, dropout) @ v.flatten(0, 1)).unflatten(0, k.shape[:2]).masked_fill(blind, 0)
+    return heads.transpose(0, 1), a.view_as(bias).masked_fill(~mask, 0).transpose(0, 1) if weights else None
+
+
+@runs_as(attend_by_distance)
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, p: Tensor, biases: GlobalBiases | None, mask: Tensor, *, dropout: float = 0.0,
+    weights: bool = False,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    """softmax(A / √K) v, with the terms (a) to (d) of section 3.3 of Dai et al.; Shaw et al. have (a) and (b).
+
+    A_ij = (a) q_iᵀ k_j + (b) q_iᵀ p_{i-j} + (c) uᵀ k_j + (d) vᵀ p_{i-j}, where q_i = W_q h_i, k_j = W_{k,E} h̃_j and
+    p_{i-j} = W_{k,R} R_{i-j}.
 
     Args:
-        q: what meets keys and what meets distances, both (H, B, Q, K).
-        k: (H, B, S, K).
-        v: (H, B, S, K).
-        p: (H, S, K), the distances S - 1 … 0.
+        q: (B, H, Q, K).
+        k: (B, H, S, K).
+        v: (B, H, S, K).
+        p: (H, S, K), of the distances S - 1 … 0.
+        biases: u and v, if there are any.
         mask: bool, broadcastable to (B, Q, S), true where a query may look, never at a later key; the result of a query
             that may look nowhere is zero.
-        scale: of the scores.
         dropout: probability with which a weight is dropped.
         weights: whether they are wanted.
 
     Returns:
-        (H, B, Q, K), and the weights (H, B, Q, S) before dropout or None.
+        (B, H, Q, K), and the weights (B, H, Q, S) before dropout.
     """
-    by_pair = q[1].flatten(1, 2) @ functional.pad(p * scale, (0, 0, 0, 1)).mT  # (H, B·Q, S + 1)
-    hidden = by_pair.new_zeros(()).masked_fill(~mask, torch.finfo(by_pair.dtype).min / 2)
-    bias = shift(by_pair.unflatten(1, q[1].shape[1:3])) + hidden  # (H, B, Q, S)
-    blind = ~mask.any(-1, keepdim=True)
-    if not (weights or dropout or torch.is_grad_enabled()):
-        fused = functional.scaled_dot_product_attention(q[0], k, v, attn_mask=bias, scale=scale)
-        return fused.masked_fill(blind, 0), None
-    scores = bias.flatten(0, 1).baddbmm_(q[0].flatten(0, 1), k.flatten(0, 1).mT, alpha=scale)
-    a = torch.softmax(scores, dim=-1)  # (H·B, Q, S)
-    heads = (functional.dropout(a, dropout) @ v.flatten(0, 1)).unflatten(0, k.shape[:2])
-    return heads.masked_fill(blind, 0), a.view_as(bias).masked_fill(~mask, 0) if weights else None
+    queries, keys = q.size(2), k.size(2)
+    i, j = torch.arange(keys - queries, keys, device=q.device).unsqueeze(1), torch.arange(keys, device=q.device)
+    p = p[:, keys - 1 - (i - j).clamp(min=0)]  # (H, Q, S, K); what comes after a query is hidden from it
+    scores = q @ k.mT  # (a)
+    scores = scores + torch.einsum("bhik,hijk->bhij", q, p)  # (b)
+    if biases is not None:
+        scores = scores + torch.einsum("hk,bhjk->bhj", biases.u, k).unsqueeze(2)  # (c)
+        scores = scores + torch.einsum("hk,hijk->hij", biases.v, p)  # (d)
+    a = masked_softmax(scores / math.sqrt(q.size(-1)), mask.unsqueeze(-3))
+    return functional.dropout(a, dropout) @ v, a
 
 
 class GlobalBiases(nn.Module):
@@ -206,19 +235,14 @@ class RelativeMultiHeadAttention(nn.Module):
         Returns:
             (B, Q, D), and the weights (B, H, Q, S) before dropout or None.
         """
-        (k, v), q = context, self.w_q(x).unflatten(-1, (self.heads, -1))  # (B, Q, H, K)
-        both = (q, q)
-        if self.biases is not None:
-            both = q + self.biases.u.to(q.dtype), q + self.biases.v.to(q.dtype)
-        queries, keys = q.size(1), k.size(2)
-        every = memory_mask(queries, keys, device=q.device)
-        heads, a = attend_by_distance(
-            (both[0].permute(2, 0, 1, 3), both[1].permute(2, 0, 1, 3)), k.transpose(0, 1), v.transpose(0, 1),
-            p.expand(self.heads, -1, -1), every if mask is None else every & mask,
-            scale=1 / math.sqrt(q.size(-1)), dropout=self.dropout if self.training else 0.0, weights=weights,
+        (k, v), q = context, self.w_q(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, Q, K)
+        every = memory_mask(q.size(2), k.size(2), device=q.device)
+        heads, a = attend(
+            q, k, v, p.expand(self.heads, -1, -1), self.biases, every if mask is None else every & mask,
+            dropout=self.dropout if self.training else 0.0, weights=weights,
         )  # fmt: skip
-        out: Tensor = self.w_o(heads.permute(1, 2, 0, 3).flatten(2))
-        return out, None if a is None else a.transpose(0, 1)
+        out: Tensor = self.w_o(heads.transpose(1, 2).flatten(2))
+        return out, a
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention (Vaswani et al. 2017, section 3.2.1): one fused call, or step by step with its weights.
+"""Scaled dot-product attention (Vaswani et al. 2017, section 3.2.1), and its weights.
 
 Shape letters: B batch, H heads, Q queries, S keys, K query and key width, V value width.
 """
@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from shared.attention.softmax import masked_softmax
+from shared.attention.twins import runs_as
 
 
 def causal_mask(queries: int, keys: int, *, device: torch.device | None = None) -> Tensor:
@@ -19,10 +20,28 @@ def causal_mask(queries: int, keys: int, *, device: torch.device | None = None) 
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril()
 
 
+def attention_weights(
+    q: Tensor, k: Tensor, *, mask: Tensor | None = None, causal: bool = False, scale: float | None = None
+) -> Tensor:
+    """softmax(q kᵀ · scale), (B, H, Q, S); arguments as for :func:`attend`."""
+    if causal:
+        mask = causal_mask(q.size(-2), k.size(-2), device=q.device)
+    scores = q @ k.mT * (1 / math.sqrt(q.size(-1)) if scale is None else scale)  # (B, H, Q, S)
+    return torch.softmax(scores, dim=-1) if mask is None else masked_softmax(scores, mask)
+
+
+def fused_attention(
+    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, causal: bool = False, scale: float | None = None
+) -> Tensor:
+    """The twin of :func:`attend`: PyTorch's fastest exact kernel, which never holds the weights."""
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)
+
+
+@runs_as(fused_attention)
 def attend(
     q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, causal: bool = False, scale: float | None = None
-) -> tuple[Tensor, None]:
-    """softmax(q kᵀ · scale) v through PyTorch's fastest exact kernel, equation (1).
+) -> Tensor:
+    """softmax(q kᵀ · scale) v, equation (1).
 
     Args:
         q: (B, H, Q, K).
@@ -34,17 +53,6 @@ def attend(
         scale: 1/√K unless given.
 
     Returns:
-        (B, H, Q, V), and None for the weights, which this kernel never holds.
+        (B, H, Q, V).
     """
-    return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale), None
-
-
-def attend_with_weights(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, causal: bool = False, scale: float | None = None
-) -> tuple[Tensor, Tensor]:
-    """The same as :func:`attend`, and its weights (B, H, Q, S) too."""
-    if causal:
-        mask = causal_mask(q.size(-2), k.size(-2), device=q.device)
-    scores = q @ k.mT * (1 / math.sqrt(q.size(-1)) if scale is None else scale)  # (B, H, Q, S)
-    weights = torch.softmax(scores, dim=-1) if mask is None else masked_softmax(scores, mask)
-    return weights @ v, weights
+    return attention_weights(q, k, mask=mask, causal=causal, scale=scale) @ v

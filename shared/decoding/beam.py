@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from shared.decoding.constraints import Constraints, Normalisation, best_first, length_divisor
-from shared.decoding.greedy import required, spread
 from shared.decoding.protocol import Hypotheses, IncrementalDecoder, StateT
+from shared.decoding.sampling import required, spread
 
 
 @torch.no_grad()

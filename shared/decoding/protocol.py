@@ -1,16 +1,16 @@
-"""The one protocol between models that predict symbol by symbol and the searches over them.
+"""What models that predict symbol by symbol have in common, for training, evaluation and searching.
 
-A model implements ``step`` and ``reorder`` over a state of its own making. How a state begins is the model's
-affair, since sources differ (a sentence, an image, a prompt): by custom ``start(...)`` encodes a batch of
-sources once and returns a state with k = 1.
+An :class:`IncrementalDecoder` says something of a source, a :class:`LanguageModel` reads running text segment by
+segment, and a :class:`SequenceModel` reads whole sequences.
 
-Shape letters: B sources, k beams of a source, n hypotheses, S source length, T target length, V vocabulary.
+Shape letters: B sources, texts or sequences, k beams of a source, n hypotheses, S source length, T target length or
+symbols, D model width, V vocabulary.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,6 +20,9 @@ StateT = TypeVar("StateT")
 
 class IncrementalDecoder(Protocol[StateT]):
     """Predicts the next symbol of B·k prefixes from a state that remembers them.
+
+    How a state begins is the model's affair, since sources differ (a sentence, an image): by custom ``start(...)``
+    encodes a batch of sources once and returns a state with k = 1.
 
     The state is opaque to the search. It usually holds two kinds of tensors:
 
@@ -91,3 +94,123 @@ class Hypotheses:
         """The symbols of each source's best hypothesis, without the end symbol."""
         lengths = (self.lengths[:, 0] - self.finished[:, 0].long()).tolist()
         return [row[:length] for row, length in zip(self.tokens[:, 0].tolist(), lengths, strict=True)]
+
+
+class Reach(NamedTuple):
+    """How far back a language model sees.
+
+    Attributes:
+        memory: M, the number of symbols before a segment that attention sees. A recurrent network has no such limit:
+            it keeps its state between segments unless M is 0.
+        same_length: whether every query sees exactly M keys, itself included, as soon as there are M. Otherwise the
+            last query of a segment of T symbols sees M + T keys.
+        clamp: the largest distance that is told apart; greater ones count as this one (``clamp_len`` of the released
+            code). None: all are told apart.
+    """
+
+    memory: int
+    same_length: bool = False
+    clamp: int | None = None
+
+
+class Memory(Protocol):
+    """What a language model carries from segment to segment; the model changes it in place."""
+
+    @property
+    def reach(self) -> Reach:
+        """How far back it goes."""
+        ...
+
+    def clear(self) -> None:
+        """Forget everything, as at the beginning of a text."""
+        ...
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What is held, for a checkpoint: tensors (N, B, …) of whatever N there are."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Hold what another memory held."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """Reads texts segment by segment and says how probable every next symbol is.
+
+    ``memory`` None means that nothing before the segment is seen and nothing is kept.
+    """
+
+    def memory(self, columns: int, reach: Reach) -> Memory:
+        """An empty memory of B texts: in training mode for weights that change, in evaluation mode the quickest."""
+        ...
+
+    def __call__(self, inputs: Tensor, targets: Tensor, memory: Any | None = None) -> Tensor:
+        """(B, T) inputs and what follows each to (B, T) nats, -log p of every target; then the memory moves on."""
+        ...
+
+    def next_log_probs(self, inputs: Tensor, memory: Any | None = None) -> Tensor:
+        """Log-probabilities (B, V) of what follows the last of the inputs (B, T); then the memory moves on."""
+        ...
+
+
+class SymbolOutput(Protocol):
+    """From states to probabilities of symbols: :class:`shared.layers.outputs.CategoricalOutput` or its like."""
+
+    def __call__(self, h: Tensor, targets: Tensor) -> Tensor:
+        """States (…, D) and what is to be predicted from each, int64 (…), to nats (…), float32 or wider."""
+        ...
+
+    def log_probs(self, h: Tensor) -> Tensor:
+        """States (…, D) to log-probabilities of all symbols that can be predicted (…, up to V)."""
+        ...
+
+    def sample(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """A symbol drawn for each state: (…, D) to int64 (…)."""
+        ...
+
+
+class SequenceModel(Protocol):
+    """Reads whole sequences and gives the states that symbols are predicted from.
+
+    Whether the state of a place has seen what comes after it is decided when the model is built.
+    """
+
+    @property
+    def origin(self) -> Tensor:
+        """() int64, a buffer. It and the number of the update seed the model's own random draws, so a continued run
+        draws the same again."""
+        ...
+
+    @property
+    def output(self) -> SymbolOutput:
+        """From states to probabilities."""
+        ...
+
+    def __call__(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Symbols (B, T) to states (B, T, D); ``mask`` (B, T) is true at symbols, None without padding."""
+        ...
+
+    def at_update(self, number: int) -> None:
+        """Called before the training update with this number, from 0; a model may draw its random features anew."""
+        ...
+
+
+class GenerativeModel(SequenceModel, Protocol):
+    """A causal model that also writes sequences."""
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether it has :meth:`step`; where not, every symbol takes the whole prefix."""
+        ...
+
+    def initial_state(self, batch: int) -> Any:
+        """What is remembered before the first symbol of so many sequences."""
+        ...
+
+    def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """One symbol of each sequence (B,) to its state (B, D), and what is remembered after it."""
+        ...
+
+    def generate(self, inputs: Tensor, length: int, generator: torch.Generator | None = None) -> Tensor:
+        """Prefixes (B, P), the start symbol among them, to the symbols (B, length) that are drawn after them."""
+        ...

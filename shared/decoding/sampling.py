@@ -1,18 +1,82 @@
-"""Sampling: symbols drawn from the model's probabilities, all or the most probable of them.
+"""Greedy search, sampling, and texts that a language model writes on: one symbol after the other, one at a time.
 
-Shape letters: B sources (B′ of them still searched), V vocabulary.
+Shape letters: B sources or texts (B′ of them still searched), S source length, T target length or symbols of a prompt,
+V vocabulary.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from shared.decoding.constraints import Constraints, best_first
-from shared.decoding.greedy import follow
-from shared.decoding.protocol import Hypotheses, IncrementalDecoder, StateT
+from shared.decoding.protocol import Hypotheses, IncrementalDecoder, LanguageModel, Reach, StateT
+
+
+def greedy_search(
+    decoder: IncrementalDecoder[StateT], state: StateT, constraints: Constraints, *, attention: bool = False
+) -> Hypotheses:
+    """Take the most probable symbol until the end symbol comes; sources that have ended leave the batch.
+
+    Args:
+        decoder: the model, in evaluation mode.
+        state: of B sources with one beam each; it is used up.
+        constraints: on all hypotheses.
+        attention: whether to collect the attention weights.
+
+    Returns:
+        One hypothesis for each source (n = 1). Of equally probable symbols the lower one is taken.
+
+    Raises:
+        ReplicationError: the model predicts NaN.
+        ValueError: ``attention`` is asked of a model that has none.
+    """
+    return follow(decoder, state, constraints, lambda log_probs: best_first(log_probs, 1)[1], attention=attention)
+
+
+@torch.no_grad()
+def follow(
+    decoder: IncrementalDecoder[StateT],
+    state: StateT,
+    constraints: Constraints,
+    choose: Callable[[Tensor], Tensor],
+    *,
+    attention: bool = False,
+) -> Hypotheses:
+    """One hypothesis for each source, symbol by symbol; the rest is as for :func:`greedy_search`.
+
+    Args:
+        decoder: as there, and so ``state``, ``constraints`` and ``attention``.
+        choose: from log-probabilities (B′, V), -inf where a symbol may not come, to the next symbols (B′, 1).
+    """
+    batch, device = len(constraints.minimum), constraints.minimum.device
+    active = torch.arange(batch, device=device)  # the sources still in the batch
+    symbols = torch.full((batch, 1), constraints.begin, device=device)
+    log_probs = torch.zeros(batch, 1, device=device)
+    lengths = torch.zeros(batch, 1, dtype=torch.long, device=device)
+    finished = torch.zeros(batch, 1, dtype=torch.bool, device=device)
+    history: list[Tensor] = []
+    weights: list[Tensor] = []
+    while len(active):
+        predicted, alpha, state = decoder.step(symbols, state)
+        predicted = constraints.restrict(predicted, active, len(history)).squeeze(1)  # (B′, V)
+        symbols = choose(predicted)
+        history.append(spread(symbols, active, batch, fill=constraints.padding))
+        if attention:
+            weights.append(spread(required(alpha), active, batch, fill=0))
+        log_probs[active] += predicted.gather(1, symbols)
+        lengths[active] += 1
+        finished[active] = symbols == constraints.end
+        stay = (~finished[active, 0] & (len(history) < constraints.maximum[active])).nonzero()[:, 0]
+        if 0 < len(stay) < len(active):
+            state = decoder.reorder(state, stay, torch.zeros_like(symbols[stay]))
+        active, symbols = active[stay], symbols[stay]
+    tokens = torch.stack(history, dim=2)  # (B, 1, T)
+    collected = torch.stack(weights, dim=2) if attention else None  # (B, 1, T, S)
+    return Hypotheses(tokens, lengths, log_probs, log_probs, finished, collected)
 
 
 def sample(
@@ -85,3 +149,66 @@ def most_probable(logits: Tensor, *, top_k: int | None = None, top_p: float | No
         p = values.double().softmax(1)
         values = values.masked_fill(p.cumsum(1) - p >= top_p, -torch.inf)  # what comes before is enough
     return torch.full_like(logits, -torch.inf).scatter(1, order, values)
+
+
+@torch.no_grad()
+def continue_text(
+    model: LanguageModel,
+    prompts: Tensor,
+    reach: Reach,
+    *,
+    length: int,
+    never: Sequence[int],
+    generator: torch.Generator,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> Tensor:
+    """Draw what follows the prompts, which never ends by itself.
+
+    The model reads the prompts in one pass, then each symbol alone: with the memory, a symbol costs the same however
+    long the text has become. Without one, ``reach.memory`` 0, the last T symbols are read anew for each.
+
+    Args:
+        model: in evaluation mode.
+        prompts: (B, T), T at least 1.
+        reach: how far back the model sees.
+        length: how many symbols are drawn.
+        never: symbols that are not drawn, such as padding; an end symbol that is drawn does not end the text.
+        generator: as for :func:`sample`, and so ``temperature``, ``top_k`` and ``top_p``.
+
+    Returns:
+        (B, length) int64 symbols, none of them in ``never``.
+
+    Raises:
+        ReplicationError: the model predicts NaN.
+        ValueError: ``temperature``, ``top_k`` or ``top_p`` is out of range.
+    """
+    columns, width = prompts.shape
+    memory = model.memory(columns, reach) if reach.memory else None
+    excluded = torch.tensor(never, dtype=torch.long, device=prompts.device)
+    text = torch.cat((prompts, prompts.new_empty(columns, length)), dim=1)
+    read = prompts
+    for end in range(width + 1, width + length + 1):
+        log_probs = model.next_log_probs(read, memory).float().index_fill(1, excluded, -torch.inf)
+        text[:, end - 1 : end] = draw(log_probs, generator=generator, temperature=temperature, top_k=top_k, top_p=top_p)
+        read = text[:, end - (width if memory is None else 1) : end]
+    return text[:, width:]
+
+
+def spread(rows: Tensor, sources: Tensor, batch: int, *, fill: int) -> Tensor:
+    """Put the rows (B′, …) of the sources still searched where they stand among all: (B, …)."""
+    if len(sources) == batch:
+        return rows
+    return rows.new_full((batch, *rows.shape[1:]), fill).index_copy_(0, sources, rows)
+
+
+def required(weights: Tensor | None) -> Tensor:
+    """The weights themselves.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if weights is None:
+        raise ValueError("attention=True, but this decoder returns no attention weights")
+    return weights

@@ -56,29 +56,6 @@ class SinusoidalPositions(nn.Module):
         return self.table[start:stop]
 
 
-class GridPositions(nn.Module):
-    """Sinusoids of a pixel's row and of its column, side by side, where a picture is read row by row.
-
-    A pixel and the one above it have the same column there; along the sequence they lie a row apart. Parmar et al.
-    (2018, section 3.1) encode the coordinates of pixels so.
-
-    Args:
-        width: D, a multiple of 4.
-        columns: pixels of a row.
-    """
-
-    def __init__(self, *, width: int, columns: int) -> None:
-        super().__init__()
-        self.columns = columns
-        self.sinusoids = SinusoidalPositions(width=width // 2)
-
-    def forward(self, start: int, stop: int) -> Tensor:
-        """Encodings (stop - start, D) of the pixels from ``start`` to before ``stop``."""
-        places = torch.arange(start, stop)
-        table = self.sinusoids(0, max(self.columns, -(-stop // self.columns)))
-        return torch.cat((table[places // self.columns], table[places % self.columns]), dim=1)
-
-
 class LearnedPositions(nn.Module):
     """A learned vector for every position (Gehring et al. 2017; row E of table 3 of Vaswani et al. 2017).
 

@@ -3,8 +3,12 @@
 import pytest
 import torch
 
-from shared.attention.linear import State, chunkwise_linear_attention
-from shared.attention.linear_naive import parallel_linear_attention, recurrent_linear_attention
+from shared.attention.linear import (
+    State,
+    chunkwise_linear_attention,
+    parallel_linear_attention,
+    recurrent_linear_attention,
+)
 
 B, H, T, C, V = 2, 3, 7, 4, 5
 F64 = torch.float64

@@ -6,32 +6,94 @@ Shape letters: B batch, S source length, Q queries, N query width, M annotation 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from replications.transformer_xl.model import attend as attend_by_terms
+from replications.self_attentive.model import StructuredSelfAttention
+from replications.show_attend_tell.attention import HardAttention, Image, SoftAttention
 from shared.attention.additive import AdditiveAttention
 from shared.attention.alignments import (
     Alignment,
+    ConcatScore,
+    DotScore,
+    GeneralScore,
     GlobalAlignment,
-    LocalAlignment,
     LocalMonotonic,
     LocalPredictive,
+    LocationScore,
+    Score,
 )
-from shared.attention.multi_head import KeysValues, MultiHeadAttention
+from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
+from shared.attention.feature_maps import EluPlusOne, FeatureMap, ReLU
+from shared.attention.linear import chunkwise_linear_attention, linear_attention
+from shared.attention.linear_multi_head import LinearMultiHeadAttention
+from shared.attention.lsh import LSHSelfAttention, lsh_attention, lsh_attention_weights, lsh_buckets
+from shared.attention.multi_head import IdentityAttention, MultiHeadAttention
 from shared.attention.relative import (
     GlobalBiases,
     LearnedDistances,
     ProjectedDistances,
     RelativeMultiHeadAttention,
-    memory_mask,
 )
 from shared.attention.scaled_dot_product import attend, causal_mask
-from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
 from shared.attention.softmax import masked_softmax
-from tests.attention.entry import Attention
-from tests.attention.registered_others import OTHERS
+from shared.attention.twins import plain_equations
+
+Weigh = Callable[[nn.Module, Tensor, Tensor, Tensor], Tensor]
+"""(module, queries (B, Q, N), annotations (B, S, M), mask (B, S), true at words) to the weights (B, Q, S)."""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """One attention.
+
+    Attributes:
+        build: from the query width N and the annotation width M to a module.
+        weights: how the module attends in its fast form.
+        naive: the same from the paper's equations; default: the equations that the fast form is the twin of.
+        causal: whether query i sees only the positions up to i; then Q = S.
+        sums_to_one: whether a row of weights sums to one; otherwise it sums to at most one.
+        equivariant: whether the weights of a reordered source are the reordered weights.
+        to_itself: whether the queries are the annotations, as they are where it is causal; then Q = S.
+        masked: whether it takes a mask; otherwise all sources of a batch are of one length.
+        differentiable: whether weights have gradients.
+        to_the_bit: whether a causal attention's weights stay the same to the last bit when the future changes.
+    """
+
+    build: Callable[[int, int], nn.Module]
+    weights: Weigh
+    naive: Weigh | None = None
+    causal: bool = False
+    sums_to_one: bool = True
+    equivariant: bool = True
+    to_itself: bool = False
+    masked: bool = True
+    differentiable: bool = True
+    to_the_bit: bool = True
+
+    @property
+    def reads_itself(self) -> bool:
+        """Whether the queries are the annotations."""
+        return self.causal or self.to_itself
+
+    def by_equation(self, module: nn.Module, *inputs: Tensor) -> Tensor:
+        """The weights from the paper's equations."""
+        if self.naive is not None:
+            return self.naive(module, *inputs)
+        with plain_equations():
+            return self.weights(module, *inputs)
+
+
+def unit_values(like: Tensor) -> Tensor:
+    """Values (B, H, S, S) whose weighted sums are the weights, for keys (B, H, S, …)."""
+    return torch.eye(like.size(2), dtype=like.dtype).expand(*like.shape[:2], -1, -1)
+
+
+# Luong et al., with keys made once per source
 
 
 class ScoredAlignment(nn.Module):
@@ -39,138 +101,12 @@ class ScoredAlignment(nn.Module):
 
     def __init__(self, score: Score, alignment: Alignment) -> None:
         super().__init__()
-        self.score = score
-        self.alignment = alignment
+        self.score, self.alignment = score, alignment
 
     def forward(self, queries: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Contexts (B, Q, M) and weights (B, Q, S), as :meth:`Alignment.forward` has them."""
-        contexts, weights = self.alignment(self.score, queries, self.score.keys(annotations), annotations, mask)
-        return contexts, weights
-
-
-def _additive(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
-    assert isinstance(module, AdditiveAttention)
-    weights: Tensor = module(queries, module.keys(annotations), mask)
-    return weights
-
-
-def _naive_additive(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
-    """e_ij = v_aᵀ tanh(W_a s_i + U_a h_j), as Bahdanau et al. (2015) print it in appendix A.1.2."""
-    assert isinstance(module, AdditiveAttention)
-    rows = [
-        torch.stack([torch.tanh(s @ module.w_a + h @ module.u_a) @ module.v_a for h in annotations.unbind(1)], -1)
-        for s in queries.unbind(1)
-    ]
-    return masked_softmax(torch.stack(rows, dim=1), mask.unsqueeze(1))
-
-
-def _scored(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
-    weights: Tensor = module(queries, annotations, mask)[1]
-    return weights
-
-
-def _naive_scored(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
-    """a_t(s) from equations 7 to 10 of Luong et al. (2015), positions t and s counted from 1."""
-    assert isinstance(module, ScoredAlignment)
-    rows, size = [], annotations.size(1)
-    for b, words in enumerate(mask.sum(1).tolist()):
-        for t, h in enumerate(queries[b], 1):
-            window, factor = _naive_window(module.alignment, h, t, words)
-            scores = {s: _naive_score(module.score, h, annotations[b, s - 1], s) for s in window}
-            total = sum(torch.exp(score) for score in scores.values())
-            row = {s: torch.exp(score) / total * factor(s) for s, score in scores.items()}
-            rows.append(torch.stack([row.get(s, h.new_zeros(())) for s in range(1, size + 1)]))
-    return torch.stack(rows).view(*queries.shape[:2], size)
-
-
-def _naive_score(score: nn.Module, h: Tensor, annotation: Tensor, s: int) -> Tensor:
-    """score(h_t, h̄_s), equation 8 and the one before it."""
-    if isinstance(score, DotScore):
-        return h @ annotation
-    if isinstance(score, GeneralScore):
-        return h @ score.w_a @ annotation
-    if isinstance(score, ConcatScore):
-        return score.v_a @ torch.tanh(torch.cat((score.w_a, score.u_a)).t() @ torch.cat((h, annotation)))
-    assert isinstance(score, LocationScore)
-    return h @ score.w_a[:, s - 1] if s <= score.w_a.size(1) else h.new_tensor(-torch.inf)
-
-
-def _naive_window(alignment: nn.Module, h: Tensor, t: int, words: int) -> tuple[list[int], Callable[[int], Tensor]]:
-    """The source positions that h_t at t sees, and the factor that multiplies a position's weight."""
-    p, one = h.new_tensor(min(t, words)), h.new_ones(())
-    if not isinstance(alignment, LocalAlignment):
-        return list(range(1, words + 1)), lambda s: one
-    if isinstance(alignment, LocalPredictive):
-        p = words * torch.sigmoid(alignment.v_p @ torch.tanh(alignment.w_p.t() @ h))
-    d = len(alignment.offsets) // 2
-    window = [s for s in range(1, words + 1) if abs(s - max(int(p), 1)) <= d]
-    if not isinstance(alignment, LocalPredictive):
-        return window, lambda s: one
-    return window, lambda s: torch.exp(-((s - p) ** 2) / (2 * (d / 2) ** 2))
-
-
-def _multi_head(*, causal: bool) -> Attention:
-    """The registry's entry of multi-head attention: the mean of its heads' weights."""
-
-    def weights(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
-        assert isinstance(module, MultiHeadAttention)
-        seen = mask[:, None, None]  # (B, 1, 1, S)
-        if causal:
-            seen = seen & causal_mask(queries.size(1), annotations.size(1))
-        k, _ = module.project(annotations)
-        # The kernel gives no weights, but where the values are the unit vectors the contexts are the weights.
-        unit = torch.eye(k.size(2), dtype=k.dtype).expand(*k.shape[:2], -1, -1)  # (B, H, S, S)
-        return attend(module.queries(queries), k, unit, mask=seen, scale=module.scale)[0].mean(1)
-
-    def naive(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
-        """softmax(Q W_i^Q (K W_i^K)ᵀ / √d_k), equation 1 and section 3.2.2 of Vaswani et al. (2017)."""
-        assert isinstance(module, MultiHeadAttention)
-        w_q, w_k = module.w_q.weight, module.w_kv.weight
-        heads = []
-        for i in range(module.heads):
-            one = slice(i * module.key_size, (i + 1) * module.key_size)
-            q, k = queries @ w_q[one].t(), annotations @ w_k[one].t()
-            scores = torch.stack([torch.stack([(a * b).sum(-1) for b in k.unbind(1)], -1) for a in q.unbind(1)], 1)
-            seen = mask.unsqueeze(1).expand_as(scores)
-            seen = seen.tril() if causal else seen
-            heads.append(masked_softmax(scores / module.key_size**0.5, seen))
-        return torch.stack(heads).mean(0)
-
-    return Attention(
-        build=lambda n, m: MultiHeadAttention(
-            query_size=n, memory_size=m, heads=2, key_size=3, value_size=5
-        ),
-        weights=weights, naive=naive, causal=causal,
-    )  # fmt: skip
-
-
-def _relative(positions: Callable[[int], nn.Module], *, biases: bool) -> Attention:
-    """The registry's entry of attention by distance, without a memory: the mean of its heads' weights."""
-
-    def parts(module: nn.Module, annotations: Tensor) -> tuple[RelativeMultiHeadAttention, KeysValues, Tensor]:
-        assert isinstance(module, RelativeMultiHeadAttention)
-        encodings = torch.eye(annotations.size(2), dtype=annotations.dtype)  # any will do
-        return module, module.project(annotations), module.positions(encodings, annotations.size(1))
-
-    def weights(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
-        attention, context, p = parts(module, annotations)
-        heads: Tensor = attention(queries, context, p, mask=mask.unsqueeze(1), weights=True)[1]
-        return heads.mean(1)
-
-    def naive(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
-        """Terms a to d of section 3.3 of Dai et al. (2019), or a and b alone."""
-        attention, _, _ = parts(module, annotations)
-        seen = memory_mask(queries.size(1), annotations.size(1)) & mask.unsqueeze(1)
-        encodings = torch.eye(annotations.size(2), dtype=annotations.dtype)
-        return attend_by_terms(attention, queries, annotations, encodings, seen.unsqueeze(1))[1].mean(1)
-
-    def build(n: int, m: int) -> nn.Module:
-        return RelativeMultiHeadAttention(
-            width=n, heads=2, key_size=3, positions=positions(n),
-            biases=GlobalBiases(heads=2, key_size=3) if biases else None,
-        )  # fmt: skip
-
-    return Attention(build=build, weights=weights, naive=naive, causal=True)
+        keys, positions = self.score.keys(annotations), torch.arange(queries.size(1))
+        return self.alignment(self.score, queries, keys, annotations, mask, positions)  # type: ignore[no-any-return]
 
 
 def _pair(score: Callable[[int, int], Score], alignment: Callable[[int], Alignment]) -> Attention:
@@ -178,10 +114,9 @@ def _pair(score: Callable[[int, int], Score], alignment: Callable[[int], Alignme
     kind = alignment(1)
     return Attention(
         build=lambda n, m: ScoredAlignment(score(n, m), alignment(n)),
-        weights=_scored,
-        naive=_naive_scored,
+        weights=lambda module, queries, annotations, mask: module(queries, annotations, mask)[1],
         sums_to_one=not isinstance(kind, LocalPredictive),
-        equivariant=isinstance(kind, GlobalAlignment) and score(1, 1).content_based,
+        equivariant=isinstance(kind, GlobalAlignment) and not isinstance(score(1, 1), LocationScore),
     )
 
 
@@ -196,11 +131,157 @@ _ALIGNMENTS: dict[str, Callable[[int], Alignment]] = {
     "local-p": lambda n: LocalPredictive(window=1, size=n),
 }
 
+
+# Heads
+
+
+def _multi_head(*, causal: bool) -> Attention:
+    """Multi-head attention: the mean of its heads' weights."""
+
+    def weights(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+        assert isinstance(module, MultiHeadAttention)
+        seen = mask[:, None, None]  # (B, 1, 1, S)
+        if causal:
+            seen = seen & causal_mask(queries.size(1), annotations.size(1))
+        k, _ = module.project(annotations)
+        # The kernel gives no weights, but where the values are the unit vectors the contexts are the weights.
+        return attend(module.queries(queries), k, unit_values(k), mask=seen, scale=module.scale).mean(1)
+
+    return Attention(
+        build=lambda n, m: MultiHeadAttention(query_size=n, memory_size=m, heads=2, key_size=3, value_size=5),
+        weights=weights, causal=causal,
+    )  # fmt: skip
+
+
+def _relative(positions: Callable[[int], nn.Module], *, biases: bool) -> Attention:
+    """Attention by distance, without a memory: the mean of its heads' weights."""
+
+    def weights(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+        assert isinstance(module, RelativeMultiHeadAttention)
+        encodings = torch.eye(annotations.size(2), dtype=annotations.dtype)  # any will do
+        p = module.positions(encodings, annotations.size(1))
+        heads: Tensor = module(queries, module.project(annotations), p, mask=mask.unsqueeze(1), weights=True)[1]
+        return heads.mean(1)
+
+    def build(n: int, m: int) -> nn.Module:
+        return RelativeMultiHeadAttention(
+            width=n, heads=2, key_size=3, positions=positions(n),
+            biases=GlobalBiases(heads=2, key_size=3) if biases else None,
+        )  # fmt: skip
+
+    return Attention(build=build, weights=weights, causal=True)
+
+
+def _identity(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+    """Every position has all weight on itself, as the values show."""
+    weights: Tensor = module(queries, module.project(annotations), weights=True)[1]
+    return weights.mean(1)
+
+
+# Linear attention and FAVOR+
+
+
+def _linear(
+    features: Callable[[], FeatureMap], phi: Callable[[FeatureMap, Tensor], Tensor], *, causal: bool
+) -> Attention:
+    """The mean of the heads' weights φ(q)ᵀφ(k), for features that are ``phi(map, x)`` up to a factor of all."""
+
+    def weights(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+        q, (k, scale) = (
+            module.features.queries(module.queries(queries)),
+            module.features.keys(module.project(annotations)[0], mask.unsqueeze(1)),
+        )
+        if causal:
+            return chunkwise_linear_attention(q, k, unit_values(k), log_scale=scale, chunk=2)[0].mean(1)
+        return linear_attention(q, k, unit_values(k), log_scale=scale).mean(1)
+
+    def naive(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+        q, k = phi(module.features, module.queries(queries)), phi(module.features, module.project(annotations)[0])
+        seen = mask[:, None, None].expand(-1, 1, q.size(2), -1)
+        seen = seen.tril() if causal else seen
+        a = (q @ k.mT) * seen
+        return (a / torch.where(seen.any(-1, keepdim=True), a.sum(-1, keepdim=True), 1)).mean(1)
+
+    return Attention(
+        build=lambda n, m: LinearMultiHeadAttention(
+            query_size=n, memory_size=m, heads=2, key_size=3, value_size=5, features=features()
+        ),
+        weights=weights, naive=naive, causal=causal,
+    )  # fmt: skip
+
+
+def _softmax_features(features: FeatureMap, x: Tensor) -> Tensor:
+    """Section 2.3 of Choromanski et al. (2021), up to the factor of all."""
+    assert isinstance(features, SoftmaxFeatures)
+    projected, half = x * features.root @ features.w.t(), (x * features.root).square().sum(-1, keepdim=True) / 2
+    if features.estimator == "trigonometric":
+        return half.exp() * torch.cat((projected.sin(), projected.cos()), -1)
+    both = projected if features.estimator == "positive" else torch.cat((projected, -projected), -1)
+    return (both - half).exp()
+
+
+FEATURES: dict[str, tuple[Callable[[], FeatureMap], Callable[..., Tensor]]] = {
+    "linear": (EluPlusOne, lambda features, x: functional.elu(x) + 1),
+    "ReLU": (ReLU, lambda features, x: x.clamp(min=0) + features.epsilon),
+    "FAVOR+ ReLU": (
+        lambda: GeneralizedFeatures(key_size=3, projections=7),
+        lambda features, x: (x * features.root @ features.w.t()).clamp(min=0) + features.epsilon,
+    ),
+    # The scale of trigonometric features is small: their products, which may be negative, are then all near one.
+    **{
+        f"FAVOR+ {estimator}": (
+            partial(SoftmaxFeatures, key_size=3, projections=7, estimator=estimator, scale=scale), _softmax_features,
+        )
+        for estimator, scale in (("positive", 0.3), ("hyperbolic", 0.3), ("trigonometric", 1e-3))
+    },
+}  # fmt: skip
+
+
+# Hashing
+
+
+def _hashed(*, causal: bool) -> Attention:
+    """The mean of the heads' weights; the twin compares all pairs."""
+
+    def parts(module: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+        qk = module.w_qk(x).unflatten(-1, (module.heads, -1)).transpose(1, 2)
+        return qk, lsh_buckets(qk, module.rotations)
+
+    def weights(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+        qk, buckets = parts(module, queries)
+        return lsh_attention(qk, unit_values(qk), buckets, chunk=module.chunk, causal=causal, mask=mask).mean(1)
+
+    def naive(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+        return lsh_attention_weights(*parts(module, queries), chunk=module.chunk, causal=causal, mask=mask).mean(1)
+
+    return Attention(
+        build=lambda n, m: LSHSelfAttention(
+            width=n, heads=2, key_size=3, value_size=5, buckets=4, chunk=2, rounds=2
+        ),
+        weights=weights, naive=naive, causal=causal, to_itself=True, equivariant=False, to_the_bit=False,
+    )  # fmt: skip
+
+
+# Structured self-attention, and the captioner's
+
+
+def _naive_structured(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+    """Equation 6 of Lin et al. (2017), an entry at a time."""
+    w_1, w_2 = module.w_s1.weight, module.w_s2.weight
+    scores = [torch.stack([torch.tanh(h @ w_1.t()) @ row for h in annotations.unbind(1)], -1) for row in w_2]
+    return masked_softmax(torch.stack(scores, 1), mask.unsqueeze(1))
+
+
+def _contexts_of_places(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
+    """The context vectors of unit vectors at the places: soft weights, or the place chosen."""
+    places = torch.eye(annotations.size(1), dtype=annotations.dtype).expand(len(annotations), -1, -1)
+    return module(queries, Image(places, module.keys(annotations))).z_hat  # type: ignore[no-any-return]
+
+
 ATTENTIONS: dict[str, Attention] = {
     "additive": Attention(
         build=lambda n, m: AdditiveAttention(query_size=n, key_size=m, alignment_size=5),
-        weights=_additive,
-        naive=_naive_additive,
+        weights=lambda module, queries, annotations, mask: module(queries, module.keys(annotations), mask),
     ),
     "multi-head": _multi_head(causal=False),
     "causal multi-head": _multi_head(causal=True),
@@ -212,6 +293,29 @@ ATTENTIONS: dict[str, Attention] = {
         for where, alignment in _ALIGNMENTS.items()
         for what, score in _SCORES.items()
     },
-    **OTHERS,
-}
-"""By name."""
+    **{
+        f"{name}{', causal' * causal}": _linear(features, phi, causal=causal)
+        for name, (features, phi) in FEATURES.items()
+        for causal in (False, True)
+    },
+    "LSH": _hashed(causal=False),
+    "LSH, causal": _hashed(causal=True),
+    "structured": Attention(
+        build=lambda n, m: StructuredSelfAttention(annotation_size=m, attention_size=5, rows=3),
+        weights=lambda module, queries, annotations, mask: module(annotations, mask),
+        naive=_naive_structured,
+    ),
+    "captioner's soft": Attention(
+        build=lambda n, m: SoftAttention(annotation_size=m, attention_size=n, layers=1),
+        weights=_contexts_of_places, masked=False,
+    ),
+    "captioner's hard": Attention(
+        build=lambda n, m: HardAttention(pathwise=True, annotation_size=m, attention_size=n, layers=1),
+        weights=_contexts_of_places, masked=False, differentiable=False,
+    ),
+    "identity": Attention(
+        build=lambda n, m: IdentityAttention(query_size=n, memory_size=m, heads=2, key_size=3, value_size=5),
+        weights=_identity, causal=True, masked=False, differentiable=False,
+    ),
+}  # fmt: skip
+"""By name; the doubly stochastic attention of Xu et al. is the soft one with a loss."""

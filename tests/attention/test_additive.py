@@ -29,18 +29,6 @@ def test_a_case_worked_by_hand():
     assert weights.flatten().tolist() == pytest.approx([share, 1 - share], abs=1e-14)
 
 
-def test_scores_are_the_energies_less_the_sum_of_v():
-    module, queries, annotations = (
-        attention(),
-        torch.randn(2, 3, 3, dtype=F64),
-        torch.randn(2, 6, 4, dtype=F64),
-    )
-    hidden = torch.tanh((queries @ module.w_a).unsqueeze(2) + (annotations @ module.u_a).unsqueeze(1))
-    energies = torch.einsum("bqsa,a->bqs", hidden, module.v_a)
-    scores = module.scores(queries, module.keys(annotations))
-    torch.testing.assert_close(scores, energies + module.v_a.sum(), atol=1e-12, rtol=1e-12)
-
-
 def test_large_energies_neither_overflow_nor_lose_their_gradient():
     module = attention()
     module.v_a.data.mul_(1e4)

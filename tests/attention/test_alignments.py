@@ -4,13 +4,10 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from shared.attention.alignments import GlobalAlignment, LocalMonotonic, LocalPredictive
-from shared.attention.scores import DotScore, build_score
+from shared.attention.alignments import DotScore, GlobalAlignment, LocalMonotonic, LocalPredictive, build_score
 from tests.attention.registry import ATTENTIONS, ScoredAlignment
 
 F64 = torch.float64
@@ -107,62 +104,6 @@ def test_predictions_are_shares_of_each_example_s_own_length():
     assert (module(queries, annotations, mask)[1][:, 0].argmax(1) + 1).tolist() == [6, 2]
 
 
-@settings(deadline=None, max_examples=25)
-@given(
-    kind=st.sampled_from(sorted(LOCAL)), score=st.sampled_from(CONTENT), window=st.integers(1, 9),
-    lengths=st.lists(st.integers(1, 8), min_size=1, max_size=3), seed=st.integers(0, 2**31),
-)  # fmt: skip
-def test_local_alignments_of_any_window_are_the_naive_ones(kind, score, window, lengths, seed):
-    torch.manual_seed(seed)
-    module, (queries, annotations, mask) = attending(LOCAL[kind](window), score), inputs(lengths, 4)
-    weights = module(queries, annotations, mask)[1]
-    expected = ATTENTIONS[f"{kind} {score}"].naive(module, queries, annotations, mask)
-    torch.testing.assert_close(weights, expected, atol=1e-10, rtol=1e-10)
-    assert ((weights > 0).sum(-1) <= 2 * window + 1).all()
-
-
-@pytest.mark.parametrize("score", CONTENT)
-@pytest.mark.parametrize("extra", [0, 3])
-@pytest.mark.parametrize(
-    "local",
-    [
-        lambda window: LocalMonotonic(window=window),
-        lambda window: LocalPredictive(window=window, size=N, gaussian=False),
-    ],
-    ids=["local-m", "local-p without the Gaussian"],
-)
-def test_a_window_as_wide_as_the_source_is_global(local, extra, score):
-    lengths = [7, 4, 1]
-    queries, annotations, mask = inputs(lengths, 9)
-    narrow, wide = attending(local(max(lengths) + extra), score), attending(GlobalAlignment(), score)
-    wide.score.load_state_dict(narrow.score.state_dict())
-    cotangents = torch.randn(3, 9, N, dtype=F64), torch.randn(3, 9, 7, dtype=F64)
-    found = []
-    for module in (narrow, wide):
-        leaves = queries.clone().requires_grad_(), annotations.clone().requires_grad_()
-        outputs = module(*leaves, mask)
-        leaves = *leaves, *module.score.parameters()
-        found.append((*outputs, *torch.autograd.grad(outputs, leaves, cotangents)))
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-11)
-
-
-@pytest.mark.parametrize("name", SCORED)
-def test_contexts_are_the_weighted_annotations_in_values_and_gradients(name):
-    module = ATTENTIONS[name].build(N, N).to(F64)
-    queries, annotations, mask = inputs([7, 3, 1], 5)
-    leaves = queries.requires_grad_(), annotations.requires_grad_()
-    contexts, weights = module(*leaves, mask)
-    cotangent = torch.randn_like(contexts)
-    torch.testing.assert_close(contexts, weights @ annotations, atol=1e-12, rtol=0)
-    for ours, theirs in zip(
-        torch.autograd.grad(contexts, leaves, cotangent, retain_graph=True),
-        torch.autograd.grad(weights @ annotations, leaves, cotangent),
-        strict=True,
-    ):
-        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
-
-
 @pytest.mark.parametrize("name", SCORED)
 def test_step_by_step_or_for_beams_is_as_all_at_once(name):
     module = ATTENTIONS[name].build(N, N).to(F64)
@@ -170,7 +111,7 @@ def test_step_by_step_or_for_beams_is_as_all_at_once(name):
     keys = module.score.keys(annotations)
 
     def attend(queries, positions):
-        return module.alignment(module.score, queries, keys, annotations, mask, positions=positions)
+        return module.alignment(module.score, queries, keys, annotations, mask, positions)
 
     at_once = module(queries, annotations, mask)
     for t in range(8):
@@ -190,23 +131,13 @@ def test_after_the_gaussian_weights_are_not_renormalised(score):
     assert ((sums > 0) & (sums < 1)).all()
 
 
-def test_only_the_gaussian_lets_a_gradient_reach_the_predicted_position():
-    queries, annotations, mask = inputs([8, 5], 6)
-    for gaussian in (True, False):
-        module = attending(LocalPredictive(window=2, size=N, gaussian=gaussian))
-        contexts, _ = module(queries.requires_grad_(), annotations, mask)
-        contexts.square().sum().backward()
-        for weight in (module.alignment.w_p, module.alignment.v_p):
-            assert (weight.grad is not None and bool((weight.grad != 0).all())) == gaussian
-
-
 def test_the_gradient_of_the_predicted_position_is_right():
     module, (queries, annotations, mask) = attending(LocalPredictive(window=2, size=N)), inputs([5, 3], 2)
     keys = module.score.keys(annotations)
 
     def contexts(w_p, v_p):
         module.alignment.__dict__.update(w_p=w_p, v_p=v_p)  # in front of the parameters of that name
-        return module.alignment(module.score, queries, keys, annotations, mask)[0]
+        return module.alignment(module.score, queries, keys, annotations, mask, torch.arange(2))[0]
 
     weights = module.alignment.w_p.detach().requires_grad_(), module.alignment.v_p.detach().requires_grad_()
     assert torch.autograd.gradcheck(contexts, weights)
@@ -231,7 +162,7 @@ def cost(module, size):
     """Floating-point operations, and numbers produced, from queries to contexts over sources of ``size`` words."""
     queries, annotations, mask = inputs([size] * 2, 5)
     keys = module.score.keys(annotations)  # once per source, for all queries
-    arguments = (module.score, queries, keys, annotations, mask)
+    arguments = (module.score, queries, keys, annotations, mask, torch.arange(5))
     with torch.no_grad(), FlopCounterMode(display=False) as flops:
         module.alignment(*arguments)
     with torch.no_grad(), Produced() as produced:
@@ -282,22 +213,3 @@ def test_prediction_weights_start_uniform_without_bias():
     for bound in (0.1, 0.4):
         assert all(0.85 * bound < float(p.detach().abs().max()) <= bound for p in alignment.parameters())
         alignment.reset_parameters(0.4)
-
-
-@pytest.mark.parametrize("kind", sorted(LOCAL))
-def test_what_no_window_can_be_made_of_is_refused(kind):
-    with pytest.raises(ValueError, match="LocationScore knows no window; use it with the global alignment"):
-        attending(LOCAL[kind](2), "location")(*inputs([3], 2))
-    with pytest.raises(ValueError, match="at least 1, not 0"):
-        LOCAL[kind](0)
-
-
-def test_the_window_of_a_shared_key_is_read_once():
-    module, (queries, annotations, mask) = attending(LocalMonotonic(window=1)), inputs([6], 4)
-    same, copied = Produced(), Produced()
-    with torch.no_grad(), same:
-        module.alignment(DotScore(), queries, annotations, annotations, mask)
-    keys = annotations.clone()
-    with torch.no_grad(), copied:
-        module.alignment(DotScore(), queries, keys, annotations, mask)
-    assert copied.numbers - same.numbers == 4 * 3 * N

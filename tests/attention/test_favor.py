@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch.nn import functional
 
+from replications.performer.kernel_error import expected_kernel, kernel_mse
 from shared.attention.favor import (
     KEY_SCALE,
     LEAST_QUERY,
@@ -22,7 +23,6 @@ from shared.attention.favor import (
     orthogonal_blocks,
     random_projections,
 )
-from shared.attention.kernel_error import expected_kernel, kernel_mse
 from tests.attention.plain_favor import ESTIMATORS, F64, B, H, K, P, T, inputs, plain_features, softmax_map
 
 estimators = pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi
 
+from replications.performer.kernel_error import expected_kernel, kernel_mse, orthogonal_mse_bound
 from shared.attention.favor import random_projections
-from shared.attention.kernel_error import expected_kernel, kernel_mse, orthogonal_mse_bound
 
 ESTIMATORS = ("positive", "hyperbolic", "trigonometric")
 many = settings(deadline=None, max_examples=50)

@@ -13,10 +13,11 @@ from shared.attention.linear import (
     chunkwise_linear_attention,
     linear_attention,
     linear_attention_step,
+    linear_attention_weights,
+    parallel_linear_attention,
     read,
     summarize,
 )
-from shared.attention.linear_naive import linear_attention_weights, parallel_linear_attention
 from tests.attention.plain_linear import EXACT, F64, FORMS, B, C, H, T, V, by_hand, earlier, forms, parts, scaled
 
 many = settings(max_examples=25, deadline=None)

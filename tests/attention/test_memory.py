@@ -5,7 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.attention.memory import KeyValueMemory, Reach, StateMemory
+from replications.transformer_xl.memory import KeyValueMemory, StateMemory
+from shared.decoding.protocol import Reach
 from shared.errors import ReplicationError
 
 N, B, D, H, K = 2, 3, 4, 2, 3

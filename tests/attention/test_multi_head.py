@@ -2,11 +2,9 @@
 
 import math
 
-import pytest
 import torch
 
 from shared.attention.multi_head import MultiHeadAttention
-from shared.attention.scaled_dot_product import attend_with_weights
 
 B, Q, S, D, M, H, K, V = 3, 5, 6, 8, 7, 4, 3, 5
 F64 = torch.float64
@@ -28,29 +26,6 @@ def inputs():
 def masks():
     words = torch.arange(S) < torch.tensor([6, 4, 1]).unsqueeze(1)
     return [None, words[:, None, None], torch.rand(B, 1, Q, S) < 0.6]
-
-
-def head_of(module, i, x, memory, mask):
-    """Attention(Q W_i^Q, K W_i^K, V W_i^V) and its weights: (B, Q, V), (B, Q, S)."""
-    w_k, w_v = module.w_kv.weight.split((module.heads * module.key_size, module.heads * module.value_size))
-    sizes = (module.key_size, module.key_size, module.value_size)
-    w_q, w_k, w_v = (
-        w[i * size : (i + 1) * size].t() for w, size in zip((module.w_q.weight, w_k, w_v), sizes, strict=True)
-    )
-    head = (x @ w_q).unsqueeze(1), (memory @ w_k).unsqueeze(1), (memory @ w_v).unsqueeze(1)
-    context, weights = attend_with_weights(*head, mask=mask, scale=module.scale)
-    return context.squeeze(1), weights.squeeze(1)
-
-
-@pytest.mark.parametrize("scaled", [True, False])
-def test_it_is_the_equation_head_by_head(scaled):
-    module, (x, memory) = attention(scaled=scaled), inputs()
-    for mask in masks():
-        found, weights = module(x, module.project(memory), mask=mask, weights=True)
-        heads = [head_of(module, i, x, memory, mask) for i in range(H)]
-        expected = torch.cat([context for context, _ in heads], dim=-1) @ module.w_o.weight.t()
-        torch.testing.assert_close(found, expected, **EXACT)
-        torch.testing.assert_close(weights, torch.stack([a for _, a in heads], dim=1), **EXACT)
 
 
 def test_asking_for_weights_changes_nothing_else():
@@ -81,29 +56,6 @@ def test_the_order_of_the_heads_is_of_no_consequence():
     torch.testing.assert_close(permuted, weights[:, order], **EXACT)
 
 
-def test_a_head_does_not_meddle_with_the_others():
-    module, (x, memory) = attention(), inputs()
-    before = module(x, module.project(memory), weights=True)[1]
-    with torch.no_grad():
-        module.w_q.weight[K : 2 * K] += 1  # of the second head
-    after = module(x, module.project(memory), weights=True)[1]
-    assert [torch.equal(after[:, i], before[:, i]) for i in range(H)] == [True, False, True, True]
-
-
-@pytest.mark.parametrize("scaled", [True, False])
-def test_one_head_without_projections_is_attention(scaled):
-    module = attention(heads=1, memory_size=D, key_size=D, value_size=D, scaled=scaled)
-    with torch.no_grad():
-        for parameter in (module.w_q.weight, *module.w_kv.weight.split(D), module.w_o.weight):
-            parameter.copy_(torch.eye(D))
-    x, memory = torch.randn(B, Q, D, dtype=F64), torch.randn(B, S, D, dtype=F64)
-    found, weights = module(x, module.project(memory), weights=True)
-    one = [part.unsqueeze(1) for part in (x, memory, memory)]
-    context, expected = attend_with_weights(*one, scale=1 / math.sqrt(D) if scaled else 1.0)
-    torch.testing.assert_close(found, context.squeeze(1), **EXACT)
-    torch.testing.assert_close(weights, expected, **EXACT)
-
-
 def test_scores_without_the_scale_are_root_k_times_as_large():
     scaled, unscaled = attention(), attention(scaled=False)
     unscaled.load_state_dict(scaled.state_dict())
@@ -112,16 +64,6 @@ def test_scores_without_the_scale_are_root_k_times_as_large():
     x, memory = inputs()
     outputs = [module(x, module.project(memory), weights=True) for module in (scaled, unscaled)]
     torch.testing.assert_close(*outputs, **EXACT)
-
-
-def test_keys_and_values_have_widths_of_their_own():
-    module, (x, memory) = attention(), inputs()
-    k, v = module.project(memory)
-    assert (k.shape, v.shape) == ((B, H, S, K), (B, H, S, V))
-    assert module.queries(x).shape == (B, H, Q, K)
-    found, weights = module(x, (k, v), weights=True)
-    assert (found.shape, weights.shape) == ((B, Q, D), (B, H, Q, S))
-    assert sum(p.numel() for p in module.parameters()) == H * (D * K + M * K + M * V + V * D)
 
 
 def test_each_matrix_is_initialised_by_its_own_size():

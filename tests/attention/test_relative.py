@@ -10,13 +10,10 @@ from shared.attention.relative import (
     LearnedDistances,
     ProjectedDistances,
     RelativeMultiHeadAttention,
-    attend_by_distance,
     by_distance,
     memory_mask,
     shift,
 )
-from shared.attention.softmax import masked_softmax
-from tests.attention.plain_relative import plain_relative
 
 B, Q, M, D, H, K, LARGEST = 2, 3, 4, 6, 2, 3, 3
 S = Q + M
@@ -56,19 +53,6 @@ def attended(module, x, queries, *, clamp=100, **others):
     return module(x[:, x.size(1) - queries :], module.project(x), p, **others)
 
 
-def parts(queries, memory, seed, dtype=F64, batch=B):
-    """What meets keys, what meets distances, keys, values and distances, all wanting gradients."""
-    torch.manual_seed(seed)
-    keys = queries + memory
-    shapes = [(H, batch, queries, K)] * 2 + [(H, batch, keys, K)] * 2 + [(H, keys, K)]
-    return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
-
-
-def called(function, tensors, mask, **others):
-    q, r, k, v, p = tensors
-    return function((q, r), k, v, p, mask, scale=0.7, **others)
-
-
 # The shift, distances and masks
 
 
@@ -83,13 +67,6 @@ def test_the_shift_is_the_index_i_minus_j(queries, memory, outer):
         for j in range(i + memory + 1):
             distance = i + memory - j
             assert torch.equal(found[..., i, j], x[..., i, keys - 1 - distance])
-
-
-def test_the_shift_copies_nothing():
-    x = torch.randn(2, Q, S + 1)
-    found = shift(x)
-    assert found.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
-    assert found.stride()[1:] == (S, 1)
 
 
 def test_distances_run_down_to_zero_and_are_clamped():
@@ -119,71 +96,6 @@ def test_of_one_length_every_query_sees_as_many_keys_as_the_memory_holds(queries
 # Attention by distance and its equation
 
 
-def by_pairs(q, k, v, p, mask, *, scale):
-    """The equation, with a vector of the distance for every pair."""
-    queries, keys = q[0].size(2), k.size(2)
-    distance = torch.arange(keys - queries, keys).unsqueeze(1) - torch.arange(keys)  # (Q, S)
-    r = p[:, keys - 1 - distance.clamp(min=0)]  # (H, Q, S, K)
-    scores = torch.einsum("hbik,hbjk->hbij", q[0], k) + torch.einsum("hbik,hijk->hbij", q[1], r)
-    a = masked_softmax(scores * scale, mask)
-    return a @ v, a
-
-
-@tolerances
-@many
-@given(queries=st.integers(1, 4), memory=st.integers(0, 4), window=st.none() | st.integers(1, 5), seed=seeds)
-def test_values_and_gradients_are_those_of_the_equation(dtype, tolerance, queries, memory, window, seed):
-    tensors = parts(queries, memory, seed, dtype)
-    keys = queries + memory
-    mask = memory_mask(queries, keys, window=window) & (torch.rand(B, queries, keys) < 0.8)
-    expected, expected_a = called(by_pairs, tensors, mask)
-    found, a = called(attend_by_distance, tensors, mask, weights=True)
-    without, none = called(attend_by_distance, tensors, mask)
-    with torch.no_grad():
-        fused, none_either = called(attend_by_distance, tensors, mask)
-    assert none is None
-    assert none_either is None
-    assert torch.equal(without, found)
-    torch.testing.assert_close(a, expected_a, atol=tolerance, rtol=tolerance)
-    for ours in (found, fused):
-        torch.testing.assert_close(ours, expected, atol=tolerance, rtol=tolerance)
-    cotangent = torch.randn_like(expected)
-    gradients = [torch.autograd.grad(y, tensors, cotangent, materialize_grads=True) for y in (found, expected)]
-    for ours, theirs in zip(*gradients, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=10 * tolerance, rtol=10 * tolerance)
-
-
-@pytest.mark.parametrize("gradients", [True, False])
-@pytest.mark.parametrize("dtype", [F64, torch.float32, torch.bfloat16])
-def test_a_query_that_may_look_nowhere_finds_zero_and_learns_nothing(gradients, dtype):
-    tensors = parts(Q, M, 1, dtype)
-    mask = memory_mask(Q, S).expand(B, -1, -1).clone()
-    mask[1, 2] = False
-    with torch.set_grad_enabled(gradients):
-        found, _ = called(attend_by_distance, tensors, mask)
-    assert not found[:, 1, 2].any()
-    assert found[:, 0].abs().amin() > 0
-    if gradients:
-        grads = torch.autograd.grad(found, tensors, torch.randn_like(found))
-        assert all(grad.isfinite().all() for grad in grads)
-        assert not grads[0][:, 1, 2].any()
-        assert not grads[1][:, 1, 2].any()
-
-
-@pytest.mark.parametrize("gradients", [True, False])
-def test_dropout_is_of_weights(gradients):
-    tensors = parts(Q, M, 1)
-    mask = memory_mask(Q, S)
-    _, a = called(attend_by_distance, tensors, mask, weights=True)
-    torch.manual_seed(5)
-    with torch.set_grad_enabled(gradients):
-        found, _ = called(attend_by_distance, tensors, mask, dropout=0.5)
-    torch.manual_seed(5)
-    dropped = torch.nn.functional.dropout(a.flatten(0, 1), 0.5).view_as(a)
-    assert (dropped == 0).sum() > (a == 0).sum()
-    torch.testing.assert_close(found, dropped @ tensors[3], **EXACT)
-
-
 def test_the_module_drops_weights_in_training_only():
     module, x = attention(dropout=0.5), torch.randn(B, S, D, dtype=F64)
     never = attention(dropout=0.0)
@@ -199,22 +111,6 @@ def test_the_module_drops_weights_in_training_only():
 
 
 @schemes
-@tolerances
-@settings(many, max_examples=8)
-@given(
-    queries=st.integers(1, 4), memory=st.integers(0, 5), clamp=st.sampled_from([0, 2, 100]),
-    window=st.none() | st.integers(1, 5), seed=seeds,
-)  # fmt: skip
-def test_it_is_the_papers_equation(scheme, dtype, tolerance, queries, memory, clamp, window, seed):
-    torch.manual_seed(seed)
-    module, x = attention(scheme, dtype=dtype), torch.randn(B, queries + memory, D, dtype=dtype)
-    mask = memory_mask(queries, queries + memory, window=window)
-    found, _ = attended(module, x, queries, clamp=clamp, mask=mask)
-    expected = plain_relative(module, x, queries, clamp=clamp, window=window)
-    torch.testing.assert_close(found, expected, atol=10 * tolerance, rtol=10 * tolerance)
-
-
-@schemes
 def test_paths_of_the_module_agree(scheme):
     module, x = attention(scheme), torch.randn(B, S, D, dtype=F64)
     everywhere = torch.ones(Q, S, dtype=torch.bool)
@@ -227,17 +123,6 @@ def test_paths_of_the_module_agree(scheme):
         seen = seen.expand(B, Q, S)
         assert ((a > 0) == seen.unsqueeze(1)).all()
         torch.testing.assert_close(a.sum(-1)[:, 0], seen.any(-1).to(F64), **EXACT)
-
-
-@schemes
-@pytest.mark.parametrize("gradients", [True, False])
-def test_nothing_of_the_future_is_seen(scheme, gradients):
-    module, x = attention(scheme), torch.randn(B, S, D, dtype=F64)
-    with torch.set_grad_enabled(gradients):
-        expected, _ = attended(module, x, Q)
-        for t in range(M, S):
-            changed = torch.cat((x[:, :t], 100 * torch.randn_like(x[:, t:])), dim=1)
-            assert torch.equal(attended(module, changed, Q)[0][:, : t - M], expected[:, : t - M])
 
 
 def in_segments(layers, x, size, memory, mask_window):
@@ -275,15 +160,6 @@ def test_keys_and_values_may_be_kept_in_place_of_hidden_states(scheme):
     kept = tuple(torch.cat(pair, dim=2) for pair in zip(old, new, strict=True))
     found, _ = module(x[:, M:], kept, module.positions(encodings(S), S))
     torch.testing.assert_close(found, attended(module, x, Q)[0], **EXACT)
-
-
-@schemes
-def test_a_batch_is_its_sequences_with_one_set_of_distances(scheme):
-    module, x = attention(scheme), torch.randn(4, S, D, dtype=F64)
-    p = module.positions(encodings(S), S)
-    assert p.shape == (1 if scheme == "Shaw" else H, S, K)
-    expected = torch.cat([module(one[:, M:], module.project(one), p)[0] for one in x.split(1)])
-    torch.testing.assert_close(module(x[:, M:], module.project(x), p)[0], expected, **EXACT)
 
 
 @schemes

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints, length_divisor
-from shared.decoding.greedy import greedy_search
-from shared.decoding.naive import naive_beam_search
 from shared.decoding.protocol import Hypotheses
+from shared.decoding.sampling import greedy_search
 from shared.errors import ReplicationError
 from tests.decoding.hashed_decoder import (
     BEGIN,
@@ -25,6 +24,7 @@ from tests.decoding.hashed_decoder import (
     pick,
     start,
 )
+from tests.decoding.naive_beam import naive_beam_search
 
 rankings = st.sampled_from([("none", 0.6), ("mean", 0.6), ("gnmt", 0.6), ("gnmt", 0.0), ("gnmt", 1.0)])
 

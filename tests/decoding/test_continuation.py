@@ -5,10 +5,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from shared.attention.memory import Reach
 from shared.data.tokenizers import BOS, EOS, PAD, UNK
-from shared.decoding.continuation import continue_text
-from shared.decoding.sampling import draw
+from shared.decoding.protocol import Reach
+from shared.decoding.sampling import continue_text, draw
 from shared.errors import ReplicationError
 
 VOCABULARY, CELLS = 12, 1009

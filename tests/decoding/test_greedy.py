@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from shared.decoding.constraints import Constraints
-from shared.decoding.greedy import greedy_search
+from shared.decoding.sampling import greedy_search
 from shared.errors import ReplicationError
 from tests.decoding.hashed_decoder import (
     BEGIN,

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from shared.decoding.greedy import greedy_search
-from shared.decoding.sampling import most_probable, sample
+from shared.decoding.sampling import greedy_search, most_probable, sample
 from shared.errors import ReplicationError
 from tests.decoding.hashed_decoder import (
     BEGIN,

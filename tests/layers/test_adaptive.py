@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from shared.errors import ReplicationError
-from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 
 F64 = torch.float64
 V, D = 23, 12

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import nn
 
-from shared.layers.categorical import CategoricalOutput
+from shared.layers.outputs import CategoricalOutput
 
 
 def transparent(symbols, dtype=torch.float64):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import nn
 
-from shared.layers.mixture_of_logistics import MixtureOfLogistics
+from shared.layers.outputs import MixtureOfLogistics
 
 
 def transparent(levels, components, dtype=torch.float64):

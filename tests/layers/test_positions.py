@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from shared.errors import ReplicationError
-from shared.layers.positions import GridPositions, LearnedPositions, NoPositions, SinusoidalPositions, sinusoids
+from shared.layers.positions import LearnedPositions, SinusoidalPositions, sinusoids
 
 F64 = torch.float64
 
@@ -79,22 +79,6 @@ def test_a_long_sequence_leaves_the_buffers_as_they_were():
     assert [buffer.shape for buffer in positions.buffers()] == before
 
 
-@pytest.mark.parametrize(("start", "stop"), [(0, 12), (5, 6), (7, 30), (4, 4)])
-def test_a_pixel_has_the_sinusoids_of_its_row_and_of_its_column(start, stop):
-    found = GridPositions(width=16, columns=4).to(F64)(start, stop)
-    assert found.shape == (stop - start, 16)
-    assert found.dtype == F64
-    for place, row in zip(range(start, stop), found, strict=True):
-        beside = sinusoids(torch.tensor(divmod(place, 4)), 8).to(F64)
-        assert torch.equal(row, beside.flatten())
-
-
-@pytest.mark.parametrize("width", [1, 7])
-def test_an_odd_width_is_refused(width):
-    with pytest.raises(ValueError, match=f"the width must be even, not {width}"):
-        SinusoidalPositions(width=width)
-
-
 def test_learned_positions_are_rows_of_a_parameter():
     positions = LearnedPositions(count=6, width=4)
     assert torch.equal(positions(2, 6), positions.table[2:6])
@@ -110,8 +94,3 @@ def test_there_are_only_so_many_learned_positions():
     positions = LearnedPositions(count=6, width=4)
     with pytest.raises(ReplicationError, match="there are 6 learned positions, and a sequence has 7 symbols"):
         positions(6, 7)
-
-
-def test_no_positions_add_nothing():
-    x = torch.randn(2, 5, 4)
-    assert torch.equal(x + NoPositions()(3, 8), x)

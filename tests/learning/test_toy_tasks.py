@@ -13,7 +13,7 @@ from replications.transformer.model import Transformer
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.constraints import Constraints
-from shared.decoding.greedy import greedy_search
+from shared.decoding.sampling import greedy_search
 from shared.layers.positions import SinusoidalPositions
 from shared.tasks.translation.corpus import ParallelText
 from shared.training.loss import smoothed_loss

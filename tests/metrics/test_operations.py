@@ -9,7 +9,8 @@ from replications.bahdanau.model import RNNencdec, RNNsearch
 from replications.luong.replication import build_model
 from replications.luong.settings import ModelConfig
 from replications.transformer.model import Transformer
-from shared.attention.scaled_dot_product import attend, attend_with_weights
+from shared.attention.scaled_dot_product import attend
+from shared.attention.twins import plain_equations
 from shared.layers.positions import SinusoidalPositions
 from shared.metrics.operations import count_operations, longest_chain, shapes_only
 
@@ -56,7 +57,7 @@ def test_recurrent_layers_fused_or_not(layer, gates, device, gradients):
     assert found == T * B * gates * (6 * 8 + 8 * 8 + 2 * 8 * 8)
 
 
-@pytest.mark.parametrize("path", [attend, attend_with_weights])
+@pytest.mark.parametrize("path", [attend, plain_equations()(attend)])
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_attention_fused_or_not(path, device):
     with torch.device(device):

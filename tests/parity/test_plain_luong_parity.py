@@ -6,8 +6,7 @@ from torch import nn
 
 from benchmarks.plain_luong import PlainLuong
 from replications.luong.model import EncoderDecoder
-from shared.attention.alignments import GlobalAlignment
-from shared.attention.scores import DotScore, GeneralScore
+from shared.attention.alignments import DotScore, GeneralScore, GlobalAlignment
 
 F64 = torch.float64
 N = 6

@@ -5,8 +5,7 @@ import torch
 
 from benchmarks.plain_transformer import PlainTransformer
 from shared.decoding.beam import beam_search
-from shared.decoding.greedy import greedy_search
-from shared.decoding.sampling import sample
+from shared.decoding.sampling import greedy_search, sample
 from shared.layers.positions import LearnedPositions, NoPositions
 from tests.parity.transformer_case import F64, TOLERANCES, VOCABULARY, WIDTH, batch, limits, transformer
 

@@ -10,7 +10,7 @@ from benchmarks import copied_transformer
 from replications.transformer.model import Transformer
 from shared.data.tokenizers import BOS, EOS
 from shared.decoding.beam import beam_search
-from shared.decoding.greedy import greedy_search
+from shared.decoding.sampling import greedy_search
 from shared.layers.positions import SinusoidalPositions
 from shared.training.loss import smoothed_loss
 from tests.parity.transformer_case import TOLERANCES, VOCABULARY, batch, limits, transformer

@@ -7,16 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from shared.attention.multi_head import MultiHeadAttention
-from shared.layers.encoder_decoder import DecoderLayer, EncoderLayer
+from replications.transformer.model import DecoderLayer, EncoderLayer
 from tests.parity.transformer_case import TOLERANCES, WIDTH, batch, shaken, transformer
 
 HEADS, HIDDEN = 2, 12
 SIZES = {
-    "width": WIDTH, "hidden_size": HIDDEN, "dropout": 0.0,
-    "attention": lambda: MultiHeadAttention(
-        query_size=WIDTH, heads=HEADS, key_size=WIDTH // HEADS, value_size=WIDTH // HEADS
-    ),
+    "width": WIDTH, "hidden_size": HIDDEN, "dropout": 0.0, "heads": HEADS, "key_size": WIDTH // HEADS,
+    "value_size": WIDTH // HEADS, "scaled": True,
 }  # fmt: skip
 tolerances = pytest.mark.parametrize(("dtype", "tolerance"), TOLERANCES)
 modes = pytest.mark.parametrize("training", [False, True])
@@ -28,11 +25,11 @@ def torchs(kind):
 
 def pairs(ours, theirs):
     """What is the same in both: some of our parameters, one below the other, and one of theirs."""
-    attentions = [(ours.self_attention, theirs.self_attn)]
-    norms = [(ours.self_attention_norm, theirs.norm1), (ours.feed_forward_norm, theirs.norm2)]
+    attentions = [(ours.attention, theirs.self_attn)]
+    norms = [(ours.attention_norm, theirs.norm1), (ours.feed_forward_norm, theirs.norm2)]
     if isinstance(ours, DecoderLayer):
-        attentions.append((ours.cross_attention, theirs.multihead_attn))
-        norms[1:] = [(ours.cross_attention_norm, theirs.norm2), (ours.feed_forward_norm, theirs.norm3)]
+        attentions.append((ours.source_attention, theirs.multihead_attn))
+        norms[1:] = [(ours.source_norm, theirs.norm2), (ours.feed_forward_norm, theirs.norm3)]
     found = []
     for mine, other in attentions:
         found.append(((mine.w_q.weight, mine.w_kv.weight), other.in_proj_weight))
@@ -83,7 +80,7 @@ def test_the_encoder_layer_is_torchs(dtype, tolerance, training):
     x = torch.randn(*mask.shape, WIDTH, dtype=dtype, requires_grad=True)
     expected = theirs(x, src_key_padding_mask=~mask)
     for weights in (False, True):  # the fused path and the plain one
-        found, _ = ours(x, mask[:, None, None], weights=weights)
+        found, _ = ours(x, mask[:, None, None], wanted=weights)
         assert_same(found, expected, [x], parameters, tolerance)
 
 
@@ -99,8 +96,8 @@ def test_the_decoder_layer_is_torchs(dtype, tolerance, training):
     expected = theirs(y, x, tgt_mask=after, memory_key_padding_mask=~mask)
     for weights in (False, True):
         found, *_ = ours(
-            y, ours.self_attention.project(y), ours.cross_attention.project(x), past_mask=None, causal=True,
-            memory_mask=mask[:, None, None], weights=weights,
+            y, ours.attention.project(y), ours.source_attention.project(x), past_mask=None, causal=True,
+            memory_mask=mask[:, None, None], wanted=weights,
         )  # fmt: skip
         assert_same(found, expected, [x, y], parameters, tolerance)
 

@@ -129,7 +129,7 @@ def layout(theirs, of):
             "attention.biases.v": of(attention.r_r_bias),
         }
         for ours, module in {
-            "feed_forward.0": inner, "feed_forward.3": outer,
+            "feed_forward.w_1": inner, "feed_forward.w_2": outer,
             "attention_norm": attention.layer_norm, "feed_forward_norm": layer.pos_ff.layer_norm,
         }.items():  # fmt: skip
             parts |= {f"{ours}.{name}": of(weight) for name, weight in module.named_parameters()}

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from replications.transformer_xl.model import TransformerXL
 from replications.transformer_xl.replication import build_model
 from replications.transformer_xl.settings import ModelConfig
-from shared.attention.memory import Reach
+from shared.decoding.protocol import Reach
 
 F64 = torch.float64
 VOCABULARY, COLUMNS, SEGMENTS = 23, 3, (5, 5, 1, 7, 4)

@@ -10,13 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from replications.show_attend_tell.attention import HardAttention, Image, SoftAttention
-from shared.attention.identity import IdentityAttention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.lsh import LSHSelfAttention
-from shared.attention.multi_head import MultiHeadAttention
+from shared.attention.multi_head import IdentityAttention, MultiHeadAttention
 from shared.attention.scaled_dot_product import causal_mask
-from tests.attention.entry import Attention
-from tests.attention.registry import ATTENTIONS
+from tests.attention.registry import ATTENTIONS, Attention
 from tests.properties.test_attention_numerics import CHOOSING, LONG, STEPS
 from tests.properties.test_attention_properties import M, N
 
@@ -35,8 +33,6 @@ def long_case(entry: Attention, dtype: torch.dtype) -> tuple[nn.Module, Tensor, 
     module = entry.build(N, M)
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=N**-0.5)
-    if isinstance(module, LinearMultiHeadAttention):
-        module.chunk = 128
     annotations = torch.randn(1, LONG, M)
     queries = annotations[:, -2:] if entry.reads_itself else torch.randn(1, 2, N)
     mask = torch.arange(LONG).unsqueeze(0) < (WORDS if entry.masked and not entry.causal else LONG)
@@ -46,17 +42,17 @@ def long_case(entry: Attention, dtype: torch.dtype) -> tuple[nn.Module, Tensor, 
 def attended(entry: Attention, module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
     """What an attention gives: contexts where it has a fast path of its own, else weights."""
     match module:
+        case LinearMultiHeadAttention():
+            asked = annotations if entry.causal else queries
+            return module(asked, module.project(annotations), mask=mask, causal=entry.causal)[0]
+        case IdentityAttention():
+            return module(annotations, module.project(annotations), causal=True)[0]
         case MultiHeadAttention():
             seen = mask[:, None, None]
             seen = seen & causal_mask(queries.size(1), LONG) if entry.causal else seen
             return module(queries, module.project(annotations), mask=seen)[0]
-        case LinearMultiHeadAttention():
-            asked = annotations if entry.causal else queries
-            return module(asked, module.project(annotations, mask), causal=entry.causal)[0]
         case LSHSelfAttention():
             return module(annotations, mask=mask, causal=entry.causal)[0]
-        case IdentityAttention():
-            return module(annotations, module.project(annotations), causal=True)[0]
         case SoftAttention() | HardAttention():
             return module(queries, Image(annotations, module.keys(annotations))).z_hat
     return entry.weights(module, queries, annotations, mask)

@@ -129,7 +129,7 @@ def test_the_fast_form_is_the_naive_one_in_values_and_gradients(entry, dtype, to
     module, queries, annotations, mask = case(entry, lengths, seed, dtype=dtype)
     inputs = (queries.requires_grad_(), annotations.requires_grad_(), *module.parameters())
     fast = entry.weights(module, queries, annotations, mask)
-    naive = entry.naive(module, queries, annotations, mask)
+    naive = entry.by_equation(module, queries, annotations, mask)
     torch.testing.assert_close(fast, naive, atol=tolerance, rtol=tolerance)
     if not entry.differentiable:
         return

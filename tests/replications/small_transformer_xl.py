@@ -5,8 +5,8 @@ import math
 import torch
 from torch import nn
 
+from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from replications.transformer_xl.model import LSTMLanguageModel, TransformerXL
-from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from shared.layers.positions import sinusoids
 
 F64 = torch.float64

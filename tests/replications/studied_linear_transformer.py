@@ -12,7 +12,7 @@ from replications.linear_transformer.model import (
     SoftmaxAttention,
 )
 from shared.config import Strict, build
-from shared.layers.categorical import CategoricalOutput
+from shared.layers.outputs import CategoricalOutput
 
 SECTION = {"layers": 2, "heads": 2, "width": 8, "hidden": 12, "buckets": 4, "chunk": 5}
 """Of a model, without what the studies add."""

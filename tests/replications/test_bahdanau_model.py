@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from replications.bahdanau.model import RNNencdec, RNNsearch
 from replications.bahdanau.replication import build_model
@@ -62,82 +60,6 @@ def test_at_the_papers_sizes_the_weights_are_the_papers(kind, label, weights, bi
     printed = Paper.load(Path("replications/bahdanau/paper.yaml")).parameter_counts.totals[label]
     assert count(model) == (weights, biases)
     assert formula(kind, 30_000, 30_000, 620, 1000, 1000, 500) == weights == printed
-
-
-@given(st.lists(st.integers(2, 9), min_size=6, max_size=6), st.sampled_from(KINDS))
-@settings(deadline=None, max_examples=25)
-def test_at_any_size_the_weights_are_the_formulas(sizes, kind):
-    k_x, k_y, m, n, a, maxout = sizes
-    values = SMALL | {"source_vocabulary": k_x, "target_vocabulary": k_y, "embedding_size": m}
-    values |= {"hidden_size": n, "maxout_size": maxout}
-    model = RNNsearch(alignment_size=a, **values) if kind == "rnnsearch" else RNNencdec(**values)
-    assert count(model)[0] == formula(kind, k_x, k_y, m, n, a, maxout)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_decoding_step_by_step_is_teacher_forcing(kind):
-    model = small(kind)
-    source, mask, target = sentences()
-    logits, alphas = model(source, mask, target)
-    state = model.reorder(model.start(source, mask), None, torch.zeros(3, 2, dtype=torch.long))  # two equal beams
-    for i in range(target.size(1)):
-        log_p, alpha, state = model.step(target[:, i : i + 1].expand(-1, 2), state)
-        for beam in range(2):
-            torch.testing.assert_close(log_p[:, beam], logits[:, i].log_softmax(-1), atol=1e-10, rtol=0)
-            if kind == "rnnsearch":
-                torch.testing.assert_close(alpha[:, beam], alphas[:, i], atol=1e-10, rtol=0)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_fused_recurrences_are_the_loops_in_values_and_gradients(kind):
-    model = small(kind)
-    source, mask, target = sentences()
-    results = []
-    for fused in (True, False):
-        model.fused = model.encoder.fused = fused
-        logits, _ = model(source, mask, target)
-        cotangent = torch.linspace(-1, 1, logits.numel(), dtype=F64).view_as(logits)
-        results.append((logits, *torch.autograd.grad(logits, model.parameters(), cotangent, materialize_grads=True)))
-    for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_sources_can_be_dropped_from_a_search(kind):
-    model = small(kind)
-    source, mask, target = sentences()
-    state = model.reorder(model.start(source, mask), torch.tensor([0, 2]), torch.zeros(2, 1, dtype=torch.long))
-    alone = model.start(source[[0, 2]], mask[[0, 2]])
-    for field in ("annotations", "keys", "values", "mask", "s"):
-        torch.testing.assert_close(getattr(state, field), getattr(alone, field), atol=1e-12, rtol=0)
-    assert target.shape == (3, 5)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_neither_padding_nor_company_changes_anything(kind):
-    model = small(kind)
-    source, mask, target = sentences()
-    logits, alphas = model(source, mask, target)
-    for b, length in enumerate(mask.sum(1).tolist()):
-        alone, alpha = model(source[b : b + 1, :length], mask[b : b + 1, :length], target[b : b + 1])
-        torch.testing.assert_close(alone[0], logits[b], atol=1e-12, rtol=0)
-        if kind == "rnnsearch":
-            torch.testing.assert_close(alpha[0], alphas[b, :, :length], atol=1e-12, rtol=0)
-            assert not alphas[b, :, length:].any()
-    garbage = source.masked_fill(~mask, 7)
-    assert torch.equal(model(garbage, mask, target)[0], logits)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_word_sees_a_later_one(kind):
-    model = small(kind)
-    source, mask, target = sentences()
-    logits, _ = model(source, mask, target)
-    for i in range(target.size(1)):
-        changed = target.clone()
-        changed[:, i] = (changed[:, i] + 1) % 9
-        assert torch.equal(model(source, mask, changed)[0][:, :i], logits[:, :i])
-        assert not torch.equal(model(source, mask, changed)[0][:, i], logits[:, i])
 
 
 def test_the_equations_of_the_appendix_written_out():

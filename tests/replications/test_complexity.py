@@ -21,7 +21,7 @@ from replications.transformer.complexity import (
     sequential,
     training_operations,
 )
-from shared.attention.scaled_dot_product import attend_with_weights
+from shared.attention.scaled_dot_product import attend
 from shared.training.checkpoints import load_checkpoint
 
 WINDOW = 2 * RADIUS + 1
@@ -86,7 +86,7 @@ def test_restricted_attention_is_attention_under_a_window():
     x = torch.randn(2, 14, 6, dtype=torch.float64)
     heads = x.unsqueeze(1)
     near = torch.ones(14, 14, dtype=torch.bool).tril(RADIUS).triu(-RADIUS)
-    expected, _ = attend_with_weights(heads, heads, heads, mask=near)
+    expected = attend(heads, heads, heads, mask=near)
     torch.testing.assert_close(LAYERS["restricted"](6)(x), expected.squeeze(1), atol=1e-12, rtol=0)
 
 

@@ -6,9 +6,9 @@ import torch
 
 from replications.transformer_xl.settings import SpeedConfig
 from replications.transformer_xl.speed import EvaluationSpeed, passes, seconds_in_turns
-from shared.attention.memory import Reach
 from shared.config import build
 from shared.data.tokenizers import EOS
+from shared.decoding.protocol import Reach
 from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage, prepare_language
 from shared.tasks.language.settings import LanguageRun

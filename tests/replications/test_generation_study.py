@@ -23,7 +23,6 @@ from replications.linear_transformer.generation import (
     timings,
 )
 from replications.linear_transformer.settings import SUBJECTS, GenerationConfig
-from shared.errors import ReplicationError
 from tests.replications.studied_linear_transformer import SECTION, StudiedRun, build_studied
 
 SMALL = SECTION | {"study": "generation", "length": 12, "symbols": 7, "batch": 3, "places": 2, "repeats": 1}
@@ -220,20 +219,3 @@ def test_the_paper_s_network_remembers_a_picture_of_mnist_in_a_48th_of_the_numbe
     assert metrics["state_ratio"] == pytest.approx(47.5, abs=0.05)
     assert (metrics["linear.state_growth"], metrics["stateful_softmax.state_growth"]) == (1, 4)
     assert metrics["stateful_softmax.state_floats_n196"] == 802_816
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"batch": 1}, "'batch'"),
-        ({"recomputed": 2}, r"batch \(3\) must be a multiple of recomputed \(2\)"),
-        ({"places": 13}, "13 places do not fit into a length of 12"),
-        ({"places": 1}, "'places'"),
-        ({"repeats": 0}, "'repeats'"),
-        ({"wdith": 4}, r"unknown key 'wdith' \(did you mean 'width'\?\)"),
-        ({"chunk": 0}, "'chunk'"),
-    ],
-)
-def test_wrong_settings_are_refused(changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        StudiedRun(SMALL | changes).check(GenerationConfig)

@@ -18,8 +18,7 @@ from shared.claims.comparisons import Exact, Row
 from shared.claims.scales import SCALES
 from shared.claims.schema import Claim, load_claims
 from shared.config import build
-from shared.layers.categorical import CategoricalOutput
-from shared.layers.mixture_of_logistics import MixtureOfLogistics
+from shared.layers.outputs import CategoricalOutput, MixtureOfLogistics
 from shared.metrics.registry import known
 from shared.pipeline.config import ScaleFile
 from shared.tasks.sequences.scaling import Scaling

@@ -4,19 +4,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from replications.linear_transformer.model import LinearAttention, SoftmaxAttention
-from replications.linear_transformer.settings import ModelConfig
 from tests.replications.small_sequences import (
     F64,
-    SIZES,
     TRANSFORMERS,
     VOCABULARY,
     D,
     H,
     N,
-    padded,
     small,
     steps,
     symbols,
@@ -35,17 +31,6 @@ def seeded(seed=0):
 
 
 # Equations (16) to (20)
-
-
-@recurrent
-@many
-@given(length=st.sampled_from([1, 5, 70]), seed=seeds)
-def test_step_by_step_is_all_at_once(name, length, seed):
-    """Also past a chunk of linear attention, of 64 symbols, which are as many as there are sinusoids at first."""
-    torch.manual_seed(seed)
-    model, inputs = small(name), symbols(2, length)
-    found = torch.stack([*steps(model, inputs)], dim=1)
-    torch.testing.assert_close(found, model(inputs), atol=1e-12, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", LINEAR)
@@ -81,24 +66,6 @@ def test_a_recurrent_network_has_the_gradients_of_the_parallel_one(name):
     nats = (model.output(h, inputs).sum() for h in (states, model(inputs)))
     found, expected = (torch.autograd.grad(total, weights) for total in nats)
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
-
-
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("name", LINEAR)
-def test_fused_linear_attention_is_the_equations_in_values_and_gradients(name, causal):
-    inputs, mask = padded([70, 5, 1])
-    model, results = small(name, causal=causal).train(), []
-    for fused in (True, False):
-        for module in model.modules():
-            if isinstance(module, LinearAttention):
-                module.fused = fused
-        outputs = [model(inputs, mask) * mask.unsqueeze(2)]
-        outputs += [torch.stack([*steps(model, inputs[:, :6])], dim=1)] if causal else []
-        cotangents = [torch.linspace(-1, 1, output.numel(), dtype=F64).view_as(output) for output in outputs]
-        wanted = [p for p in model.parameters() if p.requires_grad]
-        results.append((*outputs, *torch.autograd.grad(outputs, wanted, cotangents, materialize_grads=True)))
-    for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
 
 
 # Drawing
@@ -144,29 +111,6 @@ def test_training_goes_on_after_a_long_sequence_was_drawn(name):
     assert model.embedding.weight.grad.isfinite().all()
 
 
-def test_more_symbols_than_there_is_room_for_are_refused():
-    model = small("softmax")
-    with pytest.raises(ValueError, match=r"there is room for \d+ positions, and no more"):
-        model.generate(symbols(1, 2), model.length)
-    assert model.generate(symbols(1, 2), model.length - 1).shape == (1, model.length - 1)
-
-
-@pytest.mark.parametrize("name", ["lsh, 1 round", "lsh, 4 rounds"])
-def test_hashing_has_no_recurrent_form(name):
-    model = small(name)
-    assert not model.recurrent
-    with pytest.raises(NotImplementedError, match="no recurrent form; compute the whole prefix"):
-        model.initial_state(2)
-    with pytest.raises(NotImplementedError, match="no recurrent form"):
-        model.layers[0].attention.step(torch.zeros(2, D), None)
-
-
-@recurrent
-def test_only_causal_models_are_recurrent(name):
-    assert small(name).recurrent
-    assert not small(name, causal=False).recurrent
-
-
 # Sizes
 
 
@@ -192,21 +136,3 @@ def test_a_mixture_of_logistics_has_a_level_for_every_symbol_but_the_start():
     pixels = small("linear, pixels")
     assert pixels.output.levels == VOCABULARY - 1
     assert small("linear").output.projection.out_features == VOCABULARY
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"heads": 3}, r"width \(8\) must be a multiple of heads \(3\)"),
-        ({"attention": "lsh", "chunk": 4}, "needs buckets and chunk"),
-        ({"attention": "lsh", "buckets": 4}, "needs buckets and chunk"),
-        ({"buckets": 3}, "multiple of 2"),
-        ({"attention": "hashing"}, "'linear', 'softmax' or 'lsh'"),
-        ({"max_length": 0}, "greater than 0"),
-        ({"features": 4}, "features"),
-    ],
-    ids=str,
-)
-def test_settings_that_do_not_fit_are_refused(changes, message):
-    with pytest.raises(ValidationError, match=message):
-        ModelConfig.model_validate({"attention": "linear", "max_length": 9} | SIZES | changes)

@@ -7,8 +7,7 @@ import pytest
 from replications.linear_transformer.model import HashedAttention, LinearAttention, SoftmaxAttention
 from replications.linear_transformer.replication import STUDIES, build_model
 from replications.linear_transformer.settings import ModelConfig
-from shared.layers.categorical import CategoricalOutput
-from shared.layers.mixture_of_logistics import MixtureOfLogistics
+from shared.layers.outputs import CategoricalOutput, MixtureOfLogistics
 from shared.tasks.sequences.settings import SequenceRun
 from tests.replications.shipped_variants import (
     compared_tasks,

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from replications.luong.replication import build_model
 from shared.reports.paper import Paper
-from tests.replications.small_luong import F64, KINDS, D, L, N, attention, config, kinds, sentences, small
+from tests.replications.small_luong import F64, D, L, N, config, kinds, sentences, small
 
 
 def formula(score, alignment, feed, *, k_x, k_y, m, n, layers, positions=0):
@@ -39,18 +37,6 @@ def test_at_the_papers_sizes_the_weights_are_the_papers(kind, label, weights):
     printed = Paper.load(Path("replications/luong/paper.yaml")).parameter_counts.totals[label]
     assert sum(parameter.numel() for parameter in model.parameters()) == weights == printed
     assert formula(*kind, k_x=50_000, k_y=50_000, m=1000, n=1000, layers=4) == weights
-
-
-@given(st.lists(st.integers(2, 9), min_size=6, max_size=6), st.sampled_from(KINDS))
-@settings(deadline=None, max_examples=30)
-def test_at_any_size_the_weights_are_the_formulas(sizes, kind):
-    k_x, k_y, m, n, layers, positions = sizes
-    chosen = attention(*kind[:2], positions=positions) if kind[0] else None
-    values = {"embedding_size": m, "hidden_size": n, "layers": layers, "attention": chosen}
-    with torch.device("meta"):
-        model = build_model(config(feed=kind[2], **values), k_x, k_y)
-    expected = formula(*kind, k_x=k_x, k_y=k_y, m=m, n=n, layers=layers, positions=positions)
-    assert sum(parameter.numel() for parameter in model.parameters()) == expected
 
 
 def unit(lstm, layer, x, h, c):
@@ -108,22 +94,6 @@ def test_local_p_general_with_input_feeding_written_out():
         torch.testing.assert_close(model.w_s.weight @ h_tilde, logits[0, t], atol=1e-10, rtol=0)
         centres.add(centre)
     assert len(centres) > 1
-
-
-@kinds
-def test_fused_translators_are_the_equations_in_values_and_gradients(score, alignment, feed):
-    model = small(score, alignment, feed)
-    source, mask, target = sentences(lengths=(8, 4, 1))  # longer than the positions of a location; and without words
-    results = []
-    for fused in (True, False):
-        model.fused = model.encoder.fused = fused
-        logits, weights = model(source, mask, target)
-        outputs = [logits] if weights is None else [logits, weights]
-        cotangents = [torch.linspace(-1, 1, output.numel(), dtype=F64).view_as(output) for output in outputs]
-        gradients = torch.autograd.grad(outputs, model.parameters(), cotangents, materialize_grads=True)
-        results.append((*outputs, *gradients))
-    for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
 
 
 @kinds

@@ -3,76 +3,20 @@
 import pytest
 import torch
 
-from replications.luong.model import Encoder, EncoderDecoder
-from replications.luong.settings import ModelConfig
-from shared.config import build
-from shared.errors import ReplicationError
+from replications.luong.model import Encoder
 from tests.processor import skip_without_bfloat16_lstm
 from tests.replications.small_luong import (
     ATTENTIONS,
     F64,
     K_X,
-    K_Y,
     L,
     M,
     N,
-    attention,
     directions,
     kinds,
     sentences,
     small,
 )
-
-
-@directions
-@kinds
-def test_decoding_step_by_step_is_teacher_forcing(score, alignment, feed, reverse):
-    """Two beams with words of their own, which change places on the way."""
-    model = small(score, alignment, feed, reverse=reverse)
-    source, mask, one = sentences()
-    targets = torch.stack((one, torch.randint(1, K_Y, one.shape)), dim=1)  # (B, 2, T)
-    forced = [model(source, mask, targets[:, beam]) for beam in range(2)]
-    state = model.reorder(model.start(source, mask), None, torch.zeros(3, 2, dtype=torch.long))
-    order = [0, 1]
-    for t in range(targets.size(2)):
-        if t == 2:
-            order, state = [1, 0], model.reorder(state, None, torch.tensor([[1, 0]]).expand(3, 2))
-        log_p, a, state = model.step(targets[:, order, t], state)
-        for place, beam in enumerate(order):
-            logits, weights = forced[beam]
-            torch.testing.assert_close(log_p[:, place], logits[:, t].log_softmax(-1), atol=1e-10, rtol=0)
-            if score is None:
-                assert a is None
-                assert weights is None
-            else:
-                torch.testing.assert_close(a[:, place], weights[:, t], atol=1e-10, rtol=0)
-
-
-@kinds
-def test_sources_can_be_dropped_from_a_search(score, alignment, feed):
-    model = small(score, alignment, feed)
-    source, mask, target = sentences()
-    begun = model.step(target[:, :1], model.start(source, mask))[2]
-    state = model.reorder(begun, torch.tensor([0, 2]), torch.zeros(2, 1, dtype=torch.long))
-    alone = model.step(target[[0, 2], :1], model.start(source[[0, 2]], mask[[0, 2]]))[2]
-    assert state.t == alone.t == 1
-    for field in ("annotations", "keys", "mask", "h", "c", "h_tilde"):
-        torch.testing.assert_close(getattr(state, field), getattr(alone, field), atol=1e-12, rtol=0)
-
-
-@directions
-@kinds
-def test_neither_padding_nor_company_changes_anything(score, alignment, feed, reverse):
-    model = small(score, alignment, feed, reverse=reverse)
-    source, mask, target = sentences()
-    logits, weights = model(source, mask, target)
-    for b, length in enumerate(mask.sum(1).tolist()):
-        alone, a = model(source[b : b + 1, :length], mask[b : b + 1, :length], target[b : b + 1])
-        torch.testing.assert_close(alone[0], logits[b], atol=1e-12, rtol=0)
-        if score is not None:
-            torch.testing.assert_close(a[0], weights[b, :, :length], atol=1e-12, rtol=0)
-    garbage = source.masked_fill(~mask, 7)
-    assert torch.equal(model(garbage, mask, target)[0], logits)
 
 
 @directions
@@ -104,19 +48,6 @@ def test_weights_are_over_the_words_of_the_sentence(score, alignment, feed):
             torch.testing.assert_close(total, torch.ones_like(total), atol=1e-12, rtol=0)
 
 
-@kinds
-def test_no_word_sees_a_later_one(score, alignment, feed):
-    model = small(score, alignment, feed)
-    source, mask, target = sentences()
-    logits, _ = model(source, mask, target)
-    for t in range(target.size(1)):
-        changed = target.clone()
-        changed[:, t] = (changed[:, t] + 1) % K_Y
-        again, _ = model(source, mask, changed)
-        torch.testing.assert_close(again[:, :t], logits[:, :t], atol=1e-12, rtol=0)
-        assert not torch.isclose(again[:, t], logits[:, t], atol=1e-6, rtol=0).all(-1).any()
-
-
 @pytest.mark.parametrize(("score", "alignment"), ATTENTIONS)
 def test_feeding_nothing_is_not_feeding(score, alignment):
     """The step loop whose weights for h̃ are zero, against the fused path: values and all gradients they share."""
@@ -134,17 +65,6 @@ def test_feeding_nothing_is_not_feeding(score, alignment):
     gradients["lstm.weight_ih_l0"] = gradients["lstm.weight_ih_l0"][:, :M]
     for name, parameter in fused.named_parameters():
         torch.testing.assert_close(gradients[name], parameter.grad, atol=1e-10, rtol=1e-10, msg=name)
-
-
-def test_what_is_fed_matters():
-    model = small("dot", "global", True)
-    batch = sentences()
-    before, _ = model(*batch)
-    with torch.no_grad():
-        model.lstm.weight_ih_l0[:, M:] = 0
-    after, _ = model(*batch)
-    torch.testing.assert_close(after[:, 0], before[:, 0], atol=1e-12, rtol=0)  # h̃_0 is zero
-    assert not torch.isclose(after[:, 1:], before[:, 1:], atol=1e-6, rtol=0).all(-1).any()
 
 
 def test_annotations_come_in_the_order_of_the_sentence():
@@ -229,32 +149,3 @@ def test_mixed_precision_changes_little_and_gradients_stay_in_float32(score, ali
         assert parameter.grad.isfinite().all(), name
     if alignment != "local-p":  # a position that is rounded otherwise may move a window by a word
         assert (mixed - plain).norm() < 0.05 * plain.norm()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"attention": attention("location", "local-m")}, "'location' gives weights by position and goes with global"),
-        ({"attention": {"score": "dot", "window": 3}}, "local attention needs a window, and global attention has none"),
-        ({"attention": {"score": "dot", "alignment": "local-m"}}, "local attention needs a window"),
-        ({"attention": {"score": "dot", "alignment": "local-p", "window": 0}}, "'attention.window'"),
-        ({"attention": {"score": "location"}}, "'location' needs positions, and no other score has them"),
-        ({"attention": {"score": "dot", "positions": 5}}, "no other score has them"),
-        ({"attention": {"score": "dott"}}, "'attention.score'"),
-        ({"attention": {"score": "dot", "alignment": "local"}}, "'attention.alignment'"),
-        ({"input_feeding": True}, "input_feeding needs attention"),
-        ({"dropout": 1.0}, "'dropout'"),
-        ({"inputfeeding": True}, "did you mean 'input_feeding'"),
-    ],
-)
-def test_a_configuration_that_fits_no_model_is_refused(change, message):
-    sizes = {"embedding_size": M, "hidden_size": N, "layers": L, "reverse": True}
-    with pytest.raises(ReplicationError, match=message) as error:
-        build(ModelConfig, sizes | change, where="smoke.yaml")
-    assert "\n" not in str(error.value)
-
-
-def test_there_is_nothing_to_feed_without_attention():
-    sizes = {"source_vocabulary": K_X, "target_vocabulary": K_Y, "embedding_size": M, "hidden_size": N, "layers": L}
-    with pytest.raises(ValueError, match="no attentional vector to feed"):
-        EncoderDecoder(**sizes, input_feeding=True)

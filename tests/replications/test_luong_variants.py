@@ -6,8 +6,17 @@ from torch import nn
 from replications.luong.model import EncoderDecoder
 from replications.luong.replication import build_model
 from replications.luong.settings import AlignerConfig, ModelConfig
-from shared.attention.alignments import Alignment, GlobalAlignment, LocalMonotonic, LocalPredictive
-from shared.attention.scores import ConcatScore, DotScore, GeneralScore, LocationScore, Score
+from shared.attention.alignments import (
+    Alignment,
+    ConcatScore,
+    DotScore,
+    GeneralScore,
+    GlobalAlignment,
+    LocalMonotonic,
+    LocalPredictive,
+    LocationScore,
+    Score,
+)
 from shared.claims.scales import SCALES
 from tests.replications.shipped_variants import facts, scale_file_of, shipped
 

@@ -12,9 +12,8 @@ from torch import nn
 
 from replications.performer.depth import Depth, Stack, depth_metrics, hand_over, one_draw
 from replications.performer.model import Performer
-from replications.performer.settings import DepthConfig, ModelConfig
+from replications.performer.settings import DepthConfig
 from shared.attention.favor import SoftmaxFeatures
-from shared.errors import ReplicationError
 from shared.tasks.settings import RunConfig
 
 SMALL = {"depths": [1, 2, 4], "projections": [4, 16], "draws": 3, "length": 12, "symbols": 5}
@@ -139,24 +138,3 @@ def test_weights_that_a_network_has_of_its_own_are_refused():
     assert shallow.layers[0].weight.equal(deep.layers[0].weight)
     with pytest.raises(AssertionError, match=r"no 'layers\.1\.weight'"):
         hand_over(shallow.state_dict(), deep)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"depths": [2, 1]}, r"'depths': .*each must be greater than the one before, got \[2, 1\]"),
-        ({"projections": [4, 4]}, r"'projections': .*each must be greater than the one before, got \[4, 4\]"),
-        ({"depths": [3]}, "depths"),
-        ({"draws": 1}, "draws"),
-    ],
-)
-def test_wrong_settings_are_refused(wrong, said):
-    with pytest.raises(ReplicationError, match=said):
-        run(steps(), **wrong)
-
-
-def test_wrong_settings_of_the_network_are_refused_before_any_long_work():
-    model = {"study": "depth", "network": {"heads": 3, "width": 64, "hidden": 9}}
-    config = RunConfig.model_construct(task="proteins", model=model)
-    with pytest.raises(ReplicationError, match="multiple of heads"):
-        config.checked_model(DepthConfig).check(config, ModelConfig)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from replications.performer.kernel_error import kernel_mse
 from replications.performer.replication import LAYERS, REPLICATION, build_model
 from replications.performer.settings import ModelConfig
-from shared.attention.kernel_error import kernel_mse
 from shared.claims.comparisons import Exact, Row
 from shared.claims.scales import SCALES
 from shared.claims.schema import Claim, load_claims

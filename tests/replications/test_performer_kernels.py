@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from replications.performer import kernels
+from replications.performer.kernel_error import kernel_mse
 from replications.performer.kernels import (
     COMPARED,
     OUTPUT_RATIOS,
@@ -25,9 +26,6 @@ from replications.performer.kernels import (
 )
 from replications.performer.settings import KernelsConfig
 from shared.attention.favor import SoftmaxFeatures
-from shared.attention.kernel_error import kernel_mse
-from shared.config import build
-from shared.errors import ReplicationError
 from shared.tasks.settings import RunConfig
 
 ESTIMATORS = ("positive", "hyperbolic", "trigonometric")
@@ -217,19 +215,3 @@ def test_the_study_is_decided_by_its_seed():
     }
     for name, size in itertools.product(("small", "large"), ("_m4", "_m10")):
         assert metrics[f"positive_orthogonal.negative_normalisers_{name}{size}"] == 0
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"kernel_projections": 6}, r"kernel_projections \(6\) must be a multiple of key_size \(4\)"),
-        ({"angles": [0, 90]}, "angles"),
-        ({"angles": [180]}, "angles"),
-        ({"inputs": {"unit norm": 1.0}}, "inputs"),
-        ({"samples": 1}, "samples"),
-        ({"kernel_projection": 8}, "kernel_projections"),
-    ],
-)
-def test_wrong_settings_are_refused(wrong, said):
-    with pytest.raises(ReplicationError, match=said):
-        build(KernelsConfig, {"study": "kernels"} | SMALL | wrong, where="test")

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
@@ -11,11 +11,10 @@ from replications.self_attentive.model import TextClassifier
 from replications.self_attentive.replication import build_model
 from replications.self_attentive.settings import ModelConfig
 from shared.attention.structured import redundancy_penalty
-from shared.config import build
 from shared.data.tokenizers import PAD
 from shared.errors import ReplicationError
 from tests.processor import skip_without_bfloat16_lstm
-from tests.replications.small_self_attentive import CLASSES, SIZES, VARIANTS, VOCABULARY, one_text, small, texts_of
+from tests.replications.small_self_attentive import CLASSES, SIZES, VARIANTS, one_text, small, texts_of
 
 EXACT = {"atol": 1e-12, "rtol": 0}
 ATTEND = [name for name in VARIANTS if "mean" not in name]
@@ -23,46 +22,6 @@ variants = pytest.mark.parametrize("variant", VARIANTS)
 many = settings(deadline=None, max_examples=15)
 some_lengths = st.lists(st.integers(1, 8), min_size=1, max_size=4)
 seeds = st.integers(0, 2**31)
-
-
-@variants
-@many
-@given(lengths=some_lengths, more=st.integers(1, 4), seed=seeds)
-def test_padding_changes_nothing(variant, lengths, more, seed):
-    torch.manual_seed(seed)
-    model, (texts, masks) = small(variant), texts_of(variant, lengths)
-    out = model(texts, masks)
-    garbage = [torch.randint(4, VOCABULARY, (len(lengths), text.size(1) + more)) for text in texts]
-    wider = [functional.pad(mask, (0, more)) for mask in masks]
-    padded = [
-        torch.where(mask, functional.pad(text, (0, more)), other)
-        for text, mask, other in zip(texts, wider, garbage, strict=True)
-    ]
-    again = model(tuple(padded), tuple(wider))
-    torch.testing.assert_close(again.logits, out.logits, **EXACT)
-    torch.testing.assert_close(again.auxiliary, out.auxiliary, **EXACT)
-    for a, b, mask in zip(out.attention, again.attention, masks, strict=False):  # mean pooling says none
-        torch.testing.assert_close(b, functional.pad(a, (0, more)), **EXACT)
-        assert not a.masked_select(~mask.unsqueeze(1)).any()
-
-
-@variants
-@many
-@given(lengths=some_lengths, seed=seeds)
-def test_a_batch_is_its_texts(variant, lengths, seed):
-    torch.manual_seed(seed)
-    model, (texts, masks) = small(variant), texts_of(variant, lengths)
-    out = model(texts, masks)
-    for i in range(len(lengths)):
-        alone = model(
-            tuple(text[i : i + 1, : mask[i].sum()] for text, mask in zip(texts, masks, strict=True)),
-            tuple(mask[i : i + 1, : mask[i].sum()] for mask in masks),
-        )
-        torch.testing.assert_close(alone.logits[0], out.logits[i], **EXACT)
-        for a, b, mask in zip(out.attention, alone.attention, masks, strict=False):
-            torch.testing.assert_close(b[0], a[i, :, : mask[i].sum()], **EXACT)
-        if out.auxiliary is not None:
-            torch.testing.assert_close(alone.auxiliary[0], out.auxiliary[i], **EXACT)
 
 
 @pytest.mark.parametrize("variant", ATTEND)
@@ -163,19 +122,6 @@ def test_mixed_precision_changes_little_and_stays_finite(variant):
         torch.testing.assert_close(mixed.auxiliary.float(), plain.auxiliary, atol=0.05, rtol=0.05)
 
 
-@variants
-def test_the_seed_decides_everything(variant):
-    config = ModelConfig.model_validate(SIZES | VARIANTS[variant] | {"dropout": 0.5})
-    batch, made = texts_of(variant), []
-    for seed in (7, 7, 8):
-        torch.manual_seed(seed)
-        model = build_model(config, VOCABULARY, CLASSES)
-        made.append((list(model.parameters()), model(*batch).logits, model(*batch).logits))
-    torch.testing.assert_close(made[0], made[1], atol=0, rtol=0)
-    assert not torch.equal(made[0][1], made[2][1])
-    assert not torch.equal(made[0][1], made[0][2])  # dropout draws anew
-
-
 def test_dropout_is_of_the_hidden_units_alone():
     model, batch = small(dropout=0.99), texts_of("attention")
     for module in model.modules():
@@ -200,27 +146,3 @@ def test_the_classifier_has_one_hidden_layer_of_rectified_units():
     (_, hidden), output = model.mlp[0], model.mlp[-1]
     units = torch.relu(m.reshape(2, 18) @ hidden.weight.t() + hidden.bias)
     torch.testing.assert_close(model.mlp(m), units @ output.weight.t() + output.bias, **EXACT)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"attention": None}, "the encoder 'attention' needs the settings 'attention'"),
-        ({"encoder": "cnn", "cnn": None}, "the encoder 'cnn' needs the settings 'cnn'"),
-        ({"encoder": "cnn", "cnn": {"features": 5, "window": 4}}, r"the window \(4\) must be odd"),
-        ({"encoder": "min"}, "'encoder'"),
-        ({"b": None}, "give either b or pruned"),
-        ({"pruned": {"p": 2, "q": 1}}, "give either b or pruned"),
-        ({"b": None, "pruned": {"p": 0, "q": 0}}, "p and q cannot both be 0"),
-        ({"b": None, "pruned": {"p": 1, "q": 1}, "relation": 4}, "leave out relation or pruned"),
-        ({"attention": {"d_a": 5, "r": 0, "penalty": 1.0}}, "'attention.r'"),
-        ({"attention": {"d_a": 5, "r": 3, "penalty": -1.0}}, "'attention.penalty'"),
-        ({"dropout": 1.0}, "'dropout'"),
-        ({"word_std": 0.0}, "'word_std'"),
-        ({"dropuot": 0.5}, "did you mean 'dropout'"),
-    ],
-)
-def test_a_configuration_that_fits_no_model_is_refused(change, message):
-    with pytest.raises(ReplicationError, match=message) as error:
-        build(ModelConfig, SIZES | change, where="smoke.yaml")
-    assert "\n" not in str(error.value)

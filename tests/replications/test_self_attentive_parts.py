@@ -15,7 +15,7 @@ from replications.self_attentive.model import (
     SelfAttentiveEncoder,
     max_pooled,
 )
-from tests.replications.small_self_attentive import F64, VARIANTS, one_text, small, texts_of
+from tests.replications.small_self_attentive import F64, one_text
 
 EXACT = {"atol": 1e-12, "rtol": 0}
 D_WORD, U, FEATURES = 4, 3, 5
@@ -55,21 +55,6 @@ def assert_pooled(m, a, text, features, *, rectified=False):
     assert not a[text, 0, len(shares) :].any()
 
 
-@pytest.mark.parametrize("variant", [name for name in VARIANTS if name != "cnn"])
-def test_the_fused_lstm_is_the_loop_in_values_and_gradients(variant):
-    model, texts, results = small(variant), texts_of(variant, lengths=(6, 4, 1, 0)), []
-    for fused in (True, False):
-        model.encoder.fused = fused
-        out = model(*texts)
-        outputs = [tensor for tensor in (out.logits, *out.attention, out.auxiliary) if tensor is not None]
-        loss = sum(
-            (tensor * torch.linspace(-1, 1, tensor.numel(), dtype=F64).view_as(tensor)).sum() for tensor in outputs
-        )
-        results.append((*outputs, *torch.autograd.grad(loss, model.parameters(), materialize_grads=True)))
-    for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
-
-
 @many
 @given(lengths=some_lengths, seed=seeds)
 def test_max_pooling_takes_every_features_largest_value_among_the_words(lengths, seed):
@@ -80,13 +65,6 @@ def test_max_pooling_takes_every_features_largest_value_among_the_words(lengths,
     assert m.shape == (len(lengths), 1, 2 * U)
     for text, length in enumerate(lengths):
         assert_pooled(m, a, text, h[text, :length])
-
-
-def test_features_below_zero_are_not_outdone_by_padding():
-    mask = torch.tensor([[True, True, False]])
-    m, a = max_pooled(torch.tensor([[[-3.0, -1.0], [-2.0, -4.0], [0.0, 0.0]]]), mask)
-    assert m.tolist() == [[[-2.0, -1.0]]]
-    assert a.tolist() == [[[0.5, 0.5, 0.0]]]
 
 
 def test_a_feature_that_fires_nowhere_has_a_place_all_the_same():

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from pydantic import ValidationError
 
 from replications.linear_transformer import replication as linear_transformer
 from replications.performer import replication as performer
@@ -69,11 +68,6 @@ def test_what_suits_is_let_pass():
 def test_what_does_not_suit_is_refused(paper, changes, message):
     with pytest.raises(ReplicationError, match=message):
         check(paper, **changes)
-
-
-def test_a_width_of_an_odd_head_is_refused_by_its_heads_first():
-    with pytest.raises(ValidationError, match=r"must be a multiple of heads"):
-        performer.ModelConfig.model_validate(SIZES | {"attention": "relu", "width": 7})
 
 
 def test_a_model_that_takes_over_weights_after_the_swap_is_swapped_too():

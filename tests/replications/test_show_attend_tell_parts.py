@@ -34,22 +34,6 @@ def of_attention(model):
     return [name for name, _ in model.named_parameters() if "w_c" in name or name.endswith(("u.weight", "w_d"))]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_fused_captioner_is_the_equations_in_values_and_gradients(variant):
-    model, batch, results = small(variant).train(), given(), []
-    for fused in (True, False):
-        model.decoder.fused = model.decoder.glimpse.fused = fused
-        if model.reinforce is not None:
-            model.reinforce.b.fill_(-2.0)
-        torch.manual_seed(3)  # the same places are drawn
-        out = model(*batch)
-        loss = out.nats.sum() + (0 if out.auxiliary is None else out.auxiliary.sum())
-        outputs = [out.nats, *(() if out.attention is None else (out.attention,))]
-        results.append((*outputs, *torch.autograd.grad(loss, model.parameters(), materialize_grads=True)))
-    for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
-
-
 def test_an_open_gate_is_none():
     gated, free = alike("soft", "no gate")
     with torch.no_grad():

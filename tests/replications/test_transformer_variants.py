@@ -112,7 +112,7 @@ def test_every_variant_is_what_its_name_says(scale: str, variant: str) -> None:
     assert isinstance(model, Transformer)
     kinds = {"learned-positions": LearnedPositions, "no-positions": NoPositions}
     assert type(model.positions) is kinds.get(variant, SinusoidalPositions)
-    assert (model.encoder[0].self_attention.scale is None) == (variant != "unscaled")
+    assert (model.encoder[0].attention.scale != 1.0) == (variant != "unscaled")
     assert model.embedding.num_embeddings == run.corpus.tokenizer.size
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 from torch import nn
 
+from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from replications.transformer_xl.model import LSTMLanguageModel, TransformerXL
 from replications.transformer_xl.replication import ModelConfig, build_model
 from shared.attention.relative import GlobalBiases
 from shared.claims.comparisons import Sides
 from shared.claims.scales import SCALES
 from shared.claims.schema import Claim, load_claims
-from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from shared.pipeline.config import ScaleFile
 from tests.replications.shipped_variants import REPLICATIONS, facts
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.attention.memory import KeyValueMemory, Reach, StateMemory
+from shared.decoding.protocol import Reach
 from shared.tasks.language.streams import Stream
 from tests.processor import skip_without_bfloat16_lstm
 from tests.replications.small_transformer_xl import (
@@ -103,22 +103,6 @@ def test_perplexity_depends_on_neither_segments_nor_columns_once_what_is_read_co
     close(nats(columns, length), nats(1, 31))
 
 
-@transformers
-@modes
-@pytest.mark.parametrize("reach", [Reach(0), Reach(5), Reach(3, same_length=True, clamp=2)])
-def test_fused_segments_are_the_equations_in_values_and_gradients(kind, training, reach):
-    model, text, results = small(kind).train(training), a_text(SYMBOLS), []
-    for fused in (True, False):
-        model.fused = fused
-        with torch.set_grad_enabled(training):
-            nats = in_segments(model, *text, 4, reach)
-        cotangent = torch.linspace(-1, 1, nats.numel(), dtype=F64).view_as(nats)
-        gradients = torch.autograd.grad(nats, model.parameters(), cotangent, materialize_grads=True) if training else ()
-        results.append((nats, *gradients))
-    for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
-
-
 # What is seen
 
 
@@ -139,17 +123,6 @@ def test_how_far_back_a_symbol_reaches(kind, layers, same_length):
         segment = (last + memory) // length * length  # the last that has it in memory, as a whole
         last = last + memory - 1 if same_length else segment + length - 1
     assert reached == list(range(last + 1))
-
-
-@kinds
-@many
-@given(place=st.integers(1, SYMBOLS - 1), length=lengths, seed=seeds)
-def test_nothing_of_what_comes_later_is_seen(kind, place, length, seed):
-    torch.manual_seed(seed)
-    model, (inputs, targets) = small(kind), a_text(SYMBOLS)
-    other = torch.cat((inputs[:, :place], torch.randint_like(inputs[:, place:], VOCABULARY)), dim=1)
-    before, after = (in_segments(model, x, targets, length, Reach(5)) for x in (inputs, other))
-    close(after[:, :place], before[:, :place])
 
 
 def test_distances_from_clamp_on_are_one():
@@ -183,16 +156,6 @@ def test_absolute_positions_begin_anew_with_every_segment_and_what_is_remembered
 # Columns
 
 
-@kinds
-def test_columns_are_read_each_for_itself(kind):
-    model, (inputs, targets) = small(kind), a_text(SYMBOLS, 3)
-    reach = Reach(4, clamp=6)
-    together = in_segments(model, inputs, targets, 5, reach)
-    for column in range(3):
-        one = slice(column, column + 1)
-        close(in_segments(model, inputs[one], targets[one], 5, reach), together[one])
-
-
 # Memory
 
 
@@ -224,17 +187,6 @@ def test_gradients_are_those_with_the_memory_for_a_constant(kind):
     assert not all(torch.allclose(a, b) for a, b in zip(found, through, strict=True))
 
 
-@transformers
-def test_keys_and_values_kept_in_evaluation_are_those_of_states_kept_in_training(kind):
-    model, text = small(kind), a_text(SYMBOLS)
-    reach = Reach(5, same_length=True, clamp=3)
-    evaluated = in_segments(model, *text, 4, reach)
-    assert isinstance(model.memory(2, reach), KeyValueMemory)
-    model.train()
-    assert isinstance(model.memory(2, reach), StateMemory)
-    close(in_segments(model, *text, 4, reach), evaluated)
-
-
 @kinds
 @modes
 def test_a_saved_memory_goes_on_where_it_was(kind, training):
@@ -248,34 +200,7 @@ def test_a_saved_memory_goes_on_where_it_was(kind, training):
     assert torch.equal(in_segments(model, *rest, 3, memory=again), expected)
 
 
-@kinds
-@modes
-def test_a_cleared_memory_is_an_empty_one(kind, training):
-    model, text = small(kind).train(training), a_text(SYMBOLS)
-    memory = model.memory(2, Reach(5))
-    before = in_segments(model, *text, 4, memory=memory)
-    assert not torch.allclose(in_segments(model, *text, 4, memory=memory), before)
-    memory.clear()
-    close(in_segments(model, *text, 4, memory=memory), before)
-
-
 # Probabilities
-
-
-@kinds
-@modes
-def test_what_comes_next_has_the_probability_that_its_nats_say(kind, training):
-    model, (inputs, _) = small(kind).train(training), a_text(SYMBOLS)
-    reading, scoring = (model.memory(2, Reach(5)) for _ in range(2))
-    for part in inputs.split(5, dim=1):
-        log_p = model.next_log_probs(part, reading)
-        assert log_p.shape == (2, VOCABULARY)
-        close(log_p.exp().sum(-1), torch.ones(2, dtype=F64))
-        state = scoring.state_dict()
-        for symbol in range(VOCABULARY):
-            scoring.load_state_dict(state)
-            nats = model(part, torch.full_like(part, symbol), scoring)
-            close(nats[:, -1], -log_p[:, symbol])
 
 
 @kinds

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from replications.transformer_xl.model import TransformerXL
-from shared.layers.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from tests.replications.small_transformer_xl import TRANSFORMERS, VOCABULARY, D, H, K, N, small
 
 

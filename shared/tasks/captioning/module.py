@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.constraints import Constraints
-from shared.decoding.greedy import greedy_search
+from shared.decoding.sampling import greedy_search
 from shared.metrics.captioning import bleu_statistics
 from shared.metrics.translation import corpus_bleu
 from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch

@@ -19,8 +19,8 @@ from torch import nn
 
 import shared.tasks.language.measures  # noqa: F401  registers what evaluation computes
 from shared.data.tokenizers import BOS, EOS, PAD, UNK, Tokenizer
-from shared.decoding.continuation import continue_text
-from shared.decoding.language_model import LanguageModel, Memory
+from shared.decoding.protocol import LanguageModel, Memory
+from shared.decoding.sampling import continue_text
 from shared.errors import ReplicationError
 from shared.tasks.examples import Example, judged, write_examples, write_kept
 from shared.tasks.language.corpus import PreparedLanguage

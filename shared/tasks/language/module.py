@@ -6,8 +6,7 @@ from typing import Any, ClassVar, cast
 
 from torch import Tensor, nn
 
-from shared.attention.memory import Reach
-from shared.decoding.language_model import LanguageModel, Memory
+from shared.decoding.protocol import LanguageModel, Memory, Reach
 from shared.tasks.language.settings import LanguageTraining
 from shared.tasks.language.streams import LanguageBatch
 from shared.training.module import TrainingModule
@@ -20,7 +19,7 @@ COLUMNS = 1  # their axis in what a memory holds
 
 
 class LanguageModule(TrainingModule):
-    """Training of a :class:`shared.decoding.language_model.LanguageModel` on a text, one segment after the other.
+    """Training of a :class:`shared.decoding.protocol.LanguageModel` on a text, one segment after the other.
 
     A batch continues the one before it unless it has ``reset``, so that what the model remembers is part of the state
     of training: checkpoints hold it. Validation, with a memory of its own, reads its batches as one text likewise.

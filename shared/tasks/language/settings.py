@@ -13,7 +13,7 @@ from shared.tasks.settings import CorpusConfig, JudgingConfig, RunConfig
 from shared.training.config import TrainingConfig
 
 if TYPE_CHECKING:
-    from shared.attention.memory import Reach
+    from shared.decoding.protocol import Reach
 
 Unit = Literal["word", "character", "byte"]
 _OWN_UNIT: dict[str, Unit] = {"words": "word", "characters": "character", "bytes": "byte"}
@@ -71,7 +71,7 @@ class LanguageTraining(TrainingConfig):
 
 
 class ReachConfig(Strict):
-    """How far back a model sees, as :class:`shared.attention.memory.Reach` has it."""
+    """How far back a model sees, as :class:`shared.decoding.protocol.Reach` has it."""
 
     memory: NonNegativeInt = Field(description="M, symbols; 0: segments are read independently")
     same_length: bool = Field(default=False, description="every symbol is predicted from exactly M others")
@@ -80,7 +80,7 @@ class ReachConfig(Strict):
     @property
     def reach(self) -> Reach:
         """The value that models take."""
-        from shared.attention.memory import Reach  # torch
+        from shared.decoding.protocol import Reach  # torch
 
         return Reach(self.memory, self.same_length, self.clamp)
 

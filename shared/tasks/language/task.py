@@ -1,6 +1,6 @@
 """What all papers whose models read running text and say what comes next have in common.
 
-It is a :class:`shared.tasks.replication.Task`. A model is a :class:`shared.decoding.language_model.LanguageModel`; it
+It is a :class:`shared.tasks.replication.Task`. A model is a :class:`shared.decoding.protocol.LanguageModel`; it
 is built of its settings, the size of the vocabulary and None.
 """
 

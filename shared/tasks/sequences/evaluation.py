@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 import shared.tasks.sequences.measures  # noqa: F401  registers what evaluation computes
 from shared.data.batching import Indices
-from shared.decoding.sequence_model import GenerativeModel, SequenceModel
+from shared.decoding.protocol import GenerativeModel, SequenceModel
 from shared.errors import ReplicationError
 from shared.tasks.batches import every_batch
 from shared.tasks.examples import Example, judged, write_examples

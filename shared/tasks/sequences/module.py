@@ -6,14 +6,14 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from shared.decoding.sequence_model import SequenceModel
+from shared.decoding.protocol import SequenceModel
 from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sequences.settings import SequenceTraining
 from shared.training.module import TrainingModule
 
 
 class SequenceModule(TrainingModule):
-    """Training of a :class:`shared.decoding.sequence_model.SequenceModel`, which is told of every update before it.
+    """Training of a :class:`shared.decoding.protocol.SequenceModel`, which is told of every update before it.
 
     Logs ``train_loss`` and ``valid_loss``, nats per target that counts. The model's output layer sees no other.
     """

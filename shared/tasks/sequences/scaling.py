@@ -25,9 +25,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from shared.attention.identity import IdentityAttention
-from shared.attention.multi_head import MultiHeadAttention
-from shared.layers.feed_forward import FeedForward
+from shared.attention.multi_head import IdentityAttention, MultiHeadAttention
+from shared.layers.transformer import FeedForward
 from shared.metrics.peak_memory import MEBIBYTE, peak_memory
 from shared.metrics.turns import Clock, medians_of_turns, now, timed
 from shared.tasks.replication import Study

@@ -1,6 +1,6 @@
 """What all papers whose models predict symbols of separate sequences have in common.
 
-It is a :class:`shared.tasks.replication.Task`. A model is a :class:`shared.decoding.sequence_model.SequenceModel`; it
+It is a :class:`shared.tasks.replication.Task`. A model is a :class:`shared.decoding.protocol.SequenceModel`; it
 is built of its settings, the size of the vocabulary and whether symbols are predicted from those before them, or else
 from all others.
 """
@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from shared.config import merge
-from shared.decoding.sequence_model import SequenceModel
+from shared.decoding.protocol import SequenceModel
 from shared.errors import ReplicationError
 from shared.tasks.replication import Replication, full_batch_size, ready
 from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch

@@ -49,7 +49,7 @@ def try_input(model: Any, text: Any, config: SequenceRun, asked: str, seed: int)
     """Complete ``asked``, with the recurrent form of the model where it has one.
 
     Args:
-        model: in evaluation mode; a :class:`shared.decoding.sequence_model.GenerativeModel` unless letters are masked.
+        model: in evaluation mode; a :class:`shared.decoding.protocol.GenerativeModel` unless letters are masked.
         text: the prepared task.
         config: the variant's settings.
         asked: numbers of symbols or pixels with spaces between them, ``test:<number>`` or the path of an image file for

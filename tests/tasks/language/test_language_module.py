@@ -9,8 +9,8 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from shared.attention.memory import Reach
 from shared.data.tokenizers import PAD
+from shared.decoding.protocol import Reach
 from shared.tasks.language.module import LanguageModule
 from shared.tasks.language.settings import LanguageTraining
 from shared.tasks.language.streams import LanguageBatch, Stream

@@ -7,10 +7,10 @@ import pytest
 import torch
 from matplotlib.image import imread
 
-from shared.attention.memory import Reach
 from shared.claims.results import load_results
 from shared.config import build
 from shared.data.tokenizers import EOS, WordVocabulary
+from shared.decoding.protocol import Reach
 from shared.errors import ReplicationError
 from shared.reports.document import Table
 from shared.reports.exhibits import by_task

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from shared.attention.memory import Reach
+from shared.decoding.protocol import Reach
 from shared.tasks.language.streams import Stream
 
 VOCABULARY = 12

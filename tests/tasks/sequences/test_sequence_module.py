@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from shared.data.batching import endless_batches
-from shared.layers.mixture_of_logistics import MixtureOfLogistics
+from shared.layers.outputs import MixtureOfLogistics
 from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sequences.module import CountingSequenceModule, SequenceModule
 from shared.tasks.sequences.settings import VOCABULARY, SequenceTraining

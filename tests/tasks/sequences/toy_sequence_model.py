@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from shared.data.ragged import RaggedArray
-from shared.layers.categorical import CategoricalOutput
+from shared.layers.outputs import CategoricalOutput
 from shared.tasks.sequences.proteins import Proteins
 from shared.tasks.sequences.settings import FIRST, VOCABULARY
 

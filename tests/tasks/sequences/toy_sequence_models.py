@@ -12,7 +12,7 @@ from torch import nn
 
 from shared.config import Strict
 from shared.data.storage import write_lines
-from shared.layers.categorical import CategoricalOutput
+from shared.layers.outputs import CategoricalOutput
 
 CARD = {
     "id": "toy", "title": "A toy", "licence": "none", "citation": "none", "needs_bytes": 1000, "languages": {},

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from shared.layers.categorical import CategoricalOutput
-from shared.layers.mixture_of_logistics import MixtureOfLogistics
+from shared.layers.outputs import CategoricalOutput, MixtureOfLogistics
 
 WIDTH = 6
 

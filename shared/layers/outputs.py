@@ -1,9 +1,6 @@
-"""The output layer of pixels: a mixture of logistic distributions, cut into as many parts as a pixel has levels.
+"""Output layers, from states to the probabilities of symbols: a softmax, or for pixels a mixture of logistics.
 
-Salimans et al. (2017), "PixelCNN++", section 2.1, without the dependence between the colours of one place: as in
-Katharopoulos et al. (2020), section 4.2, every value is predicted after all before it.
-
-Shape letters: D model width, C components, V levels.
+Shape letters: D model width, V symbols or levels, C components.
 """
 
 from __future__ import annotations
@@ -11,6 +8,40 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+
+class CategoricalOutput(nn.Module):
+    """P(x) = softmax(W h + b); a :class:`shared.decoding.protocol.SymbolOutput`.
+
+    Args:
+        width: D.
+        symbols: V.
+    """
+
+    def __init__(self, *, width: int, symbols: int) -> None:
+        super().__init__()
+        self.projection = nn.Linear(width, symbols)
+
+    def forward(self, h: Tensor, targets: Tensor) -> Tensor:
+        """Negative log-likelihood of symbols: states (…, D) and int64 symbols (…) to nats (…), float32 or wider."""
+        logits = self._logits(h)
+        rows = logits.reshape(-1, logits.size(-1))
+        nats = functional.cross_entropy(rows, targets.flatten(), reduction="none")
+        return nats.view(targets.shape)
+
+    def log_probs(self, h: Tensor) -> Tensor:
+        """Log-probabilities of all symbols: states (…, D) to (…, V), float32 or wider."""
+        return self._logits(h).log_softmax(-1)
+
+    def sample(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Draw a symbol for each state: (…, D) to int64 (…)."""
+        logits = self._logits(h)
+        return (logits - torch.empty_like(logits).exponential_(generator=generator).log()).argmax(-1)
+
+    def _logits(self, h: Tensor) -> Tensor:
+        logits: Tensor = self.projection(h)
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
 
 # The lower bound is PixelCNN++'s; the upper bound is so large that its only effect is to keep numbers finite.
 _LOG_SCALES = (-7.0, 7.0)
@@ -26,6 +57,9 @@ class MixtureOfLogistics(nn.Module):
     No probability is a difference of two numbers: σ(a) - σ(b) = σ(a) σ(-b) (1 - exp(b - a)), whose logarithm is a sum
     of three terms that keep their precision wherever the target lies. (The code of both papers takes the density at
     the middle instead where the difference is below 1e-5, so that there its probabilities do not sum to one.)
+
+    It is that of Salimans et al. (2017), "PixelCNN++", section 2.1, without the dependence between the colours of one
+    place: as in Katharopoulos et al. (2020), section 4.2, every value is predicted after all before it.
 
     Args:
         width: D.

@@ -11,30 +11,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from shared.attention.multi_head import KeysValues
+from shared.decoding.protocol import Reach
 from shared.errors import ReplicationError
-
-
-class Reach(NamedTuple):
-    """How far back a language model sees.
-
-    Attributes:
-        memory: M, the number of symbols before a segment that attention sees. A recurrent network has no such limit:
-            it keeps its state between segments unless M is 0.
-        same_length: whether every query sees exactly M keys, itself included, as soon as there are M. Otherwise the
-            last query of a segment of T symbols sees M + T keys.
-        clamp: the largest distance that is told apart; greater ones count as this one (``clamp_len`` of the released
-            code). None: all are told apart.
-    """
-
-    memory: int
-    same_length: bool = False
-    clamp: int | None = None
 
 
 class SegmentMemory(ABC):
@@ -174,3 +157,54 @@ class KeyValueMemory(SegmentMemory):
         if known is None or known.size(-2) < keys:
             known = self._distances[layer] = project(max(keys, self._buffer.size(-2)))
         return known[..., known.size(-2) - keys :, :]
+
+
+class HeldStates:
+    """What a model has after the last segment, without gradients; nothing at the beginning of a text.
+
+    Of an LSTM it is the hidden and cell states of all layers, (N, B, D) each.
+
+    Args:
+        reach: how much is kept.
+    """
+
+    def __init__(self, reach: Reach) -> None:
+        self.reach = reach
+        self.held: tuple[Tensor, ...] = ()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.held = ()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What is held."""
+        return {str(n): tensor for n, tensor in enumerate(self.held)}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Hold what another memory held."""
+        self.held = tuple(state[str(n)] for n in range(len(state)))
+
+
+class HeldInputs(HeldStates):
+    """The memory as the paper has it: m^{n-1} of every layer n, its last M inputs (B, ≤M, D)."""
+
+    _next: tuple[Tensor, ...] = ()
+
+    def __len__(self) -> int:
+        """Number of filled positions, at most M."""
+        return self.held[0].size(1) if self.held else 0
+
+    def context(self, layer: int, h: Tensor, project: Callable[[Tensor], KeysValues]) -> KeysValues:
+        """Keys and values of h̃^{n-1} = [SG(m^{n-1}) ∘ h^{n-1}]."""
+        context = torch.cat((self.held[layer].detach(), h), dim=1) if self.held else h
+        if self.reach.memory:
+            self._next = (*self._next, context[:, -self.reach.memory :].detach())
+        return project(context)
+
+    def distances(self, layer: int, keys: int, project: Callable[[int], Tensor]) -> Tensor:
+        """See :class:`SegmentMemory`."""
+        return project(keys)
+
+    def advance(self, symbols: int) -> None:
+        """A segment was read by all layers: it is memory now."""
+        self.held, self._next = self._next, ()
