@@ -3,8 +3,8 @@
 The paper's attention, and the two that it is compared with, in the Transformer of
 ``shared/layers/transformer.py``. The functions :func:`linear_attention` and :func:`recurrent_step` are the paper's
 equations; their twins (:mod:`shared.attention.twins`) work chunk by chunk and hold no sum for each position. Attention
-by hashing is in ``shared/attention/lsh.py`` (Reformer). Sections and equations are those of arXiv 2006.16236v3; what the paper leaves
-open, such as ReLU and where the norms stand, is as in its authors' library and programs.
+by hashing is in ``shared/attention/lsh.py`` (Reformer). Sections and equations are those of arXiv 2006.16236v3; what
+the paper leaves open, such as ReLU and where the norms stand, is as in its authors' library and programs.
 
 Shape letters: B sequences, T symbols, D model width, H heads, K width of a head's keys and values.
 """

@@ -41,7 +41,7 @@ def build_studied(section, vocabulary, causal):
     return LinearTransformer(
         symbols=vocabulary, width=sizes.width, hidden_size=sizes.hidden, layers=sizes.layers,
         attentions=partial(attentions[sizes.attention], **shape), causal=causal, length=sizes.max_length,
-        output=CategoricalOutput(width=sizes.width, symbols=vocabulary),
+        output=lambda: CategoricalOutput(width=sizes.width, symbols=vocabulary),
     )  # fmt: skip
 
 
