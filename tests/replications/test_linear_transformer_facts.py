@@ -11,9 +11,9 @@ import torch
 
 from replications.linear_transformer.exactness import Exactness
 from replications.linear_transformer.generation import Generation
+from replications.linear_transformer.lsh import lsh_attention_weights, lsh_buckets
 from replications.linear_transformer.model import LinearAttention, LinearTransformer
 from replications.linear_transformer.replication import LAYERS
-from shared.attention.lsh import lsh_attention_weights, lsh_buckets
 from shared.claims.comparisons import Exact, Row
 from shared.claims.scales import SCALES
 from shared.claims.schema import Claim, load_claims
