@@ -1,9 +1,13 @@
-"""Captions of generated scenes from a small grammar of objects and relations; each noun is linked to its object."""
+"""Captions of generated scenes from a small grammar of objects and relations, and the truth of any caption by it.
+
+In a caption of the grammar each noun is linked to its object. The captions of models are parsed with the same grammar.
+"""
 
 from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -18,7 +22,7 @@ DIRECTIONS = {"left": "to the left of", "right": "to the right of", "above": "ab
 
 _ORDERS = {"left": "from left to right", "above": "from top to bottom"}
 _LARGER = 2  # least ratio of the areas of two boxes, of which one is called larger
-_TRIES = 1000  # templates drawn for a scene before an error
+_TRIES = 150  # rounds of all templates for a scene before an error
 
 # A, B and C are objects from left to right: "A" is the name with its indefinite article, "the-A" a second mention;
 # "A>B" is a direction from A to B, "A>>B" says that A is larger, "A<B<C" gives their order. Other words are literal.
@@ -70,20 +74,15 @@ class Caption(NamedTuple):
 
 def holds(direction: str, a: Box, b: Box) -> bool:
     """Return whether ``a`` lies completely in that direction of ``b``; left and above can both hold."""
-    match direction:
-        case "left":
-            return a[2] <= b[0]
-        case "above":
-            return a[3] <= b[1]
-        case "right":
-            return holds("left", b, a)
-        case _:
-            return holds("above", b, a)
+    first, second = (a, b) if direction in ("left", "above") else (b, a)
+    axis = 0 if direction in ("left", "right") else 1
+    return first[axis + 2] <= second[axis]
 
 
 def larger(a: Box, b: Box) -> bool:
     """Return whether ``a`` has at least twice the area of ``b``."""
-    return _area(a) >= _LARGER * _area(b)
+    first, second = ((box[2] - box[0]) * (box[3] - box[1]) for box in (a, b))
+    return first >= _LARGER * second
 
 
 def relations(token: str) -> dict[str, Callable[[Sequence[Box]], bool]]:
@@ -116,24 +115,21 @@ def captions(things: Sequence[Named], count: int, rng: random.Random) -> list[Ca
     """
     found: list[Caption] = []
     texts: set[str] = set()
-    for template, _ in zip(_endless(TEMPLATES[len(things)], rng), range(_TRIES), strict=False):
-        if len(found) == count:
-            return found
-        caption = _realise(template, things, rng)
-        if caption and caption.text not in texts:
-            texts.add(caption.text)
-            found.append(caption)
+    for _ in range(_TRIES):
+        for template in rng.sample(TEMPLATES[len(things)], len(TEMPLATES[len(things)])):
+            if len(found) == count:
+                return found
+            caption = _realise(template, things, rng)
+            if caption and caption.text not in texts:
+                texts.add(caption.text)
+                found.append(caption)
     raise ReplicationError(f"the grammar has not {count} different captions for {len(things)} objects; ask for fewer.")
-
-
-def _endless(templates: Sequence[str], rng: random.Random) -> Iterator[str]:
-    while True:
-        yield from rng.sample(templates, len(templates))
 
 
 def _realise(template: str, things: Sequence[Named], rng: random.Random) -> Caption | None:
     """Fill the template with the objects from left to right; None if it does not hold."""
-    order = sorted(range(len(things)), key=lambda thing: _middle(things[thing].box))
+    boxes = [thing.box for thing in things]
+    order = sorted(range(len(things)), key=lambda i: (boxes[i][0] + boxes[i][2], boxes[i][1] + boxes[i][3]))
     parts = dict(zip("ABC", order, strict=False))
     words: list[str] = []
     mentions: list[Mention] = []
@@ -145,32 +141,152 @@ def _realise(template: str, things: Sequence[Named], rng: random.Random) -> Capt
             start = len(words) + 1
             mentions.append(Mention(start, start + len(name.split()), part))
         elif ">" in token or "<" in token:
-            boxes = [things[parts[letter]].box for letter in token if letter in parts]
-            if (said := _relation(token, boxes, rng)) is None:
+            related = [boxes[parts[letter]] for letter in token if letter in parts]
+            true = [said for said, judge in relations(token).items() if judge(related)]
+            if not true:
                 return None
-            phrase = said
+            phrase = true[0] if ">>" in token else rng.choice(true)  # a single choice leaves the generator alone
         else:
             phrase = token
         words += phrase.split()
     return Caption(" ".join(words), tuple(mentions))
 
 
-def _relation(token: str, boxes: Sequence[Box], rng: random.Random) -> str | None:
-    """Return a phrase of a relation token that holds for these boxes; None if there is none."""
-    true = [said for said, judge in relations(token).items() if judge(boxes)]
-    if ">>" in token:
-        return true[0] if true else None  # with a single choice the generator is not used
-    return rng.choice(true) if true else None
-
-
 def _one_after_another(direction: str, boxes: Sequence[Box]) -> bool:
     return all(holds(direction, a, b) for a, b in itertools.pairwise(boxes))
 
 
-def _middle(box: Box) -> tuple[int, int]:
-    """Return twice the centre of a box (x, y), which is an integer."""
-    return box[0] + box[2], box[1] + box[3]
+class Statement(NamedTuple):
+    """A statement that a relation holds.
+
+    Attributes:
+        holds: tells whether the relation holds between objects with the given boxes.
+        parts: indices of the names in the caption, in the order of the relation.
+    """
+
+    holds: Callable[[Sequence[Box]], bool]
+    parts: tuple[int, ...]
 
 
-def _area(box: Box) -> int:
-    return (box[2] - box[0]) * (box[3] - box[1])
+class Reading(NamedTuple):
+    """The content of a caption: the names of its objects, and statements about their places and sizes."""
+
+    names: tuple[str, ...]
+    statements: tuple[Statement, ...]
+
+
+class _Form(NamedTuple):
+    """A template as a regular expression with groups A, B and C for names, and a group for each relation."""
+
+    expression: re.Pattern[str]
+    tokens: dict[str, str]
+
+
+def parse(caption: str) -> Reading | None:
+    """Parse a caption of `shared.data.generated.scene_captions.captions`; None if it is not in the grammar."""
+    for form in _FORMS:
+        match = form.expression.fullmatch(caption)
+        if match and _well_formed(match):
+            letters = [letter for letter in "ABC" if letter in match.groupdict()]
+            return Reading(
+                tuple(match[letter] for letter in letters),
+                tuple(
+                    Statement(
+                        relations(token)[match[group]],
+                        tuple(letters.index(letter) for letter in token if letter in letters),
+                    )
+                    for group, token in form.tokens.items()
+                ),
+            )
+    return None
+
+
+def scene_truth(caption: str, names: Sequence[Sequence[str]], boxes: Sequence[Box]) -> dict[str, int]:
+    """Compare a caption with its scene.
+
+    Different names refer to different objects. If a name fits several objects, as "animal" fits two animals, it refers
+    to the object that makes most of the caption true. A caption outside of the grammar has no statements, and its
+    objects are the distinct names that follow "a" or "an".
+
+    Args:
+        caption: lower-case words separated by spaces.
+        names: for each object of the scene its possible names, the name and the kind.
+        boxes: the boxes of the objects.
+
+    Returns:
+        ``objects``, the number of objects of the scene, and ``named``, how many of them the caption names;
+        ``mentioned``, the number of objects in the caption, and ``right``, how many of them are in the scene (equal to
+        ``named``); ``relations``, the number of statements about places and sizes, and ``true``, how many of them hold;
+        ``grammatical`` (0 or 1); and ``all_true`` (0 or 1): grammatical, and all objects and statements are right.
+    """
+    parsed = parse(caption)
+    reading = parsed or Reading(tuple(dict.fromkeys(_NAMED.findall(caption))), ())
+
+    def holding(places: dict[int, int]) -> int:
+        """How many statements hold if the names refer to these objects."""
+        judged = (said for said in reading.statements if places.keys() >= {*said.parts})
+        return sum(said.holds([boxes[places[part]] for part in said.parts]) for said in judged)
+
+    right, true = max((len(places), holding(places)) for places in _interpretations(reading.names, names))
+    mentioned, stated = len(reading.names), len(reading.statements)
+    return {
+        "objects": len(names),
+        "named": right,
+        "mentioned": mentioned,
+        "right": right,
+        "relations": stated,
+        "true": true,
+        "grammatical": int(parsed is not None),
+        "all_true": int(parsed is not None and right == mentioned and true == stated),
+    }
+
+
+def _interpretations(said: Sequence[str], names: Sequence[Sequence[str]]) -> Iterator[dict[int, int]]:
+    """Yield all assignments of names to objects of the scene; a name that fits no object is left out."""
+    choices = [[None, *(i for i, known in enumerate(names) if name in known)] for name in said]
+    for chosen in itertools.product(*choices):
+        places = {part: thing for part, thing in enumerate(chosen) if thing is not None}
+        if len({*places.values()}) == len(places):
+            yield places
+
+
+def _well_formed(match: re.Match[str]) -> bool:
+    """Return whether the names differ and have the right articles."""
+    groups = match.groupdict()
+    names = {letter: groups[letter] for letter in "ABC" if letter in groups}
+    articles = all(f"{groups[f'article_{letter}']} {name}" == with_article(name) for letter, name in names.items())
+    return len({*names.values()}) == len(names) and articles
+
+
+def _form(template: str) -> _Form:
+    parts: list[str] = []
+    tokens: dict[str, str] = {}
+    for token in template.split():
+        if token in "ABC":
+            parts.append(f"(?P<article_{token}>an?) (?P<{token}>{_NAME})")
+        elif token.startswith("the-"):
+            parts.append(f"the (?P={token.removeprefix('the-')})")
+        elif "<" in token or ">" in token:
+            group = f"relation_{len(tokens)}"
+            tokens[group] = token
+            parts.append(f"(?P<{group}>{'|'.join(relations(token))})")
+        else:
+            parts.append(re.escape(token))
+    return _Form(re.compile(" ".join(parts)), tokens)
+
+
+def _words_of_the_grammar() -> set[str]:
+    """Return the words that can be before or after a name; no name contains one, so its end is unambiguous."""
+    found = {"a", "an", "the"}
+    for token in {token for forms in TEMPLATES.values() for template in forms for token in template.split()}:
+        if ">" in token:
+            found |= {word for said in relations(token) for word in said.split()}
+        elif token.removeprefix("the-") not in "ABC" and "<" not in token:  # a colon follows an order
+            found.add(token)
+    return found
+
+
+_WORD = rf"(?!(?:{'|'.join(sorted(map(re.escape, _words_of_the_grammar())))})\b)[a-z]+"
+_NAME = f"{_WORD}(?: {_WORD})?"
+_NAMED = re.compile(rf"\ban? ({_NAME})\b")
+_FORMS = [_form(template) for forms in TEMPLATES.values() for template in forms]

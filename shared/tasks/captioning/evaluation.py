@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import shared.tasks.captioning.measures  # noqa: F401  registers what evaluation computes
-from shared.data.generated.scene_truth import scene_truth
+from shared.data.generated.scene_captions import scene_truth
 from shared.data.generated.scenes import SceneSplit
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, Tokenizer

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data.generated.scene_captions import Named, captions, relations
-from shared.data.generated.scene_truth import parse, scene_truth
+from shared.data.generated.scene_captions import Named, captions, parse, relations, scene_truth
 
 # "top" is a word of the grammar's orders, and "oil" needs "an"
 NAMES = ["top hat", "oil lamp", "cat", "polar bear", "unicorn"]
