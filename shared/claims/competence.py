@@ -12,7 +12,7 @@ A model that has not learned yet says nothing of its architecture. Checks bind e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -185,28 +185,19 @@ def _apart(values: Array) -> bool:
     return bool(abs(values.mean()) > stats.t.ppf((1.0 + LEVEL) / 2.0, len(values) - 1) * error)
 
 
-def doubling_check(
-    comparison: Comparison,
-    effect: float,
-    verdict: str,
-    results: Mapping[str, RunResults],
-    of: Callable[[list[RunResults]], Array],
-) -> Check:
+def doubling_check(comparison: Comparison, effect: float, verdict: str, values: Array | None) -> Check:
     """Whether the verdict would be the same with twice the updates.
 
     Args:
-        comparison: its ``doubled`` names the variants with twice the updates.
+        comparison: what is compared.
         effect: the effect with the usual number of updates.
         verdict: the verdict on that effect.
-        results: of all variants.
-        of: from the doubled runs to the effect of every seed.
+        values: the effect of every seed with twice the updates; None where there are no such runs.
     """
     if comparison.learned is not None:
         return Check("doubling", "not asked", comparison.learned.exempt)
-    runs = [results[name] for name in comparison.doubled if name in results and results[name].not_run is None]
-    if not comparison.doubled or len(runs) < len(comparison.doubled):
+    if values is None:
         return Check("doubling", "not asked", "nothing was trained with twice the updates")
-    values = of(runs)
     if len(values) < DOUBLED_SEEDS:
         return Check("doubling", "not asked", f"{number_of(len(values), 'seed')} with twice the updates: too few")
     doubled = float(values.mean())

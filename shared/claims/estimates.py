@@ -97,13 +97,8 @@ def shared_metrics(left: RunResults, right: RunResults) -> list[str]:
     """The measures that both have and that are better one way or the other, in the order of the left one's file."""
     either = {name for values in right.metrics.values() for name in values}
     of_left = dict.fromkeys(name for values in left.metrics.values() for name in values)
-    return [name for name in of_left if name in either and is_directed(name)]
-
-
-def is_directed(metric: str) -> bool:
-    """Whether a measure, perhaps of a further split, is known to be better one way."""
-    found = known(split_of(metric)[1])
-    return found is not None and found.better is not None
+    measures = {name: known(split_of(name)[1]) for name in of_left if name in either}  # perhaps of a further split
+    return [name for name, found in measures.items() if found is not None and found.better is not None]
 
 
 def difference(left: RunResults, right: RunResults, metric: str, *, same_data: bool = True) -> Difference:
@@ -173,7 +168,10 @@ def _resampled(left: RunResults, right: RunResults, metric: str, seeds: Collecti
         return None
     if measure(name).statistics is None or not all(run.examples.keys() >= {*seeds} for run in (left, right)):
         return None
-    ours, theirs = (_of(run, seeds, label) for run, label in ((left, "left"), (right, "right")))
+    ours, theirs = (
+        replace(run, variant=label, metrics={seed: run.metrics[seed] for seed in seeds})
+        for run, label in ((left, "left"), (right, "right"))
+    )
     comparison = Sides(
         kind="less", variants=("left", "right"), metric=name, relevant=1.0, where={"split": split or FIRST}
     )
@@ -187,7 +185,3 @@ def _resampled(left: RunResults, right: RunResults, metric: str, seeds: Collecti
         return None
     of = f"{found.drawn or found.n:,} {found.drawn_of or 'examples'}"
     return estimate.interval(), f"{number_of(len(seeds), 'paired seed')}, {of}"
-
-
-def _of(run: RunResults, seeds: Collection[int], label: str) -> RunResults:
-    return replace(run, variant=label, metrics={seed: run.metrics[seed] for seed in seeds})

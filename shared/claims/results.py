@@ -59,35 +59,15 @@ class RunResults:
         """
         parts = {"variant": str, "task": str, "seeds": dict | None, **_DESCRIBED}
         values = read_record(folder / "metrics.json", "run its evaluate stage again", parts)
-        return cls(
-            folder=folder,
-            variant=values["variant"],
-            task=values["task"],
-            metrics={int(seed): metrics for seed, metrics in sorted(values.get("seeds", {}).items())},
-            mean=values.get("mean", {}),
-            signatures=values.get("signatures", {}),
-            token=values.get("token", "token"),
-            not_run=values.get("not_run"),
-            together=values.get("ensemble", {}),
-        )
-
-    @classmethod
-    def not_run_because(cls, folder: Path, reason: str) -> RunResults:
-        """A variant that does not run at this scale."""
-        return cls(
-            folder, variant=folder.name, task="", metrics={}, mean={}, signatures={}, token="token", not_run=reason
-        )
+        metrics = {int(seed): of_seed for seed, of_seed in sorted(values.get("seeds", {}).items())}
+        mean, signatures, token = values.get("mean", {}), values.get("signatures", {}), values.get("token", "token")
+        own = cls(folder, values["variant"], values["task"], metrics, mean, signatures, token)
+        return replace(own, not_run=values.get("not_run"), together=values.get("ensemble", {}))
 
     def as_ensemble(self) -> RunResults:
         """The ensemble of all seeds as a variant of its own, ``<variant>-ensemble``."""
-        return replace(
-            self,
-            variant=f"{self.variant}-ensemble",
-            metrics={0: self.together},
-            mean=self.together,
-            together={},
-            members=self.seeds,
-        )
+        name, together = f"{self.variant}-ensemble", self.together
+        return replace(self, variant=name, metrics={0: together}, mean=together, together={}, members=self.seeds)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -188,7 +168,7 @@ def load_results(
     if not results:
         raise ReplicationError(f"{folder} holds no evaluated variant; run its evaluate stages first.")
     ensembles = [result.as_ensemble() for result in results if result.together]
-    reasons = [RunResults.not_run_because(folder / name, reason) for name, reason in left_out.items()]
+    reasons = [RunResults(folder / name, name, "", {}, {}, {}, "token", why) for name, why in left_out.items()]
     return {result.variant: result for result in (*ensembles, *results, *reasons)}
 
 

@@ -8,7 +8,7 @@ Holm's method over the primary comparisons of the paper, ask *a*: is the mean ef
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from shared.claims import schema
@@ -208,7 +208,8 @@ def _decision(
         failed = [row.name for row in leading if row.verdict != "verified"]
         reason = f"does not hold: {', '.join(failed)}" if failed else "all identities hold"
         return Decision(claim, scale, "refuted" if failed else "verified", "", reason, outcomes)
-    assert claim.primary is not None, "a claim without identities that is decided has a primary comparison"
+    primary = claim.primary
+    assert primary is not None, "a claim without identities that is decided has a primary comparison"
     lead, runs = rows[0], [results[variant] for variant in rows[0].variants]
     if lead.effect is None:
         return Decision(claim, scale, lead.verdict, "", lead.reason, outcomes)
@@ -217,11 +218,12 @@ def _decision(
         seeds = number_of(len(lead.seeds), "seed is", "seeds are")
         looked = Check("looks", "no", "", f"{seeds} none of the looks of the plan")
     counts = learned(claims.floors, runs, lead.seeds)
+    effect = math.log(lead.effect) if primary.scale == "log" else lead.effect
     checks = (
-        floor_check(claim.primary, counts, runs), room_check(claim.primary, lead.how, lead.sides),
-        gap_check(claim.primary, lead.verdict, runs),
-        doubling_check(claim.primary, _effect(claim.primary, lead), lead.verdict, results, _effect_of(claim)),
-        order_check(claim.primary, lead.repeats),
+        floor_check(primary, counts, runs), room_check(primary, lead.how, lead.sides),
+        gap_check(primary, lead.verdict, runs),
+        doubling_check(primary, effect, lead.verdict, _doubled(claim.id, primary, results)),
+        order_check(primary, lead.repeats),
     )  # fmt: skip
     failed = [check.verdict for check in (looked, *checks) if check.passed == "no"]
     if lead.verdict == "inconclusive" or not failed:
@@ -232,18 +234,12 @@ def _decision(
     return Decision(claim, scale, "inconclusive", failed[0], reason, outcomes, None, checks, counts)
 
 
-def _effect(row: Comparison, outcome: Outcome) -> float:
-    """The effect on the scale that it is computed on."""
-    effect = outcome.effect or 0.0
-    return math.log(effect) if row.scale == "log" else effect
-
-
-def _effect_of(claim: schema.Claim) -> Callable[[list[RunResults]], Array]:
-    def of(runs: list[RunResults]) -> Array:
-        assert claim.primary is not None, "only primary comparisons are doubled"
-        return effects(claim.primary, runs, generator(claim.id, "doubled"), resamples=0).values
-
-    return of
+def _doubled(claim_id: str, row: Comparison, results: Results) -> Array | None:
+    """The effect of every seed with twice the updates, on the scale that it is computed on; None where it was not."""
+    runs = [results[name] for name in row.doubled if name in results and results[name].not_run is None]
+    if row.learned is not None or not row.doubled or len(runs) < len(row.doubled):
+        return None
+    return effects(row, runs, generator(claim_id, "doubled"), resamples=0).values
 
 
 def _exact(row: Exact, run: RunResults, outcome: Outcome) -> Outcome:

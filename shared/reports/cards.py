@@ -32,7 +32,7 @@ from shared.reports.verdicts import (
     value_text,
     verdict_text,
     with_unit,
-)  # fmt: skip
+)
 
 CHECKS = {
     "floor": "Learned",

@@ -177,9 +177,9 @@ def run_ones(results: Results, variants: Sequence[str]) -> list[RunResults]:
 
 
 def by_task(results: Results) -> dict[str, list[RunResults]]:
-    """The variants that were run, grouped by task, in order of name."""
+    """The variants that were run, grouped by task, in order of name, whatever paper they are of."""
     groups: dict[str, list[RunResults]] = defaultdict(list)
-    for name in sorted(results):
+    for name in sorted(results, key=lambda name: name.rpartition("/")[2]):
         if results[name].not_run is None:
             groups[results[name].task].append(results[name])
     return dict(groups)

@@ -32,7 +32,7 @@ from shared.reports.verdicts import (
     rules,
     verdict_text,
     with_unit,
-)  # fmt: skip
+)
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 TITLE = "Attention, replicated"

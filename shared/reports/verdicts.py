@@ -25,7 +25,7 @@ from shared.reports.document import (
     strong,
     typeset,
     with_ends,
-)  # fmt: skip
+)
 
 KINDS = {
     "generated": "data generated for the purpose",

@@ -223,8 +223,7 @@ def test_the_gap_is_not_asked_for_where_it_means_nothing(tmp_path, changes, said
 
 def doubled(effect, by_seed, verdict="reproduced", **changes):
     row = comparison(doubled=("a2", "b2"), **changes)
-    runs = {name: made(name, {"score": by_seed}) for name in ("a2", "b2")}
-    return doubling_check(row, effect, verdict, runs, lambda found: np.asarray(by_seed, dtype=float))
+    return doubling_check(row, effect, verdict, np.asarray(by_seed, dtype=float))
 
 
 @pytest.mark.parametrize(
@@ -275,14 +274,12 @@ def test_fewer_than_three_doubled_seeds_tell_nothing():
 
 
 def test_what_was_not_doubled_says_that_there_was_one_budget():
-    def never(runs):
-        raise AssertionError("nothing was run")
-
-    plain, asked = comparison(), comparison(doubled=("a2", "b2"))
     skipped = replace(made("b2", {"score": [1.0]}), metrics={}, not_run="too long")
-    for row, results in ((plain, {}), (asked, {}), (asked, {"a2": made("a2", {"score": [1.0]}), "b2": skipped})):
-        check = doubling_check(row, 2.0, "reproduced", results, never)
-        assert check == Check("doubling", "not asked", "nothing was trained with twice the updates")
+    sides = [made(name, {"score": [mean + seed / 10 for seed in range(5)]}) for name, mean in (("a", 6.0), ("b", 4.0))]
+    for changes, more in (({}, []), ({"doubled": ["a2", "b2"]}, [made("a2", {"score": [1.0]}), skipped])):
+        decision = decided([*sides, *more], **changes)
+        assert check_of(decision, "doubling").said == "nothing was trained with twice the updates"
+        assert decision.budget == "one budget"
 
 
 @pytest.mark.parametrize(

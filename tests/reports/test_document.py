@@ -28,7 +28,7 @@ from shared.reports.document import (
     signed,
     strong,
     typeset,
-)  # fmt: skip
+)
 from shared.reports.explorer import Attention, Explored, gather_maps
 from shared.reports.page import LARGEST_VECTOR, Place, as_one_file, render, write_page
 
