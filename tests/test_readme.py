@@ -95,6 +95,7 @@ def test_links_lead_somewhere(name: str) -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+@pytest.mark.slow
 def test_the_experiment_that_is_shown_is_one_that_check_allows(tmp_path: Path) -> None:
     (shown,) = (command for command in commands(README) if command.startswith("dvc exp run"))
     path, _, setting = shlex.split(shown)[4].partition(":")

@@ -20,7 +20,7 @@ from shared.pipeline.files import PIPELINE, REPLICATIONS, paper_folder, run_fold
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.pipeline.provenance import hash_of, sha256_of
 from shared.pipeline.search import load_search
-from shared.reports.exhibits import Shows, load_exhibits
+from shared.reports.exhibits import OfPanels, Shows, load_exhibits
 from shared.reports.naming import FILE, load_colours, load_names
 from shared.reports.paper import Paper
 from shared.tasks.kinds import load_measures, papers, settings_of
@@ -284,15 +284,14 @@ def asked_by_tests(scales: dict[str, ScaleFile]) -> Iterator[str]:
         yield f"{folder / 'README.md'} does not exist; say there what is replicated and where it deviates."
     names, colours = load_names(folder), load_colours(FILE)
     for scale in scales.keys() & {"quick", "bench"}:
-        for variant in scales[scale].variants:
-            network = network_of(replication, scales[scale].run(variant)) is not None
-            if variant not in names:
-                yield f"{folder / 'names.yaml'}: '{variant}' has no name; reports of the scale {scale} call it by it."
-            elif network and names[variant] not in colours:
-                yield f"{FILE}: '{names[variant]}' has no colour; figures of {paper} draw it."
+        for variant in scales[scale].variants.keys() - names.keys():
+            yield f"{folder / 'names.yaml'}: '{variant}' has no name; reports of the scale {scale} call it by it."
     for figure in load_exhibits(paper, ()):
         if not isinstance(figure, Shows):
             yield f"{folder / 'report.py'}: {type(figure).__name__} is not inside of Shows(figure, counterpart=…)."
+        elif isinstance(figure.exhibit, OfPanels):
+            for name in {names.get(variant, variant) for variant in figure.exhibit.variants()} - colours.keys():
+                yield f"{FILE}: '{name}' has no colour; figures of {paper} draw it."
     if PATH.read_text(encoding="utf-8") != reference():
         yield f"{PATH} is not current; run 'python -m shared.pipeline reference'."
     listed = PAGE.read_text(encoding="utf-8").partition(f"\n## {paper}\n")[2].partition("\n## ")[0]
@@ -314,7 +313,7 @@ def make_update(runner: Any, config: Any) -> None:
     """Make one update of an untrained model on a random batch.
 
     Raises:
-        ValueError: the loss is not finite, or a parameter has no gradient.
+        ValueError: the loss is not finite, or no parameter has a gradient.
     """
     import torch
 
@@ -324,5 +323,5 @@ def make_update(runner: Any, config: Any) -> None:
     if not torch.isfinite(loss):
         raise ValueError(f"its loss is {float(loss)}")
     loss.backward()
-    if without := [name for name, each in model.named_parameters() if each.requires_grad and each.grad is None]:
-        raise ValueError(f"no gradient reaches {', '.join(without)}")
+    if not any(each.grad is not None for each in model.parameters()):
+        raise ValueError("no gradient reaches a parameter")

@@ -9,8 +9,9 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
-from shared.pipeline.check import check_stage, write_code
-from shared.pipeline.config import ScaleFile, load_params
+from shared.pipeline.check import asked_by_tests, check_stage, write_code
+from shared.pipeline.config import ScaleFile, load_params, scales_of
+from shared.tasks.kinds import papers
 from tests.pipeline.scratch import change_yaml, copy_files, environment
 
 PAPER = "replications/bahdanau"
@@ -37,6 +38,28 @@ def test_what_is_shipped_has_no_mistake(project):
     for scale in ("quick", "smoke"):
         check_stage(None, scale)
     assert (project / "runs" / "smoke" / "performer" / "code" / "train.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", papers())
+def test_every_paper_has_what_the_suite_asks_of_it(paper, root, monkeypatch):
+    """With an untrained update of every model at smoke scale."""
+    monkeypatch.chdir(root)
+    assert list(asked_by_tests({scale: ScaleFile(paper, scale) for scale in scales_of(paper)})) == []
+
+
+def test_what_a_paper_lacks_is_said(root, tmp_path, monkeypatch):
+    from replications.bahdanau import report
+
+    monkeypatch.chdir(root)
+    scales = {scale: ScaleFile("bahdanau", scale) for scale in ("smoke", "quick")}
+    monkeypatch.setattr("shared.pipeline.check.load_names", lambda folder: {"rnnsearch-50": "a model without a colour"})
+    monkeypatch.setattr("shared.pipeline.check.make_update", lambda *_: 1 / 0)
+    monkeypatch.setattr(report, "FIGURES", [figure.exhibit for figure in report.FIGURES[:1]] + report.FIGURES[1:])
+    said = "\n".join(asked_by_tests(scales))
+    assert "names.yaml: 'rnnencdec-50' has no name; reports of the scale quick call it by it." in said
+    assert "report.py: Heatmaps is not inside of Shows(" in said
+    assert "rnnsearch-50.model: an untrained model makes no update: ZeroDivisionError: division by zero" in said
 
 
 def test_fetching_depends_on_what_the_cards_say_of_the_data(project):
