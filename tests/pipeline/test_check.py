@@ -58,7 +58,7 @@ def test_what_a_paper_lacks_is_said(root, tmp_path, monkeypatch):
     monkeypatch.setattr(report, "FIGURES", [figure.exhibit for figure in report.FIGURES[:1]] + report.FIGURES[1:])
     said = "\n".join(asked_by_tests(scales))
     assert "names.yaml: 'rnnencdec-50' has no name; reports of the scale quick call it by it." in said
-    assert "report.py: Heatmaps is not inside of Shows(" in said
+    assert " is not inside of Shows(figure, counterpart=" in said
     assert "rnnsearch-50.model: an untrained model makes no update: ZeroDivisionError: division by zero" in said
 
 
