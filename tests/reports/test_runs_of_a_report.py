@@ -1,18 +1,23 @@
-"""Parts of a report that made-up runs of one paper do not have: ensembles, aligners, rows with their own metrics."""
+"""What a report says of its runs, their data and whether they have learned."""
 
 import gzip
 import json
 import shutil
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from replications.transformer.figures import Heads, LearningRates, LossByOperations
+from shared.claims.comparisons import Floor
 from shared.claims.results import load_results
-from shared.reports.document import Block, Table, parts, plain_text
+from shared.data.cards import load_card
+from shared.reports.document import Block, Bullets, Details, Table, parts, plain_text
 from shared.reports.exhibits import by_task
 from shared.reports.page import render
 from shared.reports.paper import Paper
-from shared.reports.runs import beside_the_paper, cost, our_results, provenance, score_tables
+from shared.reports.report import describe_data
+from shared.reports.runs import beside_the_paper, cost, learned_blocks, our_results, provenance, score_tables
 from shared.tasks.translation.heatmaps import SideBySide
 from shared.tasks.translation.report import REPORT, ScoresByLength
 from tests.reports.drawing import draw_all
@@ -233,3 +238,69 @@ def test_whose_data_ours_come_from_is_said(tmp_path, evidence, said):
     facts = paper({"label": "base", "variants": ["base"], "ppl": None, "bleu": 20.0})
     blocks = beside_the_paper(facts, by_task(found), "bench", evidence)
     assert plain_text(blocks[1].text).startswith(said)
+
+
+BOUND = {"metric": "bleu", "at_least": 75.0, "because": "it is a test."}
+
+
+@pytest.fixture
+def tasks(tmp_path):
+    variants = {"good": Variant("generated", 0.97), "poor": Variant("generated", 0.5)}
+    return by_task(load_results(build(tmp_path, variants, examples=60)))
+
+
+def rows(table):
+    return [[plain_text(cell) for cell in row] for row in table.rows]
+
+
+def test_every_variant_says_how_many_seeds_reach_the_floor(tasks):
+    _, reasons, table = learned_blocks({"generated": Floor(**BOUND)}, tasks)
+    assert isinstance(reasons, Bullets)
+    assert plain_text(reasons.items[0]) == "generated: BLEU at least 75.00. It is a test."
+    assert isinstance(table, Table)
+    assert table.columns == ("Task", "Variant", "Seeds that learned"), "none is exempt"
+    assert rows(table) == [["generated", "good", "3 of 3"], ["generated", "poor", "0 of 3"]]
+
+
+def test_those_that_are_meant_to_fail_say_why(tasks):
+    _, _, table = learned_blocks({"generated": Floor(**BOUND, exempt={"poor": "it is poor"})}, tasks)
+    assert table.columns[-1] == "Exempt, because"
+    assert [row[-1] for row in rows(table)] == ["", "it is poor"]
+    assert len(table.align) == len(table.columns)
+
+
+def test_a_floor_is_per_token_of_those_that_have_likelihoods(tasks):
+    poor, good = sorted(tasks["generated"], key=lambda run: run.variant, reverse=True)
+    aligner = replace(poor, token="word", mean={"aer": 0.5})
+    translator = replace(good, token="piece")
+    floor = Floor(metric="nll_per_token", at_most=1.0, because="it is a test.")
+    _, reasons, _ = learned_blocks({"generated": floor}, {"generated": [aligner, translator]})
+    assert plain_text(reasons.items[0]).startswith("generated: NLL per piece")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "corpus", "said"),
+    [
+        ("generated_swaps", {}, "longer than any in train."),
+        ("multi30k", {"train_pairs": 9667}, "Used are the first 9,667 pairs of train."),
+        (
+            "wikitext2",
+            {"lines": {"test": 600, "valid": 500}},
+            "Used are the first 600 lines of test, 500 lines of valid.",
+        ),
+        ("generated_tally", {"train_texts": 500}, "Used are 500 texts of train, drawn at random once."),
+        ("mnist", {"images": {"train": 5000}}, "Used are the first 5,000 pictures of train."),
+    ],
+)
+def test_title_splits_and_the_part_that_is_used_are_said(root, dataset, corpus, said):
+    card = load_card(dataset, root / "data")
+    data, folded = describe_data(card, SimpleNamespace(**corpus))
+    text = plain_text(data.text)
+    assert text.startswith(f"Data: {card.title}.")
+    assert all(f"{split}: {what}" in text for split, what in card.splits.items())
+    assert text.endswith(said)
+    assert ("Used are" in text) == bool(corpus)
+    assert isinstance(folded, Details)
+    (traps,) = folded.blocks
+    assert isinstance(traps, Bullets)
+    assert list(traps.items) == list(card.traps)
