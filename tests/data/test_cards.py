@@ -74,7 +74,6 @@ def test_the_example_card_is_right():
         (["sources", 1, "wheels", 0, "members"], {"toy/b": "b"}, "pip source does not provide .* a"),
         (["sources", 2, "package"], "toy", "package"),
         (["sources", 3, "packages"], {"--option": {"usr/a": "a"}}, "packages"),
-        (["sources", 1], {"kind": "pip", "sdists": []}, "'wheels' or 'sdists'"),
         (["sources", 4, "raw"], {"b": {"sha256": HASH}}, "web source does not provide .* b"),
         (["sources", 4, "downloads", 0, "url"], "file:///etc/passwd", "url"),
         (["sources", 4, "downloads", 0, "url"], "https://example.org/b", "web source does not provide .* a"),

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import io
-import os
 import sys
 
 import pytest
@@ -69,56 +68,6 @@ def test_pip_downloads_the_pinned_wheels_and_nothing_runs(tmp_path, space, clien
     option = "--ignore-requires-python " if relaxed else ""
     command = f"-m pip download --quiet --no-deps --only-binary=:all: {option}"
     assert log.read_text() == f"{command}a==1.0\n{command}b==1.0\n"
-
-
-BACKEND = """
-import pathlib
-pathlib.Path({marker!r}).touch()
-def prepare_metadata_for_build_wheel(folder, settings=None):
-    info = pathlib.Path(folder, "toy-1.0.dist-info")
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\\nName: toy\\nVersion: 1.0\\n")
-    return info.name
-def build_wheel(folder, settings=None, metadata=None):
-    raise NotImplementedError
-"""
-PROJECT = """
-[build-system]
-requires = []
-build-backend = "backend"
-backend-path = ["."]
-[project]
-name = "toy"
-version = "1.0"
-"""
-
-
-@pytest.mark.parametrize("right", [True, False])
-def test_a_source_archive_runs_no_code_before_its_hash_was_compared(tmp_path, space, monkeypatch, right):
-    marker = tmp_path / "it ran"
-    contents = {
-        "toy-1.0/pyproject.toml": PROJECT.encode(),
-        "toy-1.0/backend.py": BACKEND.format(marker=str(marker)).encode(),
-        "toy-1.0/PKG-INFO": b"Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n",
-        "toy-1.0/data/a.gz": gzip.compress(TEXT),
-    }
-    (tmp_path / "index").mkdir()
-    archive = make_tar(tmp_path / "index/toy-1.0.tar.gz", contents, "w:gz")
-    for name in [name for name in os.environ if name.startswith("PIP_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
-    pin = sha256_of(archive) if right else "0" * 64
-    members = {"toy-1.0/data/a.gz": "a"}
-    pip = source(kind="pip", sdists=[{"requirement": "toy==1.0", "sha256": pin, "members": members}])
-    if right:
-        obtain(pip, ["a"], space)
-        assert (space.raw / "a").read_bytes() == TEXT
-    else:
-        with pytest.raises(ReplicationError, match="pip failed"):
-            obtain(pip, ["a"], space)
-    assert marker.exists() == right
 
 
 def test_npm_packs_the_pinned_package_without_scripts(tmp_path, space, client):

