@@ -32,12 +32,7 @@ NEW = Caption("a dog sees a parrot", (Mention(1, 2, 1),))
 def encoder(monkeypatch):
     """Features that are the mean colours of the quarters of an image, from 0 to 1."""
     quarters = ImageEncoder(
-        nn.AvgPool2d(112),
-        layer=Layer(size=3, stride=112),
-        side=224,
-        pool=1,
-        mean=[0] * 3,
-        deviation=[255] * 3,
+        nn.AvgPool2d(112), layer=Layer(size=3, stride=112), side=224, pool=1, mean=[0] * 3, deviation=[255] * 3
     )
     monkeypatch.setattr(caption_preparation, "build_encoder", lambda config, data: quarters)
 
@@ -155,10 +150,7 @@ def test_images_come_in_their_order_with_their_captions(dataset):
     encode(dataset)
     _, prepared = prepare(dataset)
     batches = prepared.image_batches("valid", 2)
-    assert [batch.references for batch in batches] == [
-        ((CAT.text,), (NEITHER.text,)),
-        ((BOTH.text, CAT.text),),
-    ]
+    assert [batch.references for batch in batches] == [((CAT.text,), (NEITHER.text,)), ((BOTH.text, CAT.text),)]
     assert [batch.features.shape for batch in batches] == [(2, 4, 3), (1, 4, 3)]
 
 
@@ -184,11 +176,7 @@ def test_fewer_images_are_the_first_ones(dataset):
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"images": {"valid": 1}},
-        {"test": ["test", "test_long"]},
-        {"encoder": {"name": "resnet101", "layer": "layer3"}},
-    ],
+    [{"images": {"valid": 1}}, {"test": ["test", "test_long"]}, {"encoder": {"name": "resnet101", "layer": "layer3"}}],
 )
 def test_features_of_something_else_are_refused(dataset, changes):
     write(dataset, "test_long", [[BOTH]])

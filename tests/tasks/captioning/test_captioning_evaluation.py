@@ -102,10 +102,7 @@ def test_every_image_has_the_record_it_has_alone(prepared, tmp_path):
     text, _ = prepared
     metrics, examples, model = judge(prepared, tmp_path)
     images, own = text.images("test"), text.captions("test")
-    assert [e["id"] for e in examples] == [
-        *(f"test-{i}" for i in range(14)),
-        *(f"hard-{i}" for i in range(3)),
-    ]
+    assert [e["id"] for e in examples] == [*(f"test-{i}" for i in range(14)), *(f"hard-{i}" for i in range(3))]
     for i, example in enumerate(examples[:14]):
         said = [alone(model, text, "test", i, caption.text) for caption in own[i]]
         assert example["references"] == [caption.text for caption in own[i]]
@@ -130,10 +127,7 @@ def test_every_image_has_the_record_it_has_alone(prepared, tmp_path):
                         regions["others"] += (sum(masses) - masses[thing]) / (len(masses) - 1)
                         regions["compared"] += 1
         assert {name: example["regions"][name] for name in regions} == pytest.approx(regions, abs=1e-4)
-        gates, ends = (
-            [answer.gates.sum().item() for answer in said],
-            [answer.gates[0, -1].item() for answer in said],
-        )
+        gates, ends = ([answer.gates.sum().item() for answer in said], [answer.gates[0, -1].item() for answer in said])
         assert example["gate"]["content"] == pytest.approx([sum(content), len(content)], abs=1e-4)
         assert example["gate"]["end"] == pytest.approx([sum(ends), 3], abs=1e-4)
         others = [sum(gates) - sum(content) - sum(ends), example["tokens"] - len(content) - 3]
@@ -265,11 +259,7 @@ def test_of_photos_nothing_is_known_but_their_captions(prepared, tmp_path):
         boxes=[[], []], images=lambda indices: np.zeros((len([*indices]), SIDE, SIDE, 3), np.uint8),
     )  # fmt: skip
     text = SimpleNamespace(
-        tokenizer=tokenizer,
-        grid=GRID,
-        split=lambda _: split,
-        images=lambda _: photos,
-        references=lambda _: references,
+        tokenizer=tokenizer, grid=GRID, split=lambda _: split, images=lambda _: photos, references=lambda _: references
     )
     sections = sections | {"corpus": sections["corpus"] | {"test": ["test"], "images": {}}}
     model = Parrot(tokenizer, ["a dog", "a dog"], [0, 1])

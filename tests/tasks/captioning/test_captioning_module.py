@@ -1,6 +1,5 @@
 """The Lightning module of captioners: what it optimises, what it reports, and which weights it calls best."""
 
-import csv
 import itertools
 
 import numpy as np
@@ -16,7 +15,6 @@ from shared.tasks.captioning.corpus import CaptionBatch
 from shared.tasks.captioning.module import CaptioningModule
 from shared.tasks.captioning.protocol import Captioned
 from shared.tasks.captioning.settings import CaptioningTraining
-from shared.training.run import train_run
 from tests.tasks.captioning.toy_captioner import (
     LONGEST,
     VOCABULARY,
@@ -25,16 +23,13 @@ from tests.tasks.captioning.toy_captioner import (
     random_pictures,
     texts,
 )
+from tests.tasks.modules import SETTINGS, curve, logged, train
 
 PICTURES = random_pictures(8, seed=3)
 
 
 def config(**changes):
-    settings = {
-        "updates": 3, "batch": {"sentences": 2}, "optimizer": {"name": "sgd", "learning_rate": 0.1},
-        "validate_every": 1, "clip": None,
-    }  # fmt: skip
-    return CaptioningTraining.model_validate(settings | changes)
+    return CaptioningTraining.model_validate(SETTINGS | changes)
 
 
 def module_of(model, longest=LONGEST, **changes):
@@ -43,23 +38,6 @@ def module_of(model, longest=LONGEST, **changes):
 
 def batch(*indices):
     return PICTURES.batch(np.array(indices))
-
-
-def logged(module, monkeypatch):
-    values = {}
-    monkeypatch.setattr(module, "log", lambda name, value, **_: values.update({name: float(value)}))
-    return values
-
-
-def train(module, folder, batches, valid):
-    return train_run(
-        module, module.config, batches=batches, valid=valid, folder=folder, seed=1, fingerprint="", label="a run"
-    )
-
-
-def curve(folder):
-    with (folder / "curve.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 class Plain(nn.Module):

@@ -33,12 +33,7 @@ class ToyCaptioner(nn.Module):
         generator = torch.Generator().manual_seed(seed)
         self.keys, self.gate, self.after, self.seen = (
             nn.Parameter(torch.randn(shape, generator=generator))
-            for shape in (
-                (vocabulary, GRID.size),
-                (vocabulary,),
-                (vocabulary, vocabulary),
-                (GRID.size, vocabulary),
-            )
+            for shape in ((vocabulary, GRID.size), (vocabulary,), (vocabulary, vocabulary), (GRID.size, vocabulary))
         )
         self.attends, self.gated = attends, gated
 

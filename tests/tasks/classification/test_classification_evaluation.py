@@ -188,12 +188,7 @@ def test_attention_is_compared_with_the_evidence(tmp_path):
         expected = {"mass": sum(weights[place] for place in gold), "found": len(gold & set(best)),
                     "words": len(gold), "length": len(weights)}  # fmt: skip
         assert examples[i]["evidence"] == pytest.approx(expected, abs=1e-6)
-    assert ["evidence" in example for example in examples] == [
-        True,
-        False,
-        True,
-        False,
-    ]  # the last is cut off
+    assert ["evidence" in example for example in examples] == [True, False, True, False]  # the last is cut off
     assert metrics["evidence_chance"] == pytest.approx((2 / 5 + 1 / 3) / 2)
 
 

@@ -1,7 +1,5 @@
 """The Lightning module of classifiers: what it optimises, what it reports, and which weights it calls best."""
 
-import csv
-
 import numpy as np
 import pytest
 import torch
@@ -13,39 +11,18 @@ from shared.tasks.classification.corpus import ClassifiedBatch
 from shared.tasks.classification.module import ClassificationModule
 from shared.tasks.classification.protocol import Classified
 from shared.tasks.classification.settings import ClassificationTraining
-from shared.training.run import train_run
 from tests.tasks.classification.toy_classifier import CLASSES, ToyClassifier, random_texts
+from tests.tasks.modules import SETTINGS, curve, logged, train
 
 TEXTS = random_texts(12, seed=3)
 
 
 def config(**changes):
-    settings = {
-        "updates": 3, "batch": {"sentences": 2}, "optimizer": {"name": "sgd", "learning_rate": 0.1},
-        "validate_every": 1, "clip": None,
-    }  # fmt: skip
-    return ClassificationTraining.model_validate(settings | changes)
+    return ClassificationTraining.model_validate(SETTINGS | changes)
 
 
 def batch(*indices):
     return TEXTS.batch(np.array(indices))
-
-
-def logged(module, monkeypatch):
-    values = {}
-    monkeypatch.setattr(module, "log", lambda name, value, **_: values.update({name: float(value)}))
-    return values
-
-
-def train(module, folder, batches, valid):
-    return train_run(
-        module, module.config, batches=batches, valid=valid, folder=folder, seed=1, fingerprint="", label="a run"
-    )
-
-
-def curve(folder):
-    with (folder / "curve.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 class Plain(nn.Module):

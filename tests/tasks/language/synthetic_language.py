@@ -122,11 +122,7 @@ def write_contexts(path, model, seed):
 
 def write_samples(path, name):
     samples = [
-        {
-            "prompt": f"In chapter {part}\nwas | the",
-            "text": f" word of {name}.\nAnd so",
-            "true": f" Word {part}.",
-        }
+        {"prompt": f"In chapter {part}\nwas | the", "text": f" word of {name}.\nAnd so", "true": f" Word {part}."}
         for part in (1, 2)
     ]
     path.write_text(json.dumps(samples), encoding="utf-8")

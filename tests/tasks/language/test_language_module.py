@@ -16,27 +16,18 @@ from shared.tasks.language.settings import LanguageTraining
 from shared.tasks.language.streams import LanguageBatch, Stream
 from shared.training.run import train_run
 from tests.tasks.language.toy_language_model import ToyLanguageModel, random_stream
+from tests.tasks.modules import SETTINGS, logged
 
 TEXT = random_stream(95, seed=3)
 
 
 def config(**changes):
-    settings = {
-        "updates": 3, "batch": {"sentences": 4, "length": 5}, "optimizer": {"name": "sgd", "learning_rate": 0.1},
-        "validate_every": 1, "clip": None, "memory": 7,
-    }  # fmt: skip
-    return LanguageTraining.model_validate(settings | changes)
+    return LanguageTraining.model_validate(SETTINGS | {"batch": {"sentences": 4, "length": 5}, "memory": 7} | changes)
 
 
 def module_of(reach=None, dropout=0.0, **changes):
     torch.manual_seed(1)
     return LanguageModule(ToyLanguageModel(dropout), config(**changes), reach)
-
-
-def logged(module, monkeypatch):
-    values = {}
-    monkeypatch.setattr(module, "log", lambda name, value, **_: values.update({name: float(value)}))
-    return values
 
 
 def batches(count=4, columns=4, length=5, start=0):

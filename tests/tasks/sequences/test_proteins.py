@@ -17,12 +17,7 @@ from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, VOCABULARY, Pr
 
 few = settings(max_examples=50, deadline=None)
 texts = st.lists(st.text(LETTERS, min_size=1, max_size=30), min_size=1, max_size=8)
-SPLITS = {
-    "train": ["ACDA", "MMMMMM", "LL", "XZ"],
-    "valid": ["AC"],
-    "test": ["LA", "LLLL"],
-    "test_families": ["WWW"],
-}
+SPLITS = {"train": ["ACDA", "MMMMMM", "LL", "XZ"], "valid": ["AC"], "test": ["LA", "LLLL"], "test_families": ["WWW"]}
 
 
 def proteins(sequences, **settings):

@@ -137,14 +137,7 @@ def test_a_pass_makes_all_gradients_and_keeps_none():
 
 
 SIZES = ScalingConfig(
-    study="scaling",
-    subjects=[*LAYERS],
-    lengths=[70, 200],
-    width=WIDTH,
-    heads=2,
-    features=5,
-    buckets=4,
-    chunk=6,
+    study="scaling", subjects=[*LAYERS], lengths=[70, 200], width=WIDTH, heads=2, features=5, buckets=4, chunk=6
 )
 
 

@@ -98,10 +98,7 @@ def test_every_sequence_has_what_it_has_by_itself(data, judge):
         assert example["nll"] == pytest.approx(nats.sum().item(), rel=1e-6)
         assert example["hits"] == hits.sum()
         assert example["tokens"] == example["units"] == example["length"] == len(symbols)
-        assert (example["unit"], example["family"]) == (
-            "residue",
-            f"F{int(example['id'].split('-')[1]) // 3}",
-        )
+        assert (example["unit"], example["family"]) == ("residue", f"F{int(example['id'].split('-')[1]) // 3}")
         assert not {"swapped", "baseline", "undefined"} & example.keys()
         totals += (nats.sum().item(), hits.sum().item(), len(symbols))
     assert metrics["perplexity"] == pytest.approx(math.exp(totals[0] / totals[2]))

@@ -11,6 +11,7 @@ from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sequences.module import CountingSequenceModule, SequenceModule
 from shared.tasks.sequences.settings import VOCABULARY, SequenceTraining
 from shared.training.run import train_run
+from tests.tasks.modules import SETTINGS, logged
 from tests.tasks.sequences.toy_sequence_model import ToySequenceModel, random_proteins
 
 KINDS = (SequenceModule, CountingSequenceModule)
@@ -18,22 +19,14 @@ PROTEINS = random_proteins(30, seed=3)
 
 
 def config(**changes):
-    settings = {
-        "updates": 5, "batch": {"sentences": 4}, "optimizer": {"name": "sgd", "learning_rate": 0.1},
-        "validate_every": 2, "clip": None,
-    }  # fmt: skip
-    return SequenceTraining.model_validate(settings | changes)
+    return SequenceTraining.model_validate(
+        SETTINGS | {"updates": 5, "batch": {"sentences": 4}, "validate_every": 2} | changes
+    )
 
 
 def module_of(kind=SequenceModule, **changes):
     torch.manual_seed(1)
     return kind(ToySequenceModel(), config(**changes))
-
-
-def logged(module, monkeypatch):
-    values = {}
-    monkeypatch.setattr(module, "log", lambda name, value, **_: values.update({name: float(value)}))
-    return values
 
 
 def batch(length=6, scored=((0, 1), (0, 4), (1, 0))):

@@ -35,11 +35,7 @@ def sequences(name, task, rng):
             if task == "copy":
                 row["hits"] = 50 if number % 3 < 1 + (name == "exact") else 49
             if task == "proteins":
-                row |= {
-                    "hits": round(50 * share),
-                    "baseline": [50 * 2.9, 5],
-                    "undefined": 7 * (name == "unstable"),
-                }
+                row |= {"hits": round(50 * share), "baseline": [50 * 2.9, 5], "undefined": 7 * (name == "unstable")}
                 if name == "exact" and split == "test":
                     row["swapped"] = {"positive": [50 * 3.5, round(25 * share)]}
             yield row
