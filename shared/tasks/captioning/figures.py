@@ -150,8 +150,10 @@ class Stopping(OfVariants):
 
 
 class Overlays(OfVariant):
-    """A figure ``overlays_<variant>.png`` of test images lit word by word where attention falls, as Xu et al. (2015)
-    have it in Figures 2, 3 and 5; half of the captions are wrong ones, as far as that is known."""
+    """A figure ``overlays_<variant>.png`` of test images lit word by word where attention falls.
+
+    Xu et al. (2015) have such in Figures 2, 3 and 5. Half of the captions are wrong ones, as far as that is known.
+    """
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if the variant attends and has kept it."""

@@ -39,8 +39,10 @@ CURVES = (LOSS, Curve("error", "Share of the validation split classified wrongly
 
 
 class HeatTexts(OfVariant):
-    """A figure ``heat_<variant>.png`` of test texts whose words stand on a ground as red as the attention to them, as
-    in Figures 1 and 3 of Lin et al. (2017); a word's weight is its mean over the rows."""
+    """A figure ``heat_<variant>.png`` of test texts whose words are coloured by attention.
+
+    Lin et al. (2017) have such in Figures 1 and 3. A word's weight is its mean over the rows.
+    """
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if the variant has kept its attention."""
