@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from shared.claims.results import RunResults, read_curve
 from shared.reports.curves import LOSS, Curve
@@ -244,6 +243,7 @@ def lit(image: NDArray[np.uint8], weights: NDArray[np.float32]) -> NDArray[np.ui
 
     Weights are taken as relative to the largest, after smoothing; so even ones leave the picture as it is.
     """
+    from PIL import Image
     from scipy.ndimage import gaussian_filter
 
     height, width, _ = image.shape
@@ -255,6 +255,8 @@ def lit(image: NDArray[np.uint8], weights: NDArray[np.float32]) -> NDArray[np.ui
 
 def _map(variant: str, image: Kept, folder: Path) -> Attention:
     """From every word of an image's caption to the image's places; the image is written to ``folder``."""
+    from PIL import Image
+
     picture, words = folder / f"picture_{image['id']}.png", [*map(str, image["words"])]
     colours = Image.fromarray(image["image"]).quantize(PICTURE_COLOURS, method=Image.Quantize.MEDIANCUT)
     colours.save(picture, optimize=True)
