@@ -79,8 +79,6 @@ class Stream:
 
         Only the first batch has ``reset``.
         """
-        _check(1, columns=columns, length=length)
-        _check(0, warm_up=warm_up)
         warm_up = min(warm_up, len(self) - 1)
         part = -(-(len(self) - warm_up) // (columns * length)) * length
         starts = part * np.arange(columns)[:, None]
@@ -98,9 +96,6 @@ class Stream:
         symbol is scored with ``context - stride + 1`` to ``context`` inputs read: with a stride of one always with
         ``context``, as Al-Rfou et al. (2019) evaluate. All batches, of ``size`` windows at most, have ``reset``.
         """
-        _check(1, context=context, stride=stride, size=size)
-        if stride > context:
-            raise ReplicationError(f"a stride of {stride} skips symbols; use at most the context, {context}.")
         width = min(context, len(self))
         ends = np.unique(np.arange(width, len(self) + stride, stride).clip(max=len(self)))
         new = np.concatenate(([0], ends[:-1]))
@@ -115,7 +110,6 @@ class Stream:
         Raises:
             ReplicationError: the stream is too short for a single one.
         """
-        _check(1, columns=columns, length=length)
         count = len(self) // columns // length
         if not count:
             raise ReplicationError(
@@ -186,9 +180,3 @@ class Stream:
     def _at(values: NDArray[np.integer], places: Indices, scored: NDArray[np.bool_]) -> NDArray[np.integer]:
         """The values at the scored places; elsewhere 0, which stands for PAD and for no distance."""
         return np.where(scored, values[np.where(scored, places, 0)], PAD)
-
-
-def _check(least: int, **numbers: int) -> None:
-    for name, number in numbers.items():
-        if number < least:
-            raise ReplicationError(f"'{name}' must be at least {least}, not {number}.")

@@ -145,15 +145,6 @@ def test_preparing_learns_words_from_training_captions_alone_and_keeps_the_other
     assert prepared.images("test").images([0]).shape == (1, 224, 224, 3)
 
 
-def test_images_come_in_their_order_with_their_captions(dataset):
-    write(dataset, "valid", [[CAT], [NEITHER], [BOTH, CAT]])
-    encode(dataset)
-    _, prepared = prepare(dataset)
-    batches = prepared.image_batches("valid", 2)
-    assert [batch.references for batch in batches] == [((CAT.text,), (NEITHER.text,)), ((BOTH.text, CAT.text),)]
-    assert [batch.features.shape for batch in batches] == [(2, 4, 3), (1, 4, 3)]
-
-
 def test_long_captions_are_left_out_of_training_alone(dataset):
     encode(dataset)
     _, prepared = prepare(dataset, max_words=3)
@@ -194,13 +185,6 @@ def test_missing_features_are_named(dataset):
         prepare(dataset)
 
 
-def test_features_of_a_task_that_was_left_out_are_refused(dataset):
-    encode(dataset)
-    (dataset.parents[1] / "paper" / "features" / "scenes.json").write_text('{"left_out": "too large"}')
-    with pytest.raises(ReplicationError, match="run the features stage again"):
-        prepare(dataset)
-
-
 @pytest.mark.parametrize("mention", [(1, 4, 0), (0, 0, 0), (2, 1, 0), (-1, 1, 0), (1, 2, 2), (1, 2, -1)])
 def test_mentions_must_be_of_words_and_objects(dataset, mention):
     write(dataset, "valid", [[CAT], [Caption("a cat sleeps", (Mention(*mention),))]])
@@ -236,20 +220,3 @@ class Photos:
             photos.captions.append([Caption("a dog and a cat", ())])
         photos.boxes = [[] for _ in photos.captions]
         return photos
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"test": ["test_long"]}, "the first of 'test' must be the split 'test'"),
-        ({"test": []}, "'test': list should have at least 1 item"),
-        ({"tokenizer": {"kind": "words", "size": 9, "joint": True}}, "leave out tokenizer.joint"),
-        ({"images": {"tests": 3}}, "'images' limits tests, but the splits are train, valid, test"),
-        ({"images": {"train": 0}}, "input should be greater than 0"),
-        ({"max_words": 0}, "'max_words': input should be greater than or equal to 1"),
-        ({"max_word": 5}, "did you mean 'max_words'"),
-    ],
-)
-def test_a_corpus_that_cannot_be_is_refused(changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        corpus(**changes)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS, PAD
 from shared.errors import ReplicationError
-from shared.tasks.captioning.corpus import CaptionedSplit, ImageBatch, features_folder
+from shared.tasks.captioning.corpus import CaptionedSplit, features_folder
 from shared.vision.features import Grid, coverage
 
 GRID = Grid(rows=2, columns=3, size=4)
@@ -83,19 +83,6 @@ def test_arrays_on_disk_are_the_same_and_mapped_into_memory(tmp_path_factory, im
         assert (whole is read is None) or (torch.equal(whole, read) and whole.dtype == read.dtype)
     assert isinstance(loaded.captions.flat, np.memmap)
     assert not (folder / "features.npy").exists()
-
-
-def test_batches_move_as_a_whole():
-    with_boxes = split_of([([(0, 0, 1, 1)], [[(7, 0), (5, NO_LINK)]])]).batch(np.array([0]))
-    without = split_of([([], [[(7, NO_LINK)]])]).batch(np.array([0]))
-    moved = with_boxes.to("meta")
-    assert {part.device.type for part in vars(moved).values()} == {"meta"}
-    assert moved.regions.shape == (1, 3, 6)
-    assert without.to("meta").regions is None
-    images = ImageBatch(without.features, (("a cat", "the cat"),)).to("meta")
-    assert images.features.device.type == "meta"
-    assert images.references == (("a cat", "the cat"),)
-    assert images.tokens == 1
 
 
 @pytest.mark.parametrize(

@@ -106,22 +106,3 @@ def test_what_the_metrics_need_is_looked_for_before_training(prepared, tmp_path,
     with pytest.raises(ReplicationError, match="Java"):
         train(REPLICATION, run, prepared, tmp_path)
     assert not (tmp_path / "seed3").exists()
-
-
-@pytest.mark.parametrize(
-    ("sections", "message"),
-    [
-        ({"model": {"sise": 3}}, r"unknown key 'sise' \(did you mean 'size'\?\)"),
-        ({"evaluation": {"beem": 3}}, r"did you mean 'evaluation\.beam'|did you mean 'beam'"),
-        ({"evaluation": {"beam": 0}}, "greater than or equal to 1"),
-        ({"evaluation": {"normalisation": "gnmt"}}, "'none' or 'mean'"),
-        ({"evaluation": {"metrics": []}}, "at least 1 item"),
-        ({"evaluation": {"metrics": ["blue"]}}, "'bleu'"),
-        ({"decoding": {"beam": 3}}, "unknown key 'decoding'"),
-        ({"training": TASK["training"] | {"max_words": 9}}, r"unknown key 'training\.max_words'"),
-        ({"corpus": CORPUS | {"texts": ["a"]}}, r"unknown key 'corpus\.texts'"),
-    ],
-)
-def test_wrong_settings_and_those_of_another_kind_are_refused(sections, message):
-    with pytest.raises(ReplicationError, match=message):
-        REPLICATION.check(config(**sections))

@@ -134,19 +134,3 @@ def test_a_wrong_model_section_is_refused(model, message):
     with pytest.raises(ReplicationError, match=message) as error:
         REPLICATION.check(config(model))
     assert str(error.value).startswith("toy/params.yaml: variants.variant.model: ")
-
-
-@pytest.mark.parametrize(
-    ("sections", "message"),
-    [
-        ({"evaluation": {"heatmap": 3}}, r"did you mean 'heatmaps'\?"),
-        ({"evaluation": {"deletion": 0}}, "'evaluation.deletion': input should be greater than 0"),
-        ({"evaluation": {"beam": 3}}, "unknown key 'evaluation.beam'"),
-        ({"evaluation": {"checkpoint": "average"}}, "needs training.average"),
-        ({"decoding": {"beam": 3}}, "unknown key 'decoding'"),
-        ({"training": TASK["training"] | {"max_words": 9}}, r"unknown key 'training\.max_words'"),
-    ],
-)
-def test_settings_of_another_kind_are_refused(sections, message):
-    with pytest.raises(ReplicationError, match=message):
-        config({}, **sections)

@@ -111,19 +111,6 @@ def test_a_small_model_learns_a_rule(tmp_path, capsys):
     assert capsys.readouterr().out.strip().endswith(f", valid loss {loss:.3f}, valid error {error:.1%}")
 
 
-def test_accumulated_batches_make_the_update_of_one_large_batch(tmp_path):
-    start, weights = ToyClassifier().state_dict(), []
-    for accumulate, batches in ((1, [batch(0, 1, 2, 3)]), (2, [batch(0, 1), batch(2, 3)])):
-        model = ToyClassifier()
-        model.load_state_dict(start)
-        module = ClassificationModule(model, config(updates=1, accumulate=accumulate))
-        train(module, tmp_path / str(accumulate), lambda start, batches=batches: iter(batches), [batch(4)])
-        weights.append(model.state_dict())
-    for name, value in weights[0].items():
-        torch.testing.assert_close(weights[1][name], value)
-        assert not torch.equal(value, start[name])
-
-
 @pytest.mark.parametrize(("changes", "monitor"), [({}, "valid_error"), ({"monitor": "loss"}, "valid_loss")])
 def test_the_error_decides_unless_the_settings_say_otherwise(changes, monitor):
     module = ClassificationModule(ToyClassifier(), config(**changes))

@@ -186,28 +186,6 @@ def test_recalls_of_another_text_are_noticed(dataset, lines, found):
         prepare(dataset, recalls="why")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"test": ["test_long"]}, "must be the split 'test'"),
-        ({"tokenizer": WORDS | {"joint": True}}, "leave out tokenizer.joint"),
-        ({"unit": "byte"}, "kind words has the unit word, not byte"),
-        ({"tokenizer": {"kind": "bytes"}}, "kind bytes has the unit byte, not word"),
-        ({"tokenizer": {"kind": "characters"}, "unit": "byte"}, "has the unit character, not byte"),
-        ({"lines": {"dev": 3}}, "'lines' limits dev, but the splits are train, valid, test"),
-        ({"lines": {"train": 0}}, "greater than 0"),
-        ({"recalls": "why", "tokenizer": {"kind": "sentencepiece", "size": 20}}, "recalls count the words"),
-        ({"recalls": "why", "tokenizer": WORDS | {"split": "13a"}}, "recalls count the words"),
-        ({"recalls": "why", "shuffled": True}, "leave out 'shuffled'"),
-        ({"tokenizer": {"kind": "letters"}}, "kind"),
-        ({"line": {}}, "did you mean 'lines'"),
-    ],
-)
-def test_a_corpus_that_cannot_be_is_refused(dataset, changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        prepare(dataset, **changes)
-
-
 def test_missing_and_empty_files_are_named(dataset, tmp_path):
     with pytest.raises(ReplicationError, match=r"train\.en does not exist; run the fetch stage"):
         prepare(dataset, language="en")

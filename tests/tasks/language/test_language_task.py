@@ -1,17 +1,14 @@
 """Language models beyond what all kinds have in common: one stream of symbols, and what is remembered of it."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
-from shared.config import build, load_yaml
+from shared.config import build
 from shared.data.fetch import fetch
 from shared.data.tokenizers import EOS
 from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.settings import LanguageRun
-from shared.tasks.translation.settings import TranslationRun
 from tests.tasks.in_process import paper, train
 from tests.tasks.language.toy_language_models import Toy, ToyConfig, write_card
 
@@ -84,41 +81,3 @@ def test_a_full_batch_is_like_one_of_the_data(corpus, symbols):
     assert EOS < batch.inputs.min() <= batch.inputs.max() < symbols
     assert batch.tokens == 48
     assert not batch.reset
-
-
-@pytest.mark.parametrize(
-    ("section", "changes", "message"),
-    [
-        ("model", {"sise": 3}, r"unknown key 'sise' \(did you mean 'size'\?\)"),
-        ("training", {"batch": {"sentences": 6}, "memory": 0}, r"'training\.batch\.length': field required"),
-        ("training", {"batch": {"tokens": 60}, "memory": 0}, r"unknown key 'training\.batch\.tokens'"),
-        ("training", {"batch": {"sentences": 6, "length": 8, "pool": 3}}, "unknown key 'training.batch.pool'"),
-        ("training", {"label_smoothing": 0.1}, "unknown key 'training.label_smoothing'"),
-        ("training", {"loss_per": "sentence"}, r"unknown key 'training\.loss_per' \(did you mean 'loss_on'\?\)"),
-        ("training", {"max_words": 9}, "unknown key 'training.max_words'"),
-        ("training", {"monitor": "loss"}, "unknown key 'training.monitor'"),
-        ("training", {"memory": -1}, r"'training\.memory': input should be greater than or equal to 0"),
-        ("evaluation", {"beam": 3}, "unknown key 'evaluation.beam'"),
-        ("evaluation", {"heatmaps": 3}, "unknown key 'evaluation.heatmaps'"),
-        ("evaluation", {"reach": {"memory": 0, "same_length": True}}, "same_length needs a memory greater than 0"),
-        ("evaluation", {"reach": {"memory": 9, "same_length": True}}, "same_length needs memories greater than 0"),
-        ("evaluation", {"reach": {"memory": 9, "clamp": 0}}, "'evaluation.reach.clamp'.*greater than 0"),
-        ("evaluation", {"sliding": {"context": 9}}, r"set reach\.memory to 0\.$"),
-        ("evaluation", {"sliding": {"context": 9, "stride": 10}}, r"stride \(10\) must not exceed context \(9\)"),
-        ("evaluation", {"contexts": {"step": 4, "most": 9, "positions": 9}}, r"most \(9\) must be a multiple of step"),
-        ("evaluation", {"samples": {"top_p": 1.5}}, "'evaluation.samples.top_p'.*less than or equal to 1"),
-        ("corpus", {"texts": ["a"]}, "unknown key 'corpus.texts'"),
-    ],
-)
-def test_wrong_settings_and_those_of_another_kind_are_refused(section, changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        REPLICATION.check(config(**{section: TASK[section] | changes}))
-
-
-def test_segments_are_refused_where_there_is_no_running_text():
-    task = load_yaml(Path("replications/bahdanau/smoke/params.yaml"))["tasks"]["swaps"]
-    task.pop("after")
-    task["model"]["kind"] = "rnnencdec"
-    task["training"]["batch"] = {"sentences": 6, "length": 8}
-    with pytest.raises(ReplicationError, match=r"unknown key 'training\.batch\.length'"):
-        build(TranslationRun, {"task": "swaps", **task}, where="test")

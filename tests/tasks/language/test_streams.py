@@ -202,19 +202,3 @@ def test_arrays_on_disk_are_the_same_and_mapped_into_memory(tmp_path):
     assert Stream.load(tmp_path / "marked").distances.tolist() == list(range(9))
     with pytest.raises(ReplicationError, match="run the prepare stage again"):
         Stream.load(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda s: s.training_batch(0, columns=4, length=3, seed=1), "need 12 symbols, but .* has 9; use fewer"),
-        (lambda s: s.training_batch(0, columns=0, length=3, seed=1), "'columns' must be at least 1, not 0"),
-        (lambda s: next(s.evaluation_batches(columns=1, length=0)), "'length' must be at least 1"),
-        (lambda s: next(s.evaluation_batches(columns=1, length=1, warm_up=-1)), "'warm_up' must be at least 0"),
-        (lambda s: next(s.windows(context=3, stride=4, size=1)), "a stride of 4 skips symbols"),
-        (lambda s: next(s.windows(context=3, stride=1, size=0)), "'size' must be at least 1"),
-    ],
-)
-def test_batches_that_cannot_be_are_refused(call, message):
-    with pytest.raises(ReplicationError, match=message):
-        call(stream_of(9))

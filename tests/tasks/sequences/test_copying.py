@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.config import build
-from shared.data.batching import endless_batches
 from shared.data.generated.sequences import FILE
 from shared.errors import ReplicationError
 from shared.tasks.sequences.copying import CopySplit, PreparedCopies, prepare_copies
@@ -90,36 +89,6 @@ def test_there_are_as_many_words_of_each_length(fetched):
         assert split.word_lengths.tolist() == [*map(len, written(split))]
         assert Counter(split.word_lengths.tolist()) == dict.fromkeys(range(3, 9), count // 6)
         assert summary["splits"][name]["symbols"] == split.word_lengths.sum()
-
-
-def test_an_epoch_of_training_goes_on_where_it_was_killed(fetched):
-    _, task = prepared(fetched)
-    train = task.split("train")
-    order = endless_batches(train.lengths, pool=2, seed=1, sentences=10)
-    first = [train.batch(next(order)) for _ in range(9)]
-    words = sorted(tuple(row[scored].tolist()) for b in first for row, scored in zip(b.targets, b.scored, strict=True))
-    assert words == sorted(written(train))
-    train = task.split("train")
-    again = train.batch(next(endless_batches(train.lengths, pool=2, seed=1, sentences=10, start=8)))
-    assert torch.equal(again.inputs, first[8].inputs)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"shortest": 9}, r"'shortest' \(9\) must not exceed 'longest' \(8\)"),
-        ({"shortest": 0}, "shortest"),
-        ({"longst": 5}, "did you mean 'longest'"),
-        ({"sequences": {"train": 5}}, "'sequences' must have a number for each of train, valid, test"),
-        ({"sequences": COUNTS | {"test_long": 5}}, "a number for each of train, valid, test"),
-        ({"sequences": COUNTS | {"valid": 0}}, "sequences.valid"),
-        ({"test": ["valid"]}, "the first of 'test' must be the split 'test'"),
-        ({"of": "pixels"}, "'of'"),
-    ],
-)
-def test_wrong_settings_are_refused(changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        settings_of(**changes)
 
 
 def test_what_cannot_be_prepared_or_opened_is_said(fetched, tmp_path):

@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.config import build
 from shared.errors import ReplicationError
 from shared.tasks.sequences.pixels import PreparedPixels, prepare_pixels
 from shared.tasks.sequences.settings import PixelCorpusConfig
@@ -118,24 +117,6 @@ def test_a_batch_predicts_every_pixel_but_the_first_from_those_before_it(tmp_pat
     assert batch.mask is None
     assert batch.tokens == 30
     assert torch.equal(split.batch(np.array([3, 0]), (1, 2)).inputs, batch.inputs)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"pool": 0}, "pool"),
-        ({"pool": 17}, "pool"),
-        ({"levels": 1}, "levels"),
-        ({"levels": 257}, "levels"),
-        ({"level": 2}, "did you mean 'levels'"),
-        ({"test": ["valid"]}, "the first of 'test' must be the split 'test'"),
-        ({"images": {"tset": 3}}, "'images' limits tset, but the splits are train, valid, test"),
-        ({"images": {"test": 0}}, "images"),
-    ],
-)
-def test_wrong_parameters_are_refused(values, message):
-    with pytest.raises(ReplicationError, match=message):
-        build(PixelCorpusConfig, {"dataset": "toy"} | values, where="toy")
 
 
 def test_what_is_not_there_or_damaged_is_named(tmp_path):

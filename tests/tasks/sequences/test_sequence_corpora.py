@@ -69,17 +69,3 @@ def test_every_corpus_is_prepared_and_opened_and_has_batches(
         assert not (batch.scored & ~read).any()
         with pytest.raises(ReplicationError, match="run the prepare stage"):
             load_prepared(config, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({}, "corpus.*of"),
-        ({"of": "letters"}, "copies.*pixels.*proteins"),
-        ({"of": "pixels", "masked": True}, "unknown key 'corpus.masked'"),
-        ({"of": "proteins", "maskd": True}, "did you mean 'masked'"),
-    ],
-)
-def test_what_a_corpus_is_of_must_be_said_and_decides_its_settings(values, message):
-    with pytest.raises(ReplicationError, match=message):
-        corpus(**values)

@@ -152,27 +152,3 @@ def test_a_full_batch_is_like_one_of_the_data(corpus, symbols, length):
     assert batch.inputs.shape == batch.targets.shape == batch.scored.shape == (10, length)
     assert 0 <= batch.targets.min() <= batch.targets.max() < symbols - 1
     assert batch.tokens == (10 * length if run.corpus.causal else 10 * -(-length // 7))
-
-
-@pytest.mark.parametrize(
-    ("section", "changes", "message"),
-    [
-        ("model", {"sise": 3}, r"unknown key 'sise' \(did you mean 'size'\?\)"),
-        ("training", {"batch": {"sentences": 6, "length": 8}}, "unknown key 'training.batch.length'"),
-        ("training", {"label_smoothing": 0.1}, "unknown key 'training.label_smoothing'"),
-        ("training", {"loss_per": "sentence"}, "unknown key 'training.loss_per'"),
-        ("training", {"max_words": 9}, "unknown key 'training.max_words'"),
-        ("training", {"monitor": "bleu"}, "'training.monitor': input should be 'loss' or 'error'"),
-        ("evaluation", {"tokens": 0}, "'evaluation.tokens'.*greater than 0"),
-        ("evaluation", {"heatmaps": 3}, "unknown key 'evaluation.heatmaps'"),
-        ("evaluation", {"swapped": {"other": {"noize": 1}}}, r"unknown key 'noize' \(did you mean 'noise'\?\)"),
-        ("evaluation", {"pictures": {"samples": 3}}, r"only models of pixels .* leave out evaluation\.pictures"),
-        ("evaluation", {"pictures": {"given": 1.0}}, "'evaluation.pictures.given'.*less than 1"),
-        ("evaluation", {"baseline": True}, r"only proteins .* leave out evaluation\.baseline"),
-        ("corpus", {"of": "letters"}, "'copies', 'pixels', 'proteins'"),
-        ("corpus", {"longst": 3}, r"did you mean 'longest'\?"),
-    ],
-)
-def test_wrong_settings_and_those_of_another_kind_are_refused(section, changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        REPLICATION.check(config(**{section: TASK[section] | changes}))

@@ -54,17 +54,6 @@ def test_pairs_that_are_too_long_are_left_out_in_order(rows, limit):
     assert [(kept.source[i].tolist(), kept.target[i].tolist()) for i in range(len(kept))] == keep
 
 
-def test_arrays_on_disk_are_the_same_and_a_cut_file_is_noticed(tmp_path):
-    text = text_of([([5, 6], [7]), ([], [8, 9])])
-    text.save(tmp_path)
-    loaded = ParallelText.load(tmp_path)
-    assert [loaded.target[i].tolist() for i in range(2)] == [[7], [8, 9]]
-    path = tmp_path / "source.npy"
-    path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(ReplicationError, match=r"is incomplete .* run the prepare stage again"):
-        ParallelText.load(tmp_path)
-
-
 @pytest.fixture
 def dataset(tmp_path):
     folder = tmp_path / "dataset"

@@ -1,0 +1,100 @@
+"""Batches of every kind of task: moved whole, each example once, the same after a restart; and what is not prepared."""
+
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from shared.data.ragged import RaggedArray
+from shared.errors import ReplicationError
+from shared.tasks.batches import every_batch, training_batches, validation_batches
+from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch, PreparedCaptions
+from shared.tasks.classification.corpus import ClassifiedBatch, ClassifiedText, PreparedClassification
+from shared.tasks.language.corpus import PreparedLanguage
+from shared.tasks.language.streams import LanguageBatch
+from shared.tasks.sequences.batches import SequenceBatch
+from shared.tasks.sequences.corpus import load_prepared
+from shared.tasks.sequences.settings import ProteinCorpusConfig
+from shared.tasks.translation.corpus import ParallelText, PreparedText, TranslationBatch
+from shared.training.config import BatchConfig
+
+SYMBOLS = torch.tensor([[1, 2, 3], [4, 5, 0]])
+READ = SYMBOLS != 0
+FEATURES = torch.zeros(2, 4, 5)
+BATCHES = [
+    (TranslationBatch(SYMBOLS, SYMBOLS, SYMBOLS), 5),
+    (ClassifiedBatch((SYMBOLS, SYMBOLS), torch.tensor([1, 0])), 10),
+    (CaptionBatch(FEATURES, SYMBOLS, torch.zeros(2, 3, 4)), 5),
+    (CaptionBatch(FEATURES, SYMBOLS), 5),
+    (ImageBatch(FEATURES, (("a cat", "the cat"), ("a dog",))), 2),
+    (LanguageBatch(SYMBOLS, SYMBOLS, torch.where(READ, SYMBOLS, -1), reset=True), 5),
+    (SequenceBatch(SYMBOLS, SYMBOLS + 1, READ, READ), 5),
+    (SequenceBatch(SYMBOLS, SYMBOLS + 1, READ), 5),
+]
+LENGTHS = np.random.default_rng(1).integers(1, 9, 50)
+TEXT = ClassifiedText((RaggedArray.pack([[4 + i] * n for i, n in enumerate(LENGTHS)]),), np.arange(50) % 3)
+
+
+@pytest.mark.parametrize(("batch", "tokens"), BATCHES)
+def test_a_batch_moves_as_a_whole_and_stays_what_it_is(batch, tokens):
+    def parts(of):
+        values = [part for value in vars(of).values() for part in (value if isinstance(value, tuple) else (value,))]
+        return [part for part in values if isinstance(part, torch.Tensor)], [
+            part for part in values if not isinstance(part, torch.Tensor)
+        ]
+
+    assert batch.tokens == tokens
+    moved, rest = parts(batch.to("meta"))
+    assert {part.device.type for part in moved} == {"meta"}
+    assert [part.shape for part in moved] == [part.shape for part in parts(batch)[0]]
+    assert rest == parts(batch)[1]
+    assert all(map(torch.equal, *(parts(each)[0] for each in (batch, batch.to("cpu")))))
+
+
+def test_a_split_is_read_whole_in_an_order_that_never_changes():
+    found = every_batch(TEXT, sentences=7)
+    assert sorted(np.concatenate(found).tolist()) == list(range(50))
+    spread = [np.ptp(LENGTHS[batch]) for batch in found]
+    assert np.mean(spread) < 2  # those of similar length together
+    assert all(map(np.array_equal, found, every_batch(TEXT, sentences=7)))
+    assert sum(len(batch.labels) for batch in validation_batches(TEXT)) == 50
+
+
+def test_training_continues_with_the_batches_that_it_would_have_read():
+    batches = training_batches(TEXT, BatchConfig(sentences=8), 3)
+    whole = list(islice(batches(0), 20))  # more than an epoch has
+    assert sorted(torch.cat([batch.texts[0][:, 0] for batch in whole[:7]]).tolist()) == list(range(4, 54))
+    for start in (1, 7, 12):
+        assert torch.equal(next(batches(start)).texts[0], whole[start].texts[0])
+    other = next(training_batches(TEXT, BatchConfig(sentences=8), 4)(0))
+    assert not torch.equal(other.labels, whole[0].labels)
+
+
+@pytest.mark.parametrize("cut", [0, 4])
+def test_a_cut_file_is_noticed(tmp_path, cut):
+    TEXT.save(tmp_path)
+    path = tmp_path / "symbols.npy"
+    path.write_bytes(path.read_bytes()[: -cut or None] if cut else b"")
+    with pytest.raises(ReplicationError, match=r"is incomplete .* run the prepare stage again"):
+        ClassifiedText.load(tmp_path)
+
+
+def test_sides_that_differ_in_length_are_refused():
+    with pytest.raises(ReplicationError, match="texts and classes differ in number; run the prepare stage"):
+        ClassifiedText(TEXT.texts, TEXT.labels[:1])
+    with pytest.raises(ReplicationError, match="differ in length; run the prepare stage again"):
+        ParallelText(TEXT.texts[0], TEXT.texts[0], TEXT.labels[:1])
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        PreparedText.load, PreparedClassification.load, PreparedCaptions.load, PreparedLanguage.load,
+        lambda folder: load_prepared(ProteinCorpusConfig(dataset="toy"), folder),
+    ],
+)  # fmt: skip
+def test_what_was_not_prepared_cannot_be_opened(load, tmp_path: Path):
+    with pytest.raises(ReplicationError, match=r"run the (features and )?prepare stage"):
+        load(tmp_path)

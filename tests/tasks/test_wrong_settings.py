@@ -1,0 +1,137 @@
+"""Wrong settings of every kind of task: a sentence with the key and what to do, before any work."""
+
+import pytest
+
+from shared.config import build
+from shared.errors import ReplicationError
+from shared.tasks.kinds import settings_of
+
+WORDS = {"kind": "words", "size": 20}
+PIECES = {"kind": "sentencepiece", "size": 20}
+COUNTS = {"train": 9, "valid": 3, "test": 4}
+TRAINING = {
+    "updates": 2, "batch": {"sentences": 4}, "validate_every": 1, "optimizer": {"name": "adam", "learning_rate": 0.1},
+}  # fmt: skip
+CORPORA = {
+    "translation": {"source": "a", "target": "b", "tokenizer": WORDS},
+    "classification": {"tokenizer": WORDS},
+    "captioning": {"encoder": {"name": "efficientnet-lite0", "layer": "block15"}, "tokenizer": WORDS},
+    "language": {"tokenizer": WORDS},
+    "copies": {"of": "copies", "shortest": 2, "longest": 8, "sequences": COUNTS},
+    "pixels": {"of": "pixels"},
+    "proteins": {"of": "proteins"},
+}
+CASES = {
+    "translation": [
+        ("corpus", {"dictionary": True, "tokenizer": PIECES}, "a dictionary is of words"),
+        ("corpus", {"tokenizer": {"kind": "letters"}}, "kind"),
+        ("training", {"batch": {"sentences": 6, "length": 8}}, r"unknown key 'training\.batch\.length'"),
+        ("decoding", {"beam": 0}, "greater than or equal to 1"),
+        ("evaluation", {"checkpoint": "average"}, r"evaluation\.checkpoint 'average' needs training\.average"),
+        ("evaluation", {"ensemble": True}, "ensemble needs at least two seeds"),
+    ],
+    "classification": [
+        ("corpus", {"evidence": "a", "tokenizer": PIECES}, "evidence counts the words"),
+        ("corpus", {"evidence": "a", "tokenizer": WORDS | {"split": "13a"}}, "with split: space"),
+        ("corpus", {"evidence": "a", "texts": ["text", "text"]}, "evidence counts the words .* of one text"),
+        ("corpus", {"texts": ["a", "b", "c"]}, r"texts': list should have at most 2 items"),
+        ("corpus", {"texts": []}, r"texts': list should have at least 1 item"),
+        ("corpus", {"classes": ["a"]}, r"classes': list should have at least 2 items"),
+        ("corpus", {"classes": ["a", "b", "a"]}, "a class is listed twice"),
+        ("corpus", {"tokenizer": WORDS | {"joint": True}}, "leave out tokenizer.joint"),
+        ("corpus", {"max_tokens": 0}, r"max_tokens': input should be greater than or equal to 1"),
+        ("corpus", {"max_token": 5}, "did you mean 'corpus.max_tokens'|did you mean 'max_tokens'"),
+        ("evaluation", {"heatmap": 3}, r"did you mean '(evaluation\.)?heatmaps'"),
+        ("evaluation", {"deletion": 0}, "'evaluation.deletion': input should be greater than 0"),
+        ("evaluation", {"beam": 3}, "unknown key 'evaluation.beam'"),
+        ("decoding", {"beam": 3}, "unknown key 'decoding'"),
+        ("training", {"max_words": 9}, r"unknown key 'training\.max_words'"),
+    ],
+    "captioning": [
+        ("corpus", {"test": ["test_long"]}, "the first of 'test' must be the split 'test'"),
+        ("corpus", {"test": []}, r"test': list should have at least 1 item"),
+        ("corpus", {"test": ["test", "valid"]}, "must name every split once"),
+        ("corpus", {"tokenizer": WORDS | {"joint": True}}, "leave out tokenizer.joint"),
+        ("corpus", {"images": {"tests": 3}}, "'images' limits tests, but the splits are train, valid, test"),
+        ("corpus", {"images": {"train": 0}}, "input should be greater than 0"),
+        ("corpus", {"max_words": 0}, r"max_words': input should be greater than or equal to 1"),
+        ("corpus", {"texts": ["a"]}, r"unknown key 'corpus\.texts'"),
+        ("evaluation", {"beem": 3}, r"did you mean '(evaluation\.)?beam'"),
+        ("evaluation", {"normalisation": "gnmt"}, "'none' or 'mean'"),
+        ("evaluation", {"metrics": []}, "at least 1 item"),
+        ("evaluation", {"metrics": ["blue"]}, "'bleu'"),
+    ],
+    "language": [
+        ("corpus", {"tokenizer": WORDS | {"joint": True}}, "leave out tokenizer.joint"),
+        ("corpus", {"unit": "byte"}, "kind words has the unit word, not byte"),
+        ("corpus", {"tokenizer": {"kind": "bytes"}}, "kind bytes has the unit byte, not word"),
+        ("corpus", {"tokenizer": {"kind": "characters"}, "unit": "byte"}, "has the unit character, not byte"),
+        ("corpus", {"lines": {"dev": 3}}, "'lines' limits dev, but the splits are train, valid, test"),
+        ("corpus", {"recalls": "why", "tokenizer": PIECES}, "recalls count the words"),
+        ("corpus", {"recalls": "why", "tokenizer": WORDS | {"split": "13a"}}, "recalls count the words"),
+        ("corpus", {"recalls": "why", "shuffled": True}, "leave out 'shuffled'"),
+        ("training", {"batch": {"sentences": 6}}, r"'training\.batch\.length': field required"),
+        ("training", {"batch": {"tokens": 60}}, r"unknown key 'training\.batch\.tokens'"),
+        ("training", {"batch": {"sentences": 6, "length": 0}}, "greater than 0"),
+        ("training", {"loss_per": "sentence"}, r"unknown key 'training\.loss_per' \(did you mean 'loss_on'\?\)"),
+        ("training", {"loss_on": "half"}, "'all' or 'last_half'"),
+        ("training", {"memory": -1}, r"'training\.memory': input should be greater than or equal to 0"),
+        ("evaluation", {"reach": {"memory": 0, "same_length": True}}, "same_length needs a memory greater than 0"),
+        ("evaluation", {"reach": {"memory": 9, "same_length": True}, "memories": [0]}, "needs memories greater than 0"),
+        ("evaluation", {"reach": {"memory": 9, "clamp": 0}}, "'evaluation.reach.clamp'.*greater than 0"),
+        ("evaluation", {"sliding": {"context": 9}, "reach": {"memory": 9}}, r"set reach\.memory to 0"),
+        ("evaluation", {"sliding": {"context": 9, "stride": 10}}, r"stride \(10\) must not exceed context \(9\)"),
+        ("evaluation", {"contexts": {"step": 4, "most": 9, "positions": 9}}, r"most \(9\) must be a multiple of step"),
+        ("evaluation", {"samples": {"top_p": 1.5}}, "'evaluation.samples.top_p'.*less than or equal to 1"),
+    ],
+    "copies": [
+        ("corpus", {"shortest": 9}, r"'shortest' \(9\) must not exceed 'longest' \(8\)"),
+        ("corpus", {"longst": 5}, r"did you mean '(corpus\.)?longest'"),
+        ("corpus", {"sequences": {"train": 5}}, "'sequences' must have a number for each of train, valid, test"),
+        ("corpus", {"sequences": COUNTS | {"test_long": 5}}, "a number for each of train, valid, test"),
+        ("corpus", {"of": "letters"}, "'copies', 'pixels', 'proteins'"),
+        ("training", {"monitor": "bleu"}, "'training.monitor': input should be 'loss' or 'error'"),
+        ("evaluation", {"pictures": {"samples": 3}}, r"only models of pixels .* leave out evaluation\.pictures"),
+        ("evaluation", {"baseline": True}, r"only proteins .* leave out evaluation\.baseline"),
+        ("evaluation", {"tokens": 0}, "'evaluation.tokens'.*greater than 0"),
+    ],
+    "pixels": [
+        ("corpus", {"pool": 17}, "pool"),
+        ("corpus", {"levels": 257}, "levels"),
+        ("corpus", {"masked": True}, r"unknown key 'corpus\.masked'"),
+        ("corpus", {"images": {"tset": 3}}, "'images' limits tset, but the splits are train, valid, test"),
+        ("evaluation", {"pictures": {"given": 1.0}}, "'evaluation.pictures.given'.*less than 1"),
+        ("evaluation", {"swapped": {"other": {}}}, r"leave out evaluation\.swapped"),
+        ("training", {"monitor": "error"}, r"no error is measured of pixels; leave out training\.monitor"),
+    ],
+    "proteins": [
+        ("corpus", {"maskd": True}, r"did you mean '(corpus\.)?masked'"),
+        ("corpus", {"test": ["test_families"]}, "the first of 'test' must be the split 'test'"),
+    ],
+}
+
+
+def task(corpus):
+    kind = "sequences" if "of" in CORPORA[corpus] else corpus
+    sections = {"corpus": {"dataset": "toy"} | CORPORA[corpus], "training": TRAINING, "model": {}, "seeds": [1]}
+    if kind == "translation":
+        sections["decoding"] = {"beam": 1}
+    if kind == "language":
+        sections["training"] = TRAINING | {"batch": {"sentences": 6, "length": 8}}
+        sections["evaluation"] = {"length": 8, "reach": {"memory": 4}, "columns": 2}
+    return settings_of(kind), {"task": "toy", **sections}
+
+
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_what_is_right_is_let_pass(corpus):
+    kind, sections = task(corpus)
+    assert build(kind, sections, where="test").corpus.splits == ["train", "valid", "test"]
+
+
+@pytest.mark.parametrize(
+    ("corpus", "section", "changes", "words"), [(corpus, *case) for corpus, cases in CASES.items() for case in cases]
+)
+def test_what_is_wrong_is_refused(corpus, section, changes, words):
+    kind, sections = task(corpus)
+    with pytest.raises(ReplicationError, match=words):
+        build(kind, sections | {section: sections.get(section, {}) | changes}, where="test")
