@@ -22,9 +22,9 @@ from shared.metrics.context_length import THRESHOLD, Losses, relative_effective_
 from shared.metrics.quantities import Example
 from shared.reports.curves import Points, draw_curves, plot_curves
 from shared.reports.document import SPREAD, Block, Figure, Paragraph, Table, Text, over_seeds
-from shared.reports.exhibits import Exhibit, OfPanels, Results, chosen_panels
+from shared.reports.exhibits import Exhibit, OfPanels, Results, choose_panels
 from shared.reports.figures import COLOURS, DASHES, MARKERS, drawing, legend_above, place_ticks, plain_powers
-from shared.reports.naming import called, name_of
+from shared.reports.naming import name_and_code, name_of
 from shared.tasks.language.measures import RATIOS
 from shared.tasks.language.report import evaluation
 
@@ -72,7 +72,7 @@ class ByPlace(OfPanels):
     def draw(self, results: Results, folder: Path) -> Sequence[Block]:
         """A figure and a table for each panel that has the numbers."""
         blocks: list[Block] = []
-        for panel in chosen_panels(results, self.panels):
+        for panel in choose_panels(results, self.panels):
             curves = {run.variant: points for run in panel.runs if (points := self.curve(run))}
             runs = [run for run in panel.runs if run.variant in curves]
             of, token = "Perplexity" if _in_words(panel.runs[0]) else "Bits", panel.runs[0].token
@@ -116,7 +116,7 @@ def _table(head: str, curves: Mapping[str, Points], digits: int) -> Table:
     titles = [f"{place:g}" for place in places]
     rows: list[list[Text]]
     if len(places) <= WIDEST:
-        rows = [[called(variant), *row] for variant, row in zip(curves, cells, strict=True)]
+        rows = [[name_and_code(variant), *row] for variant, row in zip(curves, cells, strict=True)]
         return Table((head, *titles), rows, "l" + "r" * len(places))
     rows = [[title, *column] for title, *column in zip(titles, *cells, strict=True)]
     return Table((head, *map(name_of, curves)), rows, "l" + "r" * len(curves))
@@ -217,7 +217,7 @@ class ContextLengths(OfPanels):
                 legend_above(canvas, panels[0])
             rows: list[list[Text]] = [
                 [
-                    called(run.variant),
+                    name_and_code(run.variant),
                     *(over_seeds([of[f"recl_{group}_{p}"] for of in run.metrics.values()], 0) for p in RATIOS),
                 ]
                 for run in runs

@@ -63,7 +63,7 @@ class Learned:
         return bool(self.exempt) or self.reached >= LEARNED * self.seeds
 
 
-def learned(floors: Mapping[str, Floor], runs: Sequence[RunResults], seeds: Sequence[int]) -> tuple[Learned, ...]:
+def count_learned(floors: Mapping[str, Floor], runs: Sequence[RunResults], seeds: Sequence[int]) -> tuple[Learned, ...]:
     """Count for every run, of a task that has a floor, the seeds that reach it.
 
     Args:

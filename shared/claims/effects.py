@@ -74,7 +74,7 @@ def effects(
 
 def _measured(
     comparison: Comparison, runs: Sequence[RunResults], seeds: Sequence[int], rng: np.random.Generator, resamples: int
-) -> tuple[Array, Chosen | None]:
+) -> tuple[Array, SelectedExamples | None]:
     """The metrics of every variant and seed, (metrics, V, K, 1 + R): as they are, then on resampled examples.
 
     Beside them the examples that count; None where no metric is of examples.
@@ -83,7 +83,7 @@ def _measured(
     carried = [name for name in names if measure(name).statistics is not None]
     if comparison.over is not None and not carried:
         raise ReplicationError(f"'{comparison.name}': a slope needs a metric that test examples carry.")
-    chosen = Chosen.of(comparison.name, comparison.where, comparison.over, runs[0]) if carried else None
+    chosen = SelectedExamples.of(comparison.name, comparison.where, comparison.over, runs[0]) if carried else None
     resampled: dict[str, Array] = {}
     if chosen is not None:
         of_all = [(name, run, seed) for name in carried for run in runs for seed in seeds]
@@ -158,7 +158,7 @@ def _repeats(measured: Array) -> float:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SelectedExamples:
     """The test examples that count.
 
     Examples of one ``family``, such as related proteins, are not independent: they are drawn together or not at all.
@@ -178,7 +178,7 @@ class Chosen:
     families: NDArray[np.int64] | None
 
     @classmethod
-    def of(cls, name: str, where: Mapping[str, Condition], over: Over | None, run: RunResults) -> Chosen:
+    def of(cls, name: str, where: Mapping[str, Condition], over: Over | None, run: RunResults) -> SelectedExamples:
         """Those of a run that meet ``where``.
 
         Raises:
@@ -188,7 +188,7 @@ class Chosen:
         reference = next(iter(run.examples.values()), [])
         for field in (field for field, wanted in where.items() if isinstance(wanted, tuple)):
             _numbers(name, field, [row for row in reference if row.get(field) is not None] or reference, run)
-        indices = np.array([i for i, example in enumerate(reference) if selected(example, where)], int)
+        indices = np.array([i for i, example in enumerate(reference) if meets(example, where)], int)
         covariate, strata = np.zeros(len(indices)), np.zeros(len(indices), dtype=np.int64)
         if over is not None and len(indices):
             covariate = _numbers(name, over.covariate, [reference[i] for i in indices], run)
@@ -217,7 +217,7 @@ class Chosen:
         if len(np.unique(self.strata)) > 1:
             return slope_over_bins(statistics, of.corpus, self.covariate, self.strata)
         if self.families is not None:
-            statistics = summed(statistics, self.families)
+            statistics = sum_by_family(statistics, self.families)
         return on_examples(statistics, of.corpus)
 
 
@@ -241,7 +241,7 @@ def families_of(examples: Sequence[Example]) -> NDArray[np.int64]:
     return numbers
 
 
-def summed(statistics: Array, families: NDArray[np.int64]) -> Array:
+def sum_by_family(statistics: Array, families: NDArray[np.int64]) -> Array:
     """The statistics (E, C) of examples as those of their families (F, C)."""
     return np.stack([np.bincount(families, column) for column in statistics.T], axis=1)
 
@@ -275,7 +275,7 @@ def per_example(of: Measure, examples: Sequence[Example], where: str) -> Array:
     return np.array([[0.0] * width if row is None else row for row in found], dtype=np.float64)
 
 
-def selected(example: Example, where: Mapping[str, Condition]) -> bool:
+def meets(example: Example, where: Mapping[str, Condition]) -> bool:
     """Whether the example meets every condition: equals the value, or lies in the inclusive range."""
     for name, wanted in where.items():
         value = example.get(name)

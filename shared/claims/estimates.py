@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from shared.claims.comparisons import Sides
-from shared.claims.effects import effects, families_of, per_example, scalars, summed
+from shared.claims.effects import effects, families_of, per_example, scalars, sum_by_family
 from shared.claims.results import RunResults
 from shared.claims.statistics import LEVEL, Estimate, generator, on_examples, over_seeds, resample
 from shared.claims.words import number_of
@@ -25,12 +25,14 @@ FIRST = "test"
 """The split whose measures have no prefix."""
 
 
-def having(runs: Sequence[RunResults], name: str) -> list[RunResults]:
+def runs_with(runs: Sequence[RunResults], name: str) -> list[RunResults]:
     """The runs whose test examples carry the field ``name``."""
     return [run for run in runs if any(name in rows[0] for rows in run.examples.values() if rows)]
 
 
-def estimated(of: Measure, examples: Sequence[Sequence[Example]], rng: np.random.Generator, where: str) -> Estimate:
+def estimate_examples(
+    of: Measure, examples: Sequence[Sequence[Example]], rng: np.random.Generator, where: str
+) -> Estimate:
     """A measure of examples as mean over the seeds, with draws over examples, or over their families, and seeds.
 
     Args:
@@ -46,7 +48,7 @@ def estimated(of: Measure, examples: Sequence[Sequence[Example]], rng: np.random
     found = [per_example(of, rows, where) for rows in examples]
     if "family" in examples[0][0]:
         families = families_of(examples[0])
-        found = [summed(statistics, families) for statistics in found]
+        found = [sum_by_family(statistics, families) for statistics in found]
     drawn = len(found[0])
     functions = [on_examples(statistics, of.corpus) for statistics in found]
     values, draws = resample(functions, np.zeros(drawn, dtype=np.int64), rng, RESAMPLES)
@@ -63,7 +65,7 @@ def estimate(run: RunResults, metric: str) -> Estimate | None:
     of, rng = measure(metric), generator(run.variant, metric)
     tested = [[row for row in rows if row["split"] == "test"] for rows in run.examples.values()]
     if tested and of.of(tested[0]) is not None:
-        return estimated(of, tested, rng, str(run.folder))
+        return estimate_examples(of, tested, rng, str(run.folder))
     values = scalars(run, metric)
     return over_seeds(values, np.repeat(values[:, None], RESAMPLES, axis=1), rng)
 

@@ -13,7 +13,15 @@ from dataclasses import replace
 
 from shared.claims import schema
 from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides, Trend
-from shared.claims.competence import Check, doubling_check, floor_check, gap_check, learned, order_check, room_check
+from shared.claims.competence import (
+    Check,
+    count_learned,
+    doubling_check,
+    floor_check,
+    gap_check,
+    order_check,
+    room_check,
+)
 from shared.claims.effects import effects, scalars
 from shared.claims.outcomes import Decision, Evidence, Outcome, Tests, Verdict
 from shared.claims.results import RunResults
@@ -52,11 +60,11 @@ def decide(
         ReplicationError: runs do not fit together, or lack a metric.
     """
     level = ALPHA / 2.0 / max(1, len(claims.looks))
-    drafts = [_compare_all(claim, results, scale) for claim in claims.claims]
+    drafts = [_compare_claim(claim, results, scale) for claim in claims.claims]
     _correct(drafts)
     decisions = []
     for claim, rows in zip(claims.claims, drafts, strict=True):
-        judged = [_judged(outcome, level) for outcome in rows]
+        judged = [_verdict_of(outcome, level) for outcome in rows]
         if rows:
             judged = [_unless_below(claims, *pair, results) for pair in zip(claim.rows(), judged, strict=True)]
         decision = _decision(claims, claim, results, scale, judged)
@@ -92,15 +100,15 @@ def _correct(drafts: Sequence[list[Outcome]]) -> None:
         rows[0] = replace(rows[0], tests=corrected)
 
 
-def _compare_all(claim: schema.Claim, results: Results, scale: str) -> list[Outcome]:
+def _compare_claim(claim: schema.Claim, results: Results, scale: str) -> list[Outcome]:
     """Every row of a claim, without verdicts, those that decide first; none where nothing decides at this scale."""
     if claim.undecided_at(scale) is not None:
         return []
     deciding = {id(row) for row in (claim.primary, *claim.identities)}
-    return [_compared(claim.id, row, results, deciding=id(row) in deciding) for row in claim.rows()]
+    return [_compare(claim.id, row, results, deciding=id(row) in deciding) for row in claim.rows()]
 
 
-def _compared(claim_id: str, row: Row, results: Results, *, deciding: bool) -> Outcome:
+def _compare(claim_id: str, row: Row, results: Results, *, deciding: bool) -> Outcome:
     variants = row.compared()
     outcome = Outcome(
         name=row.name, kind=row.kind, verdict="not tested", metric=row.metric, unit=_unit(row), variants=variants,
@@ -143,7 +151,7 @@ def _tests(row: Comparison, effect: Estimate, repeats: float) -> Tests:
     return Tests(effect.p_at_most(0.0), effect.p_at_least(row.margin), effect.p_at_least(0.0))
 
 
-def _judged(outcome: Outcome, level: float) -> Outcome:
+def _verdict_of(outcome: Outcome, level: float) -> Outcome:
     """The verdict of a comparison by its corrected p-values, or by its own where there are none.
 
     A correction can only change a verdict to inconclusive. Without this rule, an effect that is contradicted because it
@@ -173,7 +181,7 @@ def _unless_below(claims: schema.Claims, row: Row, outcome: Outcome, results: Re
     if outcome.deciding or outcome.effect is None or isinstance(row, Exact):
         return outcome
     runs = [results[name] for name in outcome.variants]
-    check = floor_check(row, learned(claims.floors, runs, outcome.seeds), runs)
+    check = floor_check(row, count_learned(claims.floors, runs, outcome.seeds), runs)
     if check.passed != "no":
         return outcome
     return replace(outcome, verdict="inconclusive", how="", reason=check.verdict)
@@ -217,7 +225,7 @@ def _decision(
     if claims.looks and len(lead.seeds) not in claims.looks:
         seeds = number_of(len(lead.seeds), "seed is", "seeds are")
         looked = Check("looks", "no", "", f"{seeds} none of the looks of the plan")
-    counts = learned(claims.floors, runs, lead.seeds)
+    counts = count_learned(claims.floors, runs, lead.seeds)
     effect = math.log(lead.effect) if primary.scale == "log" else lead.effect
     checks = (
         floor_check(primary, counts, runs), room_check(primary, lead.how, lead.sides),

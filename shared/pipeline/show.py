@@ -24,7 +24,7 @@ from shared.pipeline.files import REPLICATIONS, paper_folder, run_folder
 from shared.records import read_record
 
 # The report's own sentences, so that both say the same.
-from shared.reports.cards import SOURCES, claimed, measured, strength, tests_and_checks, why
+from shared.reports.cards import SOURCES, describe_comparison, describe_effect, describe_strength, tests_and_checks, why
 from shared.reports.document import plain_text
 from shared.reports.paper import Paper
 from shared.reports.scales import claims_of, disagreement
@@ -123,9 +123,9 @@ def _explanation(claims: Claims, decision: Decision, runs: Path) -> Iterator[str
     results = _results(runs, lead)
     if claim.primary is not None and lead is not None:
         if lead.variants[0] in results:
-            yield _line(claimed(claim.primary, lead, results))
+            yield _line(describe_comparison(claim.primary, lead, results))
         if lead.effect is not None:
-            yield _line(measured(claim.primary, lead))
+            yield _line(describe_effect(claim.primary, lead))
     for outcome in decision.outcomes:
         if outcome.deciding and outcome.kind == "exact":
             yield f"Identity '{outcome.name}': {outcome.verdict}; {effect_text(vars(outcome))}."
@@ -133,7 +133,7 @@ def _explanation(claims: Claims, decision: Decision, runs: Path) -> Iterator[str
         yield from _floors(claims, decision, lead, results)
     if (reason := why(decision)) is not None:
         yield f"- Why: {reason}."
-    for point in (*strength(decision), *(tests_and_checks(decision, lead) if lead is not None else ())):
+    for point in (*describe_strength(decision), *(tests_and_checks(decision, lead) if lead is not None else ())):
         yield f"- {_line(point)}"
     for outcome in decision.supporting:
         yield f"- Supporting comparison '{outcome.name}': {outcome.verdict}; {effect_text(vars(outcome))}."

@@ -18,7 +18,7 @@ from shared.reports import document as doc
 from shared.reports.document import MINUS, SPACE, code, number, plain, strong, typeset
 from shared.reports.exhibits import Results
 from shared.reports.forest import seed_figure
-from shared.reports.naming import called
+from shared.reports.naming import name_and_code
 from shared.reports.plans import Frozen, since_frozen
 from shared.reports.verdicts import (
     Entry,
@@ -113,7 +113,7 @@ def _card(decision: Decision, shown: Shown) -> doc.Card:
         doc.Paragraph(f"{strong('In the paper')} ({claim.where}): {claim.in_paper.text.rstrip('.')}{source}.")
     ]
     if claim.primary is not None and lead is not None and lead.effect is not None:
-        said.append(doc.Paragraph(measured(claim.primary, lead)))
+        said.append(doc.Paragraph(describe_effect(claim.primary, lead)))
         failed = unlearned(lead, shown.claims.floors, shown.results)
         said.append(seed_figure(claim.id, lead, failed, shown.folder / f"seeds_{claim.id}.png"))
     said += shown.exhibits.get(claim.id, ())
@@ -139,7 +139,7 @@ def _points(decision: Decision, shown: Shown) -> list[doc.Text]:
     claim, points = decision.claim, list[doc.Text]()
     if (reason := why(decision)) is not None:
         points.append(f"{strong('Why:')} {reason}.")
-    points += strength(decision)
+    points += describe_strength(decision)
     if claim.different_here:
         points.append(f"{strong('Different here:')} {claim.different_here}")
     if (
@@ -159,7 +159,7 @@ def _planned(claim: Claim, scale: str, variants: Collection[str], said: str) -> 
     if claim.primary is None or not {*claim.primary.compared()} <= {*variants}:
         return []
     measures = " and ".join(compared_titles(claim.primary))
-    compared = ", ".join(map(called, claim.primary.compared()))
+    compared = ", ".join(map(name_and_code, claim.primary.compared()))
     return [f"{strong(f'At {scale} it is decided by')} {measures} of {compared}."]
 
 
@@ -175,7 +175,7 @@ def why(decision: Decision) -> str | None:
     return decision.reason
 
 
-def strength(decision: Decision) -> list[doc.Text]:
+def describe_strength(decision: Decision) -> list[doc.Text]:
     """What the evidence is, on how many seeds and test examples, and how many supporting comparisons agree."""
     lead = decision.lead
     if lead is None or lead.kind == "exact":
@@ -187,11 +187,11 @@ def strength(decision: Decision) -> list[doc.Text]:
     return [f"{strong('Strength:')} {said}."]
 
 
-def measured(row: Comparison, lead: Outcome) -> str:
+def describe_effect(row: Comparison, lead: Outcome) -> str:
     """The means and the effect, the paper's beside it if it is the same quantity, and from where on one matters."""
     outcome = asdict(lead)
     said = f"{strong('Here')} (mean over {number_of(len(lead.seeds), 'seed')}): "
-    values = [(called(variant), value_text(lead.metric, value)) for variant, value in lead.sides.items()]
+    values = [(name_and_code(variant), value_text(lead.metric, value)) for variant, value in lead.sides.items()]
     if row.called is not None and len(values) == 1:
         said += f"{row.called}: {values[0][1]} ({values[0][0]}); "
     elif values:
@@ -216,7 +216,7 @@ def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[doc.Block]
     """The comparison, tests and checks, the plan, all comparisons with every seed, and the command."""
     claim, blocks = decision.claim, list[doc.Block]()
     if claim.primary is not None:
-        blocks.append(doc.Paragraph(claimed(claim.primary, lead, shown.results)))
+        blocks.append(doc.Paragraph(describe_comparison(claim.primary, lead, shown.results)))
     plan = f"{strong('Plan:')} {since_frozen(shown.frozen, decision, shown.results)}."
     blocks += [doc.Bullets([*tests_and_checks(decision, lead), plan]), *comparison_tables(decision, shown.results)]
     runs = dict.fromkeys(variant for row in decision.outcomes if row.tested for variant in row.variants)
@@ -225,9 +225,9 @@ def _decided(decision: Decision, lead: Outcome, shown: Shown) -> list[doc.Block]
     return blocks
 
 
-def claimed(row: Comparison, lead: Outcome, results: Results) -> str:
+def describe_comparison(row: Comparison, lead: Outcome, results: Results) -> str:
     """What was compared, on which task, and what the claim expects of it."""
-    titles, sides = compared_titles(row, lead.token), [called(name) for name in lead.variants]
+    titles, sides = compared_titles(row, lead.token), [name_and_code(name) for name in lead.variants]
     title, bound = spoken(titles[0], row.metric), getattr(row, "than", None)
     if isinstance(row, Sides):
         than = "as" if row.kind == "equal" else "than"
@@ -317,7 +317,7 @@ def comparison_tables(decision: Decision, results: Results) -> list[doc.Block]:
         for variant in lead.variants:
             numbers = [results[variant].metrics.get(seed, {}).get(primary.metric, math.nan) for seed in seeds]
             values = [value_text(primary.metric, value) if math.isfinite(value) else "–" for value in numbers]
-            of_seeds.append([f"{called(variant)}, {compared_titles(primary, lead.token)[0]}", *values])
+            of_seeds.append([f"{name_and_code(variant)}, {compared_titles(primary, lead.token)[0]}", *values])
     if seeds:
         blocks.append(doc.Table(("Effect of seed", *map(str, seeds)), of_seeds, "t" + "r" * len(seeds)))
     return blocks

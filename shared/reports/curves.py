@@ -14,7 +14,7 @@ import numpy as np
 from shared.claims.results import RunResults, read_curve
 from shared.errors import ReplicationError
 from shared.reports.document import SPREAD, Figure
-from shared.reports.exhibits import OfPanels, Results, chosen_panels, panels
+from shared.reports.exhibits import OfPanels, Results, choose_panels, panels
 from shared.reports.figures import drawing, legend_above, line_style, place_ticks, plain_powers, plot_line
 from shared.reports.naming import name_of, styles_of, token_of
 
@@ -143,7 +143,7 @@ class LearningCurves(OfPanels):
         """A figure for each panel and quantity."""
         figures: list[Figure] = []
         end = f"_{self.only}" if self.only else ""
-        for panel in (chosen_panels if self.only else panels)(results, self.panels):
+        for panel in (choose_panels if self.only else panels)(results, self.panels):
             for curve in self.curves:
                 path = folder / f"training_{curve.metric}_{panel.name}{end}.png"
                 label = curve.label.format(token=token_of(panel.runs))

@@ -208,10 +208,10 @@ class Panel:
 def panels(results: Results, chosen: Mapping[str, Sequence[str]]) -> list[Panel]:
     """Few enough variants per figure to tell their lines apart, ordered by task.
 
-    As :func:`chosen_panels`; a task that none of the chosen variants belongs to is shown whole, by name, in as many
+    As :func:`choose_panels`; a task that none of the chosen variants belongs to is shown whole, by name, in as many
     figures as it takes.
     """
-    found = chosen_panels(results, chosen)
+    found = choose_panels(results, chosen)
     shown = {panel.task for panel in found}
     for task, runs in by_task(results).items():
         if task not in shown:
@@ -219,7 +219,7 @@ def panels(results: Results, chosen: Mapping[str, Sequence[str]]) -> list[Panel]
     return [*_in_order(found)]
 
 
-def chosen_panels(results: Results, chosen: Mapping[str, Sequence[str]]) -> list[Panel]:
+def choose_panels(results: Results, chosen: Mapping[str, Sequence[str]]) -> list[Panel]:
     """The panels asked for and no others, ordered by task.
 
     Args:

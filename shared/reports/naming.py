@@ -104,7 +104,7 @@ def name_and_id(variant: str) -> str:
     return variant if name == variant else f"{name} ({variant})"
 
 
-def called(variant: str) -> str:
+def name_and_code(variant: str) -> str:
     """A variant's name, and its id in small type; the id alone where it has no name."""
     name = name_of(variant)
     return code(variant) if name == variant else f"{name} {code(variant)}"

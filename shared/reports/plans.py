@@ -10,7 +10,7 @@ from shared.claims.outcomes import Decision
 from shared.claims.words import number_of
 from shared.reports.document import Block, Bullets, Details, Paragraph, Table, Text, code, hash_text, strong, typeset
 from shared.reports.exhibits import Results
-from shared.reports.naming import called
+from shared.reports.naming import name_and_code
 
 TRAINED_BY = ("corpus", "model", "training")
 """Sections of a run's settings that its weights depend on; judging is done again whenever its own change."""
@@ -151,7 +151,7 @@ def standing(results: Results, stale: Sequence[str]) -> list[Block]:
         "Judged before": (again, "were trained again since they were judged; run evaluate"),
     }
     warnings: list[Block] = [
-        Paragraph(f"{strong(f'⚠ {what}:')} {', '.join(map(called, variants))} {said}.")
+        Paragraph(f"{strong(f'⚠ {what}:')} {', '.join(map(name_and_code, variants))} {said}.")
         for what, (variants, said) in found.items()
         if variants
     ]

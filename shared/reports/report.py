@@ -30,7 +30,7 @@ from shared.reports.page import Place, write_page
 from shared.reports.paper import Paper
 from shared.reports.plans import Frozen, deciding_records, plan_blocks, since_frozen, standing
 from shared.reports.scales import Report, overview
-from shared.reports.verdicts import KINDS, counted, size_text
+from shared.reports.verdicts import KINDS, count_verdicts, size_text
 
 WORDS = 80
 """The most words that the answer may have."""
@@ -198,7 +198,7 @@ def in_words(decisions: Sequence[Decision]) -> str:
     groups = {verdict: [_briefly(d) for d in decisions if d.verdict == verdict] for verdict in VERDICTS}
     named = {verdict: len(group) for verdict, group in groups.items() if group}
     while True:
-        said = counted(decisions)
+        said = count_verdicts(decisions)
         for verdict, count in named.items():
             more = len(groups[verdict]) - count
             claims = groups[verdict][:count] + [f"{more} more"] * (more > 0)

@@ -20,7 +20,7 @@ from shared.metrics.registry import by_theme, known, measure
 from shared.reports import document as doc
 from shared.reports.document import SPACE, code, hash_text, number, plain, sentence, signed, strong, typeset
 from shared.reports.exhibits import KindReport, Results
-from shared.reports.naming import called, has_tokens, name_of, token_of
+from shared.reports.naming import has_tokens, name_and_code, name_of, token_of
 from shared.reports.paper import Column, Paper, PaperTable
 from shared.reports.studies import is_study, study_tables
 from shared.reports.verdicts import metric_title, value_text
@@ -65,7 +65,7 @@ def learned_blocks(floors: Floors, tasks: Tasks) -> list[doc.Block]:
             seeds = run.seeds
             measured = any(floor.metric in run.metrics[seed] for seed in seeds)
             reached = f"{len(seeds) - len(below(floor, run, seeds))} of {len(seeds)}" if measured else "not measured"
-            rows.append([code(task), called(run.variant), reached, floor.exempt.get(run.variant, "")])
+            rows.append([code(task), name_and_code(run.variant), reached, floor.exempt.get(run.variant, "")])
     shown = 4 if any(row[-1] for row in rows) else 3
     columns = ("Task", "Variant", "Seeds that learned", "Exempt, because")[:shown]
     reasons: list[doc.Text] = [
@@ -100,7 +100,7 @@ def our_results(
     skipped: dict[str, list[str]] = defaultdict(list)
     for run in results.values():
         if run.not_run is not None:
-            skipped[run.not_run].append(called(run.variant))
+            skipped[run.not_run].append(name_and_code(run.variant))
     if skipped:
         lines = [f"{', '.join(names)}: {reason}" for reason, names in skipped.items()]
         blocks += [doc.Paragraph("Not run at this scale:"), doc.Bullets(lines)]
@@ -138,7 +138,7 @@ def _scores(runs: Sequence[RunResults], measures: Mapping[str, Measure], split: 
         sizes = [plain(mean_of(run, key), 0) for key in ("parameter_count", "updates")] if first else []
         shown = {name: _spread(run, name, of.digits) for name, of in measures.items()}
         marked = (strong(cell) if best[name] == run.variant else cell for name, cell in shown.items())
-        rows.append([called(run.variant), *sizes, *marked])
+        rows.append([name_and_code(run.variant), *sizes, *marked])
     heads = ("Parameters", "Updates") if first else ()
     return doc.Table((f"Variant, split {split}" if split else "Variant", *heads, *titles), rows)
 
@@ -198,7 +198,7 @@ def cost(tasks: Tasks) -> list[doc.Block]:
     for run in trained:
         seconds = [each["processor_seconds"] for each in run.runs.values() if each.get("processor_seconds") is not None]
         rows.append([
-            called(run.variant), plain(mean_of(run, "updates"), 0), plain(mean_of(run, "tokens_per_second"), 0),
+            name_and_code(run.variant), plain(mean_of(run, "updates"), 0), plain(mean_of(run, "tokens_per_second"), 0),
             plain(sum(seconds) / 60.0 if seconds else None, 1), plain(mean_of(run, "peak_memory_mib"), 0),
         ])  # fmt: skip
     if counted:

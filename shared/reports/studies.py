@@ -17,7 +17,7 @@ from shared.metrics.registry import known
 from shared.reports.document import Block, Figure, Paragraph, Table, number, slug, with_ends
 from shared.reports.exhibits import LINES, Exhibit, Results
 from shared.reports.figures import legend_above, panels_drawn, place_ticks, plain_powers, plot_line
-from shared.reports.naming import called, styles_of
+from shared.reports.naming import name_and_code, styles_of
 
 Size = tuple[str, int]  # "at" or, of a dimension, "n", and its size
 Line = tuple[list[float], list[float], list[float], list[float]]
@@ -72,7 +72,7 @@ def study_tables(run: RunResults) -> list[Block]:
         together[tuple(cells)].append(quantity)
     others = [[_title(name), number(value)] for name, value in run.mean.items() if name not in parsed]
     return [
-        Paragraph(f"Measurements of {called(run.variant)}; nothing is trained:"),
+        Paragraph(f"Measurements of {name_and_code(run.variant)}; nothing is trained:"),
         *(_by_size(quantity, rows) for quantity, rows in sized.items()),
         *(
             Table(["", *map(_title, names)], [[_spoken(s), *(alone[name][s] for name in names)] for s in subjects])

@@ -71,7 +71,7 @@ def rules() -> Bullets:
     return Bullets([f"{strong(name)} {said}" for name, said in RULES.items()])
 
 
-def counted(decisions: Sequence[Decision]) -> str:
+def count_verdicts(decisions: Sequence[Decision]) -> str:
     """How often there is each verdict; identities apart."""
     said = []
     for identity, one, many in ((False, "claim", "claims"), (True, "identity", "identities")):

@@ -8,7 +8,7 @@ import pytest
 
 from shared.claims import competence, effects
 from shared.claims.comparisons import Floor
-from shared.claims.competence import Check, doubling_check, floor_check, gap_check, learned
+from shared.claims.competence import Check, count_learned, doubling_check, floor_check, gap_check
 from shared.claims.schema import Claim
 from shared.claims.verdicts import decide
 from tests.claims.made_runs import by_name, claim, content, made, paper, primary, with_losses
@@ -44,7 +44,7 @@ def check_of(decision, name):
     ("scores", "reached", "passed"), [([5, 6, 7, 8, 4.9], 4, "yes"), ([5, 6, 7, 4, 4.9], 3, "no"), ([9] * 5, 5, "yes")]
 )
 def test_four_in_five_seeds_must_reach_the_floor(scores, reached, passed):
-    counts = learned({"made": Floor(**GOOD)}, pair(scores, [9] * 5), (1, 2, 3, 4, 5))
+    counts = count_learned({"made": Floor(**GOOD)}, pair(scores, [9] * 5), (1, 2, 3, 4, 5))
     check = floor_check(comparison(), counts, ())
     assert [(each.variant, each.reached, each.seeds) for each in counts] == [("a", reached, 5), ("b", 5, 5)]
     assert (check.passed, check.said) == (passed, f"a: {reached} of 5 learned, b: 5 of 5 learned")
@@ -53,22 +53,22 @@ def test_four_in_five_seeds_must_reach_the_floor(scores, reached, passed):
 
 def test_a_floor_may_be_a_ceiling_of_what_is_to_be_small():
     floor = Floor(metric="score", at_most=5.0, because="the entropy is 4")
-    counts = learned({"made": floor}, pair([5, 4, 4, 4, 5.1], [6] * 5), (1, 2, 3, 4, 5))
+    counts = count_learned({"made": floor}, pair([5, 4, 4, 4, 5.1], [6] * 5), (1, 2, 3, 4, 5))
     assert [each.enough for each in counts] == [True, False]
     assert floor_check(comparison(), counts, ()).verdict == "b did not learn"
 
 
 def test_a_variant_that_is_meant_to_fail_is_exempt_by_name():
     floor = Floor(**GOOD, exempt={"b": "one vector holds no long sentence"})
-    check = floor_check(comparison(), learned({"made": floor}, pair([9] * 5, [1] * 5), (1, 2, 3, 4, 5)), ())
+    check = floor_check(comparison(), count_learned({"made": floor}, pair([9] * 5, [1] * 5), (1, 2, 3, 4, 5)), ())
     assert (check.passed, check.said) == ("yes", "a: 5 of 5 learned, b: 0 of 5 learned (exempt)")
 
 
 def test_a_seed_without_the_number_has_not_reached_the_floor():
     run = replace(pair([9] * 5, [9] * 5)[0], metrics={seed: {} for seed in range(1, 6)})
-    (count,) = learned({"made": Floor(**GOOD)}, [run], run.seeds)
+    (count,) = count_learned({"made": Floor(**GOOD)}, [run], run.seeds)
     assert (count.reached, count.enough) == (0, False)
-    (count,) = learned({"made": Floor(**GOOD)}, pair([float("nan")] * 5, [1])[:1], (1, 2, 3, 4, 5))
+    (count,) = count_learned({"made": Floor(**GOOD)}, pair([float("nan")] * 5, [1])[:1], (1, 2, 3, 4, 5))
     assert count.reached == 0
 
 
@@ -316,7 +316,7 @@ def test_all_that_failed_is_said(tmp_path):
 
 def test_a_correlation_is_over_models_of_any_quality():
     correlation = {"kind": "correlation", "variants": list("abcdef"), "other": "other", "relevant": 0.2}
-    counts = learned({"made": Floor(**GOOD)}, pair([1] * 5, [9] * 5), (1, 2, 3, 4, 5))
+    counts = count_learned({"made": Floor(**GOOD)}, pair([1] * 5, [9] * 5), (1, 2, 3, 4, 5))
     assert floor_check(comparison(**correlation), counts, ()).passed == "not asked"
 
 
@@ -336,5 +336,5 @@ def test_where_the_rival_leaves_no_room_no_missing_effect_is_told(kind, rival, e
 def test_no_floor_is_asked_of_a_study_of_the_task():
     runs = pair([1] * 5, [9] * 5)
     vars(runs[0])["runs"] = {seed: {"updates": 0} for seed in (1, 2, 3, 4, 5)}
-    counts = learned({"made": Floor(**GOOD)}, runs, (1, 2, 3, 4, 5))
+    counts = count_learned({"made": Floor(**GOOD)}, runs, (1, 2, 3, 4, 5))
     assert [each.variant for each in counts] == ["b"]

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from shared.claims import effects as module
-from shared.claims.effects import effects, scalars, selected, spearman
+from shared.claims.effects import effects, meets, scalars, spearman
 from shared.claims.schema import Claim
 from shared.errors import ReplicationError
 from shared.tasks.kinds import load_measures
@@ -145,11 +145,11 @@ def test_only_examples_that_meet_the_conditions_count():
 
 def test_a_condition_is_a_value_or_a_range_with_its_ends():
     example = {"split": "test", "source_length": 5, "exact": 1}
-    assert selected(example, {"split": "test", "source_length": (5.0, 9.0)})
-    assert selected(example, {"source_length": (1.0, 5.0), "exact": 1})
-    assert not selected(example, {"source_length": (6.0, 9.0)})
-    assert not selected(example, {"target_length": (0.0, 9.0)})
-    assert not selected(example, {"split": "valid"})
+    assert meets(example, {"split": "test", "source_length": (5.0, 9.0)})
+    assert meets(example, {"source_length": (1.0, 5.0), "exact": 1})
+    assert not meets(example, {"source_length": (6.0, 9.0)})
+    assert not meets(example, {"target_length": (0.0, 9.0)})
+    assert not meets(example, {"split": "valid"})
 
 
 def test_a_slope_over_examples_is_the_line_through_bins_of_equal_weight():

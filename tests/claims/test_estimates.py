@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from shared.claims.effects import per_example
-from shared.claims.estimates import alike, difference, estimated, shared_metrics
+from shared.claims.estimates import alike, difference, estimate_examples, shared_metrics
 from shared.claims.results import RunResults, load_results
 from shared.claims.statistics import generator, on_examples, over_seeds, resample
 from shared.metrics.quantities import Measure
@@ -125,9 +125,9 @@ def width(estimate):
 def test_copies_of_an_example_in_one_family_tell_no_more_than_one():
     values = [*np.random.default_rng(0).normal(size=40)]
     names = [f"family {n}" for n in range(40)]
-    once = estimated(MEAN, [rows(values, names)], generator("a"), "here")
-    copied = estimated(MEAN, [rows(values * 9, names * 9)], generator("a"), "here")
-    free = estimated(MEAN, [rows(values * 9)], generator("a"), "here")
+    once = estimate_examples(MEAN, [rows(values, names)], generator("a"), "here")
+    copied = estimate_examples(MEAN, [rows(values * 9, names * 9)], generator("a"), "here")
+    free = estimate_examples(MEAN, [rows(values * 9)], generator("a"), "here")
     assert np.allclose(once.draws, copied.draws)
     assert 2.5 < width(once) / width(free) < 3.5  # nine times as many independent examples: a third of it
 
@@ -138,6 +138,6 @@ def test_few_examples_have_the_wider_interval_of_those_that_decide_claims():
     functions = [on_examples(per_example(MEAN, each, "here"), MEAN.corpus) for each in several]
     values, draws = resample(functions, np.zeros(5, dtype=np.int64), rng, 2_000)
     expected = over_seeds(values, draws, rng, drawn=5)
-    found = estimated(MEAN, several, generator("a"), "here")
+    found = estimate_examples(MEAN, several, generator("a"), "here")
     assert np.array_equal(found.draws, expected.draws)
     assert width(found) > 1.1 * width(over_seeds(values, draws, generator("b")))

@@ -15,7 +15,7 @@ from shared.reports import forest
 from shared.reports.document import code, plain_text
 from shared.reports.exhibits import LINES, OfPanels, Shows, load_exhibits
 from shared.reports.figures import COLOURS, DASHES, INK, MARKERS, VERDICTS, line_style
-from shared.reports.naming import FILE, PALETTE, called, load_colours, load_names, name_of, styles_of, use_names
+from shared.reports.naming import FILE, PALETTE, load_colours, load_names, name_and_code, name_of, styles_of, use_names
 from shared.reports.studies import StudyLines
 from tests.conftest import ROOT
 
@@ -24,8 +24,8 @@ PAPERS = sorted(path.parent for path in (ROOT / "replications").glob("*/variants
 
 def test_a_name_stands_beside_the_id():
     with use_names({"base": "base model"}):
-        assert called("base") == f"base model {code('base')}"
-        assert plain_text(called("base-ensemble")) == "base model, ensemble base-ensemble"
+        assert name_and_code("base") == f"base model {code('base')}"
+        assert plain_text(name_and_code("base-ensemble")) == "base model, ensemble base-ensemble"
         assert name_of("big") == "big"
     assert name_of("base") == "base"
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import shared.tasks.captioning.measures  # noqa: F401  registers what is shown
-from shared.claims.estimates import estimated, having
+from shared.claims.estimates import estimate_examples, runs_with
 from shared.claims.results import RunResults
 from shared.claims.statistics import generator
 from shared.metrics.quantities import Example
@@ -16,7 +16,7 @@ from shared.metrics.registry import MEASURES, measure
 from shared.reports.curves import LearningCurves
 from shared.reports.document import SPACE, Block, Paragraph, Table, Text, plain
 from shared.reports.exhibits import KindReport
-from shared.reports.naming import called
+from shared.reports.naming import name_and_code
 from shared.tasks.captioning.figures import CURVES, likelihood_and_bleu
 
 GAINS = ("attention_gain", "attention_contrast", "generated_contrast", "pointing_gain")  # may be below 0
@@ -32,7 +32,7 @@ def by_kind_of_image(runs: Sequence[RunResults]) -> list[Block]:
     Args:
         runs: of one task; nothing is shown of those that caption nothing, or where there is but one kind of image.
     """
-    runs, tables = having(runs, "caption"), list[Block]()
+    runs, tables = runs_with(runs, "caption"), list[Block]()
     for field, metrics in BY.items():
         for metric in metrics:
             shown = [run for run in runs if metric in run.mean]
@@ -42,7 +42,8 @@ def by_kind_of_image(runs: Sequence[RunResults]) -> list[Block]:
                 head = f"{MEASURES[metric].title} by {CALLED[field]}"
                 heads = (f"{value} (n = {counts[value]:,})" for value in values)
                 rows: list[list[Text]] = [
-                    [called(run.variant), *(_score(run, metric, field, value) for value in values)] for run in shown
+                    [name_and_code(run.variant), *(_score(run, metric, field, value) for value in values)]
+                    for run in shown
                 ]
                 tables.append(Table((head, *heads), rows, "l" + "r" * len(values)))
     return [*tables, Paragraph(INTERVALS)] if tables else []
@@ -52,7 +53,7 @@ def _score(run: RunResults, metric: str, field: str, value: object) -> str:
     """A metric of the images whose ``field`` has a value, with its interval."""
     of = measure(metric)
     images = [[row for row in _images(examples, field) if row[field] == value] for examples in run.examples.values()]
-    found = estimated(of, images, generator(run.variant, metric, field, str(value)), str(run.folder))
+    found = estimate_examples(of, images, generator(run.variant, metric, field, str(value)), str(run.folder))
     ends = np.clip(found.interval(), -of.most if metric in GAINS else 0.0, of.most)
     return f"{plain(found.value, of.digits)} [{f',{SPACE}'.join(plain(end, of.digits) for end in ends)}]"
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import shared.tasks.classification.measures  # noqa: F401  registers the accuracy
 from shared.claims.comparisons import Sides
-from shared.claims.effects import selected
-from shared.claims.estimates import estimate, having
+from shared.claims.effects import meets
+from shared.claims.estimates import estimate, runs_with
 from shared.claims.outcomes import Decision
 from shared.claims.results import RunResults, check_paired
 from shared.claims.statistics import mcnemar
@@ -17,7 +17,7 @@ from shared.metrics.registry import MEASURES
 from shared.reports.curves import LearningCurves
 from shared.reports.document import SPACE, Block, Heading, Paragraph, Table, Text, plain, signed
 from shared.reports.exhibits import KindReport, Results
-from shared.reports.naming import called
+from shared.reports.naming import name_and_code
 from shared.reports.verdicts import p_text
 from shared.tasks.classification.figures import CURVES
 
@@ -43,14 +43,14 @@ def accuracies(runs: Sequence[RunResults]) -> list[Block]:
     Args:
         runs: of one task; nothing is shown of those that classify nothing.
     """
-    runs = having(runs, "correct")
+    runs = runs_with(runs, "correct")
     rows: list[list[Text]] = []
     for run in runs:
         if (found := estimate(run, ACCURACY)) is not None:
             low, high = (plain(min(max(end, 0.0), 100.0), DIGITS) for end in found.interval())
             count = sum(row["split"] == "test" for row in next(iter(run.examples.values())))
             cells = plain(found.value, DIGITS), f"[{low},{SPACE}{high}]"
-            rows.append([called(run.variant), *cells, plain(count, 0)])
+            rows.append([name_and_code(run.variant), *cells, plain(count, 0)])
     columns = ("Variant", "Accuracy, %", "95 % interval over texts and seeds", "Texts")
     return [Table(columns, rows, "lrrr"), *(table for field in BY for table in _by(runs, field))] if runs else []
 
@@ -66,7 +66,7 @@ def _by(runs: Sequence[RunResults], field: str) -> list[Block]:
         texts = [row for examples in run.examples.values() for row in _texts(examples, field)]
         hits = Counter(row[field] for row in texts if row["correct"])
         shares = (100 * hits[value] / (counts[value] * len(run.examples)) for value in values)
-        rows.append([called(run.variant), *(plain(share, 1) for share in shares)])
+        rows.append([name_and_code(run.variant), *(plain(share, 1) for share in shares)])
     columns = (BY[field], *(f"{value} (n = {counts[value]:,})" for value in values))
     return [Table(columns, rows, "l" + "r" * len(values))]
 
@@ -96,12 +96,10 @@ def paired_tests(decisions: Sequence[Decision], results: Results) -> list[Block]
             kept = [f"{name} {wanted}" for name, wanted in row.where.items() if (name, wanted) != ("split", "test")]
             for seed, effect in zip(outcome.seeds, outcome.per_seed, strict=True):
                 check_paired(first.examples[seed], second.examples[seed], f"{second.variant}, seed {seed},")
-                sides = (
-                    [e["correct"] for e in run.examples[seed] if selected(e, row.where)] for run in (first, second)
-                )
+                sides = ([e["correct"] for e in run.examples[seed] if meets(e, row.where)] for run in (first, second))
                 test = mcnemar(*sides)
                 rows.append([
-                    decision.claim.id, (*called(first.variant), " – ", *called(second.variant)),
+                    decision.claim.id, (*name_and_code(first.variant), " – ", *name_and_code(second.variant)),
                     ", ".join(kept) or "all", str(seed), signed(row.sign * effect, DIGITS),
                     f"{test.only_first}{SPACE}/{SPACE}{test.only_second}", p_text(test.p),
                 ])  # fmt: skip

@@ -17,7 +17,7 @@ from shared.reports.curves import LearningCurves
 from shared.reports.document import Block, Figure, Paragraph, Table, Text, plain, signed
 from shared.reports.exhibits import KindReport, OfPanels, Results, panels
 from shared.reports.figures import COLOURS, drawing, legend_above, plot_line
-from shared.reports.naming import called, name_of, styles_of
+from shared.reports.naming import name_and_code, name_of, styles_of
 
 SPLITS = ("test", "test_long")
 """The splits of a breakdown: the test split, and the one that continues it with longer sentences. Other splits, with
@@ -76,11 +76,11 @@ def scored_by(runs: Sequence[RunResults]) -> tuple[str, list[RunResults]]:
     Args:
         runs: variants of one task.
     """
-    from shared.claims.estimates import having  # brings scipy
+    from shared.claims.estimates import runs_with  # brings scipy
 
-    if trees := having(runs, "brackets"):
+    if trees := runs_with(runs, "brackets"):
         return "bracket_f1", trees
-    return "bleu", having(runs, "bleu")
+    return "bleu", runs_with(runs, "bleu")
 
 
 def score_by_length(run: RunResults, of: Measure, bins: Sequence[Bin]) -> list[BinScore]:
@@ -89,7 +89,7 @@ def score_by_length(run: RunResults, of: Measure, bins: Sequence[Bin]) -> list[B
     Raises:
         ReplicationError: the examples carry nothing to compute the measure from.
     """
-    from shared.claims.estimates import estimated  # brings scipy
+    from shared.claims.estimates import estimate_examples  # brings scipy
     from shared.claims.statistics import generator
 
     scores = []
@@ -100,7 +100,7 @@ def score_by_length(run: RunResults, of: Measure, bins: Sequence[Bin]) -> list[B
         if not chosen:
             continue
         taken = [[rows[i] for i in chosen] for rows in examples]
-        estimate = estimated(of, taken, generator(run.variant, of.title, str(low)), str(run.folder))
+        estimate = estimate_examples(of, taken, generator(run.variant, of.title, str(low)), str(run.folder))
         centre = float(np.mean([lengths[index] for index in chosen]))
         scores.append(BinScore((low, high), centre, len(chosen), estimate.value, estimate.interval()))
     return scores
@@ -145,7 +145,9 @@ def length_table(runs: Sequence[RunResults]) -> list[Block]:
     scored = {run.variant: score_by_length(run, shown, bins) for run in runs}
     counts = next(iter(scored.values()))
     heads = (f"{s.bin[0]}–{s.bin[1]} (n = {s.n})" for s in counts)
-    rows: list[list[Text]] = [[called(one), *(plain(s.value, 1) for s in scores)] for one, scores in scored.items()]
+    rows: list[list[Text]] = [
+        [name_and_code(one), *(plain(s.value, 1) for s in scores)] for one, scores in scored.items()
+    ]
     return [Table((f"{shown.title} by source length", *heads), rows, "l" + "r" * len(counts))]
 
 
@@ -154,7 +156,7 @@ def offset_table(runs: Sequence[RunResults]) -> list[Block]:
     shares = {run.variant: by_offset for run in runs if (by_offset := alignment_offsets(run))}
     rows: list[list[Text]] = [
         [
-            called(name),
+            name_and_code(name),
             *(plain(by_offset.get(offset, 0.0), 3) for offset in INNER),
             plain(sum(share for offset, share in by_offset.items() if offset not in INNER), 3),
         ]
