@@ -1,13 +1,7 @@
 """The shipped card of IWSLT 2014 on a small archive of the official layout."""
 
-import io
-
-import pytest
-import yaml
-from rich.console import Console
 from test_archives import make_tar
 
-from shared.data.fetch import fetch
 from shared.data.splits import read_lines
 
 SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
@@ -34,28 +28,15 @@ def xml(language, name):
     )
 
 
-@pytest.fixture
-def fetched(pytestconfig, tmp_path, web):
-    card = yaml.safe_load((pytestconfig.rootpath / "data/iwslt14_de_en.yaml").read_text(encoding="utf-8"))
+def test_train_and_valid_are_the_talks_and_test_the_five_sets(tmp_path, fetched_small):
     contents = {}
     for language in ("de", "en"):
         talks = "".join(talk(language, number) for number in range(TALKS))
         contents[f"de-en/train.tags.de-en.{language}"] = talks.encode()
         for name in SETS:
             contents[f"de-en/IWSLT14.{name}.de-en.{language}.xml"] = xml(language, name).encode()
-    web.files["de-en.tgz"] = make_tar(tmp_path / "de-en.tgz", contents, "w:gz").read_bytes()
-    (download,) = card["sources"][0]["downloads"]
-    assert download["url"].endswith("/de-en.tgz")
-    assert set(download["members"]) == contents.keys()
-    download["url"] = web.url("de-en.tgz")
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data/iwslt14_de_en.yaml").write_text(yaml.safe_dump(card), encoding="utf-8")
-    manifest = fetch("iwslt14_de_en", root=tmp_path / "data", console=Console(file=io.StringIO()))
-    return manifest, tmp_path / "data/iwslt14_de_en"
-
-
-def test_train_and_valid_are_the_talks_and_test_the_five_sets(fetched):
-    manifest, folder = fetched
+    archive = make_tar(tmp_path / "de-en.tgz", contents, "w:gz").read_bytes()
+    manifest, folder = fetched_small("iwslt14_de_en", lambda download: archive)
     expected = []
     for number in range(TALKS):
         sentences = [f"de {number} sentence {i} < 5 & more" for i in range(4)]

@@ -159,32 +159,20 @@ def test_imdb_comes_out_the_same_from_the_mirror_and_from_the_official_archive(
     assert sum(mirrored.dropped.values()) == 1
 
 
-def test_snli_is_read_from_an_archive_of_the_official_layout(pytestconfig, tmp_path, web):
-    card, root = shipped(pytestconfig, tmp_path, "snli")
+def test_snli_is_read_from_an_archive_of_the_official_layout(tmp_path, fetched_small):
     contents = {"__MACOSX/._snli_1.0": b"", "snli_1.0/snli_1.0_train.txt": b"not this one"}
     for split in ("train", "dev", "test"):
-        lines = [
-            {
-                "gold_label": label,
-                "sentence1": f"{split} photo {i}",
-                "sentence2": "A man sleeps.",
-                "captionID": "x",
-            }
-            for i, label in enumerate(("entailment", "-", "neutral", "contradiction"))
-        ]
+        labels = enumerate(("entailment", "-", "neutral", "contradiction"))
+        lines = [{"gold_label": x, "sentence1": f"{split} photo {i}", "sentence2": "A man sleeps."} for i, x in labels]
         lines.append({"gold_label": "neutral", "sentence1": "Test photo 0.", "sentence2": "A dog."})
         contents[f"snli_1.0/snli_1.0_{split}.jsonl"] = "".join(json.dumps(x) + "\n" for x in lines).encode()
-    (download,) = card["sources"][0]["downloads"]
-    web.files["snli_1.0.zip"] = make_zip(tmp_path / "snli_1.0.zip", contents).read_bytes()
-    assert download["url"].endswith("/snli_1.0.zip")
-    download["url"] = web.url("snli_1.0.zip")
-    del download["sha256"], download["bytes"]
-    manifest = fetched(card, root)
+    archive = make_zip(tmp_path / "snli_1.0.zip", contents).read_bytes()
+    manifest, folder = fetched_small("snli", lambda download: archive)
     assert manifest.dropped == {"train": 1, "valid": 1, "test": 0}
-    assert list(read_lines(root / "snli/valid.premise")) == ["dev photo 0", "dev photo 2", "dev photo 3"]
-    assert list(read_lines(root / "snli/train.hypothesis")) == ["A man sleeps."] * 3
+    assert list(read_lines(folder / "valid.premise")) == ["dev photo 0", "dev photo 2", "dev photo 3"]
+    assert list(read_lines(folder / "train.hypothesis")) == ["A man sleeps."] * 3
     expected = ["entailment", "neutral", "contradiction", "neutral"]
-    assert list(read_lines(root / "snli/test.label")) == expected
+    assert list(read_lines(folder / "test.label")) == expected
 
 
 @pytest.mark.parametrize(

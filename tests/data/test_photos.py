@@ -6,12 +6,9 @@ import os
 
 import numpy as np
 import pytest
-import yaml
 from PIL import Image
 from test_archives import make_tar, make_zip
 
-from shared.config import load_yaml
-from shared.data.fetch import fetch
 from shared.data.generated.scenes import SIDE
 from shared.data.photos import LANGUAGES, PhotoSplit, decode, photos_in
 from shared.data.readers import read
@@ -190,22 +187,17 @@ def test_damaged_archives_and_photos_are_named(table, fetched):
         (table / name).unlink()
 
 
-def test_the_cards_web_source_gives_photos_and_captions(pytestconfig, karpathy, tmp_path, web):
-    """The card's own options, with two small archives in place of the real ones."""
-    make_zip(tmp_path / "Flickr8k_Dataset.zip", {f"Flicker8k_Dataset/{name}": picture(name) for name in HOME})
-    make_zip(tmp_path / "texts.zip", {"dataset_flickr8k.json": (karpathy / "dataset.json").read_bytes()})
-    card = load_yaml(pytestconfig.rootpath / "data/flickr8k.yaml")
-    source = card["sources"][1]
-    for download, name in zip(source["downloads"], ("Flickr8k_Dataset.zip", "texts.zip"), strict=True):
-        web.files[name] = (tmp_path / name).read_bytes()
-        download |= {"url": web.url(name), "sha256": None, "bytes": None}
-    root = tmp_path / "data"
-    root.mkdir()
-    (root / "flickr8k.yaml").write_text(yaml.safe_dump(card | {"sources": [source]}), encoding="utf-8")
-    manifest = fetch("flickr8k", root=root)
+def test_the_cards_web_source_gives_photos_and_captions(karpathy, tmp_path, fetched_small):
+    texts = {"dataset_flickr8k.json": (karpathy / "dataset.json").read_bytes()}
+    photos = {f"Flicker8k_Dataset/{name}": picture(name) for name in HOME}
+
+    def make(download):
+        return make_zip(tmp_path / "a.zip", texts if "members" in download else photos).read_bytes()
+
+    manifest, folder = fetched_small("flickr8k", make, source=1)
     assert {name: record.lines for name, record in manifest.files.items() if name.endswith("photo")} == {
         "train.photo": 2, "valid.photo": 1, "test.photo": 1
     }  # fmt: skip
-    split = PhotoSplit.load(root / "flickr8k", "test")
+    split = PhotoSplit.load(folder, "test")
     assert split.captions[0][0].text == "a dog no 4.jpg runs"
     assert split.images([0])[0, 0, 0].tolist() == [40, 20, 30]

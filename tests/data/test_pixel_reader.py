@@ -1,16 +1,12 @@
 """Pictures of idx files and of CIFAR's, and MNIST as the registry gives it."""
 
-import hashlib
 import struct
 
 import numpy as np
 import pytest
-import yaml
 from rich.console import Console
 from test_archives import make_tar
 
-from shared.config import load_yaml
-from shared.data.fetch import fetch, verify
 from shared.data.readers import read
 
 IDX = {"format": "idx", "train": ["a", "b"], "test": ["t"], "valid": 3}
@@ -79,24 +75,15 @@ def test_cifar_has_its_colours_together_and_loses_its_classes(tmp_path):
     assert (np.concatenate([splits[name] for name in ("train", "valid", "test")]) == images).all()
 
 
-def test_the_card_of_cifar_fetches_an_archive_of_its_form(pytestconfig, tmp_path, web):
-    """The card as it is, with a small archive in place of the real one."""
+def test_the_card_of_cifar_fetches_an_archive_of_its_form(tmp_path, fetched_small):
     images = np.random.default_rng(0).integers(0, 256, (6 * 1500, 32, 32, 3), dtype=np.uint8)
-    card = load_yaml(pytestconfig.rootpath / "data/cifar10.yaml")
-    (download,) = card["sources"][0]["downloads"]
-    parts = np.split(images, 6)
-    contents = {name: cifar(part) for name, part in zip(download["members"], parts, strict=True)}
-    make_tar(tmp_path / "cifar.tar.gz", contents | {"cifar-10-batches-bin/readme.html": b"x"})
-    content = web.files["cifar.tar.gz"] = (tmp_path / "cifar.tar.gz").read_bytes()
-    download |= {
-        "url": web.url("cifar.tar.gz"),
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "bytes": len(content),
-    }
-    root = tmp_path / "data"
-    root.mkdir()
-    (root / "cifar10.yaml").write_text(yaml.safe_dump(card), encoding="utf-8")
-    assert fetch("cifar10", root=root, console=QUIET) == verify("cifar10", root=root)
-    found = [np.load(root / f"cifar10/{split}.images.npy") for split in ("train", "valid", "test")]
+
+    def make(download):
+        contents = {name: cifar(part) for name, part in zip(download["members"], np.split(images, 6), strict=True)}
+        contents["cifar-10-batches-bin/readme.html"] = b"x"
+        return make_tar(tmp_path / "cifar.tar.gz", contents, "w:gz").read_bytes()
+
+    _, folder = fetched_small("cifar10", make)
+    found = [np.load(folder / f"{split}.images.npy") for split in ("train", "valid", "test")]
     assert [len(split) for split in found] == [2500, 5000, 1500]
     assert (np.concatenate(found) == images).all()

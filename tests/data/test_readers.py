@@ -1,15 +1,12 @@
+import gzip
 import html
-import io
 import sqlite3
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 from test_archives import make_tar
 
-from shared.data.fetch import fetch
 from shared.data.readers import bible, read
 from shared.data.splits import read_lines
 
@@ -106,36 +103,28 @@ def sgm(*segments):
     return f'<srcset setid="x">\n<doc docid="a">\n<hl>\n{lines}\n</hl>\n</doc>\n</srcset>\n'.encode()
 
 
-def fetch_wmt(pytestconfig, tmp_path, web, dataset, other):
-    """The shipped card with its hashes taken out and its addresses turned to small archives of its layout."""
-    card = yaml.safe_load((pytestconfig.rootpath / f"data/{dataset}.yaml").read_text(encoding="utf-8"))
-    for download in card["sources"][0]["downloads"]:
-        name = download["url"].rpartition("/")[2]
-        contents = {}
+def wmt(tmp_path, other):
+    """Make archives of the layout of a card's downloads, with three lines in each file."""
+
+    def make(download):
+        contents = {"unwanted/europarl-v7.cs-en.cs": b"cesky\n"}
         for member, raw in download["members"].items():
-            language = other if f".{other}" in raw else "en"
-            stem = raw.split(".")[0]
+            language, stem = other if f".{other}" in raw else "en", raw.split(".")[0]
             lines = [f"{language} {stem} one & two", f"{language} {stem} three", f"EN newstest2014, {stem}"]
             if stem == "commoncrawl":
                 lines[1] = lines[1] if language == "en" else ""  # no translation
                 lines[2] = f"«{language}» newstest2014 THREE!"  # also in test
             content = sgm(*lines) if raw.endswith(".sgm") else "".join(line + "\n" for line in lines).encode()
-            contents[member] = packed(content) if member.endswith(".gz") else content
-        contents["unwanted/europarl-v7.cs-en.cs"] = b"cesky\n"
-        path = make_tar(tmp_path / name, contents, "w" if name.endswith(".tar") else "w:gz")
-        web.files[name] = path.read_bytes()
-        download.pop("sha256", None), download.pop("bytes", None)
-        download["url"] = web.url(name)
-    card["needs_bytes"] = 1_000_000
-    (tmp_path / "data").mkdir()
-    (tmp_path / f"data/{dataset}.yaml").write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
-    manifest = fetch(dataset, root=tmp_path / "data", console=Console(file=io.StringIO()))
-    assert manifest.dropped == {split: int(split == "train") for split in card["splits"]}
-    return tmp_path / "data" / dataset
+            contents[member] = gzip.compress(content) if member.endswith(".gz") else content
+        name = download["url"].rpartition("/")[2]
+        return make_tar(tmp_path / name, contents, "w" if name.endswith(".tar") else "w:gz").read_bytes()
+
+    return make
 
 
-def test_wmt14_is_read_from_archives_of_the_official_layout(pytestconfig, tmp_path, web):
-    folder = fetch_wmt(pytestconfig, tmp_path, web, "wmt14_fr_en", "fr")
+def test_wmt14_is_read_from_archives_of_the_official_layout(tmp_path, fetched_small):
+    manifest, folder = fetched_small("wmt14_fr_en", wmt(tmp_path, "fr"))
+    assert manifest.dropped == {"train": 1, "valid": 0, "test": 0}
     assert next(read_lines(folder / "test.fr")) == "fr newstest2014 one & two"
     assert list(read_lines(folder / "valid.en"))[3] == "en newstest2013 one & two"
     train = list(zip(read_lines(folder / "train.en"), read_lines(folder / "train.fr"), strict=True))
@@ -144,17 +133,11 @@ def test_wmt14_is_read_from_archives_of_the_official_layout(pytestconfig, tmp_pa
     assert train[-3] == ("en giga-fren one & two", "fr giga-fren one & two")
 
 
-def test_the_german_wmt14_has_the_filtered_test_and_a_second_one(pytestconfig, tmp_path, web):
-    folder = fetch_wmt(pytestconfig, tmp_path, web, "wmt14_de_en", "de")
+def test_the_german_wmt14_has_the_filtered_test_and_a_second_one(tmp_path, fetched_small):
+    _, folder = fetched_small("wmt14_de_en", wmt(tmp_path, "de"))
     assert next(read_lines(folder / "test.de")) == "de newstest2014 one & two"
     assert next(read_lines(folder / "test_2015.de")) == "de newstest2015 one & two"
     assert next(read_lines(folder / "valid.en")) == "en newstest2013 one & two"
     train = list(zip(read_lines(folder / "train.en"), read_lines(folder / "train.de"), strict=True))
     assert len(train) == 7
     assert train[3] == ("en commoncrawl one & two", "de commoncrawl one & two")
-
-
-def packed(content):
-    import gzip
-
-    return gzip.compress(content)

@@ -18,18 +18,6 @@ ROUNDS = st.integers(1, 7).flatmap(
 
 
 @given(ROUNDS)
-def test_each_has_one_call_a_turn_and_they_alternate(times):
-    order, rounds = [], len(times[0])
-
-    def measure(number):
-        order.append(number)
-        return 1.0
-
-    medians_of_turns({number: partial(measure, number) for number in range(len(times))}, range(rounds))
-    assert order == [*range(len(times))] * rounds
-
-
-@given(ROUNDS)
 def test_of_each_there_is_the_median_of_its_own(times):
     medians = medians_of_turns({n: iter(seconds).__next__ for n, seconds in enumerate(times)}, times[0])
     assert [*medians] == [*range(len(times))]
@@ -54,11 +42,6 @@ def test_the_next_turn_is_asked_for_when_the_one_before_is_over():
     medians = medians_of_turns({name: partial(measure, name) for name in "ab"}, two())
     assert order == [1, "a", "b", 2, "a", "b"]
     assert medians == {"a": 3.5, "b": 4.5}
-
-
-def test_without_a_turn_there_is_no_median():
-    with pytest.raises(ValueError, match="no median"):
-        medians_of_turns({"a": lambda: 1.0}, [])
 
 
 def test_the_clock_is_asked_right_before_and_right_after_each_call():

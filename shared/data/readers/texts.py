@@ -8,7 +8,7 @@ import html
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -202,7 +202,9 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
-def _sample(hashed: Any, sizes: Mapping[str, int]) -> dict[str, Iterator[Segment]]:
+def _sample(
+    hashed: Callable[[], Iterator[tuple[int, Segment]]], sizes: Mapping[str, int]
+) -> dict[str, Iterator[Segment]]:
     """Sort the texts by hash and assign them to the splits of ``sizes`` in order.
 
     Args:
