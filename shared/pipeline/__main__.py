@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from shared.claims.scales import SCALES
 from shared.errors import ReplicationError
 from shared.pipeline.config import load_params
-from shared.pipeline.parent import end_with_dvc
+from shared.pipeline.processes import end_with_dvc
 from shared.training.disk import disk_sentence
 
 Argument = Mapping[str, Any]
@@ -84,15 +84,15 @@ COMMANDS = {
     "fetch": Command("stages", "fetch_stage", "paper.task", "obtain and verify the data of <paper>.<task>"),
     "features": Command("stages", "features_stage", "paper.task", "encode the pictures of <paper>.<task>"),
     "prepare": Command("stages", "prepare_stage", "paper.task", "tokenise and encode the data of <paper>.<task>"),
-    "train": Command("train", "train_stage", "paper.variant", "train all seeds; continues a killed run", more=SEEDS),
+    "train": Command("runs", "train_stage", "paper.variant", "train all seeds; continues a killed run", more=SEEDS),
     "evaluate": Command(
-        "evaluate", "evaluate_stage", "paper.variant", "score all seeds of <paper>.<variant>", more=SEEDS
+        "runs", "evaluate_stage", "paper.variant", "score all seeds of <paper>.<variant>", more=SEEDS
     ),
-    "report": Command("stages", "report_stage", "paper", "decide the claims of <paper> and write its report"),
-    "pack": Command("packed", "pack_stage", "paper", "keep what the runs of <paper> have left in one file for git"),
-    "unpack": Command("packed", "unpack_stage", "paper", "put it back, so that a report needs no training"),
-    "verdicts": Command("stages", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),
-    "export": Command("stages", "export_stage", "paper", "write <paper>'s page as one file that can be sent"),
+    "report": Command("report", "report_stage", "paper", "decide the claims of <paper> and write its report"),
+    "pack": Command("pack", "pack_stage", "paper", "keep what the runs of <paper> have left in one file for git"),
+    "unpack": Command("pack", "unpack_stage", "paper", "put it back, so that a report needs no training"),
+    "verdicts": Command("report", "verdicts_stage", "paper", "print the verdicts of <paper>'s report"),
+    "export": Command("report", "export_stage", "paper", "write <paper>'s page as one file that can be sent"),
     "list": Command("show", "list_runs", "paper", "list variants, tasks, and what is trained and judged", **LISTED),
     "show": Command("show", "show_claim", "claim", "say what became of a claim, and how", **EXPLAINED),
     "try": Command("trying", "try_stage", "paper.variant", "give a trained model one input", more=TRIED),
@@ -106,7 +106,7 @@ COMMANDS = {
     ),
     "use": Command("config", "use_scale", "scale", "make <scale> the default one", scaled=False),
     "new": Command("new", "new_replication", "paper", "start the folder of a replication", scaled=False, more=KIND),
-    "summarize": Command("stages", "summarize_stage", None, "gather all reports into one page", scaled=False),
+    "summarize": Command("report", "summarize_stage", None, "gather all reports into one page", scaled=False),
     "licences": Command("licences", "write_licences", None, "write docs/LICENCES.md and docs/sbom.json", scaled=False),
     "costs": Command("costs", "write_costs", None, "write docs/COSTS.md: what the paper scale costs", scaled=False),
     "reference": Command("reference", "write_reference", None, "write docs/REFERENCE.md from the code", scaled=False),

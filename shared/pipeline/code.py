@@ -41,7 +41,7 @@ JUDGING = ("shared/decoding/*", "shared/metrics/*", "shared/tasks/*/evaluation.p
 """What judges a trained model."""
 REPORTING = ("shared/claims/*", "shared/reports/*", "shared/pipeline/*", "*/report.py")
 """What decides claims and writes pages."""
-REPORT = ("shared/reports/report.py", *(f"shared/pipeline/{name}.py" for name in ("evidence", "plan", "search")))
+REPORT = ("shared/reports/report.py", "shared/pipeline/report.py")
 """Where a report begins, beside the files of its paper and its kind."""
 CACHE = Path("runs/.code.json")
 """What was found in each file, by the time of its last change and its size: parsing takes the longest."""

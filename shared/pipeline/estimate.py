@@ -20,10 +20,9 @@ from shared.claims.words import number_of
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import run_folder
-from shared.pipeline.packed import archive_of
-from shared.pipeline.past import JUDGED, TRAINED
+from shared.pipeline.pack import archive_of
 from shared.pipeline.provenance import machine, peak_memory_mib
-from shared.pipeline.train import runnable
+from shared.pipeline.runs import JUDGED, TRAINED, runnable
 from shared.records import Parts, read_record
 from shared.tasks.prepared import check_prepared
 

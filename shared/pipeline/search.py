@@ -18,15 +18,14 @@ from pydantic import Field
 
 from shared.config import Strict, build, flat, load_yaml, merge, near
 from shared.errors import ReplicationError
-from shared.pipeline.alone import alone
 from shared.pipeline.code import code_of
 from shared.pipeline.config import EMPTY, ScaleFile, Seeds, Words
 from shared.pipeline.files import run_folder, write_json
-from shared.pipeline.past import TRAINED
 from shared.pipeline.plan import found_path, load_found
+from shared.pipeline.processes import alone
 from shared.pipeline.provenance import hash_of, now, revision, sha256_of
+from shared.pipeline.runs import TRAINED, is_finished, marks_of, run_side_by_side, runnable, train_into
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
-from shared.pipeline.train import is_finished, marks_of, run_side_by_side, runnable, train_into
 from shared.records import read_if_whole, read_record
 from shared.reports.document import Text, code
 from shared.tasks.sections import check_model, find_route

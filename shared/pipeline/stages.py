@@ -1,30 +1,24 @@
-"""The stages that make and show data and reports. Each is a plain function of names, with paths from the root."""
+"""The stages that make data. Each is a plain function of names, with paths from the root."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from shared.errors import ReplicationError
-from shared.pipeline.alone import alone
-from shared.pipeline.config import ScaleFile, load_params
-from shared.pipeline.fetched import fetched, obtain
-from shared.pipeline.files import made_anew, paper_folder, run_folder, split_name, write_json
-
-if TYPE_CHECKING:
-    from shared.reports.page import Place
-
-LARGER = {"quick": "bench", "bench": "paper_scale"}
-"""Each scale to the larger scale that decides the claims that it could not decide."""
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.files import made_anew, run_folder, split_name, write_json
+from shared.pipeline.processes import alone
 
 
 @alone("fetched data", waits=True)
 def fetch_stage(name: str, scale: str) -> None:
     """Obtain the data set of ``<paper>.<task>`` and record its manifest as the stage's output."""
+    from shared.data.fetch import fetch
+
     paper, task = split_name(name)
-    manifest = obtain(ScaleFile(paper, scale).dataset(task))
+    manifest = fetch(ScaleFile(paper, scale).dataset(task))
     write_json(run_folder(paper, scale) / "fetched" / f"{task}.json", manifest.model_dump(mode="json"))
 
 
@@ -47,7 +41,7 @@ def features_stage(name: str, scale: str) -> None:
         )
     final = run_folder(paper, scale) / "features" / task
     corpus = settings.corpus(task)
-    dataset = fetched(corpus.dataset)
+    dataset = _fetched(corpus.dataset)
     with made_anew(final) as partial:
         record = kind.features(corpus, dataset, partial)
     write_json(final.with_name(f"{task}.json"), record)
@@ -62,11 +56,34 @@ def prepare_stage(name: str, scale: str) -> None:
     paper, task = split_name(name)
     settings = ScaleFile(paper, scale)
     corpus = settings.corpus(task)
-    dataset = fetched(corpus.dataset)
+    dataset = _fetched(corpus.dataset)
     with made_anew(run_folder(paper, scale) / "tasks" / task) as partial:
         summary = task_of(settings.kind).prepare(corpus, dataset, partial)
         _refuse_empty_vocabulary(summary, f"data/{corpus.dataset}.yaml")
     print(f"{name}: " + _listed(summary))
+    unknown = [f"{100 * share:.3g} % of {split}" for split, share in _unknown(summary) if share]
+    if unknown:
+        print(f"{name}: words that the vocabulary lacks, all read as one: {', '.join(unknown)}.")
+
+
+def _unknown(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Each split, and the share of its symbols that stand for unknown words."""
+    for name, split in summary.get("splits", summary).items():
+        if isinstance(split, dict) and "unknown_share" in split:
+            yield name, split["unknown_share"]
+
+
+def _fetched(dataset: str) -> Path:
+    """The folder of a data set; a queued experiment's copy of the project has no data yet, and fetches it.
+
+    Raises:
+        ReplicationError: it cannot be fetched, or a file has changed since, which DVC does not watch.
+    """
+    from shared.data.fetch import fetch, verify
+
+    fetch(dataset)
+    verify(dataset)
+    return Path("data") / dataset
 
 
 def _refuse_empty_vocabulary(summary: Mapping[str, object], card: str) -> None:
@@ -85,141 +102,6 @@ def _refuse_empty_vocabulary(summary: Mapping[str, object], card: str) -> None:
             )
 
 
-@alone("reports")
-def report_stage(paper: str, scale: str) -> None:
-    """Decide the paper's claims and write ``reports/<scale>/<paper>``."""
-    from shared.data.cards import load_card
-    from shared.pipeline.evidence import evidence_of
-    from shared.pipeline.plan import changes, load_found, load_plan
-    from shared.pipeline.search import in_use
-    from shared.reports.exhibits import load_exhibits
-    from shared.reports.naming import FILE, load_colours, load_names, use_names
-    from shared.reports.plans import Frozen
-    from shared.reports.report import describe_data, write_report
-    from shared.reports.scales import other_scales
-    from shared.tasks.kinds import kind_report, load_measures
-
-    load_measures()
-    settings = ScaleFile(paper, scale)
-    kind, left_out = kind_report(settings.kind), _not_run(settings)
-    folder, final = Path("replications") / paper, Path("reports") / scale / paper
-    with use_names(load_names(folder), load_colours(FILE)), made_anew(final) as partial:
-        write_report(
-            folder,
-            run_folder(paper, scale),
-            partial,
-            scale=scale,
-            left_out=left_out,
-            judged=settings.judged(),
-            deviations=settings.deviations,
-            figures=load_exhibits(paper, kind.figures),
-            kind=kind,
-            evidence=evidence_of(settings),
-            frozen=Frozen(load_plan(settings), load_found(settings), changes(settings), *in_use(settings)),
-            larger=_larger(paper, scale),
-            others=other_scales(Path("reports"), paper, scale),
-            place=_place(paper, scale),
-            stale=_stale(settings, left_out),
-            data={
-                task: describe_data(load_card(settings.dataset(task)), settings.corpus(task)) for task in settings.tasks
-            },
-        )
-
-
-def _larger(paper: str, scale: str) -> tuple[str, list[str]] | None:
-    """The scale that is to decide what this one does not, and the variants that run there."""
-    larger = LARGER.get(scale)
-    if larger is None or not (Path("replications") / paper / larger / "params.yaml").is_file():
-        return None
-    return larger, [*ScaleFile(paper, larger).judged()]
-
-
-def _not_run(settings: ScaleFile) -> dict[str, str]:
-    """Variant to the reason why it has no results: it is left out, not trained and judged yet, or not here."""
-    from shared.claims.results import RunResults
-
-    reasons = dict(settings.left_out)
-    for variant in settings.judged():
-        folder = settings.folder(variant)
-        if not (folder / "metrics.json").is_file():
-            reasons[variant] = "planned at this scale, not trained yet"
-            continue
-        found, name = RunResults.load(folder), ".".join(folder.parts[-2:])
-        if not found.is_here:
-            reasons[variant] = "planned at this scale; its runs are on another machine"
-            print(
-                f"{name}: left out, for {folder} has numbers of another machine's runs and not the runs; train it, or "
-                "unpack what its runs have left."
-            )
-        elif not found.is_judged_here:
-            reasons[variant] = "planned at this scale; not judged on this machine; run its evaluate stage"
-            print(
-                f"{name}: left out, for its runs were not judged on this machine and {folder}/metrics.json has numbers "
-                f"of another machine's; run 'python -m shared.pipeline evaluate {name} --scale {settings.scale}'."
-            )
-    return reasons
-
-
-def _stale(settings: ScaleFile, left_out: Mapping[str, str]) -> list[str]:
-    """The variants whose runs had other settings than those of today, but for those that are left out."""
-    from shared.claims.results import load_results
-    from shared.reports.plans import stale_variants
-
-    today = {variant: settings.run(variant).model_dump(mode="json") for variant in settings.judged()}
-    return stale_variants(load_results(run_folder(settings.paper, settings.scale), left_out, today), today)
-
-
-def _place(paper: str, scale: str) -> Place:
-    """Links from a paper's page to the main page, and to the papers before and after it that have a report."""
-    from shared.reports.page import Place
-    from shared.reports.paper import Paper
-
-    reports = Path("reports") / scale
-    names = [name for name in load_params().papers if name == paper or (reports / name / "claims.json").is_file()]
-
-    def target(name: str) -> tuple[str, str]:
-        return Paper.load(Path("replications") / name / "paper.yaml").short, f"../{name}/README.md"
-
-    at = names.index(paper)
-    before, after = names[:at][-1:], names[at + 1 :][:1]
-    return Place((("All papers", "../../README.md"),), *(target(near[0]) if near else None for near in (before, after)))
-
-
-def export_stage(paper: str, scale: str) -> None:
-    """Write a paper's page, its pictures inside, as one file that can be sent."""
-    from shared.reports.page import as_one_file
-
-    paper_folder(paper)
-    text = as_one_file(Path("reports") / scale / paper / "index.html")
-    path = Path("reports") / "exported" / f"{paper}-{scale}.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    print(f"{path} is written.")
-
-
-def verdicts_stage(paper: str, scale: str) -> None:
-    """Print the verdicts of a report as a table, and where its pages are."""
-    from shared.reports.terminal import print_verdicts
-
-    paper_folder(paper)
-    if os.environ.get("REPLICATE_SHOWS_VERDICTS"):  # replicate.py prints them when DVC has had its last word
-        return
-    print_verdicts(Path("reports") / scale / paper)
-
-
-def summarize_stage() -> None:
-    """Gather all reports into ``reports/README.md`` and the verdict tables of the READMEs."""
-    from shared.reports.paper import Paper
-    from shared.reports.site import summarize
-    from shared.tasks.kinds import load_measures
-
-    load_measures()
-    readmes = [Path("README.md"), *sorted(Path("replications").glob("*/README.md"))]
-    papers = {name: Paper.load(Path("replications") / name / "paper.yaml") for name in load_params().papers}
-    summarize(Path("reports"), readmes, papers)
-
-
-def _listed(summary: object) -> str:
+def _listed(summary: Mapping[str, Any]) -> str:
     """The plain entries of a summary on one line."""
-    entries = summary.items() if isinstance(summary, dict) else ()
-    return ", ".join(f"{key} {value}" for key, value in entries if not isinstance(value, dict | list))
+    return ", ".join(f"{key} {value}" for key, value in summary.items() if not isinstance(value, dict | list))

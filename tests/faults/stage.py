@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from typing import Any
 
 IMPORTED = (
-    "shared.training.preload", "shared.data.fetch", "shared.pipeline.train", "shared.pipeline.evaluate",
-    "shared.pipeline.stages", "shared.reports.report", "tests.pipeline.toys", "scipy.stats", "matplotlib.figure",
+    "shared.training.preload", "shared.data.fetch", "shared.pipeline.runs", "shared.pipeline.stages",
+    "shared.reports.report", "tests.pipeline.toys", "scipy.stats", "matplotlib.figure",
 )  # fmt: skip
 _start_program = multiprocessing.util.spawnv_passfds
 

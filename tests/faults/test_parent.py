@@ -15,7 +15,7 @@ from tests.pipeline.scratch import ROOT
 
 STAGE = """
 import os, time
-from shared.pipeline.parent import end_with_dvc
+from shared.pipeline.processes import end_with_dvc
 end_with_dvc()
 print(os.getpid(), flush=True)
 time.sleep(60)

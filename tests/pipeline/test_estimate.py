@@ -11,7 +11,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.estimate import Cost, described, estimate, summed
-from shared.pipeline.past import judged_otherwise, trained_mark
+from shared.pipeline.runs import judged_otherwise, trained_mark
 from tests.pipeline.scratch import ROOT, change_yaml
 
 NETWORK = Cost(1000, 130.0, 20.0, 5, 5, 300.0, "those of 5 finished runs")

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.evidence import evidence_of
+from shared.pipeline.report import evidence_of
 
 
 @pytest.mark.parametrize(

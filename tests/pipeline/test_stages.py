@@ -12,8 +12,8 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
-from shared.pipeline.evaluate import by_metric
 from shared.pipeline.files import made_anew, write_json
+from shared.pipeline.runs import means
 from tests.pipeline.scratch import copy_files, environment
 from tests.pipeline.test_contract import enter
 from tests.pipeline.toys import write_project
@@ -58,7 +58,7 @@ def test_another_pipe_that_breaks_is_no_reader_that_has_left(monkeypatch, capfd)
     def breaks():
         raise BrokenPipeError
 
-    monkeypatch.setattr("shared.pipeline.stages.summarize_stage", breaks)
+    monkeypatch.setattr("shared.pipeline.report.summarize_stage", breaks)
     with pytest.raises(BrokenPipeError):
         main(["summarize"])
 
@@ -154,5 +154,5 @@ def test_a_folder_that_a_killed_process_has_put_aside_is_not_lost(tmp_path):
 
 
 def test_a_mean_is_of_what_every_seed_has():
-    means = by_metric([{"slope": 1.0, "crossover": 64.0, "tiny": 1e-13}, {"tiny": 3e-13, "slope": 2.0}])
-    assert means == {"slope": [1.0, 2.0], "tiny": [1e-13, 3e-13]}
+    runs = [{"slope": 1.0, "crossover": 64.0, "tiny": 1e-13}, {"tiny": 3e-13, "slope": 2.0}]
+    assert means(runs) == {"slope": 1.5, "tiny": 2e-13}

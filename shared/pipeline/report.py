@@ -1,0 +1,178 @@
+"""The stages that decide claims and show them: the report of a paper, its verdicts, and the pages of all papers."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shared.data.cards import load_card
+from shared.pipeline.config import ScaleFile, load_params
+from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, run_folder
+from shared.pipeline.processes import alone
+from shared.reports.paper import Paper
+from shared.tasks.kinds import kind_report, load_measures
+from shared.tasks.sections import find_route
+
+if TYPE_CHECKING:
+    from shared.claims.outcomes import Evidence
+    from shared.reports.page import Place
+
+LARGER = {"quick": "bench", "bench": "paper_scale"}
+"""Each scale to the larger scale that decides the claims that it could not decide."""
+COMPOSING = ("scenes",)
+"""Readers that compose new examples from the fetched data; these examples are published nowhere else."""
+
+
+@alone("reports")
+def report_stage(paper: str, scale: str) -> None:
+    """Decide the paper's claims and write ``reports/<scale>/<paper>``."""
+    from shared.pipeline.plan import changes, load_found, load_plan
+    from shared.pipeline.search import in_use
+    from shared.reports.exhibits import load_exhibits
+    from shared.reports.naming import FILE, load_colours, load_names, use_names
+    from shared.reports.plans import Frozen
+    from shared.reports.report import describe_data, write_report
+    from shared.reports.scales import other_scales
+
+    load_measures()
+    settings = ScaleFile(paper, scale)
+    kind, left_out = kind_report(settings.kind), _not_run(settings)
+    folder, final = REPLICATIONS / paper, Path("reports") / scale / paper
+    with use_names(load_names(folder), load_colours(FILE)), made_anew(final) as partial:
+        write_report(
+            folder,
+            run_folder(paper, scale),
+            partial,
+            scale=scale,
+            left_out=left_out,
+            judged=settings.judged(),
+            deviations=settings.deviations,
+            figures=load_exhibits(paper, kind.figures),
+            kind=kind,
+            evidence=evidence_of(settings),
+            frozen=Frozen(load_plan(settings), load_found(settings), changes(settings), *in_use(settings)),
+            larger=_larger(paper, scale),
+            others=other_scales(Path("reports"), paper, scale),
+            place=_place(paper, scale),
+            stale=_stale(settings, left_out),
+            data={
+                task: describe_data(load_card(settings.dataset(task)), settings.corpus(task)) for task in settings.tasks
+            },
+        )
+
+
+def evidence_of(settings: ScaleFile) -> dict[str, Evidence]:
+    """Map each variant with results to its evidence, which is "measured" for a study that trains no network."""
+    paper = Paper.load(REPLICATIONS / settings.paper / "paper.yaml")
+    models = importlib.import_module(f"replications.{settings.paper}.settings")
+    data = {task: _of_data(settings, task, paper) for task in settings.tasks}
+    found: dict[str, Evidence] = {}
+    for variant in settings.judged():
+        section, _ = find_route(settings.run(variant), models.MODEL, models.ROUTES)
+        measured = section is not None and not section[1].trains_network
+        found[variant] = "measured" if measured else data[settings.task_of(variant)]
+    return found
+
+
+def _of_data(settings: ScaleFile, task: str, paper: Paper) -> Evidence:
+    """The evidence of one task; downscaled pictures do not count as the paper's data."""
+    dataset = settings.dataset(task)
+    if dataset in paper.data and getattr(settings.corpus(task), "pool", 1) == 1:
+        return "paper's data"
+    card = load_card(dataset)
+    composed = card.reader is not None and card.reader.name in COMPOSING
+    generated = composed or all(source.kind == "generated" for source in card.sources)
+    return "generated" if generated else "standard data"
+
+
+def _larger(paper: str, scale: str) -> tuple[str, list[str]] | None:
+    """The scale that is to decide what this one does not, and the variants that run there."""
+    larger = LARGER.get(scale)
+    if larger is None or not (REPLICATIONS / paper / larger / "params.yaml").is_file():
+        return None
+    return larger, [*ScaleFile(paper, larger).judged()]
+
+
+def _not_run(settings: ScaleFile) -> dict[str, str]:
+    """Variant to the reason why it has no results: it is left out, not trained and judged yet, or not here."""
+    from shared.claims.results import RunResults
+
+    reasons = dict(settings.left_out)
+    for variant in settings.judged():
+        folder = settings.folder(variant)
+        if not (folder / "metrics.json").is_file():
+            reasons[variant] = "planned at this scale, not trained yet"
+            continue
+        found, name = RunResults.load(folder), ".".join(folder.parts[-2:])
+        if not found.is_here:
+            reasons[variant] = "planned at this scale; its runs are on another machine"
+            print(
+                f"{name}: left out, for {folder} has numbers of another machine's runs and not the runs; train it, or "
+                "unpack what its runs have left."
+            )
+        elif not found.is_judged_here:
+            reasons[variant] = "planned at this scale; not judged on this machine; run its evaluate stage"
+            print(
+                f"{name}: left out, for its runs were not judged on this machine and {folder}/metrics.json has numbers "
+                f"of another machine's; run 'python -m shared.pipeline evaluate {name} --scale {settings.scale}'."
+            )
+    return reasons
+
+
+def _stale(settings: ScaleFile, left_out: Mapping[str, str]) -> list[str]:
+    """The variants whose runs had other settings than those of today, but for those that are left out."""
+    from shared.claims.results import load_results
+    from shared.reports.plans import stale_variants
+
+    today = {variant: settings.run(variant).model_dump(mode="json") for variant in settings.judged()}
+    return stale_variants(load_results(run_folder(settings.paper, settings.scale), left_out, today), today)
+
+
+def _place(paper: str, scale: str) -> Place:
+    """Links from a paper's page to the main page, and to the papers before and after it that have a report."""
+    from shared.reports.page import Place
+
+    reports = Path("reports") / scale
+    names = [name for name in load_params().papers if name == paper or (reports / name / "claims.json").is_file()]
+
+    def target(name: str) -> tuple[str, str]:
+        return Paper.load(REPLICATIONS / name / "paper.yaml").short, f"../{name}/README.md"
+
+    at = names.index(paper)
+    before, after = names[:at][-1:], names[at + 1 :][:1]
+    return Place((("All papers", "../../README.md"),), *(target(near[0]) if near else None for near in (before, after)))
+
+
+def export_stage(paper: str, scale: str) -> None:
+    """Write a paper's page, its pictures inside, as one file that can be sent."""
+    from shared.reports.page import as_one_file
+
+    paper_folder(paper)
+    text = as_one_file(Path("reports") / scale / paper / "index.html")
+    path = Path("reports") / "exported" / f"{paper}-{scale}.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    print(f"{path} is written.")
+
+
+def verdicts_stage(paper: str, scale: str) -> None:
+    """Print the verdicts of a report as a table, and where its pages are."""
+    from shared.reports.terminal import print_verdicts
+
+    paper_folder(paper)
+    if os.environ.get("REPLICATE_SHOWS_VERDICTS"):  # replicate.py prints them when DVC has had its last word
+        return
+    print_verdicts(Path("reports") / scale / paper)
+
+
+def summarize_stage() -> None:
+    """Gather all reports into ``reports/README.md`` and the verdict tables of the READMEs."""
+    from shared.reports.site import summarize
+
+    load_measures()
+    readmes = [Path("README.md"), *sorted(REPLICATIONS.glob("*/README.md"))]
+    papers = {name: Paper.load(REPLICATIONS / name / "paper.yaml") for name in load_params().papers}
+    summarize(Path("reports"), readmes, papers)

@@ -1,0 +1,522 @@
+"""The stages of a variant's runs: its seeds are trained side by side, each from where it was killed, then evaluated."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import time
+import traceback
+import zipfile
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from shared.claims.results import COSTS, REPORTED, judged_fingerprints
+from shared.errors import ReplicationError
+from shared.metrics.registry import MEASURES
+from shared.pipeline.code import code_of
+from shared.pipeline.config import ScaleFile, load_params
+from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
+from shared.pipeline.processes import alone
+from shared.pipeline.provenance import environment, fingerprint, machine, now, peak_memory_mib
+from shared.records import read_if_whole, read_record
+from shared.tasks.kinds import load_measures
+from shared.tasks.prepared import check_prepared
+from shared.tasks.sections import check_model, find_route
+from shared.training.pool import PRELOAD, Job, limit_threads, run_jobs
+from shared.training.processes import Group
+from shared.training.progress import Board, Progress, Report
+
+if TYPE_CHECKING:
+    from shared.tasks.settings import RunConfig
+
+WITHOUT_LIGHTNING = ("torch",)
+"""Modules that workers import at their start if no network is trained; the import of Lightning takes seconds."""
+TRAINED = REPORTED | {"fingerprint": str, "checkpoints": list, "processor_seconds": int | float}
+"""What the stages need of the record of a run; one that lacks it is trained again."""
+JUDGED = {"parameters": dict, "processor_seconds": dict}
+"""What they need of the record of an evaluation."""
+JUDGED_BY = ("corpus", "evaluation", "decoding")
+"""Sections of a variant's settings that its scores depend on, beside those of its weights."""
+TRAIN_AGAIN, EVALUATE_AGAIN = "run its train stage again", "run its evaluate stage again"
+FEW = 4
+"""Number of scores of a variant that ``dvc metrics`` shows."""
+
+
+@alone("runs", shared=True)
+def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> None:
+    """Train every seed of ``<paper>.<variant>``; a killed run is continued, a finished one is left alone.
+
+    Under torchrun, its processes share each seed's run, one seed after the other.
+
+    Args:
+        name: of the variant.
+        scale: of its settings.
+        seeds: those of the scale that are to be trained now; by default all.
+
+    Raises:
+        ReplicationError: the settings are wrong, the task is not fetched, or not prepared with them, or seeds failed;
+            the others have been trained to their end by then, but not under torchrun, where a failure ends all
+            processes.
+    """
+    paper, variant = split_name(name)
+    settings = ScaleFile(paper, scale)
+    config = runnable(settings, variant)
+    models = import_module(f"replications.{paper}.settings")
+    check_model(models, config)
+    marks = marks_of(settings, variant, config, chosen_seeds(config.seeds, seeds, f"{settings.path}: '{variant}'"))
+    folder, group = settings.folder(variant) / "train", Group.here()
+    jobs = []
+    for seed, mark in marks.items():
+        label = f"{name} seed {seed}"
+        if not is_finished(folder / f"seed{seed}", mark):
+            jobs.append(Job(label, train_seed, (str(Path.cwd()), paper, scale, variant, seed, mark)))
+        elif group.first:
+            print(f"{label}: finished before, kept.")
+    if jobs:
+        _fetched_hashes(paper, scale, config.task)
+    group.meet()
+    if group.first:
+        _keep(folder, {f"seed{seed}" for seed in config.seeds})
+    section, _ = find_route(config, models.MODEL, models.ROUTES)
+    trains_network = section is None or section[1].trains_network
+    if group.size == 1:
+        reasons = set(run_side_by_side(jobs, PRELOAD if trains_network else WITHOUT_LIGHTNING, name)) - {None}
+    elif trains_network:
+        reasons = set(_run_together(jobs, group)) - {None}
+    else:
+        raise ReplicationError(f"{name} trains no network that processes could share; start it without torchrun.")
+    if not group.first:
+        return
+    if reasons:
+        _keep(folder, ())
+        write_json(folder / "not_run.json", {"not_run": reasons.pop()})
+    _write_curve(folder)
+
+
+def train_seed(
+    root: str, paper: str, scale: str, variant: str, seed: int, mark: str, *, report: Report | None = None
+) -> str | None:
+    """Train one seed and record what it was made of; runs in a process of its own.
+
+    Args:
+        root: the project's folder, which may have another place on another machine's worker.
+        paper, scale, variant, seed: of the run.
+        mark: its fingerprint.
+        report: is told how far training is.
+
+    Returns:
+        why this machine cannot run the variant, if it cannot.
+    """
+    os.chdir(root)
+    settings, label = ScaleFile(paper, scale), f"{paper}.{variant} seed {seed}"
+    config = settings.run(variant)
+    if marks_of(settings, variant, config, [seed])[seed] != mark:
+        raise ReplicationError(
+            f"{label}: its settings, its data or its code have changed since the training of this variant began; "
+            "start it again."
+        )
+    folder = settings.folder(variant) / "train" / f"seed{seed}"
+    return train_into(folder, settings, config, seed=seed, mark=mark, label=label, report=report)
+
+
+def marks_of(settings: ScaleFile, variant: str, config: RunConfig, seeds: Iterable[int]) -> dict[int, str]:
+    """The fingerprint of each seed's run.
+
+    Raises:
+        ReplicationError: the task is not prepared with these settings.
+    """
+    prepared = prepared_folder(settings.paper, settings.scale, config.task)
+    check_prepared(prepared, config.corpus)
+    code = code_of(settings.kind, settings.paper, *settings.lenders([variant]))["train"]
+    parameters = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"})
+    return {seed: fingerprint([parameters, seed], prepared, code) for seed in seeds}
+
+
+def train_into(
+    folder: Path, settings: ScaleFile, config: RunConfig, *, seed: int, mark: str, label: str, report: Report | None,
+    keep_checkpoints: bool = True,
+) -> str | None:  # fmt: skip
+    """Train one seed of any settings into a folder and record what it was made of.
+
+    Args:
+        folder: gets ``run.json`` beside what training writes.
+        settings: of the paper at a scale.
+        config: of the variant.
+        seed: of the run.
+        mark: its fingerprint.
+        label: names it in what is printed.
+        report: is told how far training is.
+        keep_checkpoints: whether they stay when training has ended.
+
+    Returns:
+        why this machine cannot run the variant, if it cannot.
+    """
+    from shared.tasks.kinds import load_replication
+    from shared.tasks.replication import runner_of
+
+    group, begin, made_by = Group.here(), time.process_time(), environment(settings.path.with_name("dvc.lock"))
+    hashes, replication = _fetched_hashes(settings.paper, settings.scale, config.task), load_replication(settings.paper)
+    replication.check(config)
+    runner, own = runner_of(replication, config)
+    if reason := runner.cannot_run(own):
+        return reason
+    if (last := folder / "checkpoints" / "last.ckpt").exists():  # from which training goes on
+        check_weights(last)
+    record, count = runner.train(
+        own, prepared=prepared_folder(settings.paper, settings.scale, config.task), folder=folder, seed=seed,
+        fingerprint=mark, label=label, progress=report,
+    )  # fmt: skip
+    if not group.first:
+        return None
+    if not keep_checkpoints:
+        shutil.rmtree(folder / "checkpoints")
+    write_json(folder / "run.json", {
+        **made_by, "parameters": config.model_dump(mode="json"),
+        "seed": seed, "fingerprint": mark,
+        "data_sha256": hashes,
+        "peak_memory_mib": peak_memory_mib(), "parameter_count": count, "processes": group.size, **vars(record),
+        "process_seconds": time.process_time() - begin,
+        "checkpoints": sorted(path.name for path in (folder / "checkpoints").glob("*.ckpt")),
+        "finished": now(),
+    })  # fmt: skip
+    return None
+
+
+def _fetched_hashes(paper: str, scale: str, task: str) -> dict[str, str]:
+    """The sha256 of each file of a task's data, which a run's record has; read before training, not hours later."""
+    path = run_folder(paper, scale) / "fetched" / f"{task}.json"
+    again = f"run 'python -m shared.pipeline fetch {paper}.{task} --scale {scale}'"
+    files = read_record(path, again, {"files": dict})["files"]
+    if wrong := [name for name, record in files.items() if not isinstance(record, dict) or "sha256" not in record]:
+        raise ReplicationError(f"{path} has no sha256 of {wrong[0]}; {again}.")
+    return {name: record["sha256"] for name, record in files.items()}
+
+
+def runnable(settings: ScaleFile, variant: str) -> Any:
+    """The settings of a variant that runs at this scale.
+
+    Raises:
+        ReplicationError: it is left out; gives the reason.
+    """
+    if variant in settings.left_out:
+        raise ReplicationError(f"{settings.path}: '{variant}' is left out: {settings.left_out[variant]}.")
+    return settings.run(variant)
+
+
+def chosen_seeds(planned: Sequence[int], seeds: Sequence[int] | None, where: str) -> tuple[int, ...]:
+    """The seeds that are asked for, in the order in which they are planned; all of them if none is named.
+
+    Raises:
+        ReplicationError: a seed is not planned; ``where``, the file and the variant, stands before the message.
+    """
+    for seed in seeds or ():
+        if seed not in planned:
+            raise ReplicationError(f"{where} has no seed {seed}; choose from {', '.join(map(str, planned))}.")
+    return tuple(seed for seed in planned if seeds is None or seed in seeds)
+
+
+def run_side_by_side(jobs: Sequence[Job], preload: Sequence[str], title: str = "") -> list[Any]:
+    """Return the results of the jobs; ``params.yaml`` has the number of workers, which import ``preload`` first."""
+    if not jobs:
+        return []
+    params = load_params()
+    workers = params.workers or os.cpu_count() or 1
+    return run_jobs(jobs, workers=workers, scheduler=params.scheduler, preload=preload, title=title)
+
+
+def _run_together(jobs: Sequence[Job], group: Group) -> list[Any]:
+    """Return the results of the jobs, which all processes of the group do together, one after the other."""
+    limit_threads(1)
+    results = []
+    with Board(len(jobs)) if group.first else nullcontext() as board:
+        for job in jobs:
+
+            def show(progress: Progress, label: str = job.label) -> None:
+                if board:
+                    board.update(label, progress)
+                    board.tick()
+
+            results.append(job.function(*job.arguments, report=show if board else None))
+            if board:
+                board.end(job.label)
+    return results
+
+
+def _write_curve(folder: Path) -> None:
+    """Write ``curve.csv`` beside the seeds: update and mean validation loss over them, for ``dvc plots``."""
+    losses: dict[int, list[float]] = {}
+    for path in sorted(folder.glob("seed*/curve.csv")):
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                if row["split"] == "valid" and row["metric"] == "loss":
+                    losses.setdefault(int(row["step"]), []).append(float(row["value"]))
+    rows = [(step, f"{sum(values) / len(values):.6g}") for step, values in sorted(losses.items())]
+    with (folder.parent / "curve.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("update", "valid_loss"), *rows])
+
+
+def is_finished(seed_folder: Path, mark: str) -> bool:
+    """Whether the seed was trained to its end with this fingerprint, and nobody has deleted a checkpoint since."""
+    record = read_if_whole(seed_folder / "run.json", TRAINED)
+    if record is None or record["fingerprint"] != mark:
+        return False
+    return all((seed_folder / "checkpoints" / name).exists() for name in record["checkpoints"])
+
+
+def _keep(folder: Path, names: Collection[str]) -> None:
+    """Make a folder, or delete everything in it but some names, as it persists between runs of a stage."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.name not in names:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+class Evaluated(NamedTuple):
+    """What the evaluation of one seed, or of an ensemble, gives.
+
+    Attributes:
+        metrics: by name, rounded.
+        descriptions: what a reader of them must know: signatures, and what one token is.
+        seconds: of the processor.
+        machine: on which it ran, with how many threads; the process that leads the workers may have more.
+    """
+
+    metrics: dict[str, float]
+    descriptions: dict[str, Any]
+    seconds: float
+    machine: dict[str, Any]
+
+
+@alone("runs")
+def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> None:
+    """Evaluate every trained seed of ``<paper>.<variant>``, and their ensemble if asked; write its ``metrics.json``.
+
+    Seeds whose weights are not on this machine keep what :func:`shared.pipeline.pack.unpack_stage` has brought.
+
+    Args:
+        name: of the variant.
+        scale: of its settings.
+        seeds: those of the scale that are to be evaluated, and are then all that a report sees; by default all. Some
+            seeds are no ensemble.
+
+    Raises:
+        ReplicationError: the settings are wrong, or a seed is not trained to its end; or an ensemble lacks weights.
+            What was evaluated before is then still there.
+    """
+    paper, variant = split_name(name)
+    settings = ScaleFile(paper, scale)
+    config = runnable(settings, variant)
+    chosen = chosen_seeds(config.seeds, seeds, f"{settings.path}: '{variant}'")
+    check_prepared(prepared_folder(paper, scale, config.task), config.corpus)
+    folder = settings.folder(variant)
+    kept = _without_weights(folder, chosen)
+    if kept and (changed := judged_otherwise(folder, config)):
+        raise ReplicationError(
+            f"{name}: seed {min(kept)} was judged on another machine, which has its weights, and the settings of "
+            f"{' and '.join(changed)} have changed since; train it here, or take the change back."
+        )
+    if len(kept) == len(chosen):
+        _leave_only(folder, kept)
+        print(f"{name}: judged where it was trained, kept.")
+        return
+    has_ensemble = config.has_ensemble and chosen == tuple(config.seeds)
+    if has_ensemble and kept:
+        raise ReplicationError(f"{name}: the ensemble needs the weights of seed {min(kept)}; train it here.")
+    head, not_run = {"variant": variant, "task": config.task}, folder / "train" / "not_run.json"
+    reason = read_record(not_run, TRAIN_AGAIN, {"not_run": str}) if not_run.exists() else None
+    own = [] if reason else [seed for seed in chosen if seed not in kept]
+    marks = {seed: mark for seed, mark in judged_fingerprints(folder).items() if int(seed) in kept}
+    marks |= {str(seed): trained_mark(folder / "train" / f"seed{seed}", config) for seed in own}
+    out = folder / "evaluation"
+    if (out / COSTS).exists() and not kept:  # all that metrics.json summarises is made anew
+        (folder / "metrics.json").unlink(missing_ok=True)
+    _keep(out, {COSTS, *(f"seed{seed}" for seed in kept)} if kept else ())
+    if reason is not None:
+        write_metrics(folder, head | reason)
+        return
+    groups = {f"seed {seed}": (seed,) for seed in own} | ({"ensemble": tuple(config.seeds)} if has_ensemble else {})
+    jobs = [
+        Job(f"{name} {label}: evaluation", evaluate_seeds, (str(Path.cwd()), paper, scale, variant, label, members))
+        for label, members in groups.items()
+    ]
+    results: dict[str, Evaluated] = dict(
+        zip(groups, run_side_by_side(jobs, WITHOUT_LIGHTNING, f"{name}: evaluation"), strict=True)
+    )
+    first = next(iter(results.values()))
+    parameters = config.model_dump(mode="json", exclude={"seeds"})
+    seconds = {label: result.seconds for label, result in results.items()}
+    costs = {"parameters": parameters, "processor_seconds": seconds, "fingerprints": marks}
+    write_json(out / COSTS, first.machine | costs)
+    scores = {str(seed): kept[seed] if seed in kept else results[f"seed {seed}"].metrics for seed in chosen}
+    together = {"ensemble": results["ensemble"].metrics} if "ensemble" in results else {}
+    write_metrics(folder, head | {"seeds": scores, "mean": means(scores.values())} | together | first.descriptions)
+
+
+def evaluate_seeds(
+    root: str, paper: str, scale: str, variant: str, label: str, members: tuple[int, ...], *,
+    report: Report | None = None,
+) -> Evaluated:  # fmt: skip
+    """Evaluate one trained seed, or several together as an ensemble; runs in a process of its own.
+
+    Args:
+        root: the project's folder.
+        paper, scale, variant: of the run.
+        label: names the folder of what is written.
+        members: seeds.
+        report: takes progress, as all jobs must; evaluation reports none.
+    """
+    begin = time.process_time()
+    os.chdir(root)
+    from shared.tasks.kinds import load_replication
+    from shared.tasks.replication import runner_of
+
+    settings, replication = ScaleFile(paper, scale), load_replication(paper)
+    config = settings.run(variant)
+    replication.check(config)
+    runner, own = runner_of(replication, config)
+    folder, prepared = settings.folder(variant), prepared_folder(paper, scale, config.task)
+    trained = [folder / "train" / f"seed{seed}" for seed in members]
+    for weights in [path for run in trained for path in sorted(run.glob("checkpoints/*.ckpt"))]:
+        check_weights(weights)
+    with refusing_other_weights(variant, trained):
+        metrics = runner.evaluate(
+            own, prepared=prepared, trained=trained, out=folder / "evaluation" / label.replace(" ", "")
+        )
+    return Evaluated(
+        {key: _rounded(value) for key, value in metrics.items()}, dict(runner.descriptions(own)),
+        time.process_time() - begin, machine(),
+    )  # fmt: skip
+
+
+def write_metrics(folder: Path, content: Mapping[str, Any]) -> None:
+    """Write a variant's ``metrics.json``, and ``scores.json`` with the few numbers that ``dvc metrics`` shows.
+
+    Args:
+        folder: of the variant.
+        content: all metrics of every seed, their means, and what describes them; or why it was not run.
+    """
+    load_measures()
+    write_json(folder / "metrics.json", content)
+    mean = content.get("mean", {})
+    plain = [name for name in mean if "." not in name and "@" not in name]  # neither of one split nor of one size
+    main = [name for name in plain if name in MEASURES] or plain
+    write_json(folder / "scores.json", {name: float(f"{mean[name]:.5g}") for name in main[:FEW]})
+
+
+def _without_weights(folder: Path, seeds: Sequence[int]) -> dict[int, dict[str, float]]:
+    """The metrics of the seeds that were evaluated on another machine, whose weights have stayed there."""
+    known = (read_if_whole(folder / "metrics.json", {"seeds": dict}) or {"seeds": {}})["seeds"]
+    return {
+        seed: known[str(seed)]
+        for seed in seeds
+        if str(seed) in known
+        and (folder / "evaluation" / f"seed{seed}").is_dir()
+        and (folder / "train" / f"seed{seed}" / "run.json").is_file()
+        and not (folder / "train" / f"seed{seed}" / "checkpoints").exists()
+    }
+
+
+def _leave_only(folder: Path, kept: Mapping[int, dict[str, float]]) -> None:
+    """Take all other seeds, and their ensemble, out of a metrics.json."""
+    known = read_record(folder / "metrics.json", EVALUATE_AGAIN, {"seeds": dict})
+    if known["seeds"].keys() != {str(seed) for seed in kept}:
+        known.pop("ensemble", None)
+        scores = {str(seed): metrics for seed, metrics in kept.items()}
+        write_metrics(folder, known | {"seeds": scores, "mean": means(scores.values())})
+
+
+def judged_otherwise(folder: Path, config: Any) -> list[str]:
+    """The sections of the settings with which a variant was evaluated that are no longer those of its scale.
+
+    Args:
+        folder: of the variant.
+        config: its settings today.
+
+    Raises:
+        ReplicationError: the record of the evaluation is damaged.
+    """
+    path, here = folder / "evaluation" / COSTS, config.model_dump(mode="json")
+    judged = read_record(path, EVALUATE_AGAIN, JUDGED)["parameters"] if path.exists() else {}
+    return [section for section in JUDGED_BY if section in judged and judged[section] != here[section]]
+
+
+def trained_mark(seed: Path, config: Any) -> str:
+    """The fingerprint of a run that can be evaluated.
+
+    Args:
+        seed: folder of the run.
+        config: settings of the variant.
+
+    Raises:
+        ReplicationError: its training has not ended, or a checkpoint is not there.
+    """
+    if not (path := seed / "run.json").exists():
+        raise ReplicationError(f"{path} does not exist: training has not ended; run the train stage first.")
+    record = read_record(path, TRAIN_AGAIN, TRAINED)
+    judged = {f"{config.evaluation.checkpoint}.ckpt"} if record["updates"] else set()
+    for name in sorted(judged.union(record["checkpoints"])):
+        if not (seed / "checkpoints" / name).is_file():
+            raise ReplicationError(f"{seed / 'checkpoints' / name} does not exist; run the train stage first.")
+    return str(record["fingerprint"])
+
+
+def check_weights(path: Path) -> None:
+    """Refuse a checkpoint whose content has changed since it was written; one that is no archive fails when it is read.
+
+    Torch checks no checksum, and would load changed weights. This reads the file once: 0.02 processor seconds for
+    30 MB, less than loading it takes.
+
+    Raises:
+        ReplicationError: a checksum is wrong, or the file cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            changed = archive.testzip()
+    except zipfile.BadZipFile:
+        return
+    except FileNotFoundError:
+        raise ReplicationError(f"{path} does not exist; run the train stage first.") from None
+    except (RuntimeError, EOFError, ValueError, zlib.error):  # a header was overwritten
+        raise ReplicationError(f"{path} is damaged; delete it and train again.") from None
+    except OSError as error:
+        raise ReplicationError(f"{path} cannot be read ({error.strerror}); make it readable.") from None
+    if changed is not None:
+        raise ReplicationError(f"{path} is damaged (the checksum of {changed} is wrong); delete it and train again.")
+
+
+@contextmanager
+def refusing_other_weights(variant: str, trained: Sequence[Path]) -> Iterator[None]:
+    """Say in one sentence that weights do not fit the model that they are loaded into.
+
+    Args:
+        variant: that is to be trained again.
+        trained: folders of its runs.
+
+    Raises:
+        ReplicationError: they have other names or sizes, or are none; other errors stay what they are.
+    """
+    try:
+        yield
+    except (RuntimeError, LookupError, TypeError, AttributeError) as error:
+        if not any(frame.name == "load_weights" for frame in traceback.extract_tb(error.__traceback__)):
+            raise
+        raise ReplicationError(
+            f"the weights in {' or '.join(map(str, trained))} are of another model than its settings are; train "
+            f"{variant} again."
+        ) from None
+
+
+def means(runs: Collection[Mapping[str, float]]) -> dict[str, float]:
+    """Means of the metrics that all runs have in common; a study may lack a metric in some seeds."""
+    common = [key for key in next(iter(runs)) if all(key in run for run in runs)]
+    return {key: _rounded(sum(run[key] for run in runs) / len(runs)) for key in common}
+
+
+def _rounded(value: float) -> float:
+    """Round to nine significant digits, not to decimals, so that an error of 1e-9 does not become 0."""
+    return float(f"{value:.9g}")
