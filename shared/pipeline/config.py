@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, create_model
 from shared.claims.scales import SCALES, Scale
 from shared.config import Strict, build, load_yaml, merge, near
 from shared.errors import ReplicationError
-from shared.pipeline.files import paper_folder, write_text
+from shared.pipeline.files import REPLICATIONS, paper_folder, write_text
 from shared.tasks.kinds import KINDS, papers, settings_of
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def use_scale(scale: str) -> None:
     """
     if scale not in SCALES:
         raise ReplicationError(f"there is no scale '{scale}'{near(scale, SCALES)}.")
-    load_params()
+    listed = load_params().papers
     params, ignored = Path("params.yaml"), Path(".dvcignore")
     if not ignored.is_file():
         raise ReplicationError(f"{ignored} is not there; take it back with 'git checkout {ignored}'.")
@@ -165,7 +165,8 @@ def use_scale(scale: str) -> None:
     kept = [line for line in others if not re.fullmatch(r"!?/replications/\*/[^/]+/dvc\.yaml", line)]
     write_text(params, text)
     write_text(ignored, "\n".join([*kept, hidden, f"!{hidden.replace('*/dvc', f'{scale}/dvc')}"]) + "\n")
-    print(f"scale: {scale}; try dvc repro report@bahdanau")
+    there = ", ".join(paper for paper in listed if (REPLICATIONS / paper / scale / "params.yaml").is_file())
+    print(f"scale: {scale}; dvc repro report@<paper> makes the report of {there or 'no paper yet'}")
 
 
 def scales_of(paper: str) -> list[str]:

@@ -303,8 +303,8 @@ def test_a_variant_of_another_scale_is_said_to_be_there(root, monkeypatch, capsy
     monkeypatch.chdir(root)
     assert main(["try", "bahdanau.corpus-rnnsearch", "a dog", "--scale", "quick"]) == 2
     assert capsys.readouterr().err == (
-        "error: bahdanau.corpus-rnnsearch does not run at the scale quick; give --scale bench, after 'dvc repro "
-        "replications/bahdanau/bench/dvc.yaml:train@corpus-rnnsearch'.\n"
+        "error: bahdanau.corpus-rnnsearch does not run at the scale quick; give --scale bench, after 'python -m "
+        "shared.pipeline use bench && dvc repro replications/bahdanau/bench/dvc.yaml:train@corpus-rnnsearch'.\n"
     )
 
 
