@@ -216,8 +216,8 @@ def _check_raw(pins: Mapping[str, Raw], space: Workspace, known: Manifest | None
         if expected and hashes[name] not in expected:
             problems.append(f"the sha256 of {name} is {hashes[name]}, expected {' or '.join(expected)}")
     if problems:
-        for download in space.downloads.iterdir():  # or the next attempt would take them for the right ones
-            download.unlink()
+        shutil.rmtree(space.downloads)  # or the next attempt would take them for the right ones
+        space.downloads.mkdir()
         advice = "to accept another version, add its sha256 to 'also_accepted' in the card"
         if any(pin.sha256 is None for pin in pins.values()):
             advice += "; where there is none in the card, delete the old data"

@@ -79,7 +79,7 @@ def longest_chain(function: Callable[..., Any], *arguments: Any) -> int:
         NotImplementedError: as :func:`count_operations`, or a fused kernel hides its products; PyTorch uses no such
             kernels if arguments and weights are on the device ``meta``.
     """
-    chain = _Chain()
+    chain = _Products(chain=True)
     with chain:
         function(*arguments)
     return chain.longest
@@ -96,48 +96,36 @@ def shapes_only() -> Iterator[None]:
 
 
 class _Products(TorchDispatchMode):
-    """Intercepts every operator and sums the operations of its products."""
+    """Intercepts every operator and sums the operations of its products.
 
-    formulas = _PRODUCTS | _FUSED
+    Args:
+        chain: whether to track, for every allocation, the longest chain of products that its content depends on.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *, chain: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.operations: int = 0
+        self.operations = self.longest = 0
+        self._formulas = _PRODUCTS if chain else _PRODUCTS | _FUSED
+        self._depths: dict[int, int] | None = {} if chain else None
+        self._alive: list[Tensor] = []  # keeps the tensors alive, so that no address is used again
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        formula = self.formulas.get(func.overloadpacket)
+        inputs, formula = _tensors((args, kwargs)), self._formulas.get(func.overloadpacket)
         if formula is not None:
             self.operations += formula(*args, **kwargs, out_val=result)
-        elif _may_hold_products(func, _tensors((args, kwargs))):
+        elif _may_hold_products(func, inputs):
             raise NotImplementedError(
                 f"{func} may hold products that nobody counts; give it a formula in {__name__}, or say that it is free."
             )
-        self.follow(_tensors((args, kwargs)), _tensors(result), formula is not None)
+        if self._depths is not None:
+            depths = (self._depths.get(_memory(tensor), 0) for tensor in inputs)
+            depth = max(depths, default=0) + (formula is not None)
+            self.longest = max(self.longest, depth)
+            self._alive += _tensors(result)
+            self._depths |= {_memory(tensor): depth for tensor in _tensors(result)}
         return result
-
-    def follow(self, inputs: list[Tensor], results: list[Tensor], is_product: bool) -> None:
-        """Hook for subclasses; it does nothing here."""
-
-
-class _Chain(_Products):
-    """Tracks for every allocation the longest chain of products that its content depends on."""
-
-    formulas = _PRODUCTS
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.longest: int = 0
-        self._depths: dict[int, int] = {}
-        self._alive: list[Tensor] = []  # keeps the tensors alive, so that no address is used again
-
-    def follow(self, inputs: list[Tensor], results: list[Tensor], is_product: bool) -> None:
-        """Set the depth of the outputs: the largest depth of the inputs, and one more for a product."""
-        depth = max((self._depths.get(_memory(tensor), 0) for tensor in inputs), default=0) + is_product
-        self.longest = max(self.longest, depth)
-        self._depths |= {_memory(tensor): depth for tensor in results}
-        self._alive += results
 
 
 def _may_hold_products(func: Any, inputs: list[Tensor]) -> bool:
