@@ -23,6 +23,10 @@ Form = Literal["md", "html"]
 FORMS: dict[Form, str] = {"md": "README.md", "html": "index.html"}
 LARGEST_VECTOR = 200_000
 """Bytes of an SVG that HTML shows: larger ones have thousands of lines, which take time to draw."""
+MARKUP = re.compile(r"([\\`*|]|<(?=[A-Za-z/!])|\](?=\()|&(?=#?\w+;))")
+"""What Markdown would take for markup, and no more, so that the raw file reads well too."""
+PAGE = re.compile(r"(^|/)README\.md(?=$|#)")
+"""A page that was written in both forms, in a link from another."""
 TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 Target = tuple[str, str]
 """What a page is called, and where it lies."""
@@ -91,22 +95,13 @@ def _environment(form: Form) -> Environment:
     )  # fmt: skip
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False}  # readers choose in the order of the data
     environment.filters |= {
-        "kind": lambda block: type(block).__name__, "parts": parts, "words": plain_text, "as_html": _as_html,
-        "escape_markdown": _escape_markdown, "shown": _shown, "vector": _vector, "size": _size,
+        "kind": lambda block: type(block).__name__, "parts": parts, "words": plain_text,
+        "as_html": lambda target: target if "://" in target else PAGE.sub(r"\1index.html", target),
+        "escape_markdown": lambda text: MARKUP.sub(r"\\\1", text), "shown": _shown, "vector": _vector, "size": _size,
         "relative_to": lambda path, folder: Path(os.path.relpath(path, folder)).as_posix(),
     }  # fmt: skip
     environment.globals |= {"EXPLORER": Heading(TITLE).id, "SYMBOLS": SYMBOLS}
     return environment
-
-
-def _as_html(target: str) -> str:
-    """From one page that was written in both forms to another."""
-    return target if "://" in target else re.sub(r"(^|/)README\.md(?=$|#)", r"\1index.html", target)
-
-
-def _escape_markdown(text: str) -> str:
-    """Only what Markdown would take for markup, so that the raw file reads well too."""
-    return re.sub(r"([\\`*|]|<(?=[A-Za-z/!])|\](?=\()|&(?=#?\w+;))", r"\\\1", text)
 
 
 def _size(path: Path) -> tuple[int, int]:

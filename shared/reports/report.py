@@ -100,7 +100,7 @@ def write_report(
         *claim_cards(decisions, shown),
         *explorer,
         *runs.learned_blocks(claims.floors, tasks),
-        *_further(exhibits),
+        *([doc.Heading("Further figures"), *exhibits[""]] if "" in exhibits else ()),
         *runs.our_results(tasks, results, kind, data),
         *kind.sections(decisions, results),
         *runs.cost(tasks),
@@ -112,11 +112,6 @@ def write_report(
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale", place=place)
     _write_numbers(paper, decisions, results, shown, out_dir)
     return decisions
-
-
-def _further(exhibits: Mapping[str, Sequence[doc.Block]]) -> list[doc.Block]:
-    """The figures of no claim."""
-    return [doc.Heading("Further figures"), *exhibits[""]] if "" in exhibits else []
 
 
 def _to_take_along(shown: Shown) -> list[doc.Block]:
