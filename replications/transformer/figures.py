@@ -17,7 +17,8 @@ from shared.reports.exhibits import OfPanels, OfVariant, Results, choose_panels,
 from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import WIDTH, bar_of_weights, draw_weights, drawing, fitting
 from shared.reports.naming import name_and_id
-from shared.tasks.translation.heatmaps import BAR, Pair, longer_sides, read_pairs
+from shared.tasks.examples import read_kept
+from shared.tasks.translation.heatmaps import BAR, Pair, longer_sides
 
 Kind = Literal["encoder", "decoder", "cross"]
 SAID: dict[Kind, str] = {
@@ -51,7 +52,7 @@ def draw_heads(source: Path, kind: Kind, path: Path, *, symbols: int = 14) -> bo
     Returns:
         whether the file was there; if not, nothing is drawn.
     """
-    pairs = read_pairs(source, ("source", "target", kind))
+    pairs = read_kept(source)
     if not pairs:
         return False
     pair = pairs[fitting(longer_sides(pairs), symbols)]
@@ -104,7 +105,7 @@ def maps_of_heads(variant: str, source: Path, kind: Kind) -> list[Attention]:
     """
     maps = []
     model = {"Model": name_and_id(variant), "Attention": BY_HEAD[kind]}
-    for number, pair in enumerate(read_pairs(source, ("source", "target", kind)), start=1):
+    for number, pair in enumerate(read_kept(source), start=1):
         columns, rows = words_of(pair, kind)
         for layer, heads in enumerate(pair[kind].astype(np.float64), start=1):
             for head, weights in enumerate(heads, start=1):

@@ -32,7 +32,7 @@ from shared.metrics.translation import (
     compounds_split,
     moses_tokenised,
 )
-from shared.tasks.examples import Example, write_examples
+from shared.tasks.examples import Example, write_examples, write_kept
 from shared.tasks.translation.corpus import ParallelText, PreparedText
 from shared.tasks.translation.settings import DecodingConfig, EvaluationConfig, TranslationRun
 from shared.training.loss import token_nll
@@ -75,21 +75,23 @@ def evaluate_translation(model: Any, text: PreparedText, config: TranslationRun,
     metrics: dict[str, float] = {}
     examples: list[Example] = []
     for number, split in enumerate(config.corpus.test):
-        records, weights = _judge_split(model, text, split, config)
+        encoded, gold = text.split(split), text.alignments(split)
+        records, weights = _judge_split(model, text, split, encoded, gold, config)
         examples += records
         prefix = "" if number == 0 else f"{split}."
         metrics |= {prefix + name: value for name, value in _summary(records).items()}
         if number == 0 and weights:
-            _save_heatmaps(out / "attention.npz", text, split, weights, config.evaluation.heatmaps)
-            save_attention_maps(out / "heads.npz", model, text, split)
+            _save_attention(out / "attention.npz", text, encoded, gold, weights, config.evaluation.heatmaps)
+            save_attention_maps(out / "heads.npz", model, text, encoded)
     write_examples(out, examples)
     return metrics
 
 
 def _judge_split(
-    model: Any, text: PreparedText, split: str, config: TranslationRun
-) -> tuple[list[Example], list[Weights]]:
-    encoded, (sources, references), gold = text.split(split), text.lines(split), text.alignments(split)
+    model: Any, text: PreparedText, split: str, encoded: ParallelText, gold: Sequence[str] | None,
+    config: TranslationRun,
+) -> tuple[list[Example], list[Weights]]:  # fmt: skip
+    sources, references = text.lines(split)
     nll, weights = teacher_forced(model, encoded, config.decoding.batch)
     replace = config.decoding.replace_unknown
     if replace and not weights:
@@ -243,25 +245,23 @@ def _between_words(text: PreparedText, encoded: ParallelText, i: int, weights: W
     return merge_pieces(weights, source, target)
 
 
-def _save_heatmaps(path: Path, text: PreparedText, split: str, weights: Sequence[Weights], count: int) -> None:
+def _save_attention(
+    path: Path, text: PreparedText, encoded: ParallelText, gold: Sequence[str] | None, weights: Sequence[Weights],
+    count: int,
+) -> None:  # fmt: skip
     """The attention of ``count`` test sentences of middling length, evenly spread over the split."""
-    encoded, gold = text.split(split), text.alignments(split)
     fitting = [i for i in range(len(encoded)) if 6 <= len(encoded.source[i]) <= 24]
-    chosen = [fitting[round(k)] for k in np.linspace(0, len(fitting) - 1, min(count, len(fitting)))]
-    arrays: dict[str, Any] = {}
-    for number, i in enumerate(chosen):
-        source, target = encoded.source[i].tolist(), encoded.target[i].tolist()
-        arrays[f"weights_{number}"] = weights[i]
-        arrays[f"source_{number}"] = np.array([*text.source.pieces(source), SPECIAL[EOS]])
-        arrays[f"target_{number}"] = np.array([*text.target.pieces(target), SPECIAL[EOS]])
+    kept = []
+    for i in (fitting[round(k)] for k in np.linspace(0, len(fitting) - 1, min(count, len(fitting)))):
+        kept.append({"weights": weights[i], **_named(text, encoded, i)})
         if gold is not None:
-            arrays[f"gold_{number}"] = split_links(
-                parse_pharaoh(gold[i]).possible, text.source.words(source), text.target.words(target)
-            )
-    np.savez_compressed(path, **arrays)
+            source, target = encoded.source[i].tolist(), encoded.target[i].tolist()
+            links = parse_pharaoh(gold[i]).possible
+            kept[-1]["gold"] = split_links(links, text.source.words(source), text.target.words(target))
+    write_kept(path, kept)
 
 
-def save_attention_maps(path: Path, model: Any, text: PreparedText, split: str) -> None:
+def save_attention_maps(path: Path, model: Any, text: PreparedText, encoded: ParallelText) -> None:
     """Write every head's weights on two test sentences of middling length, if the model can tell them.
 
     Writes ``source_<i>`` (S,) and ``target_<i>`` (T,), the symbols with their end symbol, and for every array that
@@ -272,28 +272,28 @@ def save_attention_maps(path: Path, model: Any, text: PreparedText, split: str) 
         path: of the file, an .npz.
         model: in evaluation mode; without ``attention_maps(source, source_mask, target)`` nothing is written.
         text: the prepared task.
-        split: of test sentences.
+        encoded: its test split.
     """
     if not hasattr(model, "attention_maps"):
         return
-    encoded, device = text.split(split), next(model.parameters()).device
-    arrays: dict[str, Any] = {}
-    for number, i in enumerate(_middling(encoded)):
+    kept, device = [], next(model.parameters()).device
+    away = np.abs(np.maximum(encoded.source.lengths, encoded.target.lengths) - HEADS_SYMBOLS)
+    for i in np.sort(np.argsort(away, kind="stable")[:HEADS_OF]).tolist():  # of equals the first
         batch = encoded.batch(np.array([i])).to(device)
         with torch.no_grad():
             maps = model.attention_maps(batch.source, batch.source_mask, batch.target)
-        arrays |= {f"{name}_{number}": weights[:, 0].half().cpu().numpy() for name, weights in maps.items()}
-        for side in ("source", "target"):
-            symbols = getattr(encoded, side)[i].tolist()
-            arrays[f"{side}_{number}"] = np.array([*getattr(text, side).pieces(symbols), SPECIAL[EOS]])
-    np.savez_compressed(path, **arrays)
+        heads = {name: weights[:, 0].half().cpu().numpy() for name, weights in maps.items()}
+        kept.append(heads | _named(text, encoded, i))
+    write_kept(path, kept)
 
 
-def _middling(text: ParallelText) -> list[int]:
-    """The sentences whose longer side is nearest to `HEADS_SYMBOLS` symbols, the first of equals."""
-    away = np.abs(np.maximum(text.source.lengths, text.target.lengths) - HEADS_SYMBOLS)
-    chosen: list[int] = np.sort(np.argsort(away, kind="stable")[:HEADS_OF]).tolist()
-    return chosen
+def _named(text: PreparedText, encoded: ParallelText, i: int) -> dict[str, Any]:
+    """The symbols of a pair by name, with their end symbols."""
+    sides = {"source": (text.source, encoded.source), "target": (text.target, encoded.target)}
+    return {
+        side: np.array([*tokenizer.pieces(symbols[i].tolist()), SPECIAL[EOS]])
+        for side, (tokenizer, symbols) in sides.items()
+    }
 
 
 def training_operations(

@@ -15,6 +15,7 @@ from shared.reports.exhibits import Exhibit, OfVariant, Results, first_run, run_
 from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import WIDTH, bar_of_weights, draw_weights, drawing, fitting
 from shared.reports.naming import PALETTE, name_and_id, name_of
+from shared.tasks.examples import read_kept
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,6 @@ Pair = Mapping[str, Any]
 BAR = 0.3  # inches of the bar below
 SENTENCES = 4  # of each variant, as data
 SYMBOLS = 40  # of such a sentence's longer side: more would be no pleasure to read
-KEPT = ("weights", "source", "target", "gold")  # of each pair in attention.npz
 
 
 def alignment_heatmaps(source: Path, path: Path, *, most: int = 4) -> bool:
@@ -40,7 +40,7 @@ def alignment_heatmaps(source: Path, path: Path, *, most: int = 4) -> bool:
     Returns:
         whether the file was there; if not, nothing is drawn.
     """
-    pairs = read_pairs(source, KEPT)[:most]
+    pairs = read_kept(source)[:most]
     if not pairs:
         return False
     columns = 2 if _longest(pairs) <= 20 and len(pairs) > 1 else 1
@@ -66,7 +66,7 @@ def compare_alignments(sources: Mapping[str, Path], path: Path, *, symbols: int 
     Raises:
         ReplicationError: the files are of different sentences.
     """
-    kept = {variant: pairs for variant, source in sources.items() if (pairs := read_pairs(source, KEPT))}
+    kept = {variant: pairs for variant, source in sources.items() if (pairs := read_kept(source))}
     if len(kept) < 2:
         return False
     first = next(iter(kept.values()))
@@ -81,15 +81,6 @@ def compare_alignments(sources: Mapping[str, Path], path: Path, *, symbols: int 
         shown.append({**pairs[chosen], "weights": np.ma.masked_equal(pairs[chosen]["weights"], 0.0)})
     _grid(path, shown, [*map(name_of, kept)], 2 if _longest(shown) <= 20 else 1)
     return True
-
-
-def read_pairs(source: Path, keys: Sequence[str]) -> list[Pair]:
-    """The arrays ``<key>_<i>`` of each sentence pair i, by key; nothing if there is no such file."""
-    if not source.exists():
-        return []
-    with np.load(source, allow_pickle=False) as arrays:
-        numbers = sorted(int(name.removeprefix("source_")) for name in arrays if name.startswith("source_"))
-        return [{key: arrays[f"{key}_{i}"] for key in keys if f"{key}_{i}" in arrays} for i in numbers]
 
 
 def _longest(pairs: Sequence[Pair]) -> int:
@@ -142,12 +133,11 @@ def maps_of_sentences(sources: Mapping[str, Path]) -> list[Attention]:
     """From every target word to the source words, by model and sentence.
 
     Args:
-        sources: variant to its attention.npz, as :func:`read_pairs` reads it; those
-            that are not there are left out.
+        sources: variant to its attention.npz, as :func:`read_kept` reads it; those that are not there are left out.
     """
     maps = []
     for variant, source in sources.items():
-        pairs = [pair for pair in read_pairs(source, KEPT) if max(pair["weights"].shape) <= SYMBOLS]
+        pairs = [pair for pair in read_kept(source) if max(pair["weights"].shape) <= SYMBOLS]
         for number, pair in enumerate(pairs[:SENTENCES], start=1):
             choices = {"Model": name_and_id(variant), "Attention": "to the source", "Sentence": str(number)}
             rows, columns = [*map(str, pair["target"])], [*map(str, pair["source"])]
