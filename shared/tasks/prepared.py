@@ -21,7 +21,7 @@ def write_summary(folder: Path, corpus: CorpusConfig, summary: Mapping[str, obje
     Returns:
         What was written.
     """
-    whole = {**summary, _SETTINGS: _settings(corpus)}
+    whole = {**summary, _SETTINGS: corpus.model_dump(mode="json")}
     text = json.dumps(whole, indent=1, ensure_ascii=False)
     (folder / SUMMARY).write_text(text, encoding="utf-8")
     return whole
@@ -49,7 +49,7 @@ def check_prepared(folder: Path, corpus: CorpusConfig) -> None:
     known = read_summary(folder).get(_SETTINGS)
     if known is None:
         raise ReplicationError(f"{folder} does not say with which settings it was prepared; run prepare again.")
-    before, now = flat(known), flat(_settings(corpus))
+    before, now = flat(known), flat(corpus.model_dump(mode="json"))
     differences = [
         f"key {key} is {_shown(before, key)} there and {_shown(now, key)} here"
         for key in sorted(before.keys() | now.keys())
@@ -59,10 +59,6 @@ def check_prepared(folder: Path, corpus: CorpusConfig) -> None:
         raise ReplicationError(
             f"{folder} was prepared with other settings: {'; '.join(differences)}; run prepare again."
         )
-
-
-def _settings(corpus: CorpusConfig) -> dict[str, Any]:
-    return corpus.model_dump(mode="json")
 
 
 def _shown(settings: Mapping[str, Any], key: str) -> str:

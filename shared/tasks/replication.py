@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from torch import nn
 
 from shared.tasks.kinds import large_imports, load_replication
 from shared.tasks.sections import BorrowedConfig, PaperSettings, check_model, find_route
-from shared.tasks.settings import RunConfig
+from shared.tasks.settings import RunConfig, RunT
 from shared.training.checkpoints import TrainingRecord, load_weights
 from shared.training.config import BatchConfig
 from shared.training.progress import Report
@@ -23,7 +23,6 @@ from shared.training.progress import Report
 if TYPE_CHECKING:
     from shared.training.module import TrainingModule
 
-RunT = TypeVar("RunT", bound=RunConfig)
 TIMED = 8
 """Number of updates whose mean time estimates the cost of one; they include batches of short and of long texts."""
 

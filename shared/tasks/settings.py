@@ -7,7 +7,7 @@ what is here and in :mod:`shared.training.config`. None of them imports torch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -93,7 +93,7 @@ class RunConfig(Strict):
             raise ValueError("evaluation.checkpoint 'average' needs training.average")
         return self
 
-    def at(self: RunT, file: str, variant: str, model: Mapping[str, Any] | None = None) -> RunT:
+    def at(self, file: str, variant: str, model: Mapping[str, Any] | None = None) -> Self:
         """Return the same settings, with the file and the variant that error messages name.
 
         Args:
@@ -119,7 +119,7 @@ class RunConfig(Strict):
         inherited = () if self._place is None else self._place.inherited
         return {key: value for key, value in self.model.items() if key not in inherited}
 
-    def with_model(self: RunT, model: Mapping[str, Any]) -> RunT:
+    def with_model(self, model: Mapping[str, Any]) -> Self:
         """The same variant, in the same place, with another model section."""
         return self.model_copy(update={"model": dict(model)})
 
@@ -143,4 +143,3 @@ class ExampleRun(RunConfig):
 
 
 RunT = TypeVar("RunT", bound=RunConfig)
-ExampleRunT = TypeVar("ExampleRunT", bound=ExampleRun)

@@ -9,11 +9,11 @@ end symbol included; N images, C captions and O objects with boxes of a split.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shared.data.batching import Indices
-from shared.data.generated.scene_captions import Box, Caption, Mention
+from shared.data.generated.scene_captions import Caption, Mention
 from shared.data.generated.scenes import PICTURES, SceneSplit
 from shared.data.photos import PhotoSplit
 from shared.data.ragged import RaggedArray
@@ -36,23 +36,8 @@ IMAGES_VALIDATED = 100
 """Images captioned together during validation."""
 
 
-class CaptionedImages(Protocol):
-    """A split of a fetched data set."""
-
-    def __len__(self) -> int: ...
-    @property
-    def captions(self) -> Sequence[Sequence[Caption]]:
-        """All captions of each image; their mentions are empty where it is not known what their words name."""
-        ...
-
-    @property
-    def boxes(self) -> Sequence[Sequence[Box]]:
-        """The boxes of each image's objects in pixels of a side of SIDE; empty where they are not known."""
-        ...
-
-    def images(self, indices: Iterable[int]) -> NDArray[np.uint8]:
-        """(B, SIDE, SIDE, 3) RGB of these images."""
-        ...
+CaptionedImages = SceneSplit | PhotoSplit
+"""A split of a fetched data set: of composed scenes, or of photos of which it is not known what their words name."""
 
 
 def open_images(dataset: Path, split: str) -> CaptionedImages:
