@@ -13,12 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.data.storage import read_lines, save_arrays
-from shared.data.tokenizers import (
-    EOS,
-    UNK,
-    Tokenizer,
-    load_tokenizer,
-)
+from shared.data.tokenizers import EOS, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
 from shared.tasks.language.characters import CharactersConfig, CharacterVocabulary
 from shared.tasks.language.settings import LanguageCorpusConfig, LanguageTraining, Unit

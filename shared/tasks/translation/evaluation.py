@@ -122,10 +122,7 @@ def _judge_split(
 
 
 def replace_unknown(
-    text: PreparedText,
-    sources: Sequence[str],
-    symbols: Sequence[Sequence[int]],
-    attention: Sequence[Weights],
+    text: PreparedText, sources: Sequence[str], symbols: Sequence[Sequence[int]], attention: Sequence[Weights]
 ) -> list[str]:
     """Translations whose unknown words are looked up (Luong et al. 2015, section 4, after Jean et al. 2015).
 
@@ -202,12 +199,7 @@ def teacher_forced(model: Any, text: ParallelText, size: int) -> tuple[list[floa
 
 
 def search(
-    model: Any,
-    encoded: ParallelText,
-    decoding: DecodingConfig,
-    *,
-    forbid: Sequence[int] = (),
-    attention: bool = False,
+    model: Any, encoded: ParallelText, decoding: DecodingConfig, *, forbid: Sequence[int] = (), attention: bool = False
 ) -> tuple[list[list[int]], list[Weights]]:
     """Every source's best translation as symbols and, if asked for, its attention (T, S), end symbol included."""
     device = next(model.parameters()).device

@@ -104,10 +104,7 @@ def test_training_pairs_can_be_limited_in_length_ratio_and_number(dataset, out):
 
 
 def test_a_dictionary_is_learned_from_raw_words_that_were_seen_twice(dataset, out):
-    for prefix, language, rest in (
-        ("w", "en", ["rare", "rare", "once"]),
-        ("v", "fr", ["RARE", "RARE", "ONCE"]),
-    ):
+    for prefix, language, rest in (("w", "en", ["rare", "rare", "once"]), ("v", "fr", ["RARE", "RARE", "ONCE"])):
         pairs = [f"{prefix}{i} {prefix}{(i * 3 + 1) % 7}" for i in range(7)] * 2
         pairs += [f"{prefix}{i} {word}" for i, word in enumerate(rest)]
         (dataset / f"train.{language}").write_text("".join(f"{line}\n" for line in pairs))
