@@ -12,9 +12,8 @@ from shared.attention.linear import (
     parallel_linear_attention,
     recurrent_linear_attention,
 )
-from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.scaled_dot_product import attend
-from tests.attention.plain_favor import ESTIMATORS, F64, B, K, T, inputs, plain_features, softmax_map
+from tests.attention.plain_favor import ESTIMATORS, T, inputs, plain_features, softmax_map
 
 CAUSAL = {
     "chunkwise": lambda *inputs, **others: chunkwise_linear_attention(*inputs, chunk=16, **others)[0],
@@ -181,15 +180,3 @@ def test_padding_is_as_if_it_were_not_there(estimator):
     found = attention(linear_attention, features, q, garbage, v, mask)
     expected = attention(linear_attention, features, q, k[:, :, :30], v[:, :, :30])
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
-
-
-def test_heads_segments_and_steps_are_one():
-    module = LinearMultiHeadAttention(
-        query_size=12, heads=2, key_size=K, value_size=4, features=softmax_map(), chunk=8
-    ).double()
-    x = torch.randn(B, T, 12, dtype=F64)
-    expected = module(x, module.project(x), causal=True)[0]
-    first, state = module.segment(x[:, :13])
-    second, state = module.segment(x[:, 13 : T - 1], state)
-    last, _ = module.step(x[:, T - 1], state)
-    torch.testing.assert_close(torch.cat((first, second, last.unsqueeze(1)), 1), expected)

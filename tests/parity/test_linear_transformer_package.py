@@ -82,7 +82,7 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
         heads = layer.attention.heads
         parts = {
             "attention.query_projection": heads.w_q, "attention.out_projection": heads.w_o,
-            "linear1": layer.feed_forward[0], "linear2": layer.feed_forward[3],
+            "linear1": layer.feed_forward.w_1, "linear2": layer.feed_forward.w_2,
             "norm1": layer.attention_norm, "norm2": layer.feed_forward_norm,
         }  # fmt: skip
         for name, module in parts.items():

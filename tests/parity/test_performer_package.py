@@ -121,7 +121,7 @@ def weights(model: Performer) -> dict[str, Tensor]:
             f"{first}.norm": layer.attention_norm, f"{second}.norm": layer.feed_forward_norm,
             f"{first}.fn.to_q": attention.w_q, f"{first}.fn.to_k": attention.w_k, f"{first}.fn.to_v": attention.w_v,
             f"{first}.fn.to_out": attention.w_o,
-            f"{second}.fn.fn.w1": layer.feed_forward[0], f"{second}.fn.fn.w2": layer.feed_forward[3],
+            f"{second}.fn.fn.w1": layer.feed_forward.w_1, f"{second}.fn.fn.w2": layer.feed_forward.w_2,
         }  # fmt: skip
         for name, module in parts.items():
             found |= {f"{name}.{own}": weight for own, weight in module.named_parameters()}

@@ -118,4 +118,3 @@ def test_slots_that_no_beam_sees_are_closed_up():
         _, _, state = model.step(torch.full((3, 4), 5), state)
         state = model.reorder(state, None, torch.randint(4, (3, 4)))
     assert 300 <= state.cache.used < 1.6 * 300  # of 1,200 that were written
-    assert state.cache.keys.size(3) <= 512

@@ -38,7 +38,6 @@ def test_half_precision_decodes_as_it_predicts(dtype):
     model, (source, mask, target) = small().to(dtype), sentences(steps=80)
     expected = model(source, mask, target)[0].float().log_softmax(-1)
     state = model.start(source, mask)
-    assert state.cache.keys.dtype is dtype
     steps = []
     with torch.no_grad():
         for symbol in target.unbind(1):

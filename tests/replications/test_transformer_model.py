@@ -40,7 +40,7 @@ def test_one_matrix_embeds_both_languages_and_predicts():
     where = mask[:, None, None]
     for layer in model.encoder:
         x, _ = layer(x, where)
-    again = model.decode(y, model.memory(x), where)[0] @ copies[2].t()
+    again = model.decode(y, model._state(x, mask), step=False, wanted=range(0))[0] @ copies[2].t()
     torch.testing.assert_close(again, logits, **EXACT)
     torch.testing.assert_close(sum(torch.autograd.grad(again, copies, cotangent)), together, atol=1e-10, rtol=0)
 
@@ -72,13 +72,13 @@ def test_norms_come_last_and_what_they_norm_is_the_sum():
     kept = watched(model, nn.LayerNorm)
     source, mask, target = sentences()
     x, _ = model.encode(source, mask[:, None, None])
-    y, _, _ = model.decode(model.embed(target), model.memory(x), mask[:, None, None])
+    y, _ = model.decode(model.embed(target), model._state(x, mask), step=False, wanted=range(0))
     for out in (x, y):
         torch.testing.assert_close(out.mean(-1), torch.zeros(out.shape[:2], dtype=F64), atol=1e-12, rtol=0)
         variance = out.var(-1, correction=0)
         torch.testing.assert_close(variance, torch.ones_like(variance), atol=1e-3, rtol=0)
     assert [len(calls) for calls in kept.values()] == [1] * (2 + 3) * N
-    ((_, before),), ((added, _),) = (kept[f"encoder.0.{part}_norm"] for part in ("self_attention", "feed_forward"))
+    ((_, before),), ((added, _),) = (kept[f"encoder.0.{part}_norm"] for part in ("attention", "feed_forward"))
     torch.testing.assert_close(added, before + model.encoder[0].feed_forward(before), **EXACT)
 
 
