@@ -27,7 +27,8 @@ from benchmarks import copied_transformer
 from benchmarks.plain_transformer import PlainTransformer, RecomputingTransformer, State
 from benchmarks.timing import Step, gemm_rate, run, seconds_in_turns, training_step
 from replications.transformer.model import Transformer
-from shared.attention.scaled_dot_product import attend, attend_with_weights
+from shared.attention.scaled_dot_product import attend
+from shared.attention.twins import plain_equations
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
@@ -118,7 +119,7 @@ def attention(turns: int) -> dict[str, object]:
 
     figures: dict[str, object] = {}
     for length in ATTENDED:
-        paths = {"fused": attend, "with weights": attend_with_weights}
+        paths = {"fused": attend, "with weights": plain_equations()(attend)}
         seconds = seconds_in_turns({name: step(path, length) for name, path in paths.items()}, turns)
         figures[f"over {length}"] = {name: round(1000 * value, 3) for name, value in seconds.items()}
     return figures
