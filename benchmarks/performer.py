@@ -122,7 +122,7 @@ def attention(causal: bool, turns: int, packages: Path | None) -> dict[str, obje
         features = SoftmaxFeatures(key_size=KEY_SIZE, projections=FEATURES)
         forms: dict[str, Callable[..., Tensor]] = {
             "ours": partial(_favor, features, causal),
-            "softmax": lambda q, k, v: attend(q, k, v, causal=causal)[0],
+            "softmax": lambda q, k, v: attend(q, k, v, causal=causal),
         }
         if packages is None and causal:
             forms["outer products"] = partial(_summed, features)

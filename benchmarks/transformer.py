@@ -115,7 +115,7 @@ def attention(turns: int) -> dict[str, object]:
 
     def step(path: Any, length: int) -> Step:
         inputs = [torch.randn(8, 8, length, HEAD, requires_grad=True) for _ in range(3)]
-        return lambda: torch.autograd.grad(path(*inputs, causal=True)[0].sum(), inputs)
+        return lambda: torch.autograd.grad(path(*inputs, causal=True).sum(), inputs)
 
     figures: dict[str, object] = {}
     for length in ATTENDED:
