@@ -23,7 +23,8 @@ from rich.text import Text
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.files import prepared_folder, render, run_folder, split_name, write_text
-from shared.pipeline.runs import check_weights, refusing_other_weights, runnable
+from shared.pipeline.runs import runnable
+from shared.pipeline.weights import check_weights, refusing_other_weights
 from shared.tasks.kinds import KINDS, large_imports
 from shared.tasks.prepared import check_prepared
 from shared.tasks.sections import find_route
