@@ -54,6 +54,7 @@ def pack_stage(paper: str, scale: str) -> None:
             f"{archive} holds results that {runs} lacks, such as {min(lost)}; run 'python -m shared.pipeline unpack "
             f"{paper} --scale {scale}' first, or delete the file to do without them."
         )
+    before = f", in place of one of {archive.stat().st_size / 1e6:.1f} MB" if archive.exists() else ""
     partial = archive.with_name(f".{archive.name}.partial")
     with (
         partial.open("wb") as raw,
@@ -64,7 +65,7 @@ def pack_stage(paper: str, scale: str) -> None:
             _add(tar, file.relative_to(runs).as_posix(), file.read_bytes())
     partial.replace(archive)
     held = f"{number_of(len(judged), 'variant')}, {number_of(len(files), 'file')}"
-    print(f"{archive}: {held}, {archive.stat().st_size / 1e6:.1f} MB.")
+    print(f"{archive}: {held}, {archive.stat().st_size / 1e6:.1f} MB{before}.")
 
 
 @alone("archive")

@@ -64,11 +64,12 @@ def test_what_is_drawn_is_kept_of_the_first_seed_and_of_the_ensemble(paper):
     assert drawn == [f"short/evaluation/{of}/attention.npz" for of in ("ensemble", f"seed{min(SEEDS)}")]
 
 
-def test_equal_results_make_equal_archives(paper):
+def test_equal_results_make_equal_archives_and_what_is_replaced_is_said(paper, capsys):
     first = archive(paper).read_bytes()
     lose(paper)
     assert command(paper, "unpack") == 0
     assert command(paper, "pack") == 0
+    assert ", in place of one of " in capsys.readouterr().out
     assert archive(paper).read_bytes() == first
 
 
