@@ -75,11 +75,7 @@ class Project:
         """Run the script as a newcomer would: no virtual environment, no network, from another folder."""
         foreign = ("PIP_", "OMP_", "PYTHON")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-        environment = inherited | {
-            "PATH": "/nowhere",
-            "PIP_NO_INDEX": "1",
-            "https_proxy": "http://127.0.0.1:9",
-        }
+        environment = inherited | {"PATH": "/nowhere", "PIP_NO_INDEX": "1", "https_proxy": "http://127.0.0.1:9"}
         environment.pop("REPLICATE_VENV", None)
         command = [sys.executable, str(self.folder / "replicate.py"), *arguments]
         return subprocess.run(command, env=environment | variables, cwd="/", capture_output=True, text=True)

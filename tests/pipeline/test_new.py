@@ -13,17 +13,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.config import load_params
 from shared.pipeline.new import SHAPES, new_replication
 from shared.tasks.kinds import KINDS
-from tests.pipeline.scratch import (
-    ROOT,
-    change_yaml,
-    changes,
-    commit,
-    copy_files,
-    copy_scenes,
-    dvc,
-    pipeline,
-    smoke_of,
-)
+from tests.pipeline.scratch import ROOT, change_yaml, changes, commit, copy_files, copy_scenes, dvc, pipeline, smoke_of
 
 COPIED_KIND = "classification"
 MEASURES = '''"""Measures of graded texts."""
