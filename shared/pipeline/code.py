@@ -95,6 +95,7 @@ class _Sources:
         kept = read_if_whole(CACHE, {"version": list, "files": dict})
         self._known = kept["files"] if kept and kept["version"] == self._version else {}
         self._current: dict[str, Found] = {}
+        self._imports: dict[str, list[str]] = {}
 
     def closure(self, roots: Iterable[str], skipped: Iterable[str] = ()) -> set[str]:
         """``roots``, and the files that they import, directly or through others, but for the patterns ``skipped``."""
@@ -104,9 +105,14 @@ class _Sources:
             path = todo.pop()
             if path not in files:
                 files.add(path)
-                imported = (file for module in self.found(path)["modules"] for file in _files(module))
-                todo += [file for file in imported if file != FETCHING and not _is(file, skipped)]
+                todo += [file for file in self._imported(path) if file != FETCHING and not _is(file, skipped)]
         return files
+
+    def _imported(self, path: str) -> list[str]:
+        """The files of this project that a file imports, looked up once, for one closure follows the other."""
+        if path not in self._imports:
+            self._imports[path] = [file for module in self.found(path)["modules"] for file in _files(module)]
+        return self._imports[path]
 
     def found(self, path: str) -> Found:
         """The hash of a file's code, and the modules that it imports."""

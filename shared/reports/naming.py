@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
@@ -51,10 +51,13 @@ def load_names(paper: Path) -> Mapping[str, str]:
     if not path.is_file():
         return {}
     names = build(Names, load_yaml(path), where=str(path)).root
+    known: dict[Path, Collection[str]] = {}
     for name in names:
         other, _, variant = name.rpartition("/")  # such as bahdanau/rnnsearch, of another paper
         there = (paper.parent / other if other else paper) / "variants.yaml"
-        if variant not in (variants := load_yaml(there)["variants"]):
+        if there not in known:
+            known[there] = load_yaml(there)["variants"]
+        if variant not in (variants := known[there]):
             raise ReplicationError(f"{path}: {there} has no variant '{variant}'{near(variant, variants)}.")
     return names
 
