@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from replications.transformer.model import Transformer
-from shared.attention.multi_head import MultiHeadAttention
+from replications.transformer.model import MultiHeadAttention, Transformer
 from shared.decoding.protocol import select_beams, select_sources
 
 
@@ -93,14 +92,14 @@ class PlainTransformer(nn.Module):
 
 def attention(layer: MultiHeadAttention, x: Tensor, memory: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """(B, Q, D), (B, S, D) and a mask broadcastable to (B, Q, S) to (B, Q, D) and mean weights (B, Q, S)."""
-    h, d_k, d_v = layer.heads, layer.key_size, layer.value_size
+    h, d_k, d_v = layer.heads, len(layer.w_q.weight) // layer.heads, layer.w_o.in_features // layer.heads
     keys, values = layer.w_kv.weight.split((h * d_k, h * d_v))
     heads, weights = [], []
     for i in range(h):
         q = x @ layer.w_q.weight[i * d_k : (i + 1) * d_k].t()
         k = memory @ keys[i * d_k : (i + 1) * d_k].t()
         v = memory @ values[i * d_v : (i + 1) * d_v].t()
-        scores = q @ k.transpose(1, 2) / (math.sqrt(d_k) if layer.scale is None else 1.0)
+        scores = q @ k.transpose(1, 2) / (1.0 if layer.scale == 1.0 else math.sqrt(d_k))
         weights.append(torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1))
         heads.append(weights[-1] @ v)
     return torch.cat(heads, dim=-1) @ layer.w_o.weight.t(), torch.stack(weights).mean(0)
@@ -116,18 +115,3 @@ def norm(x: Tensor, layer: nn.LayerNorm) -> Tensor:
     """Layer normalisation of (B, L, D)."""
     variance = x.var(dim=-1, correction=0, keepdim=True)
     return (x - x.mean(dim=-1, keepdim=True)) / torch.sqrt(variance + layer.eps) * layer.weight + layer.bias
-
-
-class RecomputingTransformer(PlainTransformer):
-    """As fast as recomputing can be made: the model's own fused layers over the whole prefix."""
-
-    def encode(self, source: Tensor, mask: Tensor) -> Tensor:
-        """(B, S) symbols to (B, S, D)."""
-        return self.model.encode(source, mask[:, None, None])[0]
-
-    def decode(self, memory: Tensor, mask: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S, D), (B, S), (B, T) to the decoder's output (B, T, D) and weights (B, T, S)."""
-        y, _, on_source = self.model.decode(
-            self.model.embed(target), self.model.memory(memory), mask[:, None, None], weights="last layer"
-        )
-        return y, on_source[0].mean(1)

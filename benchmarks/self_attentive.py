@@ -1,18 +1,9 @@
-"""Speed of the self-attentive classifier, its LSTM beside torch's packed one, as ratios within one run.
-
-    python -m benchmarks.self_attentive [--threads 2] [--out FILE]
-
-At the sizes of the quick scale's posts and of the paper's reviews. The LSTM alone is measured forward and backward over
-a batch of texts of similar length and over one of texts in no order; training is whole updates, counted in words that
-are read, padding not among them; and an update is taken apart, each part forward and backward by itself. See timing.py
-for how contenders are compared.
-"""
+"""The self-attentive classifier with its LSTM and with torch's packed one, on texts of similar length and unsorted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,36 +11,15 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from benchmarks.timing import Step, run, seconds_in_turns
-from replications.self_attentive.model import SelfAttentiveEncoder, TextClassifier
+from benchmarks.steps import Step, both_ways, update
 from replications.self_attentive.replication import build_model
 from replications.self_attentive.settings import ModelConfig
-from shared.attention.structured import redundancy_penalty
-from shared.data.batching import Indices, epoch_batches, padding_share
-from shared.data.ragged import RaggedArray
-from shared.tasks.classification.corpus import ClassifiedBatch, ClassifiedText
 
-
-class Size(NamedTuple):
-    """A model, its optimiser's rate, and the texts that it reads."""
-
-    model: dict[str, object]
-    vocabulary: int
-    classes: int
-    median: int  # words of a text
-    longest: int
-    adam: bool  # otherwise plain gradient descent
-
-
-POSTS = {"d": 50, "u": 50, "attention": {"d_a": 50, "r": 10, "penalty": 0.1}, "b": 100}
-REVIEWS = {"d": 100, "u": 300, "attention": {"d_a": 350, "r": 30, "penalty": 1.0}, "b": 3000}
-SIZES = {
-    "quick": Size(POSTS, vocabulary=15_000, classes=20, median=150, longest=200, adam=True),
-    "paper": Size(REVIEWS, vocabulary=233_297, classes=5, median=110, longest=1000, adam=False),
+SIZES: dict[str, tuple[dict[str, Any], int]] = {  # and symbols
+    "quick": ({"d": 50, "u": 50, "attention": {"d_a": 50, "r": 10, "penalty": 0.1}, "b": 100}, 15_000),
+    "paper": ({"d": 100, "u": 300, "attention": {"d_a": 350, "r": 30, "penalty": 1.0}, "b": 3000}, 20_000),
 }
-BATCH, POOL, SAMPLED = 32, 50, 3
-ORDERS = {"bucketed": POOL, "unsorted": 1}  # how many batches' texts are sorted by length together
-LSTMS = ("ours", "packed")
+BATCH, MEDIAN, LONGEST = 32, 150, 200
 
 
 class PackedLSTM(nn.Module):
@@ -66,189 +36,46 @@ class PackedLSTM(nn.Module):
         return h
 
 
-def model_of(size: Size, lstm: str) -> TextClassifier:
-    """The self-attentive model with one of the two LSTMs."""
-    torch.manual_seed(0)
-    config = ModelConfig.model_validate(size.model | {"encoder": "attention", "dropout": 0.5})
-    model = build_model(config, size.vocabulary, size.classes)
-    if lstm == "packed":
-        model.encoder.lstm = PackedLSTM(input_size=config.d, hidden_size=config.u)
-    return model
+def models(size: str) -> dict[str, Any]:
+    """The model with each of the two LSTMs."""
+    settings, symbols = SIZES[size]
+    config = ModelConfig.model_validate(settings | {"encoder": "attention", "dropout": 0.5})
+    packed, ours = (build_model(config, symbols, 20) for _ in range(2))
+    packed.encoder.lstm = PackedLSTM(input_size=config.d, hidden_size=config.u)
+    return {"packed": packed, "ours": ours}
 
 
-def batches_of(size: Size, order: str) -> tuple[list[ClassifiedBatch], float]:
-    """Some batches of random texts, evenly from short to long ones, and the share of padding in all batches."""
-    rng = np.random.default_rng(0)
-    lengths = np.clip(rng.lognormal(np.log(size.median), 0.7, BATCH * POOL).astype(int), 5, size.longest)
-    lines = [rng.integers(4, size.vocabulary, length).tolist() for length in lengths]
-    text = ClassifiedText((RaggedArray.pack(lines),), rng.integers(0, size.classes, len(lines)))
-    indices = epoch_batches(text.lengths, pool=ORDERS[order], seed=1, epoch=0, sentences=BATCH)
-
-    def words(batch: Indices) -> int:
-        return int(text.lengths[0][batch].sum())
-
-    step = POOL // SAMPLED
-    sampled = sorted(indices, key=words)[step // 2 :: step][:SAMPLED]
-    return [text.batch(batch) for batch in sampled], padding_share(text.lengths, indices)
+def texts(symbols: int, pool: int) -> tuple[Tensor, Tensor]:
+    """The middle one of so many batches of random texts, sorted by length, and its mask."""
+    lengths = np.random.default_rng(0).lognormal(np.log(MEDIAN), 0.7, BATCH * pool).clip(5, LONGEST).astype(int)
+    own = torch.from_numpy(np.sort(lengths)[BATCH * (pool // 2) :][:BATCH])
+    mask = torch.arange(int(own.max())) < own.unsqueeze(1)
+    return torch.randint(4, symbols, mask.shape) * mask, mask
 
 
-def optimizer_of(size: Size, model: nn.Module) -> torch.optim.Optimizer:
-    """As the scale has it."""
-    if size.adam:
-        return torch.optim.Adam(model.parameters(), fused=True)
-    return torch.optim.SGD(model.parameters(), lr=0.06, weight_decay=2e-4, fused=True)
+def lstm(size: str, pool: int) -> dict[str, Step]:
+    """The LSTM alone, forward and backward."""
+    text, mask = texts(SIZES[size][1], pool)
+    inputs = torch.randn(*text.shape, SIZES[size][0]["d"], requires_grad=True)
+    return {name: both_ways(lambda x, of=m.encoder.lstm: of(x, mask), (inputs,)) for name, m in models(size).items()}
 
 
-def updates(size: Size, lstm: str, batches: Iterable[ClassifiedBatch]) -> Step:
-    """A function that makes one whole update with every batch: forward, backward, clipping and optimiser."""
-    model = model_of(size, lstm)
-    optimizer = optimizer_of(size, model)
+def training(size: str, pool: int) -> dict[str, Step]:
+    """Updates of 32 texts."""
+    text, mask = texts(SIZES[size][1], pool)
+    labels = torch.randint(20, (BATCH,))
 
-    def step() -> None:
-        for batch in batches:
-            out = model(batch.texts, batch.masks)
-            assert out.auxiliary is not None
-            (cross_entropy(out.logits, batch.labels) + out.auxiliary.mean()).backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-            optimizer.step()
-            optimizer.zero_grad()
+    def loss(model: Any) -> Tensor:
+        out = model((text,), (mask,))
+        total: Tensor = cross_entropy(out.logits, labels) + out.auxiliary.mean()
+        return total
 
-    return step
+    return {name: update(model, partial(loss, model)) for name, model in models(size).items()}
 
 
-def contender(name: str) -> Step:
-    """The updates of a contender."""
-    lstm, size = name.split(", ")
-    return updates(SIZES[size], lstm, batches_of(SIZES[size], "bucketed")[0])
-
-
-NAMES = [f"{lstm}, {size}" for size in SIZES for lstm in LSTMS]
-CONTENDERS = {name: partial(contender, name) for name in NAMES}
-
-
-def lstm_alone(turns: int) -> dict[str, object]:
-    """Milliseconds forward and backward over a batch of middling length, and how many times as fast as packed."""
-    figures: dict[str, object] = {}
-    for name, size in SIZES.items():
-        models = {lstm: model_of(size, lstm) for lstm in LSTMS}
-        for order in ORDERS:
-            batch = batches_of(size, order)[0][SAMPLED // 2]
-            mask = batch.masks[0]
-            s = models["ours"].embedding(batch.texts[0]).detach()
-            lstms = {lstm: model.get_submodule("encoder.lstm") for lstm, model in models.items()}
-            steps = {which: both_ways(lstm, s, fixed=(mask,)) for which, lstm in lstms.items()}
-            seconds = seconds_in_turns(steps, turns)
-            packed = seconds["packed"]
-            figures[f"{name}, {order}"] = {
-                lstm: {"milliseconds": round(1000 * value, 1), "times_packed": round(packed / value, 2)}
-                for lstm, value in seconds.items()
-            }
-    return figures
-
-
-def training(turns: int) -> dict[str, object]:
-    """Words per second of both LSTMs in both orders, and how many times those of the packed one in no order."""
-    figures: dict[str, object] = {}
-    for name, size in SIZES.items():
-        batches, padding = {}, {}
-        for order in ORDERS:
-            batches[order], padding[order] = batches_of(size, order)
-        steps = {(lstm, order): updates(size, lstm, batches[order]) for lstm in LSTMS for order in ORDERS}
-        seconds = seconds_in_turns({", ".join(key): step for key, step in steps.items()}, turns)
-        words = {order: sum(batch.tokens for batch in batches[order]) for order in ORDERS}
-        rates = {key: words[key[1]] / seconds[", ".join(key)] for key in steps}
-        figures[name] = {
-            ", ".join(key): {
-                "words_per_second": round(rate),
-                "times_packed_unsorted": round(rate / rates["packed", "unsorted"], 2),
-                "padding_share": round(padding[key[1]], 3),
-            }
-            for key, rate in rates.items()
-        }
-    return figures
-
-
-def both_ways(module: nn.Module, *inputs: Tensor, fixed: tuple[Tensor, ...] = ()) -> Step:
-    """Forward and backward of ``module(*inputs, *fixed)``, to its parameters and to the inputs of real numbers."""
-    known = [tensor.detach().requires_grad_(tensor.is_floating_point()) for tensor in inputs]
-    wanted = [*(tensor for tensor in known if tensor.requires_grad), *module.parameters()]
-
-    def step() -> None:
-        torch.autograd.grad(module(*known, *fixed).sum(), wanted)
-
-    return step
-
-
-class Embedded(nn.Module):
-    """M of annotations H, by the encoder's attention."""
-
-    def __init__(self, encoder: SelfAttentiveEncoder) -> None:
-        super().__init__()
-        self.attention = encoder.attention
-
-    def forward(self, h: Tensor, mask: Tensor) -> Tensor:
-        """(B, n, D) and (B, n) to (B, r, D)."""
-        m: Tensor = self.attention(h, mask) @ h
-        return m
-
-
-class Penalty(nn.Module):
-    """P as a module."""
-
-    def forward(self, a: Tensor) -> Tensor:
-        """(B, r, n) to (B,)."""
-        return redundancy_penalty(a)
-
-
-def parts_of(size: Size, batch: ClassifiedBatch) -> dict[str, Step]:
-    """An update and its parts, each forward and backward."""
-    model, (text,), (mask,) = model_of(size, "ours"), batch.texts, batch.masks
-    encoder = model.encoder
-    assert isinstance(encoder, SelfAttentiveEncoder)
-    s = model.embedding(text)
-    h = encoder.lstm(s, mask)
-    a = encoder.attention(h, mask)
-    trained = model_of(size, "ours")
-    optimizer = optimizer_of(size, trained)
-    for parameter in trained.parameters():
-        parameter.grad = torch.randn_like(parameter)
-
-    def optimise() -> None:
-        nn.utils.clip_grad_norm_(trained.parameters(), 0.5)
-        optimizer.step()
-
-    return {
-        "update": updates(size, "ours", [batch]),
-        "word vectors": both_ways(model.embedding, text),
-        "LSTM": both_ways(encoder.lstm, s, fixed=(mask,)),
-        "attention and M": both_ways(Embedded(encoder), h, fixed=(mask,)),
-        "penalty": both_ways(Penalty(), a),
-        "MLP": both_ways(model.mlp, a @ h),
-        "clipping and optimiser": optimise,
-    }
-
-
-def shares(turns: int) -> dict[str, object]:
-    """Milliseconds of an update with a bucketed batch of middling length, and of its parts the share of that."""
-    figures: dict[str, object] = {}
-    for name, size in SIZES.items():
-        seconds = seconds_in_turns(parts_of(size, batches_of(size, "bucketed")[0][SAMPLED // 2]), turns)
-        figures[name] = {
-            part: {"milliseconds": round(1000 * value, 2), "share": round(value / seconds["update"], 3)}
-            for part, value in seconds.items()
-        }
-    return figures
-
-
-def measure(turns: int) -> dict[str, object]:
-    """All figures but memory."""
-    few = max(1, turns // 4)  # what a packed LSTM reads at the paper's size takes seconds
-    return {
-        "lstm_forward_and_backward": lstm_alone(few),
-        "training": training(few),
-        "parts_of_an_update": shares(turns),
-    }
-
-
-if __name__ == "__main__":
-    run("benchmarks.self_attentive", __doc__, CONTENDERS, measure)
+COMPARISONS = {
+    f"{name}, {size}, {order}": partial(of, size, pool)
+    for size in SIZES
+    for order, pool in {"sorted": 50, "unsorted": 1}.items()
+    for name, of in {"LSTM": lstm, "training": training}.items()
+}

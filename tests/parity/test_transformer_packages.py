@@ -6,13 +6,13 @@ The optional group ``parity`` installs them; without it these tests are skipped.
 import pytest
 import torch
 
-from benchmarks import copied_transformer
 from replications.transformer.model import Transformer
 from shared.data.tokenizers import BOS, EOS
 from shared.decoding.beam import beam_search
 from shared.decoding.sampling import greedy_search
 from shared.layers.positions import SinusoidalPositions
 from shared.training.loss import smoothed_loss
+from tests.parity import copied_transformer
 from tests.parity.transformer_case import TOLERANCES, VOCABULARY, batch, limits, transformer
 
 WHY = "the optional group parity is not installed: pip install -e '.[parity]'"

@@ -1,0 +1,93 @@
+"""Speed beside other implementations, as ratios within one run.
+
+    python -m benchmarks list
+    python -m benchmarks run [name ...] [--turns 9]
+
+A benchmark is a file of this folder with ``COMPARISONS``, from a name to a function that makes contenders, from a name
+to what is called. Contenders take turns, so that other load slows all of them alike. What counts are processor seconds
+of one thread, and of each contender the ratio to the first one of its comparison in the same turn: the median over the
+turns, and between which ratios half of them lie. ``run`` writes ``benchmarks/<name>.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import json
+import platform
+import re
+import statistics
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from benchmarks.steps import Step
+
+HERE = Path(__file__).parent
+NAMES = sorted(path.stem for path in HERE.glob("*.py") if "\nCOMPARISONS" in path.read_text(encoding="utf-8"))
+LEAST = 7
+"""Turns; with fewer, a median and quartiles say little."""
+
+
+def measure(contenders: Mapping[str, Step], turns: int) -> dict[str, dict[str, float]]:
+    """Milliseconds of processor time of each contender, after a call to warm up, and its ratio to the first one."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for turn in range(turns + 1):
+        for name, step in contenders.items():
+            begin = time.process_time()
+            step()
+            if turn:
+                seconds[name].append(time.process_time() - begin)
+    first = next(iter(seconds.values()))
+    figures = {}
+    for name, taken in seconds.items():
+        low, ratio, high = statistics.quantiles((a / b for a, b in zip(taken, first, strict=True)), method="inclusive")
+        figures[name] = {"milliseconds": round(1000 * statistics.median(taken), 3), "ratio": round(ratio, 3),
+                         "from": round(low, 3), "to": round(high, 3)}  # fmt: skip
+    return figures
+
+
+def circumstances() -> dict[str, object]:
+    """What figures depend on."""
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True)
+    described = Path("/proc/cpuinfo")
+    text = described.read_text() if described.exists() else ""
+    processor = {key: found[1] for key in ("vendor_id", "cpu family") if (found := re.search(rf"{key}\s*: (.*)", text))}
+    machine = {"machine": platform.machine(), **processor, "instructions": torch.backends.cpu.get_cpu_capability()}
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return {"commit": commit.stdout.strip(), "torch": torch.__version__, "processor": machine, "date": today}
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="what can be measured")
+    run = commands.add_parser("run", help="measure")
+    run.add_argument("names", nargs="*", metavar="name", help="of benchmarks; default: all")
+    run.add_argument("--turns", type=int, default=9, help=f"at least {LEAST}; default: 9")
+    run.add_argument("--out", type=Path, default=HERE, help="folder of the results; default: this one")
+    options = parser.parse_args()
+    if options.command == "run" and (options.turns < LEAST or not set(options.names) <= set(NAMES)):
+        parser.error(f"at least {LEAST} turns, of: {', '.join(NAMES)}")
+    torch.set_num_threads(1)
+    for name in getattr(options, "names", None) or NAMES:
+        module = importlib.import_module(f"benchmarks.{name}")
+        if options.command == "list":
+            print(f"{name}: {(module.__doc__ or '').splitlines()[0]}", *module.COMPARISONS, sep="\n    ")
+            continue
+        figures = {}
+        for comparison, contenders in module.COMPARISONS.items():
+            torch.manual_seed(0)
+            figures[comparison] = measure(contenders(), options.turns)
+            print(name, comparison, json.dumps(figures[comparison], indent=1), sep=": ", flush=True)
+        result = {**circumstances(), "turns": options.turns, "comparisons": figures}
+        (options.out / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

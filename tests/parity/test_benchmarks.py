@@ -1,0 +1,40 @@
+"""The harness of the benchmarks: what it lists, and what it writes about contenders that take turns."""
+
+import json
+import sys
+
+import pytest
+
+from benchmarks import bahdanau
+from benchmarks.__main__ import NAMES, main, measure
+
+
+def test_ratios_are_those_of_the_processor_time():
+    figures = measure({"one": lambda: sum(range(300_000)), "twice": lambda: sum(range(600_000))}, 7)
+    assert figures["one"]["ratio"] == figures["one"]["from"] == figures["one"]["to"] == 1
+    assert 1.3 < figures["twice"]["ratio"] < 3
+
+
+def test_all_benchmarks_are_listed_with_their_comparisons(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "list"])
+    main()
+    said = capsys.readouterr().out
+    assert len(NAMES) == 9
+    assert all(f"\n{name}: " in f"\n{said}" for name in NAMES)
+    assert "    training with input feeding\n" in said
+
+
+def test_figures_are_written_with_what_they_depend_on(monkeypatch, tmp_path):
+    monkeypatch.setattr(bahdanau, "COMPARISONS", {"sums": lambda: {"a": lambda: sum(range(999)), "b": lambda: None}})
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "run", "bahdanau", "--turns", "7", "--out", str(tmp_path)])
+    main()
+    written = json.loads((tmp_path / "bahdanau.json").read_text())
+    assert written.keys() == {"commit", "torch", "processor", "date", "turns", "comparisons"}
+    assert written["comparisons"]["sums"].keys() == {"a", "b"}
+
+
+@pytest.mark.parametrize("arguments", [["run", "bahdanua"], ["run", "bahdanau", "--turns", "3"]])
+def test_unknown_benchmarks_and_too_few_turns_are_refused(monkeypatch, arguments):
+    monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
+    with pytest.raises(SystemExit):
+        main()
