@@ -81,9 +81,3 @@ def endless_batches(
         yield from batches[start:]
         start = max(0, start - len(batches))
         epoch += 1
-
-
-def padding_share(lengths: Sequence[NDArray[np.integer]], batches: Sequence[Indices]) -> float:
-    """Return the share of padding among all symbols of ``batches``, over all axes; 0 is no padding."""
-    padded = sum(int(axis[batch].max()) * len(batch) for axis in lengths for batch in batches)
-    return 1 - sum(int(axis[batch].sum()) for axis in lengths for batch in batches) / padded

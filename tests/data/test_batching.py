@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.data.batching import endless_batches, epoch_batches, padding_share
+from shared.data.batching import endless_batches, epoch_batches
 
 lengths = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=120)
 equal = {"equal_lengths": st.booleans()}
@@ -78,6 +78,12 @@ def test_batches_of_equal_lengths_have_other_members_in_another_order_every_epoc
     assert sorted(orders[0]) == sorted(orders[1])
     assert orders[0] != sorted(orders[0])
     assert orders[0] != orders[1]
+
+
+def padding_share(lengths, batches):
+    """The share of padding among all symbols of batches, over all axes; 0 is no padding."""
+    padded = sum(int(axis[batch].max()) * len(batch) for axis in lengths for batch in batches)
+    return 1 - sum(int(axis[batch].sum()) for axis in lengths for batch in batches) / padded
 
 
 def test_padding_stays_below_five_per_cent_of_both_sides_together():
