@@ -27,29 +27,27 @@ def renew(scale: str, paper: str) -> None:
             known = {part["path"]: part for part in entry.get("deps", []) + entry.get("outs", [])}
             for kind, parts in (("deps", stages[name].deps), ("outs", stages[name].outs)):
                 files = [part.def_path for part in parts if part.def_path and not part.def_path.endswith(".yaml")]
-                found = [known.get(file, {}) | _state(file, known) for file in sorted(set(files))]
+                found = [known.get(file, {}) | _state(file) for file in sorted(set(files))]
                 entry[kind] = [each for each in found if "md5" in each]
             settings = {
-                dep.def_path: {key: dep.read_params()[key] for key in dep.params}
-                for dep in stages[name].deps
+                dep.def_path: {key: dep.read_params()[key] for key in sorted(dep.params)}
+                for dep in sorted(stages[name].deps, key=lambda dep: dep.def_path)
                 if hasattr(dep, "read_params")
             }
+            entry.pop("params", None)
             if settings:
                 entry["params"] = settings
+            entry["outs"] = entry.pop("outs")  # DVC's order
 
 
-def _state(file: str, known: dict) -> dict:
+def _state(file: str) -> dict:
     """What DVC notes of a file that is here; of what is not, or is a folder, nothing new."""
     path = Path(file)
     if not path.is_file():
         return {}
     content = path.read_bytes()
-    return {
-        "path": file,
-        "hash": "md5",
-        "md5": hashlib.md5(content, usedforsecurity=False).hexdigest(),
-        "size": len(content),
-    }
+    digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    return {"path": file, "hash": "md5", "md5": digest, "size": len(content)}
 
 
 if __name__ == "__main__":
