@@ -207,17 +207,6 @@ def test_the_module_gives_its_weights_and_the_same_result_without(causal, bias):
     assert sum(p.numel() for p in attention.parameters()) == 6 * H * (K + 2 * V) + bias * (H * (K + V) + 6)
 
 
-def test_rotations_are_kept_until_they_are_drawn_anew():
-    attention, copy = module(), module()
-    copy.load_state_dict(attention.state_dict())
-    x = torch.randn(2, 30, 6)
-    assert torch.equal(attention(x)[0], copy(x)[0])
-    attention.redraw(torch.Generator().manual_seed(1))
-    assert not torch.equal(attention(x)[0], copy(x)[0])
-    copy.redraw(torch.Generator().manual_seed(1))
-    assert torch.equal(attention(x)[0], copy(x)[0])
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_long_sequences_at_the_sizes_of_the_paper_are_finite(dtype):
     attention = module(width=32, heads=2, key_size=16, value_size=16, buckets=64, chunk=29, rounds=4)

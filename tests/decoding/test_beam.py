@@ -9,7 +9,6 @@ from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints, length_divisor
 from shared.decoding.protocol import Hypotheses
 from shared.decoding.sampling import greedy_search
-from shared.errors import ReplicationError
 from tests.decoding.hashed_decoder import (
     BEGIN,
     END,
@@ -125,18 +124,6 @@ def test_one_beam_is_greedy(seed: int, ranking: tuple, shrink: bool, minimum: in
     assert torch.equal(found.attention, greedy.attention)
 
 
-@given(seed=st.integers(0, 999), order=st.permutations(range(5)))
-@settings(max_examples=30, deadline=None)
-def test_the_order_of_sources_does_not_matter(seed: int, order: list[int]) -> None:
-    state, maximum = start(5, 7, seed), [4, 9, 6, 11, 7]
-    found = beam_search(HashedDecoder(), state, limits([0] * 5, maximum), beam=4, n_best=2)
-    moved = beam_search(
-        HashedDecoder(), pick(state, order), limits([0] * 5, [maximum[i] for i in order]), beam=4, n_best=2
-    )
-    assert torch.equal(moved.tokens, found.tokens[order])
-    assert torch.equal(moved.scores, found.scores[order])
-
-
 @given(seed=st.integers(0, 999), ranking=rankings, n_best=st.integers(1, 4))
 @settings(max_examples=40, deadline=None)
 def test_stopping_early_changes_nothing(seed: int, ranking: tuple, n_best: int) -> None:
@@ -226,14 +213,3 @@ def test_begin_end_and_padding_may_be_one_symbol() -> None:
     found = beam_search(HashedDecoder(), start(2, 6, seed=2, end_bias=1.0), constraints, beam=3)
     assert found.finished.all()
     assert [len(words) for words in found.best()] == (found.lengths[:, 0] - 1).tolist()
-
-
-def test_wrong_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        beam_search(HashedDecoder(), start(1, 5, 0), limits([0], [3]), beam=0)
-    with pytest.raises(ValueError, match="attention"):
-        beam_search(HashedDecoder(with_attention=False), start(1, 5, 0), limits([0], [3]), beam=2, attention=True)
-    state = start(1, 5, 0)
-    state.log_probs.fill_(torch.nan)
-    with pytest.raises(ReplicationError, match="NaN"):
-        beam_search(HashedDecoder(), state, limits([0], [3]), beam=2)

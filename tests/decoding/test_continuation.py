@@ -8,7 +8,6 @@ import torch
 from shared.data.tokenizers import BOS, EOS, PAD, UNK
 from shared.decoding.protocol import Reach
 from shared.decoding.sampling import continue_text, draw
-from shared.errors import ReplicationError
 
 VOCABULARY, CELLS = 12, 1009
 SELECTIONS = [
@@ -120,16 +119,3 @@ def test_a_text_depends_on_the_generator_and_its_own_prompt():
     again = written(HashedModel(), changed, Reach(1), length=20, generator=generator())
     assert torch.equal(again[1:], first[1:])
     assert not torch.equal(again[0], first[0])
-
-
-def test_nothing_is_added_where_nothing_is_asked_for():
-    assert written(HashedModel(), prompts(), Reach(1), length=0, generator=generator()).shape == (3, 0)
-
-
-def test_wrong_selections_and_nan_are_refused():
-    with pytest.raises(ValueError, match="no sampling with temperature 0"):
-        written(HashedModel(), prompts(), Reach(1), length=1, generator=generator(), temperature=0.0)
-    model = HashedModel()
-    model.table[:] = torch.nan
-    with pytest.raises(ReplicationError, match="NaN"):
-        written(model, prompts(), Reach(1), length=1, generator=generator())

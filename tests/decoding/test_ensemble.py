@@ -74,15 +74,6 @@ def test_one_member_is_the_model_itself():
     same(Ensemble([Recurrent(1)]), Recurrent(1))
 
 
-def test_copies_of_a_model_are_the_model():
-    same(Ensemble([Recurrent(1)] * 5), Recurrent(1))
-
-
-def test_the_order_of_the_members_changes_nothing():
-    a, b, c = (Recurrent(seed) for seed in (1, 2, 3))
-    same(Ensemble([a, b, c]), Ensemble([c, a, b]))
-
-
 def test_probabilities_and_weights_are_the_means():
     members = [Recurrent(seed) for seed in (1, 2, 3)]
     for joint, *alone in zip(outputs(Ensemble(members)), *(outputs(m) for m in members), strict=True):
@@ -101,17 +92,6 @@ def test_what_no_member_allows_stays_impossible():
     with torch.no_grad():
         member.out.bias[4] = -torch.inf
     assert (outputs(Ensemble([member, member]))[0][..., 4] == 0.0).all()
-
-
-def test_its_members_are_part_of_it():
-    ensemble = Ensemble([Recurrent(1).train(), Recurrent(2).train()]).eval()
-    assert not any(member.training for member in ensemble.members)
-    assert len(list(ensemble.parameters())) == 2 * len(list(Recurrent(1).parameters()))
-
-
-def test_none_is_no_ensemble():
-    with pytest.raises(ValueError, match="at least one model"):
-        Ensemble([])
 
 
 @given(seeds=seeds, beam=st.integers(1, 5), bias=st.sampled_from([-1.0, 0.0, 2.0]))

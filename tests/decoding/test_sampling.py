@@ -144,14 +144,6 @@ def test_sources_that_ended_leave_the_batch():
     assert len(set(lengths.tolist())) > 1
 
 
-@pytest.mark.parametrize(
-    "selection", [{"temperature": 0.0}, {"temperature": -1.0}, {"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.1}], ids=str
-)
-def test_selections_out_of_range_are_refused(selection):
-    with pytest.raises(ValueError, match="no sampling with"):
-        sample(HashedDecoder(), start(1, 5, 0), limits([0], [3]), generator=torch.Generator(), **selection)
-
-
 @pytest.mark.parametrize("selection", [{}, {"top_p": 0.5}, {"top_k": 2}], ids=str)
 def test_nan_is_refused(selection):
     state = start(2, 5, seed=0)

@@ -82,18 +82,6 @@ def test_values_and_gradients_are_those_of_the_equations(size):
     torch.testing.assert_close(*gradients, atol=1e-11, rtol=1e-11)
 
 
-def test_gradcheck():
-    softmax = softmax_of(cutoffs=(3, 5), div_val=2, tied=(False, True, False), vocabulary=8, width=4)
-    tokens, targets = torch.tensor([[7, 0, 3, 4], [1, 6, 5, 2]])
-    h = torch.randn(4, 4, dtype=F64, requires_grad=True)
-
-    def loss(h, *_):
-        """What goes in and what comes out, with tied weights between; gradcheck changes them where they are."""
-        return softmax(h + softmax.embedding(tokens), targets)
-
-    assert torch.autograd.gradcheck(loss, (h, *softmax.parameters()))
-
-
 def torchs_own(softmax, *, cutoffs, div_val):
     """``torch.nn.AdaptiveLogSoftmaxWithLoss`` with our weights: it has no projection in the head, and no biases in
     tails, so that one is multiplied in and these are added to its layers."""
@@ -210,14 +198,6 @@ def test_what_is_tied_is_one_weight_and_what_is_not_is_two():
         assert not torch.isclose(before[slice(*ranges[i])], after[slice(*ranges[i])]).all()
 
 
-def test_all_weights_are_saved_once_and_loaded_again():
-    first, second = (softmax_of(cutoffs=(4, 9), div_val=2, tied=(False, True, True)) for _ in range(2))
-    assert len(first.state_dict()) == len(list(first.parameters())) == 3 + 3 + 1 + 1 + 3
-    second.load_state_dict(first.state_dict())
-    h = torch.randn(5, D, dtype=F64)
-    assert torch.equal(first.log_probs(h), second.log_probs(h))
-
-
 def shared_by_words(v, d, cutoffs=(), div_val=1, own_projections=0):
     """Parameters of embeddings and softmax in closed form; ``own_projections`` of the softmax are not tied."""
     bounds = [0, *cutoffs, v]
@@ -304,9 +284,3 @@ def test_cutoffs_that_part_nothing_are_refused(cutoffs):
 def test_a_div_val_that_fits_no_clusters_is_refused(cutoffs, div_val):
     with pytest.raises(ReplicationError, match=f"div_val {div_val} does not fit {len(cutoffs) + 1} clusters"):
         AdaptiveEmbedding(vocabulary=V, width=D, cutoffs=cutoffs, div_val=div_val)
-
-
-def test_ties_for_other_clusters_are_refused():
-    embedding = AdaptiveEmbedding(vocabulary=V, width=D, cutoffs=(5, 9), div_val=2)
-    with pytest.raises(ReplicationError, match="there are 3 clusters and 2 tied projections"):
-        AdaptiveSoftmax(embedding, tied_projections=(False, True))

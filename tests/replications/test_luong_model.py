@@ -19,16 +19,6 @@ from tests.replications.small_luong import (
 )
 
 
-@directions
-@kinds
-def test_padding_gets_no_gradient(score, alignment, feed, reverse):
-    model = small(score, alignment, feed, reverse=reverse)
-    source, mask, target = sentences()
-    model(source.masked_fill(~mask, 10).masked_fill(mask & (source == 10), 9), mask, target)[0].sum().backward()
-    assert not model.encoder.embedding.weight.grad[10].any()  # stands in the padding only
-    assert model.encoder.embedding.weight.grad[2].any()
-
-
 @kinds
 def test_weights_are_over_the_words_of_the_sentence(score, alignment, feed):
     model = small(score, alignment, feed)
@@ -97,17 +87,6 @@ def test_a_source_without_words_gives_finite_values_and_gradients(score, alignme
         logits.square().sum().backward()
         assert logits.isfinite().all()
         assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
-
-
-@pytest.mark.parametrize("feed", [False, True])
-def test_dropout_is_for_training_only(feed):
-    model = small("dot", "global", feed, dropout=0.5)
-    batch = sentences()
-    plain, _ = model(*batch)
-    assert torch.equal(model(*batch)[0], plain)
-    model.train()
-    one, other = model(*batch)[0], model(*batch)[0]
-    assert not torch.isclose(one, other, atol=1e-6, rtol=0).all(-1).any()
 
 
 @pytest.mark.parametrize("layers", [1, 3])

@@ -1,17 +1,10 @@
 """Intervals of draws: they hold what they are of as often as they say, and metrics have their names."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import stats
 
 from replications.performer.draws import Interval, mean_interval, ratio_interval
-from shared.tasks.replication import seed_of
-
-
-def test_the_seed_is_the_folders():
-    assert seed_of([Path("runs/quick/performer/kernels/train/seed12")]) == 12
 
 
 def test_the_interval_of_a_mean_is_students():

@@ -12,9 +12,8 @@ from replications.self_attentive.replication import build_model
 from replications.self_attentive.settings import ModelConfig
 from shared.attention.structured import redundancy_penalty
 from shared.data.tokenizers import PAD
-from shared.errors import ReplicationError
 from tests.processor import skip_without_bfloat16_lstm
-from tests.replications.small_self_attentive import CLASSES, SIZES, VARIANTS, one_text, small, texts_of
+from tests.replications.small_self_attentive import CLASSES, SIZES, VARIANTS, small, texts_of
 
 EXACT = {"atol": 1e-12, "rtol": 0}
 ATTEND = [name for name in VARIANTS if "mean" not in name]
@@ -24,21 +23,6 @@ some_lengths = st.lists(st.integers(1, 8), min_size=1, max_size=4)
 seeds = st.integers(0, 2**31)
 
 
-@pytest.mark.parametrize("variant", ATTEND)
-def test_what_words_weigh_is_said_of_every_text_and_sums_to_one(variant):
-    model, (texts, masks) = small(variant), texts_of(variant)
-    attention = model(texts, masks).attention
-    assert len(attention) == len(texts)
-    for a, text in zip(attention, texts, strict=True):
-        assert a.shape == (len(text), model.encoder.rows, text.size(1))
-        assert (a >= 0).all()
-        torch.testing.assert_close(a.sum(-1), torch.ones_like(a[..., 0]), **EXACT)
-
-
-def test_under_mean_pooling_no_word_weighs_more_than_another():
-    assert small("mean")(*texts_of("mean")).attention == ()
-
-
 @pytest.mark.parametrize("variant", ["attention", "two texts"])
 def test_the_auxiliary_term_is_the_penalty_of_all_texts_times_its_coefficient(variant):
     model, (texts, masks) = small(variant), texts_of(variant)
@@ -46,11 +30,6 @@ def test_the_auxiliary_term_is_the_penalty_of_all_texts_times_its_coefficient(va
     expected = 0.5 * sum(redundancy_penalty(a) for a in out.attention)
     torch.testing.assert_close(out.auxiliary, expected, **EXACT)
     assert (out.auxiliary > 0).all()
-
-
-@pytest.mark.parametrize("variant", ["penalty-0", "max", "mean", "cnn", "two texts, max"])
-def test_without_a_coefficient_there_is_no_auxiliary_term(variant):
-    assert small(variant)(*texts_of(variant)).auxiliary is None
 
 
 def test_the_embedding_is_the_weighted_sum_of_annotations():
@@ -76,13 +55,6 @@ def test_two_texts_share_the_encoder_and_each_has_its_own_annotation_matrix():
         model.encoder(model.embedding(text), mask)[0] for text, mask in zip(texts, masks, strict=True)
     )
     torch.testing.assert_close(model.mlp(model.relation(premise, hypothesis)), out.logits, **EXACT)
-
-
-@pytest.mark.parametrize(("variant", "count"), [("attention", 2), ("two texts", 1)])
-def test_a_model_refuses_more_or_fewer_texts_than_it_relates(variant, count):
-    text, mask = one_text([4, 2])
-    with pytest.raises(ReplicationError, match="a model of two texts needs 'relation'"):
-        small(variant)((text,) * count, (mask,) * count)
 
 
 @variants

@@ -8,9 +8,6 @@ from hypothesis import strategies as st
 from replications.show_attend_tell.replication import build_model
 from replications.show_attend_tell.settings import ModelConfig
 from shared.data.tokenizers import BOS, EOS, PAD
-from shared.decoding.beam import beam_search
-from shared.decoding.constraints import Constraints
-from tests.decoding.naive_beam import naive_beam_search
 from tests.replications.small_show_attend_tell import ATTEND, GRID, SIZES, VARIANTS, given, small
 
 EXACT = {"atol": 1e-10, "rtol": 0}
@@ -53,13 +50,6 @@ def test_attention_is_said_of_every_symbol_and_adds_up_to_one(variant):
         assert ((out.gates > 0) & (out.gates < 1)).all()
 
 
-@pytest.mark.parametrize("variant", ["mean", "initial"])
-def test_baselines_attend_to_nothing(variant):
-    out = small(variant)(*given())
-    assert out.attention is None
-    assert (out.gates is None) == (variant == "initial")
-
-
 @variants
 def test_what_training_adds_is_not_in_evaluation_and_evaluation_draws_nothing(variant):
     model, batch = small(variant), given()
@@ -92,21 +82,6 @@ def test_the_loss_reaches_every_parameter(variant):
     total(out).backward()
     unmoved = {name for name, p in model.named_parameters() if p.numel() and (p.grad is None or not p.grad.any())}
     assert unmoved == ({"decoder.glimpse.u.bias"} if variant in ATTEND else set())  # which no softmax sees
-
-
-@variants
-def test_beam_search_finds_what_a_search_of_one_picture_finds(variant):
-    model, features = small(variant), given([1] * 4).features
-
-    def limits(count):
-        least = torch.zeros(count, dtype=torch.long)
-        return Constraints(begin=BOS, end=EOS, padding=PAD, minimum=least, maximum=least + 6)
-
-    with torch.no_grad():
-        found = beam_search(model, model.start(features), limits(4), beam=3)
-        for i in range(4):
-            best = naive_beam_search(model, model.start(features[i : i + 1]), limits(1), beam=3)[0]
-            assert found.tokens[i, 0, : found.lengths[i, 0]].tolist() == list(best.tokens)
 
 
 @variants

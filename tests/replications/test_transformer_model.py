@@ -89,16 +89,6 @@ def test_the_feed_forward_network_acts_on_each_position_alone():
     torch.testing.assert_close(layer(x)[1, 2], hidden @ layer.w_2.weight.t() + layer.w_2.bias, **EXACT)
 
 
-def test_padding_gets_no_gradient():
-    model = small()
-    source, mask, target = sentences()
-    x = model.embed(source).detach().requires_grad_()
-    model.embed = lambda symbols, start=0: x if symbols is source else Transformer.embed(model, symbols, start)
-    model.train()(source, mask, target)[0].square().sum().backward()
-    assert not x.grad[~mask].any()
-    assert x.grad[mask].any(-1).all()
-
-
 def test_without_positions_a_source_is_a_bag_of_words():
     """With them it is not (section 3.5)."""
     source, mask, target = sentences(lengths=(6, 6))
@@ -130,16 +120,6 @@ def test_every_head_s_weights_can_be_had():
         hidden = torch.ones(t, t).triu(1).bool() if name == "decoder" else ~mask[None, :, None, None]
         assert not found.masked_select(hidden).any()
     torch.testing.assert_close(maps["cross"][-1].mean(1), model(source, mask, target)[1], **EXACT)
-
-
-def test_training_goes_without_weights_and_predicts_the_same():
-    model = small()
-    batch = sentences()
-    logits, attention = model(*batch)
-    assert attention.shape == (3, 6, 7)
-    again, none = model.train()(*batch)
-    assert none is None
-    torch.testing.assert_close(again, logits, **EXACT)
 
 
 def test_dropout_acts_on_sublayers_and_embeddings_and_nowhere_else():
