@@ -71,9 +71,8 @@ def project(tmp_path, monkeypatch):
         "shared/metrics/other.py": "",
         "shared/reports/report.py": "",
         "shared/reports/figures.py": "",
-        "shared/pipeline/evidence.py": "",
+        "shared/pipeline/report.py": "from shared.pipeline import plan",
         "shared/pipeline/plan.py": "",
-        "shared/pipeline/search.py": "",
         "shared/tasks/copies/task.py": "from shared.tasks.copies import corpus, evaluation",
         "shared/tasks/copies/corpus.py": "",
         "shared/tasks/copies/evaluation.py": "from shared import metrics",
@@ -102,7 +101,7 @@ def test_every_stage_depends_on_the_code_that_it_runs(project):
     assert set(stage("train")) == MODELS | kind
     judged = {"shared/metrics/__init__.py", "shared/metrics/score.py", "shared/tasks/copies/evaluation.py"}
     assert set(stage("evaluate")) == MODELS | kind | judged | {"shared/config.py"}
-    judging = {f"shared/pipeline/{name}.py" for name in ("evidence", "plan", "search")}
+    judging = {f"shared/pipeline/{name}.py" for name in ("report", "plan")}
     shown = judging | {"shared/reports/figures.py", "shared/reports/report.py", "shared/tasks/copies/report.py"}
     assert set(stage("report")) == set(stage("evaluate")) | shown | {"replications/toy/report.py"}
 
@@ -281,10 +280,9 @@ def test_another_papers_attention_is_not_a_papers_code(monkeypatch):
     monkeypatch.chdir(ROOT)
     bahdanau, luong = (code_of("translation", paper)["train"] for paper in ("bahdanau", "luong"))
     assert "shared/attention/additive.py" in bahdanau
-    own = {f"shared/{name}.py" for name in ("attention/alignments", "attention/scores", "layers/stacked_lstm")}
+    own = {f"shared/{name}.py" for name in ("attention/alignments", "layers/lstm")}
     assert own <= luong.keys()
     assert not own & bahdanau.keys()
-    assert "shared/layers/attentive_recurrence.py" in bahdanau.keys() - luong.keys()
 
 
 def test_all_imports_are_absolute():
