@@ -7,7 +7,7 @@ scale, and what the variant changes at this scale. Nothing here imports torch: m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -73,17 +73,6 @@ class Task(Strict):
     seeds: Seeds
 
 
-class Variant(Strict):
-    """One entry of ``variants`` in a scale's ``params.yaml``: its task, and what it changes at this scale."""
-
-    task: str
-    model: Section = EMPTY
-    training: Section = EMPTY
-    decoding: Section = EMPTY
-    evaluation: Section = EMPTY
-    seeds: Seeds | None = None
-
-
 class Identity(Strict):
     """One entry of ``variants.yaml``: what a variant is at every scale."""
 
@@ -91,6 +80,13 @@ class Identity(Strict):
     training: Section = EMPTY
     decoding: Section = EMPTY
     evaluation: Section = EMPTY
+
+
+class Variant(Identity):
+    """One entry of ``variants`` in a scale's ``params.yaml``: its task, and what it changes at this scale."""
+
+    task: str
+    seeds: Seeds | None = None
 
 
 class Identities(Strict):
@@ -201,8 +197,7 @@ class ScaleFile:
         folder = paper_folder(paper)
         self.paper, self.scale = paper, scale
         self.path, self.variants_path = folder / scale / "params.yaml", folder / "variants.yaml"
-        raw = load_yaml(self.path)
-        content = build(Content, raw, where=str(self.path))
+        content = build(Content, load_yaml(self.path), where=str(self.path))
         identities = build(Identities, load_yaml(self.variants_path), where=str(self.variants_path))
         self.kind, self._identities = identities.kind, identities.variants
         self.tasks, self.variants = content.tasks, content.variants
@@ -210,7 +205,8 @@ class ScaleFile:
         self.built_tasks = content.tasks | content.left_out.tasks
         self._built_variants = content.variants | content.left_out.variants
         self.left_out = {name: reason.because for reason in content.left_out.reasons for name in reason.variants}
-        self._agree(content)
+        for problem in self._contradictions(content):
+            raise ReplicationError(problem)
 
     def dataset(self, task: str) -> str:
         """The name of the data set of a task's corpus."""
@@ -265,7 +261,7 @@ class ScaleFile:
         return other, variant
 
     def lenders(self, variants: Iterable[str]) -> set[str]:
-        """The papers whose models variants borrow (``shared.tasks.translation.borrowed``)."""
+        """The papers whose models variants borrow (:class:`shared.tasks.sections.BorrowedConfig`)."""
         sections = [self.run(variant).model for variant in variants]
         return {section["paper"] for section in sections if "paper" in section}
 
@@ -292,49 +288,37 @@ class ScaleFile:
         """All variants whose settings are given at this scale, whether they run or not."""
         return list(self._built_variants)
 
-    def _agree(self, content: Content) -> None:
-        """Refuse what would contradict the folder's name, the other file or another part of this one."""
+    def _contradictions(self, content: Content) -> Iterator[str]:
+        """What contradicts the folder's name, the other file or another part of this one."""
+        known, variants = self._identities, self.variants_path
         if (content.paper, content.scale) != (self.paper, self.scale):
-            raise ReplicationError(
+            yield (
                 f"{self.path}: paper '{content.paper}' and scale '{content.scale}' must be those of the folder, "
                 f"'{self.paper}' and '{self.scale}'."
             )
         if self.kind not in KINDS:
-            raise ReplicationError(
-                f"{self.variants_path}: kind: there is no kind of task '{self.kind}'{near(self.kind, KINDS)}."
-            )
-        sections: dict[str, dict[str, Any]] = {
-            "variants": self.variants, "left_out": self.left_out,
-        }  # fmt: skip
-        for section, names in sections.items():
-            for name in names:
-                if name not in self._identities:
-                    raise ReplicationError(
-                        f"{self.path}: {section}: {self.variants_path} has no variant '{name}'"
-                        f"{near(name, self._identities)}."
-                    )
-        for name in self._identities:
-            places = [section for section, names in sections.items() if name in names]
-            if len(places) > 1:
-                raise ReplicationError(f"{self.path}: '{name}' is among {' and '.join(places)}; keep one of them.")
-            if not places:
-                raise ReplicationError(
-                    f"{self.path}: variant '{name}' of {self.variants_path} neither runs nor is left out; list it "
-                    "under variants, or with the reason under left_out."
+            yield f"{variants}: kind: there is no kind of task '{self.kind}'{near(self.kind, KINDS)}."
+        for section, names in (("variants", [*self.variants]), ("left_out", [*self.left_out])):
+            for name in [each for each in names if each not in known]:
+                yield f"{self.path}: {section}: {variants} has no variant '{name}'{near(name, known)}."
+        for name in known:
+            if name in self.variants and name in self.left_out:
+                yield f"{self.path}: '{name}' is among variants and left_out; keep one of them."
+            if name not in self.variants and name not in self.left_out:
+                yield (
+                    f"{self.path}: variant '{name}' of {variants} neither runs nor is left out; list it under "
+                    "variants, or with the reason under left_out."
                 )
         for name, entry in self.variants.items():
             if entry.task not in self.tasks:
-                raise ReplicationError(
-                    f"{self.path}: variants.{name}.task: there is no task '{entry.task}'{near(entry.task, self.tasks)}."
-                )
-        for name, task in self.tasks.items():
-            if (task.after == "features") != (name in self.features):
-                raise ReplicationError(
-                    f"{self.path}: tasks.{name}.after is '{task.after}', so 'features' must "
-                    f"{'' if task.after == 'features' else 'not '}list '{name}'."
-                )
+                task = f"there is no task '{entry.task}'{near(entry.task, self.tasks)}"
+                yield f"{self.path}: variants.{name}.task: {task}."
+        for name, task_of_scale in self.tasks.items():
+            if (task_of_scale.after == "features") != (name in self.features):
+                must = "must" if task_of_scale.after == "features" else "must not"
+                yield f"{self.path}: tasks.{name}.after is '{task_of_scale.after}', so 'features' {must} list '{name}'."
             if not any(variant.task == name for variant in self.variants.values()):
-                raise ReplicationError(f"{self.path}: tasks.{name} has no variant that runs; remove it, or add one.")
+                yield f"{self.path}: tasks.{name} has no variant that runs; remove it, or add one."
 
     def _task(self, name: str) -> Task:
         if name not in self.built_tasks:
