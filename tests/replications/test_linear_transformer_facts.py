@@ -118,9 +118,9 @@ def network(name: str, *, added: bool = False) -> LinearTransformer:
     layers, symbols, components = SIZES[name]
     symbols = ADDED[name] if added else symbols
     output = (
-        CategoricalOutput(width=256, symbols=symbols)
+        partial(CategoricalOutput, width=256, symbols=symbols)
         if components is None
-        else MixtureOfLogistics(width=256, components=components)
+        else partial(MixtureOfLogistics, width=256, components=components)
     )
     return LinearTransformer(
         symbols=symbols, width=256, hidden_size=1024, layers=layers, output=output, causal=True, length=784,

@@ -84,8 +84,8 @@ def test_a_transformer_is_what_pytorch_calls_one():
                 "self_attn.in_proj_bias": torch.zeros(3 * D),
                 "self_attn.out_proj.weight": ours["attention.w_o.weight"],
                 "self_attn.out_proj.bias": torch.zeros(D),
-                **{f"linear{n}.{part}": ours[f"feed_forward.{i}.{part}"]
-                   for n, i in ((1, 0), (2, 3)) for part in ("weight", "bias")},
+                **{f"linear{n}.{part}": ours[f"feed_forward.w_{n}.{part}"]
+                   for n in (1, 2) for part in ("weight", "bias")},
                 **{f"norm{n}.{part}": ours[f"{kind}_norm.{part}"]
                    for n, kind in ((1, "attention"), (2, "feed_forward")) for part in ("weight", "bias")},
             }

@@ -241,7 +241,7 @@ def test_the_ablations_differ_in_what_their_rows_of_table_6_say() -> None:
     named = {name: row for row in range(9) for name in table.variants(row) if name.startswith("wikitext103")}
     assert len(named) == 4
     for name, row in named.items():
-        label, run = table.label(row), settings.run(name)
+        label, run = str(table.rows[row]["label"]), settings.run(name)
         recurrent, judged = "recurrence" in label, run.evaluation
         assert (run.training.batch.length, run.model["n_layer"]) == (128, 7)
         assert run.training.memory == (128 if recurrent else 0)
