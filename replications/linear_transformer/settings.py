@@ -11,8 +11,8 @@ from pydantic import Field, PositiveInt, model_validator
 
 from shared.config import Ascending, Strict
 from shared.errors import ReplicationError
-from shared.tasks.sections import NetworkStudyConfig, Routes
 from shared.tasks.sequences.settings import PixelCorpusConfig, ScalingConfig, SequenceRun
+from shared.tasks.settings import NetworkStudyConfig, Routes
 
 
 class ModelConfig(Strict):

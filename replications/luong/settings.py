@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from shared.config import Strict
-from shared.tasks.sections import Routes, RouteSection
+from shared.tasks.settings import Routes, RouteSection
 
 
 class AttentionConfig(Strict):

@@ -9,8 +9,8 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_va
 
 from shared.config import Ascending, Strict
 from shared.errors import ReplicationError
-from shared.tasks.sections import Routes, StudyConfig
 from shared.tasks.sequences.settings import ScalingConfig, SequenceRun
+from shared.tasks.settings import Routes, StudyConfig
 
 
 class ModelConfig(Strict):

@@ -19,7 +19,7 @@ from shared.attention.softmax import masked_softmax
 from shared.attention.structured import redundancy_penalty
 from shared.errors import ReplicationError
 from shared.layers.lstm import BidirectionalLSTM
-from shared.tasks.classification.protocol import Classified
+from shared.tasks.classification.corpus import Classified
 
 Embedded = tuple[Tensor, Tensor | None]
 """The embedding M (B, r, D) of a text, and what its words weigh in it, A (B, r, n), if that can be said."""

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from shared.config import Strict
 from shared.tasks.classification.settings import ClassificationRun, check_texts
-from shared.tasks.sections import Routes, RouteSection
+from shared.tasks.settings import Routes, RouteSection
 
 
 class AttentionConfig(Strict):

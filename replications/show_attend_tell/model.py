@@ -23,7 +23,7 @@ from replications.show_attend_tell.learning import Reinforce, attention_supervis
 from shared.data.tokenizers import BOS, PAD
 from shared.decoding.protocol import select_beams, select_sources
 from shared.layers.lstm import Product, lstm_unit, product_with
-from shared.tasks.captioning.protocol import Captioned
+from shared.tasks.captioning.corpus import Captioned
 
 
 class InitialState(nn.Module):

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from shared.config import Strict
-from shared.tasks.sections import Routes
+from shared.tasks.settings import Routes
 
 
 class HardConfig(Strict):

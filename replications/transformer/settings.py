@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from shared.config import Strict
-from shared.tasks.sections import BorrowedConfig, Routes, StudyConfig
+from shared.tasks.settings import BorrowedConfig, Routes, StudyConfig
 
 
 class PositionsConfig(Strict):

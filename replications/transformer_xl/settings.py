@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from shared.config import Strict
-from shared.tasks.sections import NetworkStudyConfig, Routes
+from shared.tasks.settings import NetworkStudyConfig, Routes
 
 
 class ModelConfig(Strict):

@@ -1,7 +1,8 @@
-"""Storage for all kinds of corpora: line-aligned text files, and memory-mapped arrays."""
+"""Storage for all kinds of corpora: line-aligned text files, memory-mapped arrays, and a summary with settings."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shared.config import Strict, flat
 from shared.data import splits
 from shared.errors import ReplicationError
+
+SUMMARY = "summary.json"
+_SETTINGS = "settings"
 
 
 def read_lines(path: Path) -> list[str]:
@@ -67,3 +72,53 @@ def load_arrays(folder: Path, names: Sequence[str]) -> list[NDArray[Any]]:
         return [np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names]
     except (OSError, ValueError, EOFError) as error:
         raise ReplicationError(f"{folder} is incomplete ({error}); run the prepare stage again.") from None
+
+
+def write_summary(folder: Path, corpus: Strict, summary: Mapping[str, object]) -> dict[str, object]:
+    """Write ``summary.json``, with the settings of the corpus under ``settings``, into the folder of a prepared task.
+
+    Returns:
+        What was written.
+    """
+    whole = {**summary, _SETTINGS: corpus.model_dump(mode="json")}
+    text = json.dumps(whole, indent=1, ensure_ascii=False)
+    (folder / SUMMARY).write_text(text, encoding="utf-8")
+    return whole
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What :func:`write_summary` wrote.
+
+    Raises:
+        ReplicationError: it is missing or damaged.
+    """
+    try:
+        summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        raise ReplicationError(f"{folder} is incomplete; run the prepare stage of its task.") from None
+    return summary
+
+
+def check_prepared(folder: Path, corpus: Strict) -> None:
+    """Refuse a prepared task that was not made with these settings.
+
+    Raises:
+        ReplicationError: names every key that differs, with both values, or says that there is nothing to compare.
+    """
+    known = read_summary(folder).get(_SETTINGS)
+    if known is None:
+        raise ReplicationError(f"{folder} does not say with which settings it was prepared; run prepare again.")
+    before, now = flat(known), flat(corpus.model_dump(mode="json"))
+    differences = [
+        f"key {key} is {_shown(before, key)} there and {_shown(now, key)} here"
+        for key in sorted(before.keys() | now.keys())
+        if _shown(before, key) != _shown(now, key)
+    ]
+    if differences:
+        raise ReplicationError(
+            f"{folder} was prepared with other settings: {'; '.join(differences)}; run prepare again."
+        )
+
+
+def _shown(settings: Mapping[str, Any], key: str) -> str:
+    return json.dumps(settings[key], ensure_ascii=False) if key in settings else "not set"

@@ -24,7 +24,7 @@ from shared.reports.exhibits import OfPanels, Shows, load_exhibits
 from shared.reports.naming import FILE, load_colours, load_names
 from shared.reports.paper import Paper
 from shared.tasks.kinds import load_measures, papers, settings_of
-from shared.tasks.sections import check_model
+from shared.tasks.settings import check_model
 
 CARDS = Path("data")
 MOST_GENERATED = 1_000_000

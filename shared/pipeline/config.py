@@ -261,7 +261,7 @@ class ScaleFile:
         return other, variant
 
     def lenders(self, variants: Iterable[str]) -> set[str]:
-        """The papers whose models variants borrow (:class:`shared.tasks.sections.BorrowedConfig`)."""
+        """The papers whose models variants borrow (:class:`shared.tasks.settings.BorrowedConfig`)."""
         sections = [self.run(variant).model for variant in variants]
         return {section["paper"] for section in sections if "paper" in section}
 

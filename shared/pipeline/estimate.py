@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from shared.claims.results import COSTS
 from shared.claims.words import number_of
+from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import run_folder
@@ -24,7 +25,6 @@ from shared.pipeline.pack import archive_of
 from shared.pipeline.provenance import machine, peak_memory_mib
 from shared.pipeline.runs import JUDGED, TRAINED, runnable
 from shared.records import Parts, read_record
-from shared.tasks.prepared import check_prepared
 
 HOUR = 3600.0
 UNPREPARED = "its cost: no runs are on record, and its task is not prepared"

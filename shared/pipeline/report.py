@@ -14,7 +14,7 @@ from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, run_fol
 from shared.pipeline.processes import alone
 from shared.reports.paper import Paper
 from shared.tasks.kinds import kind_report, load_measures
-from shared.tasks.sections import find_route
+from shared.tasks.settings import find_route
 
 if TYPE_CHECKING:
     from shared.claims.outcomes import Evidence

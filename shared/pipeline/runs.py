@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shared.claims.results import COSTS, REPORTED, judged_fingerprints
+from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.metrics.registry import MEASURES
 from shared.pipeline.code import code_of
@@ -23,8 +24,7 @@ from shared.pipeline.provenance import environment, fingerprint, machine, now, p
 from shared.pipeline.weights import check_weights, refusing_other_weights
 from shared.records import read_if_whole, read_record
 from shared.tasks.kinds import load_measures
-from shared.tasks.prepared import check_prepared
-from shared.tasks.sections import check_model, find_route
+from shared.tasks.settings import check_model, find_route
 from shared.training.pool import PRELOAD, Job, limit_threads, run_jobs
 from shared.training.processes import Group
 from shared.training.progress import Board, Progress, Report

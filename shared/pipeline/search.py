@@ -28,7 +28,7 @@ from shared.pipeline.runs import TRAINED, is_finished, marks_of, run_side_by_sid
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.records import read_if_whole, read_record
 from shared.reports.document import Text, code
-from shared.tasks.sections import check_model, find_route
+from shared.tasks.settings import check_model, find_route
 from shared.training.pool import PRELOAD, Job
 from shared.training.progress import Report
 

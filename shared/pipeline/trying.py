@@ -20,14 +20,14 @@ from rich.console import Console, Group
 from rich.padding import Padding
 from rich.text import Text
 
+from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.files import prepared_folder, render, run_folder, split_name, write_text
 from shared.pipeline.runs import runnable
 from shared.pipeline.weights import check_weights, refusing_other_weights
 from shared.tasks.kinds import KINDS, large_imports
-from shared.tasks.prepared import check_prepared
-from shared.tasks.sections import find_route
+from shared.tasks.settings import find_route
 from shared.tasks.tried import UNSEEN, Floats, Pixels, Tried, Weights
 
 PAGES = Path("reports/tried")

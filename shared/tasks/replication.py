@@ -14,8 +14,7 @@ import torch
 from torch import nn
 
 from shared.tasks.kinds import large_imports, load_replication
-from shared.tasks.sections import BorrowedConfig, PaperSettings, check_model, find_route
-from shared.tasks.settings import RunConfig, RunT
+from shared.tasks.settings import BorrowedConfig, PaperSettings, RunConfig, RunT, check_model, find_route
 from shared.training.checkpoints import TrainingRecord, load_weights
 from shared.training.config import BatchConfig
 from shared.training.progress import Report

@@ -11,7 +11,7 @@ import pytest
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.search import load_search, show, unfollowed
-from shared.tasks.sections import StudyConfig
+from shared.tasks.settings import StudyConfig
 from tests.pipeline.scratch import ROOT, change_yaml, environment
 from tests.pipeline.toys import BREAKS, CANNOT_RUN, LEFT_OUT, write_project, write_yaml
 

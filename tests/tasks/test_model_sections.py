@@ -14,8 +14,8 @@ from shared.config import build
 from shared.errors import ReplicationError
 from shared.tasks.kinds import load_replication, task_of
 from shared.tasks.replication import Study
-from shared.tasks.sections import check_model, find_route
 from shared.tasks.sequences.settings import SequenceRun
+from shared.tasks.settings import check_model, find_route
 from tests.replications.small_sequences import SIZES
 
 PAPERS = sorted(path.parent.name for path in Path("replications").glob("*/settings.py"))

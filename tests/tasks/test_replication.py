@@ -12,7 +12,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile
 from shared.tasks.replication import Study, runner_of
-from shared.tasks.sections import BorrowedConfig, StudyConfig
+from shared.tasks.settings import BorrowedConfig, StudyConfig
 from shared.tasks.translation.corpus import PreparedText
 from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
 from tests.tasks.in_process import judge, paper, train

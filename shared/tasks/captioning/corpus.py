@@ -1,4 +1,4 @@
-"""Images with captions as arrays: features of an encoder and tokenised captions, kept on disk; and their batches.
+"""Images with captions as arrays: features of an encoder, tokenised captions; their batches, and what models answer.
 
 They are made by :mod:`shared.tasks.captioning.preparation`, and only read here.
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -70,6 +70,19 @@ class CaptionBatch(Batch):
     def tokens(self) -> int:
         """Number of symbols that are not padding."""
         return int(self.mask.sum())
+
+
+class Captioned(NamedTuple):
+    """What ``model(features, captions, regions)`` gives of B captions of T symbols and pictures with L places."""
+
+    nats: Tensor
+    """(B, T), minus the log-probability of each symbol after those before it; zero at padding."""
+    attention: Tensor | None = None
+    """(B, T, L), with what weights each symbol was predicted; none if the model does not attend."""
+    gates: Tensor | None = None
+    """(B, T), the factor β on what is attended to at each symbol; none if the model has no such gate."""
+    auxiliary: Tensor | None = None
+    """(B,) nats, what training adds to the summed nats of each caption: penalties, an estimator's surrogate."""
 
 
 @dataclass(frozen=True)

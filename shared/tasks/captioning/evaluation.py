@@ -48,7 +48,7 @@ def evaluate_captioning(model: Any, text: PreparedCaptions, config: CaptioningRu
     in pixels, ``names_<k>`` (O,) and ``correct_<k>``, 1 if the caption is entirely true; and ``rows``, ``columns``.
 
     Args:
-        model: returns a :class:`shared.tasks.captioning.protocol.Captioned`, and ``start(features)`` begins a search.
+        model: returns a :class:`shared.tasks.captioning.corpus.Captioned`, and ``start(features)`` begins a search.
         text: the prepared task.
         config: the variant's settings.
         out: folder of the seed.

@@ -20,7 +20,7 @@ from shared.training.module import TrainingModule
 
 
 class CaptioningModule(TrainingModule):
-    """Teacher-forced training of ``model(features, captions, regions) ->`` :class:`.protocol.Captioned`.
+    """Teacher-forced training of ``model(features, captions, regions) ->`` :class:`.corpus.Captioned`.
 
     Logs ``train_loss`` and ``valid_loss`` (nats per symbol of the captions; both without the auxiliary term),
     ``train_auxiliary`` (that term, per symbol, where there is one) and ``valid_bleu`` (corpus BLEU-4 of greedy

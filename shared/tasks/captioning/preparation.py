@@ -23,7 +23,7 @@ from shared.data.fetch import fetch
 from shared.data.generated.scene_captions import Box, Caption
 from shared.data.generated.scenes import SIDE
 from shared.data.ragged import RaggedArray
-from shared.data.storage import write_lines
+from shared.data.storage import write_lines, write_summary
 from shared.data.tokenizers import EOS, UNK, Tokenizer
 from shared.errors import ReplicationError
 from shared.tasks.captioning.corpus import (
@@ -35,7 +35,6 @@ from shared.tasks.captioning.corpus import (
     read_record,
 )
 from shared.tasks.captioning.settings import CaptionCorpusConfig
-from shared.tasks.prepared import write_summary
 from shared.vision.encoders import build_encoder
 from shared.vision.features import Grid, compute_features
 

@@ -1,10 +1,11 @@
-"""Texts with a class each as arrays: tokenised once, kept on disk, read back without parsing; and their batches."""
+"""Texts with a class each as arrays, tokenised once and kept on disk; their batches, and what models answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,12 +14,11 @@ from torch import Tensor
 
 from shared.data.batching import Indices
 from shared.data.ragged import RaggedArray
-from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
+from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines, write_summary
 from shared.data.tokenizers import PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
 from shared.tasks.batches import Batch, training_batches, validation_batches
 from shared.tasks.classification.settings import ClassificationTraining, ClassifiedCorpusConfig
-from shared.tasks.prepared import write_summary
 
 Columns = dict[str, list[str]]
 """Language to the lines of a split."""
@@ -40,6 +40,17 @@ class ClassifiedBatch(Batch):
     def tokens(self) -> int:
         """Number of symbols that are not padding, of all texts."""
         return sum(int(mask.sum()) for mask in self.masks)
+
+
+class Classified(NamedTuple):
+    """What ``model(texts, masks)`` gives, where both have one (B, n) tensor per text of an example."""
+
+    logits: Tensor
+    """(B, C), one column per class."""
+    attention: tuple[Tensor, ...] = ()
+    """Per text (B, r, n), zero at padding, each row with the sum one; none if the model does not attend."""
+    auxiliary: Tensor | None = None
+    """(B,) nats, what training adds to the cross-entropy of each example: a penalty times its coefficient."""
 
 
 @dataclass(frozen=True)

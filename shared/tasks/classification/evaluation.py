@@ -18,8 +18,7 @@ from shared.data.batching import Indices
 from shared.data.ragged import RaggedArray
 from shared.metrics.attention_rows import evidence, focus, importance, ranks, redundancy
 from shared.tasks.batches import every_batch
-from shared.tasks.classification.corpus import ClassifiedBatch, ClassifiedText, PreparedClassification
-from shared.tasks.classification.protocol import Classified
+from shared.tasks.classification.corpus import Classified, ClassifiedBatch, ClassifiedText, PreparedClassification
 from shared.tasks.classification.settings import ClassificationEvaluation, ClassificationRun
 from shared.tasks.examples import Example, judged, write_examples, write_kept
 

@@ -12,7 +12,7 @@ from shared.training.module import TrainingModule
 
 
 class ClassificationModule(TrainingModule):
-    """Training of ``model(texts, masks) ->`` :class:`shared.tasks.classification.protocol.Classified`.
+    """Training of ``model(texts, masks) ->`` :class:`shared.tasks.classification.corpus.Classified`.
 
     Logs ``train_loss`` (nats per text, as optimised), ``train_auxiliary`` (its part that is not cross-entropy, where
     there is one), ``valid_loss`` (cross-entropy alone, nats per text, without smoothing) and ``valid_error`` (share of

@@ -1,6 +1,6 @@
 """What all papers that classify texts, or pairs of texts, have in common: a :class:`shared.tasks.replication.Task`.
 
-A model can be called as ``model(texts, masks)`` and returns a :class:`shared.tasks.classification.protocol.Classified`.
+A model can be called as ``model(texts, masks)`` and returns a :class:`shared.tasks.classification.corpus.Classified`.
 It is built of its settings and the sizes of the vocabulary and of the set of classes.
 """
 

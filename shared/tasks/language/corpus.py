@@ -12,13 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.data.storage import read_lines, save_arrays
+from shared.data.storage import read_lines, read_summary, save_arrays, write_summary
 from shared.data.tokenizers import EOS, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
 from shared.tasks.language.characters import CharactersConfig, CharacterVocabulary
 from shared.tasks.language.settings import LanguageCorpusConfig, LanguageTraining, Unit
 from shared.tasks.language.streams import LanguageBatch, Stream
-from shared.tasks.prepared import read_summary, write_summary
 
 _CHUNK = 1 << 20  # characters that are encoded together
 

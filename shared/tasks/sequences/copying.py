@@ -22,9 +22,8 @@ from shared.config import build
 from shared.data.batching import Indices
 from shared.data.generated.sequences import FILE, Copy
 from shared.data.ragged import RaggedArray
-from shared.data.storage import load_arrays, save_arrays
+from shared.data.storage import load_arrays, save_arrays, write_summary
 from shared.errors import ReplicationError
-from shared.tasks.prepared import write_summary
 from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
 from shared.tasks.sequences.settings import CopyCorpusConfig
 

@@ -17,9 +17,8 @@ import torch
 from numpy.typing import NDArray
 
 from shared.data.batching import Indices
-from shared.data.storage import load_arrays, save_arrays
+from shared.data.storage import load_arrays, read_summary, save_arrays, write_summary
 from shared.errors import ReplicationError
-from shared.tasks.prepared import read_summary, write_summary
 from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
 from shared.tasks.sequences.settings import PixelCorpusConfig
 

@@ -18,10 +18,17 @@ from torch import Tensor
 from shared.data.batching import Indices
 from shared.data.homology import AMINO_ACIDS
 from shared.data.ragged import RaggedArray
-from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
+from shared.data.storage import (
+    load_arrays,
+    read_columns,
+    read_lines,
+    read_summary,
+    save_arrays,
+    write_lines,
+    write_summary,
+)
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL
 from shared.errors import ReplicationError
-from shared.tasks.prepared import read_summary, write_summary
 from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
 from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, VOCABULARY, ProteinCorpusConfig
 

@@ -14,8 +14,7 @@ from shared.data.cards import load_card
 from shared.data.homology import AMINO_ACIDS, ANOMALOUS
 from shared.data.tokenizers import SPECIAL
 from shared.errors import ReplicationError
-from shared.tasks.sections import StudyConfig
-from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, RunConfig
+from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, RunConfig, StudyConfig
 
 MASK = len(SPECIAL)
 """The symbol that stands for a masked letter of a protein."""

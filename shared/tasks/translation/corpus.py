@@ -14,12 +14,11 @@ from torch import Tensor
 
 from shared.data.batching import Indices
 from shared.data.ragged import RaggedArray
-from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines
+from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines, write_summary
 from shared.data.tokenizers import BOS, EOS, PAD, UNK, Tokenizer, load_tokenizer, train_tokenizers
 from shared.errors import ReplicationError
 from shared.metrics.word_aligner import WordAligner
 from shared.tasks.batches import Batch, training_batches, validation_batches
-from shared.tasks.prepared import write_summary
 from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationTraining
 
 

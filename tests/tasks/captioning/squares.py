@@ -13,7 +13,7 @@ from shared.data.generated.scene_captions import Named, captions
 from shared.data.generated.scenes import PICTURES, SIDE
 from shared.data.tokenizers import BOS, PAD
 from shared.decoding.protocol import select_sources
-from shared.tasks.captioning.protocol import Captioned
+from shared.tasks.captioning.corpus import Captioned
 
 SPLITS = {"train": 30, "valid": 7, "test": 8, "pairs": 5}
 CAPTIONS = 3  # of each image

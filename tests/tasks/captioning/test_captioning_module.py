@@ -11,9 +11,8 @@ from shared.data.batching import endless_batches
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.metrics.captioning import bleu_statistics
 from shared.metrics.translation import corpus_bleu
-from shared.tasks.captioning.corpus import CaptionBatch
+from shared.tasks.captioning.corpus import CaptionBatch, Captioned
 from shared.tasks.captioning.module import CaptioningModule
-from shared.tasks.captioning.protocol import Captioned
 from shared.tasks.captioning.settings import CaptioningTraining
 from tests.tasks.captioning.toy_captioner import (
     LONGEST,

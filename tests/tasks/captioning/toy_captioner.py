@@ -12,8 +12,7 @@ from torch.nn import functional
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.protocol import select_beams, select_sources
-from shared.tasks.captioning.corpus import CaptionedSplit, ImageBatch
-from shared.tasks.captioning.protocol import Captioned
+from shared.tasks.captioning.corpus import Captioned, CaptionedSplit, ImageBatch
 from shared.vision.features import Grid
 
 THINGS, PLACES, WIDTH = 5, 4, 5

@@ -10,8 +10,7 @@ from shared.data.generated.scene_captions import Named, captions
 from shared.data.generated.scenes import LANGUAGES, Picture, Placed, Scene
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.protocol import select_beams, select_sources
-from shared.tasks.captioning.corpus import Grid
-from shared.tasks.captioning.protocol import Captioned
+from shared.tasks.captioning.corpus import Captioned, Grid
 
 GRID = Grid(rows=2, columns=4, size=5)
 PLACES = GRID.rows * GRID.columns

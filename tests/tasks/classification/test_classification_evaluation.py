@@ -10,9 +10,8 @@ from torch import nn
 
 from shared.config import build
 from shared.metrics.attention_rows import focus, redundancy
-from shared.tasks.classification.corpus import PreparedClassification, prepare_classified
+from shared.tasks.classification.corpus import Classified, PreparedClassification, prepare_classified
 from shared.tasks.classification.evaluation import evaluate_classification
-from shared.tasks.classification.protocol import Classified
 from shared.tasks.classification.settings import ClassificationRun
 
 WORDS = [f"w{i}" for i in range(9)]

@@ -7,9 +7,8 @@ from torch import nn
 from torch.nn import functional
 
 from shared.data.batching import endless_batches
-from shared.tasks.classification.corpus import ClassifiedBatch
+from shared.tasks.classification.corpus import Classified, ClassifiedBatch
 from shared.tasks.classification.module import ClassificationModule
-from shared.tasks.classification.protocol import Classified
 from shared.tasks.classification.settings import ClassificationTraining
 from tests.tasks.classification.toy_classifier import CLASSES, ToyClassifier, random_texts
 from tests.tasks.modules import SETTINGS, curve, logged, train

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from shared.data.ragged import RaggedArray
-from shared.tasks.classification.corpus import ClassifiedText
-from shared.tasks.classification.protocol import Classified
+from shared.tasks.classification.corpus import Classified, ClassifiedText
 
 VOCABULARY, CLASSES = 12, 3
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import nn
 
 from shared.config import Strict
-from shared.tasks.classification.protocol import Classified
+from shared.tasks.classification.corpus import Classified
 
 SETS = ("films", "shops")
 

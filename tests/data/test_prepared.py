@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from shared.config import build
+from shared.data.storage import check_prepared, read_summary, write_summary
 from shared.errors import ReplicationError
-from shared.tasks.prepared import check_prepared, read_summary, write_summary
 from shared.tasks.translation.settings import ParallelCorpusConfig
 
 CORPUS = {"dataset": "toy", "source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 12}}
