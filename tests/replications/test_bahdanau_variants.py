@@ -6,7 +6,7 @@ from torch import nn
 from replications.bahdanau.model import EncoderDecoder, RNNencdec, RNNsearch
 from replications.bahdanau.replication import build_model
 from replications.bahdanau.settings import ModelConfig
-from tests.replications.shipped_variants import facts, scale_file_of, shipped
+from tests.replications.shipped_variants import facts, parameters, scale_file_of, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 
@@ -40,6 +40,16 @@ def test_the_parts_in_paper_yaml_are_those_of_the_modules() -> None:
     for name, model in models.items():
         assert parts(model) == [part[name] for part in counts.parts]
         assert sum(parts(model)) == weights(model) == counts.totals[name]
+        assert parameters(model) - weights(model) == {"RNNsearch": 41_000, "RNNencdec": 38_000}[name]
+
+
+def test_the_matched_control_has_as_many_parameters() -> None:
+    settings, sizes = scale_file_of("bahdanau", "paper_scale"), []
+    for variant in ("rnnsearch-50", "rnnencdec-50-matched"):
+        run = settings.run(variant)
+        vocabulary = run.corpus.tokenizer.size
+        sizes.append(parameters(build_model(ModelConfig.model_validate(run.model), vocabulary, vocabulary)))
+    assert abs(sizes[1] / sizes[0] - 1) < 0.01
 
 
 @shipped("bahdanau")

@@ -10,7 +10,6 @@ from shared.tasks.kinds import load_measures
 from tests.replications.shipped_variants import REPLICATIONS, scale_file_of
 
 PAIRS = sorted((path.parts[-3], path.parts[-2]) for path in REPLICATIONS.glob("*/*/params.yaml"))
-pairs = pytest.mark.parametrize(("paper", "scale"), PAIRS)
 
 
 @pytest.fixture(autouse=True)
@@ -34,15 +33,6 @@ def variants_of(row: Row) -> list[str]:
 
 def metrics_of(row: Row) -> tuple[str, ...]:
     return (row.metric,) if isinstance(row, Exact) else row.metrics()
-
-
-@pairs
-def test_comparisons_are_of_one_task(paper: str, scale: str) -> None:
-    """Also of what is left out at this scale, as far as it could be built."""
-    settings = scale_file_of(paper, scale)
-    for row in rows_of(paper, scale):
-        tasks = {settings.task_of(name) for name in variants_of(row) if name in settings.buildable()}
-        assert len(tasks) <= 1, row.name
 
 
 @pytest.mark.parametrize(("paper", "scale"), [pair for pair in PAIRS if scale_file_of(*pair).kind == "sequences"])

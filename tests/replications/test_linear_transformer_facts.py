@@ -12,17 +12,16 @@ import torch
 from replications.linear_transformer.exactness import Exactness
 from replications.linear_transformer.generation import Generation
 from replications.linear_transformer.lsh import lsh_attention_weights, lsh_buckets
-from replications.linear_transformer.model import LinearAttention, LinearTransformer
-from replications.linear_transformer.replication import LAYERS
+from replications.linear_transformer.replication import LAYERS, build_model
+from replications.linear_transformer.settings import ModelConfig
 from shared.claims.comparisons import Exact, Row
 from shared.claims.scales import SCALES
 from shared.claims.schema import Claim, load_claims
 from shared.config import build
-from shared.layers.outputs import CategoricalOutput, MixtureOfLogistics
 from shared.metrics.registry import known
 from shared.pipeline.config import ScaleFile
 from shared.tasks.sequences.scaling import Scaling
-from tests.replications.shipped_variants import REPLICATIONS, facts, scale_file_of
+from tests.replications.shipped_variants import REPLICATIONS, facts, parameters, scale_file_of
 from tests.replications.studied_linear_transformer import SECTION, build_studied
 
 FOLDER = REPLICATIONS / "linear_transformer"
@@ -37,10 +36,12 @@ PRINTED = {
     "t4": {"cpu": [72.6, 7.4, 46.0, 112.0, 5.5], "gpu": [10.2, 10.4, 19.2, 55.8, 7.3]},
     "t5": {"cpu": [8651.4, 71.9, 2318.9, 5263.7, 45.1], "gpu": [300.1, 70.4, 221.6, 683.9, 61.3]},
 }
-SIZES = {"copy": (4, 11, None), "MNIST": (8, 256, 10), "CIFAR-10": (16, 256, 10)}
-"""Layers, symbols and components of the released programs."""
-ADDED = {"copy": 12, "MNIST": 257, "CIFAR-10": 257}
-"""Symbols where embeddings have the full width."""
+
+SIZES = [
+    ("copy", "copy-linear", 4, 11, 12), ("MNIST", "mnist-linear", 8, 256, 257),
+    ("CIFAR-10", "cifar10-linear", 16, 256, 257),
+]  # fmt: skip
+"""Column of paper.yaml, its variant, layers, symbols of the released programs, and with embeddings of full width."""
 
 
 def columns(table: str) -> dict[str, list[float]]:
@@ -106,41 +107,17 @@ def test_the_table_that_divides_is_of_the_others() -> None:
             assert shown[f"{pictures}_{device}"] == pytest.approx(ratios, abs=5.01e-3)
 
 
-def test_the_ratio_of_the_prose_is_of_two_devices() -> None:
-    note = {each.id: each for each in facts("linear_transformer").tables}["t5"].note or ""
-    latency = columns("t5")
-    assert "(300.1 / 45.1 = 6.65)" in note
-    assert latency["gpu"][0] / latency["cpu"][-1] == pytest.approx(6.65, abs=5e-3)
-    assert "4.9 times (GPU) and 192 times (CPU)" in " ".join(note.split())
-
-
-def network(name: str, *, added: bool = False) -> LinearTransformer:
-    layers, symbols, components = SIZES[name]
-    symbols = ADDED[name] if added else symbols
-    output = (
-        partial(CategoricalOutput, width=256, symbols=symbols)
-        if components is None
-        else partial(MixtureOfLogistics, width=256, components=components)
-    )
-    return LinearTransformer(
-        symbols=symbols, width=256, hidden_size=1024, layers=layers, output=output, causal=True, length=784,
-        attentions=lambda: LinearAttention(width=256, heads=8), concatenated=not added,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize("added", [False, True], ids=["released", "added"])
-def test_the_sizes_in_paper_yaml_are_those_of_the_modules(name: str, added: bool) -> None:
+@pytest.mark.parametrize(("name", "variant", "layers", "symbols", "added"), SIZES)
+def test_the_sizes_in_paper_yaml_are_those_of_the_modules(name, variant, layers, symbols, added, shapes_alone) -> None:
     counts = facts("linear_transformer").parameter_counts
     assert counts is not None
-    with torch.device("meta"):
-        model = network(name, added=added)
-    modules = (model.embedding, model.layers, model.norm, model.output)
-    found = [sum(parameter.numel() for parameter in module.parameters()) for module in modules]
-    key = f"{name}, added" if added else name
-    assert found == [part[key] for part in counts.parts]
-    assert counts.totals[key] == sum(parameter.numel() for parameter in model.parameters())
-    assert found[1] == SIZES[name][0] * 789_760
+    section = scale_file_of("linear_transformer", "paper_scale").run(variant).model
+    for key, changes, words in ((name, {}, symbols), (f"{name}, added", {"positions": "added"}, added)):
+        model = build_model(ModelConfig.model_validate(section | changes), words, True)
+        found = [parameters(module) for module in (model.embedding, model.layers, model.norm, model.output)]
+        assert found == [part[key] for part in counts.parts]
+        assert counts.totals[key] == parameters(model)
+        assert found[1] == layers * 789_760
 
 
 @scales
@@ -302,18 +279,3 @@ def test_the_papers_own_settings(root, monkeypatch) -> None:
     assert (copied.training.schedule.hold, copied.training.schedule.factor) == (3000, 0.1)
     assert copied.model["max_length"] == 2 * copied.corpus.longest + 1 <= 128
     assert settings.run("mnist-lsh-1").model["rounds"] == 1
-
-
-def test_deviations_of_the_quick_scale_are_those_of_its_settings(root, monkeypatch) -> None:
-    monkeypatch.chdir(root)
-    settings = ScaleFile("linear_transformer", "quick")
-    copied, drawn = (settings.run(variant).training for variant in ("copy-linear", "mnist-linear"))
-    assert (copied.updates, drawn.updates) == (600, 800)
-    for training in (copied, drawn):
-        assert (training.optimizer.name, training.optimizer.weight_decay) == ("adam", 0)
-        assert training.schedule.name == "cosine"
-    corpus = settings.run("copy-linear").corpus
-    assert (corpus.shortest, corpus.longest) == (5, 8)
-    pictures = settings.run("mnist-linear").corpus
-    assert (28 // pictures.pool, pictures.levels) == (7, 16)
-    assert [settings.run(study).seeds for study in STUDIES] == [[1, 2, 3, 4, 5]] * len(STUDIES)

@@ -5,7 +5,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replications.linear_transformer.model import LinearAttention, SoftmaxAttention
 from tests.replications.small_sequences import (
     F64,
     TRANSFORMERS,
@@ -46,16 +45,6 @@ def test_a_linear_state_is_of_one_size_and_earlier_ones_stay_as_they_are(name):
         assert [layer.sums.shape for layer in after.layers] == [(2, H, key_size, key_size + 1)] * N
     again, _ = model.step(inputs[:, 3], kept[2])
     torch.testing.assert_close(again, model(inputs[:, :4])[:, -1], atol=1e-12, rtol=1e-12)
-
-
-def test_of_the_papers_size_a_state_is_as_large_as_keys_and_values_of_seventeen_pixels():
-    """8,448 numbers in a layer whatever comes, where softmax attention holds 512 for every pixel of a picture."""
-    x = torch.zeros(1, 256)
-    linear, softmax = (kind(width=256, heads=8) for kind in (LinearAttention, SoftmaxAttention))
-    _, state = linear.step(x, linear.begin(x, 784))
-    held = softmax.begin(x, 784)
-    assert state.sums.numel() == 8448
-    assert held.keys.numel() + held.values.numel() == 784 * 512
 
 
 @pytest.mark.parametrize("name", LINEAR)

@@ -104,7 +104,7 @@ def test_multiplications_are_those_of_the_formulas() -> None:
 
 
 @pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize("attention", ["softmax", "relu", "positive"])
+@pytest.mark.parametrize("attention", ["softmax", "relu", "positive", "trigonometric"])
 def test_the_sizes_in_paper_yaml_are_those_of_the_modules(name: str, attention: str) -> None:
     counts = facts("performer").parameter_counts
     assert counts is not None
@@ -225,6 +225,8 @@ def test_the_papers_own_settings() -> None:
         size = SIZES["regular" if run.task in ("concatenated", "imagenet64") else "proteins"]
         assert tuple(run.model[key] for key in ("heads", "layers", "hidden", "width")) == size
         assert run.model["features"] == 256
+        if run.corpus.of == "proteins":
+            assert run.corpus.length == (8192 if run.task == "concatenated" else 1024)
     small = settings.run("concatenated-transformer").model
     assert tuple(small[key] for key in ("heads", "layers", "hidden", "width")) == (8, 3, 256, 256)
 

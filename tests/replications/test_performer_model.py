@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from replications.performer.settings import ModelConfig
 from tests.replications.small_sequences import F64, PERFORMERS, SIZES, D, N, drawn, padded, small, symbols
 
 ESTIMATORS = ("positive", "hyperbolic", "trigonometric")
@@ -123,14 +122,6 @@ def test_what_is_drawn_is_of_the_settings(name):
     assert (w @ w.T).fill_diagonal_(0).abs().max() > 1e-3
 
 
-def test_nothing_is_drawn_of_what_is_not_random():
-    for name in ("exact", "relu"):
-        model = small(name)
-        before = {key: numbers.clone() for key, numbers in model.state_dict().items()}
-        model.at_update(0)
-        assert all(torch.equal(numbers, before[key]) for key, numbers in model.state_dict().items())
-
-
 # When attention is replaced
 
 
@@ -193,12 +184,3 @@ def test_training_goes_through_the_swap():
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0] - 0.5
-
-
-# Settings
-
-
-def test_features_are_drawn_at_every_update_unless_it_is_said_otherwise():
-    config = ModelConfig.model_validate({"attention": "positive"} | SIZES)
-    assert (config.redraw_every, config.swap_at) == (1, None)
-    assert (config.features, config.directions) == (256, "orthogonal")

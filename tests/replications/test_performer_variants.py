@@ -13,8 +13,6 @@ from shared.claims.scales import SCALES
 from shared.config import merge
 from shared.tasks.sequences.settings import SequenceRun
 from tests.replications.shipped_variants import (
-    facts,
-    parameters,
     scale_file_of,
     shipped,
 )
@@ -113,59 +111,3 @@ def test_swapped_weights_are_read_by_a_model_that_has_them(scale: str) -> None:
         for each in (config, changed)
     )
     assert ours == theirs
-
-
-# Sizes
-
-
-SHAPES = {
-    "regular": (6, 8, 512, 2048),
-    "proteins": (36, 8, 512, 1024),
-    "small": (6, 1, 64, 64),
-    "Transformer, concatenated": (3, 8, 256, 256),
-}
-"""Layers, heads, d and d_ff of the paper."""
-PRINTED = dict(zip(SHAPES, (18_902_016, 75_626_496, 149_760, 1_184_256), strict=True))
-
-
-@pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("attention", ["softmax", "relu", "positive", "trigonometric"])
-def test_bodies_have_the_parameters_that_the_formula_says(name: str, attention: str) -> None:
-    layers, heads, width, hidden = SHAPES[name]
-    sizes = {"layers": layers, "heads": heads, "width": width, "hidden": hidden}
-    config = ModelConfig.model_validate({"attention": attention, **sizes})
-    model = build_model(config, SYMBOLS, True)
-    parts = (4 * width**2, 2 * width * hidden + hidden + width, 4 * width)
-    assert parameters(model.layers) == layers * sum(parts) == PRINTED[name]
-    rest = SYMBOLS * width + 2 * width + SYMBOLS * (width + 1)
-    assert parameters(model) == parameters(model.layers) + rest
-    counts = facts("performer").parameter_counts
-    assert counts is not None
-    assert counts.totals[name] == PRINTED[name]
-    assert [part[name] for part in counts.parts] == [layers * part for part in parts]
-
-
-@pytest.mark.parametrize(
-    ("scale", "variant", "size"),
-    [
-        ("paper_scale", "transformer", "proteins"),
-        ("paper_scale", "masked-relu", "proteins"),
-        ("paper_scale", "concatenated-relu", "regular"),
-        ("paper_scale", "concatenated-transformer", "Transformer, concatenated"),
-        ("paper_scale", "imagenet64-relu", "regular"),
-    ],
-)
-def test_the_papers_sizes_are_those_of_its_models(scale: str, variant: str, size: str) -> None:
-    _, config = settings_of(scale, variant)
-    assert (config.layers, config.heads, config.width, config.hidden) == SHAPES[size]
-    assert config.features == 256
-
-
-def test_the_papers_own_settings() -> None:
-    for variant in ("transformer", "relu", "masked-relu", "concatenated-relu"):
-        run, config = settings_of("paper_scale", variant)
-        training, optimizer = run.training, run.training.optimizer
-        assert (optimizer.name, optimizer.learning_rate) == ("adam", 1e-3)
-        assert (optimizer.beta1, optimizer.beta2, optimizer.epsilon) == (0.9, 0.98, 1e-9)
-        assert (training.clip, training.schedule.name, config.dropout) == (0.5, "constant", 0.1)
-        assert run.corpus.length == (8192 if run.task == "concatenated" else 1024)

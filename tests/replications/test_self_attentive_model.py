@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from hypothesis import settings
-from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
@@ -16,11 +14,7 @@ from tests.processor import skip_without_bfloat16_lstm
 from tests.replications.small_self_attentive import CLASSES, SIZES, VARIANTS, small, texts_of
 
 EXACT = {"atol": 1e-12, "rtol": 0}
-ATTEND = [name for name in VARIANTS if "mean" not in name]
 variants = pytest.mark.parametrize("variant", VARIANTS)
-many = settings(deadline=None, max_examples=15)
-some_lengths = st.lists(st.integers(1, 8), min_size=1, max_size=4)
-seeds = st.integers(0, 2**31)
 
 
 @pytest.mark.parametrize("variant", ["attention", "two texts"])

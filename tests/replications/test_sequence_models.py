@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from hypothesis import settings
-from hypothesis import strategies as st
 from torch import nn
 
 from tests.replications.small_sequences import (
@@ -22,11 +20,6 @@ from tests.replications.small_sequences import (
 
 models = pytest.mark.parametrize("name", MODELS)
 both_ways = pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])
-many = settings(deadline=None, max_examples=8)
-lengths = st.lists(st.integers(1, 12), min_size=1, max_size=4)
-seeds = st.integers(0, 2**31)
-CLOSE = {"atol": 1e-10, "rtol": 1e-8}
-"""Normalisers of trigonometric features may be near zero, whatever is divided by them."""
 SORTED = ("lsh, 1 round", "lsh, 4 rounds")
 """Those whose sums are of one another's order, which later symbols change, and so the last digit."""
 

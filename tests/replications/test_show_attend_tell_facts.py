@@ -93,12 +93,6 @@ def test_the_tables_are_printed_as_in_the_paper() -> None:
         assert {column.metric for column in table.columns} == {"bleu1", "bleu2", "bleu3", "bleu4", "meteor"}
 
 
-@pytest.mark.parametrize("scale", ["quick", "bench", "paper_scale"])
-def test_what_decides_is_trained_with_five_seeds(scale: str) -> None:
-    settings = ScaleFile("show_attend_tell", scale)
-    assert all(len(settings.run(name).seeds) >= 5 for name in settings.variants if not name.endswith("-twice"))
-
-
 def test_what_matters_of_attention_is_twice_chance() -> None:
     """The share of a scene that a box has, which is what even attention gets, is measured in the data's card."""
     assert "6.1 % of a scene on average" in " ".join(" ".join(load_card("emoji_scenes").traps).split())

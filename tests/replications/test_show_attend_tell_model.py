@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from hypothesis import settings
-from hypothesis import strategies as st
 
 from replications.show_attend_tell.replication import build_model
 from replications.show_attend_tell.settings import ModelConfig
@@ -11,11 +9,7 @@ from shared.data.tokenizers import BOS, EOS, PAD
 from tests.replications.small_show_attend_tell import ATTEND, GRID, SIZES, VARIANTS, given, small
 
 EXACT = {"atol": 1e-10, "rtol": 0}
-DETERMINISTIC = [name for name in VARIANTS if "hard" not in name]
 variants = pytest.mark.parametrize("variant", VARIANTS)
-many = settings(deadline=None, max_examples=15)
-some_lengths = st.lists(st.integers(1, 6), min_size=1, max_size=4)
-seeds = st.integers(0, 2**31)
 
 
 def in_training(model, batch, seed=3):
@@ -30,13 +24,6 @@ def in_training(model, batch, seed=3):
 def total(out):
     """What training minimises."""
     return out.nats.sum() + (0 if out.auxiliary is None else out.auxiliary.sum())
-
-
-def assert_same(found, expected):
-    for ours, theirs in zip(found, expected, strict=True):
-        assert (ours is None) == (theirs is None)
-        if ours is not None:
-            torch.testing.assert_close(ours, theirs, **EXACT)
 
 
 @pytest.mark.parametrize("variant", ATTEND)

@@ -1,7 +1,6 @@
 """Every variant of every scale is what its name says, and as large as the sizes say."""
 
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -114,13 +113,3 @@ def test_networks_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale:
     assert ours == theirs
     if "hard" not in variant:  # a scale may leave the gate to soft attention, as the text does
         assert run.model.get("gate", True) == NAMED[variant.removeprefix(f"{run.task}-")].get("gate", True)
-
-
-@pytest.mark.parametrize(("sizes", "total"), [
-    ({"n": 1800, "attention_layers": 2, "initial_layers": 2}, 35_333_450),
-    ({"n": 1000, "attention_layers": 1, "initial_layers": 1}, 20_927_338),
-])  # fmt: skip
-def test_the_papers_sizes_by_module_and_by_formula(sizes: dict[str, Any], total: int) -> None:
-    config = ModelConfig.model_validate({"attention": "soft", "m": 512, "a": 512} | sizes)
-    model = build_model(config, 10_000, Grid(14, 14, 512))
-    assert sum(p.numel() for p in model.parameters()) == closed_formula(config, 10_000, 512) == total

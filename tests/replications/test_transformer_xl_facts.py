@@ -120,16 +120,6 @@ def test_the_sizes_in_paper_yaml_are_those_of_the_modules(name: str) -> None:
     assert parameters(model) == counts.totals[name]
 
 
-@pytest.mark.parametrize("name", RELEASED)
-def test_a_layer_has_the_parameters_of_the_formula_in_the_note(name: str) -> None:
-    _, layers, d, h, k, inner, *_ = RELEASED[name]
-    counts = facts("transformer_xl").parameter_counts
-    assert counts is not None
-    assert "5·d·H·d_h + 2·d·d_inner + d_inner + d + 4·d" in " ".join((counts.note or "").split())
-    (in_layers,) = (part[name] for part in counts.parts if part["part"] == "layers")
-    assert in_layers == layers * (5 * d * h * k + 2 * d * inner + inner + d + 4 * d)
-
-
 def test_sizes_that_notes_name_are_right() -> None:
     assert parameters(network("WT103 large", untied=True)) == 285_205_322
     scale = ScaleFile("transformer_xl", "paper_scale")
@@ -186,16 +176,6 @@ def test_ratios_of_context_lengths_can_be_reached(scale: str) -> None:
         if window is not None:
             on_grid = -(-window.context // contexts.step) * contexts.step
             assert each.relevant < seen / on_grid
-
-
-@pytest.mark.parametrize("scale", ["quick", "bench", "paper_scale"])
-def test_what_decides_is_run_with_five_seeds(scale: str) -> None:
-    """Also where times are measured: one run cannot show how they vary."""
-    settings = ScaleFile("transformer_xl", scale)
-    names = {name for claim in claims(scale) if claim.primary for name in claim.primary.compared()}
-    run = names & settings.variants.keys()
-    assert run
-    assert [name for name in run if len(settings.run(name).seeds) < 5] == []
 
 
 def test_the_effects_of_the_paper_are_those_of_its_tables() -> None:

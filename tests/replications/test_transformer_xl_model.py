@@ -6,6 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from replications.transformer_xl.model import TransformerXL
 from shared.decoding.protocol import Reach
 from shared.tasks.language.streams import Stream
 from tests.processor import skip_without_bfloat16_lstm
@@ -15,6 +17,9 @@ from tests.replications.small_transformer_xl import (
     KINDS,
     TRANSFORMERS,
     VOCABULARY,
+    D,
+    H,
+    K,
     N,
     a_text,
     in_one_pass,
@@ -58,22 +63,6 @@ def test_segments_are_one_pass_that_sees_what_is_in_memory(kind, training, lengt
 
 
 @kinds
-@modes
-@many
-@given(length=lengths, seed=seeds)
-def test_with_enough_memory_segments_are_one_long_pass(kind, training, length, seed):
-    torch.manual_seed(seed)
-    model, text = small(kind).train(training), a_text(SYMBOLS)
-    expected = model(*text)
-    found = in_segments(model, *text, length, Reach(SYMBOLS))
-    if kind == "absolute" and length < SYMBOLS:  # it mistakes what it remembers for what it reads
-        close(found[:, :length], expected[:, :length])
-        assert not torch.allclose(found, expected)
-    else:
-        close(found, expected)
-
-
-@kinds
 def test_without_memory_nothing_of_other_segments_is_seen(kind):
     model, (inputs, targets) = small(kind), a_text(SYMBOLS)
     found = in_segments(model, inputs, targets, 4, Reach(0))
@@ -101,59 +90,6 @@ def test_perplexity_depends_on_neither_segments_nor_columns_once_what_is_read_co
         return scored
 
     close(nats(columns, length), nats(1, 31))
-
-
-# What is seen
-
-
-@transformers
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("same_length", [True, False])
-def test_how_far_back_a_symbol_reaches(kind, layers, same_length):
-    """With one length as far as N (M - 1), wherever segments begin; otherwise it depends on the segment as well."""
-    length, memory = 3, 4
-    model, (inputs, targets) = small(kind, layers=layers), a_text(15, 1)
-    other = inputs.clone()
-    other[:, 0] = (inputs[:, 0] + 1) % VOCABULARY
-    reach = Reach(memory, same_length=same_length)
-    before, after = (in_segments(model, x, targets, length, reach)[0] for x in (inputs, other))
-    reached = (~torch.isclose(before, after, **EXACT)).nonzero().flatten().tolist()
-    last = 0
-    for _ in range(layers):
-        segment = (last + memory) // length * length  # the last that has it in memory, as a whole
-        last = last + memory - 1 if same_length else segment + length - 1
-    assert reached == list(range(last + 1))
-
-
-def test_distances_from_clamp_on_are_one():
-    model, text = small(), a_text(SYMBOLS)
-    found = {clamp: in_segments(model, *text, 4, Reach(8, clamp=clamp)) for clamp in (None, 1, 6, SYMBOLS - 1, 100)}
-    close(found[100], found[None])
-    close(found[SYMBOLS - 1], found[None])
-    assert (found[6] == found[None]).all(0).tolist() == [True] * 7 + [False] * 5
-    assert (found[1] == found[None]).all(0).tolist() == [True] * 2 + [False] * 10
-
-
-def test_shaws_distances_are_their_own():
-    model, text = small("shaw"), a_text(SYMBOLS)
-    found, expected = (in_segments(model, *text, 4, Reach(8, clamp=clamp)) for clamp in (1, None))
-    assert torch.equal(found, expected)
-
-
-def test_absolute_positions_begin_anew_with_every_segment_and_what_is_remembered_keeps_its_own():
-    """So the last symbol of a segment that is read twice weighs all as if it had been read once."""
-    model, (inputs, targets) = small("absolute", layers=1), a_text(8, 1)
-    period = inputs[:, :4]
-    twice = torch.cat((period, period), dim=1)
-    nats = in_segments(model, twice, targets, 4, Reach(4))
-    alone = model(period, targets[:, 4:])
-    close(nats[:, -1], alone[:, -1])
-    relative = small("relative", layers=1)
-    nats, alone = in_segments(relative, twice, targets, 4, Reach(4)), relative(period, targets[:, 4:])
-    assert not torch.isclose(nats[:, -1], alone[:, -1])
-
-
-# Columns
 
 
 # Memory
@@ -252,3 +188,27 @@ def test_a_gpu_computes_the_same(kind, training):
             nats = in_segments(model, *second, 17, memory=memory)
         found.append(nats.detach().cpu())
     torch.testing.assert_close(found[1], found[0], atol=1e-9, rtol=1e-9)
+
+
+# Sizes
+
+
+@pytest.mark.parametrize("kind", TRANSFORMERS)
+def test_weights_begin_as_in_the_released_code(kind):
+    clusters = {"cutoffs": (5, 11), "div_val": 2} if kind == "adaptive" else {}
+    softmax = AdaptiveSoftmax(AdaptiveEmbedding(vocabulary=VOCABULARY, width=64, **clusters))
+    sizes = {"layers": 3, "heads": 4, "key_size": 32, "hidden_size": 96} | TRANSFORMERS[kind]
+    model = TransformerXL(softmax=softmax, std=0.02, **sizes)
+    for name, parameter in model.layers.named_parameters():
+        if name.endswith("bias"):
+            assert not parameter.any()
+        else:
+            assert parameter.std().item() == pytest.approx(0.02, rel=0.35)
+            around = 1 if "norm" in name else 0
+            assert parameter.mean().item() == pytest.approx(around, abs=0.02)
+
+
+@pytest.mark.parametrize(("kind", "less"), [("shaw", N * (D * H * K - 5 * K)), ("absolute", N * D * H * K)])
+def test_rivals_have_as_many_parameters_but_for_positions(kind, less):
+    full, other = (sum(p.numel() for p in small(each).parameters()) for each in ("relative", kind))
+    assert full - other == less + 2 * H * K
