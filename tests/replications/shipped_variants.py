@@ -35,6 +35,12 @@ def facts(paper: str) -> Paper:
     return Paper.load(REPLICATIONS / paper / "paper.yaml")
 
 
+def columns_of(paper: str, table: str) -> dict[str, list[float]]:
+    """The numbers of a table by column, and ``label``."""
+    rows = {each.id: each for each in facts(paper).tables}[table].rows
+    return {key: [row[key] for row in rows] for key in rows[0] if key not in ("variants", "metrics")}
+
+
 @cache
 def scale_file_of(paper: str, scale: str) -> ScaleFile:
     """Read once, since many tests ask for it."""

@@ -61,8 +61,3 @@ def given(lengths=(5, 3, 1)):
     named = (captions > EOS) & (torch.arange(max(lengths)) % 2 == 0)
     regions = torch.rand(*words.shape, places, dtype=F64).softmax(-1) * named.unsqueeze(2)
     return Input(torch.randn(len(lengths), places, GRID.size, dtype=F64), captions, regions)
-
-
-def weights_of(model, names):
-    """A state dictionary's part."""
-    return {name: value for name, value in model.state_dict().items() if name.startswith(names)}

@@ -1,11 +1,8 @@
 """What the claims of every paper have in common, at every scale."""
 
-from functools import cache
-
 import pytest
 
-from shared.claims.comparisons import Exact, Row
-from shared.claims.schema import Claims, load_claims
+from shared.claims.schema import load_claims
 from shared.tasks.kinds import load_measures
 from tests.replications.shipped_variants import REPLICATIONS, scale_file_of
 
@@ -18,29 +15,13 @@ def _in_the_project_with_all_measures(root, monkeypatch) -> None:
     load_measures()
 
 
-@cache
-def claims_of(paper: str, scale: str) -> Claims:
-    return load_claims(REPLICATIONS / paper / "claims.yaml", scale)
-
-
-def rows_of(paper: str, scale: str) -> list[Row]:
-    return [row for claim in claims_of(paper, scale).claims for row in claim.rows()]
-
-
-def variants_of(row: Row) -> list[str]:
-    return [row.variant] if isinstance(row, Exact) else [name.removesuffix("-ensemble") for name in row.compared()]
-
-
-def metrics_of(row: Row) -> tuple[str, ...]:
-    return (row.metric,) if isinstance(row, Exact) else row.metrics()
-
-
 @pytest.mark.parametrize(("paper", "scale"), [pair for pair in PAIRS if scale_file_of(*pair).kind == "sequences"])
 def test_weights_are_judged_swapped_where_a_claim_asks_for_it(paper: str, scale: str) -> None:
     """A measure ``accuracy@name`` is of the model that ``evaluation.swapped`` calls by that name."""
     settings = scale_file_of(paper, scale)
-    for row in rows_of(paper, scale):
-        names = {metric.partition("@")[2] for metric in metrics_of(row)} - {""}
-        for variant in settings.variants.keys() & set(variants_of(row)):
+    claims = load_claims(REPLICATIONS / paper / "claims.yaml", scale).claims
+    for row in (row for claim in claims for row in claim.rows()):
+        names = {metric.partition("@")[2] for metric in row.metrics()} - {""}
+        for variant in settings.variants.keys() & {name.removesuffix("-ensemble") for name in row.compared()}:
             run = settings.run(variant)
             assert "study" in run.model or names <= run.evaluation.swapped.keys(), row.name

@@ -2,7 +2,6 @@
 
 import json
 import math
-from itertools import pairwise
 
 import pytest
 import torch
@@ -128,10 +127,3 @@ def test_the_study_leaves_what_the_pipeline_asks_for(tmp_path, monkeypatch):
     both = [f"{name}_{model}" for name in ("cost_rule", "operations") for model in ("base", "big")]
     assert list(metrics) == [*expected, *both]
     assert json.loads(json.dumps(metrics)) == metrics
-
-
-@layers
-def test_doubling_n_shows_the_order_of_growth(layer):
-    counts = [operations(layer, length=n, width=8) for n in (8, 16, 32)]
-    growth = 4 if layer == "self_attention" else 2
-    assert [later / earlier for earlier, later in pairwise(counts)] == [growth, growth]

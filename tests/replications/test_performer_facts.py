@@ -19,8 +19,9 @@ from shared.metrics.registry import known
 from shared.pipeline.config import ScaleFile
 from shared.tasks.replication import runner_of
 from shared.tasks.sequences.scaling import Scaling
-from tests.replications.shipped_variants import REPLICATIONS, facts
+from tests.replications.shipped_variants import REPLICATIONS, columns_of, facts
 
+columns = partial(columns_of, "performer")
 scales = pytest.mark.parametrize("scale", SCALES)
 learned = pytest.mark.parametrize("scale", ["quick", "bench", "paper_scale"])
 SIZES = {
@@ -45,12 +46,6 @@ SMALL = {
 @pytest.fixture(autouse=True)
 def _in_the_project(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
-
-
-def columns(table: str) -> dict[str, list[float]]:
-    """The numbers of a table by column, and ``label``."""
-    rows = {each.id: each for each in facts("performer").tables}[table].rows
-    return {key: [row[key] for row in rows] for key in rows[0] if key not in ("variants", "metrics")}
 
 
 def claim_of(scale: str, number: int) -> Claim:
@@ -191,7 +186,7 @@ def test_the_layer_whose_cost_is_measured_has_a_network_of_four_times_its_width(
 @scales
 def test_claims_ask_for_what_is_measured(scale: str) -> None:
     for row in rows(scale):
-        for variant in (row.variant,) if isinstance(row, Exact) else row.compared():
+        for variant in row.compared():
             if variant in SMALL and scale == "bench":  # which measures nothing
                 continue
             if variant in SMALL:

@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from tests.replications.small_sequences import (
-    F64,
     HIDDEN,
     MODELS,
     PERFORMERS,
@@ -53,17 +52,6 @@ def test_every_parameter_has_a_part_in_the_loss(name, causal):
     model.output(model(inputs), symbols(4, 12)).sum().backward()
     unused = {n for n, parameter in model.named_parameters() if not parameter.grad.abs().gt(1e-12).any()}
     assert unused == set()
-
-
-@models
-def test_probabilities_sum_to_one_and_are_those_of_the_nats(name):
-    model, inputs = small(name), symbols(2, 5)
-    h = model(inputs)
-    log_p = model.output.log_probs(h)
-    torch.testing.assert_close(log_p.logsumexp(-1), torch.zeros(2, 5, dtype=F64), atol=1e-12, rtol=0)
-    for symbol in range(log_p.size(-1)):
-        nats = model.output(h, torch.full_like(inputs, symbol))
-        torch.testing.assert_close(nats, -log_p[..., symbol], atol=1e-12, rtol=1e-12)
 
 
 @models

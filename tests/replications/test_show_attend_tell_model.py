@@ -2,13 +2,16 @@
 
 import pytest
 import torch
+from torch import nn
 
+from replications.show_attend_tell.attention import HardAttention, Image, SoftAttention
+from replications.show_attend_tell.model import DeepOutput, InitialState
 from replications.show_attend_tell.replication import build_model
 from replications.show_attend_tell.settings import ModelConfig
 from shared.data.tokenizers import BOS, EOS, PAD
-from tests.replications.small_show_attend_tell import ATTEND, GRID, SIZES, VARIANTS, given, small
+from tests.replications.small_show_attend_tell import ATTEND, F64, GRID, SIZES, VARIANTS, given, small
 
-EXACT = {"atol": 1e-10, "rtol": 0}
+EXACT = {"atol": 1e-11, "rtol": 0}
 variants = pytest.mark.parametrize("variant", VARIANTS)
 
 
@@ -102,3 +105,172 @@ def test_initial_weights_are_those_of_the_authors_code(init_std, variant):
             std = {"embedding.weight": 0.3}.get(name, weight.size(1) ** -0.5 if init_std is None else init_std)
             assert weight.std().item() == pytest.approx(std, rel=0.15), name
     assert not model.embedding.weight[BOS].any()
+
+
+HARD = [name for name in VARIANTS if "hard" in name]
+CERTAIN = 1e3
+"""A logit of something that is certain."""
+
+
+def alike(first, second):
+    """Two models of these kinds with the same weights, as far as both have them."""
+    ours, theirs = small(first), small(second)
+    known = ours.state_dict()
+    with torch.no_grad():
+        for name, weight in theirs.named_parameters():
+            if weight.numel():
+                weight.copy_(known[name])
+    return ours, theirs
+
+
+def costs(model, batch):
+    return model(*batch).nats
+
+
+def of_attention(model):
+    """Names of what decides where it looks."""
+    return [name for name, _ in model.named_parameters() if "w_c" in name or name.endswith(("u.weight", "w_d"))]
+
+
+def test_an_open_gate_is_none():
+    gated, free = alike("soft", "no gate")
+    with torch.no_grad():
+        gated.decoder.f_beta.bias.fill_(CERTAIN)
+    batch = given()
+    out, expected = gated(*batch), free(*batch)
+    torch.testing.assert_close(out.gates, torch.ones_like(out.nats), **EXACT)
+    torch.testing.assert_close(out.nats, expected.nats, **EXACT)
+    torch.testing.assert_close(out.attention, expected.attention, **EXACT)
+
+
+@pytest.mark.parametrize("variant", ["soft", "hard", "mean"])
+def test_behind_a_shut_gate_neither_the_lstm_nor_the_output_sees_more_than_the_initial_state_did(variant):
+    """The captioner without a view has the same weights; its LSTM and output have none for ẑ."""
+    gated, blind = alike(variant, "initial")
+    with torch.no_grad():
+        gated.decoder.f_beta.bias.fill_(-CERTAIN)
+        gated.output.l_z.bias.zero_()
+    batch = given()
+    torch.testing.assert_close(costs(gated, batch), costs(blind, batch), **EXACT)
+
+
+def test_the_gate_scales_what_is_seen_for_the_lstm_and_the_output_alike():
+    """Half of annotations that are twice as large is the same, if the initial states are made up for it."""
+    model, batch = small("mean"), given()
+    with torch.no_grad():
+        model.decoder.f_beta.weight.zero_()
+        model.decoder.f_beta.bias.fill_(CERTAIN)
+    expected = costs(model, batch)
+    with torch.no_grad():
+        model.decoder.f_beta.bias.zero_()
+        model.initial.shared[0].weight.div_(2)
+    out = model(*batch._replace(features=2 * batch.features))
+    torch.testing.assert_close(out.gates, torch.full_like(out.gates, 0.5), **EXACT)
+    torch.testing.assert_close(out.nats, expected, **EXACT)
+
+
+def test_even_attention_sees_the_mean_vector():
+    soft, mean = alike("soft", "mean")
+    with torch.no_grad():
+        soft.decoder.glimpse.u.weight.zero_()
+    batch = given()
+    torch.testing.assert_close(costs(soft, batch), costs(mean, batch), **EXACT)
+
+
+@pytest.mark.parametrize("variant", HARD)
+def test_hard_attention_looks_at_the_likeliest_place_which_soft_attention_does_if_it_is_certain(variant):
+    hard, soft = alike(variant, "no gate" if "no gate" in variant else "soft")
+    batch = given()
+    found = hard(*batch)
+    with torch.no_grad():
+        soft.decoder.glimpse.u.weight.mul_(1e9)
+    out = soft(*batch)
+    assert torch.equal(out.attention.argmax(-1), found.attention.argmax(-1))
+    torch.testing.assert_close(out.attention.amax(-1), torch.ones_like(out.nats), **EXACT)
+    torch.testing.assert_close(out.nats, found.nats, **EXACT)
+
+
+def test_a_look_is_at_one_place_or_is_the_expectation():
+    sizes = {"annotation_size": 5, "attention_size": 4, "layers": 2}
+    hard = HardAttention(pathwise=True, **sizes).to(F64)
+    soft = SoftAttention(**sizes).to(F64)
+    soft.load_state_dict(hard.state_dict())
+    a, query = torch.randn(3, 6, 5, dtype=F64), torch.randn(3, 2, 4, dtype=F64)
+    image = Image(a, hard.keys(a))
+    drawn = torch.tensor([[True], [False], [True]])
+    found, expected, likeliest = hard(query, image, drawn), soft(query, image), hard(query, image)
+    for b, k in torch.cartesian_prod(torch.arange(3), torch.arange(2)).tolist():
+        alpha = expected.log_alpha[b, k].exp()
+        seen = sum(weight * place for weight, place in zip(alpha, a[b], strict=True))
+        torch.testing.assert_close(expected.z_hat[b, k], seen, **EXACT)
+        torch.testing.assert_close(found.z_hat[b, k], a[b, found.s[b, k]] if drawn[b] else seen, **EXACT)
+        assert torch.equal(likeliest.z_hat[b, k], a[b, alpha.argmax()])
+    assert likeliest.s is None
+    assert expected.s is None
+
+
+@pytest.mark.parametrize("variant", ["hard", "hard, score function"])
+def test_hard_attention_that_never_draws_is_soft_attention_without_the_penalty(variant):
+    hard, soft = alike(variant, "no penalty")
+    hard.reinforce.sampling, hard.reinforce.entropy = 0.0, 0.0
+    batch = given()
+    out, expected = hard.train()(*batch), soft.train()(*batch)
+    assert not out.auxiliary.any()
+    assert not expected.auxiliary.any()
+    for ours, theirs in zip(out[:3], expected[:3], strict=True):
+        torch.testing.assert_close(ours, theirs, **EXACT)
+    (out.nats.sum() + out.auxiliary.sum()).backward()
+    expected.nats.sum().backward()
+    learned = {
+        name: (hard.get_parameter(name).grad, p.grad) for name, p in soft.named_parameters() if p.grad is not None
+    }
+    if variant == "hard":
+        for ours, theirs in learned.values():
+            torch.testing.assert_close(ours, theirs, **EXACT)
+        return
+    for name in of_attention(soft):  # the code's rule: nothing goes through α
+        ours, theirs = learned[name]
+        assert not ours.any(), name
+        assert theirs.any(), name
+
+
+def test_supervised_attention_adds_its_cross_entropy_and_nothing_where_boxes_are_unknown():
+    model, batch = small("supervised").train(), given()
+    out = model(*batch)
+    expected = -0.8 * (batch.regions * out.attention.log()).sum((1, 2))
+    torch.testing.assert_close(out.auxiliary, expected, **EXACT)
+    assert (out.auxiliary[:1] > 0).all()
+    assert not model(batch.features, batch.captions).auxiliary.any()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_dropout_is_on_the_initial_perceptrons_on_h_and_before_the_last_layer(variant):
+    model, batch = small(variant), given()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 1.0
+    torch.manual_seed(1)
+    out = model.train()(*batch)
+    logits = model.output.l_o.bias.log_softmax(0)
+    words = batch.captions > 0
+    torch.testing.assert_close(out.nats[words], -logits[batch.captions[words]], **EXACT)
+
+
+def test_the_initial_state_is_made_of_the_mean_annotation():
+    initial = InitialState(annotation_size=GRID.size, hidden_size=4, layers=3, dropout=0.0).to(F64)
+    a = torch.randn(2, 6, GRID.size, dtype=F64)
+    first, second = initial.shared
+    shared = torch.relu(second(torch.relu(first(sum(a.unbind(1)) / 6))))
+    h, c = initial(a)
+    torch.testing.assert_close(h, torch.tanh(initial.f_h(shared)), **EXACT)
+    torch.testing.assert_close(c, torch.tanh(initial.f_c(shared)), **EXACT)
+
+
+@pytest.mark.parametrize("tanh", [True, False])
+def test_the_deep_output_is_equation_7_with_or_without_the_tanh_of_the_code(tanh):
+    sizes = {"vocabulary": 7, "embedding_size": 4, "hidden_size": 3, "annotation_size": 5}
+    output = DeepOutput(**sizes, dropout=0.0, tanh=tanh).to(F64)
+    e_y, h, z_hat = (torch.randn(2, 3, width, dtype=F64) for width in (4, 3, 5))
+    summed = e_y + h @ output.l_h.weight.t() + output.l_h.bias + z_hat @ output.l_z.weight.t() + output.l_z.bias
+    expected = output.l_o(torch.tanh(summed) if tanh else summed)
+    torch.testing.assert_close(output(e_y, h, z_hat), expected, **EXACT)
