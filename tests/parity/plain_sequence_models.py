@@ -59,8 +59,8 @@ def norm(weights: Weights, name: str, x: Tensor) -> Tensor:
 
 def feed_forward(weights: Weights, name: str, x: Tensor) -> Tensor:
     """Two products with ReLU between them."""
-    hidden = linear(weights, f"{name}.0", x)
-    return linear(weights, f"{name}.3", hidden * (hidden > 0))
+    hidden = linear(weights, f"{name}.w_1", x)
+    return linear(weights, f"{name}.w_2", hidden * (hidden > 0))
 
 
 def sinusoid(place: int, width: int) -> Tensor:

@@ -24,7 +24,7 @@ PACKAGE = {
         "requirement": "pytorch-fast-transformers==0.4.0",
         "sha256": "d1826bc31b9dfbcd018998b897667e89fc6566bd3f8c424cda9f0943544f7e90",
         "members": {f"pytorch-fast-transformers-0.4.0/{NAME}/": f"{NAME}/"},
-    },
+    }
 }
 COMPILED = (
     "aggregate.aggregate_cpu", "causal_product.causal_product_cpu", "clustering.hamming.cluster_cpu",

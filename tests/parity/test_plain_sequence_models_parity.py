@@ -12,17 +12,7 @@ from tests.parity.plain_sequence_models import (
     sinusoid,
     symbol_nats,
 )
-from tests.replications.small_sequences import (
-    F64,
-    MODELS,
-    PERFORMERS,
-    TRANSFORMERS,
-    VOCABULARY,
-    H,
-    N,
-    padded,
-    small,
-)
+from tests.replications.small_sequences import F64, MODELS, PERFORMERS, TRANSFORMERS, VOCABULARY, H, N, padded, small
 
 CASES = [(name, causal) for name in MODELS for causal in (True, False) if causal or "lsh" not in name]
 """Attention by hashing sees what is near in an order of chunks where it is not causal, which has a test of its own."""

@@ -20,10 +20,7 @@ VARIANTS = {
     "supervised, no gate": {"attention": "soft", "supervision": 0.8, "gate": False},
     "no tanh": {"attention": "soft", "tanh_output": False},
     "hard": HARD,
-    "hard, score function": {
-        "attention": "hard",
-        "hard": HARD["hard"] | {"pathwise": False, "coin": "batch"},
-    },
+    "hard, score function": {"attention": "hard", "hard": HARD["hard"] | {"pathwise": False, "coin": "batch"}},
     "mean": {"attention": "mean"},
     "initial": {"attention": "initial", "gate": False},
 }

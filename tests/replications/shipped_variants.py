@@ -1,6 +1,5 @@
 """What a paper comes with: its facts, and all variants that can be built, at all scales."""
 
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import chdir
 from functools import cache
@@ -46,15 +45,6 @@ def scale_file_of(paper: str, scale: str) -> ScaleFile:
     """Read once, since many tests ask for it."""
     with chdir(ROOT):
         return ScaleFile(paper, scale)
-
-
-def compared_tasks(paper: str, *without: str) -> pytest.MarkDecorator:
-    """For a test with the arguments ``scale`` and ``task``: every task with two variants that can be built, or more."""
-    pairs = []
-    for settings in (scale_file_of(paper, scale) for scale in SCALES):
-        counts = Counter(settings.task_of(variant) for variant in settings.buildable() if variant not in without)
-        pairs += [(settings.scale, task) for task, count in counts.items() if count > 1]
-    return pytest.mark.parametrize(("scale", "task"), pairs)
 
 
 def parameters(*modules: nn.Module | None) -> int:

@@ -5,12 +5,7 @@ from typing import Literal
 
 from pydantic import PositiveInt
 
-from replications.linear_transformer.model import (
-    HashedAttention,
-    LinearAttention,
-    LinearTransformer,
-    SoftmaxAttention,
-)
+from replications.linear_transformer.model import HashedAttention, LinearAttention, LinearTransformer, SoftmaxAttention
 from shared.config import Strict, build
 from shared.layers.outputs import CategoricalOutput
 

@@ -91,10 +91,7 @@ def outcome(values, *gradients):
 
 def test_differences_are_the_largest_and_those_of_gradients_relative():
     exact = outcome([1.0, 2.0], [10.0, -40.0], [0.5, 0.1])
-    close, far = (
-        outcome([1.0, 2.5], [12.0, -40.0], [0.5, 0.1]),
-        outcome([4.0, 2.0], [10.0, -40.0], [0.5, 0.2]),
-    )
+    close, far = (outcome([1.0, 2.5], [12.0, -40.0], [0.5, 0.1]), outcome([4.0, 2.0], [10.0, -40.0], [0.5, 0.2]))
     outcomes = dict.fromkeys(product(("chunkwise", "recurrent"), TYPES), exact)
     found = differences("level", outcomes | {("chunkwise", "float32"): close, ("recurrent", "float64"): far}, exact)
     assert found == pytest.approx({

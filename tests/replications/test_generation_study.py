@@ -149,10 +149,7 @@ def test_what_times_become():
     assert alone["softmax.seconds_b1"] == together["softmax.seconds_b2"] == 12
     assert (alone["linear.pictures_per_second_b1"], together["linear.pictures_per_second_b2"]) == (1.25, 2.5)
     assert (alone["softmax.milliseconds_n2"], alone["softmax.milliseconds_n7"]) == (500, 2000)
-    assert (together["softmax.milliseconds_in_batch_n2"], together["softmax.milliseconds_in_batch_n7"]) == (
-        250,
-        1000,
-    )
+    assert (together["softmax.milliseconds_in_batch_n2"], together["softmax.milliseconds_in_batch_n7"]) == (250, 1000)
     assert alone["softmax.growth_b1"] == together["softmax.growth_b2"] == 4
     assert alone["speedup_over_softmax@1"] == pytest.approx(15)
     assert together["speedup_over_stateful_softmax@2"] == pytest.approx(5)

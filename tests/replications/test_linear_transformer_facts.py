@@ -152,24 +152,6 @@ def test_hashing_decides_nothing(scale: str) -> None:
         assert not [name for each in deciding for name in each.compared() if "lsh" in name]
 
 
-def test_floors_are_bits_that_frequencies_need(root) -> None:
-    """Of digits with 7 x 7 pixels; the card's pictures are there only where they have been fetched."""
-    folder = root / "data" / "mnist"
-    if not (folder / "train.images.npy").exists():
-        pytest.skip("MNIST has not been fetched")
-    pictures = np.load(folder / "train.images.npy").reshape(-1, 7, 4, 7, 4).mean((2, 4))
-    levels = np.minimum(pictures * 16 // 256, 15).astype(int).reshape(len(pictures), 49)
-
-    def conditional(place: int) -> tuple[float, float]:
-        pairs = np.zeros((16, 16))
-        np.add.at(pairs, (levels[:, place - 1], levels[:, place]), 1 / len(levels))
-        return entropy(pairs.sum(0)), entropy(pairs.ravel()) - entropy(pairs.sum(1))
-
-    alone, after = np.mean([conditional(place) for place in range(1, 49)], axis=0)
-    assert alone == pytest.approx(1.64, abs=5e-3)
-    assert after == pytest.approx(1.58, abs=5e-3)
-
-
 def test_the_floor_of_whole_digits_is_below_what_neighbours_tell(root) -> None:
     """A table counted on the training pictures, of the four neighbours that come before a pixel, judged on others."""
     folder = root / "data" / "mnist"
@@ -192,10 +174,6 @@ def neighbours(pictures: np.ndarray) -> np.ndarray:
     levels = np.pad(np.where(pictures == 0, 0, 1 + (pictures - 1) * 8 // 255), ((0, 0), (1, 0), (1, 1)))
     parts = (levels[:, 1:, :-2], levels[:, :-1, 1:-1], levels[:, :-1, :-2], levels[:, :-1, 2:])
     return np.ravel_multi_index(parts, (9, 9, 9, 9))
-
-
-def entropy(shares: np.ndarray) -> float:
-    return float(-(shares[shares > 0] * np.log2(shares[shares > 0])).sum())
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.replications.small_sequences import (
-    TRANSFORMERS,
-    VOCABULARY,
-    D,
-    H,
-    N,
-    small,
-    steps,
-    symbols,
-)
+from tests.replications.small_sequences import TRANSFORMERS, VOCABULARY, D, H, N, small, steps, symbols
 
 RECURRENT = [name for name in TRANSFORMERS if not name.startswith("lsh")]
 LINEAR = [name for name in RECURRENT if name.startswith("linear")]
@@ -100,6 +91,12 @@ def test_linear_and_softmax_attention_begin_with_the_same_weights():
     linear, softmax = (dict(model.named_parameters()) for model in models)
     assert linear.keys() == softmax.keys()
     assert all(torch.equal(weight, softmax[name]) for name, weight in linear.items())
+
+
+@pytest.mark.parametrize("name", ["lsh, 1 round", "lsh, 4 rounds"])
+def test_hashing_has_one_projection_for_queries_and_keys_and_no_other_parameters_less(name):
+    hashed, linear = (sum(p.numel() for p in small(each).parameters()) for each in (name, "linear"))
+    assert linear - hashed == N * D * (D + 1)
 
 
 def test_embeddings_and_sinusoids_share_the_width_or_are_added():

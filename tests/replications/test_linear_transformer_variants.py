@@ -9,12 +9,7 @@ from replications.linear_transformer.replication import STUDIES, build_model
 from replications.linear_transformer.settings import ModelConfig
 from shared.layers.outputs import CategoricalOutput, MixtureOfLogistics
 from shared.tasks.sequences.settings import SequenceRun
-from tests.replications.shipped_variants import (
-    compared_tasks,
-    parameters,
-    scale_file_of,
-    shipped,
-)
+from tests.replications.shipped_variants import scale_file_of, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 ATTENTIONS = {"softmax": SoftmaxAttention, "linear": LinearAttention, "lsh": HashedAttention}
@@ -83,19 +78,6 @@ def test_models_have_room_for_the_longest_sequence(scale: str, variant: str) -> 
         assert config.max_length == pixels // run.corpus.pool**2
     assert config.chunk is not None
     assert config.chunk * 2 < config.max_length  # LSH does not see all
-
-
-@compared_tasks("linear_transformer", *STUDIES)
-def test_attentions_have_equally_many_parameters_but_for_shared_queries_and_keys(scale: str, task: str) -> None:
-    names = [name for name in scale_file(scale).buildable() if name.startswith(task)]
-    assert len(names) > 1
-    found = {}
-    for name in names:
-        _, config = settings_of(scale, name)
-        found[name] = parameters(build_model(config, LEVELS, True))
-        if config.attention == "lsh":
-            found[name] += config.layers * config.width * (config.width + 1)
-    assert len(set(found.values())) == 1, found
 
 
 @pytest.mark.parametrize("scale", ["quick", "paper_scale"])

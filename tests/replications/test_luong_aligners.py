@@ -162,10 +162,7 @@ def test_other_variants_are_networks(prepared, tmp_path):
     ("model", "message"),
     [
         ({"aligner": "giza"}, "'aligner': input should be 'ibm1' or 'fast_align'"),
-        (
-            {"size": 8, "aligner": "ibm1", "iteration": 3},
-            r"unknown key 'iteration' \(did you mean 'iterations'",
-        ),
+        ({"size": 8, "aligner": "ibm1", "iteration": 3}, r"unknown key 'iteration' \(did you mean 'iterations'"),
     ],
 )
 def test_a_wrong_section_is_refused(model, message):

@@ -1,7 +1,6 @@
 """Every variant of every scale is what its name says, and the sizes in paper.yaml are those of the code."""
 
 import pytest
-from torch import nn
 
 from replications.luong.model import EncoderDecoder
 from replications.luong.replication import build_model
@@ -18,7 +17,7 @@ from shared.attention.alignments import (
     Score,
 )
 from shared.claims.scales import SCALES
-from tests.replications.shipped_variants import facts, scale_file_of, shipped
+from tests.replications.shipped_variants import facts, parameters, scale_file_of, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 SCORES: dict[str, type[Score]] = {
@@ -27,20 +26,15 @@ SCORES: dict[str, type[Score]] = {
 FORWARDS = {"base", "swaps-base"}
 
 
-def weights(*modules: nn.Module) -> int:
-    """All parameters; there are no biases."""
-    return sum(parameter.numel() for module in modules for parameter in module.parameters())
-
-
 def parts(model: EncoderDecoder) -> list[int]:
     """In the order of paper.yaml."""
     found = model.attention
     return [
-        weights(model.encoder.embedding, model.embedding),
-        weights(model.encoder.lstm),
-        weights(model.lstm),
-        *([0, 0, 0] if found is None else map(weights, (found.w_c, found.score, found.alignment))),
-        weights(model.w_s),
+        parameters(model.encoder.embedding, model.embedding),
+        parameters(model.encoder.lstm),
+        parameters(model.lstm),
+        *([0, 0, 0] if found is None else map(parameters, (found.w_c, found.score, found.alignment))),
+        parameters(model.w_s),
     ]
 
 
@@ -70,7 +64,7 @@ def test_the_parts_in_paper_yaml_are_those_of_the_modules() -> None:
     for name, settings in models.items():
         model = build_model(ModelConfig.model_validate(sizes | settings), 50_000, 50_000)
         assert parts(model) == [part[name] for part in counts.parts]
-        assert sum(parts(model)) == weights(model) == counts.totals[name]
+        assert sum(parts(model)) == parameters(model) == counts.totals[name]
 
 
 @shipped("luong")

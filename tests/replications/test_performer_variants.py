@@ -12,10 +12,7 @@ from shared.attention.feature_maps import ReLU
 from shared.claims.scales import SCALES
 from shared.config import merge
 from shared.tasks.sequences.settings import SequenceRun
-from tests.replications.shipped_variants import (
-    scale_file_of,
-    shipped,
-)
+from tests.replications.shipped_variants import scale_file_of, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 scales = pytest.mark.parametrize("scale", SCALES)
@@ -87,6 +84,7 @@ def test_what_is_transferred_is_trained_like_the_transformer_and_then_like_scrat
     fine_tuning = transferred.training.updates - config.swap_at
     assert fine_tuning > 0
     assert config.swap_at == exact.training.updates
+    assert transferred.evaluation.checkpoint == exact.evaluation.checkpoint == "last"  # the best may be before it
     assert scratch.training.updates == fine_tuning < exact.training.updates / 2
     if scale == "bench":
         tried = ((exact, exact.training.updates), (transferred, fine_tuning), (scratch, fine_tuning))

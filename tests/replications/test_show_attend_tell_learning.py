@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from replications.show_attend_tell.attention import HardAttention, Image
-from replications.show_attend_tell.learning import (
-    Reinforce,
-    attention_supervision,
-    doubly_stochastic_penalty,
-)
+from replications.show_attend_tell.learning import Reinforce, attention_supervision, doubly_stochastic_penalty
 from shared.data.tokenizers import EOS
 from tests.replications.small_show_attend_tell import F64, VOCABULARY, given, small
 
@@ -151,11 +147,7 @@ def test_the_moving_average_is_of_the_captions_with_drawn_places():
     reinforce = rule(reward=1.0)
     _, log_alpha, mask = case([2, 2, 2], 3, 1)
     s, values = torch.zeros(3, 2, dtype=torch.long), [0.0]
-    for log_likelihood, drawn in (
-        ([-10, -20, -60], [1, 1, 0]),
-        ([-8, -4, -2], [1, 1, 1]),
-        ([-9, -9, -9], [0, 0, 0]),
-    ):
+    for log_likelihood, drawn in (([-10, -20, -60], [1, 1, 0]), ([-8, -4, -2], [1, 1, 1]), ([-9, -9, -9], [0, 0, 0])):
         given_values = torch.tensor(log_likelihood, dtype=F64)
         reinforce(given_values, log_alpha, s, torch.tensor(drawn).bool().unsqueeze(1), mask)
         values.append(reinforce.b.item())

@@ -182,8 +182,7 @@ def pairs_of(settings: ScaleFile, task: str) -> ParallelText:
 
 
 @pytest.mark.parametrize(
-    ("scale", "ours", "rival"),
-    [("quick", "base", "rnnsearch"), ("bench", "parsing-transformer", "parsing-luong")],
+    ("scale", "ours", "rival"), [("quick", "base", "rnnsearch"), ("bench", "parsing-transformer", "parsing-luong")]
 )
 def test_rivals_are_trained_at_equal_cost(scale: str, ours: str, rival: str) -> None:
     settings = scale_file_of("transformer", scale)

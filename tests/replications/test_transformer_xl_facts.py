@@ -211,12 +211,7 @@ def test_the_papers_own_settings(variant: str) -> None:
     assert (training.batch.length, training.memory) == (length, length)
     assert (training.validate_every, training.loss_on) == (4000, "all")
     reach = run.evaluation.reach
-    assert (run.evaluation.length, reach.memory, reach.same_length, reach.clamp) == (
-        segment,
-        memory,
-        True,
-        clamp,
-    )
+    assert (run.evaluation.length, reach.memory, reach.same_length, reach.clamp) == (segment, memory, True, clamp)
 
 
 def test_the_ablations_differ_in_what_their_rows_of_table_6_say() -> None:
@@ -311,8 +306,7 @@ def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale:
 
 
 @pytest.mark.parametrize(
-    ("scale", "variant"),
-    [("quick", "recall-lstm"), ("bench", "ptb-lstm"), ("bench", "characters-lstm")],
+    ("scale", "variant"), [("quick", "recall-lstm"), ("bench", "ptb-lstm"), ("bench", "characters-lstm")]
 )
 def test_an_lstm_has_at_least_as_many_parameters_as_what_it_is_compared_with(scale: str, variant: str) -> None:
     run, config = settings_of(scale, variant)
