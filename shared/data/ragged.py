@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shared.data.batching import Indices
+from shared.data.storage import load_arrays, save_arrays
 from shared.data.tokenizers import PAD
 
 
@@ -26,6 +28,19 @@ class RaggedArray:
         """Concatenate the sequences into one flat array."""
         offsets = np.cumsum([0, *(len(sequence) for sequence in sequences)], dtype=np.int64)
         return cls(np.fromiter((x for sequence in sequences for x in sequence), dtype, offsets[-1]), offsets)
+
+    def save(self, folder: Path) -> None:
+        """Write two ``.npy`` arrays, ``symbols`` and ``offsets``, into ``folder``."""
+        save_arrays(folder, {"symbols": self.flat, "offsets": self.offsets})
+
+    @classmethod
+    def load(cls, folder: Path) -> RaggedArray:
+        """Map the arrays of :meth:`save` into memory.
+
+        Raises:
+            ReplicationError: a file is missing or cut short.
+        """
+        return cls(*load_arrays(folder, ("symbols", "offsets")))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

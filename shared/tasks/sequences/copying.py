@@ -22,7 +22,7 @@ from shared.config import build
 from shared.data.batching import Indices
 from shared.data.generated.sequences import FILE, Copy
 from shared.data.ragged import RaggedArray
-from shared.data.storage import load_arrays, save_arrays, write_summary
+from shared.data.storage import write_summary
 from shared.errors import ReplicationError
 from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
 from shared.tasks.sequences.settings import CopyCorpusConfig
@@ -108,7 +108,7 @@ class PreparedCopies(PreparedSequences):
         return CopySplit(lengths, word)
 
     def _kept(self, name: str) -> RaggedArray:
-        return RaggedArray(*load_arrays(self.folder / name, ("symbols", "offsets")))
+        return RaggedArray.load(self.folder / name)
 
 
 def prepare_copies(config: CopyCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
@@ -143,8 +143,7 @@ def prepare_copies(config: CopyCorpusConfig, dataset: Path, out: Path) -> dict[s
             for number, length in enumerate(lengths.tolist()):
                 words.append(parameters.draw(split, number, length, seen))
                 seen.add(words[-1])
-            symbols = RaggedArray.pack(words, np.uint8)
-            save_arrays(out / split, {"symbols": symbols.flat, "offsets": symbols.offsets})
+            RaggedArray.pack(words, np.uint8).save(out / split)
     (out / FILE).write_text(parameters.model_dump_json(), encoding="utf-8")
     summary = {"dataset": config.dataset, "vocabulary": parameters.symbols + 1, "splits": splits}
     return write_summary(out, config, summary)

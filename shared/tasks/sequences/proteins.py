@@ -18,15 +18,7 @@ from torch import Tensor
 from shared.data.batching import Indices
 from shared.data.homology import AMINO_ACIDS
 from shared.data.ragged import RaggedArray
-from shared.data.storage import (
-    load_arrays,
-    read_columns,
-    read_lines,
-    read_summary,
-    save_arrays,
-    write_lines,
-    write_summary,
-)
+from shared.data.storage import read_columns, read_lines, read_summary, write_lines, write_summary
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL
 from shared.errors import ReplicationError
 from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
@@ -78,19 +70,6 @@ class Proteins:
         before = torch.cat((torch.full_like(symbols[:, :1], BOS), symbols[:, :-1]), dim=1)
         return SequenceBatch(before.masked_fill(~read, PAD), symbols, read, mask)
 
-    def save(self, folder: Path) -> None:
-        """Write two ``.npy`` arrays into ``folder``."""
-        save_arrays(folder, {"symbols": self.sequences.flat, "offsets": self.sequences.offsets})
-
-    @classmethod
-    def load(cls, folder: Path, *, masked: bool = False) -> Proteins:
-        """Map the arrays of :meth:`save` into memory.
-
-        Raises:
-            ReplicationError: a file is missing or cut short.
-        """
-        return cls(RaggedArray(*load_arrays(folder, ("symbols", "offsets"))), masked)
-
 
 def _masked(symbols: NDArray[np.int64], indices: Indices, seed: Sequence[int]) -> tuple[Tensor, Tensor]:
     """(B, T) symbols to what is read of them, and to the targets, PAD where nothing is to be scored."""
@@ -134,7 +113,7 @@ class PreparedProteins(PreparedSequences):
 
     def split(self, name: str) -> Proteins:
         """An encoded split: ``train``, ``valid`` or a test split."""
-        return Proteins.load(self.folder / name, masked=self.masked)
+        return Proteins(RaggedArray.load(self.folder / name), self.masked)
 
     def keys(self, name: str) -> list[str] | None:
         """``family:accession`` of each sequence of a split; None where sequences were concatenated."""
@@ -179,12 +158,12 @@ def prepare_proteins(config: ProteinCorpusConfig, dataset: Path, out: Path) -> d
                 "correct the data."
             )
         pack = _joined if config.concatenated else _cut
-        text = Proteins(pack(symbols, config.length))
-        text.save(out / split)
+        sequences = pack(symbols, config.length)
+        sequences.save(out / split)
         if not config.concatenated:
             write_lines(out / split / "key.txt", columns["key"])
         splits[split] = {
-            "proteins": len(symbols), "sequences": len(text), "letters": int((text.sequences.flat >= FIRST).sum()),
+            "proteins": len(symbols), "sequences": len(sequences), "letters": int((sequences.flat >= FIRST).sum()),
         }  # fmt: skip
     summary = {"dataset": config.dataset, "vocabulary": VOCABULARY, "splits": splits}
     return write_summary(out, config, summary)
