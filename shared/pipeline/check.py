@@ -98,19 +98,20 @@ def check_settings(settings: ScaleFile) -> None:
                 f"{near(settings.dataset(task), (path.stem for path in CARDS.glob('*.yaml')))}."
             )
         _check_corpus(settings, task, check_card(settings.dataset(task)))
-    models = _models(settings)
     # Tasks first, or a mistake of a task would be said to be one of its first variant, or be overridden by all.
     for name, built in settings.built_tasks.items():
         given = built.model_dump(exclude_unset=True, exclude={"after"})
-        _check_sections(settings, models, given, f"{settings.path}: tasks.{name}")
+        _check_sections(settings, given, f"{settings.path}: tasks.{name}")
     for variant in settings.buildable():
-        check_model(models, settings.run(variant))
-    for name in settings.others:
-        _check_other(settings, name)
-
-
-def _models(settings: ScaleFile) -> Any:
-    return importlib.import_module(f"replications.{settings.paper}.settings")
+        check_model(settings.models, settings.run(variant))
+    for name in settings.others:  # other data may not go by the name of a task
+        other, variant = settings.other(name)
+        task = other.task_of(variant)
+        if other.kind != settings.kind or task not in settings.tasks or other.corpus(task) != settings.corpus(task):
+            raise ReplicationError(
+                f"{settings.path}: others: '{name}' is of the task '{task}' of {other.path}; give this paper a task of "
+                "that name with the same corpus."
+            )
 
 
 def _check_corpus(settings: ScaleFile, task: str, card: Card) -> None:
@@ -126,17 +127,6 @@ def _check_corpus(settings: ScaleFile, task: str, card: Card) -> None:
                 )
 
 
-def _check_other(settings: ScaleFile, name: str) -> None:
-    """Refuse runs of another paper that its scale does not have, or that are of other data under the name of a task."""
-    other, variant = settings.other(name)
-    task = other.task_of(variant)
-    if other.kind != settings.kind or task not in settings.tasks or other.corpus(task) != settings.corpus(task):
-        raise ReplicationError(
-            f"{settings.path}: others: '{name}' is of the task '{task}' of {other.path}; give this paper a task of "
-            "that name with the same corpus."
-        )
-
-
 def check_identities(settings: ScaleFile) -> None:
     """Check each entry of ``variants.yaml`` on its own: which settings it names, and their types and ranges.
 
@@ -148,27 +138,26 @@ def check_identities(settings: ScaleFile) -> None:
     Raises:
         ReplicationError: names file, variant, key and value of the first mistake.
     """
-    path, models = settings.variants_path, _models(settings)
-    if settings.kind != models.KIND:
+    path = settings.variants_path
+    if settings.kind != settings.models.KIND:
         raise ReplicationError(
             f"{path}: kind: '{settings.kind}', but replications/{settings.paper}/settings.py has "
-            f"KIND = '{models.KIND}'; both must name the same kind of task."
+            f"KIND = '{settings.models.KIND}'; both must name the same kind of task."
         )
     for name, identity in build(Identities, load_yaml(path), where=str(path)).variants.items():
         given = identity.model_dump(exclude_unset=True)
-        _check_sections(settings, models, given, f"{path}: variants.{name}")
+        _check_sections(settings, given, f"{path}: variants.{name}")
         model = given.get("model", {})
         if (lender := model.get("paper")) in papers() and isinstance(model.get("settings"), dict):
             theirs: Any = importlib.import_module(f"replications.{lender}.settings")
             check_part(theirs.MODEL, model["settings"], where=f"{path}: variants.{name}.model.settings")
 
 
-def _check_sections(settings: ScaleFile, models: Any, given: dict[str, Any], where: str) -> None:
+def _check_sections(settings: ScaleFile, given: dict[str, Any], where: str) -> None:
     """Check one layer of settings on its own, as another may override what is wrong in it."""
     refuse_huge(given, where)
-    model = given.get("model", {})
-    rest = {key: part for key, part in given.items() if key != "model"}
-    check_part(settings_of(settings.kind), rest, where=where)
+    models, model = settings.models, given.get("model", {})
+    check_part(settings_of(settings.kind), {key: part for key, part in given.items() if key != "model"}, where=where)
     section, routes = models.MODEL, [route for route in models.ROUTES if route in model]
     if len(routes) == 1:  # else they are refused when the variant is built
         kinds = models.ROUTES[routes[0]]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatch
 
-from shared.claims.comparisons import Comparison, Correlation, Exact, Floor, Row, Sides
+from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides
 from shared.claims.rules import DOUBLED_SEEDS, FEWEST_SEEDS
 from shared.claims.scales import TESTS
 from shared.claims.schema import Claim, Claims, load_claims
@@ -30,8 +29,8 @@ def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
         settings: of the scale.
         tasks: those of the paper at any scale.
     """
-    studies = importlib.import_module(f"replications.{settings.paper}.settings").ROUTES.get("study", {})
-    measured = [pattern for section in studies.values() for pattern in section.measured]
+    studies = settings.models.ROUTES.get("study", {}).values()
+    measured = [pattern for section in studies for pattern in section.measured]
     claims = check_claims(settings, tasks, measured)
     for placed in load_exhibits(settings.paper, ()):
         figure = placed.exhibit if isinstance(placed, Shows) else placed
@@ -77,7 +76,13 @@ def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence
     path = REPLICATIONS / settings.paper / "claims.yaml"
     claims = load_claims(path, settings.scale)
     for task, floor in claims.floors.items():
-        _check_floor(settings, tasks, task, floor, measured, f"{path}: floors.{task}")
+        where = f"{path}: floors.{task}"
+        if task not in tasks:
+            raise ReplicationError(f"{where}: no scale of {settings.paper} has the task '{task}'{near(task, tasks)}.")
+        check_variants(settings, floor.exempt, where)
+        check_measures((floor.metric,), measured, where)
+        if floor.at_least is not None and floor.at_least > measure(split_of(floor.metric)[1]).most:
+            raise ReplicationError(f"{where}: at_least: {floor.metric} is never {floor.at_least:g}.")
     prefix = claims.claims[0].id.rstrip("0123456789") if claims.claims else ""
     for number, claim in enumerate(claims.claims, 1):
         if claim.id != f"{prefix}{number}":
@@ -129,7 +134,7 @@ def _check_data(settings: ScaleFile, row: Comparison, where: str) -> None:
     for name in row.compared():
         if "/" in name:
             settings.other(name.removesuffix("-ensemble"))
-    tasks = {settings.task_of(name): name for name in _running(settings, row.compared())}
+    tasks = {settings.task_of(name): name for name in settings.running(row.compared())}
     first = next(iter(tasks), "")
     for other in tasks:
         if settings.corpus(other) != settings.corpus(first):
@@ -144,7 +149,7 @@ def _check_runs(settings: ScaleFile, claims: Claims, claim: Claim, where: str) -
     primary, scale = claim.primary, settings.scale
     deciding = [primary] if primary is not None else claim.identities
     compared = list(dict.fromkeys(name.removesuffix("-ensemble") for row in deciding for name in row.compared()))
-    running = _running(settings, compared)
+    running = settings.running(compared)
     if scale in DECIDING and (absent := [name for name in compared if name not in running]):
         raise ReplicationError(
             f"{where}: {' and '.join(absent)} of what decides it do not run in {settings.path}; let them run, or say "
@@ -176,19 +181,3 @@ def _check_doubled(settings: ScaleFile, name: str, twice: str, where: str) -> No
         raise ReplicationError(f"{where}: doubled: {twice} makes {doubled} updates, not twice the {updates} of {name}.")
     if len(settings.run(twice).seeds) < DOUBLED_SEEDS:
         raise ReplicationError(f"{where}: doubled: {twice} needs at least {DOUBLED_SEEDS} seeds in {settings.path}.")
-
-
-def _check_floor(
-    settings: ScaleFile, tasks: Collection[str], task: str, floor: Floor, measured: Iterable[str], where: str
-) -> None:
-    if task not in tasks:
-        raise ReplicationError(f"{where}: no scale of {settings.paper} has the task '{task}'{near(task, tasks)}.")
-    check_variants(settings, floor.exempt, where)
-    check_measures((floor.metric,), measured, where)
-    if floor.at_least is not None and floor.at_least > measure(split_of(floor.metric)[1]).most:
-        raise ReplicationError(f"{where}: at_least: {floor.metric} is never {floor.at_least:g}.")
-
-
-def _running(settings: ScaleFile, variants: Iterable[str]) -> list[str]:
-    plain = dict.fromkeys(name.removesuffix("-ensemble") for name in variants)
-    return [name for name in plain if name in settings.judged()]

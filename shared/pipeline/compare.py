@@ -55,8 +55,10 @@ def compare_stage(
         else:
             only = None if paper is None else [paper]
             sides = _named(left, scale, only, temporary), _named(other, scale, only, temporary)
-        if chosen is None and not shared_pairs(*sides):
-            raise ReplicationError(f"'{left}' and '{other}' share no variant of a paper, so nothing can be compared.")
+            if not shared_pairs(*sides):
+                raise ReplicationError(
+                    f"'{left}' and '{other}' share no variant of a paper, so nothing can be compared."
+                )
         folder = COMPARISONS / "--".join(slug(side.label) for side in sides)
         shutil.rmtree(folder / "figures", ignore_errors=True)  # of an earlier comparison of the two
         blocks = comparison_page(*sides, folder / "figures", chosen)
@@ -72,12 +74,10 @@ def _variants(left: str, other: str) -> Pair | None:
     Raises:
         ReplicationError: only one of them is.
     """
-    ours, theirs = _variant(left), _variant(other)
-    if ours is not None and theirs is not None:
-        return Pair(ours, theirs)
-    if ours is None and theirs is None:
-        return None
-    raise ReplicationError(f"'{left}' and '{other}': a variant can be compared with a variant only.")
+    members = [member for name in (left, other) if (member := _variant(name)) is not None]
+    if len(members) == 1:
+        raise ReplicationError(f"'{left}' and '{other}': a variant can be compared with a variant only.")
+    return Pair(*members) if members else None
 
 
 def _of_variant(member: Member, scale: str) -> Side:
@@ -105,8 +105,7 @@ def _named(name: str, scale: str, papers: list[str] | None, temporary: ExitStack
     if Path(name).is_dir():
         root, of, inner = _place(Path(name), scale)
         return _side(root, of, name, [inner] if inner else papers)
-    commit = _commit(name)
-    if commit is None:
+    if (commit := _commit(name)) is None:
         raise ReplicationError(f"'{name}' is not {FORMS}{near(name, SCALES)}.")
     folder = Path(temporary.enter_context(tempfile.TemporaryDirectory()))
     _extract(commit, name, folder)
@@ -174,8 +173,7 @@ def _settings(root: Path, paper: str, scale: str, runs: Mapping[str, RunResults]
         for name in runs:
             own, identity = at_scale["variants"].get(name), everywhere["variants"].get(name)
             if own is not None and identity is not None:
-                merged = merge(merge(at_scale["tasks"][own["task"]], identity), own)
-                yield name, flat(merged)
+                yield name, flat(merge(merge(at_scale["tasks"][own["task"]], identity), own))
     except (ReplicationError, KeyError, TypeError, AttributeError):
         return
 

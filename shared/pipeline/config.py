@@ -7,10 +7,11 @@ scale, and what the variant changes at this scale. Nothing here imports torch: m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, create_model
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig
 
 Section = dict[str, Any]
+EntryT = TypeVar("EntryT")
 EMPTY: Any = Field(default_factory=dict)
 MOST = 2**31 - 1
 """The largest whole number that a setting may be: seeds and sizes beyond it suit no library that takes them."""
@@ -208,6 +210,11 @@ class ScaleFile:
         for problem in self._contradictions(content):
             raise ReplicationError(problem)
 
+    @property
+    def models(self) -> Any:
+        """The module ``settings`` of the paper (:class:`shared.tasks.settings.PaperSettings`)."""
+        return import_module(f"replications.{self.paper}.settings")
+
     def dataset(self, task: str) -> str:
         """The name of the data set of a task's corpus."""
         name = self._task(task).corpus.get("dataset")
@@ -232,14 +239,14 @@ class ScaleFile:
         if "/" in variant:
             other, name = self.other(variant)
             return other.run(name, changes)
-        own = self._variant(variant)
-        value: Any = _given(self._task(own.task)) | {"task": own.task}
-        value.pop("after", None)
-        value = merge(merge(merge(value, _given(self._identity(variant))), _given(own)), changes or {})
+        own, identity = self._variant(variant), _entry(self._identities, "variant", variant, self.variants_path)
+        value: Any = self._task(own.task).model_dump(exclude_unset=True, exclude={"after"}) | {"task": own.task}
+        for layer in (identity.model_dump(exclude_unset=True), own.model_dump(exclude_unset=True), changes or {}):
+            value = merge(value, layer)
         where = f"{self.path}: variants.{variant}"
         refuse_huge(value, where)
         run = build(settings_of(self.kind), value, where=where)
-        model = merge(merge(self._identity(variant).model, own.model), (changes or {}).get("model", {}))
+        model = merge(merge(identity.model, own.model), (changes or {}).get("model", {}))
         return run.at(str(self.path), variant, model)
 
     def other(self, name: str) -> tuple[ScaleFile, str]:
@@ -275,6 +282,11 @@ class ScaleFile:
     def judged(self) -> list[str]:
         """All variants that have results at this scale: those that run, then those of other papers."""
         return [*self.variants, *self.others]
+
+    def running(self, names: Iterable[str]) -> list[str]:
+        """Those of some variants that have results at this scale, each once; an ensemble counts as its variant."""
+        plain = dict.fromkeys(name.removesuffix("-ensemble") for name in names)
+        return [name for name in plain if name in self.judged()]
 
     def folder(self, variant: str) -> Path:
         """The folder of a variant's results, ``runs/<scale>/<paper>/<variant>``."""
@@ -321,21 +333,18 @@ class ScaleFile:
                 yield f"{self.path}: tasks.{name} has no variant that runs; remove it, or add one."
 
     def _task(self, name: str) -> Task:
-        if name not in self.built_tasks:
-            raise ReplicationError(f"{self.path} has no task '{name}'{near(name, self.built_tasks)}.")
-        return self.built_tasks[name]
+        return _entry(self.built_tasks, "task", name, self.path)
 
     def _variant(self, name: str) -> Variant:
-        if name in self._built_variants:
-            return self._built_variants[name]
-        if name in self.left_out:
+        if name in self.left_out and name not in self._built_variants:
             raise ReplicationError(f"{self.path}: '{name}' is left out: {self.left_out[name]}.")
-        raise ReplicationError(f"{self.path} has no variant '{name}'{near(name, self._built_variants)}.")
+        return _entry(self._built_variants, "variant", name, self.path)
 
-    def _identity(self, name: str) -> Identity:
-        if name not in self._identities:
-            raise ReplicationError(f"{self.variants_path} has no variant '{name}'{near(name, self._identities)}.")
-        return self._identities[name]
+
+def _entry(entries: Mapping[str, EntryT], what: str, name: str, path: Path) -> EntryT:
+    if name not in entries:
+        raise ReplicationError(f"{path} has no {what} '{name}'{near(name, entries)}.")
+    return entries[name]
 
 
 def refuse_huge(value: Any, where: str, most: int = MOST) -> None:
@@ -358,8 +367,3 @@ def _corpus_section(kind: str) -> type[Strict]:
     field = settings_of(kind).model_fields["corpus"]
     annotation: Any = field.annotation
     return create_model("Section", __base__=Strict, corpus=(annotation, field))
-
-
-def _given(section: Strict) -> dict[str, Any]:
-    """What a section's file says, without defaults."""
-    return section.model_dump(exclude_unset=True)

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import tarfile
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -23,7 +22,7 @@ from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import run_folder
 from shared.pipeline.pack import archive_of
 from shared.pipeline.provenance import machine, peak_memory_mib
-from shared.pipeline.runs import JUDGED, TRAINED, runnable
+from shared.pipeline.runs import EVALUATE_AGAIN, JUDGED, TRAIN_AGAIN, TRAINED, runnable
 from shared.records import Parts, read_record
 
 HOUR = 3600.0
@@ -97,8 +96,8 @@ def estimate(settings: ScaleFile, variant: str) -> Cost:
         for label, seconds in record["processor_seconds"].items()
         if label != "ensemble" or len(record["processor_seconds"]) == 1
     )
-    places = dict.fromkeys(f"{run['cpu'] if run['device'] == 'cpu' else run['device']}" for run in runs)
-    here = all(run["cpu"] == machine()["cpu"] and run["device"] == machine()["device"] for run in runs)
+    places = dict.fromkeys(str(run["cpu"] if run["device"] == "cpu" else run["device"]) for run in runs)
+    here = all(run[part] == machine()[part] for run in runs for part in ("cpu", "device"))
     return Cost(
         parameters=runs[0]["parameter_count"] if runs[0]["updates"] else 0,
         training=fmean(whole), judging=judging, seeds=seeds, judged=judged,
@@ -125,9 +124,8 @@ def _timed(settings: ScaleFile, variant: str, config: Any, judged: int) -> Cost:
     torch.set_num_threads(1)
     if (cost := runner.cost(config, prepared)) is None:
         return unknown._replace(missing="its cost: it trains no network, and no runs are on record")
-    parameters, seconds = cost
     return unknown._replace(
-        parameters=parameters, training=config.training.updates * seconds, memory=peak_memory_mib(),
+        parameters=cost[0], training=config.training.updates * cost[1], memory=peak_memory_mib(),
         source=f"of {number_of(config.training.updates, 'update')}, a few of which were timed here",
         missing="validation and judging: no runs are on record",
     )  # fmt: skip
@@ -136,7 +134,11 @@ def _timed(settings: ScaleFile, variant: str, config: Any, judged: int) -> Cost:
 def _recorded(settings: ScaleFile, variant: str, config: Any) -> tuple[list[Any], list[Any]]:
     """Records of training and of judging with these settings: of this folder, else of the file that git keeps."""
     folder = run_folder(settings.paper, settings.scale) / variant
-    read = [(path.name, read_record(path, again, needed)) for path, again, needed in _places(folder)]
+    places: list[tuple[Path, str, Parts]] = [
+        (path, TRAIN_AGAIN, TRAINED) for path in sorted(folder.glob("train/seed*/run.json"))
+    ]
+    places += [(path, EVALUATE_AGAIN, JUDGED) for path in folder.glob(f"evaluation/{COSTS}")]
+    read = [(path.name, read_record(path, again, needed)) for path, again, needed in places]
     packed = _packed(archive_of(settings.paper, settings.scale)).get(variant, [])
     for records in (read, packed):
         alike = [(name, each) for name, each in records if _is_alike(each.get("parameters"), config)]
@@ -154,12 +156,6 @@ def _is_alike(parameters: Any, config: Any) -> bool:
     except (ValidationError, TypeError):
         return False
     return bool(then.model_dump() == config.model_dump())
-
-
-def _places(folder: Path) -> Iterator[tuple[Path, str, Parts]]:
-    """The records in the folder of a variant, which stage makes each anew, and what is needed of it."""
-    yield from ((path, "run its train stage again", TRAINED) for path in sorted(folder.glob("train/seed*/run.json")))
-    yield from ((path, "run its evaluate stage again", JUDGED) for path in folder.glob(f"evaluation/{COSTS}"))
 
 
 @cache

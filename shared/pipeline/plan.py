@@ -214,18 +214,13 @@ def _changed(claim: str, plan: Mapping[str, Any], now: Mapping[str, Any]) -> lis
 def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) -> dict[str, Any]:
     """What decides one claim at the scale: its comparison or identities, the floor, the variants."""
     deciding = [row for row in (claim.primary, *claim.identities) if row is not None]
-    open_here, names = claim.undecided_at(settings.scale) is not None, list[str]()
-    if not open_here:
-        named = [name for row in deciding for name in row.compared()] + [
-            *(claim.primary.doubled if claim.primary else ())
-        ]
-        trained = dict.fromkeys(name.removesuffix("-ensemble") for name in named)
-        names = [name for name in trained if name in settings.judged()]
-    tasks = dict.fromkeys(settings.task_of(name) for name in names)
-    floors = {task: claims.floors[task] for task in tasks if task in claims.floors}
+    open_here = claim.undecided_at(settings.scale) is not None
+    named = [*(name for row in deciding for name in row.compared()), *(claim.primary.doubled if claim.primary else ())]
+    names = [] if open_here else settings.running(named)
     written = {
         task: floor.model_dump(mode="json", exclude={*SAID, "exempt"}) | {"exempt": sorted(floor.exempt)}
-        for task, floor in floors.items()
+        for task in dict.fromkeys(settings.task_of(name) for name in names)
+        if (floor := claims.floors.get(task)) is not None
     }
     decided_by = hash_of([[row.model_dump(mode="json", exclude=SAID) for row in deciding], open_here])
     return {"decided by": decided_by, "floor": hash_of(written), "variants": names}

@@ -7,7 +7,6 @@ test split is looked at.
 from __future__ import annotations
 
 import csv
-import importlib
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -117,7 +116,7 @@ class Search(NamedTuple):
             training["may_diverge"] = True
         try:
             config = self.settings.run(variant, merge({"training": training}, changes))
-            check_model(_models(self.settings), config)
+            check_model(self.settings.models, config)
         except ReplicationError as error:
             raise ReplicationError(
                 f"{self.path}: {variant}: values: {group.key} {value!r} cannot be tried: {error}"
@@ -130,7 +129,7 @@ class Search(NamedTuple):
         Raises:
             ReplicationError: its training has no such setting, or it is a study.
         """
-        config, models = self.settings.run(variant), _models(self.settings)
+        config, models = self.settings.run(variant), self.settings.models
         check_model(models, config)
         section, routed = find_route(config, models.MODEL, models.ROUTES)
         if section is not None and not section[1].trains_network:
@@ -166,10 +165,6 @@ class Search(NamedTuple):
         config = self.config(group, variant, group.values[0])
         given = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"}, exclude_unset=True)
         return hash_of([given, load_card(config.corpus.dataset).fingerprint])
-
-
-def _models(settings: ScaleFile) -> Any:
-    return importlib.import_module(f"replications.{settings.paper}.settings")
 
 
 def load_search(paper: str, scale: str) -> Search:

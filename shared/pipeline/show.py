@@ -140,9 +140,7 @@ def _explanation(claims: Claims, decision: Decision, runs: Path) -> Iterator[str
     yield f"The verdict. {RULES['The verdict.']}"
 
 
-def _floors(
-    claims: Claims, decision: Decision, lead: Outcome, results: Mapping[str, RunResults]
-) -> Iterator[str]:  # fmt: skip
+def _floors(claims: Claims, decision: Decision, lead: Outcome, results: Mapping[str, RunResults]) -> Iterator[str]:
     """What models had to reach, and which seeds did."""
     for each in decision.learned:
         if (floor := claims.floors.get(each.task)) is None:
@@ -207,16 +205,13 @@ def list_runs(paper: str | None = None, *, everything: bool = False, console: Co
         ReplicationError: there is no such paper.
     """
     console = console or Console(highlight=False)
-    names = _papers() if paper is None else [paper_folder(paper).name]
-    if paper is None:
-        console.print(f"{LEGEND}\n")
-    for each in names:
-        settings = [ScaleFile(each, scale) for scale in scales_of(each)]
-        if paper is None:
-            _print_paper(settings, everything, console)
-        else:
-            for scale in settings:
-                _print_scale(scale, console)
+    if paper is not None:
+        for scale in scales_of(paper):
+            _print_scale(ScaleFile(paper_folder(paper).name, scale), console)
+        return
+    console.print(f"{LEGEND}\n")
+    for each in _papers():
+        _print_paper([ScaleFile(each, scale) for scale in scales_of(each)], everything, console)
 
 
 def state(settings: ScaleFile, variant: str) -> State:

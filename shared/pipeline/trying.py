@@ -89,8 +89,8 @@ def _trained(name: str, scale: str, seed: int | None) -> tuple[ScaleFile, str, i
                 f"{name} does not run at the scale {scale}; give --scale {others[0]}, after 'python -m "
                 f"shared.pipeline use {others[0]} && dvc repro {pipeline.format(others[0])}'."
             )
-    config, models = runnable(settings, variant), import_module(f"replications.{settings.paper}.settings")
-    section, _ = find_route(config, models.MODEL, models.ROUTES)
+    config = runnable(settings, variant)
+    section, _ = find_route(config, settings.models.MODEL, settings.models.ROUTES)
     if section is not None and not section[1].trains_network:
         raise ReplicationError(
             f"{name} trains no network, so there is no model to try: it is of the kind '{section[0]}: "
