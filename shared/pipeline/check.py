@@ -97,7 +97,15 @@ def check_settings(settings: ScaleFile) -> None:
                 f"{settings.path}: tasks.{task}.corpus.dataset: {CARDS / settings.dataset(task)}.yaml does not exist"
                 f"{near(settings.dataset(task), (path.stem for path in CARDS.glob('*.yaml')))}."
             )
-        _check_corpus(settings, task, check_card(settings.dataset(task)))
+        card, corpus = check_card(settings.dataset(task)), settings.corpus(task)
+        named = {"test": (corpus.splits, card.splits)}
+        named |= {key: ([getattr(corpus, key, None)], card.languages) for key in ("source", "target", "language")}
+        for key, (names, known) in named.items():
+            for name in names:
+                if name is not None and known and name not in known:
+                    raise ReplicationError(
+                        f"{settings.path}: tasks.{task}.corpus.{key}: {card.id} has no '{name}'{near(name, known)}."
+                    )
     # Tasks first, or a mistake of a task would be said to be one of its first variant, or be overridden by all.
     for name, built in settings.built_tasks.items():
         given = built.model_dump(exclude_unset=True, exclude={"after"})
@@ -112,19 +120,6 @@ def check_settings(settings: ScaleFile) -> None:
                 f"{settings.path}: others: '{name}' is of the task '{task}' of {other.path}; give this paper a task of "
                 "that name with the same corpus."
             )
-
-
-def _check_corpus(settings: ScaleFile, task: str, card: Card) -> None:
-    """Refuse splits and languages that the data set of a task does not have."""
-    corpus = settings.corpus(task)
-    named = {"test": (corpus.splits, card.splits)}
-    named |= {key: ([getattr(corpus, key, None)], card.languages) for key in ("source", "target", "language")}
-    for key, (names, known) in named.items():
-        for name in names:
-            if name is not None and known and name not in known:
-                raise ReplicationError(
-                    f"{settings.path}: tasks.{task}.corpus.{key}: {card.id} has no '{name}'{near(name, known)}."
-                )
 
 
 def check_identities(settings: ScaleFile) -> None:

@@ -95,11 +95,9 @@ def traffic(cards: Iterable[Card]) -> tuple[int, list[str]]:
 
 def costs(settings: ScaleFile) -> dict[str, Cost]:
     """The cost of each variant of a scale that trains a network."""
-    replication, found = load_replication(settings.paper), {}
-    for variant in settings.variants:
-        if (network := network_of(replication, settings.run(variant))) is not None:
-            found[variant] = cost_of(*network)
-    return found
+    replication = load_replication(settings.paper)
+    networks = {variant: network_of(replication, settings.run(variant)) for variant in settings.variants}
+    return {variant: cost_of(*network) for variant, network in networks.items() if network is not None}
 
 
 def network_of(replication: Any, config: Any) -> Any:
@@ -131,10 +129,10 @@ def cost_of(runner: Any, config: Any) -> Cost:
         batch = tree_map(lambda part: shapes.from_tensor(part) if isinstance(part, torch.Tensor) else part, batch)
         with FlopCounterMode(display=False, custom_mapping=formulas) as counter:
             module.training_step(batch, 0)
-    training = config.training
-    each = FORWARD_PASSES * training.accumulate * counter.get_total_flops()
+    updates = config.training.updates
+    each = FORWARD_PASSES * config.training.accumulate * counter.get_total_flops()
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return Cost(parameters, float(each) * training.updates, training.updates, len(config.seeds))
+    return Cost(parameters, float(each) * updates, updates, len(config.seeds))
 
 
 # Formulas that torch lacks: operations, from the shapes of an operator's arguments.

@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from shared.claims.scales import SCALES
 from shared.config import near
@@ -28,29 +27,15 @@ PURPOSES = {
 }
 
 
-class Shape(NamedTuple):
-    """What the template of a kind has.
-
-    Attributes:
-        task: its name.
-        metric: what its claim is on; less is better.
-        floor: what its models have to reach.
-        transformer: whether its model is a Transformer, with layers and heads.
-    """
-
-    task: str
-    metric: str
-    floor: float
-    transformer: bool = False
-
-
-SHAPES = {
-    "translation": Shape("swaps", "nll_per_token", 1.0, transformer=True),
-    "classification": Shape("evidence", "cross_entropy", 0.3),
-    "captioning": Shape("scenes", "nll_per_token", 2.0),
-    "language": Shape("recall", "word_perplexity", 40.0, transformer=True),
-    "sequences": Shape("copy", "bits", 1.0, transformer=True),
+SHAPES: dict[str, dict[str, object]] = {
+    "translation": {"task": "swaps", "metric": "nll_per_token", "floor": 1.0, "transformer": True},
+    "classification": {"task": "evidence", "metric": "cross_entropy", "floor": 0.3, "transformer": False},
+    "captioning": {"task": "scenes", "metric": "nll_per_token", "floor": 2.0, "transformer": False},
+    "language": {"task": "recall", "metric": "word_perplexity", "floor": 40.0, "transformer": True},
+    "sequences": {"task": "copy", "metric": "bits", "floor": 1.0, "transformer": True},
 }
+"""What the template of a kind has: its task, the metric of its claim (less is better), the floor that its models have
+to reach, and whether its model is a Transformer, with layers and heads."""
 
 
 def new_replication(name: str, kind: str = "translation", scales: Sequence[str] | None = None) -> None:
@@ -87,7 +72,7 @@ def new_replication(name: str, kind: str = "translation", scales: Sequence[str] 
 
 def write_folder(folder: Path, name: str, kind: str, scales: Sequence[str]) -> None:
     """Write all files of a replication into ``folder``, which is made."""
-    values = SHAPES[kind]._asdict() | {"name": name, "kind": kind}
+    values = SHAPES[kind] | {"name": name, "kind": kind}
 
     def write(path: Path, template: str, **more: object) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -164,7 +164,9 @@ def with_history(
         frozen = [*past.pop(claim, ())]
         if decided["variants"] and (not frozen or rules_differ or _changed(claim, before, plan)):
             entry = verdicts.get(claim, {})
-            frozen = [*frozen[:-1], *(_came_to(last, entry) for last in frozen[-1:]), at]
+            if frozen and (entry.get("ended") or "") > frozen[-1]["date"]:  # runs that ended after it have been judged
+                frozen[-1] = frozen[-1] | {"verdict": str(entry["verdict"])}
+            frozen.append(at)
         claims[claim] = {**decided, "frozen": frozen}
     return {**plan, "claims": claims, "dropped": {claim: frozen for claim, frozen in past.items() if frozen}}
 
@@ -173,12 +175,6 @@ def _plans_of(claim: str, plan: Mapping[str, Any]) -> list[dict[str, str]]:
     """The plans that a claim has had; plans of before there were dates name none."""
     then = plan["claims"][claim]
     return then.get("frozen") or ([{key: plan[key] for key in ("commit", "date")}] if then["variants"] else [])
-
-
-def _came_to(plan: dict[str, str], entry: Mapping[str, Any]) -> dict[str, str]:
-    """A replaced plan with its verdict, if runs that ended after it have been judged."""
-    judged = (entry.get("ended") or "") > plan["date"]
-    return plan | {"verdict": str(entry["verdict"])} if judged else plan
 
 
 def changes(settings: ScaleFile) -> dict[str, tuple[str, ...]] | None:
@@ -205,10 +201,10 @@ def _changed(claim: str, plan: Mapping[str, Any], now: Mapping[str, Any]) -> lis
     variants = sorted({*then["variants"], *here["variants"]})
     if not variants:  # no run of this scale decides it, then as now
         return []
-    found = [what for what in ("decided by", "floor") if then[what] != here[what]]
-    named = {"decided by": "what decides the claim", "floor": "the floor of its task"}
+    parts = {"decided by": "what decides the claim", "floor": "the floor of its task"}
     different = [name for name in variants if plan["variants"].get(name) != now["variants"].get(name)]
-    return [named[what] for what in found] + [f"the settings of {name}" for name in different]
+    changed = [words for part, words in parts.items() if then[part] != here[part]]
+    return changed + [f"the settings of {name}" for name in different]
 
 
 def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) -> dict[str, Any]:

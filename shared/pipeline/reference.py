@@ -52,15 +52,16 @@ def reference() -> str:
         roots[f"Kind of task: {kind}"] = [settings_of(kind)]
     for paper in papers():
         settings: Any = importlib.import_module(f"replications.{paper}.settings")
-        routes = [each for routed in settings.ROUTES.values() for each in _values(routed)]
-        roots[f"Model sections of {paper}"] = [settings.MODEL, *routes]
+        sections_of_paper = roots[f"Model sections of {paper}"] = [settings.MODEL]
+        for routed in settings.ROUTES.values():
+            sections_of_paper += routed.values() if isinstance(routed, Mapping) else [routed]
     roots["Claims"] = [Claims]
     roots["Readers"] = [reader.options for reader in READERS.values()]
     every = list(dict.fromkeys(model for models in roots.values() for model in models))
     names, document = models_json_schema([(model, "validation") for model in every])
     written = {model: names[model, "validation"]["$ref"].rpartition("/")[2] for model in every}
     definitions = document["$defs"]
-    classes = {name: each for each in _below(BaseModel) for name in (each.__name__, _long_name(each))}
+    classes = {name: each for each in _below(BaseModel) for name in _names(each)}
     rows = {name: list(_rows(definitions[name], classes.get(name))) for name in definitions}
     said = {name: _summary(classes.get(name)) for name in definitions}
     sections = {title: [written[model] for model in dict.fromkeys(models)] for title, models in roots.items()}
@@ -74,10 +75,6 @@ def reference() -> str:
         measures=MEASURES, families=families(), readers={name: written[each.options] for name, each in READERS.items()},
         figures=list(_figures()), parts=list(_parts()), cell=_cell,
     )  # fmt: skip
-
-
-def _values(routed: Any) -> list[type[BaseModel]]:
-    return [*routed.values()] if isinstance(routed, Mapping) else [routed]
 
 
 def _reached(names: Sequence[str], definitions: Mapping[str, Any]) -> set[str]:
@@ -99,9 +96,9 @@ def _below(model: Any) -> Iterator[Any]:
         yield from _below(each)
 
 
-def _long_name(model: type) -> str:
-    """The name that pydantic gives a class where several have its name."""
-    return f"{model.__module__}.{model.__qualname__}".replace(".", "__")
+def _names(model: type) -> tuple[str, str]:
+    """The name of a class, and that which pydantic gives it where several have the first."""
+    return model.__name__, f"{model.__module__}.{model.__qualname__}".replace(".", "__")
 
 
 def _heading(name: str) -> str:
