@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatch
 
-from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides
+from shared.claims.comparisons import Comparison, Correlation, Exact, Sides
 from shared.claims.rules import DOUBLED_SEEDS, FEWEST_SEEDS
 from shared.claims.scales import TESTS
 from shared.claims.schema import Claim, Claims, load_claims
@@ -90,9 +89,11 @@ def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence
         decided = claim.undecided_at(settings.scale) is None
         for row in claim.rows():
             where = f"{path}: {claim.id}: '{row.name}'"
-            _check_names(settings, row, measured, where)
+            check_variants(settings, row.compared(), where)
+            check_measures(row.metrics(), measured, where)
             if not isinstance(row, Exact):
-                _check_bounds(row, where)
+                check_variants(settings, row.doubled, where)
+                _check_metric(row, where)
                 if decided:
                     _check_data(settings, row, where)
         if decided and settings.scale != TESTS:
@@ -100,20 +101,14 @@ def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence
     return [claim.id for claim in claims.claims]
 
 
-def _check_names(settings: ScaleFile, row: Row, measured: Iterable[str], where: str) -> None:
-    doubled = () if isinstance(row, Exact) else row.doubled
-    check_variants(settings, (*row.compared(), *doubled), where)
-    check_measures(row.metrics(), measured, where)
-    for metric in () if isinstance(row, Exact) else row.metrics():
+def _check_metric(row: Comparison, where: str) -> None:
+    """Refuse splits in the name of a metric, effects that no runs could show, and perplexities on the plain scale."""
+    for metric in row.metrics():
         split, plain = split_of(metric)
         if split and known(plain) is not None:
             raise ReplicationError(
                 f"{where}: metric '{metric}' names a split; give 'metric: {plain}' and 'where: {{split: {split}}}'."
             )
-
-
-def _check_bounds(row: Comparison, where: str) -> None:
-    """Refuse effects that no runs could show, and perplexities on the plain scale."""
     if "perplexity" in row.metric and row.scale == "plain" and not isinstance(row, Correlation):
         raise ReplicationError(
             f"{where}: metric '{row.metric}' is compared as it is; compare nats or bits, or give 'scale: log'."
@@ -171,13 +166,14 @@ def _check_runs(settings: ScaleFile, claims: Claims, claim: Claim, where: str) -
                 "one under 'floors'."
             )
     for name, twice in zip(primary.compared(), primary.doubled, strict=bool(primary.doubled)):
-        if {name, twice} <= {*settings.judged()}:
-            _check_doubled(settings, name, twice, where)
-
-
-def _check_doubled(settings: ScaleFile, name: str, twice: str, where: str) -> None:
-    updates, doubled = (getattr(settings.run(each).training, "updates", math.nan) for each in (name, twice))
-    if doubled != 2 * updates:
-        raise ReplicationError(f"{where}: doubled: {twice} makes {doubled} updates, not twice the {updates} of {name}.")
-    if len(settings.run(twice).seeds) < DOUBLED_SEEDS:
-        raise ReplicationError(f"{where}: doubled: {twice} needs at least {DOUBLED_SEEDS} seeds in {settings.path}.")
+        if not {name, twice} <= {*settings.judged()}:
+            continue
+        updates, doubled = settings.run(name).training.updates, settings.run(twice).training.updates
+        if doubled != 2 * updates:
+            raise ReplicationError(
+                f"{where}: doubled: {twice} makes {doubled} updates, not twice the {updates} of {name}."
+            )
+        if len(settings.run(twice).seeds) < DOUBLED_SEEDS:
+            raise ReplicationError(
+                f"{where}: doubled: {twice} needs at least {DOUBLED_SEEDS} seeds in {settings.path}."
+            )
