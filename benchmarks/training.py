@@ -14,8 +14,8 @@ from benchmarks import bahdanau, transformer
 from benchmarks.steps import Step
 from replications.bahdanau.model import RNNsearch
 from shared.tasks.translation.corpus import TranslationBatch
+from shared.tasks.translation.module import TranslationModule
 from shared.tasks.translation.settings import TranslationTraining
-from shared.tasks.translation.task import TranslationModule
 from shared.training.run import train_run
 
 UPDATES = 40

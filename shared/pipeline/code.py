@@ -3,7 +3,7 @@
 The check stage records a hash of this code, and all other stages depend on the record. A change of a comment, of a
 docstring or of code that a paper does not use therefore re-runs nothing. One rule decides what code belongs to a stage:
 
-* Training depends on all that the paper's model and the training loop import, on the loss of the kind's task and how it
+* Training depends on all that the paper's model, the kind's module and the training loop import, on how the kind's task
   hands out batches, and on the files that bind a paper to the pipeline.
 * Evaluation depends on all that a replication imports, decoding and measures too, but not on claims and reports.
 * A report depends on everything.
@@ -31,11 +31,10 @@ FETCHING = "shared/data/fetch.py"
 PREPARING = ("corpus.py", "preparation.py")
 """Modules of a kind that prepare a fetched data set for training; not every kind has ``preparation.py``."""
 TRAINING = ("model.py", "module.py", "fast_align.py")
-"""Files that training runs, with all that they import. A kind has ``module.py`` if its validation decodes: it selects
-the best weights, so that what it decodes and scores with counts. The statistical aligner is trained too."""
+"""Files that training runs, with all that they import: validation selects the best weights, so that what it decodes and
+scores with counts. The statistical aligner is trained too."""
 HANDING = ("task.py", "aligners.py")
-"""Files of a kind that open data, hand out batches and define the loss; training runs all that they import but for
-:data:`JUDGING`."""
+"""Files of a kind that open data and hand out batches; training runs all that they import but for :data:`JUDGING`."""
 BINDING = ("replication.py", "settings.py")
 """Files that say which model a variant has; of what else they import, training runs nothing."""
 JUDGING = ("shared/decoding/*", "shared/metrics/*", "shared/tasks/*/evaluation.py", "shared/tasks/*/measures.py")
@@ -64,7 +63,7 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
     package, homes = Path(*KINDS[kind].split(".")).as_posix(), [f"replications/{paper}" for paper in papers]
     sources = _Sources()
     everything = sources.closure(
-        [f"{home}/replication.py" for home in homes] + [f"{package}/task.py", "shared/training/run.py"]
+        [f"{home}/replication.py" for home in homes] + [f"{package}/module.py", "shared/training/run.py"]
     )
     shown = [f"{homes[0]}/report.py", f"{package}/report.py", *REPORT]
     stages = {

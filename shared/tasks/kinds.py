@@ -1,7 +1,7 @@
 """The kinds of task, the one place where a kind is registered; and the papers, by name.
 
 A kind is a package with the modules ``settings`` (``RUN``, the settings of a variant), ``measures``, which registers
-the kind's measures, ``report`` (``REPORT``, what reports of the kind show) and ``task``. They are imported
+the kind's measures, ``report`` (``REPORT``, what reports of the kind show), ``module`` and ``task``. They are imported
 when they are first asked for: nothing waits for the other kinds, and the settings of a kind need no torch.
 """
 

@@ -59,7 +59,7 @@ class Task(Protocol):
         ...
 
     def module(self, model: nn.Module, config: Any, data: Any) -> TrainingModule:
-        """What is trained: model and loss; ``data`` is None for a module that is not validated."""
+        """The Lightning module; ``data`` is None for a module that is not validated."""
         ...
 
     def evaluate(

@@ -56,6 +56,6 @@ def save_checkpoint(checkpoint: Mapping[str, Any], path: Path) -> None:
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
-    """Load the weights that a trained module held under ``model`` into the bare model."""
+    """Load the weights that a Lightning module held under ``model`` into the bare model."""
     weights = load_checkpoint(path)["state_dict"]
     model.load_state_dict({key.removeprefix("model."): value for key, value in weights.items()})

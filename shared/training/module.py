@@ -1,4 +1,4 @@
-"""What is trained, whatever the kind of task: optimiser, clipping, what is logged, means over validation."""
+"""What all Lightning modules here have in common: optimiser, clipping, what is logged, means over validation."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
+import lightning
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -25,7 +26,7 @@ class TrainingBatch(Protocol):
         """The same batch on another device."""
 
 
-class TrainingModule(nn.Module):
+class TrainingModule(lightning.LightningModule):
     """Base of the modules that :func:`shared.training.run.train_run` trains; a subclass defines the two steps.
 
     The learning curve contains all that a step logs as ``train_…``, and the means of the sums given to ``collect``.
@@ -58,15 +59,7 @@ class TrainingModule(nn.Module):
         """Run a step. Lightning Fabric casts, and DistributedDataParallel means gradients, around this method alone."""
         return step()
 
-    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        """The loss of a batch, the scalar that is optimised."""
-        raise NotImplementedError
-
-    def validation_step(self, batch: Any, batch_idx: int) -> None:
-        """Collect sums over a batch of validation."""
-        raise NotImplementedError
-
-    def log(self, name: str, value: Any) -> None:
+    def log(self, name: str, value: Any, *_: Any, **__: Any) -> None:
         """Keep a quantity for the learning curve, in float32; it is read from there when it is written."""
         self.logged[name] = torch.as_tensor(value, dtype=torch.float32)
 
@@ -86,12 +79,6 @@ class TrainingModule(nn.Module):
         """What the last validation says of the weights; the less, the better."""
         value = float(self.logged[self.monitor])
         return math.inf if math.isnan(value) else -value if self.monitor == "valid_bleu" else value
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add what a run needs beside weights and optimiser to continue; nothing by default."""
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Take up what :meth:`on_save_checkpoint` added."""
 
     def configure_optimizers(self) -> Optimizer:
         """The configured optimiser; the training loop sets its learning rate before every update."""

@@ -1,4 +1,4 @@
-"""What tests of the kinds' training modules have in common."""
+"""What tests of the kinds' Lightning modules have in common."""
 
 import csv
 

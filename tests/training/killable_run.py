@@ -31,17 +31,17 @@ from shared.data.ragged import RaggedArray
 from shared.errors import ReplicationError
 from shared.tasks.captioning.module import CaptioningModule
 from shared.tasks.captioning.settings import CaptioningTraining
+from shared.tasks.classification.module import ClassificationModule
 from shared.tasks.classification.settings import ClassificationTraining
-from shared.tasks.classification.task import ClassificationModule
+from shared.tasks.language.module import LanguageModule
 from shared.tasks.language.settings import LanguageTraining
 from shared.tasks.language.streams import Stream
-from shared.tasks.language.task import LanguageModule
+from shared.tasks.sequences.module import CountingSequenceModule
 from shared.tasks.sequences.proteins import Proteins
 from shared.tasks.sequences.settings import SequenceTraining
-from shared.tasks.sequences.task import CountingSequenceModule
 from shared.tasks.translation.corpus import ParallelText
+from shared.tasks.translation.module import TranslationModule
 from shared.tasks.translation.settings import TranslationTraining
-from shared.tasks.translation.task import TranslationModule
 from shared.training.checkpoints import TrainingRecord
 from shared.training.module import TrainingBatch, TrainingModule
 from shared.training.progress import Report

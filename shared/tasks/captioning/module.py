@@ -1,4 +1,4 @@
-"""The training of models that describe images: their loss and validation, and nothing of the model itself."""
+"""The Lightning module of models that describe images: their loss and validation, and nothing of the model itself."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class CaptioningModule(TrainingModule):
         out = self.model(batch.features, batch.captions, batch.regions)
         loss: Tensor = out.nats.float().sum()
         captions = len(batch.captions)
-        self.log("train_loss", loss.detach() / batch.tokens)
+        self.log("train_loss", loss.detach() / batch.tokens, batch_size=captions)
         if out.auxiliary is not None:
             auxiliary = out.auxiliary.float().sum()
-            self.log("train_auxiliary", auxiliary.detach() / batch.tokens)
+            self.log("train_auxiliary", auxiliary.detach() / batch.tokens, batch_size=captions)
             loss = loss + auxiliary
         return loss / (batch.tokens if self.config.loss_per == "label" else captions)
 

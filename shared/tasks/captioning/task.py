@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -20,12 +20,14 @@ from shared.data.tokenizers import EOS
 from shared.metrics.captioning import CaptionScorer, require_scorers
 from shared.tasks.captioning.corpus import CaptionBatch, PreparedCaptions
 from shared.tasks.captioning.evaluation import evaluate_captioning
-from shared.tasks.captioning.module import CaptioningModule
 from shared.tasks.captioning.preparation import encode_images, prepare_captions
 from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
 from shared.tasks.replication import Replication, full_batch_size, ready
 from shared.vision.features import Grid
 from shared.vision.settings import LAYERS, EncoderConfig
+
+if TYPE_CHECKING:
+    from shared.tasks.captioning.module import CaptioningModule
 
 prepare = prepare_captions
 
@@ -64,7 +66,9 @@ def _grid(encoder: EncoderConfig) -> Grid:
 
 
 def module(model: nn.Module, config: CaptioningRun, text: PreparedCaptions | None) -> CaptioningModule:
-    """What is trained, if what will judge its model, such as Java, is there."""
+    """The Lightning module, if what will judge its model, such as Java, is there."""
+    from shared.tasks.captioning.module import CaptioningModule
+
     if text is None:
         return CaptioningModule(model, config.training, decode=lambda captions: [], longest=1)
     require_scorers(config.evaluation.metrics, config.evaluation.tokenisation)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import nn
 
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
@@ -24,52 +23,13 @@ from shared.tasks.classification.corpus import (
     prepare_classified,
 )
 from shared.tasks.classification.evaluation import evaluate_classification
-from shared.tasks.classification.settings import ClassificationRun, ClassificationTraining
+from shared.tasks.classification.settings import ClassificationRun
 from shared.tasks.replication import Replication, full_batch_size, ready
-from shared.training.loss import smoothed_loss
-from shared.training.module import TrainingModule
+
+if TYPE_CHECKING:
+    from shared.tasks.classification.module import ClassificationModule
 
 prepare = prepare_classified
-
-
-class ClassificationModule(TrainingModule):
-    """Training of ``model(texts, masks) ->`` :class:`shared.tasks.classification.corpus.Classified`.
-
-    Logs ``train_loss`` (nats per text, as optimised), ``train_auxiliary`` (its part that is not cross-entropy, where
-    there is one), ``valid_loss`` (cross-entropy alone, nats per text, without smoothing) and ``valid_error`` (share of
-    the texts classified wrongly), which decides by default: Lin et al. (2017) take the weights of the best development
-    accuracy.
-    """
-
-    config: ClassificationTraining
-
-    def __init__(self, model: nn.Module, config: ClassificationTraining) -> None:
-        super().__init__(model, config, config.monitor)
-
-    def loss(self, batch: ClassifiedBatch) -> tuple[Tensor, Tensor | None]:
-        """Mean cross-entropy plus auxiliary term of a batch, the scalar that is optimised; and that term alone."""
-        out = self.model(batch.texts, batch.masks)
-        cross_entropy = smoothed_loss(
-            out.logits, batch.labels, self.config.label_smoothing, self.config.smoothing_over, padding=None
-        )
-        if out.auxiliary is None:
-            return cross_entropy, None
-        auxiliary = out.auxiliary.float().mean()
-        return cross_entropy + auxiliary, auxiliary
-
-    def training_step(self, batch: ClassifiedBatch, batch_idx: int) -> Tensor:
-        """Mean loss of one batch."""
-        loss, auxiliary = self.loss(batch)
-        self.log("train_loss", loss.detach())
-        if auxiliary is not None:
-            self.log("train_auxiliary", auxiliary.detach())
-        return loss
-
-    def validation_step(self, batch: ClassifiedBatch, batch_idx: int) -> None:
-        """Collect the batch's summed cross-entropy and number of errors."""
-        logits = self.model(batch.texts, batch.masks).logits
-        loss = functional.cross_entropy(logits.float(), batch.labels, reduction="none").double().sum()
-        self.collect({"loss": loss, "error": (logits.argmax(-1) != batch.labels).sum()}, len(batch.labels))
 
 
 def open_data(config: ClassificationRun, prepared: Path) -> PreparedClassification:
@@ -89,7 +49,9 @@ def random_batch(config: ClassificationRun) -> tuple[ClassifiedBatch, tuple[int,
 
 
 def module(model: nn.Module, config: ClassificationRun, text: object) -> ClassificationModule:
-    """What is trained."""
+    """The Lightning module."""
+    from shared.tasks.classification.module import ClassificationModule
+
     return ClassificationModule(model, config.training)
 
 

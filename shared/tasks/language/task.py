@@ -8,107 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from shared.data.tokenizers import EOS
-from shared.decoding.protocol import LanguageModel, Memory, Reach
 from shared.tasks.language.characters import CharactersConfig
 from shared.tasks.language.corpus import PreparedLanguage, prepare_language
 from shared.tasks.language.evaluation import evaluate_language
-from shared.tasks.language.settings import LanguageRun, LanguageTraining
+from shared.tasks.language.settings import LanguageRun
 from shared.tasks.language.streams import LanguageBatch
 from shared.tasks.replication import Replication, ready
-from shared.training.module import TrainingModule
-from shared.training.processes import Group
+
+if TYPE_CHECKING:
+    from shared.tasks.language.module import LanguageModule
 
 prepare = prepare_language
-
-
-State = dict[str, Tensor]
-
-MEMORY = "memory"  # in a checkpoint
-COLUMNS = 1  # their axis in what a memory holds
-
-
-class LanguageModule(TrainingModule):
-    """Training of a :class:`shared.decoding.protocol.LanguageModel` on a text, one segment after the other.
-
-    A batch continues the one before it unless it has ``reset``, so that what the model remembers is part of the state
-    of training: checkpoints hold it. Validation, with a memory of its own, reads its batches as one text likewise.
-
-    Logs ``train_loss`` (nats per symbol of those trained on) and ``valid_loss`` (nats per symbol).
-
-    Args:
-        model: see above.
-        config: of the run.
-        reach: how far back the model sees in validation; None: as far as in training.
-    """
-
-    config: LanguageTraining
-    continues: ClassVar[bool] = True
-
-    def __init__(self, model: nn.Module, config: LanguageTraining, reach: Reach | None = None) -> None:
-        super().__init__(model, config)
-        self._reach = Reach(config.memory)
-        self._valid_reach = self._reach if reach is None else reach
-        self._memory: Memory | None = None
-        self._valid_memory: Memory | None = None
-        self._restored: State | None = None  # for the first batch after a checkpoint
-        self._group = Group.here()
-
-    def training_step(self, batch: LanguageBatch, batch_idx: int) -> Tensor:
-        """Mean loss of one segment of every column, over all its symbols or its last half, as configured."""
-        self._memory = self._remembering(self._memory, batch, self._reach, self._restored)
-        mask = batch.mask
-        if self.config.loss_on == "last_half":
-            mask[:, : mask.size(1) // 2] = False
-        loss = self._nats(batch, mask, self._memory).sum() / mask.sum()
-        self.log("train_loss", loss.detach())
-        return loss
-
-    def validation_step(self, batch: LanguageBatch, batch_idx: int) -> None:
-        """Collect the segment's summed loss."""
-        self._valid_memory = self._remembering(self._valid_memory, batch, self._valid_reach)
-        nats = self._nats(batch, batch.mask, self._valid_memory)
-        self.collect({"loss": nats.double().sum()}, batch.tokens)
-
-    def on_validation_epoch_end(self) -> None:
-        """Log the mean loss of the split, and forget the text."""
-        super().on_validation_epoch_end()
-        self._valid_memory = None
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Save the memory of the training text, or the restored memory if no batch was read since the restart.
-
-        It has the columns of all processes that share the run; each of them has to call this.
-        """
-        held = self._restored if self._memory is None else self._memory.state_dict()
-        checkpoint[MEMORY] = held and {name: self._group.join(part, COLUMNS) for name, part in held.items()}
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep this process's columns of the saved memory for the first batch, which determines their number."""
-        held = checkpoint[MEMORY]
-        self._restored = held and {name: self._group.part(whole, COLUMNS) for name, whole in held.items()}
-
-    def _remembering(
-        self, memory: Memory | None, batch: LanguageBatch, reach: Reach, state: State | None = None
-    ) -> Memory:
-        """The memory for reading ``batch``; a new memory starts from ``state`` if given."""
-        if memory is None:
-            memory = cast(LanguageModel, self.model).memory(len(batch.inputs), reach)
-            if state is not None:
-                memory.load_state_dict({name: part.to(batch.inputs.device) for name, part in state.items()})
-        if batch.reset:
-            memory.clear()
-        return memory
-
-    def _nats(self, batch: LanguageBatch, mask: Tensor, memory: Memory) -> Tensor:
-        """(B, T) float32 nats of the targets, zero outside of the mask."""
-        nats: Tensor = self.model(batch.inputs, batch.targets, memory)
-        return nats.float().masked_fill(~mask, 0.0)
 
 
 def open_data(config: LanguageRun, prepared: Path) -> PreparedLanguage:
@@ -130,7 +46,9 @@ def random_batch(config: LanguageRun) -> tuple[LanguageBatch, tuple[int, None]]:
 
 
 def module(model: nn.Module, config: LanguageRun, text: object) -> LanguageModule:
-    """What is trained."""
+    """The Lightning module."""
+    from shared.tasks.language.module import LanguageModule
+
     return LanguageModule(model, config.training)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from shared.config import merge
 from shared.decoding.protocol import SequenceModel
@@ -21,58 +21,14 @@ from shared.tasks.replication import Replication, full_batch_size, ready
 from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
 from shared.tasks.sequences.corpus import load_prepared, prepare_sequences
 from shared.tasks.sequences.evaluation import evaluate_sequences
-from shared.tasks.sequences.settings import SequenceRun, SequenceTraining
-from shared.training.module import TrainingModule
+from shared.tasks.sequences.settings import SequenceRun
+
+if TYPE_CHECKING:
+    from shared.tasks.sequences.module import SequenceModule
 
 MASKED_IN = 7
 """About one in so many letters is predicted where letters are masked (15 %)."""
 prepare = prepare_sequences
-
-
-class SequenceModule(TrainingModule):
-    """Training of a :class:`shared.decoding.protocol.SequenceModel`, which is told of every update before it.
-
-    Logs ``train_loss`` and ``valid_loss``, nats per target that counts. The model's output layer sees no other.
-    """
-
-    def __init__(self, model: nn.Module, config: SequenceTraining) -> None:
-        super().__init__(model, config, config.monitor)
-        self._told: int | None = None  # of which update; batches may accumulate
-
-    def training_step(self, batch: SequenceBatch, batch_idx: int) -> Tensor:
-        """Mean loss of one batch."""
-        if self._told != self.updates:
-            self._told = self.updates
-            self._sequence_model.at_update(self._told)
-        loss = self._sequence_model.output(*self._predicted(batch)).mean()
-        self.log("train_loss", loss.detach())
-        return loss
-
-    def validation_step(self, batch: SequenceBatch, batch_idx: int) -> None:
-        """Collect what is summed over the targets of a batch."""
-        self.collect(self.sums(*self._predicted(batch)), batch.tokens)
-
-    def sums(self, h: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """Each quantity, summed over n targets: states (n, D) and symbols (n,)."""
-        return {"loss": self._sequence_model.output(h, targets).double().sum()}
-
-    @property
-    def _sequence_model(self) -> SequenceModel:
-        return cast(SequenceModel, self.model)
-
-    def _predicted(self, batch: SequenceBatch) -> tuple[Tensor, Tensor]:
-        """Those n targets of a batch that count: their states (n, D) and symbols (n,)."""
-        h = self._sequence_model(batch.inputs, batch.mask)
-        return h[batch.scored], batch.targets[batch.scored]
-
-
-class CountingSequenceModule(SequenceModule):
-    """Also logs ``valid_error``, the share of the targets that are not the most probable symbol."""
-
-    def sums(self, h: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """Each quantity, summed over n targets: states (n, D) and symbols (n,)."""
-        best = self._sequence_model.output.log_probs(h).argmax(-1)
-        return super().sums(h, targets) | {"error": (best != targets).sum()}
 
 
 def open_data(config: SequenceRun, prepared: Path) -> PreparedSequences:
@@ -90,7 +46,9 @@ def random_batch(config: SequenceRun) -> tuple[SequenceBatch, tuple[int, bool]]:
 
 
 def module(model: nn.Module, config: SequenceRun, text: object) -> SequenceModule:
-    """What is trained."""
+    """The Lightning module."""
+    from shared.tasks.sequences.module import CountingSequenceModule, SequenceModule
+
     kind = CountingSequenceModule if config.corpus.counts_hits else SequenceModule
     return kind(model, config.training)
 

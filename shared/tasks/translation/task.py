@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
@@ -22,33 +22,13 @@ from shared.tasks.batches import training_order
 from shared.tasks.replication import Replication, full_batch_size, ready
 from shared.tasks.translation.corpus import ParallelText, PreparedText, TranslationBatch, prepare_parallel
 from shared.tasks.translation.evaluation import evaluate_translation, signatures, training_operations
-from shared.tasks.translation.settings import TranslationRun, TranslationTraining
+from shared.tasks.translation.settings import TranslationRun
 from shared.training.checkpoints import load_checkpoint
-from shared.training.loss import smoothed_loss, token_nll
-from shared.training.module import TrainingModule
+
+if TYPE_CHECKING:
+    from shared.tasks.translation.module import TranslationModule
 
 prepare = prepare_parallel
-
-
-class TranslationModule(TrainingModule):
-    """Teacher-forced training of ``model(source, source_mask, target) -> (logits, attention)``.
-
-    Logs ``train_loss`` (nats per label, as optimised) and ``valid_loss`` (nats per label, without smoothing).
-    """
-
-    config: TranslationTraining
-
-    def training_step(self, batch: TranslationBatch, batch_idx: int) -> Tensor:
-        """Mean loss of one batch, per label or per sentence as configured; what is logged is per label."""
-        logits, _ = self.model(batch.source, batch.source_mask, batch.target)
-        loss = smoothed_loss(logits, batch.labels, self.config.label_smoothing, self.config.smoothing_over)
-        self.log("train_loss", loss.detach())
-        return loss if self.config.loss_per == "label" else loss * (batch.tokens / len(batch.labels))
-
-    def validation_step(self, batch: TranslationBatch, batch_idx: int) -> None:
-        """Collect the batch's summed loss."""
-        logits, _ = self.model(batch.source, batch.source_mask, batch.target)
-        self.collect({"loss": token_nll(logits, batch.labels).double().sum()}, batch.tokens)
 
 
 def open_data(config: TranslationRun, prepared: Path) -> PreparedText:
@@ -66,7 +46,9 @@ def random_batch(config: TranslationRun) -> tuple[TranslationBatch, tuple[int, i
 
 
 def module(model: nn.Module, config: TranslationRun, text: object) -> TranslationModule:
-    """What is trained."""
+    """The Lightning module."""
+    from shared.tasks.translation.module import TranslationModule
+
     return TranslationModule(model, config.training)
 
 

@@ -1,4 +1,4 @@
-"""The training of captioners: what it optimises, what it reports, and which weights it calls best."""
+"""The Lightning module of captioners: what it optimises, what it reports, and which weights it calls best."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The training of classifiers: what it optimises, what it reports, and which weights it calls best."""
+"""The Lightning module of classifiers: what it optimises, what it reports, and which weights it calls best."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from torch.nn import functional
 
 from shared.data.batching import endless_batches
 from shared.tasks.classification.corpus import Classified, ClassifiedBatch
+from shared.tasks.classification.module import ClassificationModule
 from shared.tasks.classification.settings import ClassificationTraining
-from shared.tasks.classification.task import ClassificationModule
 from tests.tasks.classification.toy_classifier import CLASSES, ToyClassifier, random_texts
 from tests.tasks.modules import SETTINGS, curve, logged, train
 

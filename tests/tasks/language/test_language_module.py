@@ -1,4 +1,4 @@
-"""The training of language models: what it optimises, what it reports, and what it remembers."""
+"""The Lightning module of language models: what it optimises, what it reports, and what it remembers."""
 
 import itertools
 import math
@@ -10,9 +10,9 @@ import torch
 
 from shared.data.tokenizers import PAD
 from shared.decoding.protocol import Reach
+from shared.tasks.language.module import LanguageModule
 from shared.tasks.language.settings import LanguageTraining
 from shared.tasks.language.streams import LanguageBatch, Stream
-from shared.tasks.language.task import LanguageModule
 from shared.training.run import train_run
 from tests.tasks.language.toy_language_model import ToyLanguageModel, random_stream
 from tests.tasks.modules import SETTINGS, logged
@@ -49,7 +49,7 @@ def losses(module, segments):
 
 
 def validated(module, segments, values):
-    """The loss of a validation as the training loop calls for it."""
+    """The loss of a validation as Lightning calls for it."""
     module.eval()
     with torch.no_grad():
         for number, segment in enumerate(segments):

@@ -1,4 +1,4 @@
-"""The training of models of sequences: what they optimise, what they report, and what the model is told."""
+"""The Lightning modules of models of sequences: what they optimise, what they report, and what the model is told."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 from shared.data.batching import endless_batches
 from shared.layers.outputs import MixtureOfLogistics
 from shared.tasks.sequences.batches import SequenceBatch
+from shared.tasks.sequences.module import CountingSequenceModule, SequenceModule
 from shared.tasks.sequences.settings import VOCABULARY, SequenceTraining
-from shared.tasks.sequences.task import CountingSequenceModule, SequenceModule
 from shared.training.run import train_run
 from tests.tasks.modules import SETTINGS, logged
 from tests.tasks.sequences.toy_sequence_model import ToySequenceModel, random_proteins

@@ -1,4 +1,4 @@
-"""The training of translation models: what it optimises, what it reports, and when it stops."""
+"""The Lightning module of translation models: what it optimises, what it reports, and when it stops."""
 
 import pytest
 import torch
@@ -6,8 +6,8 @@ from torch import nn
 
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.tasks.translation.corpus import TranslationBatch
+from shared.tasks.translation.module import TranslationModule
 from shared.tasks.translation.settings import TranslationTraining
-from shared.tasks.translation.task import TranslationModule
 from shared.training.loss import smoothed_loss, token_nll
 from shared.training.module import clip_gradients
 
