@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from replications.self_attentive.replication import build_model
 from replications.self_attentive.settings import ModelConfig
-from shared.data.generated.cues import evidence
+from shared.data.generated.cues import Evidence, evidence
 from shared.data.ragged import RaggedArray
 from shared.tasks.classification.corpus import ClassifiedText
 
@@ -27,7 +27,7 @@ def generated(seed):
     """Training and unseen texts, where in the latter the evidence is, and the number of words."""
     sizes = {"train": UPDATES * BATCH, "test": UNSEEN}
     splits = {name: {"buckets": [[12, 18]], "per_bucket": size} for name, size in sizes.items()}
-    corpus = evidence(TASK | {"seed": seed, "splits": splits})
+    corpus = evidence(Evidence.model_validate(TASK | {"seed": seed, "splits": splits}))
     train, test = (list(zip(*(segment.texts for segment in corpus[split]), strict=True)) for split in sizes)
     words = sorted({word for text in train[0] for word in text.split()})
     classes = sorted(set(train[1]))

@@ -70,6 +70,7 @@ def test_on_a_terminal_each_running_job_has_a_bar_and_lines_stand_above(
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setattr("rich._console", None)  # one that another test made remembers that it had no terminal
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "xterm")
     with Board(3, title="stage 2 of 9") as board:
