@@ -16,9 +16,14 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from replications.transformer_xl.context_length import (
+    THRESHOLD,
+    Losses,
+    relative_effective_context_length,
+    relative_gains,
+)
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
-from shared.metrics.context_length import THRESHOLD, Losses, relative_effective_context_length, relative_gains
 from shared.metrics.quantities import Example
 from shared.reports.curves import Points, draw_curves, plot_curves
 from shared.reports.document import SPREAD, Block, Figure, Paragraph, Table, Text, over_seeds

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from replications.transformer_xl.context_length import relative_effective_context_length
 from replications.transformer_xl.figures import (
     ContextLengths,
     EvaluationSpeed,
@@ -18,7 +19,6 @@ from replications.transformer_xl.figures import (
 )
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
-from shared.metrics.context_length import relative_effective_context_length
 from shared.reports.document import Figure, Table, plain_text
 from tests.reports.drawing import draw_all
 from tests.synthetic_runs import skip, study

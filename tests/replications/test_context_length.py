@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from shared.metrics.context_length import relative_effective_context_length, relative_gains
+from replications.transformer_xl.context_length import relative_effective_context_length, relative_gains
 
 CONTEXTS = [10, 20, 30, 40]
 
