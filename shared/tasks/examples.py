@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
 from shared.metrics.registry import corpus_values
+
+if TYPE_CHECKING:
+    from shared.reports.exhibits import Results
 
 Example = dict[str, Any]
 
@@ -38,6 +41,17 @@ def judged(splits: Mapping[str, Sequence[Example]]) -> dict[str, float]:
         prefix = "" if number == 0 else f"{split}."
         metrics |= {prefix + name: value for name, value in corpus_values(examples).items()}
     return metrics
+
+
+def write_records(out: Path, splits: Mapping[str, Sequence[Example]]) -> dict[str, float]:
+    """Write ``examples.jsonl.gz`` of all test splits into ``out``, which is made if need be, and compute what they say.
+
+    Returns:
+        Every measure of the first split, and of the others with the split's name before it: ``hard.accuracy``.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    write_examples(out, [example for examples in splits.values() for example in examples])
+    return judged(splits)
 
 
 def write_kept(path: Path, kept: Sequence[Mapping[str, Any]], **alike: Any) -> None:
@@ -71,3 +85,31 @@ def read_kept(path: Path) -> list[dict[str, NDArray[Any]]]:
     except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise ReplicationError(f"{path} is damaged ({error}); run its evaluate stage again.") from None
     return [kept[number] | alike for number in sorted(kept)]
+
+
+def kept_of(results: Results, variant: str) -> list[dict[str, NDArray[Any]]]:
+    """What the first seed of a variant has kept in its ``attention.npz``; [] if it was not run or does not attend."""
+    run = results.get(variant)
+    return read_kept(run.attention(run.seeds[0])) if run and run.seeds else []
+
+
+def kept_alike(results: Results, variants: Sequence[str], names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """What several variants have kept of the same examples, by variant, without those that have kept nothing.
+
+    Args:
+        results: of all variants.
+        variants: which are compared.
+        names: of the arrays that say which example it is, such as its words.
+
+    Raises:
+        ReplicationError: they have kept different examples.
+    """
+    found = {variant: kept for variant in variants if (kept := kept_of(results, variant))}
+    of = {variant: [[each[name].tolist() for name in names] for each in kept] for variant, kept in found.items()}
+    first = next(iter(found), "")
+    for variant in found:
+        if of[variant] != of[first]:
+            raise ReplicationError(
+                f"the attention kept of {variant} is not of the same texts as that of {first}; evaluate both again."
+            )
+    return found
