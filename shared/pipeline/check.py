@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,12 @@ from shared.tasks.settings import check_model
 CARDS = Path("data")
 MOST_GENERATED = 1_000_000
 """The largest whole number among the parameters of a generated task: some are lengths that are counted one by one."""
+OF_PROGRAMS = re.compile(
+    r"\b(authors['’]s?|released|official|their( own)?)\s(code|programs?|scripts?|implementation|library|repository|log)"
+    r"\b|\bin\sthe\s(code|program|scripts?)\b",
+    re.IGNORECASE,
+)
+"""Words that speak of the authors' program."""
 MOST_READ = 1_000_000_000
 """The same for the options of a reader."""
 
@@ -54,6 +61,7 @@ def check_stage(paper: str | None, scale: str, suite: bool = False) -> None:
         settings = scales[scale]
         check_identities(settings)
         check_paper(settings)
+        check_words(settings)
         for each in scales.values():
             check_settings(each)
             check_search(each)
@@ -206,6 +214,34 @@ def check_paper(settings: ScaleFile) -> None:
             check_variants(
                 settings, table.variants(row), f"{path}: tables.{table.id}, row '{table.rows[row]['label']}'"
             )
+
+
+def check_words(settings: ScaleFile) -> None:
+    """Refuse what is said of the authors' program elsewhere than under ``program`` of paper.yaml, where it has a file.
+
+    Raises:
+        ReplicationError: names file and key of the first sentence.
+    """
+    folder = REPLICATIONS / settings.paper
+    for path in sorted((*folder.glob("*.yaml"), *folder.glob("*/*.yaml"))):
+        document = load_yaml(path)
+        if path == folder / "paper.yaml" and not document.pop("program", None):
+            return
+        for key, text in _texts(document):
+            if found := OF_PROGRAMS.search(text):
+                raise ReplicationError(
+                    f"{path}: {key}: '{found.group()}': say what the authors' program does under 'program' of "
+                    f"{folder / 'paper.yaml'}, with the file that it does so in, and here only what this project does."
+                )
+
+
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every text in a document, and where: keys, and numbers of entries from 0, with dots between them."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, dict | list):
+        for at, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts(part, f"{key}.{at}".lstrip("."))
 
 
 def check_names(settings: ScaleFile) -> None:

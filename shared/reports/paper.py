@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -87,6 +87,32 @@ class Setting(Strict):
     provenance: Provenance
 
 
+class Program(Strict):
+    """What the authors' program does otherwise than the paper, or where the paper leaves it open.
+
+    Attributes:
+        item: what is meant.
+        paper: what the paper says; null: nothing.
+        program: what the program does.
+        file: where it does so, ``<owner>/<repository>@<commit>/<path>``.
+        here: what this project does.
+        known: the program, or that part of it, was run; its text was read; or from memory.
+    """
+
+    item: Words
+    paper: Words | None = None
+    program: Words
+    file: str = Field(pattern=r"^[\w.-]+/[\w.-]+@[0-9a-f]{7,40}/\S+$")
+    here: Words
+    known: Literal["run", "read", "memory"]
+
+    def source(self) -> str:
+        """How it is known, and a link to the file."""
+        repository, _, rest = self.file.partition("@")
+        commit, _, path = rest.partition("/")
+        return f"{self.known}: {link(Path(path).name, f'https://github.com/{repository}/blob/{commit}/{path}')}"
+
+
 class ParameterCounts(Strict):
     """Sizes of the paper's models, in parameters; ``parts`` have the key ``part`` and one key per model."""
 
@@ -119,6 +145,7 @@ class Paper(Strict):
         short: as cited in running text, such as "Bahdanau et al. 2015".
         mechanism: what it adds to attention, in a sentence.
         data: names of the data cards of what the paper's own models were trained on.
+        program: all that is said anywhere of what the authors' program does.
     """
 
     short: Words
@@ -131,6 +158,7 @@ class Paper(Strict):
     data: tuple[str, ...] = ()
     tables: tuple[PaperTable, ...] = ()
     hyperparameters: tuple[Setting, ...] = ()
+    program: tuple[Program, ...] = ()
     parameter_counts: ParameterCounts | None = None
 
     def citation(self) -> Paragraph:

@@ -302,12 +302,17 @@ def _ours(table: PaperTable, row: int, column: Column, run: RunResults, same_dat
 
 
 def settings(paper: Paper, scale: str, deviations: Sequence[str]) -> list[doc.Block]:
-    """What deviates from the paper, the paper's settings and its sizes."""
+    """What deviates from the paper, the paper's settings, what its authors' program does, and its sizes."""
     blocks: list[doc.Block] = [doc.Heading("Deviations from the paper at this scale")]
     blocks.append(doc.Bullets(deviations) if deviations else doc.Paragraph(f"None are recorded for the {scale} scale."))
     if paper.hyperparameters:
         rows = [[each.item, _written(each.value), each.provenance] for each in paper.hyperparameters]
         blocks += [doc.Heading("The paper's settings"), doc.Table(("Setting", "Value", "Source"), rows, "lll")]
+    if paper.program:
+        rows = [[each.item, each.paper or "–", each.program, each.here, each.source()] for each in paper.program]
+        columns = ("What", "The paper", "Their program", "Here", "Known by")
+        blocks += [doc.Heading("The paper, its authors' program, and this replication")]
+        blocks += [doc.Table(columns, rows, "ltttl")]
     if counts := paper.parameter_counts:
         models = list(counts.totals)
         rows = [[str(part["part"]), *(plain(int(part[model]), 0) for model in models)] for part in counts.parts]

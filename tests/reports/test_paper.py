@@ -12,6 +12,8 @@ ROOT = Path(__file__).parents[2]
 PAPERS = sorted(ROOT.glob("replications/*/paper.yaml"))
 BAHDANAU = ROOT / "replications/bahdanau/paper.yaml"
 
+PROGRAM = {"item": "i", "program": "p", "file": "owner/name@44781ed/a/file.py", "here": "h", "known": "read"}
+
 
 def changed(path, change):
     content = yaml.safe_load(BAHDANAU.read_text(encoding="utf-8"))
@@ -59,6 +61,9 @@ def test_the_claimed_differences_are_those_of_table_1():
         (lambda c: c["tables"][0]["rows"][0].update(all="3.3e18"), "3.3e18 for text"),
         (lambda c: c["hyperparameters"][0].update(provenance="blog"), "provenance"),
         (lambda c: c.update(titel="typo"), "did you mean 'title'"),
+        (lambda c: c.update(program=[PROGRAM | {"known": "guess"}]), "program.0.known"),
+        (lambda c: c.update(program=[PROGRAM | {"file": "owner/repository/file.py"}]), "program.0.file"),
+        (lambda c: c.update(program=[PROGRAM | {"heer": "-"}]), "did you mean 'here'"),
     ],
 )
 def test_wrong_facts_are_refused(tmp_path, change, message):
