@@ -23,7 +23,6 @@ from shared.tasks.replication import Study
 from shared.tasks.translation.corpus import ParallelText, PreparedText
 from shared.tasks.translation.settings import TranslationRun
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
-from shared.training.progress import Report
 
 ALIGNERS: dict[str, type[WordAligner] | type[fast_align.FastAlign]] = {
     "ibm1": WordAligner, "fast_align": fast_align.FastAlign,
@@ -43,9 +42,8 @@ class Aligning(Study):
         return "fast_align needs the package systran-align, which exists for Python 3.11 on Linux x86-64 only"
 
     def train(
-        self, config: TranslationRun, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
-        progress: Report | None = None,
-    ) -> tuple[TrainingRecord, int]:  # fmt: skip
+        self, config: TranslationRun, *, prepared: Path, folder: Path, label: str, **run: Any
+    ) -> tuple[TrainingRecord, int]:
         """Train; all seeds are the same, and so are the checkpoints: the last iteration fits best."""
         settings, text = config.checked_model(AlignerConfig), PreparedText.load(prepared)
         pairs = list(word_pairs(text, text.training_split(config.training)))

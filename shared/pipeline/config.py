@@ -212,7 +212,7 @@ class ScaleFile:
 
     @property
     def models(self) -> Any:
-        """The module ``settings`` of the paper (:class:`shared.tasks.settings.PaperSettings`)."""
+        """The module ``settings`` of the paper, as :func:`shared.tasks.settings.check_model` has it."""
         return import_module(f"replications.{self.paper}.settings")
 
     def dataset(self, task: str) -> str:

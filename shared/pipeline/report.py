@@ -14,7 +14,7 @@ from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, run_fol
 from shared.pipeline.processes import alone
 from shared.reports.paper import Paper
 from shared.tasks.kinds import kind_report, load_measures
-from shared.tasks.settings import find_route
+from shared.tasks.settings import trains_network
 
 if TYPE_CHECKING:
     from shared.claims.outcomes import Evidence
@@ -71,9 +71,8 @@ def evidence_of(settings: ScaleFile) -> dict[str, Evidence]:
     data = {task: _of_data(settings, task, paper) for task in settings.tasks}
     found: dict[str, Evidence] = {}
     for variant in settings.judged():
-        section, _ = find_route(settings.run(variant), models.MODEL, models.ROUTES)
-        measured = section is not None and not section[1].trains_network
-        found[variant] = "measured" if measured else data[settings.task_of(variant)]
+        trained = trains_network(settings.run(variant), models)
+        found[variant] = data[settings.task_of(variant)] if trained else "measured"
     return found
 
 

@@ -24,7 +24,7 @@ from shared.pipeline.provenance import environment, fingerprint, machine, now, p
 from shared.pipeline.weights import check_weights, refusing_other_weights
 from shared.records import read_if_whole, read_record
 from shared.tasks.kinds import load_measures
-from shared.tasks.settings import check_model, find_route
+from shared.tasks.settings import check_model, trains_network
 from shared.training.pool import PRELOAD, Job, limit_threads, run_jobs
 from shared.training.processes import Group
 from shared.training.progress import Board, Progress, Report
@@ -80,11 +80,10 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
     group.meet()
     if group.first:
         _keep(folder, {f"seed{seed}" for seed in config.seeds})
-    section, _ = find_route(config, models.MODEL, models.ROUTES)
-    trains_network = section is None or section[1].trains_network
+    trains = trains_network(config, models)
     if group.size == 1:
-        reasons = set(run_side_by_side(jobs, PRELOAD if trains_network else WITHOUT_LIGHTNING, name)) - {None}
-    elif trains_network:
+        reasons = set(run_side_by_side(jobs, PRELOAD if trains else WITHOUT_LIGHTNING, name)) - {None}
+    elif trains:
         reasons = set(_run_together(jobs, group)) - {None}
     else:
         raise ReplicationError(f"{name} trains no network that processes could share; start it without torchrun.")

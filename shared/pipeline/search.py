@@ -27,7 +27,7 @@ from shared.pipeline.runs import TRAINED, is_finished, marks_of, run_side_by_sid
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.records import read_if_whole, read_record
 from shared.reports.document import Text, code
-from shared.tasks.settings import check_model, find_route
+from shared.tasks.settings import check_model, find_route, trains_network
 from shared.training.pool import PRELOAD, Job
 from shared.training.progress import Report
 
@@ -131,8 +131,8 @@ class Search(NamedTuple):
         """
         config, models = self.settings.run(variant), self.settings.models
         check_model(models, config)
-        section, routed = find_route(config, models.MODEL, models.ROUTES)
-        if section is not None and not section[1].trains_network:
+        section, routed = find_route(config, models)
+        if not trains_network(config, models):
             raise ReplicationError(f"{self.path}: '{variant}' is a study, which trains no network; take it out.")
         own = section is None
         model = build(models.MODEL, config.model, where=config.where).model_dump() if own else dict(routed.model)

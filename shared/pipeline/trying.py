@@ -60,7 +60,7 @@ def try_stage(name: str, scale: str, *, input: str, seed: int | None = None, pag
     check_prepared(prepared, config.corpus)
     with large_imports():
         from shared.tasks.kinds import load_replication
-        from shared.tasks.replication import ready, runner_of
+        from shared.tasks.replication import runner_of
 
         trial = import_module(f"{KINDS[settings.kind]}.trial")
     runner: Any
@@ -69,7 +69,7 @@ def try_stage(name: str, scale: str, *, input: str, seed: int | None = None, pag
     check_weights(weights)
     with refusing_other_weights(variant, [folder]):
         (network,) = runner.trained_models(config, text, [folder])
-    tried: Tried = trial.try_input(ready(network), text, config, input, seed)
+    tried: Tried = trial.try_input(network, text, config, input, seed)
     print_tried(tried, title, Console(highlight=False))
     if page:
         path = PAGES / f"{name}.html"
@@ -90,7 +90,7 @@ def _trained(name: str, scale: str, seed: int | None) -> tuple[ScaleFile, str, i
                 f"shared.pipeline use {others[0]} && dvc repro {pipeline.format(others[0])}'."
             )
     config = runnable(settings, variant)
-    section, _ = find_route(config, settings.models.MODEL, settings.models.ROUTES)
+    section, _ = find_route(config, settings.models)
     if section is not None and not section[1].trains_network:
         raise ReplicationError(
             f"{name} trains no network, so there is no model to try: it is of the kind '{section[0]}: "

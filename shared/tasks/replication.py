@@ -3,90 +3,54 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from shared.tasks.kinds import large_imports, load_replication
-from shared.tasks.settings import BorrowedConfig, PaperSettings, RunConfig, RunT, check_model, find_route
+from shared.tasks.settings import BorrowedConfig, RunConfig, check_model, find_route
 from shared.training.checkpoints import TrainingRecord, load_weights
 from shared.training.config import BatchConfig
-from shared.training.progress import Report
-
-if TYPE_CHECKING:
-    from shared.training.module import TrainingModule
 
 TIMED = 8
 """Number of updates whose mean time estimates the cost of one; they include batches of short and of long texts."""
-
-
-class Data(Protocol):
-    """An opened prepared task."""
-
-    @property
-    def sizes(self) -> tuple[int, Any]:
-        """The arguments of ``build_model`` that depend on the data."""
-        ...
-
-    def batches(self, training: Any, seed: int) -> Callable[[int], Iterator[Any]]:
-        """From a batch's number to that batch of training and all that follow it."""
-        ...
-
-    def valid(self, training: Any) -> Sequence[Any]:
-        """The batches of the validation split."""
-        ...
-
-
-class Task(Protocol):
-    """What the module ``task`` of each kind has: ``shared.tasks.<kind>.task``.
-
-    Beside these functions it has ``prepare(corpus, dataset, out)``, which turns a fetched data set into what training
-    reads and returns a summary, and for tasks with pictures ``features(corpus, dataset, out)``, which encodes them.
-    """
-
-    def open_data(self, config: Any, prepared: Path) -> Any:
-        """The :class:`Data` that the prepare stage left in a folder."""
-        ...
-
-    def random_batch(self, config: Any) -> tuple[Any, tuple[int, Any]]:
-        """A batch of random symbols as large as in training; and the arguments that ``Data.sizes`` gives."""
-        ...
-
-    def module(self, model: nn.Module, config: Any, data: Any) -> TrainingModule:
-        """The Lightning module; ``data`` is None for a module that is not validated."""
-        ...
-
-    def evaluate(
-        self, replication: Replication, config: Any, data: Any, trained: Sequence[Path], out: Path
-    ) -> Mapping[str, float]:
-        """Judge one trained seed, or several together as an ensemble, by their folders."""
-        ...
-
-    def describe(self, config: Any) -> Mapping[str, Any]:
-        """``signatures`` of the metrics and what one ``token`` is, for the reader of ``metrics.json``."""
-        ...
 
 
 @dataclass(frozen=True)
 class Replication:
     """What a paper's ``replication.py`` gives the stages, under the name ``REPLICATION``.
 
+    The module ``task`` of each kind has these functions:
+
+    * ``prepare(corpus, dataset, out)`` turns a fetched data set into what training reads and returns a summary; where
+      there are pictures, ``features(corpus, dataset, out)`` encodes them first.
+    * ``open_data(config, prepared)`` opens what was prepared. It has ``sizes``, the two arguments of ``build_model``
+      that depend on the data; ``batches(training, seed)``, from a batch's number to that batch of training and all that
+      follow it; and ``valid(training)``, the batches of the validation split.
+    * ``random_batch(config)`` returns a batch of random symbols as large as in training, and such ``sizes``.
+    * ``module(model, config, data)`` returns the :class:`shared.training.module.TrainingModule`; ``data`` is None for
+      one that is not validated.
+    * ``evaluate(replication, config, data, trained, out)`` judges one trained seed, or several together as an ensemble,
+      by their folders, and returns metrics.
+    * ``describe(config)`` returns ``signatures`` of the metrics and what one ``token`` is, for the reader of
+      ``metrics.json``.
+
     Attributes:
-        task: what all tasks of the paper's kind have in common: the module ``shared.tasks.<kind>.task``.
+        task: that module, ``shared.tasks.<kind>.task``.
         settings: the paper's module ``settings``.
-        build_model: returns an untrained model from a checked ``model`` section and the two :attr:`Data.sizes`; the
-            kind's module ``task`` says what the model must be able to do.
+        build_model: returns an untrained model from a checked ``model`` section and the two ``sizes``; the kind's
+            module ``task`` says what the model must be able to do.
         runners: key of a ``model`` section to the :class:`Study` of such variants, or to several by name.
     """
 
-    task: Task
-    settings: PaperSettings
+    task: Any
+    settings: Any
     build_model: Callable[[Any, int, Any], nn.Module]
     runners: Mapping[str, Study | Mapping[str, Study]] = field(default_factory=dict)
 
@@ -109,15 +73,25 @@ class Replication:
     def cost(self, config: RunConfig, prepared: Path) -> tuple[int, float] | None:
         """The model's parameters, and processor seconds of an update on the prepared task here."""
         data = self.open(config, prepared)
-        model, batches = self.model(config, data.sizes), data.batches(config.training, 0)(0)
-        seconds = _seconds_of_updates(self.task.module(model, config, data), list(islice(batches, TIMED + 1)))
-        return _parameters(model), config.training.accumulate * seconds
+        model = self.model(config, data.sizes)
+        module, seconds = self.task.module(model, config, data), []
+        optimizer = module.configure_optimizers()
+        for number, batch in enumerate(islice(data.batches(config.training, 0)(0), TIMED + 1)):
+            begin = time.process_time()
+            optimizer.zero_grad()
+            module.training_step(batch, number).backward()
+            module.make_update(optimizer)
+            seconds.append(time.process_time() - begin)
+        return _parameters(model), config.training.accumulate * float(np.mean(seconds[1:]))  # the first one prepares
 
-    def train(
-        self, config: RunConfig, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
-        progress: Report | None = None,
-    ) -> tuple[TrainingRecord, int]:  # fmt: skip
-        """Train one seed in ``folder``: it decides the initial weights, the order of the batches and the dropout masks.
+    def train(self, config: RunConfig, *, prepared: Path, seed: int, **run: Any) -> tuple[TrainingRecord, int]:
+        """Train one seed, which decides the initial weights, the order of the batches and the dropout masks.
+
+        Args:
+            config: of the variant.
+            prepared: the task.
+            seed: of the run.
+            **run: ``folder``, ``fingerprint``, ``label`` and ``progress``, see :func:`shared.training.run.train_run`.
 
         Returns:
             What training measured, and the number of parameters.
@@ -128,19 +102,18 @@ class Replication:
         data = self.open(config, prepared)
         torch.manual_seed(seed)
         model = self.model(config, data.sizes)
+        module, batches = self.task.module(model, config, data), data.batches(config.training, seed)
         record = train_run(
-            self.task.module(model, config, data), config.training,
-            batches=data.batches(config.training, seed), valid=data.valid(config.training), folder=folder,
-            seed=seed, fingerprint=fingerprint, label=label, progress=progress,
-        )  # fmt: skip
+            module, config.training, batches=batches, valid=data.valid(config.training), seed=seed, **run
+        )
         return record, _parameters(model)
 
-    def trained_models(self, config: RunConfig, data: Data, trained: Sequence[Path]) -> list[nn.Module]:
-        """The models with the weights of the checkpoint that is judged, in evaluation mode."""
-        models = [self.model(config, data.sizes).eval() for _ in trained]
+    def trained_models(self, config: RunConfig, data: Any, trained: Sequence[Path]) -> list[nn.Module]:
+        """The models with the weights of the checkpoint that is judged, as :func:`ready` makes them."""
+        models = [self.model(config, data.sizes) for _ in trained]
         for model, folder in zip(models, trained, strict=True):
             load_weights(model, folder / "checkpoints" / f"{config.evaluation.checkpoint}.ckpt")
-        return models
+        return list(map(ready, models))
 
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Judge one trained seed, or several together as an ensemble, by their folders.
@@ -148,11 +121,13 @@ class Replication:
         Writes ``examples.jsonl.gz`` and, where there is attention to show, ``attention.npz`` into ``out``; returns
         metrics.
         """
-        return self.task.evaluate(self, config, self.open(config, prepared), trained, out)
+        metrics: Mapping[str, float] = self.task.evaluate(self, config, self.open(config, prepared), trained, out)
+        return metrics
 
     def descriptions(self, config: RunConfig) -> Mapping[str, Any]:
         """``signatures`` of the metrics and what one ``token`` is, for the reader of ``metrics.json``."""
-        return self.task.describe(config)
+        descriptions: Mapping[str, Any] = self.task.describe(config)
+        return descriptions
 
 
 class Study:
@@ -169,19 +144,12 @@ class Study:
         """None: no network is trained."""
         return
 
-    def train(
-        self, config: Any, *, prepared: Path, folder: Path, seed: int, fingerprint: str, label: str,
-        progress: Report | None = None,
-    ) -> tuple[TrainingRecord, int]:  # fmt: skip
-        """Nothing is trained: the checkpoints are empty."""
+    def train(self, config: Any, *, prepared: Path, folder: Path, label: str, **run: Any) -> tuple[TrainingRecord, int]:
+        """Nothing is trained: the checkpoints are empty. The arguments are those of a network's training."""
         (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
         for name in ("best", "last"):
             torch.save({}, folder / "checkpoints" / f"{name}.ckpt")
-        record = TrainingRecord(
-            updates=0, precision="none", stopped_because="there is nothing to train", wall_seconds=0.0,
-            processor_seconds=0.0, tokens_per_second=0.0, best_valid_loss=0.0, best_update=0,
-        )  # fmt: skip
-        return record, 0
+        return TrainingRecord(), 0
 
     def evaluate(self, config: Any, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Measure; returns metrics."""
@@ -192,16 +160,15 @@ class Study:
         return {}
 
 
-def runner_of(replication: Replication, config: RunT) -> tuple[Replication | Study, RunT]:
+def runner_of(replication: Replication, config: Any) -> tuple[Replication | Study, Any]:
     """What trains and judges a variant, and the settings that it takes.
 
-    It is the replication itself, another paper's whose network is borrowed, or a study.
+    It is the replication itself, another paper's whose network is borrowed, or a :class:`Study`.
 
     Raises:
         ReplicationError: the ``model`` section fits none of them.
     """
-    settings = replication.settings
-    section, config = find_route(config, settings.MODEL, settings.ROUTES)
+    section, config = find_route(config, replication.settings)
     if section is None:
         return replication, config
     key, kind = section
@@ -230,16 +197,3 @@ def full_batch_size(batch: BatchConfig, length: int) -> int:
 
 def _parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
-
-
-def _seconds_of_updates(module: TrainingModule, batches: Sequence[Any]) -> float:
-    """The mean processor time of real updates, all but the first of which are timed."""
-    optimizer, seconds = module.configure_optimizers(), []
-    for number, batch in enumerate(batches):
-        begin = time.process_time()
-        optimizer.zero_grad()
-        loss: Any = module.training_step(batch, number)
-        loss.backward()
-        module.make_update(optimizer)
-        seconds.append(time.process_time() - begin)
-    return float(np.mean(seconds[1:]))

@@ -2,7 +2,7 @@
 
 Each kind has a module of its own, such as :mod:`shared.tasks.translation.settings`, which composes its sections from
 what is here and in :mod:`shared.training.config`. A paper says in its ``settings.py`` what its ``model`` sections are:
-``KIND``, ``MODEL`` and ``ROUTES``, and ``SUITS`` where more has to fit (:class:`PaperSettings`). None of them imports
+``KIND``, ``MODEL`` and ``ROUTES``, and ``SUITS`` where more has to fit (:func:`check_model`). None of them imports
 torch.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -61,20 +61,6 @@ class ExampleTraining(TrainingConfig, Batched):
     """Training on separate examples."""
 
 
-class Place(NamedTuple):
-    """Where a variant's settings stand.
-
-    Attributes:
-        file: the YAML file of the variant.
-        variant: its name.
-        inherited: keys of the ``model`` section that come from the task and not from the variant itself.
-    """
-
-    file: str
-    variant: str
-    inherited: frozenset[str]
-
-
 class RunConfig(Strict):
     """All settings of a variant's runs. Each kind of task narrows the types of corpus and evaluation."""
 
@@ -85,7 +71,8 @@ class RunConfig(Strict):
     training: TrainingConfig
     evaluation: JudgingConfig
     seeds: list[int] = Field(min_length=1)
-    _place: Place | None = PrivateAttr(default=None)
+    _place: str = PrivateAttr(default="")
+    _inherited: frozenset[str] = PrivateAttr(default=frozenset())
 
     @property
     def has_ensemble(self) -> bool:
@@ -108,21 +95,19 @@ class RunConfig(Strict):
                 ``self.model`` that they come from the task. By default every key is the variant's.
         """
         copy = self.model_copy()
-        copy._place = Place(file, variant, frozenset(self.model.keys() - (self.model if model is None else model)))
+        copy._place = f"{file}: variants.{variant}.model"
+        copy._inherited = frozenset(self.model.keys() - (self.model if model is None else model))
         return copy
 
     @property
     def where(self) -> str:
         """The model section's file and key, for messages."""
-        if self._place is None:
-            return f"the model section of task '{self.task}'"
-        return f"{self._place.file}: variants.{self._place.variant}.model"
+        return self._place or f"the model section of task '{self.task}'"
 
     @property
     def own_model(self) -> Mapping[str, Any]:
         """What the variant itself says of its model, without the defaults of its task."""
-        inherited = () if self._place is None else self._place.inherited
-        return {key: value for key, value in self.model.items() if key not in inherited}
+        return {key: value for key, value in self.model.items() if key not in self._inherited}
 
     def with_model(self, model: Mapping[str, Any]) -> Self:
         """The same variant, in the same place, with another model section."""
@@ -145,9 +130,6 @@ class ExampleRun(RunConfig):
     """A variant that is trained on separate examples."""
 
     training: ExampleTraining
-
-
-RunT = TypeVar("RunT", bound=RunConfig)
 
 
 class RouteSection(Strict):
@@ -188,8 +170,8 @@ class BorrowedConfig(RouteSection):
     paper: str
     settings: dict[str, Any]
 
-    def lender(self, config: RunConfig) -> PaperSettings:
-        """The settings of the other paper.
+    def lender(self, config: RunConfig) -> Any:
+        """The module ``settings`` of the other paper.
 
         Raises:
             ReplicationError: there is no such paper, or its models are of another kind of task.
@@ -200,8 +182,7 @@ class BorrowedConfig(RouteSection):
         lender: Any = importlib.import_module(f"replications.{self.paper}.settings")
         if config.kind != lender.KIND:
             raise ReplicationError(f"{config.where}: {self.paper} has no model for tasks of kind '{config.kind}'.")
-        settings: PaperSettings = lender
-        return settings
+        return lender
 
     def check(self, config: RunConfig, network: type[Strict]) -> None:
         """Refuse settings that are not those of a model of the other paper."""
@@ -248,33 +229,20 @@ Routes = Mapping[str, type[RouteSection] | Mapping[str, type[StudyConfig]]]
 """Maps the key that identifies a section to the class of the section, or to the classes of the studies by name."""
 
 
-class PaperSettings(Protocol):
-    """The module ``replications/<paper>/settings.py``.
-
-    It may also define ``SUITS(network, config, where)``, which refuses a checked section of a network that does not
-    suit the rest of its variant; ``where`` is the place that errors name.
-
-    Attributes:
-        KIND: of the paper's tasks.
-        MODEL: checks the settings of a network.
-        ROUTES: all other sections.
-    """
-
-    @property
-    def KIND(self) -> str: ...  # noqa: D102
-    @property
-    def MODEL(self) -> type[Strict]: ...  # noqa: D102
-    @property
-    def ROUTES(self) -> Routes: ...  # noqa: D102
-
-
-def check_model(paper: PaperSettings, config: RunConfig) -> None:
+def check_model(paper: Any, config: RunConfig) -> None:
     """Check the ``model`` section of a variant, and every other section that it builds networks of, without torch.
+
+    Args:
+        paper: the module ``replications/<paper>/settings.py``, which has ``KIND``, the kind of the paper's tasks;
+            ``MODEL``, the class that checks the settings of a network; and ``ROUTES``, all other sections. It may have
+            ``SUITS(network, config, where)``, which refuses a checked section of a network that does not suit the rest
+            of its variant; ``where`` is the place that errors name.
+        config: the variant.
 
     Raises:
         ReplicationError: names file, variant, key and what to do.
     """
-    section, config = find_route(config, paper.MODEL, paper.ROUTES)
+    section, config = find_route(config, paper)
     if section is not None:
         config.checked_model(section[1]).check(config, paper.MODEL)
         return
@@ -284,36 +252,40 @@ def check_model(paper: PaperSettings, config: RunConfig) -> None:
             suits(network, config, where)
 
 
-def find_route(
-    config: RunT, network: type[Strict], routes: Routes
-) -> tuple[tuple[str, type[RouteSection]] | None, RunT]:
+def trains_network(config: RunConfig, paper: Any) -> bool:
+    """Whether training a variant trains a network, the paper's own or another's."""
+    section, _ = find_route(config, paper)
+    return section is None or section[1].trains_network
+
+
+def find_route(config: Any, paper: Any) -> tuple[tuple[str, type[RouteSection]] | None, Any]:
     """The key and class of a variant's section, None for a network's; and the variant with the settings it reads.
+
+    Args:
+        config: the variant.
+        paper: its module ``settings``, as in :func:`check_model`.
 
     Raises:
         ReplicationError: the section has the keys of two routes, names a study that does not exist, or has a setting
             that neither the study nor its network reads.
     """
-    keys = [key for key in routes if key in config.model]
+    keys = [key for key in paper.ROUTES if key in config.model]
     if not keys:
         return None, config
     if len(keys) > 1:
         raise ReplicationError(f"{config.where}: it has {' and '.join(map(repr, keys))}; leave in one.")
     (key,) = keys
-    section = _section(config, key, routes[key])
+    section = paper.ROUTES[key]
+    if isinstance(section, Mapping):
+        name = config.model[key]
+        if not isinstance(name, str) or name not in section:
+            raise ReplicationError(f"{config.where}: there is no study '{name}'{near(str(name), section)}.")
+        section = section[name]
     own = config.own_model if key in config.own_model else config.model
     if not section.with_network:
         return (key, section), config.with_model(own)
-    known = section.model_fields.keys() | network.model_fields.keys()
+    known = section.model_fields.keys() | paper.MODEL.model_fields.keys()
     for name in own:
         if name not in known:
             raise ReplicationError(f"{config.where}: unknown key '{name}'{near(name, known)}.")
     return (key, section), config
-
-
-def _section(config: RunConfig, key: str, kinds: type[RouteSection] | Mapping[str, type[StudyConfig]]) -> Any:
-    if not isinstance(kinds, Mapping):
-        return kinds
-    name = config.model[key]
-    if not isinstance(name, str) or name not in kinds:
-        raise ReplicationError(f"{config.where}: there is no study '{name}'{near(str(name), kinds)}.")
-    return kinds[name]

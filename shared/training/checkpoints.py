@@ -17,16 +17,16 @@ from shared.errors import ReplicationError
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """What training measured."""
+    """What training measured; by default there was nothing to train."""
 
-    updates: int
-    precision: str  # what "auto" came to
-    stopped_because: str
-    wall_seconds: float
-    processor_seconds: float  # user and system; wall time says little on a busy machine
-    tokens_per_second: float
-    best_valid_loss: float  # at the best update, whatever quantity decided which that is
-    best_update: int
+    updates: int = 0
+    precision: str = "none"  # what "auto" came to
+    stopped_because: str = "there is nothing to train"
+    wall_seconds: float = 0.0
+    processor_seconds: float = 0.0  # user and system; wall time says little on a busy machine
+    tokens_per_second: float = 0.0
+    best_valid_loss: float = 0.0  # at the best update, whatever quantity decided which that is
+    best_update: int = 0
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

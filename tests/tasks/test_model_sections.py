@@ -84,7 +84,7 @@ def test_a_study_that_builds_the_tasks_network_reads_its_settings_and_refuses_ot
     own = {"study": "exactness", "lengths": [2, 4]}
     exact = run(own, model=sizes | own)
     check_model(settings, exact)
-    assert find_route(exact, settings.MODEL, settings.ROUTES)[1].model["width"] == SIZES["width"]
+    assert find_route(exact, settings)[1].model["width"] == SIZES["width"]
     own["lenght"] = 3  # type: ignore[assignment]
     with pytest.raises(ReplicationError, match=r"unknown key 'lenght' \(did you mean 'length'\?\)"):
         check_model(settings, run(own, model=sizes | own))

@@ -22,7 +22,7 @@ from shared.tasks.captioning.corpus import CaptionBatch, PreparedCaptions
 from shared.tasks.captioning.evaluation import evaluate_captioning
 from shared.tasks.captioning.preparation import encode_images, prepare_captions
 from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
-from shared.tasks.replication import Replication, full_batch_size, ready
+from shared.tasks.replication import Replication, full_batch_size
 from shared.vision.features import Grid
 from shared.vision.settings import LAYERS, EncoderConfig
 
@@ -82,7 +82,7 @@ def evaluate(
     """Caption the test splits with one trained seed; there are no ensembles."""
     fetch(config.corpus.dataset)  # at once if it is there; figures keep some of its images
     (model,) = replication.trained_models(config, text, trained)
-    return evaluate_captioning(ready(model), text, config, out)
+    return evaluate_captioning(model, text, config, out)
 
 
 def describe(config: CaptioningRun) -> Mapping[str, Any]:

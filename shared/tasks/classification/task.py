@@ -24,7 +24,7 @@ from shared.tasks.classification.corpus import (
 )
 from shared.tasks.classification.evaluation import evaluate_classification
 from shared.tasks.classification.settings import ClassificationRun
-from shared.tasks.replication import Replication, full_batch_size, ready
+from shared.tasks.replication import Replication, full_batch_size
 
 if TYPE_CHECKING:
     from shared.tasks.classification.module import ClassificationModule
@@ -61,7 +61,7 @@ def evaluate(
 ) -> dict[str, float]:  # fmt: skip
     """Classify the test splits with one trained seed; there are no ensembles."""
     (model,) = replication.trained_models(config, text, trained)
-    return evaluate_classification(ready(model), text, config, out)
+    return evaluate_classification(model, text, config, out)
 
 
 def describe(config: ClassificationRun) -> Mapping[str, Any]:

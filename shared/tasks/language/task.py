@@ -19,7 +19,7 @@ from shared.tasks.language.corpus import PreparedLanguage, prepare_language
 from shared.tasks.language.evaluation import evaluate_language
 from shared.tasks.language.settings import LanguageRun
 from shared.tasks.language.streams import LanguageBatch
-from shared.tasks.replication import Replication, ready
+from shared.tasks.replication import Replication
 
 if TYPE_CHECKING:
     from shared.tasks.language.module import LanguageModule
@@ -57,7 +57,7 @@ def evaluate(
 ) -> dict[str, float]:
     """Score every symbol of the test splits with one trained seed; there are no ensembles."""
     (model,) = replication.trained_models(config, text, trained)
-    return evaluate_language(ready(model), text, config, out)
+    return evaluate_language(model, text, config, out)
 
 
 def describe(config: LanguageRun) -> Mapping[str, Any]:

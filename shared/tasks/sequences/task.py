@@ -59,7 +59,7 @@ def evaluate(
     """Score the test splits with one trained seed, and with its weights in other models; there are no ensembles."""
     (model,) = replication.trained_models(config, text, trained)
     swapped = {name: ready(_swapped(replication, config, text, model, name)) for name in config.evaluation.swapped}
-    return evaluate_sequences(ready(model), text, config, out, swapped)
+    return evaluate_sequences(model, text, config, out, swapped)
 
 
 def describe(config: SequenceRun) -> Mapping[str, Any]:

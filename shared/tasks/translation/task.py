@@ -19,7 +19,7 @@ from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
 from shared.decoding.ensemble import Ensemble
 from shared.tasks.batches import training_order
-from shared.tasks.replication import Replication, full_batch_size, ready
+from shared.tasks.replication import Replication, full_batch_size
 from shared.tasks.translation.corpus import ParallelText, PreparedText, TranslationBatch, prepare_parallel
 from shared.tasks.translation.evaluation import evaluate_translation, signatures, training_operations
 from shared.tasks.translation.settings import TranslationRun
@@ -57,14 +57,16 @@ def evaluate(
 ) -> dict[str, float]:
     """Translate and score the test splits with one trained seed, or with the ensemble of several."""
     models = replication.trained_models(config, text, trained)
-    cost = {}
+    model = models[0] if len(models) == 1 else Ensemble(models).eval()
+    metrics = evaluate_translation(model, text, config, out)
     if config.evaluation.operations:  # of an ensemble those of all its members
         train = text.training_split(config.training)
         order = training_order(train, config.training.batch, config.seeds[0])(start=0)
         updates = [load_checkpoint(folder / "checkpoints" / "last.ckpt")["global_step"] for folder in trained]
-        cost = training_operations(models[0], train, order, updates=updates, accumulate=config.training.accumulate)
-    judged = models[0] if len(models) == 1 else Ensemble(models)
-    return evaluate_translation(ready(judged), text, config, out) | cost
+        metrics |= training_operations(
+            models[0].cpu(), train, order, updates=updates, accumulate=config.training.accumulate
+        )
+    return metrics
 
 
 def describe(config: TranslationRun) -> Mapping[str, Any]:
