@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from shared.attention.softmax import masked_softmax
-from shared.attention.structured import redundancy_penalty
+from shared.attention.structured import penalty_over_words, redundancy_penalty
 from shared.errors import ReplicationError
 from shared.layers.lstm import BidirectionalLSTM
 from shared.tasks.classification.corpus import Classified
@@ -195,7 +195,7 @@ class PrunedLayer(nn.Module):
 
 
 class GatedRelation(nn.Module):
-    """How two embeddings relate: F_r = F_h ∘ F_p, row by row (section 4.3; shapes as in the authors' code, no biases).
+    """How two embeddings relate: F_r = F_h ∘ F_p, row by row (section 4.3), without biases.
 
     Args:
         rows: r.
@@ -211,7 +211,7 @@ class GatedRelation(nn.Module):
             nn.init.uniform_(weight, -(annotation_size**-0.5), annotation_size**-0.5)
 
     def forward(self, premise: Tensor, hypothesis: Tensor) -> Tensor:
-        """M_p and M_h (B, r, D) to F_r (B, r, relation_size); every row has matrices of its own (batched dot)."""
+        """M_p and M_h (B, r, D) to F_r (B, r, relation_size); every row has matrices of its own."""
         f_h = torch.einsum("brd,rdf->brf", hypothesis, self.w_fh)
         f_p = torch.einsum("brd,rdf->brf", premise, self.w_fp)
         return f_h * f_p
@@ -231,17 +231,19 @@ class TextClassifier(nn.Module):
         word_std: standard deviation of the initial word vectors, in place of the paper's from word2vec and GloVe.
         relation: of two texts.
         penalty: the coefficient of P (section 2.2).
+        over_words: whether P is :func:`shared.attention.structured.penalty_over_words`.
     """
 
     def __init__(
         self, *, vocabulary: int, embedding_size: int, encoder: Encoder, hidden: nn.Module, hidden_size: int,
         classes: int, dropout: float, word_std: float = 0.1, relation: GatedRelation | None = None,
-        penalty: float = 0.0,
+        penalty: float = 0.0, over_words: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, embedding_size)
         nn.init.normal_(self.embedding.weight, std=word_std)
         self.encoder, self.relation, self.penalty = encoder, relation, penalty
+        self.p = penalty_over_words if over_words else redundancy_penalty
         self.mlp = nn.Sequential(hidden, nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden_size, classes))
 
     def forward(self, texts: tuple[Tensor, ...], masks: tuple[Tensor, ...]) -> Classified:
@@ -265,5 +267,5 @@ class TextClassifier(nn.Module):
         m = [m for m, _ in embedded]
         a = tuple(a for _, a in embedded if a is not None)
         logits = self.mlp(m[0] if self.relation is None else self.relation(*m))
-        p = torch.stack([redundancy_penalty(weights) for weights in a]).sum(0) if self.penalty else None  # (B,)
+        p = torch.stack([self.p(weights) for weights in a]).sum(0) if self.penalty else None  # (B,)
         return Classified(logits, a, None if p is None else self.penalty * p)

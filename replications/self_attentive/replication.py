@@ -29,6 +29,7 @@ def build_model(config: ModelConfig, vocabulary: int, classes: int) -> TextClass
     if config.relation is not None:
         relation = GatedRelation(rows=rows, annotation_size=width, relation_size=config.relation)
         width = config.relation
+    attention = config.attention if config.encoder == "attention" else None
     hidden: nn.Module
     if config.pruned is not None:
         hidden = pruned = PrunedLayer(rows=rows, annotation_size=width, p=config.pruned.p, q=config.pruned.q)
@@ -40,7 +41,8 @@ def build_model(config: ModelConfig, vocabulary: int, classes: int) -> TextClass
     return TextClassifier(
         vocabulary=vocabulary, embedding_size=config.d, encoder=encoder, hidden=hidden, hidden_size=hidden_size,
         classes=classes, dropout=config.dropout, word_std=config.word_std, relation=relation,
-        penalty=config.attention.penalty if config.attention and config.encoder == "attention" else 0.0,
+        penalty=attention.penalty if attention else 0.0,
+        over_words=attention is not None and attention.penalty_over == "words",
     )  # fmt: skip
 
 

@@ -12,11 +12,16 @@ from shared.tasks.settings import Routes, RouteSection
 
 
 class AttentionConfig(Strict):
-    """The annotation matrix A (section 2): d_a, r and the coefficient of the penalty P."""
+    """The annotation matrix A (section 2): d_a, r, the coefficient of the penalty P, and what P is.
+
+    ``rows``: the sum of the squares of the r × r entries of AAᵀ − I (equation 8). ``words``: the mean of those of the
+    n × n entries of AᵀA − I, n the longest text of a batch, which has the gradient of the former divided by n².
+    """
 
     d_a: int = Field(ge=1)
     r: int = Field(ge=1)
     penalty: float = Field(ge=0)
+    penalty_over: Literal["rows", "words"] = "rows"
 
 
 class ConvolutionConfig(Strict):

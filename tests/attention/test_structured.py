@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replications.self_attentive.model import StructuredSelfAttention
-from shared.attention.structured import redundancy_penalty
+from shared.attention.structured import penalty_over_words, redundancy_penalty
 
 F64 = torch.float64
 D, D_A = 6, 5
@@ -74,6 +74,18 @@ def test_padding_adds_nothing_to_the_penalty(lengths, rows, seed, more):
     for text, length in enumerate(lengths):
         alone = redundancy_penalty(a[text : text + 1, :, :length])
         torch.testing.assert_close(redundancy_penalty(a)[text : text + 1], alone, atol=1e-13, rtol=0)
+
+
+@many
+@given(lengths=some_lengths, rows=few_rows, seed=seeds)
+def test_over_words_it_is_the_mean_over_all_pairs_with_the_same_gradient_over_n_squared(lengths, rows, seed):
+    module, h, mask = case(lengths, rows, seed)
+    a = module(h, mask).detach().requires_grad_()  # zero at padding, which counts
+    n = a.size(2)
+    expected = (a.mT @ a - torch.eye(n, dtype=F64)).square().mean((1, 2))
+    torch.testing.assert_close(penalty_over_words(a), expected, atol=1e-13, rtol=0)
+    ours, of_rows = (torch.autograd.grad(p(a).sum(), a)[0] for p in (penalty_over_words, redundancy_penalty))
+    torch.testing.assert_close(ours * n**2, of_rows, atol=1e-12, rtol=0)
 
 
 def test_the_gradient_of_the_penalty_is_right():

@@ -19,7 +19,7 @@ from replications.self_attentive.model import (
 )
 from replications.self_attentive.replication import build_model
 from replications.self_attentive.settings import ModelConfig
-from shared.attention.structured import redundancy_penalty
+from shared.attention.structured import penalty_over_words, redundancy_penalty
 from shared.data.tokenizers import PAD
 from tests.processor import skip_without_bfloat16_lstm
 
@@ -67,11 +67,13 @@ EXACT = {"atol": 1e-12, "rtol": 0}
 variants = pytest.mark.parametrize("variant", VARIANTS)
 
 
+@pytest.mark.parametrize(("over", "penalty"), [("rows", redundancy_penalty), ("words", penalty_over_words)])
 @pytest.mark.parametrize("variant", ["attention", "two texts"])
-def test_the_auxiliary_term_is_the_penalty_of_all_texts_times_its_coefficient(variant):
-    model, (texts, masks) = small(variant), texts_of(variant)
+def test_the_auxiliary_term_is_the_penalty_of_all_texts_times_its_coefficient(variant, over, penalty):
+    model = small(variant, attention=SIZES["attention"] | {"penalty_over": over})
+    texts, masks = texts_of(variant)
     out = model(texts, masks)
-    expected = 0.5 * sum(redundancy_penalty(a) for a in out.attention)
+    expected = 0.5 * sum(penalty(a) for a in out.attention)
     torch.testing.assert_close(out.auxiliary, expected, **EXACT)
     assert (out.auxiliary > 0).all()
 

@@ -124,10 +124,10 @@ def test_every_variant_is_what_its_name_says(scale: str, variant: str) -> None:
         assert config.attention is not None
         rows = int(stem.removeprefix("rows-")) if stem.startswith("rows-") else usual.r
         assert model.encoder.rows == config.attention.r == rows
-        # What the authors' code calls 1 is taken by r², since it has the mean over so many entries.
-        named = {"penalty-0": 0.0, "penalty-code": 1 / rows**2, "penalty-tenth": 0.1, "penalty-1": 1.0}
+        named = {"penalty-0": 0.0, "penalty-code": 1.0, "penalty-tenth": 0.1, "penalty-1": 1.0}
         penalty = 0.0 if stem.startswith("rows-") else named.get(name, usual.penalty)
-        assert config.attention.penalty == pytest.approx(penalty, rel=0.002)
+        assert config.attention.penalty == penalty
+        assert (config.attention.penalty_over == "words") == (name == "penalty-code")
 
 
 def attentive(task: str) -> str:
