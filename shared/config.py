@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from textwrap import shorten
@@ -65,67 +67,73 @@ _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C
 
 
 class _Loader(_SafeLoader):
-    """Reads safe YAML and refuses a mapping that has a key twice; a key may override what ``<<`` merges in."""
-
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self._checked: set[int] = set()
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        if id(node) not in self._checked:  # once, since merging adds keys that are overridden
-            self._checked.add(id(node))
-            lines: dict[tuple[str, str], int] = {}
-            for key, _ in node.value:
-                line = key.start_mark.line + 1
-                if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in lines:
-                    raise _DoubledKeyError(key.value, lines[key.tag, key.value], line)
-                lines[key.tag, str(key.value)] = line
-        super().flatten_mapping(node)
+    """Reads safe YAML in which 1e9 is a number, as it is for DVC."""
 
 
-class _DoubledKeyError(Exception):
-    """A key and the two lines that it stands in."""
-
-
+_EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+.0123456789"))
 MOST_NESTED, MOST_VALUES = 50, 1_000_000
 """How deep a file may nest, and how many values it may have once its aliases are written out. The parser in C runs out
 of stack at some ten thousand levels; a few lines of aliases of aliases can stand for more values than memory holds."""
 
 
-def _refuse_bombs(path: Path, text: str) -> None:
-    """Look at a file's structure before anything is built of it."""
-    held: dict[str | None, tuple[int, int]] = {}  # anchor to the values and the levels that it stands for
-    inside: list[tuple[str | None, int]] = []
-    deepest: list[int] = []  # level that is reached within each open collection
-    values = 0
+@dataclass
+class _Collection:
+    """A mapping or list that a walk over a file is inside of.
+
+    Attributes:
+        anchor: its name for aliases.
+        before: values of the file before it.
+        deepest: level that was reached within it.
+        keys: of a mapping, with their lines; None of a list.
+        parts: keys and values, or entries, so far.
+    """
+
+    anchor: str | None
+    before: int
+    deepest: int
+    keys: dict[tuple[str, str], int] | None
+    parts: int = 0
+
+
+def _mistake(text: str) -> str | None:
+    """Why nothing may be built of a file: a key that stands twice, or more than memory or the stack can hold."""
+    sizes: dict[str | None, tuple[int, int]] = {}  # anchor to the values and the levels that it stands for
+    inside: list[_Collection] = []
+    resolve, values = yaml.SafeLoader("").resolve, 0
     events: Iterator[Any] = yaml.parse(text, Loader=_SafeLoader)  # type: ignore[no-untyped-call]
     for event in events:
-        line, level = event.start_mark.line + 1, 0
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.CollectionEndEvent):
+            ended = inside.pop()
+            sizes[ended.anchor] = values - ended.before, ended.deepest - len(inside)
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        count, levels = 1, 0
+        if isinstance(event, yaml.AliasEvent):
+            if any(each.anchor == event.anchor for each in inside):
+                return f"'*{event.anchor}' in line {line} stands for what it is in; write it out"
+            count, levels = sizes.get(event.anchor, (1, 0))
+        if inside:
+            inside[-1].parts += 1
+            keys = inside[-1].keys if isinstance(event, yaml.ScalarEvent) and inside[-1].parts % 2 else None
+            if keys is not None:
+                key = event.tag or resolve(yaml.ScalarNode, event.value, event.implicit), event.value
+                if key in keys:
+                    where = f"in line {keys[key]} and again in line {line}"
+                    return f"the key '{event.value}' stands {where}; leave in one of them"
+                keys[key] = line
         if isinstance(event, yaml.CollectionStartEvent):
-            inside.append((event.anchor, values))
-            deepest.append(level := len(inside))
-            values += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, before = inside.pop()
-            level = deepest.pop()
-            held[anchor] = values - before, level - len(inside)
-        elif isinstance(event, yaml.AliasEvent):
-            if any(anchor == event.anchor for anchor, _ in inside):
-                raise ReplicationError(
-                    f"{path}: '*{event.anchor}' in line {line} stands for what it is in; write it out."
-                )
-            count, levels = held.get(event.anchor, (1, 0))
-            values, level = values + count, len(inside) + levels
-        elif isinstance(event, yaml.ScalarEvent):
-            values += 1
-        if deepest:
-            deepest[-1] = max(deepest[-1], level)
+            mapping = isinstance(event, yaml.MappingStartEvent)
+            inside.append(_Collection(event.anchor, values, 0, {} if mapping else None))
+        values, level = values + count, len(inside) + levels
+        for each in inside:
+            each.deepest = max(each.deepest, level)
         if level > MOST_NESTED:
-            raise ReplicationError(f"{path}: line {line} is nested more than {MOST_NESTED} levels deep; flatten it.")
+            return f"line {line} is nested more than {MOST_NESTED} levels deep; flatten it"
         if values > MOST_VALUES:
-            raise ReplicationError(
-                f"{path}: in line {line} there are more than {MOST_VALUES:,} values, aliases written out; use fewer."
-            )
+            return f"in line {line} there are more than {MOST_VALUES:,} values, aliases written out; use fewer"
+    return None
 
 
 def load_yaml(path: Path) -> Any:
@@ -137,22 +145,17 @@ def load_yaml(path: Path) -> Any:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        _refuse_bombs(path, text)
-        return yaml.load(text, _Loader)
-    except _DoubledKeyError as error:
-        key, first, second = error.args
-        raise ReplicationError(
-            f"{path}: the key '{key}' stands in line {first} and again in line {second}; leave in one of them."
-        ) from None
+        if (mistake := _mistake(text)) is None:
+            return yaml.load(text, _Loader)
     except FileNotFoundError:
         raise ReplicationError(f"{path} does not exist; check the path, or run from the project's root.") from None
     except UnicodeDecodeError as error:
         raise ReplicationError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from None
     except yaml.YAMLError as error:
-        problem = " ".join(str(error).split())
-        raise ReplicationError(f"{path} is not valid YAML: {problem}.") from None
+        raise ReplicationError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
     except ValueError as error:  # such as an integer of thousands of digits
         raise ReplicationError(f"{path} has a value that cannot be read ({str(error).partition(';')[0]}).") from None
+    raise ReplicationError(f"{path}: {mistake}.")
 
 
 def build(config: type[ConfigT], value: Any, *, where: str) -> ConfigT:
@@ -169,8 +172,7 @@ def build(config: type[ConfigT], value: Any, *, where: str) -> ConfigT:
     try:
         return config.model_validate(value)
     except ValidationError as error:
-        known = _paths(config)
-        problems = [_explain(dict(problem), value, known) for problem in error.errors()]
+        problems = [_explain(dict(problem), value, config) for problem in error.errors()]
         raise ReplicationError(f"{where}: {'; '.join(problems)}.") from None
 
 
@@ -185,18 +187,15 @@ def check_part(config: type[BaseModel], value: Any, *, where: str) -> None:
     except ValidationError as error:
         whole = ("missing", "value_error", "union_tag_not_found")
         for problem in error.errors():
-            if problem["type"] not in whole and keys_to(problem["loc"], value):
-                raise ReplicationError(f"{where}: {_explain(dict(problem), value, _paths(config))}.") from None
+            if problem["type"] not in whole and _keys_to(problem["loc"], value):
+                raise ReplicationError(f"{where}: {_explain(dict(problem), value, config)}.") from None
 
 
 def merge(base: Any, override: Any) -> Any:
     """Return ``base`` with the mappings of ``override`` laid over it, key by key, without changing either."""
     if not (isinstance(base, dict) and isinstance(override, dict)):
         return override
-    return {
-        key: merge(base[key], override[key]) if key in base and key in override else (override | base)[key]
-        for key in [*base, *(key for key in override if key not in base)]
-    }
+    return base | {key: merge(base[key], value) if key in base else value for key, value in override.items()}
 
 
 def flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
@@ -223,23 +222,27 @@ def near(name: str, known: Iterable[str]) -> str:
     return f"; there are {', '.join(known[:MOST_NAMED])}{', …' if len(known) > MOST_NAMED else ''}"
 
 
-def _explain(problem: dict[str, Any], value: Any, known: Mapping[str, str]) -> str:
-    whole = problem["type"] in _OF_A_WHOLE and isinstance(problem["input"], dict)
-    key = ".".join(keys_to(problem["loc"], value, inside=whole)) or ("" if whole else "value")
-    if problem["type"] == "extra_forbidden":
-        name = str(problem["loc"][-1])
-        near = difflib.get_close_matches(name, sorted(known), n=1)
-        meant = known[near[0]] if name in near else "".join(near)  # the key is known at another place
+def _explain(problem: dict[str, Any], value: Any, config: type[BaseModel]) -> str:
+    kind, given = problem["type"], problem["input"]
+    whole = kind in _OF_A_WHOLE and isinstance(given, dict)
+    key = ".".join(_keys_to(problem["loc"], value, inside=whole)) or ("" if whole else "value")
+    if kind == "extra_forbidden":
+        name, known = str(problem["loc"][-1]), dict(_paths(config))
+        nearest = difflib.get_close_matches(name, sorted(known), n=1)
+        meant = known[name] if name in nearest else "".join(nearest)  # the key is known at another place
         return f"unknown key '{key}'" + (f" (did you mean '{meant}'?)" if meant not in ("", key) else "")
-    if problem["type"] in ("int_type", "float_type") and _is_number(problem["input"]):
-        return f"'{key}': {_number_as_text(problem['input'], whole=problem['type'] == 'int_type')}"
-    got = shorten(repr(problem["input"]), MOST_SHOWN)
-    shown = "" if whole or problem["type"] == "missing" else f", got {got}"
+    if (
+        kind in ("int_type", "float_type")
+        and isinstance(given, str)
+        and re.fullmatch(r"[-+]?[\d.]+([eE][-+]?\d+)?", given)
+    ):
+        return f"'{key}': the text '{given}' is not a number; take off the quotes"
+    shown = "" if whole or kind == "missing" else f", got {shorten(repr(given), MOST_SHOWN)}"
     said = str(problem["msg"]).removeprefix("Value error, ")
     return (f"'{key}': " if key else "") + said[0].lower() + said[1:] + shown
 
 
-def keys_to(place: tuple[str | int, ...], value: Any, *, inside: bool = True) -> list[str]:
+def _keys_to(place: tuple[str | int, ...], value: Any, *, inside: bool = True) -> list[str]:
     """The keys of the YAML that lead to a place, without the names that pydantic gives the members of a union.
 
     The last may be a key that is missing, unless the place is known to be ``inside``.
@@ -255,38 +258,12 @@ def keys_to(place: tuple[str | int, ...], value: Any, *, inside: bool = True) ->
     return keys
 
 
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return isinstance(value, str)
-
-
-def _number_as_text(text: str, *, whole: bool) -> str:
-    """What to do about a number that YAML took for text: quoted, or with an exponent but without point or sign."""
-    number, exponent = text.lower().partition("e")[::2]
-    if not exponent:
-        return f"the text '{text}' is not a number; take off the quotes"
-    written = "in digits alone" if whole else f"{number}{'' if '.' in number else '.0'}e{int(exponent):+d}"
-    return f"YAML reads {text} as text; write it {written}"
-
-
-def _paths(config: type[BaseModel]) -> dict[str, str]:
-    """Every key of a configuration and of those inside it, to the keys that lead to one of that name."""
-    paths: dict[str, str] = {}
-    todo: list[tuple[Any, str]] = [(config, "")]
-    seen: set[Any] = set()
-    while todo:
-        item, prefix = todo.pop()
-        if isinstance(item, type) and issubclass(item, BaseModel):
-            if item in seen:
-                continue
-            seen.add(item)
-            for field_name, field in item.model_fields.items():
-                name = field.alias or field_name
-                paths.setdefault(name, prefix + name)
-                todo.append((field.annotation, f"{prefix}{name}."))
-        else:
-            todo.extend((part, prefix) for part in getattr(item, "__args__", ()))
-    return paths
+def _paths(part: Any, before: str = "", outer: tuple[Any, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Every key of a configuration and of those inside it, and the keys that lead to it."""
+    if isinstance(part, type) and issubclass(part, BaseModel) and part not in outer:
+        for name, field in part.model_fields.items():
+            key = before + (field.alias or name)
+            yield field.alias or name, key
+            yield from _paths(field.annotation, f"{key}.", (*outer, part))
+    for inner in getattr(part, "__args__", ()):
+        yield from _paths(inner, before, outer)
