@@ -100,14 +100,15 @@ def _mistake(text: str) -> str | None:
     """Why nothing may be built of a file: a key that stands twice, or more than memory or the stack can hold."""
     sizes: dict[str | None, tuple[int, int]] = {}  # anchor to the values and the levels that it stands for
     inside: list[_Collection] = []
-    resolve, values = yaml.SafeLoader("").resolve, 0
+    resolve: Any = yaml.SafeLoader("").resolve
+    values = 0
     events: Iterator[Any] = yaml.parse(text, Loader=_SafeLoader)  # type: ignore[no-untyped-call]
     for event in events:
         line = event.start_mark.line + 1
         if isinstance(event, yaml.CollectionEndEvent):
             ended = inside.pop()
             sizes[ended.anchor] = values - ended.before, ended.deepest - len(inside)
-        if not isinstance(event, yaml.NodeEvent):
+        if not hasattr(event, "anchor"):  # it begins no part of the document
             continue
         count, levels = 1, 0
         if isinstance(event, yaml.AliasEvent):
