@@ -2,20 +2,21 @@
 
 import io
 import json
+import re
+import shutil
 
 import pytest
 from rich.console import Console
 
-from shared.claims.scales import SCALES
 from shared.claims.schema import load_claims
 from shared.claims.words import number_of
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile, scales_of
-from shared.pipeline.show import State, decision_of, list_runs, show_claim, state
-from shared.reports.cards import SILENT
-from shared.reports.verdicts import found_text
+from shared.pipeline.show import list_runs, show_claim, state
 from shared.tasks.kinds import papers
+from tests.pipeline.test_contract import Paper, enter
+from tests.pipeline.toys import write_project
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def test_every_paper_task_and_variant_that_runs_is_listed_after_a_legend(project
     assert printed.startswith("Seeds with a checkpoint / with metrics, of all seeds.")
     for paper in papers():
         settings = [ScaleFile(paper, scale) for scale in scales_of(paper)]
-        running = {name for each in settings for name in each.variants}
+        running = {name for each in settings for name in each.judged()}
         assert f"{paper} ({settings[0].kind})" in printed
         section = printed.partition(f"\n{paper} (")[2].partition("tasks, scale")[0].splitlines()[2:]
         assert {line.split()[0] for line in section} == running
@@ -49,66 +50,48 @@ def test_every_paper_task_and_variant_that_runs_is_listed_after_a_legend(project
         assert all(f"tasks, scale {each.scale}: {', '.join(each.tasks)}" in printed for each in settings)
 
 
-def test_one_paper_is_listed_with_the_reasons_for_what_is_left_out(project):
+def test_one_paper_is_listed_with_its_tasks_and_the_reasons_for_what_is_left_out(project):
     printed = said(list_runs, "luong")
-    for scale in SCALES:
+    for scale in scales_of("luong"):
         settings = ScaleFile("luong", scale)
-        assert f"luong (translation), scale {scale}" in printed
+        assert all(f"\n{variant} " in printed for variant in settings.known())
         assert all(" ".join(reason.split()) in printed for reason in settings.left_out.values())
+    assert "gold (gold-location, gold-local-m-general, gold-ibm1, gold-fast-align)" in printed
     assert main(["list", "luomg"]) == 2
 
 
-def test_what_is_trained_and_judged_is_counted(project, tmp_path, monkeypatch):
-    settings = ScaleFile("bahdanau", "quick")
-    seeds = settings.run("rnnsearch-30").seeds
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "runs" / "quick" / "bahdanau" / "rnnsearch-30"
-    monkeypatch.setattr(ScaleFile, "run", lambda self, variant: config)
-    config = type("Run", (), {"seeds": seeds, "evaluation": type("Judged", (), {"checkpoint": "best"})})
-    assert state(settings, "rnnsearch-30") == State(0, 0, len(seeds))
-    for seed in seeds[:2]:
-        (folder / "train" / f"seed{seed}" / "checkpoints").mkdir(parents=True)
-        (folder / "train" / f"seed{seed}" / "checkpoints" / "best.ckpt").touch()
-    (folder / "metrics.json").write_text(json.dumps({"seeds": {str(seeds[0]): {}, "99": {}}}))
-    assert state(settings, "rnnsearch-30") == State(2, 1, len(seeds))
-    assert state(settings, "rnnsearch-30").counted == f"2/1 of {len(seeds)}"
-    (folder / "metrics.json").write_text(json.dumps({"not_run": "no wheel"}))
-    assert state(settings, "rnnsearch-30").note == "not run: no wheel"
-    left_out = next(iter(settings.left_out))
-    assert state(settings, left_out).counted == "–"
+def test_what_is_trained_and_judged_is_counted(tmp_path, monkeypatch):
+    paper = Paper("sequences", write_project(tmp_path / "project"))
+    enter(paper.root, monkeypatch)
+    settings = ScaleFile(paper.name, "smoke")
+    assert (state(settings, "long"), state(settings, "unread")) == (("0/0 of 2", ""), ("–", ""))
+    for seed in (3, 4):
+        weights = paper.runs / "long" / "train" / f"seed{seed}" / "checkpoints" / "best.ckpt"
+        weights.parent.mkdir(parents=True)
+        weights.touch()
+    (paper.runs / "long" / "metrics.json").write_text(json.dumps({"seeds": {"3": {}, "99": {}}}))
+    assert state(settings, "long") == ("2/1 of 2", "")
+    (paper.runs / "long" / "metrics.json").write_text(json.dumps({"not_run": "no wheel"}))
+    assert "smoke: long was not run: no wheel" in said(list_runs, paper.name)
 
 
-def test_every_claim_is_shown_with_its_verdicts_and_explained_by_its_tests_and_checks(project):
-    found = entries(project)
-    assert found
-    for scale, paper, entry in found:
+def test_a_claim_is_shown_with_its_verdicts_and_what_its_report_says(project):
+    found = {(scale, entry["verdict"]): (paper, entry) for scale, paper, entry in entries(project)}
+    assert {verdict for _, verdict in found} >= {"reproduced", "contradicted", "inconclusive", "verified"}
+    for (scale, verdict), (paper, entry) in found.items():
         printed = said(show_claim, entry["id"], scale=scale)
         claims = load_claims(project / "replications" / paper / "claims.yaml", scale)
         claim = next(claim for claim in claims.claims if claim.id == entry["id"])
         assert all(" ".join(text.split()) in printed for text in (claim.statement, claim.where, claim.in_paper.text))
-        how = f": {entry['how']}" if entry["how"] else ""
-        assert f"{scale}: {entry['verdict']}{how}" in printed
-        assert f"How the verdict at {scale} scale came about" in printed
-        hyphens = printed.replace("−", "-")  # claims.json has hyphens, the terminal true minus signs
-        assert all(check["said"] in hyphens for check in entry["checks"] if check["name"] not in SILENT)
-        if (lead := entry["lead"]) is not None:
-            assert found_text(entry) in printed
-            assert ("- Tests: that the effect" in printed) == (lead["tests"] is not None)
-            for each in entry["learned"]:
-                if each["task"] in claims.floors:
-                    assert f"{each['reached']} of {number_of(each['seeds'], 'seed')} of {each['variant']}" in printed
-        if entry["verdict"] in ("inconclusive", "not tested"):
-            assert "- Why: " in printed
-
-
-def test_an_entry_gives_back_the_decision_that_it_was_written_from(project):
-    for scale, paper, entry in entries(project):
-        claims = load_claims(project / "replications" / paper / "claims.yaml", scale)
-        claim = next(claim for claim in claims.claims if claim.id == entry["id"])
-        again = json.loads(json.dumps(decision_of(entry, claim).to_json()))
-        assert {key: again[key] for key in ("verdict", "lead", "checks", "learned", "comparisons", "agreeing")} == {
-            key: entry[key] for key in ("verdict", "lead", "checks", "learned", "comparisons", "agreeing")
-        }
+        assert f"{scale}: {verdict}" in printed
+        assert ("Plan: " in printed) == (entry["lead"] is not None)
+        assert not re.search(r"<details>|\*\*|figures/|\| ---", printed)
+        for each in [*entry["comparisons"]] if entry["lead"] else ():
+            supports = not each["deciding"] and each["verdict"] != "not tested"
+            assert (f"Supporting comparison '{each['name']}': {each['verdict']}" in printed) == supports
+        for each in entry["learned"]:
+            if each["task"] in claims.floors:
+                assert f"{each['reached']} of {number_of(each['seeds'], 'seed')} of {each['variant']}" in printed
 
 
 def test_an_unknown_claim_is_named_with_the_nearest_one(project, tmp_path, monkeypatch, capsys):
@@ -136,13 +119,13 @@ def test_scales_that_disagree_and_claims_that_changed_are_said(project, tmp_path
     scale, paper, entry = next(
         each for each in entries(project) if each[0] == "quick" and each[2]["verdict"] == "reproduced"
     )
-    for name in ("replications", "runs", "data", "params.yaml"):
-        (tmp_path / name).symlink_to(project / name)
+    (tmp_path / "replications").symlink_to(project / "replications")
     other = entry | {"verdict": "contradicted", "how": "opposite", "scale": "bench", "statement": "Another one."}
     for each in (entry, other):
         folder = tmp_path / "reports" / each["scale"] / paper
         folder.mkdir(parents=True)
         (folder / "claims.json").write_text(json.dumps([each]))
+        shutil.copy(project / "reports" / scale / paper / "README.md", folder)
     monkeypatch.chdir(tmp_path)
     printed = said(show_claim, entry["id"])
     assert "bench: contradicted: opposite" in printed

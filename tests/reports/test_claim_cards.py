@@ -8,12 +8,12 @@ from math import log
 from types import SimpleNamespace
 
 import pytest
+from pydantic import TypeAdapter
 
-from shared.claims.outcomes import Outcome
+from shared.claims.outcomes import Decision, Outcome
 from shared.claims.results import load_results
 from shared.claims.schema import Claims, load_claims
 from shared.claims.verdicts import decide
-from shared.pipeline.show import decision_of
 from shared.reports import forest
 from shared.reports.cards import Shown, claim_cards
 from shared.reports.document import Card, Figure, plain_text
@@ -257,6 +257,12 @@ def test_an_answer_of_many_claims_says_how_many_it_leaves_out():
     assert len(said.split()) <= WORDS
     assert "of 0 (" in said
     assert re.search(r"; \d more\. Contradicted: the other way \(", said)
+
+
+def decision_of(entry, claim):
+    """The decision that an entry of claims.json was written from."""
+    known = {key: entry[key] for key in ("scale", "verdict", "how", "reason", "evidence", "checks", "learned")}
+    return TypeAdapter(Decision).validate_python(known | {"claim": claim, "outcomes": entry["comparisons"]})
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "reports").glob("*/*/claims.json")), ids=lambda page: str(page.parent))
