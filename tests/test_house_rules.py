@@ -38,7 +38,7 @@ LEVELS = (
 # change that needs more takes them from another room, or says in its message why the first number grows; it falls with
 # the code.
 BUDGETS = {
-    ("shared/config.py", "shared/errors.py", "shared/records.py"): (203, 130),
+    ("shared/config.py", "shared/errors.py", "shared/records.py"): (205, 130),
     ("shared/data",): (3000, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2000, 2000),
     ("shared/vision",): (300, 180),

@@ -12,10 +12,11 @@ docstring or of code that a paper does not use therefore re-runs nothing. One ru
 from __future__ import annotations
 
 import ast
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatch
+from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from shared.records import read_if_whole
 from shared.reports.naming import FILE
 from shared.tasks.kinds import KINDS
 
+TOPS = ("shared", "replications")
+"""The project's packages."""
 STAGES = ("fetch", "prepare", "train", "evaluate", "report")
 FETCHING = "shared/data/fetch.py"
 """What fetches; its files are verified by hash, so its code concerns no later stage, although encoders import it."""
@@ -46,9 +49,6 @@ REPORT = ("shared/reports/report.py", "shared/pipeline/report.py")
 CACHE = Path("runs/.code.json")
 """What was found in each file, by the time of its last change and its size: parsing takes the longest."""
 
-Found = Mapping[str, Any]
-"""A file's ``digest`` and the ``modules`` that it imports."""
-
 
 def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
     """Stage to source file to hash of its code; a file counts for every stage that uses it.
@@ -60,69 +60,69 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
     Raises:
         ReplicationError: there is no such paper, or a file is not Python.
     """
-    package, homes = Path(*KINDS[kind].split(".")).as_posix(), [f"replications/{paper}" for paper in papers]
+    package, homes = KINDS[kind].replace(".", "/"), [f"replications/{paper}" for paper in papers]
     sources = _Sources()
     everything = sources.closure(
         [f"{home}/replication.py" for home in homes] + [f"{package}/module.py", "shared/training/run.py"]
     )
+    training, handing, binding = (
+        [path for path in everything if Path(path).name in names] for names in (TRAINING, HANDING, BINDING)
+    )
+    preparing = [f"{package}/{name}" for name in PREPARING]
     shown = [f"{homes[0]}/report.py", f"{package}/report.py", *REPORT]
     stages = {
         "fetch": sources.closure([FETCHING]),
-        "prepare": sources.closure(path for name in PREPARING if Path(path := f"{package}/{name}").is_file()),
-        "train": sources.closure(["shared/training/run.py", *_named(TRAINING, everything)])
-        | sources.closure(_named(HANDING, everything), skipped=(*JUDGING, *REPORTING))
-        | set(_named(BINDING, everything)),
-        "evaluate": {path for path in everything if not _is(path, REPORTING)},
+        "prepare": sources.closure(path for path in preparing if Path(path).is_file()),
+        "train": sources.closure(["shared/training/run.py", *training])
+        | sources.closure(handing, skipped=(*JUDGING, *REPORTING))
+        | {*binding},
+        "evaluate": {path for path in everything if not _matches(path, REPORTING)},
         "report": everything | sources.closure(path for path in shown if Path(path).is_file()),
     }
-    found = {stage: {path: sources.found(path)["digest"] for path in sorted(paths)} for stage, paths in stages.items()}
-    found["report"] |= {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in _shown_besides(papers[0])}
+    code = {stage: {path: sources.found(path)["digest"] for path in sorted(paths)} for stage, paths in stages.items()}
+    # What pages are made of that is not Python.
+    pages = [*sorted(Path("shared/reports/templates").glob("*")), Path(homes[0]) / "names.yaml", FILE]
+    code["report"] |= {str(path): sha256(path.read_bytes()).hexdigest() for path in pages if path.is_file()}
     sources.keep()
-    return found
-
-
-def _shown_besides(paper: str) -> list[Path]:
-    """What pages are made of that is no Python: templates, style sheets, names and colours of models."""
-    templates = sorted(Path("shared/reports/templates").glob("*"))
-    return [path for path in (*templates, Path("replications") / paper / "names.yaml", FILE) if path.is_file()]
+    return code
 
 
 class _Sources:
     """The project's files of code, each parsed once, and again only when it has changed."""
 
     def __init__(self) -> None:
-        self._version = _state(Path(__file__))
+        paths = [path for top in TOPS for path in Path(top).rglob("*.py")]
+        self._files = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): str(path) for path in paths}
         kept = read_if_whole(CACHE, {"version": list, "files": dict})
+        self._version = _state(Path(__file__))
         self._known = kept["files"] if kept and kept["version"] == self._version else {}
-        self._current: dict[str, Found] = {}
-        self._imports: dict[str, list[str]] = {}
+        self._current: dict[str, dict[str, Any]] = {}
 
     def closure(self, roots: Iterable[str], skipped: Iterable[str] = ()) -> set[str]:
         """``roots``, and the files that they import, directly or through others, but for the patterns ``skipped``."""
         files: set[str] = set()
         todo = list(roots)
         while todo:
-            path = todo.pop()
-            if path not in files:
+            if (path := todo.pop()) not in files:
                 files.add(path)
-                todo += [file for file in self._imported(path) if file != FETCHING and not _is(file, skipped)]
+                for module in self.found(path)["modules"]:  # importing one executes its parent packages, too
+                    names = accumulate(module.split("."), "{}.{}".format)
+                    imported = {self._files[name] for name in names if name in self._files}
+                    todo += [file for file in imported - files if file != FETCHING and not _matches(file, skipped)]
         return files
 
-    def _imported(self, path: str) -> list[str]:
-        """The files of this project that a file imports, looked up once, for one closure follows the other."""
-        if path not in self._imports:
-            self._imports[path] = [file for module in self.found(path)["modules"] for file in _files(module)]
-        return self._imports[path]
-
-    def found(self, path: str) -> Found:
-        """The hash of a file's code, and the modules that it imports."""
+    def found(self, path: str) -> dict[str, Any]:
+        """The ``digest`` of a file's code, and the ``modules`` that it imports."""
         if path not in self._current:
             try:
-                state = _state(Path(path))
-                known = self._known.get(path)
-                self._current[path] = known if known and known["state"] == state else _parsed(path, state)
+                state, found = _state(Path(path)), self._known.get(path)
+                if not found or found["state"] != state:
+                    tree = ast.parse(Path(path).read_bytes())
+                    modules = sorted({name for name in _modules(tree) if name.split(".")[0] in TOPS})
+                    found = {"state": state, "digest": _digest(tree), "modules": modules}
             except (OSError, SyntaxError, ValueError) as error:
                 raise ReplicationError(f"{path} cannot be read as Python ({error}).") from None
+            self._current[path] = found
         return self._current[path]
 
     def keep(self) -> None:
@@ -138,19 +138,8 @@ def _state(path: Path) -> list[int]:
     return [state.st_mtime_ns, state.st_size]
 
 
-def _named(names: Iterable[str], paths: Iterable[str]) -> list[str]:
-    return [path for path in paths if Path(path).name in names]
-
-
-def _is(path: str, patterns: Iterable[str]) -> bool:
+def _matches(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch(path, pattern) for pattern in patterns)
-
-
-def _parsed(path: str, state: list[int]) -> Found:
-    """Raises OSError, SyntaxError or ValueError where the file is no Python."""
-    tree = ast.parse(Path(path).read_bytes())
-    modules = sorted({module for module in _modules(tree) if module.split(".")[0] in ("shared", "replications")})
-    return {"state": state, "digest": _digest(tree), "modules": modules}
 
 
 def _modules(node: ast.AST) -> Iterator[str]:
@@ -166,20 +155,12 @@ def _modules(node: ast.AST) -> Iterator[str]:
         yield from _modules(part)
 
 
-def _files(module: str) -> Iterator[str]:
-    """Files of this project that importing a module executes: those of the module and of its parent packages."""
-    parts = module.split(".")
-    for end in range(1, len(parts) + 1):
-        stem = "/".join(parts[:end])
-        yield from (file for file in (f"{stem}.py", f"{stem}/__init__.py") if Path(file).is_file())
-
-
 def _digest(tree: ast.Module) -> str:
     """Hash of the code of a file, without comments, layout and docstrings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [line for line in node.body if not _is_text(line)] or [ast.Pass()]
-    return hashlib.sha256(_written(tree).encode()).hexdigest()
+    return sha256(_written(tree).encode()).hexdigest()
 
 
 def _written(part: Any) -> str:
