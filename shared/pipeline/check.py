@@ -20,7 +20,7 @@ from shared.pipeline.config import Identities, ScaleFile, load_params, refuse_hu
 from shared.pipeline.files import PIPELINE, REPLICATIONS, paper_folder, run_folder, write_json
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.pipeline.provenance import hash_of, sha256_of
-from shared.pipeline.search import load_search
+from shared.pipeline.search import Search, has_search
 from shared.reports.exhibits import OfPanels, Shows, load_exhibits
 from shared.reports.naming import FILE, load_colours, load_names
 from shared.reports.paper import Paper
@@ -64,7 +64,8 @@ def check_stage(paper: str | None, scale: str, suite: bool = False) -> None:
         check_words(settings)
         for each in scales.values():
             check_settings(each)
-            check_search(each)
+            if has_search(each):
+                Search(each)
             check_names(each)
         for each in scales.values():
             check_shown(each, {task for other in scales.values() for task in other.tasks})
@@ -258,16 +259,6 @@ def check_names(settings: ScaleFile) -> None:
         if (other := first.setdefault((section.task, name), variant)) != variant:
             path = REPLICATIONS / settings.paper / "names.yaml"
             raise ReplicationError(f"{path}: '{other}' and '{variant}' have one name, '{name}'; give each its own.")
-
-
-def check_search(settings: ScaleFile) -> None:
-    """Check the list of what a search tries, where a scale has one.
-
-    Raises:
-        ReplicationError: names file, key and value of the first mistake.
-    """
-    if settings.path.with_name("search.yaml").exists():
-        load_search(settings.paper, settings.scale)
 
 
 def write_code(settings: ScaleFile) -> None:

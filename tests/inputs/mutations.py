@@ -18,11 +18,11 @@ from shared.pipeline.check import (
     check_listed,
     check_names,
     check_paper,
-    check_search,
     check_settings,
 )
 from shared.pipeline.check_claims import check_shown
 from shared.pipeline.config import ScaleFile, scales_of
+from shared.pipeline.search import Search
 
 Key = str | int
 READING = ("shared.pipeline.config", "shared.claims.schema", "shared.data.cards", "shared.reports.paper",
@@ -111,7 +111,7 @@ def kinds() -> list[Kind]:
         Kind("variants.yaml", sorted(folder.glob("*/variants.yaml")), _check_variants),
         Kind("<scale>/params.yaml", sorted(folder.glob("*/*/params.yaml")), _check_scale),
         Kind("search.yaml", sorted(folder.glob("*/*/search.yaml")),
-             lambda path: check_search(ScaleFile(_paper(path), path.parts[2]))),
+             lambda path: Search(ScaleFile(_paper(path), path.parts[2]))),
         Kind("claims.yaml", sorted(folder.glob("*/claims.yaml")), _check_claims),
         Kind("paper.yaml", sorted(folder.glob("*/paper.yaml")),
              lambda path: check_paper(ScaleFile(_paper(path), "quick"))),

@@ -10,7 +10,8 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
-from shared.pipeline.search import load_search, show, unfollowed
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.search import Search, unfollowed
 from shared.tasks.settings import StudyConfig
 from tests.pipeline.scratch import ROOT, change_yaml, environment
 from tests.pipeline.toys import BREAKS, CANNOT_RUN, LEFT_OUT, write_project, write_yaml
@@ -151,17 +152,6 @@ def test_what_is_finished_is_kept_and_what_is_new_is_trained(project, capsys):
     assert [trial["value"] for trial in project.found("long")["trials"]] == [*RATES, 0.01]
 
 
-def test_a_best_value_at_the_end_of_what_was_tried_is_remarked_upon(project, capsys):
-    record = json.loads(project.result.read_text())
-    for best, remarked in ((RATES[0], True), (0.001, False), (RATES[1], True)):
-        group = record["groups"][0] | {"values": [RATES[0], 0.001, RATES[1]]}
-        trials = [{"value": value, "loss": 1.0} for value in group["values"]]
-        show(record | {"groups": [group | {"variants": {"long": group["variants"]["long"] | {
-            "trials": trials, "best": best,
-        }}}]})  # fmt: skip
-        assert ("a wider search" in " ".join(capsys.readouterr().out.split())) == remarked
-
-
 def test_one_variant_is_tried_anew_without_the_runs_of_the_others(project):
     before = json.loads(project.result.read_text())
     shutil.rmtree(project.runs / "search")
@@ -193,7 +183,7 @@ def test_other_settings_or_data_are_tried_anew(changed, project, capsys):
         change_yaml(
             project.root / "data" / f"{PAPER}.yaml", lambda card: card["sources"][0]["parameters"].update(seed=9)
         )
-    assert any("other settings of 'long', or its data, have changed" in line for line in unfollowed(PAPER, "smoke"))
+    assert "asks of 'long' now, or other settings of it, or its data, have changed" in unfollowed(PAPER, "smoke")[0]
     project.search()
     kept = capsys.readouterr().out.count("finished before, kept")
     assert kept == (len(SIZES) * len(PILOTS) if changed == "settings" else 0)
@@ -289,27 +279,25 @@ def test_without_a_search_there_is_nothing_to_follow_and_one_without_outcome_is_
 )
 def test_an_outcome_of_another_search_does_not_count(group, changes, project):
     project.asks(lambda content: (content if group is None else content["groups"][group]).update(changes))
-    (line,) = unfollowed(PAPER, "smoke")
-    assert "is not of what" in line
+    assert "search.json: it is not of what" in unfollowed(PAPER, "smoke")[0]
 
 
 MISTAKES = [
-    (0, {"variants": ["lomg"]}, "there is no variant 'lomg' (did you mean 'long'?)"),
-    (0, {"variants": []}, "groups.0: 'variants': list should have at least 1 item"),
-    (0, {"variants": ["unread"]}, f"'unread' is left out at this scale: {LEFT_OUT}."),
-    (2, {"variants": ["unread"]}, "'unread' is left out"),
-    (0, {"key": "training.optimizer.learning_rat"}, f"'training.optimizer.learning_rat' (did you mean '{RATE}'?)"),
-    (0, {"key": "corpus.shortest"}, "'long' is not trained with a setting 'corpus.shortest'"),
-    (0, {"key": "model.sise"}, "(did you mean 'model.size'?)"),
-    (0, {"values": []}, "groups.0: 'values': list should have at least 2 items after validation, not 0"),
+    (0, {"variants": ["lomg"]}, "has no variant 'lomg' (did you mean 'long'?)"),
+    (0, {"variants": []}, "'groups.0.variants': list should have at least 1 item"),
+    (2, {"variants": ["unread"]}, f"'unread' is left out: {LEFT_OUT}."),
+    (0, {"key": "training.optimizer.learning_rat"}, "'training.optimizer.learning_rat' (did you mean"),
+    (0, {"key": "corpus.shortest"}, "'groups.0.key': string should match"),
+    (0, {"key": "model.sise"}, "'sise' (did you mean 'size'?)"),
+    (0, {"values": []}, "'groups.0.values': list should have at least 2 items after validation, not 0"),
     (0, {"values": [0.1, 0.1]}, f"values of {RATE}: 0.1 stands there twice"),
-    (0, {"values": [0.1, -0.1]}, f"long: values: {RATE} -0.1 cannot be tried: "),
-    (0, {"update": 10}, "unknown key 'update' (did you mean 'updates'?)"),
-    (1, {"values": [3, 0]}, "short: values: model.size 0 cannot be tried: "),
+    (0, {"values": [0.1, -0.1]}, f"values: {RATE} -0.1 cannot be tried: "),
+    (0, {"update": 10}, "unknown key 'groups.0.update' (did you mean 'updates'?)"),
+    (1, {"values": [3, 0]}, "values: model.size 0 cannot be tried: "),
     (1, {"variants": ["long"], "key": RATE}, f"groups: {RATE} of long stands there twice"),
     (1, {"kept": {"long": "it is good"}}, "kept: 'long' is no variant of its group"),
     (2, {"same_as": "twin"}, "same_as: 'twin' is not tried"),
-    (2, {"because": None}, "groups.2: 'because'"),
+    (2, {"because": None}, "'groups.2.because'"),
     (None, {"seeds": [101, 3]}, "seeds: 3 is a seed that decides claims about 'long'"),
     (None, {"seeds": []}, "'seeds': list should have at least 1 item"),
     (None, {"seeds": [101, 101]}, "'seeds': each seed must stand there once, got [101, 101]"),
@@ -325,21 +313,21 @@ def test_a_mistake_is_one_sentence_with_file_and_key(group, changes, message, pr
     assert message in error
 
 
-@pytest.mark.parametrize(("updates", "every"), [(10, 10), (30, 15), (40, 40)])
-def test_every_trial_is_validated_at_its_end(updates, every, project):
-    project.set("long", "training", validate_every=15)
-    project.asks(lambda content: content["groups"][0].update(updates=updates))
-    training = (search := load_search(PAPER, "smoke")).config(search.tried[0], "long", RATES[0]).training
-    assert (training.updates, training.validate_every) == (updates, every)
-
-
 def test_a_study_is_not_searched(project, monkeypatch):
     from replications.toy_sequences import settings
 
     monkeypatch.setattr(settings, "ROUTES", {"study": {"speed": StudyConfig}})
     project.set("short", "model", study="speed")
-    with pytest.raises(ReplicationError, match=r"smoke/search.yaml: 'short' is a study"):
+    with pytest.raises(ReplicationError, match=r"smoke/search.yaml: variants: 'short' is a study"):
         unfollowed(PAPER, "smoke")
+
+
+@pytest.mark.parametrize(("updates", "every"), [(10, 10), (30, 15), (40, 40)])
+def test_every_trial_is_validated_at_its_end(updates, every, project):
+    project.set("long", "training", validate_every=15)
+    project.asks(lambda content: content["groups"][0].update(updates=updates))
+    training = (search := Search(ScaleFile(PAPER, "smoke"))).config(search.tried[0], "long", RATES[0]).training
+    assert (training.updates, training.validate_every) == (updates, every)
 
 
 def test_trials_are_in_neither_gits_nor_dvcs_sight():
