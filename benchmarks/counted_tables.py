@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.data.ragged import RaggedArray
+from shared.data.storage import load_arrays, read_summary
 from shared.data.tokenizers import BOS, EOS
 from shared.tasks.language.corpus import PreparedLanguage
-from shared.tasks.sequences.pixels import PreparedPixels
 from shared.tasks.translation.corpus import PreparedText
 
 Integers = NDArray[np.int64]
@@ -121,21 +121,19 @@ def _sentences(sentences: RaggedArray) -> Text:
 
 def digits(folder: Path) -> None:
     """Bits a pixel, but for the first of each picture, of tables by its place and by the pixels before."""
-    prepared = PreparedPixels.load(folder)
-    train, test = (
-        np.asarray(prepared.split(name).pixels, dtype=np.int64).reshape(-1, *prepared.shape[:2])
-        for name in ("train", "test")
-    )
+    summary = read_summary(folder)
+    levels, splits = summary["levels"], [load_arrays(folder / name, ("pixels",))[0] for name in ("train", "test")]
+    train, test = (pixels.astype(np.int64).reshape(-1, *summary["shape"][:2]) for pixels in splits)
     places = np.arange(train[0].size).reshape(train[0].shape)
     contexts: dict[str, Callable[[Integers], Integers]] = {
         "its place is": lambda pictures: np.broadcast_to(places, pictures.shape),
         "the pixel before is": _pixels_before,
-        "its place and the pixel before are": lambda pictures: places * prepared.levels + _pixels_before(pictures),
-        "its four neighbours before are, of nine levels": lambda pictures: neighbours(pictures, prepared.levels),
+        "its place and the pixel before are": lambda pictures: places * levels + _pixels_before(pictures),
+        "its four neighbours before are, of nine levels": lambda pictures: neighbours(pictures, levels),
     }
     for name, context in contexts.items():
         seen, held_out = (Seen(_all_but_first(context(each)), _all_but_first(each)) for each in (train, test))
-        known = probabilities(seen, held_out, np.full(len(held_out.symbols), 1 / prepared.levels))
+        known = probabilities(seen, held_out, np.full(len(held_out.symbols), 1 / levels))
         print(f"{name} known: {-np.log2(known).mean():.2f} bits a pixel")
 
 

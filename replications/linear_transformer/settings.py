@@ -11,7 +11,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from shared.config import Ascending, Strict
 from shared.errors import ReplicationError
-from shared.tasks.sequences.settings import PixelCorpusConfig, ScalingConfig, SequenceRun
+from shared.tasks.sequences.settings import ScalingConfig, SequenceRun
 from shared.tasks.settings import NetworkStudyConfig, Routes
 
 
@@ -73,13 +73,13 @@ def suits(section: ModelConfig, run: SequenceRun, where: str) -> None:
     Raises:
         ReplicationError: names the setting.
     """
-    _, longest = run.corpus.sizes
+    longest = run.corpus.length
     if section.max_length < longest:
         raise ReplicationError(
             f"{where}: max_length {section.max_length} is less than the {longest} symbols of the longest sequence; "
             "raise it."
         )
-    if section.output == "logistics" and not isinstance(run.corpus, PixelCorpusConfig):
+    if section.output == "logistics" and run.corpus.of != "pixels":
         raise ReplicationError(f"{where}: output: logistics is for levels of pixels only; leave it out.")
 
 

@@ -43,6 +43,15 @@ def judged(splits: Mapping[str, Sequence[Example]]) -> dict[str, float]:
     return metrics
 
 
+def records(split: str, columns: Mapping[str, Sequence[Any]]) -> list[Example]:
+    """A record for every example of a split, with its value of every column; where that is None, without the column."""
+    return [
+        {"id": f"{split}-{i}", "split": split}
+        | {name: value for name, value in zip(columns, values, strict=True) if value is not None}
+        for i, values in enumerate(zip(*columns.values(), strict=True))
+    ]
+
+
 def write_records(out: Path, splits: Mapping[str, Sequence[Example]]) -> dict[str, float]:
     """Write ``examples.jsonl.gz`` of all test splits into ``out``, which is made if need be, and compute what they say.
 

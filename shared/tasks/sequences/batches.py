@@ -1,22 +1,18 @@
-"""Separate sequences of symbols, whatever they are of: their batches, and what a prepared task of them has.
+"""Separate sequences of symbols, whatever they are of: one split of them, and its batches.
 
 Shape letters: N sequences of a split, B of a batch, T symbols of the longest, V symbols of the vocabulary.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shared.data.batching import Indices
-from shared.tasks.batches import Batch, training_order, validation_batches
-from shared.tasks.sequences.settings import SequenceTraining
+from shared.tasks.batches import Batch
 
 
 @dataclass(frozen=True)
@@ -41,61 +37,18 @@ class SequenceBatch(Batch):
         return int(self.scored.sum())
 
 
-class SequenceSplit(Protocol):
-    """One split of a prepared task."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def lengths(self) -> tuple[NDArray[np.int64]]:
-        """(N,) symbols of each sequence as it is read, for :mod:`shared.data.batching`."""
-        ...
-
-    def batch(self, indices: Indices, seed: Sequence[int] = ()) -> SequenceBatch:
-        """The sequences with these indices.
-
-        Args:
-            indices: from 0 to N - 1.
-            seed: determines the masked places, if the task has any. Training passes the run's seed and the number of
-                the batch; evaluation always passes the same seed.
-        """
-        ...
-
-
-class PreparedSequences(ABC):
-    """What the prepare stage leaves for training and evaluation.
+@dataclass(frozen=True)
+class Sequences:
+    """One split.
 
     Attributes:
-        unit: what a symbol is, in the singular: "pixel", "residue", "symbol".
+        lengths: one array (N,), the symbols of each sequence as it is read, for :mod:`shared.data.batching`.
+        batch: from the indices of sequences, and perhaps a seed, to their batch. The seed determines the masked places,
+            if the task has any: training passes the run's seed and the number of the batch, evaluation always the same.
     """
 
-    unit: ClassVar[str]
+    lengths: tuple[NDArray[np.int64]]
+    batch: Callable[..., SequenceBatch]
 
-    @property
-    @abstractmethod
-    def sizes(self) -> tuple[int, bool]:
-        """V, with special and start symbols; and whether each symbol is predicted from those before it."""
-
-    @property
-    def symbols(self) -> int:
-        """V."""
-        return self.sizes[0]
-
-    @abstractmethod
-    def split(self, name: str) -> SequenceSplit:
-        """``train``, ``valid`` or a test split."""
-
-    def batches(self, training: SequenceTraining, seed: int) -> Callable[[int], Iterator[SequenceBatch]]:
-        """From a batch's number to that batch of training and all that follow it.
-
-        Seed and batch number determine the masks, so a continued run has the same ones.
-        """
-        train = self.split("train")
-        order = training_order(train, training.batch, seed)
-        return lambda start: (
-            train.batch(indices, (seed, number)) for number, indices in enumerate(order(start=start), start)
-        )
-
-    def valid(self, training: SequenceTraining) -> list[SequenceBatch]:
-        """The batches of the validation split."""
-        return validation_batches(self.split("valid"))
+    def __len__(self) -> int:
+        return len(self.lengths[0])

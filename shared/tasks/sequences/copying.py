@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,38 +23,24 @@ from shared.data.generated.sequences import FILE, Copy
 from shared.data.ragged import RaggedArray
 from shared.data.storage import write_summary
 from shared.errors import ReplicationError
-from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
+from shared.tasks.sequences.batches import SequenceBatch, Sequences
 from shared.tasks.sequences.settings import CopyCorpusConfig
 
 
-@dataclass(frozen=True)
-class CopySplit:
-    """One split.
+def copies(word_lengths: NDArray[np.int64], word: Callable[[int], NDArray[np.integer]]) -> Sequences:
+    """A split whose second w is scored.
 
-    Attributes:
+    Args:
         word_lengths: (N,) symbols of each word.
         word: from a sequence's number to its word, (n,) symbols from 1.
     """
 
-    word_lengths: NDArray[np.int64]
-    word: Callable[[int], NDArray[np.integer]]
-
-    def __len__(self) -> int:
-        return len(self.word_lengths)
-
-    @property
-    def lengths(self) -> tuple[NDArray[np.int64]]:
-        """(N,) symbols that are read of each sequence, for :mod:`shared.data.batching`."""
-        return (2 * self.word_lengths + 1,)
-
-    def batch(self, indices: Indices, seed: Sequence[int] = ()) -> SequenceBatch:
-        """The sequences with these indices; the second w is scored. The seed changes nothing."""
-        words = [self.word(index) for index in indices.tolist()]
+    def batch(indices: Indices, seed: Sequence[int] = ()) -> SequenceBatch:
+        words = [word(index) for index in indices.tolist()]
         sizes = np.array([[len(word)] for word in words])
         whole = np.zeros((len(words), 2 * sizes.max() + 2), dtype=np.int64)
-        for row, word in zip(whole, words, strict=True):
-            n = len(word)
-            row[1 : n + 1] = row[n + 2 : 2 * n + 2] = word
+        for row, w in zip(whole, words, strict=True):
+            row[1 : len(w) + 1] = row[len(w) + 2 : 2 * len(w) + 2] = w
         places = np.arange(whole.shape[1] - 1)
         read = places <= 2 * sizes
         return SequenceBatch(
@@ -65,59 +50,26 @@ class CopySplit:
             mask=None if read.all() else torch.from_numpy(read),
         )
 
-
-@dataclass(frozen=True)
-class PreparedCopies(PreparedSequences):
-    """What the prepare stage leaves for training and evaluation: words to be judged by, and how others are drawn.
-
-    Attributes:
-        folder: of the prepared task.
-        config: the task's corpus.
-        parameters: by which words are drawn.
-        unit: what a symbol is.
-    """
-
-    folder: Path
-    config: CopyCorpusConfig
-    parameters: Copy
-    unit: ClassVar[str] = "symbol"
-
-    @classmethod
-    def load(cls, folder: Path, config: CopyCorpusConfig) -> PreparedCopies:
-        """Open a prepared task; raises `ReplicationError` where it was not prepared."""
-        return cls(folder, config, _parameters(folder, "run the prepare stage of its task"))
-
-    @property
-    def sizes(self) -> tuple[int, bool]:
-        """The symbols that words are of, and the separator; each is predicted from those before it."""
-        return self.parameters.symbols + 1, True
-
-    def split(self, name: str) -> CopySplit:
-        """``train``, whose words are drawn when they are asked for and are in no other split, or one that is kept."""
-        if name != "train":
-            words = self._kept(name)
-            return CopySplit(words.lengths, words.__getitem__)
-        kept = map(self._kept, self.config.splits[1:])
-        excluded = {words[i].tobytes() for words in kept for i in range(len(words))}
-        lengths = self.config.lengths("train")
-
-        def word(index: int) -> NDArray[np.uint8]:
-            drawn = self.parameters.draw("train", index, int(lengths[index]), excluded)
-            return np.frombuffer(drawn, dtype=np.uint8)
-
-        return CopySplit(lengths, word)
-
-    def _kept(self, name: str) -> RaggedArray:
-        return RaggedArray.load(self.folder / name)
+    return Sequences((2 * word_lengths + 1,), batch)
 
 
-def prepare_copies(config: CopyCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+def open_split(config: CopyCorpusConfig, folder: Path, name: str) -> Sequences:
+    """``train``, whose words are drawn when they are asked for and are in no other split, or one that is kept."""
+    if name != "train":
+        words = RaggedArray.load(folder / name)
+        return copies(words.lengths, words.__getitem__)
+    kept = [RaggedArray.load(folder / split) for split in config.splits[1:]]
+    excluded = {words[i].tobytes() for words in kept for i in range(len(words))}
+    parameters, lengths = _parameters(folder), config.lengths("train")
+
+    def word(index: int) -> NDArray[np.uint8]:
+        return np.frombuffer(parameters.draw("train", index, int(lengths[index]), excluded), dtype=np.uint8)
+
+    return copies(lengths, word)
+
+
+def prepare(config: CopyCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
     """Draw the words of every split but train into ``out``; none comes twice, within a split or in two.
-
-    Args:
-        config: the task's corpus.
-        dataset: the fetched folder.
-        out: the folder to write; only whole when this returns.
 
     Returns:
         A summary: number of symbols; of each split the numbers of sequences and of symbols that are scored.
@@ -125,7 +77,7 @@ def prepare_copies(config: CopyCorpusConfig, dataset: Path, out: Path) -> dict[s
     Raises:
         ReplicationError: the parameters are missing, or there are too few different words.
     """
-    parameters = _parameters(dataset, "run the fetch stage")
+    parameters = _parameters(dataset)
     kept = config.splits[1:]
     shortest = sum(int((config.lengths(split) == config.shortest).sum()) for split in kept)
     if parameters.symbols**config.shortest < 2 * shortest:
@@ -149,9 +101,9 @@ def prepare_copies(config: CopyCorpusConfig, dataset: Path, out: Path) -> dict[s
     return write_summary(out, config, summary)
 
 
-def _parameters(folder: Path, advice: str) -> Copy:
+def _parameters(folder: Path) -> Copy:
+    path = folder / FILE
     try:
-        values = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        return build(Copy, json.loads(path.read_text(encoding="utf-8")), where=str(path))
     except (FileNotFoundError, ValueError):
-        raise ReplicationError(f"{folder} is incomplete; {advice}.") from None
-    return build(Copy, values, where=str(folder / FILE))
+        raise ReplicationError(f"{path} is missing or damaged; run the stage again that makes its folder.") from None

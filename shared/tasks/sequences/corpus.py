@@ -1,37 +1,77 @@
-"""The corpora that are separate sequences of symbols: which there are, how they are prepared and opened."""
+"""The corpora that are separate sequences of symbols: how they are prepared, opened and handed out in batches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from shared.tasks.sequences.batches import PreparedSequences
-from shared.tasks.sequences.copying import PreparedCopies, prepare_copies
-from shared.tasks.sequences.pixels import PreparedPixels, prepare_pixels
-from shared.tasks.sequences.proteins import PreparedProteins, prepare_proteins
-from shared.tasks.sequences.settings import CopyCorpusConfig, PixelCorpusConfig, SequenceCorpusConfig
+from shared.data.storage import read_summary
+from shared.tasks.batches import training_order, validation_batches
+from shared.tasks.sequences import copying, pixels, proteins
+from shared.tasks.sequences.batches import SequenceBatch, Sequences
+from shared.tasks.sequences.settings import SequenceCorpusConfig, SequenceTraining
+
+CORPORA: Mapping[str, Any] = {"copies": copying, "pixels": pixels, "proteins": proteins}
+"""``of`` to a module with its ``prepare(config, dataset, out)`` and ``open_split(config, folder, name)``."""
 
 
-def prepare_sequences(corpus: SequenceCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+def prepare(config: SequenceCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
     """Write what training and evaluation read, from the fetched folder ``dataset`` into ``out``; returns a summary.
 
     Raises:
         ReplicationError: the fetched data are incomplete or do not fit the settings.
     """
-    if isinstance(corpus, CopyCorpusConfig):
-        return prepare_copies(corpus, dataset, out)
-    if isinstance(corpus, PixelCorpusConfig):
-        return prepare_pixels(corpus, dataset, out)
-    return prepare_proteins(corpus, dataset, out)
+    summary: dict[str, object] = CORPORA[config.of].prepare(config, dataset, out)
+    return summary
 
 
-def load_prepared(corpus: SequenceCorpusConfig, folder: Path) -> PreparedSequences:
-    """Open what :func:`prepare_sequences` wrote with the same settings.
+@dataclass(frozen=True)
+class PreparedSequences:
+    """What the prepare stage leaves for training and evaluation.
 
-    Raises:
-        ReplicationError: it is not there.
+    Attributes:
+        folder: of the prepared task.
+        config: the task's corpus.
+        summary: what :func:`prepare` returned.
     """
-    if isinstance(corpus, CopyCorpusConfig):
-        return PreparedCopies.load(folder, corpus)
-    if isinstance(corpus, PixelCorpusConfig):
-        return PreparedPixels.load(folder)
-    return PreparedProteins.load(folder, masked=corpus.masked)
+
+    folder: Path
+    config: SequenceCorpusConfig
+    summary: Mapping[str, Any]
+
+    @classmethod
+    def load(cls, config: SequenceCorpusConfig, folder: Path) -> PreparedSequences:
+        """Open what was prepared with the same settings; raises `ReplicationError` where nothing was."""
+        return cls(folder, config, read_summary(folder))
+
+    @property
+    def symbols(self) -> int:
+        """V, with special and start symbols."""
+        return int(self.summary.get("vocabulary", self.config.symbols))
+
+    @property
+    def sizes(self) -> tuple[int, bool]:
+        """V, and whether each symbol is predicted from those before it."""
+        return self.symbols, self.config.causal
+
+    def split(self, name: str) -> Sequences:
+        """``train``, ``valid`` or a test split."""
+        split: Sequences = CORPORA[self.config.of].open_split(self.config, self.folder, name)
+        return split
+
+    def batches(self, training: SequenceTraining, seed: int) -> Callable[[int], Iterator[SequenceBatch]]:
+        """From a batch's number to that batch of training and all that follow it.
+
+        Seed and batch number determine the masks, so a continued run has the same ones.
+        """
+        train = self.split("train")
+        order = training_order(train, training.batch, seed)
+        return lambda start: (
+            train.batch(indices, (seed, number)) for number, indices in enumerate(order(start=start), start)
+        )
+
+    def valid(self, training: SequenceTraining) -> list[SequenceBatch]:
+        """The batches of the validation split."""
+        return validation_batches(self.split("valid"))

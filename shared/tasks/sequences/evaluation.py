@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -18,14 +18,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import shared.tasks.sequences.measures  # noqa: F401  registers what evaluation computes
+from shared.config import merge
 from shared.data.batching import Indices
 from shared.decoding.protocol import GenerativeModel, SequenceModel
 from shared.errors import ReplicationError
 from shared.tasks.batches import every_batch
-from shared.tasks.examples import Example, judged, write_examples
-from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch, SequenceSplit
-from shared.tasks.sequences.pixels import PreparedPixels
-from shared.tasks.sequences.proteins import PreparedProteins
+from shared.tasks.examples import Example, records, write_records
+from shared.tasks.replication import Replication
+from shared.tasks.sequences.batches import SequenceBatch, Sequences
+from shared.tasks.sequences.corpus import PreparedSequences
+from shared.tasks.sequences.pixels import pictures
+from shared.tasks.sequences.proteins import families
 from shared.tasks.sequences.settings import PicturesConfig, SequenceRun
 
 Floats = NDArray[np.float64]
@@ -36,42 +39,58 @@ LEAST = float(torch.finfo(torch.float32).tiny)
 """Probability substituted for one whose negative log-likelihood is NaN or infinite."""
 
 
-def evaluate_sequences(
-    model: nn.Module, prepared: PreparedSequences, config: SequenceRun, out: Path, swapped: Mapping[str, nn.Module]
-) -> dict[str, float]:  # fmt: skip
-    """Judge ``model``, in evaluation mode, on every test split of its task.
+def evaluate(
+    replication: Replication, config: SequenceRun, data: PreparedSequences, trained: Sequence[Path], out: Path
+) -> dict[str, float]:
+    """Score the test splits with one trained seed, and the first one with its weights in other models, too.
 
     Writes ``examples.jsonl.gz`` (all test splits) into ``out`` and, if asked for, ``pictures.npz``, see
     :func:`draw_pictures`. What is masked depends on the split alone, so that all models are judged on the same letters.
-
-    Args:
-        model: a :class:`SequenceModel`; where pictures are asked for, a :class:`GenerativeModel`.
-        prepared: the task.
-        config: the variant's settings.
-        out: folder of the seed.
-        swapped: by name, models with the same weights that are built otherwise; the first test split judges them, too.
 
     Returns:
         Metrics of the first test split, and of the others with the split's name before them.
 
     Raises:
-        ReplicationError: a negative log-likelihood is NaN or infinite, and ``training.may_diverge`` is not set.
+        ReplicationError: a negative log-likelihood is NaN or infinite, and ``training.may_diverge`` is not set; or a
+            swapped model has other weights than those trained.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    first, size = config.corpus.test[0], config.evaluation.tokens
+    (model,) = replication.trained_models(config, data, trained)
+    models = {name: _swapped(replication, config, data, model, name) for name in config.evaluation.swapped}
+    first, wanted = config.corpus.test[0], config.evaluation.pictures
     with torch.inference_mode():
-        frequencies = _frequencies(prepared, size) if config.evaluation.baseline else None
+        frequencies = _frequencies(data, config.evaluation.tokens) if config.evaluation.baseline else None
         splits = {
-            split: _evaluate_split(
-                {"": model, **(swapped if split == first else {})}, prepared, split, config, frequencies
-            )
+            split: _evaluate_split({"": model} | (models if split == first else {}), data, split, config, frequencies)
             for split in config.corpus.test
         }
-        if config.evaluation.pictures is not None:
-            pixels, wanted = cast(PreparedPixels, prepared), config.evaluation.pictures
-            np.savez_compressed(out / "pictures.npz", **draw_pictures(model, pixels, first, wanted))
-    write_examples(out, [example for examples in splits.values() for example in examples])
-    return judged(splits)
+        metrics = write_records(out, splits)
+        if wanted is not None:
+            np.savez_compressed(out / "pictures.npz", **draw_pictures(model, data, first, wanted))
+    return metrics
+
+
+def describe(config: SequenceRun) -> Mapping[str, Any]:
+    """What losses are reported per."""
+    return {"token": config.corpus.unit}
+
+
+def _swapped(
+    replication: Replication, config: SequenceRun, data: PreparedSequences, trained: nn.Module, name: str
+) -> nn.Module:
+    """The swapped model ``name`` with the trained weights; the trained model's ``origin`` seeds its random draws."""
+    changed = config.with_model(merge(config.model, config.evaluation.swapped[name]))
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(int(cast(SequenceModel, trained).origin))
+        model = replication.model(changed, data.sizes)
+    weights = dict(trained.named_parameters())
+    if {of: each.shape for of, each in model.named_parameters()} != {of: each.shape for of, each in weights.items()}:
+        raise ReplicationError(
+            f"evaluation.swapped.{name} makes a model whose weights are others than those trained; leave out what "
+            "changes them."
+        )
+    model.load_state_dict(weights, strict=False)
+    cast(SequenceModel, model).at_update(config.training.updates)  # brings it to the same state of training
+    return model.to(_device(trained)).eval()
 
 
 class _Scores(NamedTuple):
@@ -82,9 +101,14 @@ class _Scores(NamedTuple):
     hits: Floats  # targets that are the most probable symbol
     undefined: Floats  # targets whose negative log-likelihood is NaN or infinite
 
+    @property
+    def nats_and_hits(self) -> list[list[float]]:
+        """Of each sequence."""
+        return [list(pair) for pair in zip(self.nats.tolist(), self.hits.astype(int).tolist(), strict=True)]
+
 
 def _evaluate_split(
-    models: Mapping[str, nn.Module], prepared: PreparedSequences, split: str, config: SequenceRun,
+    models: Mapping[str, nn.Module], data: PreparedSequences, split: str, config: SequenceRun,
     frequencies: Tensor | None,
 ) -> list[Example]:  # fmt: skip
     """The records of a split, with the scores of the trained model (name "") and of the swapped models.
@@ -92,9 +116,9 @@ def _evaluate_split(
     The record of a protein has the name of its family. Bootstrap intervals resample families, because related proteins
     are not independent.
     """
-    sequences, counts_hits, size = prepared.split(split), config.corpus.counts_hits, config.evaluation.tokens
+    sequences, corpus, size = data.split(split), config.corpus, config.evaluation.tokens
     found = {
-        name: _score(_by_model(model, counts_hits), sequences, split, size, _device(model))
+        name: _score(_by_model(model, corpus.counts_hits), sequences, split, size, _device(model))
         for name, model in models.items()
     }
     for name, scores in found.items():
@@ -104,35 +128,28 @@ def _evaluate_split(
                 f"{whose} gives {scores.undefined.sum():,.0f} symbols of split '{split}' a probability that is no "
                 "number; train with a smaller learning rate, or set training.may_diverge to judge it as it is."
             )
-    baseline = None if frequencies is None else _score(_by_frequencies(frequencies), sequences, split, size)
-    own, (lengths,), examples = found.pop(""), sequences.lengths, []
-    keys = prepared.keys(split) if isinstance(prepared, PreparedProteins) else None
-
-    def nats_and_hits(scores: _Scores, i: int) -> list[float]:
-        return [float(scores.nats[i]), int(scores.hits[i])]
-
-    for i in range(len(sequences)):
-        tokens = int(own.tokens[i])
-        example: Example = {
-            "id": f"{split}-{i}", "split": split, "nll": float(own.nats[i]), "tokens": tokens,
-            "unit": prepared.unit, "units": tokens, "length": int(lengths[i]),
-        }  # fmt: skip
-        if keys is not None:
-            example["family"] = keys[i].partition(":")[0]
-        if counts_hits:
-            example["hits"] = int(own.hits[i])
-        if config.training.may_diverge:
-            example["undefined"] = int(own.undefined[i])
-        if found:
-            example["swapped"] = {name: nats_and_hits(scores, i) for name, scores in found.items()}
-        if baseline is not None:
-            example["baseline"] = nats_and_hits(baseline, i)
-        examples.append(example)
-    return examples
+    own = found.pop("")
+    tokens = own.tokens.astype(int).tolist()
+    columns: dict[str, Sequence[Any]] = {
+        "nll": own.nats.tolist(), "tokens": tokens, "unit": [corpus.unit] * len(tokens), "units": tokens,
+        "length": sequences.lengths[0].tolist(),
+    }  # fmt: skip
+    if corpus.of == "proteins" and (of_families := families(data.folder, split)) is not None:
+        columns["family"] = of_families
+    if corpus.counts_hits:
+        columns["hits"] = own.hits.astype(int).tolist()
+    if config.training.may_diverge:
+        columns["undefined"] = own.undefined.astype(int).tolist()
+    if found:
+        pairs = zip(*(scores.nats_and_hits for scores in found.values()), strict=True)
+        columns["swapped"] = [dict(zip(found, each, strict=True)) for each in pairs]
+    if frequencies is not None:
+        columns["baseline"] = _score(_by_frequencies(frequencies), sequences, split, size).nats_and_hits
+    return records(split, columns)
 
 
 def _score(
-    predict: Predictor, sequences: SequenceSplit, split: str, size: int, device: torch.device | str = "cpu"
+    predict: Predictor, sequences: Sequences, split: str, size: int, device: torch.device | str = "cpu"
 ) -> _Scores:
     """Score every sequence in batches of similar length; a sequence's scores do not depend on its batch."""
     totals = np.zeros((4, len(sequences)))
@@ -149,7 +166,7 @@ def _score(
     return _Scores(*totals)
 
 
-def _batches(sequences: SequenceSplit, split: str, size: int) -> Iterator[tuple[Indices, SequenceBatch]]:
+def _batches(sequences: Sequences, split: str, size: int) -> Iterator[tuple[Indices, SequenceBatch]]:
     seed = (zlib.crc32(split.encode()),)
     for indices in every_batch(sequences, tokens=size):
         yield indices, sequences.batch(indices, seed)
@@ -177,26 +194,26 @@ def _by_frequencies(frequencies: Tensor) -> Predictor:
     return predict
 
 
-def _frequencies(prepared: PreparedSequences, size: int) -> Tensor:
+def _frequencies(data: PreparedSequences, size: int) -> Tensor:
     """(V,) float64 shares of symbols among the targets of train that count.
 
     They are the empirical baseline of Choromanski et al. (2021, table 2). One is added to each count, so that no
     share is zero.
     """
-    counts = torch.ones(prepared.symbols, dtype=torch.float64)
-    for _, batch in _batches(prepared.split("train"), "train", size):
-        counts += batch.targets[batch.scored].bincount(minlength=prepared.symbols)
+    counts = torch.ones(data.symbols, dtype=torch.float64)
+    for _, batch in _batches(data.split("train"), "train", size):
+        counts += batch.targets[batch.scored].bincount(minlength=data.symbols)
     return counts / counts.sum()
 
 
-def draw_pictures(model: nn.Module, prepared: PreparedPixels, split: str, config: PicturesConfig) -> dict[str, Any]:
+def draw_pictures(model: nn.Module, data: PreparedSequences, split: str, config: PicturesConfig) -> dict[str, Any]:
     """Pictures that the model draws, and test pictures that it completes, always with the same noise.
 
     The first pixel of a sample is that of a test picture, because models are not trained to predict it.
 
     Args:
         model: a :class:`GenerativeModel` in evaluation mode.
-        prepared: the task.
+        data: the task, of pixels.
         split: whose pictures these are; they are evenly spread over it.
         config: how many, and which part is given.
 
@@ -204,21 +221,24 @@ def draw_pictures(model: nn.Module, prepared: PreparedPixels, split: str, config
         ``samples`` (n, height, width, channels) uint8; ``true``, ``occluded``, which has black where nothing is given,
         and ``completed`` (m, height, width, channels) uint8; ``given``, the number of given pixels, channels counted.
     """
-    height, width, channels = prepared.shape
-    given = channels * min(max(1, round(config.given * height * width)), height * width - 1)
-    sequences = prepared.split(split)
-    begun = continued(model, _spread(sequences, config.samples), 1)
-    whole = _spread(sequences, config.completions)
-    completed = continued(model, whole, given)
-    occluded = np.where(np.arange(height * width * channels) < given, whole.numpy()[:, 1:], 0)
-    pixels = {"samples": begun, "true": whole.numpy()[:, 1:], "occluded": occluded, "completed": completed}
-    return {name: prepared.pictures(values) for name, values in pixels.items()} | {"given": np.array(given)}
+    shape, levels, sequences = data.summary["shape"], data.summary["levels"], data.split(split)
+    given = given_pixels(config, shape)
+    begun, whole = (_spread(sequences, count) for count in (config.samples, config.completions))
+    pixels = {"samples": continued(model, begun, 1), "true": whole.numpy()[:, 1:]}
+    pixels["occluded"] = np.where(np.arange(math.prod(shape)) < given, pixels["true"], 0)
+    pixels["completed"] = continued(model, whole, given)
+    return {name: pictures(values, shape, levels) for name, values in pixels.items()} | {"given": np.array(given)}
 
 
-def _spread(sequences: SequenceSplit, count: int) -> Tensor:
+def given_pixels(config: PicturesConfig, shape: Sequence[int]) -> int:
+    """How many pixels of a picture of this height, width and channels are given, channels counted."""
+    height, width, channels = shape
+    return channels * min(max(1, round(config.given * height * width)), height * width - 1)
+
+
+def _spread(sequences: Sequences, count: int) -> Tensor:
     """Some whole pictures, the start symbol before them: (count, 1 + T)."""
-    indices = np.linspace(0, len(sequences) - 1, count).round().astype(np.int64)
-    batch = sequences.batch(indices)
+    batch = sequences.batch(np.linspace(0, len(sequences) - 1, count).round().astype(np.int64))
     return torch.cat((batch.inputs, batch.targets[:, -1:]), dim=1)
 
 

@@ -6,9 +6,7 @@ Shape letters: B sequences of a batch, T symbols.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -18,10 +16,10 @@ from torch import Tensor
 from shared.data.batching import Indices
 from shared.data.homology import AMINO_ACIDS
 from shared.data.ragged import RaggedArray
-from shared.data.storage import read_columns, read_lines, read_summary, write_lines, write_summary
+from shared.data.storage import read_columns, read_lines, write_lines, write_summary
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL
 from shared.errors import ReplicationError
-from shared.tasks.sequences.batches import PreparedSequences, SequenceBatch
+from shared.tasks.sequences.batches import SequenceBatch, Sequences
 from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, VOCABULARY, ProteinCorpusConfig
 
 _MASKED = 0.15
@@ -31,44 +29,27 @@ _CODES[list(LETTERS.encode())] = np.arange(FIRST, VOCABULARY)
 _STRINGS = np.array([*SPECIAL, "<mask>", *LETTERS])
 
 
-@dataclass(frozen=True)
-class Proteins:
-    """One split.
+def proteins(sequences: RaggedArray, *, masked: bool = False) -> Sequences:
+    """A split of sequences without start and end symbol.
 
-    Attributes:
-        sequences: symbols, without start and end symbol.
-        masked: whether batches have some letters to be predicted from all others (BID in the paper), or each from those
-            before it (UNI).
+    In a causal batch (UNI in the paper) each symbol is predicted from the symbols before it; a start symbol stands
+    before the first. In a masked batch (BID) 15 % of the letters of each sequence are predicted from the whole input.
+    Of these letters, the input has :data:`MASK` in place of 80 %, a random standard amino acid in place of 10 %, and
+    10 % unchanged (Devlin et al. 2019, section 3.1). The seed and the index of a sequence alone decide which letters
+    are predicted, whatever the batch, so models that are judged with one seed are judged on the same letters.
     """
 
-    sequences: RaggedArray
-    masked: bool = False
-
-    def __len__(self) -> int:
-        return len(self.sequences)
-
-    @property
-    def lengths(self) -> tuple[NDArray[np.int64]]:
-        """(number of sequences,) symbols in each, for :mod:`shared.data.batching`."""
-        return (self.sequences.lengths,)
-
-    def batch(self, indices: Indices, seed: Sequence[int] = ()) -> SequenceBatch:
-        """The sequences with these indices.
-
-        In a causal batch each symbol is predicted from the symbols before it; a start symbol stands before the first.
-        In a masked batch 15 % of the letters of each sequence are predicted from the whole input. Of these letters,
-        the input has :data:`MASK` in place of 80 %, a random standard amino acid in place of 10 %, and 10 % unchanged
-        (Devlin et al. 2019, section 3.1). The seed and the index of a sequence alone decide which letters are
-        predicted, whatever the batch, so models that are judged with one seed are judged on the same letters.
-        """
-        symbols = self.sequences.padded(indices)
+    def batch(indices: Indices, seed: Sequence[int] = ()) -> SequenceBatch:
+        symbols = sequences.padded(indices)
         read = symbols != PAD
         mask = None if read.all() else read
-        if self.masked:
+        if masked:
             inputs, targets = _masked(symbols.numpy(), indices, seed)
             return SequenceBatch(inputs, targets, targets != PAD, mask)
         before = torch.cat((torch.full_like(symbols[:, :1], BOS), symbols[:, :-1]), dim=1)
         return SequenceBatch(before.masked_fill(~read, PAD), symbols, read, mask)
+
+    return Sequences((sequences.lengths,), batch)
 
 
 def _masked(symbols: NDArray[np.int64], indices: Indices, seed: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -86,39 +67,15 @@ def _masked(symbols: NDArray[np.int64], indices: Indices, seed: Sequence[int]) -
     return torch.from_numpy(inputs), torch.from_numpy(targets)
 
 
-@dataclass(frozen=True)
-class PreparedProteins(PreparedSequences):
-    """What the prepare stage leaves for training and evaluation: the encoded splits, and what they are of.
+def open_split(config: ProteinCorpusConfig, folder: Path, name: str) -> Sequences:
+    """An encoded split: ``train``, ``valid`` or a test split."""
+    return proteins(RaggedArray.load(folder / name), masked=config.masked)
 
-    Attributes:
-        folder: of the prepared task.
-        masked: as in :class:`Proteins`.
-        unit: what a symbol is.
-    """
 
-    folder: Path
-    masked: bool = False
-    unit: ClassVar[str] = "residue"
-
-    @property
-    def sizes(self) -> tuple[int, bool]:
-        """All letters and special symbols; and whether each is predicted from those before it."""
-        return VOCABULARY, not self.masked
-
-    @classmethod
-    def load(cls, folder: Path, *, masked: bool = False) -> PreparedProteins:
-        """Open a prepared task; raises `ReplicationError` where it was not prepared."""
-        read_summary(folder)
-        return cls(folder, masked)
-
-    def split(self, name: str) -> Proteins:
-        """An encoded split: ``train``, ``valid`` or a test split."""
-        return Proteins(RaggedArray.load(self.folder / name), self.masked)
-
-    def keys(self, name: str) -> list[str] | None:
-        """``family:accession`` of each sequence of a split; None where sequences were concatenated."""
-        path = self.folder / name / "key.txt"
-        return read_lines(path) if path.exists() else None
+def families(folder: Path, split: str) -> list[str] | None:
+    """The family of each protein of a prepared split; None where sequences were concatenated."""
+    path = folder / split / "key.txt"
+    return [key.partition(":")[0] for key in read_lines(path)] if path.exists() else None
 
 
 def encode(sequence: str) -> NDArray[np.uint8]:
@@ -131,13 +88,8 @@ def decode(symbols: Sequence[int] | NDArray[np.integer]) -> str:
     return "".join(_STRINGS[np.asarray(symbols, dtype=np.int64)].tolist())
 
 
-def prepare_proteins(config: ProteinCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
-    """Encode every split into ``out``.
-
-    Args:
-        config: the task's corpus.
-        dataset: the fetched folder with ``<split>.sequence``, ``<split>.name`` and ``<split>.key``.
-        out: the folder to write; only whole when this returns.
+def prepare(config: ProteinCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+    """Encode every split of ``dataset``, ``<split>.sequence`` with ``.name`` and ``.key``, into ``out``.
 
     Returns:
         A summary: size of the vocabulary; of each split the numbers of proteins, of sequences, which are pieces where
@@ -157,8 +109,12 @@ def prepare_proteins(config: ProteinCorpusConfig, dataset: Path, out: Path) -> d
                 f"{columns['key'][wrong]} of {dataset / split}.sequence has a letter that stands for no amino acid; "
                 "correct the data."
             )
-        pack = _joined if config.concatenated else _cut
-        sequences = pack(symbols, config.length)
+        if config.concatenated:  # into pieces of one length, the last of which may be shorter
+            order = np.random.default_rng(0).permutation(len(symbols))
+            flat = np.concatenate([np.append(symbols[i], np.uint8(EOS)) for i in order])
+            sequences = RaggedArray(flat, np.append(np.arange(0, len(flat), config.length), len(flat)))
+        else:
+            sequences = RaggedArray.pack([line[: config.length] for line in symbols], np.uint8)
         sequences.save(out / split)
         if not config.concatenated:
             write_lines(out / split / "key.txt", columns["key"])
@@ -182,15 +138,3 @@ def _chosen(config: ProteinCorpusConfig, dataset: Path, split: str) -> dict[str,
             f"no proteins are left in split '{split}' of {dataset}; check the card, and fetch {dataset.name} again."
         )
     return {name: [column[i] for i in kept] for name, column in columns.items()}
-
-
-def _cut(symbols: Sequence[NDArray[np.uint8]], length: int) -> RaggedArray:
-    parts = [line[:length] for line in symbols]
-    return RaggedArray(np.concatenate(parts), np.cumsum([0, *map(len, parts)]))
-
-
-def _joined(symbols: Sequence[NDArray[np.uint8]], length: int) -> RaggedArray:
-    """Pieces of ``length``, the last of which may be shorter."""
-    order = np.random.default_rng(0).permutation(len(symbols))
-    flat = np.concatenate([np.append(symbols[i], np.uint8(EOS)) for i in order])
-    return RaggedArray(flat, np.append(np.arange(0, len(flat), length), len(flat)))

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 
-from shared.config import Ascending, Strict, merge, near
+from shared.config import Ascending, Strict, merge
 from shared.data.cards import load_card
 from shared.data.homology import AMINO_ACIDS, ANOMALOUS
 from shared.data.tokenizers import SPECIAL
 from shared.errors import ReplicationError
-from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, RunConfig, StudyConfig
+from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, StudyConfig
 
 MASK = len(SPECIAL)
 """The symbol that stands for a masked letter of a protein."""
@@ -40,6 +40,7 @@ class CopyCorpusConfig(CorpusConfig):
 
     causal: ClassVar[bool] = True
     counts_hits: ClassVar[bool] = True
+    symbols: ClassVar[int] = COPIED
     unit: ClassVar[str] = "symbol"
     of: Literal["copies"] = "copies"
     shortest: PositiveInt
@@ -55,9 +56,9 @@ class CopyCorpusConfig(CorpusConfig):
         return self
 
     @property
-    def sizes(self) -> tuple[int, int]:
-        """Symbols of the vocabulary and of the longest sequence."""
-        return COPIED, 2 * self.longest + 1
+    def length(self) -> int:
+        """Symbols of the longest sequence."""
+        return 2 * self.longest + 1
 
     def lengths(self, split: str) -> NDArray[np.int64]:
         """(N,) symbols of each word."""
@@ -86,11 +87,16 @@ class PixelCorpusConfig(CorpusConfig):
         return self
 
     @property
-    def sizes(self) -> tuple[int, int]:
-        """Symbols of the vocabulary and of a picture, as far as they can be known without the data.
+    def symbols(self) -> int:
+        """The levels, and the start symbol after them."""
+        return self.levels + 1
+
+    @property
+    def length(self) -> int:
+        """Pixels of a picture, which the card of the data set knows without the data.
 
         Raises:
-            ReplicationError: the card of the data set is missing, or does not say how large its pictures are.
+            ReplicationError: the card is missing, or does not say how large its pictures are.
         """
         example = load_card(self.dataset).example
         if example is None:
@@ -98,7 +104,7 @@ class PixelCorpusConfig(CorpusConfig):
                 f"data/{self.dataset}.yaml does not say how large a picture is; add 'example: {{shape: [height, width, "
                 "channels]}' to it."
             )
-        return self.levels + 1, example.values // self.pool**2
+        return example.values // self.pool**2
 
 
 class ProteinCorpusConfig(CorpusConfig):
@@ -109,6 +115,7 @@ class ProteinCorpusConfig(CorpusConfig):
     """
 
     counts_hits: ClassVar[bool] = True
+    symbols: ClassVar[int] = VOCABULARY
     unit: ClassVar[str] = "residue"
     of: Literal["proteins"] = "proteins"
     masked: bool = Field(
@@ -127,11 +134,6 @@ class ProteinCorpusConfig(CorpusConfig):
     def causal(self) -> bool:
         """Whether each letter is predicted from those before it."""
         return not self.masked
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Symbols of the vocabulary and of the longest sequence."""
-        return VOCABULARY, self.length
 
 
 SequenceCorpusConfig = Annotated[CopyCorpusConfig | PixelCorpusConfig | ProteinCorpusConfig, Field(discriminator="of")]
@@ -195,7 +197,9 @@ class SequenceRun(ExampleRun):
             yield f"{self.where}, changed by evaluation.swapped.{name}", merge(self.model, changes)
 
 
-SUBJECTS = ("softmax", "softmax_plain", "linear", "relu", "positive", "lsh_1", "lsh_4", "lsh_8", "identity")
+Subject = Literal[
+    "softmax", "softmax_plain", "linear", "relu", "positive", "lsh_1", "lsh_4", "lsh_8", "identity",
+]  # fmt: skip
 """Those of :data:`shared.tasks.sequences.scaling.EXACT`, and what papers add to them."""
 
 
@@ -205,9 +209,9 @@ class ScalingConfig(StudyConfig):
     measured: ClassVar[tuple[str, ...]] = (
         "*.time_slope", "*.memory_slope", "*.seconds*", "*.mebibytes*", "*.over_identity",
     )  # fmt: skip
-    subjects: list[str] = Field(min_length=1, description="which of the builders are measured")
+    subjects: list[Subject] = Field(min_length=1, description="which of the builders are measured")
     lengths: Ascending = Field(description="T, symbols")
-    longest: dict[str, PositiveInt] = Field(default={}, description="subjects that are not measured at all lengths")
+    longest: dict[Subject, PositiveInt] = Field(default={}, description="subjects that are not measured at all lengths")
     width: PositiveInt = Field(description="D")
     heads: PositiveInt = Field(description="H")
     features: PositiveInt = Field(default=64, description="M, of the maps that draw them")
@@ -223,29 +227,19 @@ class ScalingConfig(StudyConfig):
         """Of each head's queries, keys and values."""
         return self.width // self.heads
 
-    def of(self, subject: str) -> list[int]:
+    def of(self, subject: Subject) -> list[int]:
         """The lengths at which a subject is measured."""
         return [length for length in self.lengths if length <= self.longest.get(subject, length)]
 
-    def check(self, config: RunConfig, network: type[Strict]) -> None:
-        """Refuse sizes that do not fit, and subjects that are unknown or measured at fewer than two lengths."""
-        where = config.where
+    @model_validator(mode="after")
+    def _consistent(self) -> ScalingConfig:
         if self.width % self.heads:
-            raise ReplicationError(f"{where}: width {self.width} is not a multiple of {self.heads} heads; change one.")
-        for subject in self.subjects:
-            if subject not in SUBJECTS:
-                raise ReplicationError(
-                    f"{where}: 'subjects' names '{subject}', which is unknown{near(subject, SUBJECTS)}."
-                )
-            if len(self.of(subject)) < 2:
-                raise ReplicationError(
-                    f"{where}: '{subject}' has fewer than two lengths up to its longest; add some or raise 'longest'."
-                )
-        for subject in self.longest:
-            if subject not in self.subjects:
-                raise ReplicationError(
-                    f"{where}: 'longest' names '{subject}', which is not in 'subjects'{near(subject, self.subjects)}."
-                )
+            raise ValueError(f"width {self.width} is not a multiple of {self.heads} heads")
+        if few := [subject for subject in self.subjects if len(self.of(subject)) < 2]:
+            raise ValueError(f"'{few[0]}' has fewer than two lengths up to its longest; add some or raise 'longest'")
+        if unused := sorted(self.longest.keys() - {*self.subjects}):
+            raise ValueError(f"'longest' names '{unused[0]}', which is not in 'subjects'")
+        return self
 
 
 RUN = SequenceRun

@@ -17,11 +17,11 @@ from PIL import Image
 from shared.claims.words import number_of
 from shared.data.tokenizers import BOS
 from shared.errors import ReplicationError
-from shared.tasks.sequences.copying import PreparedCopies
-from shared.tasks.sequences.evaluation import continued
-from shared.tasks.sequences.pixels import PreparedPixels, reduced
-from shared.tasks.sequences.proteins import PreparedProteins, decode, encode
-from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, PicturesConfig, PixelCorpusConfig, SequenceRun
+from shared.tasks.sequences.corpus import PreparedSequences
+from shared.tasks.sequences.evaluation import continued, given_pixels
+from shared.tasks.sequences.pixels import pictures, reduced
+from shared.tasks.sequences.proteins import decode, encode
+from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, PicturesConfig, SequenceRun
 from shared.tasks.tried import (
     TEST,
     UNSEEN,
@@ -45,12 +45,12 @@ DIGITS = 9
 NUMBERS = re.compile(r"\d+([\s,]+\d+)*")
 
 
-def try_input(model: Any, text: Any, config: SequenceRun, asked: str, seed: int) -> Tried:
+def try_input(model: Any, data: PreparedSequences, config: SequenceRun, asked: str, seed: int) -> Tried:
     """Complete ``asked``, with the recurrent form of the model where it has one.
 
     Args:
         model: in evaluation mode; a :class:`shared.decoding.protocol.GenerativeModel` unless letters are masked.
-        text: the prepared task.
+        data: the prepared task.
         config: the variant's settings.
         asked: numbers of symbols or pixels with spaces between them, ``test:<number>`` or the path of an image file for
             a picture, or letters of amino acids.
@@ -59,22 +59,17 @@ def try_input(model: Any, text: Any, config: SequenceRun, asked: str, seed: int)
     Raises:
         ReplicationError: the input is empty or too long, or a part of it is not a symbol of the task.
     """
+    completed = {"copies": _copied, "pixels": _drawn, "proteins": _prolonged if config.corpus.causal else _filled}
     with torch.inference_mode():
-        if isinstance(text, PreparedCopies):
-            return _copied(model, text, config, asked)
-        if isinstance(text, PreparedPixels):
-            return _drawn(model, text, config, asked)
-        assert isinstance(text, PreparedProteins), "there are three kinds of sequences"
-        return _filled(model, text, config, asked) if text.masked else _prolonged(model, config, asked)
+        return completed[config.corpus.of](model, data, config, asked)
 
 
-def _copied(model: Any, text: PreparedCopies, config: SequenceRun, asked: str) -> Tried:
-    corpus = text.config
-    expected = f"{corpus.shortest} to {corpus.longest} numbers from 1 to {text.symbols - 1} with spaces between them"
-    word = _numbers(not_empty(asked, expected), range(1, text.symbols), expected)
+def _copied(model: Any, data: PreparedSequences, config: SequenceRun, asked: str) -> Tried:
+    corpus: Any = config.corpus
+    expected = f"{corpus.shortest} to {corpus.longest} numbers from 1 to {data.symbols - 1} with spaces between them"
+    word = _numbers(not_empty(asked, expected), range(1, data.symbols), expected)
     not_longer(len(word), corpus.longest, "the longest word")
-    whole = torch.tensor([[0, *word, 0, *word]])
-    copy = continued(model, whole, len(word) + 1)[0, -len(word) :].tolist()
+    copy = continued(model, torch.tensor([[0, *word, 0, *word]]), len(word) + 1)[0, -len(word) :].tolist()
     right = sum(one == other for one, other in zip(word, copy, strict=True))
     notes = [f"As they were given: {right} of {number_of(len(word), 'symbol')}.", DRAWN]
     if len(word) < corpus.shortest:
@@ -82,76 +77,61 @@ def _copied(model: Any, text: PreparedCopies, config: SequenceRun, asked: str) -
     return Tried(" ".join(map(str, word)), " ".join(map(str, copy)), lines=notes)
 
 
-def _drawn(model: Any, text: PreparedPixels, config: SequenceRun, asked: str) -> Tried:
-    height, width, channels = text.shape
-    size, test = height * width * channels, text.split(config.corpus.test[0])
+def _drawn(model: Any, data: PreparedSequences, config: SequenceRun, asked: str) -> Tried:
+    (height, width, channels), levels = data.summary["shape"], data.summary["levels"]
+    size, test = height * width * channels, data.split(config.corpus.test[0])
     expected = (
         f"{TEST}0 to {TEST}{len(test) - 1} for a picture of the test split, the path of an image file, or the first "
-        f"pixels, numbers from 0 to {text.levels - 1} with spaces between them"
+        f"pixels, numbers from 0 to {levels - 1} with spaces between them"
     )
     name = not_empty(asked, expected)
+    given = given_pixels(config.evaluation.pictures or PicturesConfig(), data.summary["shape"])
+    whole = True
     if (number := numbered(name, len(test))) is not None:
-        pixels = np.asarray(test.pixels[number], dtype=np.int64)
+        pixels = test.batch(np.array([number])).targets[0].numpy()
     elif NUMBERS.fullmatch(name):
-        given = _numbers(name, range(text.levels), expected)
-        not_longer(len(given), size - 1, f"what can be given of the {size} pixels of a picture")
-        return _completed(
-            model, text, number_of(len(given), "pixel"), np.pad(given, (0, size - len(given))), len(given)
-        )
+        numbers = _numbers(name, range(levels), expected)
+        not_longer(len(numbers), size - 1, f"what can be given of the {size} pixels of a picture")
+        name, whole, given = number_of(len(numbers), "pixel"), False, len(numbers)
+        pixels = np.pad(numbers, (0, size - given))
     else:
-        assert isinstance(config.corpus, PixelCorpusConfig), "only these have pixels"
-        pixels = _of_file(Path(name), text.shape, config.corpus, expected)
-    share = (config.evaluation.pictures or PicturesConfig()).given
-    count = channels * min(max(1, round(share * height * width)), height * width - 1)
-    tried = _completed(model, text, name, pixels, count)
-    true = Picture("as it is", _coloured(text.pictures(pixels)))
-    return Tried(tried.input, tried.output, pictures=[*tried.pictures, true], lines=tried.lines)
+        corpus: Any = config.corpus
+        with reading_picture(Path(name), expected), Image.open(name) as file:
+            image = file.convert("L" if channels == 1 else "RGB").resize((width * corpus.pool, height * corpus.pool))
+        values = np.asarray(image).reshape(1, height * corpus.pool, width * corpus.pool, channels)
+        pixels = reduced(values, corpus).astype(np.int64).ravel()
+
+    def coloured(values: NDArray[np.integer]) -> Pixels:
+        """(T,) to (H, W, 3), a copy."""
+        return np.repeat(pictures(values, data.summary["shape"], levels), 3 // channels, axis=-1).copy()
+
+    completed = continued(model, torch.from_numpy(np.concatenate(([levels], pixels))[None]), given)[0]
+    seen = coloured(pixels)
+    seen.reshape(-1, 3)[-(-given // channels) :] = UNSEEN
+    shown = [Picture("given", seen), Picture("completed", coloured(completed))]
+    if whole:
+        shown.append(Picture("as it is", coloured(pixels)))
+    output = f"{size - given} of {number_of(size, 'pixel')}, row by row after the {given} given"
+    return Tried(name, output, pictures=shown, lines=[DRAWN])
 
 
-def _completed(model: Any, text: PreparedPixels, name: str, pixels: NDArray[np.int64], given: int) -> Tried:
-    """A picture (T,) of which the first pixels are given."""
-    whole = torch.from_numpy(np.concatenate(([text.levels], pixels))[None])
-    completed = continued(model, whole, given)[0]
-    height, width, channels = text.shape
-    seen = _coloured(text.pictures(pixels)).reshape(-1, 3)
-    seen[-(-given // channels) :] = UNSEEN
-    pictures = [
-        Picture("given", seen.reshape(height, width, 3)),
-        Picture("completed", _coloured(text.pictures(completed))),
-    ]
-    output = f"{len(pixels) - given} of {number_of(len(pixels), 'pixel')}, row by row after the {given} given"
-    return Tried(name, output, pictures=pictures, lines=[DRAWN])
-
-
-def _of_file(path: Path, shape: tuple[int, int, int], corpus: PixelCorpusConfig, expected: str) -> NDArray[np.int64]:
-    """(T,) pixels of an image file, made as small and coarse as those of the task."""
-    height, width, channels = shape
-    with reading_picture(path, expected), Image.open(path) as file:
-        image = file.convert("L" if channels == 1 else "RGB").resize((width * corpus.pool, height * corpus.pool))
-    values = np.asarray(image).reshape(1, height * corpus.pool, width * corpus.pool, channels)
-    return reduced(values, corpus).astype(np.int64).ravel()
-
-
-def _prolonged(model: Any, config: SequenceRun, asked: str) -> Tried:
+def _prolonged(model: Any, data: PreparedSequences, config: SequenceRun, asked: str) -> Tried:
     """A protein of which the first amino acids are given."""
-    limit: int = config.corpus.length  # type: ignore[union-attr]  # proteins have one
+    limit = config.corpus.length
     expected = f"1 to {limit - 1} letters of amino acids, such as MKTAYIAKQR"
     letters = not_empty(asked, expected).upper()
     symbols = _letters(letters, LETTERS, expected)
     not_longer(len(symbols), limit - 1, "what the model may be given of the longest sequence")
-    added = min(ADDED, limit - len(symbols))
-    whole = torch.tensor([[BOS, *symbols, *[FIRST] * added]])
+    whole = torch.tensor([[BOS, *symbols, *[FIRST] * min(ADDED, limit - len(symbols))]])
     drawn = continued(model, whole, len(symbols))[0, len(symbols) :].tolist()
     end = next((place for place, symbol in enumerate(drawn) if symbol < FIRST), len(drawn))
-    notes = (
-        [DRAWN] if end == len(drawn) else [DRAWN, f"After {number_of(end, 'letter')} the model has ended the sequence."]
-    )
-    return Tried(letters, decode(drawn[:end]), lines=notes)
+    ended = [f"After {number_of(end, 'letter')} the model has ended the sequence."] if end < len(drawn) else []
+    return Tried(letters, decode(drawn[:end]), lines=[DRAWN, *ended])
 
 
-def _filled(model: Any, text: PreparedProteins, config: SequenceRun, asked: str) -> Tried:
+def _filled(model: Any, data: PreparedSequences, config: SequenceRun, asked: str) -> Tried:
     """A protein with gaps."""
-    limit: int = config.corpus.length  # type: ignore[union-attr]  # proteins have one
+    limit = config.corpus.length
     expected = f"up to {limit} letters of amino acids with '{HIDDEN}' for those to be filled in, such as MKTA?IAK?R"
     letters = not_empty(asked, expected).upper()
     symbols = np.array(_letters(letters, LETTERS + HIDDEN, expected), dtype=np.int64)
@@ -193,8 +173,3 @@ def _letters(text: str, known: str, expected: str) -> list[int]:
         raise ReplicationError(f"'{unknown[0]}' stands for no amino acid; give {expected}.")
     symbols: list[int] = encode(text).tolist()
     return symbols
-
-
-def _coloured(picture: Pixels) -> Pixels:
-    """(H, W, C) to (H, W, 3), a copy."""
-    return np.repeat(picture, 3 // picture.shape[-1], axis=-1).copy()
