@@ -15,7 +15,7 @@ from shared.tasks.classification.corpus import ClassifiedBatch, ClassifiedText, 
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.streams import LanguageBatch
 from shared.tasks.sequences.batches import SequenceBatch
-from shared.tasks.sequences.corpus import load_prepared
+from shared.tasks.sequences.corpus import PreparedSequences
 from shared.tasks.sequences.settings import ProteinCorpusConfig
 from shared.tasks.translation.corpus import ParallelText, PreparedText, TranslationBatch
 from shared.training.config import BatchConfig
@@ -92,7 +92,7 @@ def test_sides_that_differ_in_length_are_refused():
     "load",
     [
         PreparedText.load, PreparedClassification.load, PreparedCaptions.load, PreparedLanguage.load,
-        lambda folder: load_prepared(ProteinCorpusConfig(dataset="toy"), folder),
+        lambda folder: PreparedSequences.load(ProteinCorpusConfig(dataset="toy"), folder),
     ],
 )  # fmt: skip
 def test_what_was_not_prepared_cannot_be_opened(load, tmp_path: Path):

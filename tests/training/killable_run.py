@@ -36,8 +36,8 @@ from shared.tasks.classification.settings import ClassificationTraining
 from shared.tasks.language.module import LanguageModule
 from shared.tasks.language.settings import LanguageTraining
 from shared.tasks.language.streams import Stream
-from shared.tasks.sequences.module import CountingSequenceModule
-from shared.tasks.sequences.proteins import Proteins
+from shared.tasks.sequences.batches import Sequences
+from shared.tasks.sequences.module import SequenceModule
 from shared.tasks.sequences.settings import SequenceTraining
 from shared.tasks.translation.corpus import ParallelText
 from shared.tasks.translation.module import TranslationModule
@@ -137,7 +137,8 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "captioning": (CaptioningTraining, of_pictures, partial(ToyCaptioner, dropout=0.3), random_pictures, EXAMPLES // 2),
     "language": (LanguageTraining, LanguageModule, partial(ToyLanguageModel, dropout=0.3), random_stream, 207),
     "sequences": (
-        SequenceTraining, CountingSequenceModule, partial(ToySequenceModel, dropout=0.3), random_proteins, EXAMPLES,
+        SequenceTraining, partial(SequenceModule, counts_hits=True), partial(ToySequenceModel, dropout=0.3),
+        random_proteins, EXAMPLES,
     ),
 }  # fmt: skip
 
@@ -161,7 +162,7 @@ def ordered(train: Any, config: Any) -> Callable[[int], Iterator[TrainingBatch]]
         columns, length = config.batch.sentences, config.batch.length
         return lambda start: train.training_batches(columns=columns, length=length, seed=5, start=start)
     order = partial(endless_batches, lengths(train), seed=5, **config.batch.model_dump() | {"pool": 3})
-    if isinstance(train, Proteins):
+    if isinstance(train, Sequences):
         return lambda start: (train.batch(chosen, (5, i)) for i, chosen in enumerate(order(start=start), start))
     return lambda start: map(train.batch, order(start=start))
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from shared.claims.results import RunResults, read_curve
 from shared.reports.curves import LOSS, Curve
 from shared.reports.document import Block, Figure, Paragraph, Table, Text, code, over_seeds
-from shared.reports.exhibits import OfVariant, OfVariants, Results, first_run
+from shared.reports.exhibits import OfVariant, OfVariants, Results
 from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import COLOURS, INK, WIDTH, drawing
 from shared.reports.naming import PALETTE, name_and_id, name_of
-from shared.tasks.examples import read_kept
+from shared.tasks.examples import kept_of
 
 Floats = NDArray[np.float64]
 Kept = Mapping[str, NDArray[Any]]
@@ -156,9 +156,7 @@ class Overlays(OfVariant):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if the variant attends and has kept it."""
-        run = first_run(results, self.variant)
-        kept = read_kept(run.attention(run.seeds[0])) if run is not None else []
-        images = choose_images([image for image in kept if "weights" in image])
+        images = choose_images([image for image in kept_of(results, self.variant) if "weights" in image])
         if not images:
             return ()
         path = folder / f"overlays_{self.variant}.png"

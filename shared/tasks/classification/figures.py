@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.errors import ReplicationError
 from shared.reports.curves import ERROR_LABEL, LOSS, Curve
 from shared.reports.document import Figure, Heat, HeatLine
-from shared.reports.exhibits import Exhibit, OfVariant, Results, first_run, run_ones
+from shared.reports.exhibits import Exhibit, OfVariant, Results
 from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import INK, WIDTH, drawing, fitting
 from shared.reports.naming import name_and_id, name_of
-from shared.tasks.examples import read_kept
+from shared.tasks.examples import kept_alike, kept_of
 
 if TYPE_CHECKING:
     from matplotlib.font_manager import FontProperties
@@ -46,8 +45,7 @@ class HeatTexts(OfVariant):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if the variant has kept its attention."""
-        run = first_run(results, self.variant)
-        texts = read_kept(run.attention(run.seeds[0]))[:TEXTS] if run is not None else []
+        texts = kept_of(results, self.variant)[:TEXTS]
         if not texts:
             return ()
         lines = [
@@ -83,18 +81,10 @@ class HeatRows(Exhibit):
         Raises:
             ReplicationError: the variants have kept different texts.
         """
-        runs = run_ones(results, self.compared)
-        kept = {run.variant: texts for run in runs if (texts := read_kept(run.attention(run.seeds[0])))}
+        kept = kept_alike(results, self.compared, ["words"])
         if len(kept) < min(2, len(self.compared)) or not kept:
             return ()
-        words = {variant: [text["words"].tolist() for text in texts] for variant, texts in kept.items()}
-        first = next(iter(kept))
-        for variant in kept:
-            if words[variant] != words[first]:
-                raise ReplicationError(
-                    f"the attention kept of {variant} is not of the same texts as that of {first}; evaluate both again."
-                )
-        chosen = fitting([len(text) for text in words[first]], SYMBOLS)
+        chosen = fitting([len(text["words"]) for text in next(iter(kept.values()))], SYMBOLS)
         lines = [line for variant, texts in kept.items() for line in lines_of_rows(variant, texts[chosen])]
         path = folder / f"heat_rows_{'_'.join(self.compared)}.png"
         drawn = draw_heat(lines, path, f"{self.caption.rstrip('.')}. The numbers are those of the rows of A.")

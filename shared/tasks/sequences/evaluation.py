@@ -24,7 +24,7 @@ from shared.decoding.protocol import GenerativeModel, SequenceModel
 from shared.errors import ReplicationError
 from shared.tasks.batches import every_batch
 from shared.tasks.examples import Example, records, write_records
-from shared.tasks.replication import Replication
+from shared.tasks.replication import Replication, ready
 from shared.tasks.sequences.batches import SequenceBatch, Sequences
 from shared.tasks.sequences.corpus import PreparedSequences
 from shared.tasks.sequences.pixels import pictures
@@ -90,7 +90,7 @@ def _swapped(
         )
     model.load_state_dict(weights, strict=False)
     cast(SequenceModel, model).at_update(config.training.updates)  # brings it to the same state of training
-    return model.to(_device(trained)).eval()
+    return ready(model)
 
 
 class _Scores(NamedTuple):

@@ -114,7 +114,7 @@ def prepare(config: ProteinCorpusConfig, dataset: Path, out: Path) -> dict[str, 
             flat = np.concatenate([np.append(symbols[i], np.uint8(EOS)) for i in order])
             sequences = RaggedArray(flat, np.append(np.arange(0, len(flat), config.length), len(flat)))
         else:
-            sequences = RaggedArray.pack([line[: config.length] for line in symbols], np.uint8)
+            sequences = RaggedArray.pack([line[: config.length].tolist() for line in symbols], np.uint8)
         sequences.save(out / split)
         if not config.concatenated:
             write_lines(out / split / "key.txt", columns["key"])

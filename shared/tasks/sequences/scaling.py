@@ -107,30 +107,31 @@ class Scaling(Study):
             for subject, layer in layers.items()
             if length in settings.of(subject)
         }
-        quantities: dict[str, dict[str, dict[int, float]]] = {
-            quantity: {subject: {} for subject in layers} for quantity in ("seconds", "mebibytes")
-        }
+        seconds: dict[str, dict[int, float]] = {subject: {} for subject in layers}
+        mebibytes: dict[str, dict[int, float]] = {subject: {} for subject in layers}
         for (subject, length), run in passes.items():
             run()
-            quantities["mebibytes"][subject][length] = peak_memory(run, device) / MEBIBYTE
+            mebibytes[subject][length] = peak_memory(run, device) / MEBIBYTE
         contenders = {key: timed(run, self._clock) for key, run in passes.items()}
         for (subject, length), taken in medians_of_turns(contenders, range(settings.repeats)).items():
-            quantities["seconds"][subject][length] = taken
+            seconds[subject][length] = taken
         metrics = {
-            f"{subject}.{quantity}_n{n}": value
-            for quantity, found in quantities.items() for subject, of in found.items() for n, value in of.items()
-        }  # fmt: skip
-        seconds = quantities["seconds"]
+            f"{subject}.{quantity}_n{length}": value
+            for quantity, found in (("seconds", seconds), ("mebibytes", mebibytes))
+            for subject, points in found.items()
+            for length, value in points.items()
+        }
         metrics |= {f"{subject}.time_slope": slope(points) for subject, points in seconds.items()}
-        metrics |= {f"{subject}.memory_slope": slope(points) for subject, points in quantities["mebibytes"].items()}
-        for subject, points in seconds.items():
-            if subject != RIVAL and (quicker := crossover(points, seconds.get(RIVAL, {}))) is not None:
-                metrics[f"crossover_{subject}"] = quicker
-        for subject, points in seconds.items():
-            both = points.keys() & seconds.get(OPTIMUM, {}).keys()
-            if subject != OPTIMUM and both:
-                metrics[f"{subject}.over_{OPTIMUM}"] = points[max(both)] / seconds[OPTIMUM][max(both)]
-        return metrics
+        metrics |= {f"{subject}.memory_slope": slope(points) for subject, points in mebibytes.items()}
+        fused, optimum = seconds.get(RIVAL, {}), seconds.get(OPTIMUM, {})
+        crossovers = {subject: crossover(points, fused) for subject, points in seconds.items() if subject != RIVAL}
+        metrics |= {f"crossover_{subject}": length for subject, length in crossovers.items() if length is not None}
+        both = {subject: points.keys() & optimum.keys() for subject, points in seconds.items() if subject != OPTIMUM}
+        return metrics | {
+            f"{subject}.over_{OPTIMUM}": seconds[subject][max(lengths)] / optimum[max(lengths)]
+            for subject, lengths in both.items()
+            if lengths
+        }
 
     def _layer(self, subject: str, settings: ScalingConfig) -> nn.Module:
         attention = self._layers[subject](settings)

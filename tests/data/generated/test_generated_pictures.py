@@ -9,7 +9,7 @@ import pytest
 from shared.data.cards import load_card
 from shared.data.fetch import fetch
 from shared.data.generated import generate
-from shared.tasks.sequences.pixels import PreparedPixels, prepare_pixels
+from shared.tasks.sequences.corpus import PreparedSequences, prepare
 from shared.tasks.sequences.settings import PixelCorpusConfig
 
 SPLITS = {"test": 5, "valid": 4, "train": 30}
@@ -37,13 +37,12 @@ def shipped(pytestconfig, tmp_path_factory):
 
 def test_they_are_prepared_as_digits_are_and_differ_even_when_made_smaller_and_coarser(shipped, tmp_path):
     config = PixelCorpusConfig(dataset="generated_pictures", pool=4, levels=16, images={"train": 24})
-    summary = prepare_pixels(config, shipped, tmp_path)
+    summary = prepare(config, shipped, tmp_path)
     assert summary["splits"] == {
         "train": {"images": 24}, "valid": {"images": 6, "in_train": 0}, "test": {"images": 9, "in_train": 0}
     }  # fmt: skip
-    prepared = PreparedPixels.load(tmp_path)
-    assert prepared.shape == (7, 7, 1)
-    pixels = prepared.split("train").pixels
+    assert summary["shape"] == (7, 7, 1)
+    pixels = PreparedSequences.load(config, tmp_path).split("train").batch(np.arange(24)).targets.numpy()
     assert len(np.unique(pixels)) == 16  # every level can be learned
     assert 0.2 < (pixels == 0).mean() < 0.8
 

@@ -6,8 +6,8 @@ import pytest
 from shared.config import load_yaml
 from shared.data.fetch import fetch
 from shared.data.generated import generate
-from shared.tasks.sequences.corpus import load_prepared
-from shared.tasks.sequences.proteins import PreparedProteins, prepare_proteins
+from shared.tasks.sequences.corpus import PreparedSequences, prepare
+from shared.tasks.sequences.proteins import families as prepared_families
 from shared.tasks.sequences.settings import ProteinCorpusConfig
 
 SPLITS = {
@@ -57,15 +57,14 @@ def test_families_are_in_one_split_and_no_sequence_is_there_twice(pytestconfig):
 def test_they_are_prepared_as_proteins_are(shipped, tmp_path, masked):
     tests = ["test", "test_families"]
     config = ProteinCorpusConfig(dataset="generated_proteins", test=tests, length=16, masked=masked)
-    summary = prepare_proteins(config, shipped, tmp_path)
+    summary = prepare(config, shipped, tmp_path)
     counts = {"train": 48, "valid": 6, "test": 12, "test_families": 12}
     assert {split: own["proteins"] for split, own in summary["splits"].items()} == counts
-    prepared = load_prepared(config, tmp_path)
-    assert isinstance(prepared, PreparedProteins)
+    prepared = PreparedSequences.load(config, tmp_path)
     for name, count in counts.items():
         split = prepared.split(name)
         (lengths,) = split.lengths
-        assert len({key.partition(":")[0] for key in prepared.keys(name)}) < count
+        assert len({*prepared_families(tmp_path, name)}) < count
         assert lengths.max() <= 16
         batch = split.batch(np.arange(count), (1,))
         assert (batch.mask is not None) == (lengths.min() < lengths.max())

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from shared.config import build
 from shared.data.generated.sequences import FILE
 from shared.errors import ReplicationError
-from shared.tasks.sequences.copying import CopySplit, PreparedCopies, prepare_copies
+from shared.tasks.sequences.copying import copies
+from shared.tasks.sequences.corpus import PreparedSequences, prepare
 from shared.tasks.sequences.settings import CopyCorpusConfig
 
 words = st.lists(st.lists(st.integers(1, 10), min_size=1, max_size=12), min_size=1, max_size=6)
@@ -35,17 +36,18 @@ def fetched(tmp_path):
 def prepared(fetched, **changes):
     config, out = settings_of(**changes), fetched.parent / "out"
     out.mkdir(exist_ok=True)
-    return prepare_copies(config, fetched, out), PreparedCopies.load(out, config)
+    return prepare(config, fetched, out), PreparedSequences.load(config, out)
 
 
 def written(split):
-    return [tuple(split.word(number).tolist()) for number in range(len(split))]
+    batch = split.batch(np.arange(len(split)))
+    return [tuple(row[scored].tolist()) for row, scored in zip(batch.targets, batch.scored, strict=True)]
 
 
 @given(words)
 @settings(deadline=None, max_examples=60)
 def test_the_second_word_is_scored_and_nothing_else(words):
-    split = CopySplit(np.array([*map(len, words)]), lambda i: np.array(words[i]))
+    split = copies(np.array([*map(len, words)]), lambda i: np.array(words[i]))
     batch = split.batch(np.arange(len(words)))
     width = 2 * max(map(len, words)) + 1
     assert batch.inputs.dtype == batch.targets.dtype == torch.int64
@@ -76,7 +78,7 @@ def test_no_word_comes_twice_but_in_training_which_has_none_of_the_others(fetche
     # Of the 125 words of three symbols, those that are not kept are all drawn.
     assert len({word for word in (*train, *valid, *test) if len(word) == 3}) == 125
     assert {symbol for word in train for symbol in word} == {1, 2, 3, 4, 5}
-    assert (task.symbols, task.unit) == (6, "symbol")
+    assert task.symbols == 6
     assert summary["vocabulary"] == 6
 
 
@@ -86,19 +88,18 @@ def test_there_are_as_many_words_of_each_length(fetched):
     for name, count in COUNTS.items():
         split = task.split(name)
         assert len(split) == summary["splits"][name]["sequences"] == count
-        assert split.word_lengths.tolist() == [*map(len, written(split))]
-        assert Counter(split.word_lengths.tolist()) == dict.fromkeys(range(3, 9), count // 6)
-        assert summary["splits"][name]["symbols"] == split.word_lengths.sum()
+        lengths = [*map(len, written(split))]
+        assert Counter(lengths) == dict.fromkeys(range(3, 9), count // 6)
+        assert summary["splits"][name]["symbols"] == sum(lengths)
 
 
-def test_what_cannot_be_prepared_or_opened_is_said(fetched, tmp_path):
+def test_what_cannot_be_prepared_is_said(fetched):
     with pytest.raises(ReplicationError, match="13 words of 2 symbols for valid, test leave too few"):
         prepared(fetched, shortest=2, longest=9, sequences=COUNTS | {"test": 84})
-    with pytest.raises(ReplicationError, match="is incomplete; run the prepare stage"):
-        PreparedCopies.load(tmp_path, settings_of())
-    (fetched / FILE).write_text('{"seed": 7')
-    with pytest.raises(ReplicationError, match="toy is incomplete; run the fetch stage"):
-        prepared(fetched)
-    (fetched / FILE).write_text('{"seed": 7, "symbols": 1}')
-    with pytest.raises(ReplicationError, match=r"copy\.json: 'symbols'"):
-        prepared(fetched)
+    for text, words in (
+        ('{"seed": 7', r"copy\.json is missing or damaged"),
+        ('{"seed": 7, "symbols": 1}', "'symbols'"),
+    ):
+        (fetched / FILE).write_text(text)
+        with pytest.raises(ReplicationError, match=words):
+            prepared(fetched)

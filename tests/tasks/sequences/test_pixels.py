@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.errors import ReplicationError
-from shared.tasks.sequences.pixels import PreparedPixels, prepare_pixels
+from shared.tasks.sequences.corpus import PreparedSequences, prepare
+from shared.tasks.sequences.pixels import pictures
 from shared.tasks.sequences.settings import PixelCorpusConfig
 
 COUNTS = {"train": 5, "valid": 2, "test": 3}
@@ -27,9 +28,16 @@ def fetched(folder, *, shape=(4, 4, 1), seed=0, counts=COUNTS):
 
 def prepared(tmp_path, **config):
     out = tmp_path / "out"
-    summary = prepare_pixels(PixelCorpusConfig(dataset="toy", **config), tmp_path / "toy", out)
+    corpus = PixelCorpusConfig(dataset="toy", **config)
+    summary = prepare(corpus, tmp_path / "toy", out)
     assert json.loads((out / "summary.json").read_text()) == json.loads(json.dumps(summary))
-    return PreparedPixels.load(out), summary
+    return PreparedSequences.load(corpus, out), summary
+
+
+def read(task, name):
+    """The pixels (N, T) of a split."""
+    split = task.split(name)
+    return split.batch(np.arange(len(split))).targets.numpy()
 
 
 @pytest.mark.parametrize("shape", [(4, 4, 1), (6, 2, 3)])
@@ -39,16 +47,15 @@ def test_whole_pictures_are_kept_as_they_are_row_by_row_with_channels_last(tmp_p
     assert summary["splits"] == {
         "train": {"images": 5}, "valid": {"images": 2, "in_train": 0}, "test": {"images": 3, "in_train": 0}
     }  # fmt: skip
-    assert (pixels.shape, pixels.levels) == (shape, 256)
+    assert (summary["shape"], summary["levels"]) == (shape, 256)
     height, width, channels = shape
     for name, images in splits.items():
-        split = pixels.split(name)
-        assert split.pixels.dtype == np.uint8
-        assert split.pixels.shape == (len(images), height * width * channels)
-        for place, value in enumerate(split.pixels[1]):
+        found = read(pixels, name)
+        assert found.shape == (len(images), height * width * channels)
+        for place, value in enumerate(found[1]):
             row, rest = divmod(place, width * channels)
             assert value == images[1, row, rest // channels, rest % channels]
-        assert (pixels.pictures(split.pixels) == images).all()
+        assert (pictures(found, shape, 256) == images).all()
 
 
 @given(st.sampled_from([1, 2, 3]), st.integers(2, 256), st.sampled_from([1, 3]), st.integers(0, 99))
@@ -56,9 +63,9 @@ def test_whole_pictures_are_kept_as_they_are_row_by_row_with_channels_last(tmp_p
 def test_a_pixel_is_the_level_of_the_rounded_mean_of_its_square(tmp_path_factory, pool, levels, channels, seed):
     tmp_path = tmp_path_factory.mktemp("pixels")
     images = fetched(tmp_path / "toy", shape=(6, 12, channels), seed=seed)["test"]
-    pixels, _ = prepared(tmp_path, pool=pool, levels=levels)
-    assert pixels.shape == (6 // pool, 12 // pool, channels)
-    found = pixels.split("test").pixels.reshape(-1, *pixels.shape)
+    pixels, summary = prepared(tmp_path, pool=pool, levels=levels)
+    assert summary["shape"] == (6 // pool, 12 // pool, channels)
+    found = read(pixels, "test").reshape(-1, *summary["shape"])
     for image, own in zip(images, found, strict=True):
         for (row, column, channel), level in np.ndenumerate(own):
             square = image[row * pool : (row + 1) * pool, column * pool : (column + 1) * pool, channel]
@@ -72,34 +79,31 @@ def test_the_brightest_square_of_the_largest_side_does_not_overflow(tmp_path):
         np.save(tmp_path / f"toy/{name}.images.npy", np.full((1, 16, 16, 1), 255, np.uint8))
     for levels in (2, 16, 256):
         pixels, summary = prepared(tmp_path, pool=16, levels=levels)
-        assert pixels.split("train").pixels.tolist() == [[levels - 1]]
-        assert pixels.pictures(pixels.split("train").pixels).tolist() == [[[[255]]]]
+        assert read(pixels, "train").tolist() == [[levels - 1]]
+        assert pictures(read(pixels, "train"), (1, 1, 1), levels).tolist() == [[[[255]]]]
         assert summary["splits"]["test"] == {"images": 1, "in_train": 1}
 
 
 def test_pictures_that_become_those_of_train_are_counted(tmp_path):
     splits = fetched(tmp_path / "toy", counts={"train": 60, "valid": 9, "test": 40}, shape=(2, 2, 1))
     pixels, summary = prepared(tmp_path, levels=2)
-    train = {row.tobytes() for row in pixels.split("train").pixels}
+    train = {row.tobytes() for row in read(pixels, "train")}
     for name in ("valid", "test"):
-        again = sum(row.tobytes() in train for row in pixels.split(name).pixels)
+        again = sum(row.tobytes() in train for row in read(pixels, name))
         assert summary["splits"][name] == {"images": len(splits[name]), "in_train": again}
     assert summary["splits"]["test"]["in_train"] > 20
 
 
-def test_levels_become_pictures_from_black_to_white(tmp_path):
-    fetched(tmp_path / "toy")
-    pixels, _ = prepared(tmp_path, levels=4)
-    values = np.arange(16).reshape(1, 1, 16) % 4
-    pictures = pixels.pictures(values)
-    assert pictures.shape == (1, 1, 4, 4, 1)
-    assert pictures[0, 0, 0, :, 0].tolist() == [0, 85, 170, 255]
+def test_levels_become_pictures_from_black_to_white():
+    shown = pictures(np.arange(16).reshape(1, 1, 16) % 4, (4, 4, 1), 4)
+    assert shown.shape == (1, 1, 4, 4, 1)
+    assert shown[0, 0, 0, :, 0].tolist() == [0, 85, 170, 255]
 
 
 def test_the_first_pictures_of_a_split_are_taken_if_asked(tmp_path):
     splits = fetched(tmp_path / "toy")
     pixels, _ = prepared(tmp_path, images={"train": 2, "test": 99})
-    assert (pixels.split("train").pixels == splits["train"][:2].reshape(2, -1)).all()
+    assert (read(pixels, "train") == splits["train"][:2].reshape(2, -1)).all()
     assert [len(pixels.split(name)) for name in COUNTS] == [2, 2, 3]
 
 
@@ -108,7 +112,7 @@ def test_a_batch_predicts_every_pixel_but_the_first_from_those_before_it(tmp_pat
     pixels, _ = prepared(tmp_path, levels=16)
     split = pixels.split("train")
     batch = split.batch(np.array([3, 0])).to("cpu")
-    assert batch.targets.tolist() == split.pixels[[3, 0]].tolist()
+    assert batch.targets.tolist() == read(pixels, "train")[[3, 0]].tolist()
     assert batch.inputs[:, 0].tolist() == [16, 16]
     assert torch.equal(batch.inputs[:, 1:], batch.targets[:, :-1])
     assert batch.inputs.dtype == batch.targets.dtype == torch.int64
@@ -121,16 +125,10 @@ def test_a_batch_predicts_every_pixel_but_the_first_from_those_before_it(tmp_pat
 
 def test_what_is_not_there_or_damaged_is_named(tmp_path):
     fetched(tmp_path / "toy")
-    config = PixelCorpusConfig(dataset="toy", pool=3)
     with pytest.raises(ReplicationError, match=r"4 x 4 pixels cannot be parted into squares of 3; choose"):
-        prepare_pixels(config, tmp_path / "toy", tmp_path / "out")
+        prepared(tmp_path, pool=3)
     path = tmp_path / "toy/valid.images.npy"
-    path.write_bytes(path.read_bytes()[:-5])
-    config = PixelCorpusConfig(dataset="toy")
-    with pytest.raises(ReplicationError, match=r"valid\.images\.npy is damaged .* fetch toy again"):
-        prepare_pixels(config, tmp_path / "toy", tmp_path / "out")
-    path.unlink()
-    with pytest.raises(ReplicationError, match=r"valid\.images\.npy does not exist; run the fetch stage"):
-        prepare_pixels(config, tmp_path / "toy", tmp_path / "out")
-    with pytest.raises(ReplicationError, match="out is incomplete; run the prepare stage"):
-        PreparedPixels.load(tmp_path / "out")
+    for harm in (lambda: path.write_bytes(path.read_bytes()[:-5]), path.unlink):
+        harm()
+        with pytest.raises(ReplicationError, match=r"valid\.images\.npy cannot be read .* fetch toy again"):
+            prepared(tmp_path)

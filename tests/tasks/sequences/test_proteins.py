@@ -12,7 +12,9 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import write_lines
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.errors import ReplicationError
-from shared.tasks.sequences.proteins import PreparedProteins, Proteins, decode, encode, prepare_proteins
+from shared.tasks.sequences import proteins as of_proteins
+from shared.tasks.sequences.corpus import PreparedSequences, prepare
+from shared.tasks.sequences.proteins import decode, encode, families
 from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, VOCABULARY, ProteinCorpusConfig
 
 few = settings(max_examples=50, deadline=None)
@@ -21,7 +23,7 @@ SPLITS = {"train": ["ACDA", "MMMMMM", "LL", "XZ"], "valid": ["AC"], "test": ["LA
 
 
 def proteins(sequences, **settings):
-    return Proteins(RaggedArray.pack([encode(text).tolist() for text in sequences], np.uint8), **settings)
+    return of_proteins.proteins(RaggedArray.pack([encode(text) for text in sequences], np.uint8), **settings)
 
 
 @pytest.fixture
@@ -40,11 +42,13 @@ def prepared(fetched, tmp_path, **changes):
     config = build(ProteinCorpusConfig, {"dataset": "data"} | changes, where="test")
     out = tmp_path / "prepared"
     out.mkdir(exist_ok=True)
-    return prepare_proteins(config, fetched, out), PreparedProteins.load(out, masked=config.masked)
+    return prepare(config, fetched, out), PreparedSequences.load(config, out)
 
 
 def written(text):
-    return [decode(text.sequences[i]) for i in range(len(text))]
+    """What is read from left to right."""
+    batch = text.batch(np.arange(len(text)))
+    return [decode(row[scored]) for row, scored in zip(batch.targets, batch.scored, strict=True)]
 
 
 # Symbols
@@ -94,7 +98,7 @@ def test_a_causal_batch_predicts_every_letter_from_those_before_it(sequences):
 def test_a_masked_batch_scores_a_share_of_each_sequence_and_changes_nothing_else(sequences, seed):
     text = proteins(sequences, masked=True)
     batch = text.batch(np.arange(len(sequences)), (seed,))
-    whole = text.sequences.padded(np.arange(len(sequences)))
+    whole = proteins(sequences).batch(np.arange(len(sequences))).targets
     scored = batch.scored
     assert scored.sum(1).tolist() == [max(1, round(0.15 * len(text))) for text in sequences]
     assert torch.equal(batch.targets[scored], whole[scored])
@@ -126,7 +130,7 @@ def test_what_is_masked_depends_on_the_seed_and_the_sequence_and_not_on_the_batc
 
 
 def test_an_end_symbol_is_no_letter_and_is_never_masked():
-    batch = Proteins(RaggedArray.pack([[EOS], [EOS, FIRST, EOS]]), masked=True).batch(np.arange(2), (0,))
+    batch = of_proteins.proteins(RaggedArray.pack([[EOS], [EOS, FIRST, EOS]]), masked=True).batch(np.arange(2), (0,))
     assert batch.targets.tolist() == [[PAD] * 3, [PAD, FIRST, PAD]]
     assert batch.scored.tolist() == [[False] * 3, [False, True, False]]
 
@@ -142,16 +146,16 @@ def test_a_prepared_task_has_the_sequences_cut_and_says_what_is_in_it(fetched, t
     assert counts == {"train": [4, 4, 12], "valid": [1, 1, 2], "test": [2, 2, 6], "test_families": [1, 1, 3]}
     assert written(task.split("train")) == ["ACDA", "MMMM", "LL", "XZ"]
     assert [axis.tolist() for axis in task.split("train").lengths] == [[4, 4, 2, 2]]
-    assert (task.symbols, task.unit) == (VOCABULARY, "residue")
-    assert task.keys("test") == ["F:test0", "F:test1"]
+    assert task.symbols == VOCABULARY
+    assert families(task.folder, "test") == ["F", "F"]
 
 
 def test_fragments_can_be_left_out_and_training_can_be_less(fetched, tmp_path):
     _, task = prepared(fetched, tmp_path, fragments=False)
     assert written(task.split("train")) == ["ACDA", "LL"]
-    assert task.keys("test") == ["F:test0"]
+    assert families(task.folder, "test") == ["F"]
     _, task = prepared(fetched, tmp_path, train_sequences=2)
-    assert len(task.split("train")) == len(task.keys("train")) == 2
+    assert len(task.split("train")) == len(families(task.folder, "train")) == 2
     assert len(task.split("test")) == 2
 
 
@@ -162,7 +166,7 @@ def test_concatenated_proteins_are_cut_into_equal_pieces_and_nothing_is_lost(fet
     assert sorted("".join(written(text)).split("</s>")[:-1]) == sorted(SPLITS["train"])
     assert summary["splits"]["train"]["letters"] == 14
     assert summary["splits"]["train"]["proteins"] == 4
-    assert task.keys("train") is None
+    assert families(task.folder, "train") is None
 
 
 def test_a_task_is_causal_or_masked(fetched, tmp_path):

@@ -8,9 +8,8 @@ from shared.config import Strict, build
 from shared.data.generated.sequences import FILE
 from shared.data.storage import write_lines
 from shared.errors import ReplicationError
-from shared.tasks.sequences.corpus import load_prepared
+from shared.tasks.sequences.corpus import PreparedSequences, prepare
 from shared.tasks.sequences.settings import SequenceCorpusConfig
-from shared.tasks.sequences.task import prepare as prepare_sequences
 
 SPLITS = ("train", "valid", "test")
 COPIES = {"of": "copies", "shortest": 3, "longest": 5, "sequences": {"train": 9, "valid": 3, "test": 4}}
@@ -51,9 +50,9 @@ def test_every_corpus_is_prepared_and_opened_and_has_batches(
 ):
     config, out = corpus(**values), tmp_path / "out"
     out.mkdir()
-    assert prepare_sequences(config, fetched, out)["dataset"] == "toy"
-    task = load_prepared(config, out)
-    assert (task.symbols, task.unit) == (symbols, unit)
+    assert prepare(config, fetched, out)["dataset"] == "toy"
+    task = PreparedSequences.load(config, out)
+    assert (task.symbols, config.unit) == (symbols, unit)
     assert (config.causal, config.counts_hits) == (causal, counts_hits)
     for name in SPLITS:
         split = task.split(name)
@@ -68,4 +67,4 @@ def test_every_corpus_is_prepared_and_opened_and_has_batches(
         assert read.sum(1).tolist() == lengths[:2].tolist()
         assert not (batch.scored & ~read).any()
         with pytest.raises(ReplicationError, match="run the prepare stage"):
-            load_prepared(config, tmp_path)
+            PreparedSequences.load(config, tmp_path)

@@ -5,6 +5,7 @@ import json
 import math
 import zlib
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,12 +16,17 @@ from shared.data.generated.sequences import FILE
 from shared.data.homology import AMINO_ACIDS
 from shared.data.storage import write_lines
 from shared.errors import ReplicationError
-from shared.tasks.sequences.corpus import load_prepared
-from shared.tasks.sequences.evaluation import LEAST, draw_pictures, evaluate_sequences
-from shared.tasks.sequences.pixels import PreparedPixels
-from shared.tasks.sequences.proteins import PreparedProteins, decode, encode
-from shared.tasks.sequences.settings import VOCABULARY, PicturesConfig, PixelCorpusConfig, SequenceRun
-from shared.tasks.sequences.task import prepare as prepare_sequences
+from shared.tasks.sequences import evaluation
+from shared.tasks.sequences.corpus import PreparedSequences, prepare
+from shared.tasks.sequences.evaluation import LEAST, draw_pictures
+from shared.tasks.sequences.proteins import decode, encode
+from shared.tasks.sequences.settings import (
+    VOCABULARY,
+    PicturesConfig,
+    PixelCorpusConfig,
+    ProteinCorpusConfig,
+    SequenceRun,
+)
 from tests.tasks.sequences.toy_sequence_readers import Broken, Copier, MeanReader
 
 BIT = math.log(2)
@@ -51,22 +57,24 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture
-def judge(data, tmp_path):
+def judge(data, tmp_path, monkeypatch):
     """From a corpus, a model and settings to metrics, examples and the folder; what is prepared is prepared once."""
 
-    def judged(corpus, model, *, out="out", swapped=None, may_diverge=False, **evaluation):
+    def judged(corpus, model, *, out="out", swapped=None, may_diverge=False, **asked):
         config = build(SequenceRun, {
             "task": "toy", "model": {}, "seeds": [1], "kind": "sequences", "corpus": corpus,
             "training": {"updates": 1, "batch": {"sentences": 2}, "validate_every": 1, "may_diverge": may_diverge,
                          "optimizer": {"name": "adam", "learning_rate": 0.1}, "schedule": {"name": "constant"}},
-            "evaluation": evaluation | {"swapped": {name: {} for name in swapped or {}}},
+            "evaluation": asked | {"swapped": {name: {} for name in swapped or {}}},
         }, where="test")  # fmt: skip
         folder = tmp_path / "prepared"
         if not folder.exists():
             folder.mkdir()
-            prepare_sequences(config.corpus, data / config.corpus.dataset, folder)
-        prepared, place = load_prepared(config.corpus, folder), tmp_path / out
-        metrics = evaluate_sequences(model.eval(), prepared, config, place, swapped or {})
+            prepare(config.corpus, data / config.corpus.dataset, folder)
+        prepared, place = PreparedSequences.load(config.corpus, folder), tmp_path / out
+        paper = SimpleNamespace(trained_models=lambda *_: [model.eval()])
+        monkeypatch.setattr(evaluation, "_swapped", lambda *arguments: swapped[arguments[-1]])
+        metrics = evaluation.evaluate(paper, config, prepared, [], place)
         with gzip.open(place / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
             return metrics, [json.loads(line) for line in lines], place
 
@@ -152,7 +160,8 @@ def scored_letters(data, prepared, split, masked):
     """What is to be predicted of each sequence of a split."""
     if not masked:
         return (data / "proteins" / f"{split}.sequence").read_text().splitlines()
-    whole = PreparedProteins.load(prepared, masked=True).split(split)
+    corpus = ProteinCorpusConfig(dataset="proteins", masked=True)
+    whole = PreparedSequences.load(corpus, prepared).split(split)
     batch = whole.batch(np.arange(COUNTS[split]), (zlib.crc32(split.encode()),))
     return [decode(row[scored]) for row, scored in zip(batch.targets, batch.scored, strict=True)]
 
@@ -255,8 +264,8 @@ def test_the_given_part_ends_between_pixels_of_several_colours(tmp_path, painter
     for split in ("train", "valid", "test"):
         np.save(tmp_path / "colours" / f"{split}.images.npy", rng.integers(0, 256, (3, 3, 3, 3), dtype=np.uint8))
     corpus = PixelCorpusConfig(dataset="colours", levels=8)
-    prepare_sequences(corpus, tmp_path / "colours", tmp_path / "out")
-    prepared = PreparedPixels.load(tmp_path / "out")
+    prepare(corpus, tmp_path / "colours", tmp_path / "out")
+    prepared = PreparedSequences.load(corpus, tmp_path / "out")
     with torch.inference_mode():
         drawn = draw_pictures(painter, prepared, "test", PicturesConfig(samples=1, completions=2))
     assert drawn["given"] == 12  # four of nine places

@@ -10,7 +10,7 @@ from shared.config import build
 from shared.data.fetch import fetch
 from shared.errors import ReplicationError
 from shared.tasks.batches import training_order
-from shared.tasks.sequences.corpus import load_prepared
+from shared.tasks.sequences.corpus import PreparedSequences
 from shared.tasks.sequences.settings import VOCABULARY, SequenceRun
 from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
 from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, write_card, write_pictures, write_proteins
@@ -50,7 +50,7 @@ def text(tmp_path_factory):
         checked, out = config(corpus=corpus).corpus, folder / "prepared" / corpus["of"]
         out.mkdir(parents=True, exist_ok=True)
         REPLICATION.task.prepare(checked, folder / corpus["of"], out)
-        return load_prepared(checked, out)
+        return PreparedSequences.load(checked, out)
 
     return opened
 

@@ -6,8 +6,8 @@ import torch
 from PIL import Image
 
 from shared.errors import ReplicationError
-from shared.tasks.sequences.pixels import PreparedPixels, prepare_pixels
-from shared.tasks.sequences.proteins import PreparedProteins
+from shared.tasks.sequences.corpus import PreparedSequences, prepare
+from shared.tasks.sequences.pixels import pictures
 from shared.tasks.sequences.settings import VOCABULARY, PixelCorpusConfig, ProteinCorpusConfig, SequenceEvaluation
 from shared.tasks.sequences.trial import ADDED, try_input
 from shared.tasks.tried import UNSEEN
@@ -27,15 +27,15 @@ def pixels(tmp_path):
     (tmp_path / "data").mkdir()
     write_pictures(tmp_path / "data", {"train": 4, "valid": 2, "test": 3})
     corpus = PixelCorpusConfig(dataset="toy", of="pixels", levels=8)
-    prepare_pixels(corpus, tmp_path / "data", tmp_path)
-    return PreparedPixels.load(tmp_path), Run(corpus)
+    prepare(corpus, tmp_path / "data", tmp_path)
+    return PreparedSequences.load(corpus, tmp_path), Run(corpus)
 
 
 def test_the_upper_half_of_a_test_picture_is_given_and_kept(pixels):
     text, run = pixels
     tried = try_input(MeanReader(text.symbols, True, levels=8), text, run, "test:1", 3)
     given, completed, true = (each.pixels for each in tried.pictures)
-    expected = text.pictures(np.asarray(text.split("test").pixels[1]))
+    expected = pictures(text.split("test").batch(np.array([1])).targets[0].numpy(), (4, 4, 1), 8)
     assert (true == expected).all()
     assert (completed[:2] == expected[:2]).all()
     assert (given[:2] == expected[:2]).all()
@@ -74,7 +74,7 @@ def test_what_is_no_picture_is_refused(asked, message, pixels):
 
 def proteins(masked):
     corpus = ProteinCorpusConfig(dataset="toy", of="proteins", masked=masked, length=100)
-    return PreparedProteins(None, masked), Run(corpus), MeanReader(VOCABULARY, causal=not masked)
+    return PreparedSequences(None, corpus, {}), Run(corpus), MeanReader(VOCABULARY, causal=not masked)
 
 
 def test_a_protein_is_prolonged():

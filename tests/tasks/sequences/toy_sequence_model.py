@@ -8,11 +8,12 @@ from torch import Tensor, nn
 
 from shared.data.ragged import RaggedArray
 from shared.layers.outputs import CategoricalOutput
-from shared.tasks.sequences.proteins import Proteins
+from shared.tasks.sequences.batches import Sequences
+from shared.tasks.sequences.proteins import proteins
 from shared.tasks.sequences.settings import FIRST, VOCABULARY
 
 
-def random_proteins(count: int, seed: int) -> Proteins:
+def random_proteins(count: int, seed: int) -> Sequences:
     """Letters of which each is often that of two places before, some of them to be predicted from all others."""
     generator = np.random.default_rng(seed)
     lines = []
@@ -22,7 +23,7 @@ def random_proteins(count: int, seed: int) -> Proteins:
             if generator.random() < 0.8:
                 letters[place] = letters[place - 2]
         lines.append(letters.tolist())
-    return Proteins(RaggedArray.pack(lines, np.uint8), masked=True)
+    return proteins(RaggedArray.pack(lines, np.uint8), masked=True)
 
 
 class ToySequenceModel(nn.Module):
