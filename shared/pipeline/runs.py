@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +28,7 @@ from shared.tasks.kinds import load_measures
 from shared.tasks.settings import check_model, trains_network
 from shared.training.pool import PRELOAD, Job, limit_threads, run_jobs
 from shared.training.processes import Group
-from shared.training.progress import Board, Progress, Report
+from shared.training.progress import LISTENER, Board
 
 if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig
@@ -72,7 +73,7 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
     for seed, mark in marks.items():
         label = f"{name} seed {seed}"
         if not is_finished(folder / f"seed{seed}", mark):
-            jobs.append(Job(label, train_seed, (str(Path.cwd()), paper, scale, variant, seed, mark)))
+            jobs.append(Job(label, train_seed, (paper, scale, variant, seed, mark)))
         elif group.first:
             print(f"{label}: finished before, kept.")
     if jobs:
@@ -95,21 +96,16 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
     _write_curve(folder)
 
 
-def train_seed(
-    root: str, paper: str, scale: str, variant: str, seed: int, mark: str, *, report: Report | None = None
-) -> str | None:
+def train_seed(paper: str, scale: str, variant: str, seed: int, mark: str) -> str | None:
     """Train one seed and record what it was made of; runs in a process of its own.
 
     Args:
-        root: the project's folder, which may have another place on another machine's worker.
         paper, scale, variant, seed: of the run.
         mark: its fingerprint.
-        report: is told how far training is.
 
     Returns:
         why this machine cannot run the variant, if it cannot.
     """
-    os.chdir(root)
     settings, label = ScaleFile(paper, scale), f"{paper}.{variant} seed {seed}"
     config = settings.run(variant)
     if marks_of(settings, variant, config, [seed])[seed] != mark:
@@ -118,7 +114,7 @@ def train_seed(
             "start it again."
         )
     folder = settings.folder(variant) / "train" / f"seed{seed}"
-    return train_into(folder, settings, config, seed=seed, mark=mark, label=label, report=report)
+    return train_into(folder, settings, config, seed=seed, mark=mark, label=label)
 
 
 def marks_of(settings: ScaleFile, variant: str, config: RunConfig, seeds: Iterable[int]) -> dict[int, str]:
@@ -135,7 +131,7 @@ def marks_of(settings: ScaleFile, variant: str, config: RunConfig, seeds: Iterab
 
 
 def train_into(
-    folder: Path, settings: ScaleFile, config: RunConfig, *, seed: int, mark: str, label: str, report: Report | None,
+    folder: Path, settings: ScaleFile, config: RunConfig, *, seed: int, mark: str, label: str,
     keep_checkpoints: bool = True,
 ) -> str | None:  # fmt: skip
     """Train one seed of any settings into a folder and record what it was made of.
@@ -147,7 +143,6 @@ def train_into(
         seed: of the run.
         mark: its fingerprint.
         label: names it in what is printed.
-        report: is told how far training is.
         keep_checkpoints: whether they stay when training has ended.
 
     Returns:
@@ -166,7 +161,7 @@ def train_into(
         check_weights(last)
     record, count = runner.train(
         own, prepared=prepared_folder(settings.paper, settings.scale, config.task), folder=folder, seed=seed,
-        fingerprint=mark, label=label, progress=report,
+        fingerprint=mark, label=label,
     )  # fmt: skip
     if not group.first:
         return None
@@ -232,13 +227,9 @@ def _run_together(jobs: Sequence[Job], group: Group) -> list[Any]:
     results = []
     with Board(len(jobs)) if group.first else nullcontext() as board:
         for job in jobs:
-
-            def show(progress: Progress, label: str = job.label) -> None:
-                if board:
-                    board.update(label, progress)
-                    board.tick()
-
-            results.append(job.function(*job.arguments, report=show if board else None))
+            if board:
+                LISTENER.set(partial(board.show, job.label))
+            results.append(job.function(*job.arguments))
             if board:
                 board.end(job.label)
     return results
@@ -352,27 +343,21 @@ def _evaluate_groups(name: str, scale: str, groups: Mapping[str, tuple[int, ...]
     """Evaluate each group of seeds, in processes of their own; returns what comes of them by their labels."""
     paper, variant = split_name(name)
     jobs = [
-        Job(f"{name} {label}: evaluation", evaluate_seeds, (str(Path.cwd()), paper, scale, variant, label, members))
+        Job(f"{name} {label}: evaluation", evaluate_seeds, (paper, scale, variant, label, members))
         for label, members in groups.items()
     ]
     return dict(zip(groups, run_side_by_side(jobs, WITHOUT_LIGHTNING, f"{name}: evaluation"), strict=True))
 
 
-def evaluate_seeds(
-    root: str, paper: str, scale: str, variant: str, label: str, members: tuple[int, ...], *,
-    report: Report | None = None,
-) -> Evaluated:  # fmt: skip
+def evaluate_seeds(paper: str, scale: str, variant: str, label: str, members: tuple[int, ...]) -> Evaluated:
     """Evaluate one trained seed, or several together as an ensemble; runs in a process of its own.
 
     Args:
-        root: the project's folder.
         paper, scale, variant: of the run.
         label: names the folder of what is written.
         members: seeds.
-        report: takes progress, as all jobs must; evaluation reports none.
     """
     begin = time.process_time()
-    os.chdir(root)
     from shared.tasks.kinds import load_replication
     from shared.tasks.replication import runner_of
 

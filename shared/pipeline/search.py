@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from pathlib import Path
@@ -35,7 +34,6 @@ from shared.reports.plans import Frozen, plan_blocks
 from shared.reports.terminal import print_blocks
 from shared.tasks.settings import RunConfig, check_model, find_route, trains_network
 from shared.training.pool import PRELOAD, Job
-from shared.training.progress import Report
 
 Value = bool | int | float | str
 Outcomes = dict[tuple[str, str], dict[str, Any]]
@@ -252,7 +250,7 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
         if is_finished(trial.folder, trial.mark):
             print(f"{trial.label}: finished before, kept.")
         else:
-            jobs[trial.folder] = Job(trial.label, train_trial, (str(Path.cwd()), paper, scale, trial))
+            jobs[trial.folder] = Job(trial.label, train_trial, (paper, scale, trial))
     if cannot := set(run_side_by_side([*jobs.values()], PRELOAD)) - {None}:
         raise ReplicationError(f"{search.path}: a variant cannot be trained on this machine: {cannot.pop()}.")
     for group, variant, trials in asked:
@@ -272,12 +270,11 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
     print("\n".join([f"{seconds:,.0f} processor seconds in all.", *unfollowed(paper, scale)]))
 
 
-def train_trial(root: str, paper: str, scale: str, trial: Trial, *, report: Report | None = None) -> str | None:
+def train_trial(paper: str, scale: str, trial: Trial) -> str | None:
     """Run a trial in its own process; return the reason if this machine cannot run it, otherwise None."""
-    os.chdir(root)
     return train_into(
         trial.folder, ScaleFile(paper, scale), trial.config, seed=trial.seed, mark=trial.mark, label=trial.label,
-        report=report, keep_checkpoints=False,
+        keep_checkpoints=False,
     )  # fmt: skip
 
 

@@ -17,23 +17,20 @@ import select
 import signal
 import sys
 import threading
-import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass
 from io import TextIOBase
-from multiprocessing import forkserver
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from multiprocessing import connection, forkserver
 from pathlib import Path
 from typing import Any
 
 from shared.errors import ReplicationError
 from shared.training.disk import disk_sentence
-from shared.training.progress import Board, Progress
+from shared.training.progress import LISTENER, Board, Progress
 
 PRELOAD = ("shared.training.preload",)
 
@@ -41,18 +38,16 @@ Message = Progress | str
 Send = Callable[[Message], None]
 
 _one_at_a_time = threading.Lock()
-"""Here, what starts and joins processes, as that looks at all others too; on a cluster, the jobs of one worker, which
-share its random generator and its folder."""
+"""Of the jobs of one worker of a cluster, which share its random generator and its folder."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A call that is made in another process.
+    """A call that is made in another process, in the folder of this one.
 
     Attributes:
         label: names the job in progress and errors.
-        function: importable by its name; called as ``function(*arguments, report=...)``, where ``report`` takes a
-            :class:`shared.training.progress.Progress`.
+        function: importable by its name; what it prints, and the progress that it reports, is shown here.
         arguments: must be picklable, as must the result.
     """
 
@@ -61,7 +56,15 @@ class Job:
     arguments: tuple[Any, ...]
 
 
-Submit = Callable[[Job], Future[Any]]
+@dataclass(frozen=True)
+class _Outcome:
+    """What a job returned, or why it failed."""
+
+    value: Any = None
+    failed: str = ""
+
+
+Ended = Generator[tuple[Job, _Outcome]]
 
 
 def run_jobs(
@@ -82,23 +85,23 @@ def run_jobs(
         ReplicationError: jobs have failed, after all others have ended; it names each of them and its error.
         KeyboardInterrupt, SystemExit: after Ctrl-C and SIGTERM (143), when all workers have ended.
     """
+    outcomes: dict[str, _Outcome] = {}
     with Board(len(jobs), title=title) as board, _handler(signal.SIGTERM, _leave):
-        executor = _cluster(scheduler, threads, board) if scheduler else _processes(workers, threads, preload, board)
-        with executor as submit:
-            futures = {submit(job): job for job in jobs}
-            running = set(futures)
-            while running:
-                ended, running = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    if reason := _reason(future):
-                        board.line(f"{futures[future].label} failed: {reason}")
-                    board.end(futures[future].label)
-                board.tick()
-    reasons = [f"{job.label}: {reason}" for future, job in futures.items() if (reason := _reason(future))]
-    if reasons:
-        head = f"{len(reasons)} of {len(jobs)} runs failed, the others are finished:"
-        raise ReplicationError(reasons[0] if len(jobs) == 1 else "\n  ".join([head, *reasons]))
-    return [future.result() for future in futures]
+        if scheduler:
+            ended = _on_cluster(jobs, scheduler, threads, board)
+        else:
+            ended = _in_processes(jobs, max(1, workers), threads, preload, board)
+        with closing(ended):
+            for job, outcome in ended:
+                outcomes[job.label] = outcome
+                if outcome.failed:
+                    board.line(f"{job.label} failed: {outcome.failed}")
+                board.end(job.label)
+    failed = [f"{job.label}: {outcomes[job.label].failed}" for job in jobs if outcomes[job.label].failed]
+    if failed:
+        head = f"{len(failed)} of {len(jobs)} runs failed, the others are finished:"
+        raise ReplicationError(failed[0] if len(jobs) == 1 else "\n  ".join([head, *failed]))
+    return [outcomes[job.label].value for job in jobs]
 
 
 def limit_threads(threads: int) -> None:
@@ -108,69 +111,47 @@ def limit_threads(threads: int) -> None:
         torch.set_num_threads(threads)
 
 
-@contextmanager
-def _processes(workers: int, threads: int, preload: Sequence[str], board: Board) -> Iterator[Submit]:
-    """Runs jobs in processes of this machine, for each of which a thread waits."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload([*preload])
+def _in_processes(jobs: Sequence[Job], workers: int, threads: int, preload: Sequence[str], board: Board) -> Ended:
+    """Run jobs in processes of this machine; yields each as it ends. What still runs when it is closed is killed."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*preload])
     os.environ.update(_thread_settings(threads))  # for the server, which imports what reads them
     with _handler(signal.SIGINT, signal.SIG_IGN):
         forkserver.ensure_running()
-    running, futures = set[BaseProcess](), list[Future[Any]]()
-
-    def submit(job: Job) -> Future[Any]:
-        futures.append(pool.submit(_run_in_process, job, threads, board, running))
-        return futures[-1]
-
-    with ThreadPoolExecutor(max(1, workers)) as pool:
-        try:
-            yield submit
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            while not all(future.done() for future in futures):  # after Ctrl-C; a job may be killed at any moment
-                for process in [*running]:
-                    process.kill()
-                time.sleep(0.02)
-
-
-def _run_in_process(job: Job, threads: int, board: Board, running: set[BaseProcess]) -> Any:
-    """Run a job in a process of its own.
-
-    Raises:
-        ReplicationError: it failed, or the process was killed.
-    """
-    context = multiprocessing.get_context("forkserver")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(pickle.dumps(job), sender, threads), name=job.label, daemon=True)
-    with _one_at_a_time:
-        process.start()
-    running.add(process)
-    sender.close()
-    board.start(job.label)
+    waiting, running = [*reversed(jobs)], dict[Any, tuple[Job, Any]]()
     try:
-        while not isinstance(message := receiver.recv(), _Outcome):
-            _show(board, job.label, message)
-    except (EOFError, OSError):
-        message = None
-    with _one_at_a_time:
-        process.join()
-    running.remove(process)
-    receiver.close()
-    if message is None:
-        raise ReplicationError(_ending(process.exitcode or 0))
-    if message.failed:
-        raise ReplicationError(message.failed)
-    return message.value
+        while waiting or running:
+            while waiting and len(running) < workers:
+                job = waiting.pop()
+                receiver, sender = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(pickle.dumps(job), sender, threads), daemon=True)
+                process.start()
+                sender.close()
+                running[receiver] = job, process
+                board.start(job.label)
+            ready: list[Any] = connection.wait([*running], timeout=1.0)
+            for receiver in ready:
+                job, process = running[receiver]
+                try:
+                    message = receiver.recv()
+                except (EOFError, OSError):
+                    process.join()
+                    message = _Outcome(failed=_ending(process.exitcode))
+                if isinstance(message, _Outcome):
+                    del running[receiver]
+                    receiver.close()
+                    process.join()
+                    yield job, message
+                else:
+                    board.show(job.label, message)
+            board.tick()
+    finally:
+        for _, process in running.values():
+            process.kill()
+            process.join()
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """What a job returned, or why it failed."""
-
-    value: Any = None
-    failed: str = ""
-
-
-def _work(payload: bytes, connection: Connection, threads: int) -> None:
+def _work(payload: bytes, pipe: connection.Connection, threads: int) -> None:
     """What a process of this machine does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all; the parent ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -178,13 +159,10 @@ def _work(payload: bytes, connection: Connection, threads: int) -> None:
 
     def send(message: Message) -> None:
         # Progress that finds the pipe full is dropped: training does not wait for a stopped terminal.
-        if isinstance(message, str) or select.select([], [connection], [], 0)[1]:
-            connection.send(message)
+        if isinstance(message, str) or select.select([], [pipe], [], 0)[1]:
+            pipe.send(message)
 
-    try:
-        connection.send(_Outcome(_perform(payload, send)))
-    except ReplicationError as error:
-        connection.send(_Outcome(failed=str(error)))
+    pipe.send(_perform(payload, send))
 
 
 def _end_with_parent() -> None:
@@ -195,22 +173,19 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _perform(payload: bytes, send: Send) -> Any:
-    """Run a pickled job in this process; what it prints is sent in lines.
-
-    Raises:
-        ReplicationError: it failed; of what no user is meant to see, the traceback is sent too.
-    """
+def _perform(payload: bytes, send: Send) -> _Outcome:
+    """Run a pickled job in this process; what it prints is sent in lines, and so is the traceback of a mistake."""
     try:
         job: Job = pickle.loads(payload)
+        LISTENER.set(send)
         with closing(_Lines(send)) as lines, redirect_stdout(lines):
-            return job.function(*job.arguments, report=send)
-    except ReplicationError:
-        raise
+            return _Outcome(job.function(*job.arguments))
+    except ReplicationError as error:
+        return _Outcome(failed=str(error))
     except Exception as error:
         if (sentence := disk_sentence(error)) is None:
             send(traceback.format_exc())
-        raise ReplicationError(sentence or f"{type(error).__name__}: {error}") from None
+        return _Outcome(failed=sentence or f"{type(error).__name__}: {error}")
 
 
 class _Lines(TextIOBase):
@@ -229,21 +204,6 @@ class _Lines(TextIOBase):
         if self._rest:
             self.write("\n")
         super().close()
-
-
-def _show(board: Board, label: str, message: Message) -> None:
-    if isinstance(message, Progress):
-        board.update(label, message)
-    else:
-        board.line(message)
-
-
-def _reason(future: Future[Any]) -> str:
-    """Why a job failed; nothing if it did not. Dask's own errors are such as KilledWorker, after three deaths."""
-    error = future.exception()
-    if error is None or isinstance(error, ReplicationError):
-        return str(error or "")
-    return f"{type(error).__name__}: {error}"
 
 
 def _ending(exitcode: int) -> str:
@@ -266,10 +226,7 @@ def _leave(*_: object) -> None:
 
 @contextmanager
 def _handler(number: signal.Signals, action: Any) -> Iterator[None]:
-    """Set a signal's handler for a while; only the main thread can."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """Set a signal's handler for a while."""
     before = signal.signal(number, action)
     try:
         yield
@@ -277,9 +234,8 @@ def _handler(number: signal.Signals, action: Any) -> Iterator[None]:
         signal.signal(number, before)
 
 
-@contextmanager
-def _cluster(scheduler: str, threads: int, board: Board) -> Iterator[Submit]:
-    """Runs jobs on the workers of a scheduler.
+def _on_cluster(jobs: Sequence[Job], scheduler: str, threads: int, board: Board) -> Ended:
+    """Run jobs on the workers of a scheduler; yields each as it ends. What still runs when it is closed is cancelled.
 
     Raises:
         ReplicationError: Dask is not installed, or the scheduler does not answer.
@@ -302,13 +258,21 @@ def _cluster(scheduler: str, threads: int, board: Board) -> Iterator[Submit]:
 
     def receive(event: tuple[Any, tuple[str, Any]]) -> None:
         label, message = event[1]
-        _show(board, label, Progress(**message) if isinstance(message, dict) else message)
+        board.show(label, Progress(**message) if isinstance(message, dict) else message)
 
     with client:
         client.subscribe_topic(topic, receive)
-        executor = client.get_executor(pure=False)
+        executor, root = client.get_executor(pure=False), str(Path.cwd())
         try:
-            yield lambda job: executor.submit(_task, pickle.dumps(job), job.label, topic, threads, str(Path.cwd()))
+            futures = {executor.submit(_task, pickle.dumps(job), job.label, topic, threads, root): job for job in jobs}
+            running = set(futures)
+            while running:
+                ended, running = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    died = future.exception()  # Dask's own, such as KilledWorker after three deaths
+                    outcome = _Outcome(failed=f"{type(died).__name__}: {died}") if died else future.result()
+                    yield futures[future], outcome
+                board.tick()
         finally:
             executor.shutdown(wait=False)  # which cancels what runs
 
@@ -317,7 +281,7 @@ class _Cancelled(BaseException):
     """The client that submitted the job has cancelled it or has disconnected."""
 
 
-def _task(payload: bytes, label: str, topic: str, threads: int, root: str) -> Any:
+def _task(payload: bytes, label: str, topic: str, threads: int, root: str) -> _Outcome:
     """What a worker of a cluster does."""
     from distributed import get_worker
 
@@ -335,8 +299,8 @@ def _task(payload: bytes, label: str, topic: str, threads: int, root: str) -> An
     with _one_at_a_time:
         check()
         if not Path(root).is_dir():
-            raise ReplicationError(
-                f"the worker {worker.address} does not see {root}; give all machines the same folder"
+            return _Outcome(
+                failed=f"the worker {worker.address} does not see {root}; give all machines the same folder"
             )
         os.chdir(root)
         limit_threads(threads)

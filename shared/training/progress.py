@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -43,8 +44,13 @@ class Progress:
         )
 
 
-Report = Callable[[Progress], None]
-"""What a job calls from time to time to say how far it is."""
+LISTENER: ContextVar[Callable[[Progress], None]] = ContextVar("listener", default=lambda progress: None)
+"""What takes the progress of the run that this process makes; by default nobody does."""
+
+
+def report(progress: Progress) -> None:
+    """Say how far the run of this process is; called from time to time."""
+    LISTENER.get()(progress)
 
 
 def validated(validation: Mapping[str, float]) -> list[str]:
@@ -86,14 +92,17 @@ class Board:
         if label not in self._rows:
             self._rows[label] = self._bars.add_task(label, total=None, words="starts")
 
-    def update(self, label: str, progress: Progress) -> None:
-        """Show how far a job is."""
+    def show(self, label: str, said: Progress | str) -> None:
+        """Show how far a job is, or a line that it has printed."""
+        if isinstance(said, str):
+            return self.line(said)
         self.start(label)
-        self._bars.update(self._rows[label], completed=progress.updates, total=progress.total)
-        at = f"at update {progress.updates:,} of {progress.total:,}, {progress}"
+        self._bars.update(self._rows[label], completed=said.updates, total=said.total)
         (row,) = (task for task in self._bars.tasks if task.id == self._rows[label])
+        at = f"at update {said.updates:,} of {said.total:,}, {said}"
         self._bars.update(row.id, words=at + _left(row.time_remaining))
         self._count()
+        return self.tick()
 
     def line(self, text: str) -> None:
         """Print a line above the bars."""

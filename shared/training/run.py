@@ -30,7 +30,7 @@ from shared.training.config import TrainingConfig
 from shared.training.module import TrainingBatch, TrainingModule
 from shared.training.optimizers import learning_rate_factor
 from shared.training.processes import Group
-from shared.training.progress import Progress, Report, validated
+from shared.training.progress import Progress, report, validated
 
 CURVE_EVERY = 20
 """Updates between rows of training in the learning curve."""
@@ -41,7 +41,6 @@ REPORT_EVERY = 0.5
 def train_run(
     module: TrainingModule, config: TrainingConfig, *, batches: Callable[[int], Iterator[TrainingBatch]],
     valid: Sequence[TrainingBatch], folder: Path, seed: int, fingerprint: str, label: str,
-    progress: Report | None = None,
 ) -> TrainingRecord:  # fmt: skip
     """Train to the end, continuing what lies in ``folder`` if it has the same fingerprint.
 
@@ -56,8 +55,7 @@ def train_run(
         folder: gets ``checkpoints/``, with ``best.ckpt``, ``last.ckpt`` and, if asked, ``average.ckpt``; ``curve.csv``.
         seed: of dropout; that of the batches' order is the caller's.
         fingerprint: of parameters, data and code.
-        label: names the run in what is printed.
-        progress: takes how far the run is, about twice a second.
+        label: names the run in what is printed; how far it is, is reported about twice a second.
 
     Raises:
         ReplicationError: a checkpoint is damaged, the processes cannot share an update equally, or a gradient is not
@@ -82,9 +80,9 @@ def train_run(
         state.seconds += time.perf_counter() - begin
         state.processor_seconds += time.process_time() - processor_begin
         run.after_update()
-        if progress and group.first and time.monotonic() - reported >= REPORT_EVERY:
+        if group.first and time.monotonic() - reported >= REPORT_EVERY:
             reported = time.monotonic()
-            progress(run.progress())
+            report(run.progress())
         if state.global_step % config.validate_every == 0 or state.diverged:
             run.validate(valid)
     return run.finish()

@@ -44,7 +44,6 @@ from shared.tasks.translation.module import TranslationModule
 from shared.tasks.translation.settings import TranslationTraining
 from shared.training.checkpoints import TrainingRecord
 from shared.training.module import TrainingBatch, TrainingModule
-from shared.training.progress import Report
 from shared.training.run import train_run
 from tests.tasks.captioning.toy_captioner import LONGEST, ToyCaptioner, image_batches, random_pictures, texts
 from tests.tasks.classification.toy_classifier import VOCABULARY, ToyClassifier, random_texts
@@ -170,7 +169,7 @@ def ordered(train: Any, config: Any) -> Callable[[int], Iterator[TrainingBatch]]
 def run(
     folder: str, *, kind: str = "translation", kill: str = "", number: int = signal.SIGKILL, poison: int = 0,
     fingerprint: str = "same", seed: int = 7, victim: str = "self", mark: str | None = None,
-    progress: Report | None = None, **changed: Any,
+    **changed: Any,
 ) -> TrainingRecord:  # fmt: skip
     """Train in ``folder``; ``changed`` are settings of the kind's training."""
     settings = {
@@ -186,7 +185,6 @@ def run(
     return train_run(
         module, config, batches=ordered(examples(count, seed=1), config), label="run", folder=Path(folder), seed=seed,
         valid=for_validation(examples(50 if kind == "language" else 20, seed=2)), fingerprint=fingerprint,
-        progress=progress,
     )  # fmt: skip
 
 

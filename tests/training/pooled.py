@@ -11,21 +11,21 @@ from typing import Any
 
 from shared.errors import ReplicationError
 from shared.training.pool import Job, run_jobs
-from shared.training.progress import Progress, Report
+from shared.training.progress import Progress, report
 
 SEEDS: list[dict[str, Any]] = [{"seed": 7}, {"seed": 8}, {"seed": 9}]
 
 
-def train(folder: str, settings: dict[str, Any], *, report: Report) -> dict[str, Any]:
+def train(folder: str, settings: dict[str, Any]) -> dict[str, Any]:
     """A run of killable_run.py; leaves the number of its process beside its folder."""
     from tests.training.killable_run import run
 
     Path(f"{folder}.pid").write_text(str(os.getpid()))
-    record = vars(run(folder, progress=report, **settings))
+    record = vars(run(folder, **settings))
     return {key: value for key, value in record.items() if "seconds" not in key and "per_second" not in key}
 
 
-def threads(*, report: Report) -> tuple[int, dict[str, str | None], list[str]]:
+def threads() -> tuple[int, dict[str, str | None], list[str]]:
     """Threads of this process, what says so, and which large packages it has not been spared."""
     import torch
 
@@ -34,7 +34,7 @@ def threads(*, report: Report) -> tuple[int, dict[str, str | None], list[str]]:
     return torch.get_num_threads(), {name: os.environ.get(name) for name in names}, large
 
 
-def talk(words: str, *, report: Report) -> str:
+def talk(words: str) -> str:
     """Print and report."""
     print(words)
     print("no end of line", end="")
@@ -42,7 +42,7 @@ def talk(words: str, *, report: Report) -> str:
     return words.upper()
 
 
-def report_for_ever(file: str, *, report: Report) -> None:
+def report_for_ever(file: str) -> None:
     """Report until somebody stops that, and write so."""
     for update in range(6000):
         report(Progress(updates=update, total=6000, loss=0.5, tokens_per_second=80.0))
@@ -51,12 +51,12 @@ def report_for_ever(file: str, *, report: Report) -> None:
     Path(file).write_text("was not stopped")
 
 
-def fail(reason: str, *, report: Report) -> None:
+def fail(reason: str) -> None:
     """Fail as programs do, or as users are meant to see it."""
     raise ReplicationError(reason) if reason.endswith(".") else TypeError(reason)
 
 
-def end(how: int, *, report: Report) -> None:
+def end(how: int) -> None:
     """End this process by a signal, or with an exit status below zero."""
     if how > 0:
         os.kill(os.getpid(), how)

@@ -35,9 +35,9 @@ def test_without_a_terminal_there_is_a_line_a_minute_for_all_jobs(
         for label in ("first", "second", "third"):
             board.start(label)
         board.end("first")
-        board.update("second", at(100))
+        board.show("second", at(100))
         clock[0] = 130.0
-        board.update("second", at(400, loss=0.25, error=0.125))
+        board.show("second", at(400, loss=0.25, error=0.125))
         board.tick()
         assert capsys.readouterr().out == ""
         clock[0] = 160.0
@@ -56,12 +56,10 @@ def test_a_continued_run_has_no_speed_before_its_second_report(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Board(1, every=0.0) as board:
-        board.update("run", at(900))
-        board.tick()
+        board.show("run", at(900))
         assert capsys.readouterr().out.endswith("at update 900 of 1,000, loss 0.500  1,234 tokens/s\n")
         clock[0] += 10
-        board.update("run", at(950))
-        board.tick()
+        board.show("run", at(950))
         assert capsys.readouterr().out.endswith("1,234 tokens/s, 0:00:10 left\n")
 
 
@@ -76,9 +74,9 @@ def test_on_a_terminal_each_running_job_has_a_bar_and_lines_stand_above(
     with Board(3, title="stage 2 of 9") as board:
         board.start("second")
         board.end("third")
-        board.update("first", at(200))
+        board.show("first", at(200))
         clock[0] += 10
-        board.update("first", at(250, bleu=21.34))
+        board.show("first", at(250, bleu=21.34))
         board.line("a line [of] 3 words")
         board.tick()
     shown = terminal.getvalue()
