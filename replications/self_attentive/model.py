@@ -16,13 +16,22 @@ import torch
 from torch import Tensor, nn
 
 from shared.attention.softmax import masked_softmax
-from shared.attention.structured import penalty_over_words, redundancy_penalty
+from shared.attention.structured import redundancy_penalty
 from shared.errors import ReplicationError
 from shared.layers.lstm import BidirectionalLSTM
 from shared.tasks.classification.corpus import Classified
 
 Embedded = tuple[Tensor, Tensor | None]
 """The embedding M (B, r, D) of a text, and what its words weigh in it, A (B, r, n), if that can be said."""
+
+
+def penalty_over_words(a: Tensor) -> Tensor:
+    """The mean of the squares of the n × n entries of AᵀA − I, padding included: weights A (B, r, n) to (B,).
+
+    Since ‖AᵀA‖ = ‖AAᵀ‖ and both have one trace, it is P + n − r over n²: its gradient is that of P, divided by n².
+    """
+    rows, words = a.shape[1:]
+    return (redundancy_penalty(a) + words - rows) / max(1, words) ** 2
 
 
 class StructuredSelfAttention(nn.Module):
@@ -231,7 +240,7 @@ class TextClassifier(nn.Module):
         word_std: standard deviation of the initial word vectors, in place of the paper's from word2vec and GloVe.
         relation: of two texts.
         penalty: the coefficient of P (section 2.2).
-        over_words: whether P is :func:`shared.attention.structured.penalty_over_words`.
+        over_words: whether P is :func:`penalty_over_words`.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Where to look: f_att, soft and hard attention (Xu et al. 2015, sections 3.1.2 and 4), and views without attention.
 
-What the paper leaves open is as in its authors' code. Shape letters are those of :mod:`.model`: B batch, k beams,
+Shape letters are those of :mod:`.model`: B batch, k beams,
 L places, D annotation width, A width of the attention's layer.
 """
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 
-def doubly_stochastic_penalty(alpha: Tensor, mask: Tensor) -> Tensor:
+def doubly_stochastic_penalty(alpha: Tensor, mask: Tensor, mean: Literal["captions", "places"] = "captions") -> Tensor:
     """Σ_i (1 - Σ_t α_ti)²: every place is to get as much attention as one word gives (equation 14).
 
     Of a caption of C words the α sum to C, not to L, so this is least, L (1 - C/L)², where attention is even.
@@ -21,11 +21,13 @@ def doubly_stochastic_penalty(alpha: Tensor, mask: Tensor) -> Tensor:
     Args:
         alpha: (B, T, L).
         mask: (B, T), false at padding, which the paper's batches of equal length have not and which must not count.
+        mean: what that of a batch is a mean over. Over places, summed over captions instead, it is B/L of equation 14.
 
     Returns:
-        (B,).
+        (B,), whose mean over the captions is the penalty of the batch.
     """
-    return (1 - (alpha * mask.unsqueeze(2)).sum(1)).square().sum(1)
+    penalty = (1 - (alpha * mask.unsqueeze(2)).sum(1)).square().sum(1)
+    return penalty if mean == "captions" else penalty * (alpha.size(0) / alpha.size(2))
 
 
 def attention_supervision(log_alpha: Tensor, regions: Tensor) -> Tensor:
@@ -55,7 +57,7 @@ class Reinforce(nn.Module):
         reward: λ_r.
         entropy: λ_e.
         sampling: probability that s̃ is drawn; otherwise it is set to its expectation α.
-        coin: whether that is decided for every image, as in the text, or for the whole batch, as in the code.
+        coin: whether that is decided for every image, as in the text, or for the whole batch.
     """
 
     b: Tensor

@@ -3,7 +3,7 @@
 The caption generator, top to bottom; how it looks at the picture is in :mod:`.attention`, and what makes it learn to,
 besides the likelihood of captions, in :mod:`.learning`. The LSTM's unit and products have faster twins
 (:mod:`shared.layers.lstm`). Sections and equations are those of arXiv 1502.03044v3; names are the paper's. What the
-paper leaves open is as in its authors' code (kelvinxu/arctic-captions); a comment says so.
+paper leaves open is as in its authors' program: ``program`` of paper.yaml.
 
 Shape letters: B batch, k beams (1 in training), T caption length, L places (196 in the paper), D annotation width
 (512), m word width, n state width, A width of the attention's layer, K vocabulary.
@@ -12,7 +12,7 @@ Shape letters: B batch, k beams (1 in training), T caption length, L places (196
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +32,7 @@ class InitialState(nn.Module):
     Args:
         annotation_size: D.
         hidden_size: n.
-        layers: of each perceptron; as in the code both share all but the last, which are rectified.
+        layers: of each perceptron; both share all but the last, which are rectified.
         dropout: after the shared layers.
     """
 
@@ -55,7 +55,7 @@ class DeepOutput(nn.Module):
     """p(y_t) ∝ exp(L_o (E y_{t-1} + L_h h_t + L_z ẑ_t)) (equation 7).
 
     Args:
-        tanh: whether there is one around the sum, which the equation has not and the code has.
+        tanh: whether there is one around the sum, which the equation has not.
         dropout: on h_t and before L_o.
     """
 
@@ -163,20 +163,22 @@ class CaptionGenerator(nn.Module):
         dropout: see :class:`InitialState` and :class:`DeepOutput`.
         tanh: see :class:`DeepOutput`.
         penalty: λ of doubly stochastic attention (equation 14).
+        penalty_mean: see :func:`.learning.doubly_stochastic_penalty`.
         supervision: weight of what attention should have been (Liu et al. 2017), where that is known.
         reinforce: how hard attention learns; only for that.
-        init_std: standard deviation of the initial weights, 0.01 in the code; None for 1/√(inputs of a unit).
+        init_std: standard deviation of the initial weights; None for 1/√(inputs of a unit).
         word_std: the same of word vectors.
     """
 
     def __init__(
         self, *, vocabulary: int, embedding_size: int, hidden_size: int, annotation_size: int, glimpse: Glimpse,
-        gate: bool, initial_layers: int, dropout: float, tanh: bool, penalty: float = 0.0, supervision: float = 0.0,
+        gate: bool, initial_layers: int, dropout: float, tanh: bool, penalty: float = 0.0,
+        penalty_mean: Literal["captions", "places"] = "captions", supervision: float = 0.0,
         reinforce: Reinforce | None = None, init_std: float | None = 0.01, word_std: float = 0.01,
     ) -> None:  # fmt: skip
         super().__init__()
         sizes: dict[str, Any] = {"embedding_size": embedding_size, "hidden_size": hidden_size}
-        # The code begins with the zero vector instead of the embedding of a start symbol.
+        # The zero vector stands before the first word, not the embedding of a start symbol.
         self.embedding = nn.Embedding(vocabulary, embedding_size, padding_idx=BOS)  # E
         self.initial = InitialState(
             annotation_size=annotation_size, hidden_size=hidden_size, layers=initial_layers, dropout=dropout
@@ -185,12 +187,13 @@ class CaptionGenerator(nn.Module):
         self.output = DeepOutput(
             vocabulary=vocabulary, annotation_size=glimpse.annotation_size, dropout=dropout, tanh=tanh, **sizes
         )
-        self.penalty, self.supervision, self.reinforce = penalty, supervision, reinforce
+        self.penalty, self.penalty_mean = penalty, penalty_mean
+        self.supervision, self.reinforce = supervision, reinforce
         self.reset_parameters(init_std, word_std)
 
     @torch.no_grad()
     def reset_parameters(self, std: float | None, word_std: float) -> None:
-        """As in the code: biases 0; square matrices but W_c, and each gate's of h_{t-1}, orthogonal; others normal."""
+        """Biases 0; square matrices but W_c, and each gate's of h_{t-1}, orthogonal; others normal."""
         glimpse = self.decoder.glimpse
         w_c = glimpse.w_c[0].weight if isinstance(glimpse, Attention) else None
         for weight in self.parameters():
@@ -251,7 +254,7 @@ class CaptionGenerator(nn.Module):
         """(B,) what is added to log-likelihood: equation 14, the learning rule of 4.1, supervised attention."""
         auxiliary = nats.new_zeros(len(nats))
         if self.penalty:
-            auxiliary = auxiliary + self.penalty * doubly_stochastic_penalty(log_alpha.exp(), mask)
+            auxiliary = auxiliary + self.penalty * doubly_stochastic_penalty(log_alpha.exp(), mask, self.penalty_mean)
         if self.supervision and regions is not None:
             auxiliary = auxiliary + self.supervision * attention_supervision(log_alpha, regions)
         if self.reinforce is not None and s is not None and drawn is not None:

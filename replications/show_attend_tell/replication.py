@@ -27,7 +27,8 @@ def build_model(config: ModelConfig, vocabulary: int, grid: Grid) -> CaptionGene
     return CaptionGenerator(
         vocabulary=vocabulary, embedding_size=config.m, hidden_size=config.n, annotation_size=grid.size,
         glimpse=_glimpse(config, grid.size), gate=config.gate, initial_layers=config.initial_layers,
-        dropout=config.dropout, tanh=config.tanh_output, penalty=config.penalty, supervision=config.supervision,
+        dropout=config.dropout, tanh=config.tanh_output, penalty=config.penalty,
+        penalty_mean=config.penalty_mean, supervision=config.supervision,
         reinforce=reinforce, init_std=config.init_std, word_std=config.word_std,
     )  # fmt: skip
 

@@ -9,7 +9,15 @@ from shared.tasks.captioning.figures import CURVES, Overlays, Stopping
 _OPENMOJI = "Pictures: OpenMoji (openmoji.org), CC BY-SA 4.0. This figure has the same licence."
 PANELS = {
     "Attention and none": ["soft", "soft-no-gate", "soft-penalty-0", "hard", "mean", "initial"],
-    "What attention learns by": ["soft", "soft-penalty-tenth", "soft-penalty-0", "supervised", "hard", "hard-sampled"],
+    "What attention learns by": [
+        "soft",
+        "soft-penalty-code",
+        "soft-penalty-tenth",
+        "soft-penalty-0",
+        "supervised",
+        "hard",
+        "hard-sampled",
+    ],
     "On photographs": ["flickr8k-soft", "flickr8k-soft-penalty-0", "flickr8k-hard", "flickr8k-mean"],
 }
 _WORDS, _WORDS_HARD = "Figures 2, 3 and 5", "Figures 2 and 5"

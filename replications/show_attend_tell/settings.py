@@ -27,11 +27,12 @@ class ModelConfig(Strict):
         attention: soft, hard, or in its place the mean of the annotation vectors, or nothing but the initial states.
         m: width of a word vector.
         n: width of the LSTM.
-        a: width of the attention's layer; that of an annotation vector in the code.
+        a: width of the attention's layer.
         attention_layers: that an annotation vector goes through.
         initial_layers: of the perceptrons for h_0 and c_0.
         gate: whether there is a β.
         penalty: λ of doubly stochastic attention.
+        penalty_mean: over captions, of sums over places (equation 14), or over places, of sums over a batch.
         hard: of hard attention, and needed only there.
         supervision: weight of what attention should have been.
         tanh_output: whether there is a tanh around the sum of the deep output.
@@ -46,6 +47,7 @@ class ModelConfig(Strict):
     initial_layers: int = Field(default=1, ge=1)
     gate: bool = True
     penalty: float = Field(default=0.0, ge=0)
+    penalty_mean: Literal["captions", "places"] = "captions"
     hard: HardConfig | None = None
     supervision: float = Field(default=0.0, ge=0)
     dropout: float = Field(default=0.0, ge=0, lt=1)

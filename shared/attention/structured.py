@@ -19,12 +19,3 @@ def redundancy_penalty(a: Tensor) -> Tensor:
         a = a.to(torch.promote_types(a.dtype, torch.float32))
         overlap = a @ a.transpose(1, 2)  # (B, r, r)
         return (overlap - torch.eye(a.size(1), dtype=a.dtype, device=a.device)).square().sum((1, 2))
-
-
-def penalty_over_words(a: Tensor) -> Tensor:
-    """The mean of the squares of the n × n entries of AᵀA − I, padding included: weights A (B, r, n) to (B,).
-
-    Since ‖AᵀA‖ = ‖AAᵀ‖ and both have one trace, it is P + n − r over n²: its gradient is that of P, divided by n².
-    """
-    rows, words = a.shape[1:]
-    return (redundancy_penalty(a) + words - rows) / max(1, words) ** 2

@@ -40,6 +40,17 @@ class AdamConfig(_Decaying):
     beta2: float = Field(default=0.999, ge=0, lt=1)
     epsilon: float = Field(default=1e-8, gt=0)
     decoupled: bool = Field(default=False, description="weights shrink by learning_rate · weight_decay instead")
+    # Records of runs that do not ask for the other correction are as they were before there was one.
+    correction: Literal["beta", "rate"] = Field(
+        default="beta", exclude_if=lambda of: of == "beta",
+        description="whose powers correct the biases: those of β, or of 1 - β, as Xu et al. (2015) computed it",
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _decays_by_its_own_rate(self) -> AdamConfig:
+        if self.decoupled and self.correction == "rate":
+            raise ValueError("correction: rate changes the learning rate, by which decoupled shrinks; leave out one")
+        return self
 
 
 class RadamConfig(_Decaying):
@@ -64,7 +75,7 @@ class AdagradConfig(_Decaying):
 
 
 class RmspropConfig(Strict):
-    """Centred RMSProp (Graves 2013, section 4.2), which Xu et al. (2015) use on Flickr8k; with their code's values."""
+    """Centred RMSProp (Graves 2013, section 4.2), which Xu et al. (2015) use on Flickr8k."""
 
     name: Literal["rmsprop"]
     learning_rate: float = Field(default=1e-4, gt=0)

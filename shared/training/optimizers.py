@@ -39,7 +39,8 @@ def build_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig)
     }  # fmt: skip
     if isinstance(config, RadamConfig):
         return torch.optim.RAdam(parameters, **adam)
-    return torch.optim.Adam(parameters, **adam, fused=True)
+    kind = MiscorrectedAdam if config.correction == "rate" else torch.optim.Adam
+    return kind(parameters, **adam, fused=True)
 
 
 def learning_rate_factor(config: ScheduleConfig, *, updates: int) -> Callable[[int], float]:
@@ -60,8 +61,30 @@ def learning_rate_factor(config: ScheduleConfig, *, updates: int) -> Callable[[i
     return factor
 
 
+class MiscorrectedAdam(torch.optim.Adam):
+    """Adam with 1 - β in the place of β in the corrections of both biases, as Xu et al. (2015) computed it.
+
+    θ ← θ − η √(1 − (1−β₂)^t) / (1 − (1−β₁)^t) · m / (√v + ε). With their β₁ = 0.9 and β₂ = 0.999 and gradients that
+    stay the same, the first step is 3.5 times Adam's, the tenth 6.5 times, and late ones are equal.
+    """
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Make one update: Adam's own, with a learning rate and an ε that undo its corrections and make these."""
+        kept = [(group["lr"], group["eps"]) for group in self.param_groups]
+        made = max((float(state["step"]) for state in self.state.values()), default=0.0)
+        for group in self.param_groups:
+            of_mean, of_square = (1 - beta ** (made + 1) for beta in group["betas"])
+            theirs_of_mean, theirs_of_square = (1 - (1 - beta) ** (made + 1) for beta in group["betas"])
+            group["lr"] *= math.sqrt(theirs_of_square / of_square) * of_mean / theirs_of_mean
+            group["eps"] /= math.sqrt(of_square)
+        super().step()
+        for group, (rate, epsilon) in zip(self.param_groups, kept, strict=True):
+            group.update(lr=rate, eps=epsilon)
+
+
 class CenteredRmsprop(Optimizer):
-    """RMSProp with the variance of the gradient (Graves 2013, equations 38 to 41), as the code of Xu et al. (2015).
+    """RMSProp with the variance of the gradient (Graves 2013, equations 38 to 41).
 
     n ← ρ n + (1 − ρ) g², m ← ρ m + (1 − ρ) g, Δ ← μ Δ − η g / √(n − m² + ε), θ ← θ + Δ. PyTorch's own adds ε after the
     root has been taken: with this ε, steps would be up to a hundred times as long where gradients are small, and where

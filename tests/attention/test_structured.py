@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replications.self_attentive.model import StructuredSelfAttention
-from shared.attention.structured import penalty_over_words, redundancy_penalty
+from replications.self_attentive.model import StructuredSelfAttention, penalty_over_words
+from shared.attention.structured import redundancy_penalty
 
 F64 = torch.float64
 D, D_A = 6, 5

@@ -16,10 +16,11 @@ from replications.self_attentive.model import (
     SelfAttentiveEncoder,
     TextClassifier,
     max_pooled,
+    penalty_over_words,
 )
 from replications.self_attentive.replication import build_model
 from replications.self_attentive.settings import ModelConfig
-from shared.attention.structured import penalty_over_words, redundancy_penalty
+from shared.attention.structured import redundancy_penalty
 from shared.data.tokenizers import PAD
 from tests.processor import skip_without_bfloat16_lstm
 

@@ -134,6 +134,7 @@ NAMED = {
     "soft": {},
     "soft-penalty-0": {"penalty": 0.0},
     "soft-penalty-tenth": {"penalty": 0.1},
+    "soft-penalty-code": {"penalty": 1.0, "penalty_mean": "places"},
     "soft-no-gate": {"gate": False},
     "soft-likelihood": {},
     "supervised": {"penalty": 0.0, "supervision": 1.0},
@@ -185,7 +186,9 @@ def test_every_variant_is_what_its_name_says(scale: str, variant: str) -> None:
     assert type(glimpse) is GLIMPSES[name.split("-")[0]]
     assert (model.decoder.f_beta is not None) == config.gate
     assert (model.reinforce is not None) == (config.attention == "hard")
-    assert (model.penalty, model.supervision) == (config.penalty, config.supervision)
+    assert (model.penalty, model.penalty_mean) == (config.penalty, config.penalty_mean)
+    assert (config.penalty_mean == "places") == (name == "soft-penalty-code")
+    assert model.supervision == config.supervision
     if name.startswith("soft"):
         assert config.penalty == NAMED[name].get("penalty", 1.0)
     if model.reinforce is not None:

@@ -49,6 +49,8 @@ def test_the_penalty_is_the_sum_over_places_of_how_far_their_attention_is_from_o
         alpha = log_alpha[caption].exp().tolist()
         received = [sum(alpha[t][i] for t in range(length)) for i in range(places)]
         assert found[caption].item() == pytest.approx(sum((1 - each) ** 2 for each in received))
+    over_places = (1 - (log_alpha.exp() * mask.unsqueeze(2)).sum(1)).square().sum(0).mean()  # as in capgen.py
+    torch.testing.assert_close(doubly_stochastic_penalty(log_alpha.exp(), mask, "places").mean(), over_places, **EXACT)
 
 
 @many

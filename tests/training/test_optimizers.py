@@ -145,6 +145,13 @@ class Naive:
         mean, unbiased = self.mean(gradient)
         return self.config.learning_rate * mean / (math.sqrt(self.second * unbiased) + self.config.epsilon)
 
+    def miscorrected(self, gradient):
+        """As optimizers.py of arctic-captions: its b1 and b2 are 1 - β₁ and 1 - β₂."""
+        self.mean(gradient)
+        b1, b2 = 1 - self.config.beta1, 1 - self.config.beta2
+        rate = self.config.learning_rate * math.sqrt(1 - b2**self.made) / (1 - b1**self.made)
+        return rate * self.first / (math.sqrt(self.second) + self.config.epsilon)
+
     def radam(self, gradient):
         """Liu et al. (2020), algorithm 2, but for ρ > 5 where it has 4, and ε, which are as in their code."""
         mean, unbiased = self.mean(gradient)
@@ -171,6 +178,35 @@ def test_optimisers_are_their_equations_with_decay_in_the_gradient(kind, rate, d
         optimizer.step()
         value -= getattr(twin, config.name)(gradient + decay * value)
         assert weight.item() == pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+@given(st.floats(1e-3, 1), st.floats(1e-8, 1), st.lists(st.floats(-3, 3), min_size=1, max_size=12))
+def test_adam_may_correct_its_biases_as_xu_et_al_do(rate, epsilon, gradients):
+    config = AdamConfig(name="adam", learning_rate=rate, epsilon=epsilon, correction="rate")
+    weight, twin, value = torch.nn.Parameter(torch.tensor([0.7], dtype=torch.float64)), Naive(config), 0.7
+    optimizer = build_optimizer([weight, torch.nn.Parameter(torch.ones(2))], config)
+    for gradient in gradients:
+        weight.grad = torch.tensor([gradient], dtype=torch.float64)
+        optimizer.step()
+        value -= twin.miscorrected(gradient)
+        assert weight.item() == pytest.approx(value, rel=1e-9, abs=1e-12)
+    assert optimizer.param_groups[0]["lr"] == rate
+
+
+def test_adam_of_the_usual_corrections_is_recorded_as_before_there_were_others():
+    assert "correction" not in AdamConfig(name="adam", learning_rate=1.0).model_dump()
+    assert AdamConfig(name="adam", learning_rate=1.0, correction="rate").model_dump()["correction"] == "rate"
+
+
+def test_its_first_steps_are_longer_by_as_much_as_in_the_program():
+    weight = torch.nn.Parameter(torch.zeros(1))
+    optimizer = build_optimizer([weight], AdamConfig(name="adam", learning_rate=1.0, correction="rate"))
+    weight.grad, steps = torch.ones(1), []
+    for _ in range(10):  # of 1 each with the usual corrections
+        before = weight.item()
+        optimizer.step()
+        steps.append(before - weight.item())
+    assert (steps[0], steps[9]) == (pytest.approx(3.51, abs=0.01), pytest.approx(6.53, abs=0.01))
 
 
 @pytest.mark.parametrize("kind", [AdamConfig, RadamConfig])
@@ -233,6 +269,7 @@ def test_rmsprop_survives_a_variance_that_rounding_makes_negative():
         ({"name": "radam"}, "'optimizer.learning_rate': field required"),
         ({"name": "radam", "learning_rate": 0.1, "rho": 0.9}, "unknown key 'optimizer.rho'"),
         ({"name": "rmsprop", "momentum": 1.0}, "less than 1"),
+        ({"name": "adam", "learning_rate": 0.1, "decoupled": True, "correction": "rate"}, "leave out one"),
         ({"name": "rmsprop", "rho": 0.9}, "unknown key 'optimizer.rho'"),
         ({"name": "adadelta", "weight_decay": 0.1}, "unknown key 'optimizer.weight_decay'"),
     ],
