@@ -267,15 +267,13 @@ def test_without_a_checkpoint_it_says_what_to_run(toy, capsys, tmp_path, monkeyp
     assert main(["try", f"{paper.name}.short", "a", "--scale", "smoke"]) == 2
     error = capsys.readouterr().err
     assert f"dvc repro replications/{paper.name}/smoke/dvc.yaml:train@short" in error
-    assert "has no seed 77; its seeds are 3, 4" in tried(capsys, paper, "a", "--seed", "77", status=2)
+    assert "has no seed 77; choose from 3, 4" in tried(capsys, paper, "a", "--seed", "77", status=2)
     assert main(["try", f"{paper.name}.lomg", "a", "--scale", "smoke"]) == 2
     assert "did you mean 'long'?" in capsys.readouterr().err
     root = shutil.copytree(paper.root, tmp_path / "project", symlinks=True)
     enter(root, monkeypatch)
     (root / "runs" / "smoke" / paper.name / "long" / "train" / "seed3" / "checkpoints" / "best.ckpt").unlink()
-    assert "seed 3 of toy_translation.long is not trained; those that are: 4" in tried(
-        capsys, paper, "a", "--seed", "3", status=2
-    )
+    assert "has no trained model of seed 3 at" in tried(capsys, paper, "a", "--seed", "3", status=2)
     change_yaml(
         root / "replications" / paper.name / "smoke" / "params.yaml",
         lambda content: content["variants"]["long"].update(model={"size": 13}),
@@ -286,11 +284,8 @@ def test_without_a_checkpoint_it_says_what_to_run(toy, capsys, tmp_path, monkeyp
 
 def test_a_variant_that_trains_no_network_is_refused_with_the_reason(root, monkeypatch, capsys):
     monkeypatch.chdir(root)
-    for name, kind in (("transformer.complexity", "study: complexity"), ("performer.kernels", "study: kernels")):
-        assert main(["try", name, "x", "--scale", "quick"]) == 2
-        error = capsys.readouterr().err
-        assert f"{name} trains no network" in error
-        assert f"'{kind}'" in error
+    assert main(["try", "transformer.complexity", "x", "--scale", "quick"]) == 2
+    assert "transformer.complexity is a study, which trains no network" in capsys.readouterr().err
 
 
 def shown(answer, **options):
