@@ -32,38 +32,30 @@ class _Decaying(Strict):
 
 
 class AdamConfig(_Decaying):
-    """Adam (Kingma & Ba 2015)."""
+    """Adam (Kingma & Ba 2015), or RAdam (Liu et al. 2020), which is plain momentum until the variance of Adam's step
+    can be estimated."""
 
-    name: Literal["adam"]
-    learning_rate: float = Field(gt=0)
-    beta1: float = Field(default=0.9, ge=0, lt=1)
-    beta2: float = Field(default=0.999, ge=0, lt=1)
-    epsilon: float = Field(default=1e-8, gt=0)
-    decoupled: bool = Field(default=False, description="weights shrink by learning_rate · weight_decay instead")
-    # Records of runs that do not ask for the other correction are as they were before there was one.
-    correction: Literal["beta", "rate"] = Field(
-        default="beta", exclude_if=lambda of: of == "beta",
-        description="whose powers correct the biases: those of β, or of 1 - β, as Xu et al. (2015) computed it",
-    )  # fmt: skip
-
-    @model_validator(mode="after")
-    def _decays_by_its_own_rate(self) -> AdamConfig:
-        if self.decoupled and self.correction == "rate":
-            raise ValueError("correction: rate changes the learning rate, by which decoupled shrinks; leave out one")
-        return self
-
-
-class RadamConfig(_Decaying):
-    """RAdam (Liu et al. 2020), which is plain momentum until the variance of Adam's step can be estimated."""
-
-    name: Literal["radam"]
+    name: Literal["adam", "radam"]
     learning_rate: float = Field(gt=0)
     beta1: float = Field(default=0.9, ge=0, lt=1)
     beta2: float = Field(default=0.999, ge=0, lt=1)
     epsilon: float = Field(default=1e-8, gt=0)
     decoupled: bool = Field(
-        default=False, description="weights shrink by learning_rate · weight_decay instead, as in their code"
+        default=False, description="weights shrink by learning_rate · weight_decay instead, as in RAdam's code"
     )
+    # Records of runs that do not ask for the other correction are as they were before there was one.
+    correction: Literal["beta", "rate"] = Field(
+        default="beta", exclude_if=lambda of: of == "beta",
+        description="adam's: whose powers correct the biases, those of β, or of 1 - β, as Xu et al. (2015) computed it",
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _decays_by_its_own_rate(self) -> AdamConfig:
+        if self.correction == "rate" and (self.decoupled or self.name == "radam"):
+            raise ValueError(
+                "correction: rate changes the learning rate, by which decoupled shrinks, and is of adam; leave out one"
+            )
+        return self
 
 
 class AdagradConfig(_Decaying):
@@ -92,8 +84,7 @@ class SgdConfig(_Decaying):
 
 
 OptimizerConfig = Annotated[
-    AdadeltaConfig | AdagradConfig | AdamConfig | RadamConfig | RmspropConfig | SgdConfig,
-    Field(discriminator="name"),
+    AdadeltaConfig | AdagradConfig | AdamConfig | RmspropConfig | SgdConfig, Field(discriminator="name")
 ]
 
 
@@ -128,22 +119,8 @@ class AverageConfig(Strict):
     every: int = Field(ge=1, description="updates")
 
 
-class Budget(Strict):
-    """How long a run is, in updates."""
-
-    updates: int = Field(ge=1)
-    validate_every: int = Field(ge=1, description="updates")
-    patience: int | None = Field(default=None, ge=1, description="validations without improvement before stopping")
-
-    @model_validator(mode="after")
-    def _validates_at_least_once(self) -> Budget:
-        if self.validate_every > self.updates:
-            raise ValueError(f"validate_every ({self.validate_every}) must not exceed updates ({self.updates})")
-        return self
-
-
-class Optimisation(Strict):
-    """How an update is made, and which weights are kept."""
+class TrainingConfig(Strict):
+    """What :func:`shared.training.run.train_run` and every training module read; the kinds of task add theirs."""
 
     optimizer: OptimizerConfig
     schedule: ScheduleConfig = ScheduleConfig()
@@ -162,13 +139,14 @@ class Optimisation(Strict):
         default=False,
         description="a gradient that is not finite ends the run where it is; otherwise it is a mistake to be corrected",
     )
-
-
-class TrainingConfig(Budget, Optimisation):
-    """What :func:`shared.training.run.train_run` and every training module read; the kinds of task add theirs."""
+    updates: int = Field(ge=1)
+    validate_every: int = Field(ge=1, description="updates")
+    patience: int | None = Field(default=None, ge=1, description="validations without improvement before stopping")
 
     @model_validator(mode="after")
-    def _an_average_of_what_is_trained(self) -> TrainingConfig:
+    def _what_fits_into_the_updates(self) -> TrainingConfig:
+        if self.validate_every > self.updates:
+            raise ValueError(f"validate_every ({self.validate_every}) must not exceed updates ({self.updates})")
         if self.average is None:
             return self
         span = self.average.last * self.average.every

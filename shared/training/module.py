@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import lightning
 import torch
@@ -13,17 +13,6 @@ from torch.optim import Optimizer
 
 from shared.training.config import TrainingConfig
 from shared.training.optimizers import build_optimizer
-
-
-class TrainingBatch(Protocol):
-    """Examples that are trained on together."""
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens throughput counts; padding is none."""
-
-    def to(self, device: torch.device | str) -> TrainingBatch:
-        """The same batch on another device."""
 
 
 class TrainingModule(lightning.LightningModule):

@@ -10,34 +10,27 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from shared.training.config import (
-    AdadeltaConfig,
-    AdagradConfig,
-    OptimizerConfig,
-    RadamConfig,
-    RmspropConfig,
-    ScheduleConfig,
-    SgdConfig,
-)
+from shared.training.config import OptimizerConfig, ScheduleConfig
 
 
 def build_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig) -> Optimizer:
     """The optimiser of a run; fused where PyTorch has it, since small models spend their time on many small tensors."""
     rate = config.learning_rate
-    if isinstance(config, AdadeltaConfig):
+    if config.name == "adadelta":
         return torch.optim.Adadelta(parameters, lr=rate, rho=config.rho, eps=config.epsilon)
-    if isinstance(config, RmspropConfig):
-        return CenteredRmsprop(parameters, rate, decay=config.decay, momentum=config.momentum, epsilon=config.epsilon)
+    if config.name == "rmsprop":
+        settings = {"decay": config.decay, "momentum": config.momentum, "epsilon": config.epsilon}
+        return CenteredRmsprop(parameters, {"lr": rate} | settings)
     decay = config.weight_decay
-    if isinstance(config, SgdConfig):
+    if config.name == "sgd":
         return torch.optim.SGD(parameters, lr=rate, weight_decay=decay, fused=True)
-    if isinstance(config, AdagradConfig):
+    if config.name == "adagrad":
         return torch.optim.Adagrad(parameters, lr=rate, eps=config.epsilon, weight_decay=decay, fused=True)
     adam: dict[str, Any] = {
         "lr": rate, "betas": (config.beta1, config.beta2), "eps": config.epsilon, "weight_decay": decay,
         "decoupled_weight_decay": config.decoupled,
     }  # fmt: skip
-    if isinstance(config, RadamConfig):
+    if config.name == "radam":
         return torch.optim.RAdam(parameters, **adam)
     kind = MiscorrectedAdam if config.correction == "rate" else torch.optim.Adam
     return kind(parameters, **adam, fused=True)
@@ -90,18 +83,8 @@ class CenteredRmsprop(Optimizer):
     root has been taken: with this ε, steps would be up to a hundred times as long where gradients are small, and where
     rounding leaves n − m² below zero they would be NaN.
 
-    Args:
-        parameters: of the model.
-        lr: η.
-        decay: ρ.
-        momentum: μ.
-        epsilon: ε.
+    Its defaults are ``lr``, η; ``decay``, ρ; ``momentum``, μ; and ``epsilon``, ε.
     """
-
-    def __init__(
-        self, parameters: Iterable[nn.Parameter], lr: float, *, decay: float, momentum: float, epsilon: float
-    ) -> None:
-        super().__init__(parameters, {"lr": lr, "decay": decay, "momentum": momentum, "epsilon": epsilon})
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]

@@ -27,7 +27,7 @@ from torch import Tensor
 from shared.errors import ReplicationError
 from shared.training.checkpoints import TrainingRecord, load_checkpoint, save_checkpoint
 from shared.training.config import TrainingConfig
-from shared.training.module import TrainingBatch, TrainingModule
+from shared.training.module import TrainingModule
 from shared.training.optimizers import learning_rate_factor
 from shared.training.processes import Group
 from shared.training.progress import Progress, report, validated
@@ -39,8 +39,8 @@ REPORT_EVERY = 0.5
 
 
 def train_run(
-    module: TrainingModule, config: TrainingConfig, *, batches: Callable[[int], Iterator[TrainingBatch]],
-    valid: Sequence[TrainingBatch], folder: Path, seed: int, fingerprint: str, label: str,
+    module: TrainingModule, config: TrainingConfig, *, batches: Callable[[int], Iterator[Any]],
+    valid: Sequence[Any], folder: Path, seed: int, fingerprint: str, label: str,
 ) -> TrainingRecord:  # fmt: skip
     """Train to the end, continuing what lies in ``folder`` if it has the same fingerprint.
 
@@ -50,7 +50,8 @@ def train_run(
     Args:
         module: its weights are initialised by the caller.
         config: the run's hyper-parameters.
-        batches: from a batch number to that batch and all that follow it.
+        batches: from a batch's number to that batch and all that follow it. A batch has ``to(device)``, and ``tokens``,
+            how many throughput counts; padding is none.
         valid: the validation split.
         folder: gets ``checkpoints/``, with ``best.ckpt``, ``last.ckpt`` and, if asked, ``average.ckpt``; ``curve.csv``.
         seed: of dropout; that of the batches' order is the caller's.
@@ -203,7 +204,7 @@ class _Run:
             tokens_per_second=speed, validation=state.valid,
         )  # fmt: skip
 
-    def validate(self, valid: Sequence[TrainingBatch]) -> None:
+    def validate(self, valid: Sequence[Any]) -> None:
         """Measure the weights, keep them if they are the best ones, and write a checkpoint to continue from."""
         self.module.eval()
         with torch.inference_mode(), self.fabric.autocast():
@@ -241,27 +242,23 @@ class _Run:
         )  # fmt: skip
 
     def _begin(self) -> dict[str, Any] | None:
-        """The checkpoint to continue from; where there is none, the run's folder is made anew."""
+        """The last checkpoint, if it has the same fingerprint and the best one was not deleted; else a new folder."""
         last, checkpoint = self.checkpoints / "last.ckpt", None
         if self.group.first:
-            checkpoint = self._continued(last)
+            if last.exists() and last.with_name("best.ckpt").exists():
+                checkpoint = load_checkpoint(last)
+                if checkpoint.get("fingerprint") != self.fingerprint:
+                    changed = "parameters, data or code have changed since the last checkpoint"
+                    print(f"{self.label}: {changed}: starting anew.")
+                    checkpoint = None
             if checkpoint is None:
                 shutil.rmtree(self.folder, ignore_errors=True)
                 self.checkpoints.mkdir(parents=True)
+            else:
+                print(f"{self.label}: continuing from update {checkpoint['global_step']}.")
             self._begin_curve(checkpoint["global_step"] if checkpoint else 0)
         if self.group.agree(checkpoint is not None) and not self.group.first:
             checkpoint = load_checkpoint(last)
-        return checkpoint
-
-    def _continued(self, last: Path) -> dict[str, Any] | None:
-        """The last checkpoint, if it is of the same fingerprint and the best one was not deleted."""
-        if not (last.exists() and last.with_name("best.ckpt").exists()):
-            return None
-        checkpoint = load_checkpoint(last)
-        if checkpoint.get("fingerprint") != self.fingerprint:
-            print(f"{self.label}: parameters, data or code have changed since the last checkpoint: starting anew.")
-            return None
-        print(f"{self.label}: continuing from update {checkpoint['global_step']}.")
         return checkpoint
 
     def _prepare_update(self) -> None:
@@ -313,6 +310,5 @@ def resolve_precision(wanted: str) -> Literal["32-true", "bf16-mixed"]:
     Processors that multiply bfloat16 themselves are no exception: torch's backward pass of attention takes eight times
     as long with it there, and one precision on all processors makes their runs comparable.
     """
-    if wanted != "auto":
-        return "bf16-mixed" if wanted == "bf16-mixed" else "32-true"
-    return "bf16-mixed" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "32-true"
+    has_it = wanted == "auto" and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+    return "bf16-mixed" if has_it or wanted == "bf16-mixed" else "32-true"

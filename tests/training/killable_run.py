@@ -43,7 +43,7 @@ from shared.tasks.translation.corpus import ParallelText
 from shared.tasks.translation.module import TranslationModule
 from shared.tasks.translation.settings import TranslationTraining
 from shared.training.checkpoints import TrainingRecord
-from shared.training.module import TrainingBatch, TrainingModule
+from shared.training.module import TrainingModule
 from shared.training.run import train_run
 from tests.tasks.captioning.toy_captioner import LONGEST, ToyCaptioner, image_batches, random_pictures, texts
 from tests.tasks.classification.toy_classifier import VOCABULARY, ToyClassifier, random_texts
@@ -87,7 +87,7 @@ class Killable(TrainingModule):
     killer: Killer
     poison: int
 
-    def training_step(self, batch: TrainingBatch, batch_idx: int) -> torch.Tensor:
+    def training_step(self, batch: Any, batch_idx: int) -> torch.Tensor:
         self.killer.reach("train")
         loss = super().training_step(batch, batch_idx)
         return loss * float("nan") if self.updates + 1 == self.poison else loss
@@ -97,7 +97,7 @@ class Killable(TrainingModule):
         self.killer.reach("trained")
         return made
 
-    def validation_step(self, batch: TrainingBatch, batch_idx: int) -> None:
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
         self.killer.reach("valid")
         super().validation_step(batch, batch_idx)
 
@@ -147,7 +147,7 @@ def lengths(split: Any) -> tuple[np.ndarray, ...]:
     return (split.target.lengths, split.source.lengths) if isinstance(split, ParallelText) else split.lengths
 
 
-def for_validation(split: Any) -> list[TrainingBatch]:
+def for_validation(split: Any) -> list[Any]:
     """All batches of a split; those of pictures also to be described."""
     if isinstance(split, Stream):
         return list(split.evaluation_batches(columns=2, length=8, warm_up=3))
@@ -155,7 +155,7 @@ def for_validation(split: Any) -> list[TrainingBatch]:
     return [*map(split.batch, order), *(image_batches(split, 8) if hasattr(split, "image_features") else ())]
 
 
-def ordered(train: Any, config: Any) -> Callable[[int], Iterator[TrainingBatch]]:
+def ordered(train: Any, config: Any) -> Callable[[int], Iterator[Any]]:
     """From a batch's number to that batch and all that follow it."""
     if isinstance(train, Stream):
         columns, length = config.batch.sentences, config.batch.length
