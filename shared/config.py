@@ -223,6 +223,13 @@ def near(name: str, known: Iterable[str]) -> str:
     return f"; there are {', '.join(known[:MOST_NAMED])}{', …' if len(known) > MOST_NAMED else ''}"
 
 
+def check_name(name: str, known: Iterable[str], said: str) -> None:
+    """Refuse a name that is not known; what is ``said`` stands before it, and the nearest known name behind it."""
+    known = [*known]
+    if name not in known:
+        raise ReplicationError(f"{said} '{name}'{near(name, known)}.")
+
+
 def _explain(problem: dict[str, Any], value: Any, config: type[BaseModel]) -> str:
     kind, given = problem["type"], problem["input"]
     whole = kind in _OF_A_WHOLE and isinstance(given, dict)

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from shared.claims.words import number_of
-from shared.config import Strict, build, check_part, load_yaml, near
+from shared.config import build, check_name, check_part, load_yaml
 from shared.data.cards import Card, GeneratedSource, load_card
 from shared.data.generated import TASKS
 from shared.data.readers import READERS
 from shared.errors import ReplicationError
 from shared.pipeline.check_claims import check_shown, check_variants
 from shared.pipeline.code import STAGES, code_of
-from shared.pipeline.config import Identities, ScaleFile, load_params, refuse_huge, scales_of
+from shared.pipeline.config import ScaleFile, load_params, refuse_huge, scales_of
 from shared.pipeline.files import PIPELINE, REPLICATIONS, paper_folder, run_folder, write_json
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.pipeline.provenance import hash_of, sha256_of
@@ -82,8 +82,7 @@ def check_listed(paper: str | None) -> None:
     """Check ``params.yaml``, and that it lists one paper, or all that there are and no others."""
     listed = load_params().papers
     for name in listed if paper is None else ():
-        if not (REPLICATIONS / name).is_dir():
-            raise ReplicationError(f"params.yaml: papers: there is no paper '{name}'{near(name, papers())}.")
+        check_name(name, papers(), "params.yaml: papers: there is no paper")
     for name in [paper] if paper else papers():
         paper_folder(name)
         if name not in listed:
@@ -100,25 +99,19 @@ def check_settings(settings: ScaleFile) -> None:
             f"{pipeline} is not the pipeline that all scales share; make it a link, with "
             f"'ln -sf ../../../{PIPELINE} {pipeline}'."
         )
+    cards = [path.stem for path in CARDS.glob("*.yaml")]
     for task in settings.tasks:
-        if not (CARDS / f"{settings.dataset(task)}.yaml").is_file():
-            raise ReplicationError(
-                f"{settings.path}: tasks.{task}.corpus.dataset: {CARDS / settings.dataset(task)}.yaml does not exist"
-                f"{near(settings.dataset(task), (path.stem for path in CARDS.glob('*.yaml')))}."
-            )
+        check_name(settings.dataset(task), cards, f"{settings.path}: tasks.{task}.corpus.dataset: there is no card")
+    # Tasks first, or a mistake of a task would be said to be one of its first variant, or be overridden by all.
+    for name, built in settings.built_tasks.items():
+        _check_sections(settings, built.sections, f"{settings.path}: tasks.{name}")
+    for task in settings.tasks:
         card, corpus = check_card(settings.dataset(task)), settings.corpus(task)
         named = {"test": (corpus.splits, card.splits)}
         named |= {key: ([getattr(corpus, key, None)], card.languages) for key in ("source", "target", "language")}
         for key, (names, known) in named.items():
-            for name in names:
-                if name is not None and known and name not in known:
-                    raise ReplicationError(
-                        f"{settings.path}: tasks.{task}.corpus.{key}: {card.id} has no '{name}'{near(name, known)}."
-                    )
-    # Tasks first, or a mistake of a task would be said to be one of its first variant, or be overridden by all.
-    for name, built in settings.built_tasks.items():
-        given = built.model_dump(exclude_unset=True, exclude={"after"})
-        _check_sections(settings, given, f"{settings.path}: tasks.{name}")
+            for name in [each for each in names if each is not None] if known else ():
+                check_name(name, known, f"{settings.path}: tasks.{task}.corpus.{key}: {card.id} has no")
     for variant in settings.buildable():
         check_model(settings.models, settings.run(variant))
     for name in settings.others:  # other data may not go by the name of a task
@@ -148,20 +141,18 @@ def check_identities(settings: ScaleFile) -> None:
             f"{path}: kind: '{settings.kind}', but replications/{settings.paper}/settings.py has "
             f"KIND = '{settings.models.KIND}'; both must name the same kind of task."
         )
-    for name, identity in build(Identities, load_yaml(path), where=str(path)).variants.items():
-        given = identity.model_dump(exclude_unset=True)
-        _check_sections(settings, given, f"{path}: variants.{name}")
-        model = given.get("model", {})
-        if (lender := model.get("paper")) in papers() and isinstance(model.get("settings"), dict):
+    for name, identity in settings.identities.items():
+        _check_sections(settings, identity.model_dump(exclude_unset=True), f"{path}: variants.{name}")
+        if (lender := identity.model.get("paper")) in papers() and isinstance(identity.model.get("settings"), dict):
             theirs: Any = importlib.import_module(f"replications.{lender}.settings")
-            check_part(theirs.MODEL, model["settings"], where=f"{path}: variants.{name}.model.settings")
+            check_part(theirs.MODEL, identity.model["settings"], where=f"{path}: variants.{name}.model.settings")
 
 
 def _check_sections(settings: ScaleFile, given: dict[str, Any], where: str) -> None:
     """Check one layer of settings on its own, as another may override what is wrong in it."""
     refuse_huge(given, where)
-    models, model = settings.models, given.get("model", {})
-    check_part(settings_of(settings.kind), {key: part for key, part in given.items() if key != "model"}, where=where)
+    models, model = settings.models, given.pop("model", {})
+    check_part(settings_of(settings.kind), given, where=where)
     section, routes = models.MODEL, [route for route in models.ROUTES if route in model]
     if len(routes) == 1:  # else they are refused when the variant is built
         kinds = models.ROUTES[routes[0]]
@@ -178,22 +169,17 @@ def check_card(dataset: str) -> Card:
     """
     path, card = CARDS / f"{dataset}.yaml", load_card(dataset)
     if card.reader is not None:
-        readers = {name: reader.options for name, reader in READERS.items()}
-        _check_options(readers, card.reader.name, card.reader.options, f"{path}: reader", "options", MOST_READ)
+        name, options, where = card.reader.name, card.reader.options, f"{path}: reader"
+        check_name(name, READERS, f"{where}: there is no reader")
+        refuse_huge(options, f"{where}.options", MOST_READ)
+        build(READERS[name].options, options, where=f"{where}.options")
     for number, source in enumerate(card.sources):
         if isinstance(source, GeneratedSource):
-            where, tasks = f"{path}: sources.{number}", {name: task.parameters for name, task in TASKS.items()}
-            _check_options(tasks, source.task, source.parameters, where, "parameters", MOST_GENERATED)
+            where = f"{path}: sources.{number}"
+            check_name(source.task, TASKS, f"{where}: there is no generated task")
+            refuse_huge(source.parameters, f"{where}.parameters", MOST_GENERATED)
+            build(TASKS[source.task].parameters, source.parameters, where=f"{where}.parameters")
     return card
-
-
-def _check_options(
-    classes: dict[str, type[Strict]], name: str, options: dict[str, Any], where: str, key: str, most: int
-) -> None:
-    if name not in classes:
-        raise ReplicationError(f"{where}: '{name}' is not known{near(name, classes)}.")
-    refuse_huge(options, f"{where}.{key}", most)
-    build(classes[name], options, where=f"{where}.{key}")
 
 
 def check_paper(settings: ScaleFile) -> None:
@@ -208,13 +194,10 @@ def check_paper(settings: ScaleFile) -> None:
     path = REPLICATIONS / settings.paper / "paper.yaml"
     paper, cards = Paper.load(path), [card.stem for card in CARDS.glob("*.yaml")]
     for name in paper.data:
-        if name not in cards:
-            raise ReplicationError(f"{path}: data: there is no card '{name}'{near(name, cards)}.")
+        check_name(name, cards, f"{path}: data: there is no card")
     for table in paper.tables:
-        for row in range(len(table.rows)):
-            check_variants(
-                settings, table.variants(row), f"{path}: tables.{table.id}, row '{table.rows[row]['label']}'"
-            )
+        for number, row in enumerate(table.rows):
+            check_variants(settings, table.variants(number), f"{path}: tables.{table.id}, row '{row['label']}'")
 
 
 def check_words(settings: ScaleFile) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatch
 
-from shared.claims.comparisons import Comparison, Correlation, Exact, Sides
+from shared.claims.comparisons import Comparison, Exact
 from shared.claims.rules import DOUBLED_SEEDS, FEWEST_SEEDS
 from shared.claims.scales import TESTS
 from shared.claims.schema import Claim, Claims, load_claims
 from shared.claims.words import number_of
-from shared.config import near
+from shared.config import check_name, near
 from shared.errors import ReplicationError
-from shared.metrics.registry import MEASURES, is_known, known, measure, split_of
+from shared.metrics.registry import MEASURES, is_known, measure, split_of
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import REPLICATIONS
 from shared.reports.exhibits import Shows, load_exhibits
@@ -34,10 +34,8 @@ def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
     for placed in load_exhibits(settings.paper, ()):
         figure = placed.exhibit if isinstance(placed, Shows) else placed
         where = f"{REPLICATIONS / settings.paper / 'report.py'}: {type(figure).__name__}"
-        if isinstance(placed, Shows) and placed.claim and placed.claim not in claims:
-            raise ReplicationError(
-                f"{where}: claims.yaml has no claim '{placed.claim}'{near(placed.claim, claims)}; name one that it has."
-            )
+        if isinstance(placed, Shows) and placed.claim:
+            check_name(placed.claim, claims, f"{where}: claims.yaml has no claim")
         check_variants(settings, figure.variants(), where)
         check_measures(figure.measures(), measured, where)
 
@@ -48,10 +46,8 @@ def check_variants(settings: ScaleFile, variants: Iterable[str], where: str) -> 
         paper, _, plain = variant.removesuffix("-ensemble").rpartition("/")
         if paper:
             check_variants(ScaleFile(paper, settings.scale), [plain], where)
-        elif plain not in settings.known():
-            raise ReplicationError(
-                f"{where}: {settings.variants_path} has no variant '{variant}'{near(variant, settings.known())}."
-            )
+        else:
+            check_name(plain, settings.known(), f"{where}: {settings.variants_path} has no variant")
 
 
 def check_measures(measures: Iterable[str], measured: Iterable[str], where: str) -> None:
@@ -76,13 +72,10 @@ def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence
     claims = load_claims(path, settings.scale)
     for task, floor in claims.floors.items():
         where = f"{path}: floors.{task}"
-        if task not in tasks:
-            raise ReplicationError(f"{where}: no scale of {settings.paper} has the task '{task}'{near(task, tasks)}.")
+        check_name(task, tasks, f"{where}: no scale of {settings.paper} has the task")
         check_variants(settings, floor.exempt, where)
         check_measures((floor.metric,), measured, where)
-        if floor.at_least is not None and floor.at_least > measure(split_of(floor.metric)[1]).most:
-            raise ReplicationError(f"{where}: at_least: {floor.metric} is never {floor.at_least:g}.")
-    prefix = claims.claims[0].id.rstrip("0123456789") if claims.claims else ""
+    prefix = claims.claims[0].id.rstrip("0123456789")
     for number, claim in enumerate(claims.claims, 1):
         if claim.id != f"{prefix}{number}":
             raise ReplicationError(f"{path}: {claim.id}: claims are numbered in order; call it {prefix}{number}.")
@@ -93,35 +86,11 @@ def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence
             check_measures(row.metrics(), measured, where)
             if not isinstance(row, Exact):
                 check_variants(settings, row.doubled, where)
-                _check_metric(row, where)
                 if decided:
                     _check_data(settings, row, where)
         if decided and settings.scale != TESTS:
             _check_runs(settings, claims, claim, f"{path}: {claim.id}")
     return [claim.id for claim in claims.claims]
-
-
-def _check_metric(row: Comparison, where: str) -> None:
-    """Refuse splits in the name of a metric, effects that no runs could show, and perplexities on the plain scale."""
-    for metric in row.metrics():
-        split, plain = split_of(metric)
-        if split and known(plain) is not None:
-            raise ReplicationError(
-                f"{where}: metric '{metric}' names a split; give 'metric: {plain}' and 'where: {{split: {split}}}'."
-            )
-    if "perplexity" in row.metric and row.scale == "plain" and not isinstance(row, Correlation):
-        raise ReplicationError(
-            f"{where}: metric '{row.metric}' is compared as it is; compare nats or bits, or give 'scale: log'."
-        )
-    most = measure(row.metric).most
-    if not isinstance(row, Sides) or row.scale == "log" or row.over is not None:
-        return
-    if row.than is None and row.relevant >= most:
-        raise ReplicationError(f"{where}: relevant: no two values of {row.metric} differ by {row.relevant:g}.")
-    if row.than is not None and row.kind == "greater" and (wanted := row.than + row.relevant) > most:
-        raise ReplicationError(
-            f"{where}: relevant: {row.metric} is at most {most:g}, never {wanted:g}; lower it or 'than'."
-        )
 
 
 def _check_data(settings: ScaleFile, row: Comparison, where: str) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import reduce
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, create_model
+from pydantic import AfterValidator, Field
 
 from shared.claims.scales import SCALES, Scale
-from shared.config import Strict, build, load_yaml, merge, near
+from shared.config import Strict, build, check_name, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.pipeline.files import REPLICATIONS, paper_folder, write_text
 from shared.tasks.kinds import KINDS, papers, settings_of
@@ -59,6 +59,12 @@ class Params(Strict):
     papers: list[Words]
 
 
+class Corpus(Strict, extra="allow"):
+    """A task's ``corpus``; the task's kind checks the rest of it."""
+
+    dataset: str
+
+
 class Task(Strict):
     """One entry of ``tasks`` in a scale's ``params.yaml``; the task's kind checks the sections.
 
@@ -67,12 +73,17 @@ class Task(Strict):
     """
 
     after: Literal["fetched", "features"] = "fetched"
-    corpus: dict[str, Any]
-    model: dict[str, Any]
-    training: dict[str, Any]
-    decoding: dict[str, Any] | None = None
-    evaluation: dict[str, Any] | None = None
+    corpus: Corpus
+    model: Section
+    training: Section
+    decoding: Section | None = None
+    evaluation: Section | None = None
     seeds: Seeds
+
+    @property
+    def sections(self) -> Section:
+        """What is given of a variant's settings."""
+        return self.model_dump(exclude_unset=True, exclude={"after"})
 
 
 class Identity(Strict):
@@ -146,8 +157,7 @@ def use_scale(scale: str) -> None:
     Raises:
         ReplicationError: there is no such scale, or a file is not as this project has it; nothing has changed then.
     """
-    if scale not in SCALES:
-        raise ReplicationError(f"there is no scale '{scale}'{near(scale, SCALES)}.")
+    check_name(scale, SCALES, "there is no scale")
     listed = load_params().papers
     params, ignored = Path("params.yaml"), Path(".dvcignore")
     if not ignored.is_file():
@@ -158,11 +168,9 @@ def use_scale(scale: str) -> None:
             f"{params}: {found} lines begin with 'scale: ' instead of one; write 'scale: {scale}' on one line, "
             "without quotes around the key."
         )
-    hidden = "/replications/*/*/dvc.yaml"
-    others = ignored.read_text(encoding="utf-8").splitlines()
-    kept = [line for line in others if not re.fullmatch(r"!?/replications/\*/[^/]+/dvc\.yaml", line)]
+    seen = r"(?m)^(!/replications/\*/)[^/]+(/dvc\.yaml)$"
+    write_text(ignored, re.sub(seen, rf"\g<1>{scale}\g<2>", ignored.read_text(encoding="utf-8")))
     write_text(params, text)
-    write_text(ignored, "\n".join([*kept, hidden, f"!{hidden.replace('*/dvc', f'{scale}/dvc')}"]) + "\n")
     there = ", ".join(paper for paper in listed if (REPLICATIONS / paper / scale / "params.yaml").is_file())
     print(f"scale: {scale}; dvc repro report@<paper> makes the report of {there or 'no paper yet'}")
 
@@ -201,14 +209,15 @@ class ScaleFile:
         self.path, self.variants_path = folder / scale / "params.yaml", folder / "variants.yaml"
         content = build(Content, load_yaml(self.path), where=str(self.path))
         identities = build(Identities, load_yaml(self.variants_path), where=str(self.variants_path))
-        self.kind, self._identities = identities.kind, identities.variants
+        self.kind, self.identities = identities.kind, identities.variants
         self.tasks, self.variants = content.tasks, content.variants
         self.deviations, self.features, self.others = content.deviations, content.features, content.others
         self.built_tasks = content.tasks | content.left_out.tasks
         self._built_variants = content.variants | content.left_out.variants
         self.left_out = {name: reason.because for reason in content.left_out.reasons for name in reason.variants}
+        check_name(self.kind, KINDS, f"{self.variants_path}: kind: there is no kind of task")
         for problem in self._contradictions(content):
-            raise ReplicationError(problem)
+            raise ReplicationError(f"{self.path}: {problem}.")
 
     @property
     def models(self) -> Any:
@@ -217,17 +226,12 @@ class ScaleFile:
 
     def dataset(self, task: str) -> str:
         """The name of the data set of a task's corpus."""
-        name = self._task(task).corpus.get("dataset")
-        if not isinstance(name, str):
-            raise ReplicationError(f"{self.path}: tasks.{task}.corpus must name its 'dataset'.")
-        return name
+        return self._task(task).corpus.dataset
 
     def corpus(self, task: str) -> Any:
         """The corpus of a task, as the settings of its kind."""
-        given, where = self._task(task).corpus, f"{self.path}: tasks.{task}"
-        refuse_huge(given, f"{where}.corpus")
-        built: Any = build(_corpus_section(self.kind), {"corpus": given}, where=where)
-        return built.corpus
+        self._task(task)
+        return self.run(next(name for name, each in self._built_variants.items() if each.task == task)).corpus
 
     def run(self, variant: str, changes: Section | None = None) -> RunConfig:
         """All settings of a variant; also of one that is left out, if it could be built at this scale.
@@ -239,15 +243,12 @@ class ScaleFile:
         if "/" in variant:
             other, name = self.other(variant)
             return other.run(name, changes)
-        own, identity = self._variant(variant), _entry(self._identities, "variant", variant, self.variants_path)
-        value: Any = self._task(own.task).model_dump(exclude_unset=True, exclude={"after"}) | {"task": own.task}
-        for layer in (identity.model_dump(exclude_unset=True), own.model_dump(exclude_unset=True), changes or {}):
-            value = merge(value, layer)
-        where = f"{self.path}: variants.{variant}"
+        own, identity = self._variant(variant), _entry(self.identities, "variant", variant, self.variants_path)
+        of_variant = [identity.model_dump(exclude_unset=True), own.model_dump(exclude_unset=True), changes or {}]
+        value, where = reduce(merge, [self._task(own.task).sections, *of_variant]), f"{self.path}: variants.{variant}"
         refuse_huge(value, where)
         run = build(settings_of(self.kind), value, where=where)
-        model = merge(merge(identity.model, own.model), (changes or {}).get("model", {}))
-        return run.at(str(self.path), variant, model)
+        return run.at(str(self.path), variant, reduce(merge, [layer.get("model", {}) for layer in of_variant]))
 
     def other(self, name: str) -> tuple[ScaleFile, str]:
         """The settings of another paper, and its variant, that ``<paper>/<variant>`` names.
@@ -255,16 +256,11 @@ class ScaleFile:
         Raises:
             ReplicationError: ``others`` has no such name, there is no such paper, or it trains no such variant.
         """
-        if name not in self.others:
-            raise ReplicationError(f"{self.path}: others must list '{name}'{near(name, self.others)}.")
+        check_name(name, self.others, f"{self.path}: others must list")
         paper, _, variant = name.partition("/")
-        if paper not in papers() or paper == self.paper:
-            raise ReplicationError(f"{self.path}: others: there is no other paper '{paper}'{near(paper, papers())}.")
+        check_name(paper, {*papers()} - {self.paper}, f"{self.path}: others: there is no other paper")
         other = ScaleFile(paper, self.scale)
-        if variant not in other.variants:
-            raise ReplicationError(
-                f"{self.path}: others: {other.path} runs no '{variant}'{near(variant, other.variants)}."
-            )
+        check_name(variant, other.variants, f"{self.path}: others: {other.path} runs no")
         return other, variant
 
     def lenders(self, variants: Iterable[str]) -> set[str]:
@@ -294,7 +290,7 @@ class ScaleFile:
 
     def known(self) -> list[str]:
         """All variants of the paper, whether they run at this scale or not."""
-        return list(self._identities)
+        return list(self.identities)
 
     def buildable(self) -> list[str]:
         """All variants whose settings are given at this scale, whether they run or not."""
@@ -302,35 +298,25 @@ class ScaleFile:
 
     def _contradictions(self, content: Content) -> Iterator[str]:
         """What contradicts the folder's name, the other file or another part of this one."""
-        known, variants = self._identities, self.variants_path
+        known, variants = self.identities, self.variants_path
         if (content.paper, content.scale) != (self.paper, self.scale):
-            yield (
-                f"{self.path}: paper '{content.paper}' and scale '{content.scale}' must be those of the folder, "
-                f"'{self.paper}' and '{self.scale}'."
-            )
-        if self.kind not in KINDS:
-            yield f"{variants}: kind: there is no kind of task '{self.kind}'{near(self.kind, KINDS)}."
+            given = f"paper '{content.paper}' and scale '{content.scale}'"
+            yield f"{given} must be those of the folder, '{self.paper}' and '{self.scale}'"
         for section, names in (("variants", [*self.variants]), ("left_out", [*self.left_out])):
             for name in [each for each in names if each not in known]:
-                yield f"{self.path}: {section}: {variants} has no variant '{name}'{near(name, known)}."
+                yield f"{section}: {variants} has no variant '{name}'{near(name, known)}"
         for name in known:
             if name in self.variants and name in self.left_out:
-                yield f"{self.path}: '{name}' is among variants and left_out; keep one of them."
+                yield f"'{name}' is among variants and left_out; keep one of them"
             if name not in self.variants and name not in self.left_out:
-                yield (
-                    f"{self.path}: variant '{name}' of {variants} neither runs nor is left out; list it under "
-                    "variants, or with the reason under left_out."
-                )
-        for name, entry in self.variants.items():
-            if entry.task not in self.tasks:
-                task = f"there is no task '{entry.task}'{near(entry.task, self.tasks)}"
-                yield f"{self.path}: variants.{name}.task: {task}."
-        for name, task_of_scale in self.tasks.items():
-            if (task_of_scale.after == "features") != (name in self.features):
-                must = "must" if task_of_scale.after == "features" else "must not"
-                yield f"{self.path}: tasks.{name}.after is '{task_of_scale.after}', so 'features' {must} list '{name}'."
+                rest = "list it under variants, or with the reason under left_out"
+                yield f"variant '{name}' of {variants} neither runs nor is left out; {rest}"
+        for name, task in self.tasks.items():
+            if (task.after == "features") != (name in self.features):
+                must = "must" if task.after == "features" else "must not"
+                yield f"tasks.{name}.after is '{task.after}', so 'features' {must} list '{name}'"
             if not any(variant.task == name for variant in self.variants.values()):
-                yield f"{self.path}: tasks.{name} has no variant that runs; remove it, or add one."
+                yield f"tasks.{name} has no variant that runs; remove it, or add one"
 
     def _task(self, name: str) -> Task:
         return _entry(self.built_tasks, "task", name, self.path)
@@ -342,8 +328,7 @@ class ScaleFile:
 
 
 def _entry(entries: Mapping[str, EntryT], what: str, name: str, path: Path) -> EntryT:
-    if name not in entries:
-        raise ReplicationError(f"{path} has no {what} '{name}'{near(name, entries)}.")
+    check_name(name, entries, f"{path} has no {what}")
     return entries[name]
 
 
@@ -359,11 +344,3 @@ def refuse_huge(value: Any, where: str, most: int = MOST) -> None:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in items:
         refuse_huge(part, f"{where}.{key}", most)
-
-
-@cache
-def _corpus_section(kind: str) -> type[Strict]:
-    """Settings that are a corpus alone: of one class or of several, which the field tells apart."""
-    field = settings_of(kind).model_fields["corpus"]
-    annotation: Any = field.annotation
-    return create_model("Section", __base__=Strict, corpus=(annotation, field))

@@ -212,7 +212,7 @@ SIX = tuple("abcdef")
         ({"variants": ("a",), "than": 1.0, "learned": {"exempt": "one side"}}, "one side"),
         ({"variants": ("a",), "than": 1.0}, "there are no two sides"),
         ({"kind": "correlation", "variants": SIX, "other": "x", "relevant": 0.3}, "there are no two sides"),
-        ({"metric": "alignment_accuracy"}, "Alignment accuracy is not what training makes better"),
+        ({"metric": "alignment_accuracy", "relevant": 0.1}, "Alignment accuracy is not what training makes better"),
     ],
 )
 def test_the_gap_is_not_asked_for_where_it_means_nothing(tmp_path, changes, said):

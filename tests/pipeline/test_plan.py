@@ -1,6 +1,7 @@
 """Claims that cannot be decided are refused before training, and a plan shows what was changed after it was frozen."""
 
 import json
+import re
 import shutil
 import subprocess
 from copy import deepcopy
@@ -134,7 +135,7 @@ def test_a_floor_that_nothing_can_reach_or_have_is_refused(task, floor, message,
     change_yaml(home / "claims.yaml", lambda content: content.update(floors={task: floor | {"because": "a test"}}))
     with pytest.raises(ReplicationError, match=message) as error:
         check()
-    assert str(error.value).startswith(f"replications/{PAPER}/claims.yaml: floors.{task}")
+    assert re.match(rf"replications/{PAPER}/claims\.yaml: '?floors\.{task}", str(error.value))
 
 
 @pytest.fixture
