@@ -34,7 +34,7 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-class _Member(NamedTuple):
+class Member(NamedTuple):
     """A file in an archive; ``size`` is the size that the archive declares."""
 
     name: str
@@ -57,20 +57,20 @@ def extract(archive: Path, members: Mapping[str, str], into: Path, *, limit: int
         ReplicationError: the archive is damaged, lacks a member, exceeds ``limit`` or its own declared sizes, or has a
             member with an unsafe path; or a chosen member is a link or a device.
     """
-    found: set[str] = set()
-    left = limit
+    missing, left = dict(members), limit
     with _readable(archive):
-        for number, member in enumerate(_members(archive), 1):
+        for number, member in enumerate(members_of(archive), 1):
             if number > _MOST_FILES:
                 raise ReplicationError(f"{archive.name} holds more than {_MOST_FILES:,} files; it is refused.")
             path = PurePosixPath(member.name)
             if path.is_absolute() or ".." in path.parts or "\\" in member.name:
                 raise ReplicationError(f"{archive.name} holds the unsafe path {member.name!r}: refused.")
-            pattern = _pattern(member.name, members)
-            if pattern is None:
+            folders = (key for key in members if key.endswith("/") and member.name.startswith(key))
+            chosen = member.name if member.name in members else next(folders, None)
+            if chosen is None:
                 continue
-            found.add(pattern)
-            target = into / (members[pattern] + member.name.removeprefix(pattern))
+            missing.pop(chosen, None)
+            target = into / (members[chosen] + member.name.removeprefix(chosen))
             if not target.resolve().is_relative_to(into.resolve()):
                 raise ReplicationError(f"{archive.name}: {member.name} would leave the folder; it is refused.")
             if not member.regular:
@@ -78,7 +78,6 @@ def extract(archive: Path, members: Mapping[str, str], into: Path, *, limit: int
             if member.size > left:
                 raise ReplicationError(f"{archive.name} unpacks to more than {limit:,} bytes; it is refused.")
             left -= _write(member, target, left)
-    missing = members.keys() - found
     if missing:
         raise ReplicationError(f"{archive.name} has no member {min(missing)}.")
 
@@ -116,26 +115,25 @@ def _readable(archive: Path) -> Iterator[None]:
         yield
     except MemoryError:
         raise ReplicationError(f"{archive.name} declares more than memory can hold; it is refused.") from None
-    except OSError as error:
-        if error.errno not in _IN_THE_WAY:
+    except (OSError, *_DAMAGE) as error:
+        if isinstance(error, OSError) and error.errno not in _IN_THE_WAY:
             raise
-        raise ReplicationError(f"{archive.name} is damaged ({error}).") from None
-    except _DAMAGE as error:
         raise ReplicationError(f"{archive.name} is damaged or cannot be unpacked ({error}).") from None
 
 
-def _members(archive: Path) -> Iterator[_Member]:
+def members_of(archive: Path) -> Iterator[Member]:
+    """Yield the files in an archive; directories are none. Each can be opened while the next is not asked for."""
     if archive.suffix in {".zip", ".whl"}:
-        with zipfile.ZipFile(archive) as file:
+        with _open_zip(archive) as file:
             for info in file.infolist():
                 if not info.is_dir():
                     regular = stat.S_IFMT(info.external_attr >> 16) in (0, stat.S_IFREG)
-                    yield _Member(info.filename, info.file_size, regular, partial(file.open, info))
+                    yield Member(info.filename, info.file_size, regular, partial(file.open, info))
     elif archive.suffix == ".deb":
         unpacked = archive.with_suffix(".tar")
         try:
             _unpack_deb(archive, unpacked)
-            yield from _members(unpacked)
+            yield from members_of(unpacked)
         finally:
             unpacked.unlink(missing_ok=True)
     else:
@@ -143,10 +141,36 @@ def _members(archive: Path) -> Iterator[_Member]:
             for each in tar:
                 if not each.isdir():
                     name = each.name.removeprefix("./")
-                    yield _Member(name, each.size, each.isreg(), partial(tar.extractfile, each))
+                    yield Member(name, each.size, each.isreg(), partial(tar.extractfile, each))
             # The checksum of a compressed stream is verified only when its end is read.
             while tar.fileobj and tar.fileobj.read(_CHUNK):
                 pass
+
+
+def stored(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Yield the name of each file in a zip or a plain tar, and a function that reads it at any time."""
+    if archive.suffix == ".zip":
+        file = _open_zip(archive)  # closed when the last of the functions is garbage-collected
+        yield from ((info.filename, partial(file.read, info)) for info in file.infolist() if not info.is_dir())
+    else:
+        with tarfile.open(archive, "r:") as tar:
+            for member in tar:
+                if member.isreg():
+                    yield member.name, partial(_stretch, archive, member.offset_data, member.size)
+
+
+def _stretch(path: Path, start: int, size: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read(size)
+
+
+def _open_zip(path: Path) -> zipfile.ZipFile:
+    """Open a zip, whose names are UTF-8 if they can be, as on a Macintosh, where nothing marks their encoding."""
+    try:
+        return zipfile.ZipFile(path, metadata_encoding="utf-8")
+    except UnicodeDecodeError:
+        return zipfile.ZipFile(path)
 
 
 def _unpack_deb(archive: Path, target: Path) -> None:
@@ -165,13 +189,7 @@ def _unpack_deb(archive: Path, target: Path) -> None:
             raise ReplicationError(f"{archive.name} is damaged ({reason}).")
 
 
-def _pattern(name: str, members: Mapping[str, str]) -> str | None:
-    """The key of ``members`` that a member is of."""
-    folders = (key for key in members if key.endswith("/") and name.startswith(key))
-    return name if name in members else next(folders, None)
-
-
-def _write(member: _Member, target: Path, left: int) -> int:
+def _write(member: Member, target: Path, left: int) -> int:
     target.parent.mkdir(parents=True, exist_ok=True)
     source = member.open()
     assert source is not None, "only regular files are opened"

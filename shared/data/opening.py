@@ -1,19 +1,26 @@
-"""Opening other people's files, strictly: text, tables, JSON and folders; an error names the file and the line."""
+"""Opening other people's files, strictly: text, tables, JSON, pictures and folders; an error names file and line."""
 
 from __future__ import annotations
 
 import csv
+import io
+import itertools
 import json
 import lzma
+import re
 import sqlite3
 import tarfile
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from xml.parsers.expat import ExpatError
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
 
@@ -22,11 +29,14 @@ STUMBLES = (
     lzma.LZMAError, sqlite3.DatabaseError, tarfile.TarError, zipfile.BadZipFile, zlib.error, ExpatError,
 )  # fmt: skip
 """What a reader raises where a file is not of the form that it expects."""
+_CHUNK = 1 << 20
+# Escapes of JSON; the group is half of a character beyond U+FFFF, without the other half.
+_ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Say in one sentence that a file is not what its reader expects.
+    """Say in one sentence that a file, or a line of one, is not what its reader expects.
 
     Raises:
         ReplicationError: instead of any of :data:`STUMBLES`.
@@ -40,26 +50,21 @@ def reading(what: str) -> Iterator[None]:
         ) from error
 
 
-def text_lines(path: Path) -> Iterator[str]:
+def text_lines(path: Path, *, keepends: bool = False) -> Iterator[str]:
     r"""Yield the lines of a UTF-8 file, which may be packed as ``.xz``.
 
-    A line ends with ``\n`` or ``\r\n``, which is taken off, and so is a byte order mark. No other character ends a
-    line: parallel texts have them in the middle of sentences.
+    A line ends with ``\n`` or ``\r\n``, or with ``\r`` in a file without ``\n``; the end is taken off, or with
+    ``keepends`` becomes ``\n``, and a byte order mark is taken off. No other character ends a line: parallel texts have
+    them in the middle of sentences.
 
     Raises:
         ReplicationError: a byte is not UTF-8; names the line.
     """
-    return (line.removesuffix("\n") for line in _decoded(path))
-
-
-def read_text(path: Path) -> str:
-    r"""The whole of a text file, as :func:`text_lines` reads it; every line that has an end has ``\n``."""
-    return "".join(_decoded(path))
-
-
-def _decoded(path: Path) -> Iterator[str]:
     with (lzma.open if path.suffix == ".xz" else open)(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
+        first = file.readline()
+        old = b"\r" in first and not first.endswith(b"\n")  # as on a Macintosh of before 2001
+        begin = first.replace(b"\r", b"\n").splitlines(keepends=True) if old else [first] * bool(first)
+        for number, line in enumerate(itertools.chain(begin, file), start=1):
             try:
                 text = str(line, "utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
@@ -67,21 +72,79 @@ def _decoded(path: Path) -> Iterator[str]:
                     f"{path.name} is not UTF-8 text: line {number} has the byte 0x{error.object[error.start]:02x}; "
                     "save it as UTF-8."
                 ) from None
-            yield f"{text[:-2]}\n" if text.endswith("\r\n") else text
+            ended = text.endswith("\n")
+            yield text.removesuffix("\n").removesuffix("\r" * ended) + "\n" * (ended and keepends)
+
+
+def read_text(path: Path) -> str:
+    r"""The whole of a text file, as :func:`text_lines` reads it; every line that has an end has ``\n``."""
+    return "".join(text_lines(path, keepends=True))
+
+
+def byte_range(path: Path, start: int, count: int | None) -> Iterator[bytes]:
+    """Yield the bytes of a file after the first ``start``, ``count`` of them or all.
+
+    Raises:
+        ReplicationError: there are fewer.
+    """
+    with path.open("rb") as file:
+        file.seek(start)
+        left = path.stat().st_size - start if count is None else count
+        while left > 0 and (chunk := file.read(min(left, _CHUNK))):
+            yield chunk
+            left -= len(chunk)
+    if left > 0:
+        raise ReplicationError(f"{path.name} is {left:,} bytes shorter than the card says; fetch it anew.")
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    r"""Yield the lines of a file of the project's own without their ``\n``; no other character ends a line."""
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield line.removesuffix("\n")
+
+
+def read_bytes(path: Path) -> bytes:
+    """The whole of a file that is no text."""
+    return path.read_bytes()
 
 
 def read_json(path: Path) -> Any:
     """The value in a JSON file.
 
     Raises:
-        ReplicationError: it is not UTF-8, or not JSON.
+        ReplicationError: it is not UTF-8, or not JSON; names the line.
     """
     with reading(path.name):
-        return json.loads(read_text(path))
+        return _json(read_text(path), path, 1)
 
 
-def read_table(path: Path, *, delimiter: str, quoted: bool) -> Iterator[dict[str, str]]:
-    """Yield the rows of a table whose first line names its columns; empty lines are no rows.
+def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the place, for errors, and the value of each line of a file.
+
+    Raises:
+        ReplicationError: a line is empty, or not JSON; names it.
+    """
+    with reading(path.name):
+        for number, line in enumerate(text_lines(path), start=1):
+            yield f"{path.name}, line {number}", _json(line, path, number)
+
+
+def _json(text: str, path: Path, first: int) -> Any:
+    try:
+        if half := next(filter(lambda found: found[1], _ESCAPE.finditer(text) if "\\u" in text else ()), None):
+            raise json.JSONDecodeError("half of a character", text, half.start())
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ReplicationError(
+            f"{path.name}, line {first + error.lineno - 1}, is not JSON ({error.msg}); correct it."
+        ) from None
+
+
+def read_table(path: Path, *, delimiter: str, quoted: bool) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the place, for errors, and the fields of each row of a table whose first line names them.
+
+    Empty lines are no rows.
 
     Args:
         path: of the file.
@@ -92,28 +155,74 @@ def read_table(path: Path, *, delimiter: str, quoted: bool) -> Iterator[dict[str
         ReplicationError: a row has more or fewer fields, or its quotation marks do not match; names the line.
     """
     lines = text_lines(path)
-    rows: Iterable[tuple[int, list[str]]] = enumerate((line.split(delimiter) for line in lines), start=1)
-    if quoted:
-        reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True)
-        rows = ((reader.line_num, row) for row in reader)
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True)
+    plain = (line.split(delimiter) for line in lines)
     header: list[str] = []
-    with reading(path.name):
-        for number, row in rows:
-            if row in ([], [""]):
-                continue
-            if not header:
-                header = row
-            elif len(row) == len(header):
-                yield dict(zip(header, row, strict=True))
-            else:
-                raise ReplicationError(
-                    f"{path.name}: line {number} has {len(row)} fields, not {len(header)} as its head; correct it."
-                )
+    begin = 0
+    while True:
+        begin = reader.line_num + 1 if quoted else begin + 1
+        try:
+            row = next(reader if quoted else plain, None)
+        except csv.Error as error:
+            raise ReplicationError(
+                f"{path.name}: what begins in line {begin} is no row ({error}); correct it."
+            ) from None
+        if row is None:
+            return
+        if row in ([], [""]):
+            continue
+        if not header and len({*row}) == len(row):
+            header = row
+        elif len(row) == len(header):
+            yield f"{path.name}, line {begin}", dict(zip(header, row, strict=True))
+        else:
+            wanted = f"not {len(header)} as its head" if header else "of which two have one name"
+            raise ReplicationError(f"{path.name}: line {begin} has {len(row)} fields, {wanted}; correct it.")
+
+
+def read_database(path: Path, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows that a query finds in a file of SQLite; it is opened read-only, so that no journal is written."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection, reading(path.name):
+        yield from connection.execute(query, values)
+
+
+def read_picture(content: bytes) -> NDArray[np.uint8]:
+    """The pixels of a file of a picture, as a viewer shows it: (height, width, 3) RGB.
+
+    It is turned as its camera says, laid over white where it is transparent, and scaled to 8 bits; grey values that are
+    floating-point numbers go from 0 to 1, or to 255 or 65,535 where one of them is larger.
+
+    Raises:
+        OSError, ValueError: it is no picture, is truncated, or has more pixels than Pillow takes for harmless.
+    """
+    from PIL import Image, ImageOps
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        try:
+            with Image.open(io.BytesIO(content)) as file:
+                picture = ImageOps.exif_transpose(file)
+        except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+            raise ValueError(f"it may be a bomb: {error}") from None
+    if picture.mode[0] in "IF":
+        values = np.asarray(picture, dtype=np.float64)
+        if not np.isfinite(values).all():
+            raise ValueError("it has values that are no numbers")
+        bits = (1.0, 255.0, 65_535.0) if picture.mode == "F" else (65_535.0,)
+        most = next((limit for limit in bits if values.max(initial=0) <= limit), float(values.max(initial=1)))
+        clear = values == picture.info.get("transparency", -1)
+        grey = np.where(clear, 255, np.rint(values.clip(min=0) * (255 / most)))
+        picture = Image.fromarray(grey.astype(np.uint8))
+    if picture.has_transparency_data:
+        picture = picture.convert("RGBA")
+        picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
+    return np.asarray(picture.convert("RGB"))
 
 
 def listed(folder: Path, pattern: str = "*") -> list[Path]:
-    """The files and folders that match the pattern, sorted; names that begin with a dot are no data."""
-    return sorted(path for path in folder.glob(pattern) if not path.name.startswith("."))
+    """The files and folders that match the pattern, sorted; whatever has a name that begins with a dot is no data."""
+    found = (path for path in folder.glob(pattern))
+    return sorted(path for path in found if not any(part[0] == "." for part in path.relative_to(folder).parts))
 
 
 def first_of(raw: Path, names: Iterable[str]) -> Path:

@@ -3,14 +3,13 @@
 A fetched folder has two line-aligned texts for every split, with one line for each photo:
 
 * ``<split>.captions``: all captions of the photo as a JSON list;
-* ``<split>.photo``: the file name of the photo;
+* ``<split>.photo``: the name of the photo's file, with the folders that tell it from others of that name;
 
 and the original tar or zip archives, which contain the photos.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import tarfile
 import zipfile
@@ -18,13 +17,15 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from shared.data.archives import stored
 from shared.data.generated.scene_captions import Box, Caption
 from shared.data.generated.scenes import SIDE, Image
+from shared.data.opening import listed, read_picture
 from shared.data.storage import read_columns
 from shared.errors import ReplicationError
 
@@ -34,23 +35,50 @@ LANGUAGES = ("captions", "photo")
 _BORDER = (256 - SIDE) / 2 / 256  # margin that is cropped at each side after resizing
 
 
-def archives(folder: Path) -> list[Path]:
-    """Return the archives in a folder, sorted by name."""
-    return sorted(path for path in folder.iterdir() if path.suffix in {".tar", ".zip"})
-
-
-def photos_in(packed: Iterable[Path]) -> dict[str, Callable[[], bytes]]:
-    """Return for every file in the archives its base name and a function that reads it.
+class Photos:
+    """The files in archives, by name.
 
     Raises:
         ReplicationError: an archive cannot be read.
     """
-    found: dict[str, Callable[[], bytes]] = {}
-    for path in packed:
-        with _readable(path.name):
-            listed = _in_zip(path) if path.suffix == ".zip" else _in_tar(path)
-            found |= {PurePosixPath(name).name: read for name, read in listed}
-    return found
+
+    def __init__(self, packed: Iterable[Path]) -> None:
+        self._whole: dict[str, list[Callable[[], bytes]]] = {}
+        self._ends: dict[str, list[Callable[[], bytes]]] = {}
+        for path in packed:
+            with _readable(path.name):
+                for name, read in dict(stored(path)).items():
+                    parts = PurePosixPath(name).parts
+                    for start in range(len(parts)):
+                        (self._ends if start else self._whole).setdefault("/".join(parts[start:]), []).append(read)
+
+    def read(self, name: str) -> bytes:
+        """Return the content of the photo that has this path in an archive or, if there is none, a path that so ends.
+
+        Raises:
+            ReplicationError: there is no such photo, or several, or it is damaged.
+        """
+        self.check([name])
+        with _readable(f"the photo {name}"):
+            return self._found(name)[0]()
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raise a ReplicationError unless each name is that of one photo."""
+        counts = {name: len(self._found(name)) for name in names}
+        if missing := [name for name, count in counts.items() if not count]:
+            raise ReplicationError(
+                f"photos that are in no archive: {len(missing)}, among them {min(missing)}; fetch the data set anew."
+            )
+        if several := [name for name, count in counts.items() if count > 1]:
+            raise ReplicationError(f"several photos are called {min(several)}; write the folder before the name.")
+
+    def _found(self, name: str) -> list[Callable[[], bytes]]:
+        return self._whole.get(name) or self._ends.get(name, [])
+
+
+def archives(folder: Path) -> list[Path]:
+    """Return the archives in a folder, sorted by name."""
+    return [path for path in listed(folder) if path.suffix in {".tar", ".zip"}]
 
 
 def decode(content: bytes) -> Image:
@@ -60,16 +88,15 @@ def decode(content: bytes) -> Image:
     centre is cropped.
 
     Raises:
-        OSError: the content is not an image, or is truncated.
+        OSError, ValueError: as :func:`shared.data.opening.read_picture`.
     """
     from PIL import Image as Pillow
     from PIL import ImageOps
 
-    with Pillow.open(io.BytesIO(content)) as file:
-        image = file.convert("RGB")
-    if image.size != (SIDE, SIDE):
-        image = ImageOps.fit(image, (SIDE, SIDE), bleed=_BORDER)
-    return np.asarray(image)
+    pixels = read_picture(content)
+    if pixels.shape[:2] == (SIDE, SIDE):
+        return pixels
+    return np.asarray(ImageOps.fit(Pillow.fromarray(pixels), (SIDE, SIDE), bleed=_BORDER))
 
 
 @dataclass(frozen=True)
@@ -110,14 +137,13 @@ class PhotoSplit:
         return np.stack([self._image(self.columns["photo"][index]) for index in indices])
 
     def _image(self, name: str) -> Image:
-        if name not in self._photos:
-            raise ReplicationError(f"the photo {name} is in no archive of the data set; fetch it anew.")
+        content = self._photos.read(name)
         with _readable(f"the photo {name}"):
-            return decode(self._photos[name]())
+            return decode(content)
 
     @cached_property
-    def _photos(self) -> dict[str, Callable[[], bytes]]:
-        return photos_in(self.packed)
+    def _photos(self) -> Photos:
+        return Photos(self.packed)
 
 
 @contextmanager
@@ -125,25 +151,5 @@ def _readable(what: str) -> Iterator[None]:
     """Convert the exceptions of damaged archives and images to ReplicationError."""
     try:
         yield
-    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, ValueError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
         raise ReplicationError(f"{what} cannot be read ({type(error).__name__}: {error}); fetch it anew.") from None
-
-
-def _in_zip(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    archive = zipfile.ZipFile(path)  # closed when the last of the functions is garbage-collected
-    for member in archive.infolist():
-        if not member.is_dir():
-            yield member.filename, partial(archive.read, member)
-
-
-def _in_tar(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    with tarfile.open(path, "r:") as archive:
-        for member in archive:
-            if member.isreg():
-                yield member.name, partial(_stretch, path, member.offset_data, member.size)
-
-
-def _stretch(path: Path, start: int, size: int) -> bytes:
-    with path.open("rb") as file:
-        file.seek(start)
-        return file.read(size)

@@ -1,4 +1,4 @@
-"""Splits without common sentences: segments, their normal form, deduplication and the files of a corpus."""
+"""Splits without common sentences: segments, when two sentences are equal, deduplication and the files of a corpus."""
 
 from __future__ import annotations
 
@@ -9,16 +9,34 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, NamedTuple, TextIO
+from typing import Annotated, NamedTuple
 
 from pydantic import StringConstraints
 
+from shared.data.opening import read_lines
 from shared.errors import ReplicationError
-
-_WORD = re.compile(r"\w+")
 
 SplitName = Annotated[str, StringConstraints(pattern="^(train|valid|test[a-z0-9_]*)$")]
 """What a split may be called."""
+NAMES = frozenset({"photo"})
+"""The languages whose texts are names of files: they are kept, and compared, to the byte."""
+
+_SIGNS = "&@#%*/\\§‰"  # that Unicode counts among the punctuation
+
+
+class _Ignored(dict[int, "str | None"]):
+    """Code point to what stands for it where sentences are compared: punctuation is a space, what is unseen nothing."""
+
+    def __missing__(self, code: int) -> str | None:
+        character, category = chr(code), unicodedata.category(chr(code))
+        mark = (category[0] == "P" and category != "Pc" and character not in _SIGNS) or character in "`´"
+        return self.setdefault(code, " " if mark else None if category == "Cf" else character)
+
+
+_IGNORED = _Ignored()
+# A minus, a decimal point and what stands between the parts of a number; the private characters are not ignored.
+_OF_NUMBERS = re.compile(r"-(?=\s*\d)|[.,:](?=\d)")
+_KEPT = str.maketrans("-.,:", "\u2212\ue000\ue001\ue002")
 
 
 class Segment(NamedTuple):
@@ -51,25 +69,35 @@ class Accompanied(dict[str, Iterable[Segment]]):
         self.files = files
 
 
-def normalise(text: str) -> str:
-    """Return the normal form that decides whether two sentences are equal: case-folded words without punctuation."""
-    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+def sentence(text: str) -> str:
+    """Return the form by which two sentences are equal: letters in one case, marks, numbers and signs.
+
+    Sentences that differ in nothing but the punctuation around words are equal, unless they have nothing else.
+    """
+    folded = unicodedata.normalize("NFC", text).casefold()
+    numbers = _OF_NUMBERS.sub(lambda found: found[0].translate(_KEPT), folded)
+    return " ".join(numbers.translate(_IGNORED).split()) or " ".join(folded.split())
+
+
+def plain_words(text: str) -> str:
+    """Return the case-folded letters and digits of a text, by whose hash it is assigned to a split.
+
+    Copies stay together. It is coarser than :func:`sentence`, and must never change: the splits of a corpus would.
+    """
+    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))
+
+
+def hash_of(text: str) -> int:
+    """Return a number of 64 bits, the same on every machine."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
 def hashed_split(key: str, *, valid_percent: int = 4, test_percent: int = 4) -> str:
     """Assign a document to train, valid or test by a hash of its name, so that new documents do not move old ones."""
-    bucket = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 100
+    bucket = hash_of(key) % 100
     if bucket < test_percent:
         return "test"
     return "valid" if bucket < test_percent + valid_percent else "train"
-
-
-def by_document(segments: Iterable[tuple[str, Segment]]) -> dict[str, list[Segment]]:
-    """Distribute (document, segment) pairs with `hashed_split`; all segments of a document are in the same split."""
-    corpus: dict[str, list[Segment]] = {"train": [], "valid": [], "test": []}
-    for document, segment in segments:
-        corpus[hashed_split(document)].append(segment)
-    return corpus
 
 
 def write_corpus(
@@ -78,9 +106,9 @@ def write_corpus(
     """Write line-aligned ``<split>.<language>`` (and ``.key``, ``.align``) files; no sentence is in two splits.
 
     Test splits are written completely. A segment of valid is dropped if one of its texts, in any compared language,
-    occurs in a test split; a segment of train is dropped if one occurs in valid or test. Runs of white space, including
-    the line separators of Unicode, become one space, in keys too. The files of an `Accompanied` corpus are written
-    unchanged.
+    occurs in a test split; a segment of train is dropped if one occurs in valid or test. Texts are in Unicode's
+    composed form (NFC), and runs of white space, including the line separators of Unicode, become one space; names of
+    files (:data:`NAMES`) stay as they are. The files of an `Accompanied` corpus are written unchanged.
 
     Args:
         corpus: split name (``train``, ``valid`` or ``test…``) to segments.
@@ -92,25 +120,37 @@ def write_corpus(
         Split name to the number of dropped segments.
 
     Raises:
-        ReplicationError: a split is empty.
+        ReplicationError: a split is empty, or the name of a file has a line end.
     """
     dropped: dict[str, int] = {}
     forbidden: set[str] = set()
     for group in _groups(corpus):
         fresh: set[str] = set()
         for split in group:
-            dropped[split] = _write_split(
-                split, corpus[split], languages, folder, compared or languages, forbidden, fresh
-            )
+            rows = _rows(corpus[split], languages, compared or languages)
+            kept, dropped[split] = 0, 0
+            with ExitStack() as stack:
+                files = {}
+                for columns, sentences in rows:
+                    if not forbidden.isdisjoint(sentences):
+                        dropped[split] += 1
+                        continue
+                    if split != "train":  # no later split is compared with it
+                        fresh |= sentences
+                    for suffix, text in columns.items():
+                        if not kept:  # the first segment decides which files there are beside the languages
+                            path = folder / f"{split}.{suffix}"
+                            files[suffix] = stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
+                        files[suffix].write(text + "\n")
+                    kept += 1
+            if not kept:
+                raise ReplicationError(f"the split '{split}' came out empty; check the card's reader and its options.")
         forbidden |= fresh
-    if isinstance(corpus, Accompanied):
-        for name, content in corpus.files.items():
-            if isinstance(content, Path):
-                shutil.copyfile(content, folder / name)
-            elif isinstance(content, bytes):
-                (folder / name).write_bytes(content)
-            else:
-                (folder / name).write_text(content, encoding="utf-8", newline="\n")
+    for name, content in corpus.files.items() if isinstance(corpus, Accompanied) else ():
+        if isinstance(content, Path):
+            shutil.copyfile(content, folder / name)
+        else:
+            (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     return {split: dropped[split] for split in corpus}
 
 
@@ -122,24 +162,15 @@ def assert_disjoint(folder: Path, languages: Sequence[str], splits: Iterable[str
     """
     home: dict[str, str] = {}
     for group in _groups(splits):
-        names = [f"{split}.{language}" for split in group for language in languages]
         found: dict[str, str] = {}
-        for name in names:
+        for name, language in [(f"{split}.{language}", language) for split in group for language in languages]:
             for line in read_lines(folder / name):
-                text = normalise(line)
+                text = _compared(line, language)
                 if text in home:
                     raise ReplicationError(f"{folder / name} shares {line!r} with {home[text]}; fetch it anew.")
-                # Sentences of train are not stored, because no later split is compared with them.
-                if text and not name.startswith("train."):
+                if text and group != ["train"]:
                     found[text] = name
         home |= found
-
-
-def read_lines(path: Path) -> Iterator[str]:
-    r"""Yield the lines of a UTF-8 file without their ``\n``; no other character ends a line."""
-    with path.open(encoding="utf-8", newline="\n") as file:
-        for line in file:
-            yield line.removesuffix("\n")
 
 
 def _groups(splits: Iterable[str]) -> list[list[str]]:
@@ -149,44 +180,21 @@ def _groups(splits: Iterable[str]) -> list[list[str]]:
     return [[name for name in group if name in names] for group in groups]
 
 
-def _write_split(
-    split: str,
-    segments: Iterable[Segment],
-    languages: Sequence[str],
-    folder: Path,
-    compared: Collection[str],
-    forbidden: set[str],
-    fresh: set[str],
-) -> int:
-    """Write a split without ``forbidden`` sentences, add its own to ``fresh``, and return how many were dropped."""
-    written = dropped = 0
-    with ExitStack() as stack:
+def _compared(text: str, language: str) -> str:
+    return text if language in NAMES else sentence(text)
 
-        def create(suffix: str) -> TextIO:
-            path = folder / f"{split}.{suffix}"
-            return stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
 
-        files = [create(language) for language in languages]
-        extras: dict[str, TextIO] | None = None
-        for segment in segments:
-            if extras is None:
-                # The first segment decides which extra files the corpus has.
-                present = {"key": segment.key is not None, "align": segment.links is not None}
-                extras = {suffix: create(suffix) for suffix, there in present.items() if there}
-            texts = [" ".join(text.split()) for text in segment.texts]
-            judged = (text for language, text in zip(languages, texts, strict=True) if language in compared)
-            normal = {normalise(text) for text in judged} - {""}
-            if normal & forbidden:
-                dropped += 1
-                continue
-            if split != "train":
-                fresh |= normal
-            for file, text in zip(files, texts, strict=True):
-                file.write(text + "\n")
-            for suffix, file in extras.items():
-                extra = str(segment.key if suffix == "key" else segment.links)
-                file.write(" ".join(extra.split()) + "\n")
-            written += 1
-    if not written:
-        raise ReplicationError(f"the split '{split}' came out empty; check the card's reader and its options.")
-    return dropped
+def _rows(
+    segments: Iterable[Segment], languages: Sequence[str], compared: Collection[str]
+) -> Iterator[tuple[dict[str, str], set[str]]]:
+    """Yield the line of each file of a split, and the sentences that no other split may have."""
+    for segment in segments:
+        row = dict(zip(languages, segment.texts, strict=True))
+        for name, text in row.items():
+            if name not in NAMES:
+                row[name] = " ".join(unicodedata.normalize("NFC", text).split())
+            elif "\n" in text:
+                raise ReplicationError(f"the name {text!r} has a line end; give the file another name.")
+        sentences = {_compared(text, name) for name, text in row.items() if name in compared} - {""}
+        extras = {"key": segment.key, "align": segment.links}
+        yield row | {name: extra.replace("\n", " ") for name, extra in extras.items() if extra is not None}, sentences

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.config import Strict, flat
-from shared.data import splits
+from shared.data import opening
 from shared.errors import ReplicationError
 
 SUMMARY = "summary.json"
@@ -19,13 +19,13 @@ _SETTINGS = "settings"
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return all lines of a text file, as `shared.data.splits.read_lines` reads them.
+    """Return all lines of a text file, as `shared.data.opening.read_lines` reads them.
 
     Raises:
         ReplicationError: the file does not exist.
     """
     try:
-        return list(splits.read_lines(path))
+        return list(opening.read_lines(path))
     except FileNotFoundError:
         raise ReplicationError(
             f"{path} does not exist; run the fetch stage, and check split and language names."

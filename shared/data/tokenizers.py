@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Protocol
@@ -30,27 +31,21 @@ class Tokenizer(Protocol):
     def __len__(self) -> int: ...
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the symbols of each line."""
-        ...
 
     def decode(self, symbols: Sequence[Sequence[int]]) -> list[str]:
         """Return lines of text; the caller removes the symbols after an end symbol."""
-        ...
 
     def pieces(self, symbols: Sequence[int]) -> list[str]:
         """Return a readable string per symbol."""
-        ...
 
     def split(self, line: str) -> list[str]:
         """Return the words of a line, including unknown ones; :meth:`words` has their indices."""
-        ...
 
     def words(self, symbols: Sequence[int]) -> list[int]:
         """Return the index of the word of each symbol."""
-        ...
 
     def save(self, path: Path) -> None:
         """Write the tokeniser to ``path`` for :func:`load_tokenizer`."""
-        ...
 
 
 class WordVocabulary:
@@ -106,8 +101,16 @@ class WordVocabulary:
         path.write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
 
 
+_UNKNOWN = "\uffff"  # stands for "<unk>" in a text, and is in no vocabulary
+# SentencePiece writes a space as "▁", reads a NUL as an end, and leaves training lines with "▅" out without a word.
+_ESCAPES = {"\ue000": "\ue0000", "▁": "\ue0001", "▅": "\ue0002", "\0": "\ue0003", "\uffff": "\ue0004"}
+_UNESCAPED = {escape: character for character, escape in _ESCAPES.items()}
+_ESCAPE = str.maketrans(_ESCAPES)
+_LONGEST = 1 << 30  # bytes of a line; SentencePiece would leave out all beyond 4,192 without a word
+
+
 class SentencePieceTokenizer:
-    """Byte-pair or unigram pieces with lossless detokenisation."""
+    """Byte-pair or unigram pieces; whatever has no unknown character comes back as it was, spaces included."""
 
     unit = "piece"
 
@@ -127,11 +130,13 @@ class SentencePieceTokenizer:
         import sentencepiece
 
         model = io.BytesIO()
+        known = (part.strip() if part != line else line for line in lines for part in line.split(SPECIAL[UNK]))
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(lines), model_writer=model, vocab_size=size, model_type=model_type,
-                character_coverage=1.0, num_threads=1, minloglevel=2, hard_vocab_limit=False,
-                pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, shuffle_input_sentence=False,
+                sentence_iterator=(part.translate(_ESCAPE) for part in known), model_writer=model, vocab_size=size,
+                model_type=model_type, character_coverage=1.0, num_threads=1, minloglevel=2, hard_vocab_limit=False,
+                pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, unk_surface=SPECIAL[UNK], shuffle_input_sentence=False,
+                normalization_rule_name="identity", remove_extra_whitespaces=False, max_sentence_length=_LONGEST,
             )  # fmt: skip
         except RuntimeError as error:
             reason = str(error).rsplit("]", 1)[-1].strip()
@@ -145,26 +150,31 @@ class SentencePieceTokenizer:
         return int(self._processor.get_piece_size())
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Return the pieces of each line."""
-        encoded: list[list[int]] = self._processor.encode(list(lines))
+        """Return the pieces of each line; ``<unk>`` in a text is one unknown symbol, as is a run of such characters."""
+        known = [line.translate(_ESCAPE).replace(SPECIAL[UNK], _UNKNOWN) for line in lines]
+        encoded: list[list[int]] = self._processor.encode(known)
         return encoded
 
     def decode(self, symbols: Sequence[Sequence[int]]) -> list[str]:
-        """Return the detokenised text."""
-        return [str(self._processor.decode(list(line))) for line in symbols]
+        """Return the text."""
+        lines = (str(self._processor.decode(list(line))) for line in symbols)
+        return [re.sub("\ue000[0-4]", lambda found: _UNESCAPED[found[0]], line) for line in lines]
 
     def pieces(self, symbols: Sequence[int]) -> list[str]:
         """Return the piece strings; ``▁`` marks the beginning of a word."""
         return [str(self._processor.id_to_piece(int(symbol))) for symbol in symbols]
 
     def split(self, line: str) -> list[str]:
-        """Return the words between spaces."""
-        return line.split()
+        """Return the words between spaces; no other white space parts words, as it parts no pieces."""
+        return [word for word in line.split(" ") if word]
 
     def words(self, symbols: Sequence[int]) -> list[int]:
-        """Return the index of the word of each piece; a piece with a leading ``▁`` begins a word."""
-        starts = np.array([piece.startswith("▁") for piece in self.pieces(symbols)], dtype=int)
-        return list(np.maximum(starts.cumsum() - 1, 0)) if len(starts) else []
+        """Return the index of the word of each piece; spaces belong to the word behind them, or to the last one."""
+        pieces = self.pieces(symbols)
+        spaces = np.array([False, *(not piece.strip("▁") for piece in pieces)])
+        starts = np.array([piece.startswith("▁") for piece in pieces], dtype=bool) & ~spaces[:-1]
+        numbers = starts.cumsum() - 1
+        return list(np.clip(numbers, 0, numbers[~spaces[1:]].max(initial=0)))
 
     def save(self, path: Path) -> None:
         """Write the model in the format of SentencePiece."""
@@ -238,4 +248,9 @@ def _splitter(name: str) -> Callable[[str], list[str]]:
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
     tokenize = Tokenizer13a()
-    return lambda line: tokenize(line).split()
+
+    def split(line: str) -> list[str]:
+        words = tokenize(line.replace(SPECIAL[UNK], f" {_UNKNOWN} ")).split()
+        return [SPECIAL[UNK] if word == _UNKNOWN else word for word in words]
+
+    return split

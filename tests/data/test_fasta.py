@@ -12,9 +12,10 @@ from similarities import largest_similarity
 from test_homology import mutated, sequence
 
 from shared.data.fetch import fetch
+from shared.data.opening import read_lines
 from shared.data.readers import proteins, read
 from shared.data.sources import sha256_of
-from shared.data.splits import hashed_split, read_lines
+from shared.data.splits import hashed_split
 
 LANGUAGES = ["sequence", "name", "organism", "database"]
 OPTIONS = {

@@ -2,7 +2,7 @@
 
 from test_archives import make_tar
 
-from shared.data.splits import read_lines
+from shared.data.opening import read_lines
 
 SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 TALKS = 10

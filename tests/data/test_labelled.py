@@ -10,9 +10,10 @@ from rich.console import Console
 from test_archives import make_tar, make_zip
 
 from shared.data.fetch import MANIFEST, fetch
+from shared.data.opening import read_lines
 from shared.data.readers import read
 from shared.data.sources import sha256_of
-from shared.data.splits import hashed_split, normalise, read_lines
+from shared.data.splits import hashed_split, plain_words
 from shared.errors import ReplicationError
 
 QUIET = Console(file=io.StringIO())
@@ -71,7 +72,7 @@ def test_valid_is_taken_from_train_and_copies_stay_together(tmp_path):
     assert 0.15 < len(found["valid"]) / 1000 < 0.25
     assert not set(found["train"]) & set(found["valid"])
     for text in found["valid"]:
-        assert hashed_split(normalise(text), valid_percent=20, test_percent=0) == "valid"
+        assert hashed_split(plain_words(text), valid_percent=20, test_percent=0) == "valid"
 
 
 def test_a_sample_has_the_sizes_asked_for_and_nothing_twice(tmp_path):
@@ -93,7 +94,7 @@ def test_a_sample_has_the_sizes_asked_for_and_nothing_twice(tmp_path):
 def test_copies_in_a_sample_stay_together(tmp_path):
     (tmp_path / "a").write_text("".join(f"x Text, {i % 10}\nx text {i % 10}!\n" for i in range(20)))
     corpus = read("labelled", tmp_path, LANGUAGES, {"parts": {"train": ["a"]}, "sample": {"test": 5, "train": 4}})
-    found = {split: [normalise(segment.texts[0]) for segment in segments] for split, segments in corpus.items()}
+    found = {split: [plain_words(segment.texts[0]) for segment in segments] for split, segments in corpus.items()}
     assert {split: len(texts) for split, texts in found.items()} == {"test": 8, "train": 4}
     assert len(set(found["test"])) == 2
     assert not set(found["test"]) & set(found["train"])

@@ -10,7 +10,7 @@ from PIL import Image
 from test_archives import make_tar, make_zip
 
 from shared.data.generated.scenes import SIDE
-from shared.data.photos import LANGUAGES, PhotoSplit, decode, photos_in
+from shared.data.photos import LANGUAGES, Photos, PhotoSplit, decode
 from shared.data.readers import read
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
@@ -162,17 +162,16 @@ def test_every_file_of_an_archive_is_read_whole(tmp_path):
     contents = {f"{name}{i}": os.urandom(1 + 700 * i) for i in range(4) for name in ("x/", "y/z", "")}
     make_tar(tmp_path / "a.tar", {f"t{name}": content for name, content in contents.items()})
     make_zip(tmp_path / "b.zip", {f"z{name}": content for name, content in contents.items()})
-    files = photos_in([tmp_path / "a.tar", tmp_path / "b.zip"])
-    expected = {f"{kind}{name}".rpartition("/")[2]: content for kind in "tz" for name, content in contents.items()}
-    assert {name: open_file() for name, open_file in files.items()} == expected
+    files = Photos([tmp_path / "a.tar", tmp_path / "b.zip"])
+    assert all(files.read(f"{kind}{name}") == content for kind in "tz" for name, content in contents.items())
 
 
 def test_photos_in_no_archive_are_counted(table, fetched):
     (table / "a.tar").unlink()
-    with pytest.raises(ReplicationError, match=r"2 photos are in no archive, among them 1\.jpg; fetch"):
+    with pytest.raises(ReplicationError, match=r"in no archive: 2, among them 1\.jpg; fetch"):
         read("photos", table, LANGUAGES, TABLE)
     (fetched / "a.tar").unlink()
-    with pytest.raises(ReplicationError, match=r"the photo 2\.jpg is in no archive of the data set; fetch"):
+    with pytest.raises(ReplicationError, match=r"in no archive: 1, among them 2\.jpg; fetch"):
         PhotoSplit.load(fetched, "train").images([1])
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_archives import make_tar
 
+from shared.data.opening import read_lines
 from shared.data.readers import bible, read
-from shared.data.splits import read_lines
 
 PSALM, GENESIS, JOB, ACTS = (19, 3, 1), (1, 1, 2), (18, 42, 17), (44, 15, 17)
 TITLED_BASIC = "To the chief music-maker. A Psalm. Of David. When Nathan the prophet came to him. Have pity on me."

@@ -20,7 +20,7 @@ def written(raw, options):
 @given(st.binary(max_size=60), st.integers(0, 60), st.integers(0, 60), st.integers(1, 9))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_cuts_of_a_file_are_its_bytes(tmp_path_factory, monkeypatch, data, first, second, chunk):
-    monkeypatch.setattr("shared.data.readers.texts._CHUNK", chunk)
+    monkeypatch.setattr("shared.data.opening._CHUNK", chunk)
     raw = tmp_path_factory.mktemp("raw")
     (raw / "a").write_bytes(data)
     first, second = sorted((min(first, len(data)), min(second, len(data))))

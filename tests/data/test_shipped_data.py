@@ -9,7 +9,7 @@ import pytest
 
 from shared.data.cards import load_card
 from shared.data.fetch import fetch, verify
-from shared.data.splits import read_lines
+from shared.data.opening import read_lines
 
 DATA = Path(__file__).parents[2] / "data"
 CARDS = {path.stem: load_card(path.stem, DATA) for path in sorted(DATA.glob("*.yaml"))}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from shared.data.fetch import fetch
+from shared.data.opening import read_lines
 from shared.data.readers.treebank import linearise, parse
-from shared.data.splits import read_lines
 from shared.errors import ReplicationError
 
 ASKED = """

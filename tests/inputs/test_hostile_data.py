@@ -15,9 +15,9 @@ import pytest
 
 from shared.data.cards import load_card
 from shared.data.fetch import fetch, naming_the_card
-from shared.data.opening import STUMBLES
+from shared.data.opening import STUMBLES, read_lines
 from shared.data.readers import read
-from shared.data.splits import read_lines, write_corpus
+from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
 from tests.inputs.raw_data import CASES
 from tests.pipeline.toys import write_yaml

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
 from shared.config import Strict
-from shared.data.opening import read_json, read_table, reading
-from shared.data.splits import Corpus, Segment, by_document, hashed_split
+from shared.data.opening import read_database, read_json, read_table, reading
+from shared.data.splits import Corpus, Segment, hashed_split
 from shared.errors import ReplicationError
 
 PSALMS = 19
 _TOKEN = re.compile(r"\d+(?:,\d+)+|\w+(?:[-’]\w+)*|\.{3}|[^\w\s]")
-_Rule = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
-_Places = dict[str, tuple[str, int]]
-"""Token id to its verse (BBCCCVVV) and its position in the verse, from 0."""
+_Rule = tuple[str, str | Callable[[re.Match[str]], str]]
 
 
 class BibleOptions(Strict):
@@ -58,7 +54,10 @@ def read_bible(raw: Path, languages: Sequence[str], options: BibleOptions) -> Co
     """
     if missing := set(languages) - options.translations.keys():
         raise ReplicationError(f"the reader 'bible' has no translation for the language '{min(missing)}'.")
-    return by_document(verses(raw / "bible.db", [(name, options.translations[name]) for name in languages]))
+    corpus: dict[str, list[Segment]] = {"train": [], "valid": [], "test": []}
+    for chapter, verse in verses(raw / "bible.db", [(name, options.translations[name]) for name in languages]):
+        corpus[hashed_split(chapter)].append(verse)
+    return corpus
 
 
 def read_alignments(raw: Path, languages: Sequence[str], options: AlignmentOptions) -> Corpus:
@@ -108,11 +107,20 @@ def _aligned(raw: Path) -> Iterator[tuple[str, Segment]]:
     """Yield (``book:chapter``, aligned verse); links are "" if the verse has no manual alignment."""
     # Greek ids begin with a letter for the testament; the next eight digits are the verse. English verse numbers follow
     # another tradition, but a column has the Greek verse of each token.
-    greek, greek_places = _tokens(raw / "SBLGNT.tsv", "id")
-    english, english_places = _tokens(raw / "nt_BSB.tsv", "source_verse")
+    greek, source = _tokens(raw / "SBLGNT.tsv", "id")
+    english, target = _tokens(raw / "nt_BSB.tsv", "source_verse")
     path = raw / "SBLGNT-BSB-manual.json"
+    links: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    torn: set[str] = set()  # verses that share a record
     with reading(path.name):
-        links, torn = _links(read_json(path)["records"], greek_places, english_places)
+        for record in read_json(path)["records"]:
+            sources = [source[token] for token in record["source"]]
+            targets = [target[token] for token in record["target"]]
+            touched = {verse for verse, _ in (*sources, *targets)}
+            if len(touched) > 1:
+                torn |= touched
+            else:
+                links[touched.pop()] |= {(s, t) for _, s in sources for _, t in targets}
         for verse in greek:
             if verse in english and verse not in torn:
                 chapter = f"{int(verse[:2])}:{int(verse[2:5])}"
@@ -121,33 +129,16 @@ def _aligned(raw: Path) -> Iterator[tuple[str, Segment]]:
                 yield chapter, Segment(texts, key=f"{chapter}:{int(verse[5:])}", links=gold)
 
 
-def _tokens(path: Path, verse_column: str) -> tuple[dict[str, list[str]], _Places]:
-    """Return the tokens of each verse in order, and the place of each token by its id."""
+def _tokens(path: Path, verse_column: str) -> tuple[dict[str, list[str]], dict[str, tuple[str, int]]]:
+    """Return the tokens of each verse (BBCCCVVV), and by its id each token's verse and its position there, from 0."""
     tokens: dict[str, list[str]] = defaultdict(list)
-    places: _Places = {}
-    with reading(path.name):
-        for row in read_table(path, delimiter="\t", quoted=False):
+    places: dict[str, tuple[str, int]] = {}
+    for place, row in read_table(path, delimiter="\t", quoted=False):
+        with reading(place):
             verse = row[verse_column].removeprefix("n")[:8]
             places[row["id"]] = verse, len(tokens[verse])
             tokens[verse].append(row["text"])
     return tokens, places
-
-
-def _links(
-    records: Sequence[Mapping[str, Any]], source: _Places, target: _Places
-) -> tuple[dict[str, set[tuple[int, int]]], set[str]]:
-    """Return the links (source position, target position) of each verse, and the verses that share a record."""
-    links: dict[str, set[tuple[int, int]]] = defaultdict(set)
-    torn: set[str] = set()
-    for record in records:
-        sources = [source[token] for token in record["source"]]
-        targets = [target[token] for token in record["target"]]
-        touched = {verse for verse, _ in (*sources, *targets)}
-        if len(touched) > 1:
-            torn |= touched
-        else:
-            links[touched.pop()] |= {(s, t) for _, s in sources for _, t in targets}
-    return links, torn
 
 
 def verses(path: Path, translations: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Segment]]:
@@ -161,16 +152,11 @@ def verses(path: Path, translations: Sequence[tuple[str, str]]) -> Iterator[tupl
         ReplicationError: the file is not the expected database.
     """
     query = "SELECT bNumber, cNumber, vNumber, vText FROM bible WHERE bbName = ? ORDER BY 1, 2, 3"
-    # Opened read-only, so that SQLite does not write a journal for a damaged or foreign file.
-    connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
-    try:
-        with reading(path.name):
-            texts = [
-                {(b, c, v): clean(text, name, (b, c, v)) for b, c, v, text in connection.execute(query, (key,))}
-                for name, key in translations
-            ]
-    finally:
-        connection.close()
+    with reading(path.name):
+        texts = [
+            {(b, c, v): clean(text, name, (b, c, v)) for b, c, v, text in read_database(path, query, key)}
+            for name, key in translations
+        ]
     if not texts[0] or any(other.keys() != texts[0].keys() for other in texts):
         raise ReplicationError("the translations in bible.db do not have the same verses; fetch it anew.")
     for book, chapter, verse in texts[0]:
@@ -191,17 +177,11 @@ def clean(text: str, language: str, verse: tuple[int, int, int]) -> str:
     Returns:
         One line; "" if the edition does not have the verse.
     """
-    if verse[0] == PSALMS and verse[2] == 1 and language in _TITLE:
-        text = _TITLE[language](text)
-    for pattern, replacement in _MARKS + _EDITION.get(language, []):
-        text = pattern.sub(replacement, text)
+    title = _TITLE.get(language, []) if verse[0] == PSALMS and verse[2] == 1 else []
+    for pattern, replacement in [*title, *_MARKS, *_EDITION.get(language, [])]:
+        text = re.sub(pattern, replacement, text)
     text = " ".join(text.split())
     return text if any(character.isalpha() for character in text) else ""
-
-
-def _french_untitled(text: str) -> str:
-    # Segond numbers longer titles as verses: "(51:1) title (51:2) title (51:3) verse".
-    return _FRENCH_TITLE.sub("", re.split(r"\(\d+:\d+\)\s*", text)[-1])
 
 
 def _sentence_case(found: re.Match[str]) -> str:
@@ -210,42 +190,38 @@ def _sentence_case(found: re.Match[str]) -> str:
 
 
 _MARKS: list[_Rule] = [
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        ("\u00ad", ""),
-        (r"\(\d+:\d+b?(?:\)|(?=\s))", " "),  # a verse number of another tradition
-        (r"\[[^\]]*\d+:\d+[^\]]*\]", " "),  # a cross-reference
-        (r"\(\*\)|\*+|#", ""),
-        (r"-?\[|\]", ""),
-        ("[`’]", "'"),
-        (r"^[-—\s]+|[-—\s]+$", ""),  # dashes that separate paragraphs
-    )
+    ("\u00ad", ""),
+    (r"\(\d+:\d+b?(?:\)|(?=\s))", " "),  # a verse number of another tradition
+    (r"\[[^\]]*\d+:\d+[^\]]*\]", " "),  # a cross-reference
+    (r"\(\*\)|\*+|#", ""),
+    (r"-?\[|\]", ""),
+    ("[`’]", "'"),
+    (r"^[-—\s]+|[-—\s]+$", ""),  # dashes that separate paragraphs
 ]
 _CAPITALS = r"¿?(?:[A-ZÁÉÍÓÚÑ]+ )?[A-ZÁÉÍÓÚÑ]{2,}\b"
 _EDITION: Mapping[str, list[_Rule]] = {
     # In the World English Bible file the title of a Psalm is at the end of the previous Psalm.
-    "en_web": [(re.compile(r"\s(BOOK [IV]+\s*)?Psalm \d+\b.*$"), "")],
-    "fr": [(re.compile(r"(?<=\s)-(?=\w)"), "")],
+    "en_web": [(r"\s(BOOK [IV]+\s*)?Psalm \d+\b.*$", "")],
+    "fr": [(r"(?<=\s)-(?=\w)", "")],
     # Darby has a space before double punctuation, Segond does not; one verse begins with a stray verse number.
-    "fr_darby": [(re.compile(r"\s+(?=[!?:;.,])"), ""), (re.compile(r"^\d+\s"), "")],
+    "fr_darby": [(r"\s+(?=[!?:;.,])", ""), (r"^\d+\s", "")],
     # Psalm 119 has Hebrew letter names before its parts.
-    "en_basic": [(re.compile(r"^[A-Z]{3,}\s(?=[A-Z])"), "")],
+    "en_basic": [(r"^[A-Z]{3,}\s(?=[A-Z])", "")],
     # Reina-Valera begins paragraphs with capitals: "EN el principio", "Y DESPUÉS".
-    "es": [(re.compile(rf"^{_CAPITALS}"), _sentence_case), (re.compile(r"\bJehova\b"), "Jehová")],
+    "es": [(rf"^{_CAPITALS}", _sentence_case), (r"\bJehova\b", "Jehová")],
 }
-_BASIC_TITLE = re.compile(
-    r"^(?:(?:(?:To|For) the chief music-maker|An? (?:Psalm|Song|Prayer)"
-    r"|Of (?:David|Asaph|Solomon|Jeduthun|the s)|Maschil|Michtam|Alamoth|Shiggaion|On a corded"
-    r"|With corded|After Jeduthun|To keep in mem|For teaching)"
-    r"[^.]*\.\s+(?:When (?!I |the Lord)[^.]*\.\s+)?)+"
-)
-_FRENCH_TITLE = re.compile(
-    r"^(?:(?:Au chef des chantres|De David|De Salomon|Prière de Moïse, homme de Dieu"
-    r"|(?:Psaume|Cantique|Hymne|Prière)\b[^.,!?]*)[.,](?:\s+|$))+"
-)
-_TITLE: Mapping[str, Callable[[str], str]] = {
-    "en_basic": lambda text: _BASIC_TITLE.sub("", text),
-    "fr": _french_untitled,
-    "de": lambda text: re.sub(r"^\([^)]*\)\s*", "", text),
-    "es": lambda text: re.sub(rf"^.*?[.:]\s+\u00ad?(?={_CAPITALS})", "", text),
-}
+_TITLE: Mapping[str, list[_Rule]] = {
+    "en_basic": [(
+        r"^(?:(?:(?:To|For) the chief music-maker|An? (?:Psalm|Song|Prayer)"
+        r"|Of (?:David|Asaph|Solomon|Jeduthun|the s)|Maschil|Michtam|Alamoth|Shiggaion|On a corded"
+        r"|With corded|After Jeduthun|To keep in mem|For teaching)"
+        r"[^.]*\.\s+(?:When (?!I |the Lord)[^.]*\.\s+)?)+", "",
+    )],
+    # Segond numbers longer titles as verses: "(51:1) title (51:2) title (51:3) verse".
+    "fr": [(r"(?s)^.*\(\d+:\d+\)\s*", ""), (
+        r"^(?:(?:Au chef des chantres|De David|De Salomon|Prière de Moïse, homme de Dieu"
+        r"|(?:Psaume|Cantique|Hymne|Prière)\b[^.,!?]*)[.,](?:\s+|$))+", "",
+    )],
+    "de": [(r"^\([^)]*\)\s*", "")],
+    "es": [(rf"^.*?[.:]\s+\u00ad?(?={_CAPITALS})", "")],
+}  # fmt: skip

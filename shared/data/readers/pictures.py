@@ -16,8 +16,8 @@ from pydantic import Field, field_validator
 
 from shared.config import Strict
 from shared.data.cards import SafePath
-from shared.data.opening import first_of, listed, read_json, read_table, reading, text_lines
-from shared.data.photos import archives, photos_in
+from shared.data.opening import first_of, listed, read_bytes, read_json, read_table, reading, text_lines
+from shared.data.photos import Photos, archives
 from shared.data.splits import Accompanied, Corpus, Segment
 from shared.errors import ReplicationError
 
@@ -72,19 +72,17 @@ def read_photos(raw: Path, languages: Sequence[str], options: PhotosOptions) -> 
             for split, photos in described.items()
         }
     packed = archives(raw)
-    missing = {segment.texts[1] for split in corpus.values() for segment in split} - photos_in(packed).keys()
-    if missing:
-        raise ReplicationError(f"{len(missing)} photos are in no archive, among them {min(missing)}; fetch them anew.")
+    Photos(packed).check(photo for photos in described.values() for photo in photos)
     return Accompanied(corpus, {archive.name: archive for archive in packed})
 
 
 def _listed(path: Path, raw: Path, options: PhotosOptions) -> dict[str, dict[str, list[str]]]:
     """Return the captions of each photo of each split, from a table and the lists of the splits."""
     captions: dict[str, list[str]] = {}
-    for row in read_table(path, delimiter=",", quoted=True):
+    for _, row in read_table(path, delimiter=",", quoted=True):
         captions.setdefault(row["image"], []).append(row["caption"])
     return {
-        split: {photo: captions[photo] for photo in text_lines(first_of(raw, [name])) if photo}
+        split: {photo: captions.get(photo, []) for photo in text_lines(first_of(raw, [name])) if photo}
         for split, name in options.splits.items()
     }
 
@@ -152,9 +150,8 @@ def read_pixels(raw: Path, languages: Sequence[str], options: PixelsOptions) -> 
 def _joined(raw: Path, names: Sequence[str], form: Literal["idx", "cifar"]) -> Images:
     parts = []
     for name in names:
-        path = first_of(raw, [name])
         with reading(name):
-            parts.append((_idx if form == "idx" else _cifar)(path.read_bytes()))
+            parts.append((_idx if form == "idx" else _cifar)(read_bytes(first_of(raw, [name]))))
     if len({part.shape[1:] for part in parts}) > 1:
         raise ReplicationError(f"the pictures of {' and '.join(names)} differ in size; correct the card.")
     return np.ascontiguousarray(np.concatenate(parts))

@@ -121,34 +121,38 @@ def proteins(path: Path) -> Iterator[Protein]:
     """Yield the entries of a FASTA file with headers of UniProt in file order.
 
     Raises:
-        ReplicationError: the file has another format, or a letter that is not an amino acid code.
+        ReplicationError: the file has another format, or a letter that is not an amino acid code; names the line.
     """
-    header, parts = "", list[str]()
-    for line in map(str.rstrip, text_lines(path)):
+    header: re.Match[str] | None = None
+    parts: list[str] = []
+    for number, line in enumerate(map(str.rstrip, text_lines(path)), start=1):
         if line.startswith(">"):
             if header:
-                yield _protein(header, "".join(parts), path)
-            header, parts = line, []
-        else:
+                yield _protein(header, parts, path)
+            header, parts = _HEADER.match(line), []
+        elif line:
             parts.append(line)
-    yield _protein(header, "".join(parts), path)
+        if line and header is None:
+            raise ReplicationError(
+                f"{path.name} is not UniProt's FASTA: '{line[:60]}' in line {number} is no header; correct the card."
+            )
+        if parts and not _LETTERS.fullmatch(parts[-1]):
+            raise ReplicationError(f"{path.name}: line {number} is not made of letters for amino acids; correct it.")
+    if header is None:
+        raise ReplicationError(f"{path.name} is not UniProt's FASTA: it has no header; correct the card.")
+    yield _protein(header, parts, path)
+
+
+def _protein(header: re.Match[str], parts: Sequence[str], path: Path) -> Protein:
+    if not parts:
+        raise ReplicationError(f"{path.name}: the protein {header[2]} has no sequence; correct it.")
+    return Protein(header[2], "".join(parts), header[3], header[4], _DATABASES[header[1]])
 
 
 def plain_name(name: str) -> str | None:
     """Return a protein name in lower case without "(Fragment)" and "Putative"; None if the rest is uninformative."""
     plain = _GUESSED.sub("", _FRAGMENT.sub("", name.lower()))
     return None if _NAMELESS.search(plain) else plain
-
-
-def _protein(header: str, sequence: str, path: Path) -> Protein:
-    match = _HEADER.match(header)
-    if match is None:
-        raise ReplicationError(f"{path.name} is not UniProt's FASTA: '{header[:60]}' is no header; correct the card.")
-    if not _LETTERS.fullmatch(sequence):
-        raise ReplicationError(
-            f"{path.name}: the sequence of {match[2]} is not made of letters for amino acids; fetch it anew."
-        )
-    return Protein(match[2], sequence, match[3], match[4], _DATABASES[match[1]])
 
 
 def _held_out(sizes: Mapping[str, int], options: HeldOut) -> set[str]:

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import html
-import json
 import re
-import shutil
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pydantic import Field, PositiveInt, model_validator
 
 from shared.config import Strict
-from shared.data.opening import first_of, listed, read_table, read_text, reading, text_lines
-from shared.data.splits import Accompanied, Corpus, Segment, SplitName, hashed_split, normalise
+from shared.data.opening import byte_range, first_of, json_lines, listed, read_table, read_text, reading, text_lines
+from shared.data.splits import Accompanied, Corpus, Segment, SplitName, hash_of, hashed_split, plain_words
 from shared.errors import ReplicationError
 
 LABEL = "label"
-_CHUNK = 1 << 20
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _NUMBER = re.compile(r"(\d+)")
-_SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
+_OPENED = re.compile(r"<seg\b[^>]*>", re.IGNORECASE)
+_SEGMENT = re.compile(r"<seg\b[^>]*>((?:(?!<seg\b).)*?)</seg>", re.DOTALL | re.IGNORECASE)
 # The files of IWSLT have lines with metadata between the sentences; title and description are translated too.
 _NOTE = re.compile(r"\s*</?(?:url|talkid|keywords|speaker|reviewer|translator|doc)\b")
 _TRANSLATED_NOTE = re.compile(r"</?(?:title|description)>")
@@ -84,7 +82,13 @@ def read_parallel(raw: Path, languages: Sequence[str], options: ParallelOptions)
 
 def _sentences(path: Path) -> Iterator[str]:
     if path.suffix in {".sgm", ".xml"}:
-        yield from (html.unescape(text).strip() for text in _SEGMENT.findall(read_text(path)))
+        text = read_text(path)
+        for opened in _OPENED.finditer(text):
+            found = _SEGMENT.match(text, opened.start())
+            if found is None:
+                line = text.count("\n", 0, opened.start()) + 1
+                raise ReplicationError(f"{path.name}: the segment that begins in line {line} has no end; correct it.")
+            yield html.unescape(found[1]).strip()
     elif ".tags" in path.suffixes:
         sentences = (line for line in text_lines(path) if not _NOTE.match(line))
         yield from (_TRANSLATED_NOTE.sub("", line).strip() for line in sentences)
@@ -136,44 +140,41 @@ def read_labelled(raw: Path, languages: Sequence[str], options: LabelledOptions)
     def segments(split: str) -> Iterator[Segment]:
         return _labelled(first_of(raw, options.parts[split]), languages, options)
 
-    def normal(segment: Segment) -> str:
-        """The form that decides whether two texts are equal, regardless of the label."""
+    def key(segment: Segment) -> str:
+        """What decides where a text goes, whatever its label."""
         texts = (text for name, text in zip(languages, segment.texts, strict=True) if name != LABEL)
-        return normalise(" ".join(texts))
+        return plain_words(" ".join(texts))
 
     if options.sample:
-        return _sample(lambda: ((_hash(normal(segment)), segment) for segment in segments("train")), options.sample)
+        return _sample(lambda: ((hash_of(key(segment)), segment) for segment in segments("train")), options.sample)
 
     def side(split: str) -> Iterator[Segment]:
         """The part of train that stays train, or the part that becomes valid."""
         percent = {"valid_percent": options.valid_percent, "test_percent": 0}
-        return (segment for segment in segments("train") if hashed_split(normal(segment), **percent) == split)
+        return (segment for segment in segments("train") if hashed_split(key(segment), **percent) == split)
 
     corpus = {split: segments(split) for split in options.parts}
     return corpus | {split: side(split) for split in ("train", "valid") if options.valid_percent}
 
 
 def _labelled(path: Path, languages: Sequence[str], options: LabelledOptions) -> Iterator[Segment]:
-    with reading(path.name):
-        for record in records(path):
-            label = str(_field(record, options.fields.get(LABEL, LABEL), path))
+    fields = {name: options.fields.get(name, name) for name in languages}
+    for place, record in records(path):
+        with reading(place):
+            for field in fields.values():
+                if record.get(field) is None:
+                    raise ReplicationError(f"{place}, has no field '{field}'; correct it, or 'fields' of the card.")
+            label = str(record[fields[LABEL]])
             if options.labels is not None and label not in options.labels:
-                raise ReplicationError(f"{path.name} has the label '{label}', which the card does not list.")
+                raise ReplicationError(f"{place}, has the label '{label}', which the card does not list.")
             written = label if options.labels is None else options.labels[label]
-            if written is not None:
-                texts = {n: _field(record, options.fields.get(n, n), path) for n in languages if n != LABEL}
-                parts = {name: _BREAK.sub(" ", text) for name, text in texts.items()} | {LABEL: written}
-                yield Segment(tuple(parts[name] for name in languages))
+            texts = {name: _BREAK.sub(" ", record[field]) for name, field in fields.items() if name != LABEL}
+        if written is not None:
+            yield Segment(tuple((texts | {LABEL: written})[name] for name in languages))
 
 
-def _field(record: Mapping[str, Any], name: str, path: Path) -> Any:
-    if name not in record:
-        raise ReplicationError(f"a record of {path.name} has no field '{name}'; correct 'fields' of the card.")
-    return record[name]
-
-
-def records(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the records of a raw file or folder; the suffix decides the format.
+def records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place, for errors, and the fields of each record; the suffix of the raw file decides the format.
 
     * folder: ``<label>/<number>….txt``, one text per file; fields ``label`` and ``text``
     * ``.json``, ``.jsonl``, ``.jsonl.xz``: one object per line
@@ -182,24 +183,21 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     """
     if path.is_dir():
         for file in sorted(listed(path, "*/*.txt"), key=_numbered):
-            yield {LABEL: file.parent.name, "text": read_text(file)}
+            yield str(file.relative_to(path.parent)), {LABEL: file.parent.name, "text": read_text(file)}
     elif {".json", ".jsonl"} & set(path.suffixes):
-        yield from map(json.loads, text_lines(path))
+        yield from json_lines(path)
     elif path.suffix == ".tab":
         yield from islice(read_table(path, delimiter="\t", quoted=False), 2, None)
     else:
-        for line in text_lines(path):
-            label, _, text = line.partition(" ")
-            yield {LABEL: label, "text": text}
+        with reading(path.name):
+            for number, line in enumerate(text_lines(path), start=1):
+                label, _, text = line.partition(" ")
+                yield f"{path.name}, line {number}", {LABEL: label, "text": text}
 
 
 def _numbered(file: Path) -> tuple[str, list[str | int]]:
     """Return a sort key that orders 2_7.txt before 10_1.txt."""
     return file.parent.name, [int(part) if part.isdigit() else part for part in _NUMBER.split(file.name)]
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
 def _sample(
@@ -223,17 +221,17 @@ def _sample(
 
 
 class Part(Strict):
-    """A range of bytes of a raw file, or all files of a raw folder sorted by name.
+    """A raw file or all files of a raw folder sorted by name: as text, or as a range of bytes of any kind.
 
     Attributes:
         file: possible names of the raw file or folder; the first that exists is read, since two sources may have the
             same data in different files.
         start: number of skipped bytes.
-        bytes: number of bytes; default: all remaining ones.
+        bytes: number of bytes; default: all remaining ones. With neither ``start`` nor ``bytes`` the file is text.
     """
 
     file: str | tuple[str, ...]
-    start: int = Field(default=0, ge=0)
+    start: int | None = Field(default=None, ge=0)
     bytes: int | None = Field(default=None, gt=0)
 
 
@@ -254,34 +252,32 @@ class RunningTextOptions(Strict):
 
 
 def read_running_text(raw: Path, languages: Sequence[str], options: RunningTextOptions) -> Accompanied:
-    """Running text for language models: unchanged bytes of whole files or of parts of them, as ``<split>.text``.
+    """Running text for language models, of whole files or of ranges of their bytes, as ``<split>.text``.
 
     The corpus has no splits of sentences, only these files: sentences of running text are neither compared nor dropped,
-    and white space is kept.
+    and white space is kept. Whole files are text, in Unicode's composed form (NFC), and each begins on a line of its
+    own; of a range of bytes nothing is changed.
 
     Raises:
-        ReplicationError: a file is missing or too short.
+        ReplicationError: a file is missing, too short or, as a whole, not UTF-8.
     """
     folder = raw / "splits"
     folder.mkdir()
     for split, parts in options.parts.items():
         with (folder / f"{split}.text").open("wb") as target:
-            for part in parts:
-                path = first_of(raw, [part.file] if isinstance(part.file, str) else part.file)
-                for file in listed(path) if path.is_dir() else [path]:
-                    _copy(file, target, part)
+            target.writelines(_joined(raw, parts))
     return Accompanied({}, {f"{split}.text": folder / f"{split}.text" for split in options.parts})
 
 
-def _copy(file: Path, target: BinaryIO, part: Part) -> None:
-    with file.open("rb") as source:
-        source.seek(part.start)
-        if part.bytes is None:
-            shutil.copyfileobj(source, target)
-            return
-        left = part.bytes
-        while left and (chunk := source.read(min(left, _CHUNK))):
-            target.write(chunk)
-            left -= len(chunk)
-        if left:
-            raise ReplicationError(f"{file.name} is {left:,} bytes shorter than the card says; fetch it anew.")
+def _joined(raw: Path, parts: Sequence[Part]) -> Iterator[bytes]:
+    ended = True
+    for part in parts:
+        path = first_of(raw, [part.file] if isinstance(part.file, str) else part.file)
+        for file in listed(path) if path.is_dir() else [path]:
+            if part.start is not None or part.bytes is not None:
+                yield from byte_range(file, part.start or 0, part.bytes)
+                ended = True  # it may go on in the next range
+                continue
+            for line in text_lines(file, keepends=True):
+                yield ("" if ended else "\n").encode() + unicodedata.normalize("NFC", line).encode()
+                ended = line.endswith("\n")

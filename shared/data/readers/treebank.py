@@ -60,14 +60,19 @@ def parse(text: str) -> Iterator[Tree]:
     """Yield the trees of a text.
 
     Raises:
-        ValueError: the brackets do not match, or there is text outside of the trees.
+        ValueError: the brackets do not match, or there is text outside of the trees; names the line.
     """
     opened: list[Tree] = []
-    for token in _TOKEN.findall(text):
+    begin = 0
+    for found in _TOKEN.finditer(text):
+        token = found[0]
         if token == "(":
+            begin = begin if opened else found.start()
             opened.append([])
         elif not opened:
-            raise ValueError(f"'{token}' stands outside of the trees")
+            raise ValueError(
+                f"'{token}' in line {text.count(chr(10), 0, found.start()) + 1} stands outside of the trees"
+            )
         elif token != ")":
             opened[-1].append(token)
         elif len(opened) == 1:
@@ -75,7 +80,8 @@ def parse(text: str) -> Iterator[Tree]:
         else:
             opened[-2].append(opened.pop())
     if opened:
-        raise ValueError("the last tree is not closed")
+        line = text.count("\n", 0, begin) + 1
+        raise ValueError(f"the tree that begins in line {line} is not closed")
 
 
 def linearise(tree: Tree) -> tuple[list[str], list[str]]:
