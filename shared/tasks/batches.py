@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from shared.data.batching import Indices, endless_batches, epoch_batches
 from shared.training.config import BatchConfig
@@ -28,44 +26,29 @@ class Batch:
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Self:
         """The batch with each of its tensors changed."""
-        values: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}  # type: ignore[arg-type]
-        changed = {
-            name: tuple(map(change, value)) if isinstance(value, tuple) else change(value)
-            for name, value in values.items()
-            if isinstance(value, Tensor) or (isinstance(value, tuple) and isinstance(value[0], Tensor))
-        }
-        return type(self)(**values | changed)
+        return type(self)(**tree_map_only(Tensor, change, vars(self)))
 
 
-class Split(Protocol):
-    """A split of a prepared task."""
-
-    @property
-    def lengths(self) -> Sequence[NDArray[np.integer]]:
-        """Per axis the lengths of the examples; the first is what a budget of tokens counts."""
-        ...
-
-    def batch(self, indices: Indices) -> Any:
-        """The examples with these indices."""
-        ...
+# The split of a prepared task has ``lengths``, per axis the lengths (examples,) of its examples, of which the first is
+# what a budget of tokens counts; and ``batch(indices)``, the examples with these indices.
 
 
-def training_order(split: Split, batch: BatchConfig, seed: int) -> Callable[..., Iterator[Indices]]:
+def training_order(split: Any, batch: BatchConfig, seed: int) -> Callable[..., Iterator[Indices]]:
     """From ``start``, a batch's number, to the indices of it and of all that follow."""
     return partial(endless_batches, split.lengths, seed=seed, **batch.model_dump())
 
 
-def training_batches(split: Split, batch: BatchConfig, seed: int) -> Callable[[int], Iterator[Any]]:
+def training_batches(split: Any, batch: BatchConfig, seed: int) -> Callable[[int], Iterator[Any]]:
     """From a batch's number to that batch of training and all that follow it; those of similar length together."""
     order = training_order(split, batch, seed)
     return lambda start: map(split.batch, order(start=start))
 
 
-def every_batch(split: Split, *, tokens: int | None = None, sentences: int | None = None) -> list[Indices]:
+def every_batch(split: Any, *, tokens: int | None = None, sentences: int | None = None) -> list[Indices]:
     """Each example once, those of similar length together, in an order that never changes."""
     return epoch_batches(split.lengths, pool=10**6, seed=0, epoch=0, tokens=tokens, sentences=sentences)
 
 
-def validation_batches(split: Split) -> list[Any]:
+def validation_batches(split: Any) -> list[Any]:
     """A validation split in batches of one size, whatever that of training is."""
     return [split.batch(indices) for indices in every_batch(split, tokens=VALIDATED)]

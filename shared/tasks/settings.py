@@ -76,8 +76,8 @@ class RunConfig(Strict):
 
     @property
     def has_ensemble(self) -> bool:
-        """Whether the models of all seeds are also judged together, as one."""
-        return False
+        """Whether the models of all seeds are also judged together, as one; only some kinds can."""
+        return getattr(self.evaluation, "ensemble", False)
 
     @model_validator(mode="after")
     def _an_average_to_judge(self) -> RunConfig:

@@ -138,33 +138,32 @@ def _in_order(config: LanguageCorpusConfig, dataset: Path, split: str) -> Iterat
 def _encode_split(
     config: LanguageCorpusConfig, dataset: Path, out: Path, split: str, tokenizer: Tokenizer
 ) -> dict[str, object]:
-    counts = {"lines": 0, "units": 0}
-
-    def counted() -> Iterator[_Piece]:
-        for piece in _pieces(config, dataset, split):
-            counts["lines"] += piece.ends
-            units = _units(piece.text, config.unit, tokenizer)
-            counts["units"] += units + (piece.ends and config.end_of_line)
-            yield piece
-
-    folder = out / split
+    folder, lines, units = out / split, 0, 0
     folder.mkdir(parents=True, exist_ok=True)
     dtype = np.min_scalar_type(len(tokenizer) - 1)
     # Only at the end is known how long the array is, and it may exceed the memory.
     raw = folder / "symbols.raw"
     with raw.open("wb") as file:
-        for chunk in _chunks(counted()):
-            file.write(_encode(chunk, tokenizer, config.end_of_line).astype(dtype).tobytes())
+        for chunk in _chunks(_pieces(config, dataset, split)):
+            encoded = tokenizer.encode([piece.text for piece in chunk])
+            for piece, symbols in zip(chunk, encoded, strict=True):
+                lines += piece.ends
+                units += _units(piece.text, config.unit, tokenizer)
+                if piece.ends and config.end_of_line:
+                    units += 1
+                    symbols.append(EOS)
+            file.write(np.fromiter(itertools.chain.from_iterable(encoded), dtype).tobytes())
     if not raw.stat().st_size:
         raise ReplicationError(
             f"split '{split}' of {dataset} has no text; check the card, and fetch {dataset.name} again."
         )
-    symbols = np.memmap(raw, dtype, mode="r")
-    save_arrays(folder, {"symbols": symbols})
-    share = float(np.mean(symbols == UNK))
-    summary: dict[str, object] = {**counts, "symbols": len(symbols), "unknown_share": share}
+    text = np.memmap(raw, dtype, mode="r")
+    save_arrays(folder, {"symbols": text})
+    summary: dict[str, object] = {
+        "lines": lines, "units": units, "symbols": len(text), "unknown_share": float(np.mean(text == UNK)),
+    }  # fmt: skip
     if config.recalls is not None:
-        distances = _distances(config, dataset, split, len(symbols))
+        distances = _distances(config, dataset, split, len(text))
         save_arrays(folder, {"distances": distances})
         summary["recalls"] = int(np.count_nonzero(distances))
     raw.unlink()
@@ -178,6 +177,7 @@ def _units(text: str, unit: Unit, tokenizer: Tokenizer) -> int:
 
 
 def _chunks(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
+    """Pieces in groups of about :data:`_CHUNK` characters."""
     chunk: list[_Piece] = []
     size = 0
     for piece in pieces:
@@ -187,13 +187,6 @@ def _chunks(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
             yield chunk
             chunk, size = [], 0
     yield chunk
-
-
-def _encode(pieces: list[_Piece], tokenizer: Tokenizer, end_of_line: bool) -> NDArray[np.int64]:
-    encoded = tokenizer.encode([piece.text for piece in pieces])
-    ends = ([EOS] if piece.ends and end_of_line else [] for piece in pieces)
-    parts = itertools.chain.from_iterable(zip(encoded, ends, strict=True))
-    return np.fromiter(itertools.chain.from_iterable(parts), dtype=np.int64)
 
 
 def _distances(config: LanguageCorpusConfig, dataset: Path, split: str, symbols: int) -> NDArray[np.int32]:

@@ -7,6 +7,7 @@ Every symbol is a target, the first one too: before it comes an end symbol, as i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,15 +33,12 @@ class LanguageBatch(Batch):
         targets: (B, T) int64; PAD where nothing is to be scored.
         places: (B, T) int64: which symbol of the stream each target is, -1 where nothing is to be scored.
         reset: whether the columns begin anew, so that the memory must be cleared.
-        distances: (B, T) int64: for targets that repeat an earlier symbol, how many symbols ago it stood, else 0;
-            None where no such places are known.
     """
 
     inputs: Tensor
     targets: Tensor
     places: Tensor
     reset: bool
-    distances: Tensor | None = None
 
     @property
     def mask(self) -> Tensor:
@@ -59,7 +57,8 @@ class Stream:
 
     Attributes:
         symbols: (N,) mapped into memory.
-        distances: (N,) as in `LanguageBatch`, if known.
+        distances: (N,) how many symbols ago what a symbol repeats stood, 0 where it repeats nothing; None if that is
+            not known.
     """
 
     symbols: NDArray[np.integer]
@@ -139,10 +138,8 @@ class Stream:
 
         A run that resumes inside of a pass needs the memory of its model as well: the batch has no ``reset``.
         """
-        number = start
-        while True:
+        for number in itertools.count(start):
             yield self.training_batch(number, columns=columns, length=length, seed=seed)
-            number += 1
 
     def save(self, folder: Path) -> None:
         """Write one or two ``.npy`` arrays into ``folder``."""
@@ -156,27 +153,18 @@ class Stream:
         Raises:
             ReplicationError: a file is missing or cut short.
         """
-        (symbols,) = load_arrays(folder, ("symbols",))
-        known = (folder / "distances.npy").exists()
-        return cls(symbols, load_arrays(folder, ("distances",))[0] if known else None)
+        known = ("distances",) if (folder / "distances.npy").exists() else ()
+        return cls(*load_arrays(folder, ("symbols", *known)))
 
     def _batch(self, places: Indices, scored: NDArray[np.bool_], *, reset: bool) -> LanguageBatch:
         """The symbols at these (B, T) places as targets; places beyond the end are padding."""
         inside = places < len(self)
         scored = scored & inside
         inputs = np.where(places == 0, EOS, self.symbols[np.where(inside, places - 1, 0)])
-        parts = {
-            "inputs": np.where(inside, inputs, PAD),
-            "targets": self._at(self.symbols, places, scored),
-            "places": np.where(scored, places, -1),
-        }
-        if self.distances is not None:
-            parts["distances"] = self._at(self.distances, places, scored)
-        return LanguageBatch(
-            **{name: torch.from_numpy(part.astype(np.int64)) for name, part in parts.items()}, reset=reset
+        parts = (
+            np.where(inside, inputs, PAD),
+            np.where(scored, self.symbols[np.where(scored, places, 0)], PAD),
+            np.where(scored, places, -1),
         )
-
-    @staticmethod
-    def _at(values: NDArray[np.integer], places: Indices, scored: NDArray[np.bool_]) -> NDArray[np.integer]:
-        """The values at the scored places; elsewhere 0, which stands for PAD and for no distance."""
-        return np.where(scored, values[np.where(scored, places, 0)], PAD)
+        read, said, where = (torch.from_numpy(part.astype(np.int64)) for part in parts)
+        return LanguageBatch(read, said, where, reset)

@@ -21,6 +21,11 @@ from shared.metrics.word_aligner import WordAligner
 from shared.tasks.batches import Batch, training_batches, validation_batches
 from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationTraining
 
+ARRAYS = ("source", "source_offsets", "target", "target_offsets", "words")
+SIDES = ("source", "target")
+Pair = tuple[str, str, str]
+"""A line, its translation and, if it is known, their word alignment."""
+
 
 @dataclass(frozen=True)
 class TranslationBatch(Batch):
@@ -79,10 +84,8 @@ class ParallelText:
 
     def save(self, folder: Path) -> None:
         """Write five ``.npy`` arrays into ``folder``."""
-        save_arrays(folder, {
-            "source": self.source.flat, "source_offsets": self.source.offsets,
-            "target": self.target.flat, "target_offsets": self.target.offsets, "words": self.words,
-        })  # fmt: skip
+        sides = self.source.flat, self.source.offsets, self.target.flat, self.target.offsets
+        save_arrays(folder, dict(zip(ARRAYS, (*sides, self.words), strict=True)))
 
     @classmethod
     def load(cls, folder: Path) -> ParallelText:
@@ -91,8 +94,7 @@ class ParallelText:
         Raises:
             ReplicationError: a file is missing or cut short.
         """
-        names = ("source", "source_offsets", "target", "target_offsets", "words")
-        flat = load_arrays(folder, names)
+        flat = load_arrays(folder, ARRAYS)
         return cls(RaggedArray(flat[0], flat[1]), RaggedArray(flat[2], flat[3]), flat[4])
 
 
@@ -107,7 +109,7 @@ class PreparedText:
     @classmethod
     def load(cls, folder: Path) -> PreparedText:
         """Open a prepared task."""
-        return cls(folder, load_tokenizer(folder / "source.tokenizer"), load_tokenizer(folder / "target.tokenizer"))
+        return cls(folder, *(load_tokenizer(folder / f"{side}.tokenizer") for side in SIDES))
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -133,7 +135,8 @@ class PreparedText:
 
     def lines(self, name: str) -> tuple[list[str], list[str]]:
         """The source and target text of a test split."""
-        return read_lines(self.folder / name / "source.txt"), read_lines(self.folder / name / "target.txt")
+        source, target = (read_lines(self.folder / name / f"{side}.txt") for side in SIDES)
+        return source, target
 
     def dictionary(self) -> dict[str, str]:
         """Translations of single source words, in the vocabulary or not; none if the corpus does not ask for them."""
@@ -160,15 +163,18 @@ def prepare_parallel(config: ParallelCorpusConfig, dataset: Path, out: Path) -> 
     Raises:
         ReplicationError: a language or split is missing, or no pair is left after filtering.
     """
-    pairs = {split: _read_pairs(dataset, split, config) for split in ("train", "valid", *config.test)}
-    pairs["train"] = _filter(pairs["train"], config)
-    tokenizers = train_tokenizers(*zip_lines(pairs["train"]), config.tokenizer)
+    splits = {split: _read_pairs(dataset, split, config) for split in config.splits}
+    splits["train"] = _select(splits["train"], config)
+    tokenizers = train_tokenizers(*_sides(splits["train"]), config.tokenizer)
     summary: dict[str, object] = {"dataset": config.dataset, "unit": tokenizers[1].unit}
-    for side, tokenizer in zip(("source", "target"), tokenizers, strict=True):
+    for side, tokenizer in zip(SIDES, tokenizers, strict=True):
         tokenizer.save(out / f"{side}.tokenizer")
         summary[f"{side}_vocabulary"] = len(tokenizer)
-    for split, lines in pairs.items():
-        text = _encode(lines, tokenizers)
+    for split, pairs in splits.items():
+        columns = _sides(pairs)
+        source, target = (RaggedArray.pack(each.encode(lines)) for each, lines in zip(tokenizers, columns, strict=True))
+        words = [np.array([len(line.split()) for line in lines], dtype=np.int32) for lines in columns]
+        text = ParallelText(source, target, np.maximum(*words))
         text.save(out / split)
         summary[split] = {
             "pairs": len(text),
@@ -177,63 +183,40 @@ def prepare_parallel(config: ParallelCorpusConfig, dataset: Path, out: Path) -> 
             "unknown_share": float(np.mean(text.target.flat == UNK)) if len(text.target.flat) else 0.0,
         }
         if split != "train":
-            for side, column in zip(("source", "target"), zip_lines(lines), strict=True):
-                write_lines(out / split / f"{side}.txt", column)
+            for side, lines in zip(SIDES, columns, strict=True):
+                write_lines(out / split / f"{side}.txt", lines)
             if (dataset / f"{split}.align").exists():
-                write_lines(out / split / "align.txt", [line.alignment for line in lines])
+                write_lines(out / split / "align.txt", [alignment for _, _, alignment in pairs])
     if config.dictionary:
-        words = _dictionary(pairs["train"], tokenizers)
-        summary["dictionary"] = len(words)
-        (out / "dictionary.json").write_text(json.dumps(words, ensure_ascii=False), encoding="utf-8")
+        words_of = [(tokenizers[0].split(source), tokenizers[1].split(target)) for source, target, _ in splits["train"]]
+        clear = WordAligner.train(words_of).translations(threshold=0.1, count=2)
+        summary["dictionary"] = len(clear)
+        (out / "dictionary.json").write_text(json.dumps(clear, ensure_ascii=False), encoding="utf-8")
     return write_summary(out, config, summary)
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One aligned pair of lines and, if known, its word alignment."""
-
-    source: str
-    target: str
-    alignment: str = ""
-
-
-def zip_lines(pairs: Sequence[Pair]) -> tuple[list[str], list[str]]:
-    """The two columns."""
-    return [pair.source for pair in pairs], [pair.target for pair in pairs]
-
-
 def _read_pairs(dataset: Path, split: str, config: ParallelCorpusConfig) -> list[Pair]:
+    """The pairs of a split of which neither side is empty."""
     columns = read_columns(dataset, split, (config.source, config.target), optional=("align",))
     source, target = columns[config.source], columns[config.target]
-    alignments = columns.get("align", [""] * len(source))
-    pairs = map(Pair, source, target, alignments)
-    return [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
+    pairs = zip(source, target, columns.get("align", [""] * len(source)), strict=True)
+    return [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
 
 
-def _filter(pairs: Sequence[Pair], config: ParallelCorpusConfig) -> list[Pair]:
+def _select(pairs: Sequence[Pair], config: ParallelCorpusConfig) -> list[Pair]:
+    """The training pairs that are used."""
     kept = []
     for pair in pairs:
-        lengths = sorted((len(pair.source.split()), len(pair.target.split())))
-        if lengths[1] <= config.max_words and lengths[1] <= config.max_ratio * lengths[0]:
+        shorter, longer = sorted(len(side.split()) for side in pair[:2])
+        if longer <= config.max_words and longer <= config.max_ratio * shorter:
             kept.append(pair)
     if not kept:
         raise ReplicationError(f"no training pair of {config.dataset} is left; raise max_words or max_ratio.")
     return kept[: config.train_pairs]
 
 
-def _dictionary(pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer]) -> dict[str, str]:
-    """Each source word's translation by IBM Model 1, where the training text shows a clear one."""
-    source, target = tokenizers
-    aligner = WordAligner.train([(source.split(pair.source), target.split(pair.target)) for pair in pairs])
-    return aligner.translations(threshold=0.1, count=2)
-
-
-def _encode(pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer]) -> ParallelText:
-    columns = zip_lines(pairs)
-    encoded = [tokenizer.encode(column) for tokenizer, column in zip(tokenizers, columns, strict=True)]
-    words = [[len(line.split()) for line in column] for column in columns]
-    longer = np.maximum(*(np.asarray(column, dtype=np.int32) for column in words))
-    return ParallelText(RaggedArray.pack(encoded[0]), RaggedArray.pack(encoded[1]), longer)
+def _sides(pairs: Sequence[Pair]) -> tuple[list[str], list[str]]:
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 
 
 def _with_end(symbols: Tensor, lengths: NDArray[np.int64]) -> Tensor:

@@ -84,19 +84,10 @@ class TranslationRun(ExampleRun):
     decoding: DecodingConfig
     evaluation: EvaluationConfig = EvaluationConfig()
 
-    @property
-    def has_ensemble(self) -> bool:
-        """If the evaluation asks for it."""
-        return self.evaluation.ensemble
-
     @model_validator(mode="after")
-    def _several_for_an_ensemble(self) -> TranslationRun:
+    def _possible(self) -> TranslationRun:
         if self.evaluation.ensemble and len(self.seeds) < 2:
             raise ValueError("evaluation.ensemble needs at least two seeds")
-        return self
-
-    @model_validator(mode="after")
-    def _unknown_words_to_replace(self) -> TranslationRun:
         if self.decoding.replace_unknown and self.corpus.tokenizer.kind != "words":
             raise ValueError("decoding.replace_unknown needs a tokenizer of kind 'words'; pieces know every word")
         return self

@@ -177,17 +177,6 @@ def test_seeds_and_passes_begin_elsewhere():
     assert len(begins) > 12
 
 
-def test_what_is_repeated_is_marked_where_it_is_scored():
-    stream = Stream(np.arange(10, 20, dtype=np.int32), np.array([0, 0, 1, 0, 0, 0, 0, 5, 0, 2], dtype=np.int32))
-    found = {}
-    for batch in stream.evaluation_batches(columns=3, length=2, warm_up=3):
-        assert batch.distances.shape == batch.targets.shape
-        assert not batch.distances[~batch.mask].any()
-        marked = batch.distances > 0
-        found |= dict(zip(batch.places[marked].tolist(), batch.distances[marked].tolist(), strict=True))
-    assert found == {2: 1, 7: 5, 9: 2}
-
-
 def test_arrays_on_disk_are_the_same_and_mapped_into_memory(tmp_path):
     plain, marked = stream_of(9), Stream(stream_of(9).symbols, np.arange(9))
     for folder, stream in (("plain", plain), ("marked", marked)):
