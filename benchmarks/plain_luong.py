@@ -62,12 +62,11 @@ class PlainLuong(nn.Module):
         return self.output(torch.stack(vectors, dim=1)), torch.stack(weights, dim=1)
 
     def encode(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, States]:
-        """Annotations (B, S, N), which of them are words, (B, S), and the states after the end symbol.
+        """Annotations (B, S, N), which of them are words, (B, S), and the states after the words.
 
-        The words are read from last to first and then the end symbol; a sentence waits until its last word is read.
+        The words are read from last to first, without the end symbol; a sentence waits until its last word is read.
         """
-        last = mask.sum(1) - 1  # (B,) where the end symbol stands
-        words = torch.arange(source.size(1), device=source.device) < last.unsqueeze(1)
+        words = torch.arange(source.size(1), device=source.device) < mask.sum(1, keepdim=True) - 1
         e = self.source(source)
         zeros = e.new_zeros(len(source), self.output.in_features)
         states, h_bar = [(zeros, zeros)] * len(self.encoder), {}
@@ -79,9 +78,7 @@ class PlainLuong(nn.Module):
                 for (h, c), before in zip(after, states, strict=True)
             ]
             h_bar[s] = states[-1][0]
-        end = e[torch.arange(len(e), device=e.device), last]
-        in_order = torch.stack([h_bar[s] for s in range(source.size(1))], dim=1)
-        return in_order, words, self.advance(self.encoder, end, states)
+        return torch.stack([h_bar[s] for s in range(source.size(1))], dim=1), words, states
 
     def advance(self, cells: nn.ModuleList, x: Tensor, states: States) -> States:
         """One step of all layers."""

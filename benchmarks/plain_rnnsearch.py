@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class PlainRNNsearch(nn.Module):
-    """The same sizes and inputs as ``replications.bahdanau.model.RNNsearch``.
+    """The same sizes and inputs as ``replications.bahdanau.model.RNNsearch``, wired as the authors' program.
 
     Args:
         batched_readout: collect the states and predict all words in one product after the loop; otherwise each
@@ -43,6 +43,8 @@ class PlainRNNsearch(nn.Module):
         """(B, S), (B, S), (B, T) to logits (B, T, V) and weights (B, T, S)."""
         h = self.encode(self.source(source), mask)  # (B, S, 2N)
         keys, e_y = self.key(h), self.target(target)
+        e_y = torch.cat((torch.zeros_like(e_y[:, :1]), e_y[:, 1:]), dim=1)  # no word comes before the first
+        e_next = e_y.roll(-1, 1)
         s = torch.tanh(self.start(h[:, 0, h.size(-1) // 2 :]))  # (B, N)
         predicted, weights = [], []
         for t in range(target.size(1)):
@@ -52,7 +54,7 @@ class PlainRNNsearch(nn.Module):
             inputs = torch.cat((s, e_y[:, t], c), dim=1)
             predicted.append(inputs if self.batched_readout else self.predict(inputs))
             weights.append(alpha)
-            s = self.cell(torch.cat((e_y[:, t], c), dim=1), s)
+            s = self.cell(torch.cat((e_next[:, t], c), dim=1), s)
         stacked = torch.stack(predicted, 1)
         return self.predict(stacked) if self.batched_readout else stacked, torch.stack(weights, 1)
 

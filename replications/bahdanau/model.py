@@ -4,6 +4,10 @@ The whole of RNNsearch and of its baseline RNNencdec, top to bottom. Sections an
 1409.0473v7; names are the paper's. The recurrences stand here as loops over steps; twins with hand-written backward
 passes run in their place (:mod:`shared.attention.twins`).
 
+Which word a state reads, the paper says in two ways. In appendix A.2.2 s_i reads y_{i-1} and c_i, so that the s_{i-1}
+which queries the alignment for y_i, and predicts it, has not read y_{i-1}: only the read-out has. In the authors'
+program, GroundHog, s_i reads y_i and c_i, so that it has, as in equation (4). ``wiring`` chooses; all else is the same.
+
 Shape letters: B batch, S source length T_x, T target length T_y, N state width n, M embedding width m,
 A alignment width n′, L maxout width l, V target vocabulary K_y, D directions.
 """
@@ -12,10 +16,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from shared.attention.additive import AdditiveAttention
 from shared.attention.softmax import masked_softmax
@@ -56,7 +61,7 @@ def align_and_write(
     x: Tensor, initial: Tensor, keys: Tensor, values: Tensor, mask: Tensor,
     w_a: Tensor, v_a: Tensor, u_gates: Tensor, u_candidate: Tensor,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The decoder of appendix A.1.2; arguments and results are those of its twin, :func:`attentive_recurrence`."""
+    """The decoder of appendix A.2.2; arguments and results are those of its twin, :func:`attentive_recurrence`."""
     s, states, alphas = initial, [], []  # (B, N)
     for t in range(x.size(0)):
         e = torch.tanh((s @ w_a).unsqueeze(1) + keys) @ v_a  # e_ij = v_aᵀ tanh(W_a s_{i-1} + U_a h_j), (B, S)
@@ -109,7 +114,7 @@ class Encoder(nn.Module):
 class DeepOutput(nn.Module):
     """p(y_i) ∝ exp(y_iᵀ W_o t_i), t_i the maxout of U_o s_{i-1} + V_o E y_{i-1} + C_o c_i (appendix A.2.2).
 
-    It reads the *previous* state s_{i-1}, as the paper and its code do; many re-implementations read s_i.
+    It reads the state that has queried the alignment; many re-implementations read the one after it.
     """
 
     def __init__(
@@ -133,13 +138,14 @@ class DeepOutput(nn.Module):
 
 @dataclass(frozen=True)
 class DecoderState:
-    """What decoding carries from word to word for k beams. All but ``s`` is shared by a source's beams."""
+    """What decoding carries from word to word for k beams. All but ``s`` and ``c`` is shared by a source's beams."""
 
     annotations: Tensor  # (B, S, 2N) h_j; RNNencdec: (B, 1, N), the one context vector
     keys: Tensor  # (B, S, A) U_a h_j; RNNencdec: none
     values: Tensor  # (B, S, 3N) [C; C_z; C_r] h_j
     mask: Tensor  # (B, S) true at words
     s: Tensor  # (B, k, N)
+    c: Tensor | None = None  # (B, k, 3N) [C; C_z; C_r] c_{i-1} of the word before, None at the first one
 
 
 class EncoderDecoder(nn.Module, ABC):
@@ -153,13 +159,16 @@ class EncoderDecoder(nn.Module, ABC):
         maxout_size: L (500).
         bidirectional: whether the encoder reads in both directions.
         dropout: on embeddings and before the softmax; the paper has none.
+        wiring: whether s_i reads y_i, as in the authors' program, or y_{i-1}, as in the appendix.
     """
 
     def __init__(
         self, *, source_vocabulary: int, target_vocabulary: int, embedding_size: int, hidden_size: int,
         maxout_size: int, bidirectional: bool, dropout: float = 0.0,
+        wiring: Literal["program", "appendix"] = "program",
     ) -> None:  # fmt: skip
         super().__init__()
+        self.wiring = wiring
         context_size = (1 + bidirectional) * hidden_size
         self.encoder = Encoder(
             vocabulary=source_vocabulary, embedding_size=embedding_size, hidden_size=hidden_size,
@@ -212,32 +221,40 @@ class EncoderDecoder(nn.Module, ABC):
             Logits (B, T, V) and attention weights (B, T, S), or None for RNNencdec.
         """
         state = self.start(source, source_mask)
-        e_y = self.dropout(self.embedding(target.t()))  # (T, B, M)
-        x = self.unit.project(e_y.flatten(0, 1).unsqueeze(0))[0].unflatten(0, e_y.shape[:2])  # (T, B, 3N)
+        e_y = e_read = self.dropout(self.embedding(target.t()))  # (T, B, M) E y_{i-1}, and what s_i reads
+        if self.wiring == "program":
+            e_y = functional.pad(e_y[1:], (0, 0, 0, 0, 1, 0))  # E y_0 = 0: it has no start symbol
+            e_read = e_y.roll(-1, 0)  # E y_i, but for the last one, from which nothing is predicted
+        x = self.unit.project(e_read.flatten(0, 1).unsqueeze(0))[0].unflatten(0, e_y.shape[:2])  # (T, B, 3N)
         s, c, alpha = self.unroll(x, state)
         logits = self.output(s.transpose(0, 1), e_y.transpose(0, 1), c.transpose(0, 1))  # (B, T, V)
         return logits, None if alpha is None else alpha.transpose(0, 1)
 
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor | None, DecoderState]:
         """One word further: previous words (B, k) to log p(y_i) (B, k, V), weights (B, k, S) and the next state."""
-        e_y = self.embedding(tokens)  # (B, k, M)
+        e_y = self.embedding(tokens)  # (B, k, M) E y_{i-1}
+        if self.wiring == "program":  # s_{i-1} is yet to read y_{i-1}
+            if state.c is None:
+                e_y = torch.zeros_like(e_y)
+            else:
+                state = self.advance(e_y, state)
         alpha = self.align(state)  # (B, k, S)
         log_p = torch.log_softmax(self.output(state.s, e_y, alpha @ state.annotations), dim=-1)  # (B, k, V)
-        x = (
-            self.unit.project(e_y.flatten(0, 1).unsqueeze(0))[0].unflatten(0, tokens.shape) + alpha @ state.values
-        )  # (B, k, 3N)
-        s = gated_unit(x, state.s, self.unit.u_gates[0], self.unit.u_candidate[0])
-        return log_p, alpha, replace(state, s=s)
+        state = replace(state, c=alpha @ state.values)
+        return log_p, alpha, state if self.wiring == "program" else self.advance(e_y, state)
+
+    def advance(self, e_y: Tensor, state: DecoderState) -> DecoderState:
+        """The state that has also read a word, E y (B, k, M), and the last context."""
+        x = self.unit.project(e_y.flatten(0, 1).unsqueeze(0))[0].unflatten(0, e_y.shape[:2]) + state.c  # (B, k, 3N)
+        return replace(state, s=gated_unit(x, state.s, self.unit.u_gates[0], self.unit.u_candidate[0]))
 
     def reorder(self, state: DecoderState, sources: Tensor | None, beams: Tensor) -> DecoderState:
         """Keep some sources and beams; see :class:`shared.decoding.protocol.IncrementalDecoder`."""
-        s = select_beams(state.s, sources, beams)
-        if sources is None:
-            return replace(state, s=s)
         annotations, keys, values, mask = (
             select_sources(tensor, sources) for tensor in (state.annotations, state.keys, state.values, state.mask)
         )
-        return DecoderState(annotations, keys, values, mask, s)
+        c = None if state.c is None else select_beams(state.c, sources, beams)
+        return DecoderState(annotations, keys, values, mask, select_beams(state.s, sources, beams), c)
 
 
 class RNNsearch(EncoderDecoder):

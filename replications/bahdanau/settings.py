@@ -11,7 +11,12 @@ from shared.tasks.settings import Routes
 
 
 class ModelConfig(Strict):
-    """Sizes as in the paper's appendix A: m, n, n′ and l; ``init_std`` and ``dropout`` are 0.01 and 0 there."""
+    """Sizes as in the paper's appendix A: m, n, n′ and l; ``init_std`` and ``dropout`` are 0.01 and 0 there.
+
+    Attributes:
+        wiring: which words the state that predicts y_i has read (:mod:`replications.bahdanau.model`). A section that
+            does not name it is of a run from before there was a choice, when all were wired by the appendix.
+    """
 
     kind: Literal["rnnsearch", "rnnencdec"]
     embedding_size: int = Field(ge=1)
@@ -20,6 +25,7 @@ class ModelConfig(Strict):
     maxout_size: int = Field(ge=1)
     init_std: float = Field(default=0.01, gt=0)
     dropout: float = Field(default=0.0, ge=0, lt=1)
+    wiring: Literal["program", "appendix"] = "appendix"
 
     @model_validator(mode="after")
     def _alignment_where_it_is(self) -> ModelConfig:

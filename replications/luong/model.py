@@ -24,10 +24,11 @@ from shared.layers.lstm import Advance, StackedLSTM, State
 
 
 class Encoder(nn.Module):
-    """A stacked LSTM that reads the source backwards (Sutskever et al. 2014) or forwards, then the end symbol.
+    """A stacked LSTM that reads the source backwards (Sutskever et al. 2014) or forwards.
 
     Whatever the reading order, annotations come in the order of the sentence, so that positions p_t of local attention
-    and alignments mean the same for both. The end symbol is not annotated.
+    and alignments mean the same for both. The end symbol that stands after every source is not annotated, and as in the
+    authors' code (``prepareData.m``) it is not read either, unless ``end_symbol`` is set.
 
     Args:
         vocabulary: number of source symbols.
@@ -36,13 +37,15 @@ class Encoder(nn.Module):
         layers: L.
         dropout: on the input of every layer.
         reverse: whether the words are read from last to first.
+        end_symbol: whether the end symbol is read after the words.
     """
 
     def __init__(
-        self, *, vocabulary: int, embedding_size: int, hidden_size: int, layers: int, dropout: float, reverse: bool
+        self, *, vocabulary: int, embedding_size: int, hidden_size: int, layers: int, dropout: float, reverse: bool,
+        end_symbol: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.reverse = reverse
+        self.reverse, self.end_symbol = reverse, end_symbol
         self.embedding = nn.Embedding(vocabulary, embedding_size)
         self.lstm = StackedLSTM(input_size=embedding_size, hidden_size=hidden_size, layers=layers, dropout=dropout)
         self.dropout = nn.Dropout(dropout)
@@ -62,11 +65,11 @@ class Encoder(nn.Module):
             to_word = to_step = position.flip(0).expand_as(to_word)
         words = source.gather(1, to_word.clamp(min=0))  # (B, W)
         e = self.embedding(words).masked_fill((position < padding).unsqueeze(2), 0)  # (B, W, M)
-        end = self.embedding(source.gather(1, length - 1))  # (B, 1, M)
-        x = self.dropout(torch.cat((e, end), dim=1).transpose(0, 1))  # (S, B, M)
-        h, state = self.lstm.after_padding(x, padding.squeeze(1))  # (S, B, N)
+        if self.end_symbol:
+            e = torch.cat((e, self.embedding(source.gather(1, length - 1))), dim=1)  # (B, S, M)
+        h, state = self.lstm.after_padding(self.dropout(e.transpose(0, 1)), padding.squeeze(1))  # (W or S, B, N)
         step = to_step.clamp(max=max(len(position) - 1, 0)).unsqueeze(2).expand(-1, -1, h.size(2))  # (B, W, N)
-        return h[:-1].transpose(0, 1).gather(1, step), position < length - 1, state
+        return h[: len(position)].transpose(0, 1).gather(1, step), position < length - 1, state
 
 
 class AttentionLayer(nn.Module):
@@ -114,6 +117,7 @@ class EncoderDecoder(nn.Module):
         layers: L (4).
         dropout: on the input of every layer (0.2, or none).
         reverse: whether the source is read backwards.
+        end_symbol: whether its end symbol is read, too.
         attention: score and alignment, or None for the baseline.
         input_feeding: whether h̃_{t-1} is part of the decoder's input at t (section 3.3).
         init_range: weights start uniform in ± this (0.1).
@@ -121,15 +125,15 @@ class EncoderDecoder(nn.Module):
 
     def __init__(
         self, *, source_vocabulary: int, target_vocabulary: int, embedding_size: int, hidden_size: int, layers: int,
-        dropout: float = 0.0, reverse: bool = True, attention: tuple[Score, Alignment] | None = None,
-        input_feeding: bool = False, init_range: float = 0.1,
+        dropout: float = 0.0, reverse: bool = True, end_symbol: bool = False,
+        attention: tuple[Score, Alignment] | None = None, input_feeding: bool = False, init_range: float = 0.1,
     ) -> None:  # fmt: skip
         super().__init__()
         if input_feeding and attention is None:
             raise ValueError("there is no attentional vector to feed without attention")
         self.encoder = Encoder(
             vocabulary=source_vocabulary, embedding_size=embedding_size, hidden_size=hidden_size, layers=layers,
-            dropout=dropout, reverse=reverse,
+            dropout=dropout, reverse=reverse, end_symbol=end_symbol,
         )  # fmt: skip
         self.embedding = nn.Embedding(target_vocabulary, embedding_size)
         self.lstm = StackedLSTM(

@@ -37,7 +37,7 @@ def _attention(config: ModelConfig) -> tuple[Score, Alignment] | None:
         return score, GlobalAlignment()
     if attention.alignment == "local-m":
         return score, LocalMonotonic(window=attention.window)
-    return score, LocalPredictive(window=attention.window, size=config.hidden_size)
+    return score, LocalPredictive(window=attention.window, size=config.hidden_size, first_word=attention.first_word)
 
 
 REPLICATION = Replication(task, settings, build_model, {"aligner": Aligning()})

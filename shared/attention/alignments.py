@@ -244,14 +244,17 @@ class LocalMonotonic(Alignment):
 class LocalPredictive(Alignment):
     """local-p: p_t = S·σ(v_pᵀ tanh(W_p h_t)) (equation 9), and a Gaussian around it with σ = D/2.
 
+    Equation 9 says that p_t lies in [0, S], and the authors' code (``attnLayerForward.m``) has the first word at 0.
+
     Args:
         window: D.
         size: N.
+        first_word: what its p_t is. With 1 the window is never centred on the last word.
     """
 
-    def __init__(self, *, window: int, size: int) -> None:
+    def __init__(self, *, window: int, size: int, first_word: int = 0) -> None:
         super().__init__()
-        self.window = window
+        self.window, self.first_word = window, first_word
         self.w_p = nn.Parameter(torch.empty(size, size))
         self.v_p = nn.Parameter(torch.empty(size))
         self.reset_parameters()
@@ -269,4 +272,5 @@ class LocalPredictive(Alignment):
         hidden = 2 * torch.sigmoid(2 * (queries @ self.w_p)) - 1  # tanh, faster so on a CPU
         logits = (hidden @ self.v_p).to(self.v_p)  # a position needs full precision under autocast, too
         p = mask.sum(1, keepdim=True) * torch.sigmoid(logits)  # (B, Q)
+        p = p + (1 - self.first_word)  # in words from 1
         return attend_locally(score, queries, keys, annotations, mask, p, self.window, self.window / 2)

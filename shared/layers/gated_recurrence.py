@@ -181,7 +181,7 @@ def attentive_recurrence(
     softmax: it is left out.
 
     Args:
-        x: (T, B, 3N) projections of the previous target words, in the order candidate, update, reset.
+        x: (T, B, 3N) projections of the word that each step reads last, in the order candidate, update, reset.
         initial: (B, N) state s_0.
         keys: (B, S, A) U_a h_j.
         values: (B, S, 3N) the annotations after [C, C_z, C_r].
@@ -192,7 +192,7 @@ def attentive_recurrence(
         u_candidate: (N, N) recurrent weights U.
 
     Returns:
-        (T, B, N) the states s_{i-1} that each step attended and reads out from, and (T, B, S) the weights α_i,
+        (T, B, N) the states that each step attended and reads out from, and (T, B, S) the weights α_i,
         in the weights' type: autocast does not reach into the loop, only to the weights' gradients.
     """
     product = product_dtype(x.device.type, w_a.dtype)

@@ -147,12 +147,15 @@ class StackedLSTM(nn.LSTM):
         """Read sequences that are padded in front, from zero states.
 
         Args:
-            x: (T, B, I), zero at padding; T is at least 1.
+            x: (T, B, I), zero at padding.
             padding: (B,) steps before the first one of each sequence.
 
         Returns:
             Hidden states of the last layer (T, B, N), zero at padding, and the final states of all layers.
         """
+        if not len(x):  # which PyTorch's LSTM refuses
+            zeros = x.new_zeros(self.num_layers, x.size(1), self.hidden_size)
+            return zeros[:0], (zeros, zeros)
         tops: list[Tensor] = []
         state: Any = None
         for number, part in enumerate(x.split(_MOST_AT_REST)):

@@ -61,8 +61,7 @@ class WordAligner:
         keys = np.unique(np.concatenate([block.keys for block in blocks]))
         cells = [(np.searchsorted(keys, block.keys).astype(np.int32)[block.key], block) for block in blocks]
         source_of = keys // len(target)
-        seen = np.bincount(source_of, minlength=len(source) + 1)
-        probabilities = 1 / seen[source_of]
+        probabilities = np.full(len(keys), 1 / len(target))
         for _ in range(iterations):
             expected = np.zeros(len(keys))
             for key, block in cells:

@@ -43,10 +43,10 @@ def inputs(lengths, queries, size=None):
     return torch.randn(batch, queries, N, dtype=F64), torch.randn(batch, size, N, dtype=F64), mask
 
 
-def predicting(share, window, size):
+def predicting(share, window, size, first_word=0):
     """Local-p's weights over ``size`` words that score alike, where a query predicts p = size · share."""
     logit = math.log(share / (1 - share)) if share < 1 else 99.0
-    module = attending(LocalPredictive(window=window, size=N))
+    module = attending(LocalPredictive(window=window, size=N, first_word=first_word))
     module.alignment.w_p.data = torch.eye(N, dtype=F64)
     module.alignment.v_p.data = torch.tensor([logit, 0, 0, 0], dtype=F64)
     queries = torch.tensor([[[100.0, 0, 0, 0]]], dtype=F64)  # its tanh is one
@@ -77,22 +77,24 @@ def test_a_monotonic_window_follows_the_target_and_stays_at_the_last_word():
 def test_predicted_weights_by_hand():
     weights = predicting(0.5, window=2, size=8)  # p = 4, σ = 1
     near, far = math.exp(-1 / 2) / 5, math.exp(-2) / 5
-    assert weights.tolist() == pytest.approx([0, far, near, 1 / 5, near, far, 0, 0], abs=1e-12)
-    assert weights.argmax() == 3
+    assert weights.tolist() == pytest.approx([0, 0, far, near, 1 / 5, near, far, 0], abs=1e-12)
+    assert weights.argmax() == 4
 
 
 @pytest.mark.parametrize(
-    ("share", "first", "last"),
+    ("first_word", "share", "first", "last"),
     [
-        (1e-9, 1, 2),  # p nearly 0: at the first word
-        (0.17, 1, 2),  # p = 1.7: centred on word 1 although 2 is nearer
-        (0.21, 1, 3),  # p = 2.1
-        (0.99, 8, 10),  # p = 9.9: centred on word 9
-        (1, 9, 10),  # p = 10: nearly, before rounding
+        (0, 1e-9, 1, 2),  # p nearly 0: at the first word
+        (0, 0.17, 1, 3),  # p = 1.7: centred on the second word although the third is nearer
+        (0, 0.99, 9, 10),  # p = 9.9: centred on the last word
+        (1, 1e-9, 1, 2),
+        (1, 0.17, 1, 2),  # p = 1.7: still on the first word
+        (1, 0.21, 1, 3),
+        (1, 0.99, 8, 10),  # p = 9.9: on the last word but one
     ],
 )
-def test_a_predicted_window_is_centred_on_the_word_before_p(share, first, last):
-    weights = predicting(share, window=1, size=10)
+def test_a_predicted_window_is_centred_on_the_word_before_p(first_word, share, first, last):
+    weights = predicting(share, 1, 10, first_word)
     assert (weights.nonzero().flatten() + 1).tolist() == list(range(first, last + 1))
 
 
@@ -101,7 +103,7 @@ def test_predictions_are_shares_of_each_example_s_own_length():
     module.alignment.v_p.data.zero_()  # p = S/2
     module.score = ConstantScore()
     mask = torch.arange(12) < torch.tensor([[12], [4]])
-    assert (module(queries, annotations, mask)[1][:, 0].argmax(1) + 1).tolist() == [6, 2]
+    assert (module(queries, annotations, mask)[1][:, 0].argmax(1) + 1).tolist() == [7, 3]
 
 
 @pytest.mark.parametrize("name", SCORED)

@@ -20,8 +20,7 @@ TOY = [(["das", "Haus"], ["the", "house"]), (["das", "Buch"], ["the", "book"]),
 def plain_model_1(pairs, iterations):
     """Return t[source][target] by Brown et al.'s equations, word by word; None is the empty word."""
     together = {(s, t) for source, target in pairs for s in (None, *source) for t in target}
-    seen = {s: sum(1 for x, _ in together if x == s) for s, _ in together}
-    t_of = {pair: 1 / seen[pair[0]] for pair in together}
+    t_of = dict.fromkeys(together, 1 / len({t for _, t in together}))
     for _ in range(iterations):
         expected = dict.fromkeys(together, 0.0)
         for source, target in pairs:
@@ -29,7 +28,7 @@ def plain_model_1(pairs, iterations):
                 total = sum(t_of[s, t] for s in (None, *source))
                 for s in (None, *source):
                     expected[s, t] += t_of[s, t] / total
-        totals = {s: sum(value for (x, _), value in expected.items() if x == s) for s in seen}
+        totals = {s: sum(value for (x, _), value in expected.items() if x == s) for s, _ in together}
         t_of = {pair: value / totals[pair[0]] for pair, value in expected.items()}
     return t_of
 
@@ -46,6 +45,16 @@ def test_probabilities_are_those_of_the_equations(pairs, iterations):
     for source, target in pairs:
         by_hand = [[expected[s, t] for s in (None, *source)] for t in target]
         assert aligner.table(source, target) == pytest.approx(np.reshape(by_hand, (len(target), len(source) + 1)))
+
+
+def test_probabilities_are_those_that_nltk_prints():
+    """The example of ``nltk.translate.ibm1.IBMModel1``, after five iterations."""
+    lines = ["klein ist das haus|the house is small", "das haus ist ja groß|the house is big",
+             "das buch ist ja klein|the book is small", "das haus|the house", "das buch|the book",
+             "ein buch|a book"]  # fmt: skip
+    aligner = WordAligner.train([tuple(part.split() for part in line.split("|")[::-1]) for line in lines])
+    table = aligner.table(["book"], ["buch", "das", "ja"]).round(3)  # given the empty word, and given book
+    assert [*table[0], table[1, 1], table[2, 0]] == [0.113, 0.889, 0.062, 0.073]
 
 
 @given(pairs=corpora.filter(lambda pairs: any(target for _, target in pairs)))

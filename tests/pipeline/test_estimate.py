@@ -17,7 +17,7 @@ from tests.pipeline.scratch import ROOT, change_yaml
 NETWORK = Cost(1000, 130.0, 20.0, 5, 5, 300.0, "those of 5 finished runs")
 STUDY = Cost(0, 0.0, 30.0, 3, 3, 200.0, "those of 3 finished runs")
 BEGIN = datetime.datetime(2026, 11, 23, 12, tzinfo=datetime.UTC)
-VARIANT = "rnnencdec-30"
+VARIANT = "corpus-rnnencdec"
 
 
 @pytest.mark.parametrize(("workers", "rounds"), [(1, 5), (2, 3), (5, 1), (64, 1)])
@@ -43,21 +43,21 @@ def project(root, tmp_path, monkeypatch):
     """The project with the archive of one paper's runs, and without any runs or prepared data."""
     for name in ("replications", "data", "shared", "params.yaml"):
         (tmp_path / name).symlink_to(root / name)
-    (tmp_path / "runs/quick").mkdir(parents=True)
-    (tmp_path / "runs/quick/bahdanau.tar.xz").symlink_to(root / "runs/quick/bahdanau.tar.xz")
+    (tmp_path / "runs/bench").mkdir(parents=True)
+    (tmp_path / "runs/bench/bahdanau.tar.xz").symlink_to(root / "runs/bench/bahdanau.tar.xz")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def test_runs_that_git_keeps_or_that_were_unpacked_tell_what_more_of_them_cost(project):
-    packed = estimate(settings := ScaleFile("bahdanau", "quick"), VARIANT)
-    assert (packed.parameters, packed.seeds, packed.judged, packed.missing) == (67298, 6, 6, "")
-    assert packed.source.startswith("those of 6 finished runs")
+    packed = estimate(settings := ScaleFile("bahdanau", "bench"), VARIANT)
+    assert (packed.parameters, packed.seeds, packed.judged, packed.missing) == (2363072, 5, 5, "")
+    assert packed.source.startswith("those of 5 finished runs")
     assert min(packed.training, packed.judging, packed.memory) > 0
-    assert main(["unpack", "bahdanau", "--scale", "quick"]) == 0
-    (project / "runs/quick/bahdanau.tar.xz").unlink()
+    assert main(["unpack", "bahdanau", "--scale", "bench"]) == 0
+    (project / "runs/bench/bahdanau.tar.xz").unlink()
     assert estimate(settings, VARIANT) == packed
-    runs = project / f"runs/quick/bahdanau/{VARIANT}/train"
+    runs = project / f"runs/bench/bahdanau/{VARIANT}/train"
     for folder, whole in zip(sorted(runs.iterdir()), (20.0, 40.0), strict=False):
         record = json.loads((folder / "run.json").read_text())
         (folder / "run.json").write_text(json.dumps(record | {"process_seconds": whole, "cpu": "another"}))
@@ -73,20 +73,20 @@ def test_runs_of_other_settings_tell_nothing_and_it_is_said_what_to_run(project,
 
     (project / "replications").unlink()
     shutil.copytree(ROOT / "replications", project / "replications", ignore=shutil.ignore_patterns("__pycache__"))
-    change_yaml(project / "replications/bahdanau/quick/params.yaml", change)
-    assert main(["estimate", f"bahdanau.{VARIANT}", "--scale", "quick"]) == 0
+    change_yaml(project / "replications/bahdanau/bench/params.yaml", change)
+    assert main(["estimate", f"bahdanau.{VARIANT}", "--scale", "bench"]) == 0
     printed = capsys.readouterr().out
     assert "WITHOUT its cost: no runs are on record, and its task is not prepared" in printed
-    assert "fetch bahdanau.swaps --scale quick && python -m shared.pipeline prepare bahdanau.swaps" in printed
+    assert "fetch bahdanau.corpus --scale bench && python -m shared.pipeline prepare bahdanau.corpus" in printed
 
 
 @pytest.mark.parametrize(("content", "wrong"), [("{", "is damaged"), ("[]", "is damaged"), ("{}", "lacks the key")])
 def test_a_damaged_record_is_named(project, content, wrong):
-    assert main(["unpack", "bahdanau", "--scale", "quick"]) == 0
-    settings, folder = ScaleFile("bahdanau", "quick"), project / f"runs/quick/bahdanau/{VARIANT}"
+    assert main(["unpack", "bahdanau", "--scale", "bench"]) == 0
+    settings, folder = ScaleFile("bahdanau", "bench"), project / f"runs/bench/bahdanau/{VARIANT}"
     config = settings.run(VARIANT)
     for path, reading in (
-        (folder / "train/seed31/run.json", lambda: trained_mark(folder / "train/seed31", config)),
+        (folder / "train/seed1/run.json", lambda: trained_mark(folder / "train/seed1", config)),
         (folder / "evaluation" / COSTS, lambda: judged_otherwise(folder, config)),
     ):
         path.write_text(content)

@@ -9,8 +9,9 @@ F64 = torch.float64
 SMALL = {"source_vocabulary": 11, "target_vocabulary": 9, "embedding_size": 4, "hidden_size": 6, "maxout_size": 3}
 
 
-def small(kind):
-    model = RNNsearch(alignment_size=5, **SMALL) if kind == "rnnsearch" else RNNencdec(**SMALL)
+def small(kind, **wiring):
+    sizes = SMALL | wiring
+    model = RNNsearch(alignment_size=5, **sizes) if kind == "rnnsearch" else RNNencdec(**sizes)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     return model.to(F64).eval()
@@ -23,8 +24,8 @@ def sentences(lengths=(6, 4, 1), steps=5):
 
 
 def test_the_equations_of_the_appendix_written_out():
-    """A.1.2 and A.2.2 for one sentence, word by word; note s_{i-1} in the read-out."""
-    model = small("rnnsearch")
+    """A.1.2 and A.2.2 for one sentence, word by word; ``test_groundhog_parity`` has the program's wiring."""
+    model = small("rnnsearch", wiring="appendix")
     source, mask, target = sentences(lengths=(5,))
     logits, alphas = model(source, mask, target)
     out, unit, n = model.output, model.unit, 6

@@ -66,20 +66,27 @@ def stack(lstm, x, state):
 
 
 def read(model, source, *, reverse):
-    """Annotations of the words in their order, and the states after the end symbol, for one sentence (S,)."""
+    """Annotations of the words in their order, and the states after the last one read, for one sentence (S,)."""
     zero = torch.zeros(N, dtype=F64)
     state, annotations = [(zero, zero)] * L, {}
     words = range(len(source) - 1)
     for s in reversed(words) if reverse else words:
         state = stack(model.encoder.lstm, model.encoder.embedding.weight[source[s]], state)
         annotations[s] = state[-1][0]
-    final = stack(model.encoder.lstm, model.encoder.embedding.weight[source[-1]], state)
-    return [annotations[s] for s in words], final
+    if model.encoder.end_symbol:
+        state = stack(model.encoder.lstm, model.encoder.embedding.weight[source[-1]], state)
+    return [annotations[s] for s in words], state
 
 
-def test_local_p_general_with_input_feeding_written_out():
-    """Sections 3.2 and 3.3, equations 5, 6, 9 and 10, word by word; positions count from 1, the source is reversed."""
-    model = small("general", "local-p", True)
+@pytest.mark.parametrize("as_program", [True, False])
+def test_local_p_general_with_input_feeding_written_out(as_program):
+    """Sections 3.2 and 3.3, equations 5, 6, 9 and 10, word by word; positions count from 1, the source is reversed.
+
+    As in lmthang/nmt.matlab @32f8564, no end symbol is read (``prepareData.m``, 47 and 59) and the centre is
+    S·σ(…) + 1 (``attnLayerForward.m``, 101-106); or as in our runs of before, with an end symbol and the centre S·σ(…).
+    """
+    chosen = attention("general", "local-p") | {"first_word": 0 if as_program else 1}
+    model = small("general", "local-p", True, attention=chosen, end_symbol=not as_program)
     with torch.no_grad():
         model.attention.alignment.v_p.mul_(4)  # the window shall move
     source, mask, target = sentences(lengths=(9,), steps=7)
@@ -90,7 +97,7 @@ def test_local_p_general_with_input_feeding_written_out():
     for t in range(target.size(1)):
         state = stack(model.lstm, torch.cat((model.embedding.weight[target[0, t]], h_tilde)), state)
         h = state[-1][0]
-        p = words * torch.sigmoid(where.v_p @ torch.tanh(h @ where.w_p))
+        p = words * torch.sigmoid(where.v_p @ torch.tanh(h @ where.w_p)) + as_program
         centre = max(math.floor(p.item()), 1)
         window = [s for s in range(1, words + 1) if centre - D <= s <= centre + D]
         align = torch.softmax(torch.stack([h @ score.w_a @ h_bar[s - 1] for s in window]), dim=0)
@@ -155,9 +162,11 @@ def test_feeding_nothing_is_not_feeding(score, alignment):
         torch.testing.assert_close(gradients[name], parameter.grad, atol=1e-10, rtol=1e-10, msg=name)
 
 
-def test_annotations_come_in_the_order_of_the_sentence():
+@pytest.mark.parametrize("end_symbol", [False, True])
+def test_annotations_come_in_the_order_of_the_sentence(end_symbol):
     """Reading a sentence backwards is reading the turned sentence forwards, with the annotations turned back."""
     sizes = {"vocabulary": K_X, "embedding_size": M, "hidden_size": N, "layers": L, "dropout": 0.0}
+    sizes |= {"end_symbol": end_symbol}
     backwards, forwards = (Encoder(**sizes, reverse=reverse).to(F64) for reverse in (True, False))
     forwards.load_state_dict(backwards.state_dict())
     source, mask, _ = sentences()
@@ -177,7 +186,7 @@ def test_annotations_come_in_the_order_of_the_sentence():
 @directions
 @kinds
 def test_a_source_without_words_gives_finite_values_and_gradients(score, alignment, feed, reverse):
-    model = small(score, alignment, feed, reverse=reverse)
+    model = small(score, alignment, feed, reverse=reverse, end_symbol=False)
     for lengths in ((1,), (4, 1)):
         source, mask, target = sentences(lengths=lengths)
         logits, weights = model(source, mask, target)

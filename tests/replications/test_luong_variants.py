@@ -78,6 +78,10 @@ def test_every_variant_is_what_its_name_says(scale: str, variant: str) -> None:
     found = model.attention
     assert ((found and type(found.score)), (found and type(found.alignment))) == named(variant)
     assert model.input_feeding == variant.removesuffix("-twice").endswith("-feed")
+    # The bench runs are older than these choices, and their settings, which say nothing of them, mean what they are.
+    assert model.encoder.end_symbol == (scale == "bench")
+    if isinstance(found and found.alignment, LocalPredictive):
+        assert found.alignment.first_word == (scale == "bench")
     assert model.encoder.reverse == (variant not in FORWARDS and not variant.endswith("-forward"))
     if run.task == "corpus":
         assert (model.dropout.p > 0) == (variant not in ("base", "base-reverse"))
