@@ -7,8 +7,15 @@ from shared.reports.exhibits import NO_COUNTERPART, Shows
 from shared.tasks.translation.heatmaps import Heatmaps
 from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
 
+PANELS = {
+    "The models of the paper": [
+        "rnnsearch-50", "rnnsearch-50-half", "rnnsearch-50-long", "rnnsearch-30", "rnnencdec-50", "rnnencdec-50-long",
+        "rnnencdec-30",
+    ],
+    "Which word a state reads": ["rnnsearch-50", "rnnsearch-appendix"],
+}  # fmt: skip
 FIGURES = [
-    Shows(ScoresByLength(), claim="B15-C3", counterpart="Figure 2"),
+    Shows(ScoresByLength(PANELS), claim="B15-C3", counterpart="Figure 2"),
     Shows(
         Heatmaps("rnnsearch-50", "What RNNsearch-50 attends to in generated sentences; the true alignment is marked."),
         claim="B15-C6", counterpart="Figure 3",
@@ -17,6 +24,6 @@ FIGURES = [
         Heatmaps("corpus-rnnsearch", "What RNNsearch attends to in real sentences."),
         claim="B15-C6", counterpart="Figure 3",
     ),
-    Shows(AlignmentOffsets(), claim="B15-C6", counterpart=NO_COUNTERPART),
-    Shows(LearningCurves(), counterpart=NO_COUNTERPART),
+    Shows(AlignmentOffsets(PANELS), claim="B15-C6", counterpart=NO_COUNTERPART),
+    Shows(LearningCurves(PANELS), counterpart=NO_COUNTERPART),
 ]  # fmt: skip

@@ -58,13 +58,13 @@ def test_runs_that_git_keeps_or_that_were_unpacked_tell_what_more_of_them_cost(p
     (project / "runs/bench/bahdanau.tar.xz").unlink()
     assert estimate(settings, VARIANT) == packed
     runs = project / f"runs/bench/bahdanau/{VARIANT}/train"
-    for folder, whole in zip(sorted(runs.iterdir()), (20.0, 40.0), strict=False):
+    for folder, whole in zip(sorted(runs.iterdir()), (2000.0, 4000.0), strict=False):
         record = json.loads((folder / "run.json").read_text())
         (folder / "run.json").write_text(json.dumps(record | {"process_seconds": whole, "cpu": "another"}))
     for folder in sorted(runs.iterdir())[2:]:
         shutil.rmtree(folder)
     own = estimate(settings, VARIANT)
-    assert (own.training, own.source) == (30.0, "those of 2 finished runs on another")
+    assert (own.training, own.source) == (3000.0, "those of 2 finished runs on another")
 
 
 def test_runs_of_other_settings_tell_nothing_and_it_is_said_what_to_run(project, capsys):

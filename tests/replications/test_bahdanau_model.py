@@ -1,4 +1,4 @@
-"""RNNsearch and RNNencdec against the paper, equation by equation."""
+"""RNNsearch and RNNencdec: how they begin, and what is masked; their equations are in ``test_groundhog_parity``."""
 
 import torch
 
@@ -9,9 +9,8 @@ F64 = torch.float64
 SMALL = {"source_vocabulary": 11, "target_vocabulary": 9, "embedding_size": 4, "hidden_size": 6, "maxout_size": 3}
 
 
-def small(kind, **wiring):
-    sizes = SMALL | wiring
-    model = RNNsearch(alignment_size=5, **sizes) if kind == "rnnsearch" else RNNencdec(**sizes)
+def small(kind):
+    model = RNNsearch(alignment_size=5, **SMALL) if kind == "rnnsearch" else RNNencdec(**SMALL)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     return model.to(F64).eval()
@@ -21,40 +20,6 @@ def sentences(lengths=(6, 4, 1), steps=5):
     source = torch.randint(1, 11, (len(lengths), max(lengths)))
     mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     return source.masked_fill(~mask, 0), mask, torch.randint(1, 9, (len(lengths), steps))
-
-
-def test_the_equations_of_the_appendix_written_out():
-    """A.1.2 and A.2.2 for one sentence, word by word; ``test_groundhog_parity`` has the program's wiring."""
-    model = small("rnnsearch", wiring="appendix")
-    source, mask, target = sentences(lengths=(5,))
-    logits, alphas = model(source, mask, target)
-    out, unit, n = model.output, model.unit, 6
-
-    def gru(u, d, x, h):
-        e_c, e_z, e_r = (x @ u.w[d] + u.b[d, 0]).split(n, -1)
-        z, r = torch.sigmoid(e_z + h @ u.u_gates[d, :, :n]), torch.sigmoid(e_r + h @ u.u_gates[d, :, n:])
-        return (1 - z) * h + z * torch.tanh(e_c + (r * h) @ u.u_candidate[d])
-
-    words = model.encoder.embedding(source[0])
-    forward, backward = [torch.zeros(n, dtype=F64)], [torch.zeros(n, dtype=F64)]
-    for j in range(5):
-        forward.append(gru(model.encoder.unit, 0, words[j], forward[-1]))
-        backward.append(gru(model.encoder.unit, 1, words[4 - j], backward[-1]))
-    h = torch.cat((torch.stack(forward[1:]), torch.stack(backward[:0:-1])), dim=1)
-    s = torch.tanh(model.w_s(backward[-1]))  # the backward state at the first word
-    for i in range(target.size(1)):
-        e_y = model.embedding(target[0, i])
-        w_a, u_a, v_a = model.attention.w_a, model.attention.u_a, model.attention.v_a
-        alpha = torch.stack([torch.tanh(s @ w_a + h_j @ u_a) @ v_a for h_j in h]).softmax(0)
-        c = alpha @ h
-        t_tilde = s @ out.u_o.weight.t() + out.u_o.bias + e_y @ out.v_o.weight.t() + c @ out.c_o.weight.t()
-        t = torch.stack([t_tilde[2 * j : 2 * j + 2].max() for j in range(3)])
-        torch.testing.assert_close(out.w_o(t), logits[0, i], atol=1e-10, rtol=0)
-        torch.testing.assert_close(alpha, alphas[0, i], atol=1e-10, rtol=0)
-        x = e_y @ unit.w[0] + unit.b[0, 0] + model.c(c)
-        e_c, e_z, e_r = x.split(n)
-        z, r = torch.sigmoid(e_z + s @ unit.u_gates[0, :, :n]), torch.sigmoid(e_r + s @ unit.u_gates[0, :, n:])
-        s = (1 - z) * s + z * torch.tanh(e_c + (r * s) @ unit.u_candidate[0])
 
 
 def test_the_fixed_vector_is_the_state_after_the_last_word():
