@@ -16,7 +16,7 @@ from shared.data.readers import READERS
 from shared.errors import ReplicationError
 from shared.pipeline.check_claims import check_shown, check_variants
 from shared.pipeline.code import STAGES, code_of
-from shared.pipeline.config import ScaleFile, load_params, refuse_huge, scales_of
+from shared.pipeline.config import ScaleFile, lenders, load_params, refuse_huge, scales_of
 from shared.pipeline.files import PIPELINE, REPLICATIONS, paper_folder, run_folder, write_json
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.pipeline.provenance import hash_of, sha256_of
@@ -250,7 +250,7 @@ def write_code(settings: ScaleFile) -> None:
     Fetching depends on what the cards say of the data, too, and a report on their words and on those of search.yaml
     and params.yaml.
     """
-    code = code_of(settings.kind, settings.paper, *sorted(settings.lenders(settings.variants)))
+    code = code_of(settings.kind, settings.paper, *lenders(*map(settings.run, settings.variants)))
     datasets = sorted({settings.dataset(task) for task in settings.tasks})
     code["fetch"] |= {f"data/{dataset}.yaml": load_card(dataset).fingerprint for dataset in datasets}
     shown = [settings.path.with_name("search.yaml"), *(CARDS / f"{dataset}.yaml" for dataset in datasets)]

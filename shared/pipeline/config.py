@@ -263,11 +263,6 @@ class ScaleFile:
         check_name(variant, other.variants, f"{self.path}: others: {other.path} runs no")
         return other, variant
 
-    def lenders(self, variants: Iterable[str]) -> set[str]:
-        """The papers whose models variants borrow (:class:`shared.tasks.settings.BorrowedConfig`)."""
-        sections = [self.run(variant).model for variant in variants]
-        return {section["paper"] for section in sections if "paper" in section}
-
     def task_of(self, variant: str) -> str:
         """The name of a variant's task."""
         if "/" in variant:
@@ -325,6 +320,11 @@ class ScaleFile:
         if name in self.left_out and name not in self._built_variants:
             raise ReplicationError(f"{self.path}: '{name}' is left out: {self.left_out[name]}.")
         return _entry(self._built_variants, "variant", name, self.path)
+
+
+def lenders(*configs: RunConfig) -> list[str]:
+    """The papers whose models variants borrow (:class:`shared.tasks.settings.BorrowedConfig`)."""
+    return sorted({config.model["paper"] for config in configs if "paper" in config.model})
 
 
 def _entry(entries: Mapping[str, EntryT], what: str, name: str, path: Path) -> EntryT:

@@ -9,16 +9,15 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shared.claims.results import COSTS, REPORTED, judged_fingerprints
+from shared.claims.results import COSTS, REPORTED, judged_fingerprints, read_curve
 from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.metrics.registry import MEASURES
 from shared.pipeline.code import code_of
-from shared.pipeline.config import ScaleFile, load_params
+from shared.pipeline.config import ScaleFile, lenders, load_params
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
 from shared.pipeline.processes import alone
 from shared.pipeline.provenance import environment, fingerprint, machine, now, peak_memory_mib
@@ -62,26 +61,21 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
             the others have been trained to their end by then, but not under torchrun, where a failure ends all
             processes.
     """
-    paper, variant = split_name(name)
-    settings = ScaleFile(paper, scale)
-    config = runnable(settings, variant)
-    models = import_module(f"replications.{paper}.settings")
-    check_model(models, config)
-    marks = marks_of(settings, variant, config, chosen_seeds(config.seeds, seeds, f"{settings.path}: '{variant}'"))
-    folder, group = settings.folder(variant) / "train", Group.here()
-    jobs = []
-    for seed, mark in marks.items():
+    settings, variant, config = _opened(name, scale)
+    chosen = chosen_seeds(config.seeds, seeds, f"{settings.path}: '{variant}'")
+    folder, group, jobs = settings.folder(variant) / "train", Group.here(), []
+    for seed, mark in marks_of(settings, config, chosen).items():
         label = f"{name} seed {seed}"
         if not is_finished(folder / f"seed{seed}", mark):
-            jobs.append(Job(label, train_seed, (paper, scale, variant, seed, mark)))
+            jobs.append(Job(label, train_seed, (settings.paper, scale, variant, seed, mark)))
         elif group.first:
             print(f"{label}: finished before, kept.")
     if jobs:
-        _fetched_hashes(paper, scale, config.task)
+        _fetched_hashes(settings, config.task)
     group.meet()
     if group.first:
         _keep(folder, {f"seed{seed}" for seed in config.seeds})
-    trains = trains_network(config, models)
+    trains = trains_network(config, settings.models)
     if group.size == 1:
         reasons = set(run_side_by_side(jobs, PRELOAD if trains else WITHOUT_LIGHTNING, name)) - {None}
     elif trains:
@@ -96,6 +90,15 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
     _write_curve(folder)
 
 
+def _opened(name: str, scale: str) -> tuple[ScaleFile, str, Any]:
+    """The settings of the paper of ``<paper>.<variant>``, the variant, and its checked settings, if it runs there."""
+    paper, variant = split_name(name)
+    settings = ScaleFile(paper, scale)
+    config = runnable(settings, variant)
+    check_model(settings.models, config)
+    return settings, variant, config
+
+
 def train_seed(paper: str, scale: str, variant: str, seed: int, mark: str) -> str | None:
     """Train one seed and record what it was made of; runs in a process of its own.
 
@@ -108,7 +111,7 @@ def train_seed(paper: str, scale: str, variant: str, seed: int, mark: str) -> st
     """
     settings, label = ScaleFile(paper, scale), f"{paper}.{variant} seed {seed}"
     config = settings.run(variant)
-    if marks_of(settings, variant, config, [seed])[seed] != mark:
+    if marks_of(settings, config, [seed])[seed] != mark:
         raise ReplicationError(
             f"{label}: its settings, its data or its code have changed since the training of this variant began; "
             "start it again."
@@ -117,7 +120,7 @@ def train_seed(paper: str, scale: str, variant: str, seed: int, mark: str) -> st
     return train_into(folder, settings, config, seed=seed, mark=mark, label=label)
 
 
-def marks_of(settings: ScaleFile, variant: str, config: RunConfig, seeds: Iterable[int]) -> dict[int, str]:
+def marks_of(settings: ScaleFile, config: RunConfig, seeds: Iterable[int]) -> dict[int, str]:
     """The fingerprint of each seed's run.
 
     Raises:
@@ -125,7 +128,7 @@ def marks_of(settings: ScaleFile, variant: str, config: RunConfig, seeds: Iterab
     """
     prepared = prepared_folder(settings.paper, settings.scale, config.task)
     check_prepared(prepared, config.corpus)
-    code = code_of(settings.kind, settings.paper, *settings.lenders([variant]))["train"]
+    code = code_of(settings.kind, settings.paper, *lenders(config))["train"]
     parameters = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"})
     return {seed: fingerprint([parameters, seed], prepared, code) for seed in seeds}
 
@@ -152,9 +155,8 @@ def train_into(
     from shared.tasks.replication import runner_of
 
     group, begin, made_by = Group.here(), time.process_time(), environment(settings.path.with_name("dvc.lock"))
-    hashes, replication = _fetched_hashes(settings.paper, settings.scale, config.task), load_replication(settings.paper)
-    replication.check(config)
-    runner, own = runner_of(replication, config)
+    hashes = _fetched_hashes(settings, config.task)
+    runner, own = runner_of(load_replication(settings.paper), config)
     if reason := runner.cannot_run(own):
         return reason
     if (last := folder / "checkpoints" / "last.ckpt").exists():  # from which training goes on
@@ -167,25 +169,23 @@ def train_into(
         return None
     if not keep_checkpoints:
         shutil.rmtree(folder / "checkpoints")
-    write_json(folder / "run.json", {
-        **made_by, "parameters": config.model_dump(mode="json"),
-        "seed": seed, "fingerprint": mark,
-        "data_sha256": hashes,
+    write_json(folder / "run.json", made_by | {
+        "parameters": config.model_dump(mode="json"), "seed": seed, "fingerprint": mark, "data_sha256": hashes,
         "peak_memory_mib": peak_memory_mib(), "parameter_count": count, "processes": group.size, **vars(record),
         "process_seconds": time.process_time() - begin,
-        "checkpoints": sorted(path.name for path in (folder / "checkpoints").glob("*.ckpt")),
-        "finished": now(),
+        "checkpoints": sorted(path.name for path in (folder / "checkpoints").glob("*.ckpt")), "finished": now(),
     })  # fmt: skip
     return None
 
 
-def _fetched_hashes(paper: str, scale: str, task: str) -> dict[str, str]:
+def _fetched_hashes(settings: ScaleFile, task: str) -> dict[str, str]:
     """The sha256 of each file of a task's data, which a run's record has; read before training, not hours later."""
-    path = run_folder(paper, scale) / "fetched" / f"{task}.json"
-    again = f"run 'python -m shared.pipeline fetch {paper}.{task} --scale {scale}'"
+    path = run_folder(settings.paper, settings.scale) / "fetched" / f"{task}.json"
+    again = f"run 'python -m shared.pipeline fetch {settings.paper}.{task} --scale {settings.scale}'"
     files = read_record(path, again, {"files": dict})["files"]
-    if wrong := [name for name, record in files.items() if not isinstance(record, dict) or "sha256" not in record]:
-        raise ReplicationError(f"{path} has no sha256 of {wrong[0]}; {again}.")
+    for name, record in files.items():
+        if not isinstance(record, dict) or "sha256" not in record:
+            raise ReplicationError(f"{path} has no sha256 of {name}; {again}.")
     return {name: record["sha256"] for name, record in files.items()}
 
 
@@ -237,13 +237,11 @@ def _run_together(jobs: Sequence[Job], group: Group) -> list[Any]:
 
 def _write_curve(folder: Path) -> None:
     """Write ``curve.csv`` beside the seeds: update and mean validation loss over them, for ``dvc plots``."""
-    losses: dict[int, list[float]] = {}
-    for path in sorted(folder.glob("seed*/curve.csv")):
-        with path.open(newline="") as file:
-            for row in csv.DictReader(file):
-                if row["split"] == "valid" and row["metric"] == "loss":
-                    losses.setdefault(int(row["step"]), []).append(float(row["value"]))
-    rows = [(step, f"{sum(values) / len(values):.6g}") for step, values in sorted(losses.items())]
+    curves = [read_curve(path, metric="loss", split="valid") for path in sorted(folder.glob("seed*/curve.csv"))]
+    rows = []
+    for step in sorted({step for curve in curves for step in curve}):
+        values = [curve[step] for curve in curves if step in curve]
+        rows.append((step, f"{sum(values) / len(values):.6g}"))
     with (folder.parent / "curve.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("update", "valid_loss"), *rows])
 
@@ -287,66 +285,72 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     Seeds whose weights are not on this machine keep what :func:`shared.pipeline.pack.unpack_stage` has brought.
 
     Args:
-        name: of the variant.
-        scale: of its settings.
-        seeds: those of the scale that are to be evaluated, and are then all that a report sees; by default all. Some
-            seeds are no ensemble.
+        name, scale: of the variant.
+        seeds: those that are to be evaluated, and are then all that a report sees; by default all. A part of them has
+            no ensemble.
 
     Raises:
         ReplicationError: the settings are wrong, or a seed is not trained to its end; or an ensemble lacks weights.
             What was evaluated before is then still there.
     """
-    paper, variant = split_name(name)
-    settings = ScaleFile(paper, scale)
-    config = runnable(settings, variant)
+    settings, variant, config = _opened(name, scale)
     chosen = chosen_seeds(config.seeds, seeds, f"{settings.path}: '{variant}'")
-    check_prepared(prepared_folder(paper, scale, config.task), config.corpus)
+    check_prepared(prepared_folder(settings.paper, scale, config.task), config.corpus)
+    content: dict[str, Any] = {"variant": variant, "task": config.task}
     folder = settings.folder(variant)
+    out, not_run = folder / "evaluation", folder / "train" / "not_run.json"
+    if not_run.exists():
+        reason = read_record(not_run, TRAIN_AGAIN, {"not_run": str})
+        _keep(out, ())
+        write_metrics(folder, content | reason)
+        return
     kept = _without_weights(folder, chosen)
+    own = [seed for seed in chosen if seed not in kept]
+    with_ensemble = config.has_ensemble and chosen == tuple(config.seeds)
     if kept and (changed := judged_otherwise(folder, config)):
         raise ReplicationError(
             f"{name}: seed {min(kept)} was judged on another machine, which has its weights, and the settings of "
             f"{' and '.join(changed)} have changed since; train it here, or take the change back."
         )
-    if len(kept) == len(chosen):
-        _leave_only(folder, kept)
-        print(f"{name}: judged where it was trained, kept.")
-        return
-    has_ensemble = config.has_ensemble and chosen == tuple(config.seeds)
-    if has_ensemble and kept:
+    if kept and own and with_ensemble:
         raise ReplicationError(f"{name}: the ensemble needs the weights of seed {min(kept)}; train it here.")
-    head, not_run = {"variant": variant, "task": config.task}, folder / "train" / "not_run.json"
-    reason = read_record(not_run, TRAIN_AGAIN, {"not_run": str}) if not_run.exists() else None
-    own = [] if reason else [seed for seed in chosen if seed not in kept]
     marks = {seed: mark for seed, mark in judged_fingerprints(folder).items() if int(seed) in kept}
     marks |= {str(seed): trained_mark(folder / "train" / f"seed{seed}", config) for seed in own}
-    out = folder / "evaluation"
-    if (out / COSTS).exists() and not kept:  # all that metrics.json summarises is made anew
+    groups = {f"seed {seed}": (seed,) for seed in own} | ({"ensemble": chosen} if own and with_ensemble else {})
+    if kept:
+        content = read_record(folder / "metrics.json", EVALUATE_AGAIN, {"seeds": dict})
+        if content["seeds"].keys() != {*map(str, chosen)}:
+            content.pop("ensemble", None)
+    elif (out / COSTS).exists():  # all that metrics.json summarises is made anew
         (folder / "metrics.json").unlink(missing_ok=True)
-    _keep(out, {COSTS, *(f"seed{seed}" for seed in kept)} if kept else ())
-    if reason is not None:
-        write_metrics(folder, head | reason)
-        return
-    groups = {f"seed {seed}": (seed,) for seed in own} | ({"ensemble": tuple(config.seeds)} if has_ensemble else {})
-    results = _evaluate_groups(name, scale, groups)
-    first = next(iter(results.values()))
-    parameters = config.model_dump(mode="json", exclude={"seeds"})
-    seconds = {label: result.seconds for label, result in results.items()}
-    costs = {"parameters": parameters, "processor_seconds": seconds, "fingerprints": marks}
-    write_json(out / COSTS, first.machine | costs)
+    if own:
+        _keep(out, {COSTS, *(f"seed{seed}" for seed in kept)} if kept else ())
+    else:
+        print(f"{name}: judged where it was trained, kept.")
+    results = _judge(settings, variant, config, groups, marks) if groups else {}
     scores = {str(seed): kept[seed] if seed in kept else results[f"seed {seed}"].metrics for seed in chosen}
-    together = {"ensemble": results["ensemble"].metrics} if "ensemble" in results else {}
-    write_metrics(folder, head | {"seeds": scores, "mean": means(scores.values())} | together | first.descriptions)
+    content |= {"seeds": scores, "mean": means(scores.values())}
+    if "ensemble" in results:
+        content["ensemble"] = results["ensemble"].metrics
+    write_metrics(folder, content | next((result.descriptions for result in results.values()), {}))
 
 
-def _evaluate_groups(name: str, scale: str, groups: Mapping[str, tuple[int, ...]]) -> dict[str, Evaluated]:
-    """Evaluate each group of seeds, in processes of their own; returns what comes of them by their labels."""
-    paper, variant = split_name(name)
+def _judge(
+    settings: ScaleFile, variant: str, config: Any, groups: Mapping[str, tuple[int, ...]], marks: Mapping[str, str]
+) -> dict[str, Evaluated]:
+    """Evaluate each group of seeds, and record what that has cost and which runs were judged; what comes of each."""
+    name = f"{settings.paper}.{variant}"
     jobs = [
-        Job(f"{name} {label}: evaluation", evaluate_seeds, (paper, scale, variant, label, members))
+        Job(f"{name} {label}: evaluation", evaluate_seeds, (settings.paper, settings.scale, variant, label, members))
         for label, members in groups.items()
     ]
-    return dict(zip(groups, run_side_by_side(jobs, WITHOUT_LIGHTNING, f"{name}: evaluation"), strict=True))
+    found: list[Evaluated] = run_side_by_side(jobs, WITHOUT_LIGHTNING, f"{name}: evaluation")
+    results = dict(zip(groups, found, strict=True))
+    seconds = {label: result.seconds for label, result in results.items()}
+    parameters = config.model_dump(mode="json", exclude={"seeds"})
+    costs = {"parameters": parameters, "processor_seconds": seconds, "fingerprints": marks}
+    write_json(settings.folder(variant) / "evaluation" / COSTS, found[0].machine | costs)
+    return results
 
 
 def evaluate_seeds(paper: str, scale: str, variant: str, label: str, members: tuple[int, ...]) -> Evaluated:
@@ -361,10 +365,9 @@ def evaluate_seeds(paper: str, scale: str, variant: str, label: str, members: tu
     from shared.tasks.kinds import load_replication
     from shared.tasks.replication import runner_of
 
-    settings, replication = ScaleFile(paper, scale), load_replication(paper)
+    settings = ScaleFile(paper, scale)
     config = settings.run(variant)
-    replication.check(config)
-    runner, own = runner_of(replication, config)
+    runner, own = runner_of(load_replication(paper), config)
     folder, prepared = settings.folder(variant), prepared_folder(paper, scale, config.task)
     trained = [folder / "train" / f"seed{seed}" for seed in members]
     for weights in [path for run in trained for path in sorted(run.glob("checkpoints/*.ckpt"))]:
@@ -405,15 +408,6 @@ def _without_weights(folder: Path, seeds: Sequence[int]) -> dict[int, dict[str, 
         and (folder / "train" / f"seed{seed}" / "run.json").is_file()
         and not (folder / "train" / f"seed{seed}" / "checkpoints").exists()
     }
-
-
-def _leave_only(folder: Path, kept: Mapping[int, dict[str, float]]) -> None:
-    """Take all other seeds, and their ensemble, out of a metrics.json."""
-    known = read_record(folder / "metrics.json", EVALUATE_AGAIN, {"seeds": dict})
-    if known["seeds"].keys() != {str(seed) for seed in kept}:
-        known.pop("ensemble", None)
-        scores = {str(seed): metrics for seed, metrics in kept.items()}
-        write_metrics(folder, known | {"seeds": scores, "mean": means(scores.values())})
 
 
 def judged_otherwise(folder: Path, config: Any) -> list[str]:

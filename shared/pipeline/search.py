@@ -20,7 +20,7 @@ from shared.config import Strict, build, load_yaml, merge, near
 from shared.data.cards import load_card
 from shared.errors import ReplicationError
 from shared.pipeline.code import code_of
-from shared.pipeline.config import EMPTY, ScaleFile, Seeds, Words
+from shared.pipeline.config import EMPTY, ScaleFile, Seeds, Words, lenders
 from shared.pipeline.files import run_folder, write_json
 from shared.pipeline.plan import found_path, load_found
 from shared.pipeline.processes import alone
@@ -295,7 +295,7 @@ def _trials(search: Search, group: Tried, variant: str) -> Iterator[Trial]:
     settings = search.settings
     for value in group.values:
         config = search.config(group, variant, value)
-        for seed, mark in marks_of(settings, variant, config, search.seeds).items():
+        for seed, mark in marks_of(settings, config, search.seeds).items():
             folder = run_folder(settings.paper, settings.scale) / "search" / variant / mark[:16]
             label = f"{settings.paper}.{variant} {group.key} {value} seed {seed}"
             yield Trial(label, value, seed, config, folder, mark)
@@ -322,7 +322,7 @@ def _outcome(search: Search, group: Tried, variant: str, trials: Sequence[Trial]
         "trials": values,
         "best": min(learnt, key=lambda value: value["loss"])["value"] if learnt else None,
         "settings": search.digest(group, variant),
-        "code": hash_of(code_of(settings.kind, settings.paper, *settings.lenders([variant]))["train"]),
+        "code": hash_of(code_of(settings.kind, settings.paper, *lenders(settings.run(variant)))["train"]),
     }
 
 

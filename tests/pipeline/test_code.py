@@ -9,7 +9,7 @@ import pytest
 from shared.errors import ReplicationError
 from shared.pipeline import code
 from shared.pipeline.code import STAGES, code_of
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import ScaleFile, lenders
 from shared.tasks.kinds import KINDS, papers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -248,8 +248,8 @@ def test_of_each_paper_here_all_that_matters_is_in_its_stages(monkeypatch):
     monkeypatch.chdir(ROOT)
     for paper in papers():
         settings = ScaleFile(paper, "quick")
-        lenders = settings.lenders(settings.variants)
-        stages = code_of(settings.kind, paper, *lenders)
+        lent = lenders(*map(settings.run, settings.variants))
+        stages = code_of(settings.kind, paper, *lent)
         assert list(stages) == list(STAGES)
         package = KINDS[settings.kind].replace(".", "/")
         assert {f"replications/{paper}/model.py", f"replications/{paper}/settings.py"} <= stages["train"].keys()
@@ -258,7 +258,7 @@ def test_of_each_paper_here_all_that_matters_is_in_its_stages(monkeypatch):
         ].keys()
         assert f"{package}/evaluation.py" in stages["evaluate"].keys() - stages["train"].keys()
         assert f"{package}/report.py" in stages["report"].keys() - stages["evaluate"].keys()
-        foreign = {f"replications/{other}/" for other in papers() if other not in {paper, *lenders}}
+        foreign = {f"replications/{other}/" for other in papers() if other not in {paper, *lent}}
         foreign |= {other.replace(".", "/") + "/" for other in KINDS.values() if other != KINDS[settings.kind]}
         assert not [path for path in stages["report"] if path.startswith(tuple(foreign))], paper
 

@@ -46,12 +46,12 @@ def test_one_seed_is_trained_and_judged_and_later_the_others(paper, capsys):
 
 def test_a_seed_whose_settings_have_changed_since_it_was_queued_is_not_trained(paper):
     settings = ScaleFile(paper.name, "smoke")
-    mark = marks_of(settings, "long", settings.run("long"), [SEEDS[0]])[SEEDS[0]]
+    mark = marks_of(settings, settings.run("long"), [SEEDS[0]])[SEEDS[0]]
     change_yaml(
         settings.path, lambda content: content["variants"].update(long={"task": "task", "training": {"updates": 39}})
     )
     with pytest.raises(ReplicationError, match="its code have changed since the training of this variant began"):
-        train_seed(str(paper.root), paper.name, "smoke", "long", SEEDS[0], mark)
+        train_seed(paper.name, "smoke", "long", SEEDS[0], mark)
     assert not (paper.runs / "long" / "train" / f"seed{SEEDS[0]}").exists()
 
 

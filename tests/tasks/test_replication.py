@@ -10,7 +10,7 @@ from replications.luong.model import EncoderDecoder
 from shared.config import Strict, build
 from shared.errors import ReplicationError
 from shared.pipeline.code import code_of
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import ScaleFile, lenders
 from shared.tasks.replication import Study, runner_of
 from shared.tasks.settings import BorrowedConfig, StudyConfig
 from shared.tasks.translation.corpus import PreparedText
@@ -152,8 +152,8 @@ def test_without_a_routes_key_a_variant_is_the_papers_own():
 def test_a_lenders_code_is_the_borrowers():
     """A checkpoint belongs to the code of its own variant, which is also that of the papers it borrows from."""
     settings = ScaleFile("transformer", "bench")
-    assert settings.lenders(settings.variants) == {"luong"}
-    assert settings.lenders(["corpus-base"]) == set()
+    assert lenders(*map(settings.run, settings.variants)) == ["luong"]
+    assert lenders(settings.run("corpus-base")) == []
     alone, lent = (
         code_of("translation", *papers) for papers in (["transformer"], ["transformer", "luong", "bahdanau"])
     )
