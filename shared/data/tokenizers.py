@@ -66,11 +66,19 @@ class WordVocabulary:
 
     @classmethod
     def train(cls, lines: Iterable[str], *, size: int, split: str) -> WordVocabulary:
-        """Build the vocabulary of the most frequent words of ``lines``; ``size`` includes the four special symbols."""
+        """Build the vocabulary of the most frequent words of ``lines``; says how many words have no place in it.
+
+        ``size`` includes the four special symbols.
+        """
         splitter = _splitter(split)
         counts = collections.Counter(word for line in lines for word in splitter(line))
-        ranked = sorted(counts, key=lambda word: (-counts[word], word))
-        return cls([word for word in ranked if word not in SPECIAL][: size - len(SPECIAL)], split=split)
+        ranked = sorted(counts.keys() - {*SPECIAL}, key=lambda word: (-counts[word], word))
+        known = ranked[: size - len(SPECIAL)]
+        if cut := len(ranked) - len(known):
+            print(
+                f"a vocabulary of {len(known):,} words leaves out {cut:,} of the {len(ranked):,} of the training text."
+            )
+        return cls(known, split=split)
 
     def __len__(self) -> int:
         return len(self._strings)

@@ -40,8 +40,9 @@ def test_known_text_comes_back(words):
         assert sorted(set(tokenizer.words(symbols))) == list(range(len(words)))
 
 
-def test_the_vocabulary_keeps_the_most_frequent_words():
-    small = WordVocabulary.train(LINES, size=len(SPECIAL) + 2, split="space")
+def test_the_vocabulary_keeps_the_most_frequent_words_and_says_how_many_it_leaves_out(capsys):
+    small = WordVocabulary.train([*LINES, "<unk>"], size=len(SPECIAL) + 2, split="space")
+    assert capsys.readouterr().out == "a vocabulary of 2 words leaves out 14 of the 16 of the training text.\n"
     assert len(small) == 6
     assert small.encode(["the cat zebra"]) == [[4, 5, UNK]]
     assert small.decode([[4, UNK]]) == ["the <unk>"]
