@@ -18,7 +18,7 @@ from shared.data.tokenizers import Tokenizer
 from shared.errors import ReplicationError
 from shared.metrics.alignment import alignment_statistics, parse_pharaoh
 from shared.metrics.word_aligner import WordAligner, Words
-from shared.tasks.examples import Example, judged, write_examples
+from shared.tasks.examples import Example, write_records
 from shared.tasks.replication import Study
 from shared.tasks.translation.corpus import ParallelText, PreparedText
 from shared.tasks.translation.settings import TranslationRun
@@ -80,13 +80,11 @@ class Aligning(Study):
         aligner = ALIGNERS[config.checked_model(AlignerConfig).aligner].from_state({**state, **arrays})
         text = PreparedText.load(prepared)
         examples = {split: _examples(aligner, text, split) for split in config.corpus.test}
-        metrics = judged(examples)
+        metrics = write_records(out, examples)
         if not metrics:
             raise ReplicationError(
                 f"{config.corpus.dataset} has no gold alignments to judge an aligner by; leave this variant out."
             )
-        out.mkdir(parents=True, exist_ok=True)
-        write_examples(out, [example for records in examples.values() for example in records])
         return metrics
 
     def descriptions(self, config: TranslationRun) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from shared.errors import ReplicationError
 from shared.tasks.classification.corpus import PreparedClassification
 from shared.tasks.classification.evaluation import classification_examples
 from shared.tasks.classification.settings import ClassificationRun
-from shared.tasks.examples import judged, write_examples
+from shared.tasks.examples import write_records
 from shared.tasks.replication import Study
 
 
@@ -52,6 +52,4 @@ class Prior(Study):
             split: classification_examples(text, split, np.stack([of_set.get(name, overall) for name in sets(split)]))
             for split in config.corpus.test
         }
-        out.mkdir(parents=True, exist_ok=True)
-        write_examples(out, [example for records in examples.values() for example in records])
-        return judged(examples)
+        return write_records(out, examples)

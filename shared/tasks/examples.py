@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -52,8 +52,16 @@ def records(split: str, columns: Mapping[str, Sequence[Any]]) -> list[Example]:
     ]
 
 
-def write_records(out: Path, splits: Mapping[str, Sequence[Example]]) -> dict[str, float]:
+def write_records(
+    out: Path, splits: Mapping[str, Sequence[Example]],
+    values: Callable[[Sequence[Example]], Mapping[str, float]] = corpus_values,
+) -> dict[str, float]:  # fmt: skip
     """Write ``examples.jsonl.gz`` of all test splits into ``out``, which is made if need be, and compute what they say.
+
+    Args:
+        out: of a seed.
+        splits: to its examples.
+        values: from the examples of a split to every measure of it.
 
     Returns:
         Every measure of the first split, and of the others with the split's name before it: ``hard.accuracy``.

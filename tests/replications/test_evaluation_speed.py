@@ -10,7 +10,7 @@ from shared.config import build
 from shared.data.tokenizers import EOS
 from shared.decoding.protocol import Reach
 from shared.errors import ReplicationError
-from shared.tasks.language.corpus import PreparedLanguage, prepare_language
+from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.settings import LanguageRun
 from shared.tasks.language.streams import Stream
 from tests.tasks.in_process import paper
@@ -63,7 +63,7 @@ def prepared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("prepared")
     for split in ("train", "valid", "test"):
         (folder / f"{split}.text").write_text(("abcdefghi\n" * SYMBOLS)[:SYMBOLS])
-    prepare_language(config().corpus, folder, folder)
+    prepare(config().corpus, folder, folder)
     return folder
 
 

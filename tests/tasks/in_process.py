@@ -10,6 +10,16 @@ from shared.tasks.kinds import task_of
 from shared.tasks.replication import Replication, runner_of
 
 
+class Trained:
+    """Stands for a replication whose models are trained already."""
+
+    def __init__(self, *models):
+        self.models = [model.eval() for model in models]
+
+    def trained_models(self, *_):
+        return self.models
+
+
 def paper(kind, model, build_model, routes=(), runners=(), **settings):
     """A replication of toys: ``model`` checks the settings of networks."""
     module = SimpleNamespace(KIND=kind, MODEL=model, ROUTES=dict(routes), **settings)

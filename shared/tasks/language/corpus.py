@@ -69,7 +69,7 @@ class PreparedLanguage:
         return list(self.split("valid").evaluation_batches(columns=batch.sentences, length=batch.length))
 
 
-def prepare_language(config: LanguageCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+def prepare(config: LanguageCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
     """Train the tokeniser on the training text and encode every split into ``out``.
 
     Its lines stand in the order of the text, unless they are to be shuffled: a text whose lines have nothing to do with

@@ -8,9 +8,9 @@ without scoring them. Only what layers above the first carry from further back t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,13 +19,14 @@ from torch import nn
 
 import shared.tasks.language.measures  # noqa: F401  registers what evaluation computes
 from shared.data.tokenizers import BOS, EOS, PAD, UNK, Tokenizer
-from shared.decoding.protocol import LanguageModel, Memory
+from shared.decoding.protocol import Memory
 from shared.decoding.sampling import continue_text
 from shared.errors import ReplicationError
-from shared.tasks.examples import Example, judged, write_examples, write_kept
+from shared.tasks.examples import Example, records, write_kept, write_records
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.settings import ContextsConfig, LanguageEvaluation, LanguageRun, SampleConfig
 from shared.tasks.language.streams import LanguageBatch, Stream
+from shared.tasks.replication import Replication
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -36,18 +37,14 @@ INPUTS = 4096  # symbols of all columns together that are read at once where con
 TEXTS, ROWS = 2, 8  # whose attention is kept: parts of the text, and the last symbols of each
 
 
-def evaluate_language(model: nn.Module, text: PreparedLanguage, config: LanguageRun, out: Path) -> dict[str, float]:
-    """Judge ``model``, in evaluation mode, on every test split of its task.
+def evaluate(
+    replication: Replication, config: LanguageRun, text: PreparedLanguage, trained: Sequence[Path], out: Path
+) -> dict[str, float]:
+    """Score every symbol of the test splits with one trained seed; there are no ensembles.
 
     Writes ``examples.jsonl.gz`` (all test splits) into ``out`` and, of the first one, ``attention.npz``, see
     :func:`kept_texts`, and if asked for ``contexts.npz``, see :func:`losses_by_context`, and ``samples.json``, see
     :func:`write_on`.
-
-    Args:
-        model: a :class:`LanguageModel`.
-        text: the prepared task.
-        config: the variant's settings.
-        out: folder of the seed.
 
     Returns:
         Metrics of the first test split, and of the others with the split's name before them.
@@ -55,13 +52,14 @@ def evaluate_language(model: nn.Module, text: PreparedLanguage, config: Language
     Raises:
         ReplicationError: the first test split is too short for the contexts or samples asked for.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    (model,) = replication.trained_models(config, text, trained)
     evaluation, first = config.evaluation, config.corpus.test[0]
     with torch.inference_mode():
         splits = {
             split: _evaluate_split(model, text, split, evaluation, evaluation.memories if split == first else ())
             for split in config.corpus.test
         }
+        metrics = write_records(out, splits)
         if evaluation.contexts is not None:
             losses = losses_by_context(model, text.split(first), evaluation, evaluation.contexts)
             np.savez_compressed(out / "contexts.npz", **losses)
@@ -70,12 +68,16 @@ def evaluate_language(model: nn.Module, text: PreparedLanguage, config: Language
             (out / "samples.json").write_text(json.dumps(samples, ensure_ascii=False, indent=1), encoding="utf-8")
         if hasattr(model, "attention_maps"):
             write_kept(out / "attention.npz", kept_texts(model, text, first, evaluation))
-    write_examples(out, [example for examples in splits.values() for example in examples])
-    return judged(splits)
+    return metrics
+
+
+def describe(config: LanguageRun) -> Mapping[str, Any]:
+    """What losses are reported per."""
+    return {"token": config.corpus.unit}
 
 
 def losses_by_context(
-    model: nn.Module, stream: Stream, evaluation: LanguageEvaluation, contexts: ContextsConfig
+    model: Any, stream: Stream, evaluation: LanguageEvaluation, contexts: ContextsConfig
 ) -> dict[str, Any]:
     """The loss of some symbols after exactly c symbols of context, read from nothing, for all c asked for.
 
@@ -136,89 +138,90 @@ def _recalled(stream: Stream, contexts: ContextsConfig) -> Places:
 
 
 def _read_on(
-    model: nn.Module, stream: Stream, starts: Places, evaluation: LanguageEvaluation, step: int, most: int
+    model: Any, stream: Stream, starts: Places, evaluation: LanguageEvaluation, step: int, most: int
 ) -> Floats:
     """Nats (S, C) of the symbol after each step of a context, up to the longest one, that begins at ``starts`` (S,).
 
     A step is read in segments as in the evaluation; the first one is shorter if they do not fit.
     """
-    reader, device = cast(LanguageModel, model), next(model.parameters()).device
     short, whole = step % evaluation.length, step // evaluation.length
     segments = [*([short] if short else []), *[evaluation.length] * whole]
     found = []
     for group in np.array_split(starts, -(-len(starts) * max(segments) // INPUTS)):
         inside = (group[:, None] + np.arange(most + 1)).clip(max=len(stream) - 1)  # the value is unused
-        read = torch.from_numpy(stream.symbols[inside].astype(np.int64)).to(device)
-        memory, nats = reader.memory(len(group), evaluation.reach.reach), []
+        read = torch.from_numpy(stream.symbols[inside].astype(np.int64)).to(_device(model))
+        memory, nats = model.memory(len(group), evaluation.reach.reach), []
         for begin in range(0, most, step):
             for inputs in read[:, begin : begin + step].split(segments, dim=1):
-                log_probs = reader.next_log_probs(inputs, memory)
+                log_probs = model.next_log_probs(inputs, memory)
             nats.append(-log_probs.gather(1, read[:, begin + step, None]))
         found.append(torch.cat(nats, dim=1).double().cpu().numpy())
     return np.concatenate(found)
 
 
-def _after(model: nn.Module, stream: Stream, places: Places, context: int) -> Floats:
+def _after(model: Any, stream: Stream, places: Places, context: int) -> Floats:
     """Nats (P,) of the symbols at these places, each after so many symbols and nothing else."""
-    reader, device = cast(LanguageModel, model), next(model.parameters()).device
     nats = []
     for group in np.array_split(places, -(-len(places) * context // INPUTS)):
         symbols = stream.symbols[group[:, None] + np.arange(-context, 1)].astype(np.int64)
-        read = torch.from_numpy(symbols).to(device)
-        log_probs = reader.next_log_probs(read[:, :-1])
+        read = torch.from_numpy(symbols).to(_device(model))
+        log_probs = model.next_log_probs(read[:, :-1])
         nats.append(-log_probs.gather(1, read[:, -1:]).squeeze(1).double().cpu().numpy())
     return np.concatenate(nats)
 
 
 def _evaluate_split(
-    model: nn.Module, text: PreparedLanguage, split: str, config: LanguageEvaluation, memories: Sequence[int]
+    model: Any, text: PreparedLanguage, split: str, config: LanguageEvaluation, memories: Sequence[int]
 ) -> list[Example]:
     """A record of every block of consecutive symbols of a split."""
     stream, reach, sliding = text.split(split), config.reach.reach, config.sliding
-    lengths = sorted({*memories} if sliding else {*memories, reach.memory})
     segments: dict[int, tuple[Floats, Places]] = {}  # length of the memory to what is scored with it
-    for memory in lengths:
+    for memory in sorted({*memories} if sliding else {*memories, reach.memory}):
         warm_up = memory + config.length if memory else 0
         batches = stream.evaluation_batches(columns=config.columns, length=config.length, warm_up=warm_up)
-        kept = cast(LanguageModel, model).memory(config.columns, reach._replace(memory=memory))
-        segments[memory] = _score(model, stream, batches, kept)
+        segments[memory] = _score(model, stream, batches, model.memory(config.columns, reach._replace(memory=memory)))
     if sliding is None:
         nats, _ = segments[reach.memory]
     else:
         nats, _ = _score(model, stream, stream.windows(**sliding.model_dump()), None)
-    per_symbol, examples = text.units[split] / len(stream), []
-    for number, begin in enumerate(range(0, len(stream), config.block)):
-        block = slice(begin, begin + config.block)
-        own = nats[block]
-        example: Example = {
-            "id": f"{split}-{number}", "split": split, "nll": float(own.sum()), "tokens": len(own),
-            "unit": text.unit, "units": len(own) * per_symbol,
-        }  # fmt: skip
-        if reach.memory in segments and config.length >= PARTS:
-            found, within = segments[reach.memory]
-            parts = within[block] * PARTS // config.length
-            sums, counts = np.bincount(parts, found[block], PARTS), np.bincount(parts, minlength=PARTS)
-            example["positions"] = [list(pair) for pair in zip(sums.tolist(), counts.tolist(), strict=True)]
-        if memories:
-            example["memories"] = {str(memory): float(of[block].sum()) for memory, (of, _) in segments.items()}
-        if stream.distances is not None and (recalls := _recalls(stream.distances[block], own)):
-            example["recalls"] = recalls
-        examples.append(example)
-    return examples
+    blocks = [slice(begin, begin + config.block) for begin in range(0, len(stream), config.block)]
+    sizes, per_symbol = [len(nats[block]) for block in blocks], text.units[split] / len(stream)
+    columns: dict[str, Sequence[Any]] = {
+        "nll": [float(nats[block].sum()) for block in blocks],
+        "tokens": sizes,
+        "unit": [text.unit] * len(blocks),
+        "units": [size * per_symbol for size in sizes],
+    }
+    if reach.memory in segments and config.length >= PARTS:
+        found, within = segments[reach.memory]
+        parts = within * PARTS // config.length
+        sums = (np.bincount(parts[block], found[block], PARTS).tolist() for block in blocks)
+        counts = (np.bincount(parts[block], minlength=PARTS).tolist() for block in blocks)
+        columns["positions"] = [list(zip(*pair, strict=True)) for pair in zip(sums, counts, strict=True)]
+    if memories:
+        columns["memories"] = [
+            {str(memory): float(of[block].sum()) for memory, (of, _) in segments.items()} for block in blocks
+        ]
+    if stream.distances is not None:
+        columns["recalls"] = [_recalls(stream.distances[block], nats[block]) or None for block in blocks]
+    return records(split, columns)
 
 
 def _score(
-    model: nn.Module, stream: Stream, batches: Iterable[LanguageBatch], memory: Memory | None
+    model: Any, stream: Stream, batches: Iterable[LanguageBatch], memory: Memory | None
 ) -> tuple[Floats, Places]:
     """The nats (N,) of all N symbols, and the place (N,) of each symbol in its segment."""
-    reader, device = cast(LanguageModel, model), next(model.parameters()).device
     nats, within = np.full(len(stream), np.nan), np.zeros(len(stream), dtype=np.int64)
     for batch in batches:
-        mask, there = batch.mask, batch.to(device)
-        found = reader(there.inputs, there.targets, memory).double().cpu()
+        mask, there = batch.mask, batch.to(_device(model))
+        found = model(there.inputs, there.targets, memory).double().cpu()
         places = batch.places[mask].numpy()
         nats[places], within[places] = found[mask].numpy(), mask.nonzero()[:, 1].numpy()
     return nats, within
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
 
 
 def _recalls(distances: NDArray[np.integer], nats: Floats) -> dict[str, Any]:
@@ -255,7 +258,7 @@ def kept_texts(
     kept = []
     for end in _ends(stream, read, length + reach.memory):
         symbols = stream.symbols[end - read : end].astype(np.int64)
-        given = torch.from_numpy(symbols).to(next(model.parameters()).device).unsqueeze(0)
+        given = torch.from_numpy(symbols).to(_device(model)).unsqueeze(0)
         weights = model.attention_maps(given.split(length, dim=1), reach)
         seen, pieces = weights.size(-1), text.tokenizer.pieces([*symbols.tolist(), int(stream.symbols[end])])
         kept.append({
@@ -278,7 +281,7 @@ def _ends(stream: Stream, least: int, seen: int) -> list[int]:
 
 
 def write_on(
-    model: nn.Module, text: PreparedLanguage, split: str, evaluation: LanguageEvaluation, wanted: SampleConfig
+    model: Any, text: PreparedLanguage, split: str, evaluation: LanguageEvaluation, wanted: SampleConfig
 ) -> list[dict[str, str]]:
     """Let a model write on from several places of a test split, evenly spread, always with the same noise.
 
@@ -315,12 +318,12 @@ def write_on(
 
 
 def drawn(
-    model: nn.Module, prompts: torch.Tensor, evaluation: LanguageEvaluation, wanted: SampleConfig, seed: int
+    model: Any, prompts: torch.Tensor, evaluation: LanguageEvaluation, wanted: SampleConfig, seed: int
 ) -> list[list[int]]:
     """The symbols that a model adds to each of the prompts (B, T), drawn with the noise of a seed."""
-    device = next(model.parameters()).device
+    device = _device(model)
     found: list[list[int]] = continue_text(
-        cast(LanguageModel, model), prompts.to(device), evaluation.reach.reach, length=wanted.length,
+        model, prompts.to(device), evaluation.reach.reach, length=wanted.length,
         never=(PAD, UNK, BOS), generator=torch.Generator(device).manual_seed(seed), temperature=wanted.temperature,
         top_k=wanted.top_k, top_p=wanted.top_p,
     ).tolist()  # fmt: skip

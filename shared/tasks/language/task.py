@@ -1,30 +1,28 @@
 """What all papers whose models read running text and say what comes next have in common.
 
-It is a :class:`shared.tasks.replication.Task`. A model is a :class:`shared.decoding.protocol.LanguageModel`; it
-is built of its settings, the size of the vocabulary and None.
+It is what :class:`shared.tasks.replication.Replication` calls a task. A model is a
+:class:`shared.decoding.protocol.LanguageModel`; it is built of its settings, the size of the vocabulary and None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from shared.data.tokenizers import EOS
 from shared.tasks.language.characters import CharactersConfig
-from shared.tasks.language.corpus import PreparedLanguage, prepare_language
-from shared.tasks.language.evaluation import evaluate_language
+from shared.tasks.language.corpus import PreparedLanguage, prepare
+from shared.tasks.language.evaluation import describe, evaluate
 from shared.tasks.language.settings import LanguageRun
 from shared.tasks.language.streams import LanguageBatch
-from shared.tasks.replication import Replication
 
 if TYPE_CHECKING:
     from shared.tasks.language.module import LanguageModule
 
-prepare = prepare_language
+__all__ = ["describe", "evaluate", "module", "open_data", "prepare", "random_batch"]
 
 
 def open_data(config: LanguageRun, prepared: Path) -> PreparedLanguage:
@@ -50,16 +48,3 @@ def module(model: nn.Module, config: LanguageRun, text: object) -> LanguageModul
     from shared.tasks.language.module import LanguageModule
 
     return LanguageModule(model, config.training)
-
-
-def evaluate(
-    replication: Replication, config: LanguageRun, text: PreparedLanguage, trained: Sequence[Path], out: Path
-) -> dict[str, float]:
-    """Score every symbol of the test splits with one trained seed; there are no ensembles."""
-    (model,) = replication.trained_models(config, text, trained)
-    return evaluate_language(model, text, config, out)
-
-
-def describe(config: LanguageRun) -> Mapping[str, Any]:
-    """What losses are reported per."""
-    return {"token": config.corpus.unit}

@@ -149,7 +149,7 @@ class PreparedText:
         return read_lines(path) if path.exists() else None
 
 
-def prepare_parallel(config: ParallelCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+def prepare(config: ParallelCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
     """Train the tokenisers on the training text and encode every split into ``out``.
 
     Args:

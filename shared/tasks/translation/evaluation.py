@@ -18,6 +18,7 @@ from shared.data.batching import Indices, epoch_batches
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, UNK
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
+from shared.decoding.ensemble import Ensemble
 from shared.errors import ReplicationError
 from shared.metrics.alignment import alignment_statistics, merge_pieces, parse_pharaoh, split_links
 from shared.metrics.operations import FORWARD_PASSES, OPERATIONS_PER_MULTIPLY_ADD, count_operations
@@ -32,15 +33,17 @@ from shared.metrics.translation import (
     compounds_split,
     moses_tokenised,
 )
-from shared.tasks.examples import Example, write_examples, write_kept
-from shared.tasks.translation.corpus import ParallelText, PreparedText
+from shared.tasks.batches import training_order
+from shared.tasks.examples import Example, records, write_kept, write_records
+from shared.tasks.replication import Replication
+from shared.tasks.translation.corpus import ParallelText, PreparedText, TranslationBatch
 from shared.tasks.translation.settings import DecodingConfig, EvaluationConfig, TranslationRun
+from shared.training.checkpoints import load_checkpoint
 from shared.training.loss import token_nll
 
 Weights = NDArray[np.float32]
 RUNNING_TEXT: Tokenisation = "13a"
 """Text that has capital letters, so that BLEU without them is another measure; generated words have none."""
-Cut = Callable[[Sequence[str]], Sequence[str]]
 HEADS_OF = 2
 """Sentences of which the attention of every head is kept."""
 HEADS_SYMBOLS = 10
@@ -49,21 +52,10 @@ SAMPLED = 16
 """Batches whose operations are counted, from those of short sentences to those of long ones."""
 
 
-def signatures(evaluation: EvaluationConfig) -> dict[str, str]:
-    """The sacreBLEU signatures that this module's scores are made under."""
-    found = {"bleu": bleu(["a"], ["a"], tokenise=evaluation.bleu), "chrf": chrf(["a"], ["a"])}
-    if evaluation.moses:
-        found["bleu_tokenized"] = bleu_moses(["a"], ["a"], evaluation.moses)
-        if evaluation.compounds:
-            found["bleu_compounds"] = bleu_moses(["a"], ["a"], evaluation.moses, compounds=True)
-    named = {name: score.signature for name, score in found.items()}
-    if evaluation.bleu == RUNNING_TEXT:
-        named["bleu_lowercase"] = named["bleu"].replace("case:mixed", "case:lc")
-    return named
-
-
-def evaluate_translation(model: Any, text: PreparedText, config: TranslationRun, out: Path) -> dict[str, float]:
-    """Judge ``model``, in evaluation mode, on every test split of its task.
+def evaluate(
+    replication: Replication, config: TranslationRun, text: PreparedText, trained: Sequence[Path], out: Path
+) -> dict[str, float]:
+    """Translate and score the test splits with one trained seed, or with the ensemble of several.
 
     Writes ``examples.jsonl.gz`` (all test splits) into ``out`` and, if the model attends, ``attention.npz``, and
     ``heads.npz`` if it has heads to tell apart.
@@ -71,54 +63,100 @@ def evaluate_translation(model: Any, text: PreparedText, config: TranslationRun,
     Returns:
         Metrics of the first test split, and of the others with the split's name before them.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    metrics: dict[str, float] = {}
-    examples: list[Example] = []
-    for number, split in enumerate(config.corpus.test):
-        encoded, gold = text.split(split), text.alignments(split)
-        records, weights = _judge_split(model, text, split, encoded, gold, config)
-        examples += records
-        prefix = "" if number == 0 else f"{split}."
-        metrics |= {prefix + name: value for name, value in _summary(records).items()}
-        if number == 0 and weights:
-            _save_attention(out / "attention.npz", text, encoded, gold, weights, config.evaluation.heatmaps)
-            save_attention_maps(out / "heads.npz", model, text, encoded)
-    write_examples(out, examples)
+    models = replication.trained_models(config, text, trained)
+    model = models[0] if len(models) == 1 else Ensemble(models).eval()
+    found = {split: _evaluate_split(model, text, split, config) for split in config.corpus.test}
+    metrics = write_records(out, {split: examples for split, (examples, _) in found.items()}, _values)
+    first = config.corpus.test[0]
+    if weights := found[first][1]:
+        encoded = text.split(first)
+        write_kept(out / "attention.npz", _kept(text, first, weights, config.evaluation.heatmaps))
+        write_kept(out / "heads.npz", attention_maps(model, text, encoded))
+    if config.evaluation.operations:  # of an ensemble those of all its members
+        train = text.training_split(config.training)
+        order = training_order(train, config.training.batch, config.seeds[0])(start=0)
+        updates = [load_checkpoint(folder / "checkpoints" / "last.ckpt")["global_step"] for folder in trained]
+        metrics |= training_operations(
+            models[0].cpu(), train, order, updates=updates, accumulate=config.training.accumulate
+        )
     return metrics
 
 
-def _judge_split(
-    model: Any, text: PreparedText, split: str, encoded: ParallelText, gold: Sequence[str] | None,
-    config: TranslationRun,
-) -> tuple[list[Example], list[Weights]]:  # fmt: skip
-    sources, references = text.lines(split)
-    nll, weights = teacher_forced(model, encoded, config.decoding.batch)
-    replace = config.decoding.replace_unknown
-    if replace and not weights:
+def describe(config: TranslationRun) -> Mapping[str, Any]:
+    """What a token is, and the sacreBLEU signatures that scores are made under."""
+    evaluation = config.evaluation
+    found = {"bleu": bleu(["a"], ["a"], tokenise=evaluation.bleu), "chrf": chrf(["a"], ["a"])}
+    if evaluation.moses:
+        found["bleu_tokenized"] = bleu_moses(["a"], ["a"], evaluation.moses)
+        if evaluation.compounds:
+            found["bleu_compounds"] = bleu_moses(["a"], ["a"], evaluation.moses, compounds=True)
+    signatures = {name: score.signature for name, score in found.items()}
+    if evaluation.bleu == RUNNING_TEXT:
+        signatures["bleu_lowercase"] = signatures["bleu"].replace("case:mixed", "case:lc")
+    return {"signatures": signatures, "token": config.corpus.tokenizer.unit}
+
+
+def _evaluate_split(
+    model: Any, text: PreparedText, split: str, config: TranslationRun
+) -> tuple[list[Example], list[Weights]]:
+    """The record of every pair of a split, and its attention if the model attends."""
+    encoded, gold, (sources, references) = text.split(split), text.alignments(split), text.lines(split)
+    decoding, evaluation = config.decoding, config.evaluation
+    nll, weights = teacher_forced(model, encoded, decoding.batch)
+    if decoding.replace_unknown and not weights:
         raise ReplicationError("decoding.replace_unknown needs a model with attention; leave it out for this one.")
-    symbols, attention = search(model, encoded, config.decoding, attention=replace)
-    hypotheses = text.target.decode(symbols)
-    others: dict[str, list[str]] = {}
-    if config.decoding.no_unknown:
-        others["_known"] = text.target.decode(search(model, encoded, config.decoding, forbid=(UNK,))[0])
-    if replace:
-        others["_replaced"] = replace_unknown(text, sources, symbols, attention)
-    columns = _columns({"": hypotheses} | others, references, config.evaluation)
-    records = []
-    for i, (source, reference) in enumerate(zip(sources, references, strict=True)):
-        record = {
-            "id": f"{split}-{i}", "split": split, "source": source, "reference": reference,
-            "source_length": len(source.split()), "reference_length": len(reference.split()),
-            "nll": nll[i], "tokens": len(encoded.target[i]) + 1, "exact": int(hypotheses[i] == reference),
-            "unknown": bool(UNK in encoded.source[i] or UNK in encoded.target[i]),
-        }  # fmt: skip
-        record |= {name: column[i] for name, column in columns.items()}
-        if gold is not None and weights:
-            record["alignment"] = alignment_statistics(
-                _between_words(text, encoded, i, weights[i]), parse_pharaoh(gold[i])
-            )
-        records.append(record)
-    return records, weights
+    symbols, attention = search(model, encoded, decoding, attention=decoding.replace_unknown)
+    # By what is put behind a column's name; nothing for the model's own.
+    translations = {"": text.target.decode(symbols)}
+    if decoding.no_unknown:
+        translations["_known"] = text.target.decode(search(model, encoded, decoding, forbid=(UNK,))[0])
+    if decoding.replace_unknown:
+        translations["_replaced"] = replace_unknown(text, sources, symbols, attention)
+    columns: dict[str, Sequence[Any]] = {
+        "source": sources,
+        "reference": references,
+        "source_length": [len(line.split()) for line in sources],
+        "reference_length": [len(line.split()) for line in references],
+        "nll": nll,
+        "tokens": (encoded.target.lengths + 1).tolist(),
+        "exact": [int(said == meant) for said, meant in zip(translations[""], references, strict=True)],
+        "unknown": [bool(UNK in encoded.source[i] or UNK in encoded.target[i]) for i in range(len(encoded))],
+    }
+    columns |= {f"hypothesis{name}": lines for name, lines in translations.items()}
+    for kind, (cut, tokenise) in _kinds_of_bleu(evaluation).items():
+        tokenised = cut(references)
+        for name, lines in translations.items():
+            columns[kind + name] = bleu_statistics(cut(lines), tokenised, tokenise=tokenise).tolist()
+    if evaluation.brackets:
+        columns["brackets"] = list(map(bracket_counts, translations[""], references))
+    if gold is not None and weights:
+        columns["alignment"] = [
+            alignment_statistics(_between_words(text, encoded, i, weights[i]), parse_pharaoh(links))
+            for i, links in enumerate(gold)
+        ]
+    return records(split, columns), weights
+
+
+def _kinds_of_bleu(
+    evaluation: EvaluationConfig,
+) -> dict[str, tuple[Callable[[Sequence[str]], Sequence[str]], Tokenisation]]:
+    """Every kind of BLEU asked for, with what is done to the text before sacreBLEU tokenises it."""
+    kinds: dict[str, Any] = {"bleu": (list, evaluation.bleu)}
+    if evaluation.bleu == RUNNING_TEXT:
+        kinds["bleu_lowercase"] = lambda lines: [line.lower() for line in lines], RUNNING_TEXT  # as sacreBLEU's -lc
+    if evaluation.moses:
+        kinds["bleu_tokenized"] = partial(moses_tokenised, language=evaluation.moses), "none"
+        if evaluation.compounds:
+            kinds["bleu_compounds"] = partial(compounds_split, language=evaluation.moses), "none"
+    return kinds
+
+
+def _values(examples: Sequence[Example]) -> dict[str, float]:
+    """The registered measures, and two that are not means over examples."""
+    hypotheses, references = ([example[key] for example in examples] for key in ("hypothesis", "reference"))
+    lengths = [sum(len(line.split()) for line in lines) for lines in (hypotheses, references)]
+    score = chrf(hypotheses, references).value
+    return corpus_values(examples) | {"chrf": score, "length_ratio": lengths[0] / lengths[1]}
 
 
 def replace_unknown(
@@ -139,57 +177,11 @@ def replace_unknown(
     return lines
 
 
-def _columns(
-    translations: Mapping[str, Sequence[str]], references: Sequence[str], evaluation: EvaluationConfig
-) -> dict[str, Sequence[Any]]:
-    """What records hold of each translation of the same sources: the text, and its counts under every kind of BLEU.
-
-    Args:
-        translations: by what is put behind a column's name; nothing for the model's own.
-        references: of each.
-        evaluation: which kinds.
-    """
-    columns: dict[str, Sequence[Any]] = {f"hypothesis{name}": lines for name, lines in translations.items()}
-    for kind, (cut, tokenise) in _kinds(evaluation).items():
-        tokenised = cut(references)
-        for name, lines in translations.items():
-            columns[kind + name] = bleu_statistics(cut(lines), tokenised, tokenise=tokenise).tolist()
-    if evaluation.brackets:
-        columns["brackets"] = list(map(bracket_counts, translations[""], references))
-    return columns
-
-
-def _kinds(evaluation: EvaluationConfig) -> dict[str, tuple[Cut, Tokenisation]]:
-    """Every kind of BLEU asked for, with what is done to the text before sacreBLEU tokenises it."""
-    kinds: dict[str, tuple[Cut, Tokenisation]] = {"bleu": (list, evaluation.bleu)}
-    if evaluation.bleu == RUNNING_TEXT:
-        kinds["bleu_lowercase"] = lowercased, RUNNING_TEXT
-    if evaluation.moses:
-        kinds["bleu_tokenized"] = partial(moses_tokenised, language=evaluation.moses), "none"
-        if evaluation.compounds:
-            kinds["bleu_compounds"] = partial(compounds_split, language=evaluation.moses), "none"
-    return kinds
-
-
-def lowercased(lines: Sequence[str]) -> list[str]:
-    """The lines without capital letters, as sacreBLEU's option ``-lc`` makes them."""
-    return [line.lower() for line in lines]
-
-
-def _summary(records: Sequence[Example]) -> dict[str, float]:
-    hypotheses, references = ([record[key] for record in records] for key in ("hypothesis", "reference"))
-    lengths = [sum(len(line.split()) for line in lines) for lines in (hypotheses, references)]
-    chrf_score = chrf(hypotheses, references).value
-    return corpus_values(records) | {"chrf": chrf_score, "length_ratio": lengths[0] / lengths[1]}
-
-
 @torch.no_grad()
 def teacher_forced(model: Any, text: ParallelText, size: int) -> tuple[list[float], list[Weights]]:
     """Every reference's negative log-likelihood, nats, and its attention (T, S), end symbols included."""
-    device = next(model.parameters()).device
     nll, weights = np.zeros(len(text)), {}
-    for indices in _in_batches(text, size):
-        batch = text.batch(indices).to(device)
+    for indices, batch in _batches(model, text, size):
         logits, attention = model(batch.source, batch.source_mask, batch.target)
         nll[indices] = token_nll(logits, batch.labels).double().sum(1).cpu().numpy()
         if attention is not None:
@@ -202,11 +194,9 @@ def search(
     model: Any, encoded: ParallelText, decoding: DecodingConfig, *, forbid: Sequence[int] = (), attention: bool = False
 ) -> tuple[list[list[int]], list[Weights]]:
     """Every source's best translation as symbols and, if asked for, its attention (T, S), end symbol included."""
-    device = next(model.parameters()).device
     best: dict[int, list[int]] = {}
     weights: dict[int, Weights] = {}
-    for indices in _in_batches(encoded, decoding.batch):
-        batch = encoded.batch(indices).to(device)
+    for indices, batch in _batches(model, encoded, decoding.batch):
         lengths = batch.source_mask.sum(1)
         constraints = Constraints(
             begin=BOS, end=EOS, padding=PAD, minimum=(lengths * decoding.minimum_ratio).long(),
@@ -225,9 +215,11 @@ def search(
     return [best[i] for i in range(len(encoded))], [weights[i] for i in sorted(weights)]
 
 
-def _in_batches(text: ParallelText, size: int) -> list[Indices]:
-    """All indices, sources of similar length together, longest last."""
-    return epoch_batches((text.source.lengths,), pool=10**6, seed=0, epoch=0, sentences=size)
+def _batches(model: Any, text: ParallelText, size: int) -> Iterator[tuple[Indices, TranslationBatch]]:
+    """All pairs on the model's device, sources of similar length together, longest last."""
+    device = next(model.parameters()).device
+    for indices in epoch_batches((text.source.lengths,), pool=10**6, seed=0, epoch=0, sentences=size):
+        yield indices, text.batch(indices).to(device)
 
 
 def _between_words(text: PreparedText, encoded: ParallelText, i: int, weights: Weights) -> NDArray[np.float64]:
@@ -237,11 +229,9 @@ def _between_words(text: PreparedText, encoded: ParallelText, i: int, weights: W
     return merge_pieces(weights, source, target)
 
 
-def _save_attention(
-    path: Path, text: PreparedText, encoded: ParallelText, gold: Sequence[str] | None, weights: Sequence[Weights],
-    count: int,
-) -> None:  # fmt: skip
+def _kept(text: PreparedText, split: str, weights: Sequence[Weights], count: int) -> list[dict[str, Any]]:
     """The attention of ``count`` test sentences of middling length, evenly spread over the split."""
+    encoded, gold = text.split(split), text.alignments(split)
     fitting = [i for i in range(len(encoded)) if 6 <= len(encoded.source[i]) <= 24]
     kept = []
     for i in (fitting[round(k)] for k in np.linspace(0, len(fitting) - 1, min(count, len(fitting)))):
@@ -250,33 +240,33 @@ def _save_attention(
             source, target = encoded.source[i].tolist(), encoded.target[i].tolist()
             links = parse_pharaoh(gold[i]).possible
             kept[-1]["gold"] = split_links(links, text.source.words(source), text.target.words(target))
-    write_kept(path, kept)
+    return kept
 
 
-def save_attention_maps(path: Path, model: Any, text: PreparedText, encoded: ParallelText) -> None:
-    """Write every head's weights on two test sentences of middling length, if the model can tell them.
-
-    Writes ``source_<i>`` (S,) and ``target_<i>`` (T,), the symbols with their end symbol, and for every array that
-    ``model.attention_maps`` returns ``<name>_<i>`` (N, H, rows, columns) in half precision. Row t of the decoder's
-    maps is of the step that predicts target symbol t.
+@torch.no_grad()
+def attention_maps(model: Any, text: PreparedText, encoded: ParallelText) -> list[dict[str, Any]]:
+    """Every head's weights on two test sentences of middling length; none if the model cannot tell them.
 
     Args:
-        path: of the file, an .npz.
-        model: in evaluation mode; without ``attention_maps(source, source_mask, target)`` nothing is written.
+        model: in evaluation mode; it may have ``attention_maps(source, source_mask, target)``.
         text: the prepared task.
         encoded: its test split.
+
+    Returns:
+        of each ``source`` (S,) and ``target`` (T,), the symbols with their end symbol, and every array that
+        ``model.attention_maps`` returns, (N, H, rows, columns) in half precision. Row t of the decoder's maps is of the
+        step that predicts target symbol t.
     """
     if not hasattr(model, "attention_maps"):
-        return
+        return []
     kept, device = [], next(model.parameters()).device
     away = np.abs(np.maximum(encoded.source.lengths, encoded.target.lengths) - HEADS_SYMBOLS)
     for i in np.sort(np.argsort(away, kind="stable")[:HEADS_OF]).tolist():  # of equals the first
         batch = encoded.batch(np.array([i])).to(device)
-        with torch.no_grad():
-            maps = model.attention_maps(batch.source, batch.source_mask, batch.target)
+        maps = model.attention_maps(batch.source, batch.source_mask, batch.target)
         heads = {name: weights[:, 0].half().cpu().numpy() for name, weights in maps.items()}
         kept.append(heads | _named(text, encoded, i))
-    write_kept(path, kept)
+    return kept
 
 
 def _named(text: PreparedText, encoded: ParallelText, i: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What all papers whose models translate have in common: a :class:`shared.tasks.replication.Task`.
+"""What all papers whose models translate have in common, as :class:`shared.tasks.replication.Replication` says.
 
 A model can be called as ``model(source, source_mask, target) -> (logits, attention)``, has ``start(source,
 source_mask)`` and is an :class:`shared.decoding.protocol.IncrementalDecoder`. It is built of its settings and the sizes
@@ -7,9 +7,8 @@ of the two vocabularies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,18 +16,15 @@ from torch import nn
 
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
-from shared.decoding.ensemble import Ensemble
-from shared.tasks.batches import training_order
-from shared.tasks.replication import Replication, full_batch_size
-from shared.tasks.translation.corpus import ParallelText, PreparedText, TranslationBatch, prepare_parallel
-from shared.tasks.translation.evaluation import evaluate_translation, signatures, training_operations
+from shared.tasks.replication import full_batch_size
+from shared.tasks.translation.corpus import ParallelText, PreparedText, TranslationBatch, prepare
+from shared.tasks.translation.evaluation import describe, evaluate
 from shared.tasks.translation.settings import TranslationRun
-from shared.training.checkpoints import load_checkpoint
 
 if TYPE_CHECKING:
     from shared.tasks.translation.module import TranslationModule
 
-prepare = prepare_parallel
+__all__ = ["describe", "evaluate", "module", "open_data", "prepare", "random_batch"]
 
 
 def open_data(config: TranslationRun, prepared: Path) -> PreparedText:
@@ -50,25 +46,3 @@ def module(model: nn.Module, config: TranslationRun, text: object) -> Translatio
     from shared.tasks.translation.module import TranslationModule
 
     return TranslationModule(model, config.training)
-
-
-def evaluate(
-    replication: Replication, config: TranslationRun, text: PreparedText, trained: Sequence[Path], out: Path
-) -> dict[str, float]:
-    """Translate and score the test splits with one trained seed, or with the ensemble of several."""
-    models = replication.trained_models(config, text, trained)
-    model = models[0] if len(models) == 1 else Ensemble(models).eval()
-    metrics = evaluate_translation(model, text, config, out)
-    if config.evaluation.operations:  # of an ensemble those of all its members
-        train = text.training_split(config.training)
-        order = training_order(train, config.training.batch, config.seeds[0])(start=0)
-        updates = [load_checkpoint(folder / "checkpoints" / "last.ckpt")["global_step"] for folder in trained]
-        metrics |= training_operations(
-            models[0].cpu(), train, order, updates=updates, accumulate=config.training.accumulate
-        )
-    return metrics
-
-
-def describe(config: TranslationRun) -> Mapping[str, Any]:
-    """Signatures and the token's name."""
-    return {"signatures": signatures(config.evaluation), "token": config.corpus.tokenizer.unit}

@@ -13,7 +13,7 @@ from shared.config import build, load_yaml
 from shared.data.generated import generate
 from shared.data.generated.recall import Recall, vocabulary
 from shared.data.splits import write_corpus
-from shared.tasks.language.corpus import PreparedLanguage, prepare_language
+from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.settings import LanguageCorpusConfig
 
 
@@ -145,7 +145,7 @@ def test_the_marked_symbols_of_a_stream_repeat_the_ones_at_their_distance(tmp_pa
     config = {"dataset": "made", "recalls": "recall", "tokenizer": {"kind": "words", "size": 100}}
     out = tmp_path / "out"
     out.mkdir()
-    summary = prepare_language(build(LanguageCorpusConfig, config, where="test"), tmp_path / "made", out)
+    summary = prepare(build(LanguageCorpusConfig, config, where="test"), tmp_path / "made", out)
     assert summary["vocabulary"] == 4 + 4 * 3 + 4 + 6  # special symbols, facts, questions, fillers
     text = PreparedLanguage.load(out)
     stream = text.split("test")

@@ -11,7 +11,8 @@ from shared.config import build
 from shared.data.fetch import fetch
 from shared.data.tokenizers import EOS, UNK
 from shared.errors import ReplicationError
-from shared.tasks.language.corpus import PreparedLanguage, prepare_language
+from shared.tasks.language.corpus import PreparedLanguage
+from shared.tasks.language.corpus import prepare as prepare_text
 from shared.tasks.language.settings import LanguageCorpusConfig
 
 texts = st.text(st.sampled_from("ab é\n"), min_size=1, max_size=40)
@@ -37,7 +38,7 @@ def prepare(dataset, **changes):
     values = {"dataset": "made", "tokenizer": WORDS} | changes
     out = dataset.with_name("out")
     out.mkdir(exist_ok=True)
-    summary = prepare_language(build(LanguageCorpusConfig, values, where="test"), dataset, out)
+    summary = prepare_text(build(LanguageCorpusConfig, values, where="test"), dataset, out)
     return summary, PreparedLanguage.load(out)
 
 

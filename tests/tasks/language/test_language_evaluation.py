@@ -13,9 +13,10 @@ from shared.config import build
 from shared.data.tokenizers import EOS, WordVocabulary
 from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage
-from shared.tasks.language.evaluation import evaluate_language
+from shared.tasks.language.evaluation import evaluate
 from shared.tasks.language.settings import LanguageRun
 from shared.tasks.language.streams import Stream
+from tests.tasks.in_process import Trained
 
 VOCABULARY = 12
 SIZE = 331  # of the test text; no multiple of any segment, block or number of columns
@@ -94,7 +95,7 @@ def judge(text, out, *, window=5, test=("test",), **evaluation):
         "evaluation": {"length": 8, "reach": {"memory": 4}, "columns": 3, "block": 50} | evaluation,
     }  # fmt: skip
     model = FiniteReach(window).eval()
-    metrics = evaluate_language(model, text, build(LanguageRun, sections, where="test"), out)
+    metrics = evaluate(Trained(model), build(LanguageRun, sections, where="test"), text, [out], out)
     with gzip.open(out / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
         return metrics, [json.loads(line) for line in lines], model
 

@@ -17,7 +17,7 @@ from shared.reports.exhibits import by_task
 from shared.reports.page import render
 from shared.reports.runs import our_results
 from shared.tasks.examples import write_kept
-from shared.tasks.language.corpus import PreparedLanguage, prepare_language
+from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.evaluation import ROWS, TEXTS, drawn, kept_texts, write_on
 from shared.tasks.language.report import BORDER, REPORT, AttentionToText, Samples
 from shared.tasks.language.settings import LanguageEvaluation, LanguageRun
@@ -149,7 +149,7 @@ def writer(folder, tokenizer, samples, **evaluation):
     }, where="test")  # fmt: skip
     for split in ("train", "valid", "test"):
         (folder / f"{split}.text").write_text(TEXT, newline="\n")
-    prepare_language(config.corpus, folder, folder)
+    prepare(config.corpus, folder, folder)
     text = PreparedLanguage.load(folder)
     torch.manual_seed(0)
     return Spy(len(text.tokenizer)).eval(), text, config.evaluation

@@ -12,7 +12,7 @@ from shared.config import build
 from shared.data.batching import endless_batches
 from shared.data.ragged import RaggedArray
 from shared.metrics.operations import count_operations
-from shared.tasks.translation.corpus import ParallelText, PreparedText, prepare_parallel
+from shared.tasks.translation.corpus import ParallelText, PreparedText, prepare
 from shared.tasks.translation.evaluation import SAMPLED, training_operations
 from shared.tasks.translation.settings import TranslationRun
 
@@ -100,7 +100,7 @@ def run(tmp_path_factory):
         for side, length in (("a", 2), ("b", 3)):
             lines = (" ".join(f"w{i + j}" for j in range(1 + (i * length) % 7)) for i in range(12))
             (folder / f"{split}.{side}").write_text("".join(f"{line}\n" for line in lines))
-    prepare_parallel(config.corpus, folder, folder)
+    prepare(config.corpus, folder, folder)
     model = REPLICATION.model(config, PreparedText.load(folder).sizes)
     state = {f"model.{name}": value for name, value in model.state_dict().items()}
     (folder / "checkpoints").mkdir()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import BOS, EOS, PAD, UNK
 from shared.errors import ReplicationError
-from shared.tasks.translation.corpus import ParallelText, PreparedText, prepare_parallel
+from shared.tasks.translation.corpus import ParallelText, PreparedText, prepare
 from shared.tasks.translation.settings import ParallelCorpusConfig
 
 symbols = st.lists(st.integers(4, 90), max_size=6)
@@ -80,7 +80,7 @@ def config(**changes):
 
 
 def test_preparing_learns_from_training_text_alone_and_keeps_the_test_text(dataset, out):
-    summary = prepare_parallel(config(), dataset, out)
+    summary = prepare(config(), dataset, out)
     assert summary["train"]["pairs"] == 40  # pairs with an empty side are none
     prepared = PreparedText.load(out)
     assert prepared.source.encode(["new w1"])[0][0] == UNK
@@ -95,12 +95,12 @@ def test_preparing_learns_from_training_text_alone_and_keeps_the_test_text(datas
 def test_training_pairs_can_be_limited_in_length_ratio_and_number(dataset, out):
     (dataset / "train.en").write_text("a\nb c d\ne f\ng h\n")
     (dataset / "train.fr").write_text("x\ny\nz z z z z z\nq q\n")
-    assert prepare_parallel(config(max_ratio=2.0), dataset, out)["train"]["pairs"] == 2
-    assert prepare_parallel(config(max_words=2), dataset, out)["train"]["pairs"] == 2
-    assert prepare_parallel(config(train_pairs=3), dataset, out)["train"]["pairs"] == 3
+    assert prepare(config(max_ratio=2.0), dataset, out)["train"]["pairs"] == 2
+    assert prepare(config(max_words=2), dataset, out)["train"]["pairs"] == 2
+    assert prepare(config(train_pairs=3), dataset, out)["train"]["pairs"] == 3
     (dataset / "train.en").write_text("a b c d\n\n\n\n")
     with pytest.raises(ReplicationError, match="no training pair of made is left"):
-        prepare_parallel(config(max_words=2), dataset, out)
+        prepare(config(max_words=2), dataset, out)
 
 
 def test_a_dictionary_is_learned_from_raw_words_that_were_seen_twice(dataset, out):
@@ -108,7 +108,7 @@ def test_a_dictionary_is_learned_from_raw_words_that_were_seen_twice(dataset, ou
         pairs = [f"{prefix}{i} {prefix}{(i * 3 + 1) % 7}" for i in range(7)] * 2
         pairs += [f"{prefix}{i} {word}" for i, word in enumerate(rest)]
         (dataset / f"train.{language}").write_text("".join(f"{line}\n" for line in pairs))
-    summary = prepare_parallel(config(dictionary=True, tokenizer={"kind": "words", "size": 11}), dataset, out)
+    summary = prepare(config(dictionary=True, tokenizer={"kind": "words", "size": 11}), dataset, out)
     prepared = PreparedText.load(out)
     words = prepared.dictionary()
     assert prepared.source.encode(["rare"]) == [[UNK]]
@@ -120,13 +120,13 @@ def test_a_dictionary_is_learned_from_raw_words_that_were_seen_twice(dataset, ou
 
 def test_a_missing_language_or_unequal_files_are_named(dataset, tmp_path):
     with pytest.raises(ReplicationError, match=r"train\.de does not exist"):
-        prepare_parallel(config(target="de"), dataset, tmp_path)
+        prepare(config(target="de"), dataset, tmp_path)
     (dataset / "train.fr").write_text("one line\n")
     with pytest.raises(ReplicationError, match="differ in length; fetch dataset again"):
-        prepare_parallel(config(), dataset, tmp_path)
+        prepare(config(), dataset, tmp_path)
 
 
 def test_a_line_ends_at_a_line_feed_and_nowhere_else(dataset, out):
     (dataset / "train.en").write_bytes(b"a\rb c\n  \nd")
     (dataset / "train.fr").write_bytes(b"x\n  \ny")
-    assert prepare_parallel(config(), dataset, out)["train"]["pairs"] == 2
+    assert prepare(config(), dataset, out)["train"]["pairs"] == 2

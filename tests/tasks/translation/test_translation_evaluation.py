@@ -14,10 +14,12 @@ from shared.config import build
 from shared.data.tokenizers import EOS, UNK
 from shared.decoding.protocol import select_beams, select_sources
 from shared.errors import ReplicationError
-from shared.metrics.translation import bleu_statistics, corpus_bleu
-from shared.tasks.translation.corpus import PreparedText, prepare_parallel
-from shared.tasks.translation.evaluation import evaluate_translation, lowercased, save_attention_maps, signatures
+from shared.tasks.examples import write_kept
+from shared.tasks.translation.corpus import PreparedText
+from shared.tasks.translation.corpus import prepare as prepare_pairs
+from shared.tasks.translation.evaluation import attention_maps, describe, evaluate
 from shared.tasks.translation.settings import TranslationRun
+from tests.tasks.in_process import Trained
 
 TEST = [
     ("rare k1 k2 k3 k0", "Rare K1 K2 K3 K0"),  # in the dictionary, not in the vocabulary
@@ -94,7 +96,7 @@ def prepare(folder, train, test, size=8):
         for language, column in zip(("a", "b"), zip(*pairs, strict=True), strict=True):
             (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in column))
     (folder / "out").mkdir()
-    prepare_parallel(config(size=size).corpus, folder, folder / "out")
+    prepare_pairs(config(size=size).corpus, folder, folder / "out")
     return PreparedText.load(folder / "out")
 
 
@@ -118,7 +120,7 @@ def model(text, **options):
 
 
 def judged(model, text, config, out):
-    metrics = evaluate_translation(model, text, config, out)
+    metrics = evaluate(Trained(model), config, text, [out], out)
     with gzip.open(out / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
         return metrics, [json.loads(line) for line in lines]
 
@@ -138,7 +140,7 @@ def test_unknown_words_are_looked_up_or_copied_and_the_translation_stays(prepare
 
 def test_replacement_asks_for_attention(prepared, tmp_path):
     with pytest.raises(ReplicationError, match="needs a model with attention"):
-        evaluate_translation(model(prepared, attends=False), prepared, config(), tmp_path)
+        evaluate(Trained(model(prepared, attends=False)), config(), prepared, [tmp_path], tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -174,16 +176,17 @@ def test_settings_that_do_not_fit_are_refused(changes, message):
 
 
 def test_lowercase_bleu_is_that_of_sacrebleu(prepared, tmp_path):
-    metrics, examples = judged(model(prepared), prepared, config(evaluation={"bleu": "13a"}), tmp_path)
+    (tmp_path / "text").mkdir()
+    train = [("k0 k1 k2 k3", "K0 K1 K2 K3")] * 3
+    text = prepare(tmp_path / "text", train, [("k0 k1 k2 k3", "k0 K1 k2 K3"), ("k3 k2 k1 k0", "K3 K2 K1 K0")])
+    run = config(decoding={"beam": 2}, evaluation={"bleu": "13a"})
+    metrics, examples = judged(model(text), text, run, tmp_path)
     lines = [[example[side] for example in examples] for side in ("hypothesis", "reference")]
     theirs = BLEU(tokenize="13a", lowercase=True)
     assert metrics["bleu_lowercase"] == pytest.approx(theirs.corpus_score(lines[0], [lines[1]]).score)
-    assert signatures(config(evaluation={"bleu": "13a"}).evaluation)["bleu_lowercase"] == str(theirs.get_signature())
-    assert "bleu_lowercase" not in signatures(config(evaluation={"bleu": "none"}).evaluation)  # generated words
-    said, meant = ["ein hund läuft über Gras", "Zwei Kinder"], ["Ein Hund läuft über GRAS .", "zwei kinder spielen"]
-    counts = bleu_statistics(lowercased(said), lowercased(meant))
-    assert corpus_bleu(counts.sum(axis=0)) == pytest.approx(theirs.corpus_score(said, [meant]).score)
-    assert corpus_bleu(counts.sum(axis=0)) > corpus_bleu(bleu_statistics(said, meant).sum(axis=0)) + 10
+    assert metrics["bleu_lowercase"] > metrics["bleu"] + 10
+    assert describe(run)["signatures"]["bleu_lowercase"] == str(theirs.get_signature())
+    assert "bleu_lowercase" not in describe(config(evaluation={"bleu": "none"}))["signatures"]  # generated words
 
 
 def test_bleu_of_moses_words_and_of_compounds_stand_beside_the_other(prepared, tmp_path):
@@ -196,10 +199,10 @@ def test_bleu_of_moses_words_and_of_compounds_stand_beside_the_other(prepared, t
     assert {key for key in examples[0] if key.startswith("bleu")} == kinds
     assert 0 < metrics["bleu_tokenized"] < 100
     assert metrics["bleu_compounds"] == metrics["bleu_tokenized"]  # no compound is in the text
-    found = signatures(config(evaluation=evaluation).evaluation)
+    found = describe(config(evaluation=evaluation))["signatures"]
     said = {"bleu": "tok:13a", "bleu_tokenized": "tok:moses-de", "bleu_compounds": "-compounds"}
     assert all(part in found[name] for name, part in said.items())
-    assert "bleu_tokenized" not in signatures(config().evaluation)
+    assert "bleu_tokenized" not in describe(config())["signatures"]
 
 
 def test_brackets_of_trees_are_scored(tmp_path):
@@ -227,9 +230,8 @@ def test_of_two_sentences_of_middling_length_every_head_is_kept(tmp_path):
     (tmp_path / "text").mkdir()
     lines = [(" ".join("ab"[k % 2] for k in range(n)), " ".join(["C"] * (n + 1))) for n in WORDS]
     text, path = prepare(tmp_path / "text", [("a b c", "A B C")], lines), tmp_path / "heads.npz"
-    save_attention_maps(path, nn.Linear(1, 1), text, text.split("test"))
-    assert not path.exists()  # of a model that cannot tell
-    save_attention_maps(path, Headed(1, 1), text, text.split("test"))
+    assert attention_maps(nn.Linear(1, 1), text, text.split("test")) == []  # of a model that cannot tell
+    write_kept(path, attention_maps(Headed(1, 1), text, text.split("test")))
     with np.load(path) as arrays:
         assert [len(arrays[f"source_{i}"]) for i in (0, 1)] == [9 + 1, 11 + 1]
         assert sorted(arrays) == sorted(f"{name}_{i}" for name in ("source", "target", *SAID) for i in (0, 1))
