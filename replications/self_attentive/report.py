@@ -35,15 +35,15 @@ FIGURES = [
     ),
     Shows(
         HeatRows(
-            "Single rows of A on one generated text, with the penalty and without it.",
             ["few-attention", "few-penalty-0"],
+            "Single rows of A on one generated text, with the penalty and without it.",
         ),
         claim="L17-C3", counterpart="Figure 2",
     ),
     Shows(
         HeatRows(
-            "Single rows of A on one review, with a penalty that acts on them and without it.",
             ["imdb-penalty-tenth", "imdb-penalty-0"],
+            "Single rows of A on one review, with a penalty that acts on them and without it.",
         ),
         claim="L17-C3", counterpart="Figure 2",
     ),

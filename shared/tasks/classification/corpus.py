@@ -20,8 +20,8 @@ from shared.errors import ReplicationError
 from shared.tasks.batches import Batch, training_batches, validation_batches
 from shared.tasks.classification.settings import ClassificationTraining, ClassifiedCorpusConfig
 
-Columns = dict[str, list[str]]
-"""Language to the lines of a split."""
+TEXTS = ("first.txt", "second.txt")
+"""Where the lines of the first and, if there is one, the second text of a split are kept."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,6 @@ class ClassifiedText:
             tuple(text.padded(indices) for text in self.texts), torch.from_numpy(self.labels[indices])
         )
 
-    def select(self, keep: NDArray[np.bool_]) -> ClassifiedText:
-        """The texts where ``keep``, one bool per text, is true."""
-        return ClassifiedText(tuple(text.select(keep) for text in self.texts), self.labels[keep])
-
     def save(self, folder: Path) -> None:
         """Write three ``.npy`` arrays into ``folder``."""
         save_arrays(folder, {
@@ -134,8 +130,8 @@ class PreparedClassification:
 
     def lines(self, name: str) -> tuple[list[str], ...]:
         """Per text the lines of ``valid`` or a test split, in the case that the tokeniser was given, not cut."""
-        first, *second = _text_files(self.folder / name)
-        return read_lines(first), *(read_lines(path) for path in second if path.exists())
+        paths = (self.folder / name / file for file in TEXTS)
+        return tuple(read_lines(path) for path in paths if path.exists())
 
     def keys(self, name: str) -> list[str] | None:
         """Where each text of any split comes from, such as ``set/document``, if that is known."""
@@ -151,13 +147,8 @@ class PreparedClassification:
         return [[int(i) for i in line.split()] for line in read_lines(path)] if path.exists() else None
 
 
-def prepare_classified(config: ClassifiedCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
-    """Train the tokeniser on the training texts and encode every split into ``out``.
-
-    Args:
-        config: the task's corpus.
-        dataset: the fetched folder with ``<split>.<language>`` files.
-        out: the folder to write; only whole when this returns.
+def prepare(config: ClassifiedCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+    """Train the tokeniser on the training texts and encode every split of ``dataset`` into ``out``.
 
     Returns:
         A summary: sizes of vocabulary and classes; of each split the number of texts (pairs count once) and symbols,
@@ -167,7 +158,7 @@ def prepare_classified(config: ClassifiedCorpusConfig, dataset: Path, out: Path)
         ReplicationError: a file is missing or does not fit the others, a split has no text, a class is not known from
             training, or evidence is not a position of its text.
     """
-    splits = {split: _read(dataset, split, config) for split in ("train", "valid", *config.test)}
+    splits = {split: _read(dataset, split, config) for split in config.splits}
     classes = _classes(splits["train"][config.label], config)
     # Checked before any text is left out, so that rare classes are known and unknown classes are detected.
     labels = {
@@ -175,8 +166,7 @@ def prepare_classified(config: ClassifiedCorpusConfig, dataset: Path, out: Path)
         for split, columns in splits.items()
     }
     if config.train_texts is not None:
-        order = np.random.default_rng(0).permutation(len(labels["train"]))
-        chosen = np.sort(order[: config.train_texts])
+        chosen = np.sort(np.random.default_rng(0).permutation(len(labels["train"]))[: config.train_texts])
         labels["train"] = labels["train"][chosen]
         splits["train"] = {name: [column[i] for i in chosen] for name, column in splits["train"].items()}
     tokenizer = config.tokenizer.train(line for name in config.texts for line in splits["train"][name])
@@ -187,17 +177,32 @@ def prepare_classified(config: ClassifiedCorpusConfig, dataset: Path, out: Path)
     }  # fmt: skip
     for split, columns in splits.items():
         encoded = [tokenizer.encode(columns[name]) for name in config.texts]
-        text = _pack(encoded, labels[split], config)
+        # A text without symbols becomes one unknown symbol, because a model needs at least one.
+        cut = ([symbols[: config.max_tokens] or [UNK] for symbols in lines] for lines in encoded)
+        text = ClassifiedText(tuple(map(RaggedArray.pack, cut)), labels[split])
         text.save(out / split)
-        summary[split] = _summary(text, encoded, classes)
+        symbols, whole = np.concatenate([side.flat for side in text.texts]), [list(map(len, of)) for of in encoded]
+        counts = np.bincount(text.labels, minlength=len(classes)).tolist()
+        summary[split] = {
+            "texts": len(text), "symbols": len(symbols), "unknown_share": float(np.mean(symbols == UNK)),
+            "cut_share": float(np.mean((np.array(whole) > np.stack(text.lengths)).any(axis=0))),
+            "classes": dict(zip(classes, counts, strict=True)),
+        }  # fmt: skip
         if "key" in columns:
             write_lines(out / split / "key.txt", columns["key"])
-        if split != "train":
-            _keep_lines(columns, encoded[0], config, out / split)
+        if split == "train":
+            continue
+        for file, language in zip(TEXTS, config.texts, strict=False):
+            write_lines(out / split / file, columns[language])
+        if config.evidence is not None:
+            where = f"{config.dataset}/{split}.{config.evidence}"
+            found = _positions(columns[config.evidence], whole[0], config.max_tokens, where)
+            write_lines(out / split / "evidence.txt", found)
     return write_summary(out, config, summary)
 
 
-def _read(dataset: Path, split: str, config: ClassifiedCorpusConfig) -> Columns:
+def _read(dataset: Path, split: str, config: ClassifiedCorpusConfig) -> dict[str, list[str]]:
+    """Language to the lines of a split."""
     evidence = [config.evidence] if config.evidence else []
     columns = read_columns(dataset, split, [*config.texts, config.label, *evidence], optional=("key",))
     if not columns[config.label]:
@@ -232,55 +237,13 @@ def _labels(column: Sequence[str], classes: Sequence[str], *, where: str) -> NDA
     return np.array([numbers[name] for name in column], dtype=np.int64)
 
 
-def _pack(
-    encoded: Sequence[Sequence[Sequence[int]]], labels: NDArray[np.int64], config: ClassifiedCorpusConfig
-) -> ClassifiedText:
-    """Cut long texts; a text without symbols becomes one unknown symbol, because a model needs at least one."""
-    texts = ([symbols[: config.max_tokens] or [UNK] for symbols in lines] for lines in encoded)
-    return ClassifiedText(tuple(map(RaggedArray.pack, texts)), labels)
-
-
-def _summary(
-    text: ClassifiedText, encoded: Sequence[Sequence[Sequence[int]]], classes: Sequence[str]
-) -> dict[str, object]:
-    symbols = np.concatenate([side.flat for side in text.texts])
-    whole = np.array([[len(line) for line in lines] for lines in encoded])
-    counts = np.bincount(text.labels, minlength=len(classes)).tolist()
-    return {
-        "texts": len(text),
-        "symbols": len(symbols),
-        "unknown_share": float(np.mean(symbols == UNK)),
-        "cut_share": float(np.mean((whole > np.stack(text.lengths)).any(axis=0))),
-        "classes": dict(zip(classes, counts, strict=True)),
-    }
-
-
-def _keep_lines(
-    columns: Columns, encoded: Sequence[Sequence[int]], config: ClassifiedCorpusConfig, folder: Path
-) -> None:
-    """Write what evaluation needs beside the symbols: the texts, and the evidence if there is any."""
-    for path, language in zip(_text_files(folder), config.texts, strict=False):
-        write_lines(path, columns[language])
-    if config.evidence is not None:
-        limit, where = config.max_tokens or float("inf"), f"{config.dataset}/{folder.name}.{config.evidence}"
-        lines = zip(columns[config.evidence], encoded, strict=True)
-        found = [
-            _positions(line, len(symbols), where=f"{where}, line {number}")
-            for number, (line, symbols) in enumerate(lines, start=1)
-        ]
-        write_lines(folder / "evidence.txt", (" ".join(str(i) for i in line if i < limit) for line in found))
-
-
-def _positions(line: str, length: int, *, where: str) -> list[int]:
-    """The positions in a line of evidence on a text of ``length`` words, ascending and each once."""
-    positions = sorted({int(word) if word.isdecimal() else -1 for word in line.split()})
-    if positions and not 0 <= positions[0] <= positions[-1] < length:
-        raise ReplicationError(
-            f"{where}: '{line}' must be positions, numbers from 0, in a text of {length} words; correct the data."
-        )
-    return positions
-
-
-def _text_files(folder: Path) -> tuple[Path, Path]:
-    """Where the lines of the first and, if there is one, the second text of a split are kept."""
-    return folder / "first.txt", folder / "second.txt"
+def _positions(lines: Sequence[str], lengths: Sequence[int], most: int | None, where: str) -> Iterator[str]:
+    """The positions in lines of evidence on texts of so many words, ascending, each once and below ``most``."""
+    for number, (line, length) in enumerate(zip(lines, lengths, strict=True), start=1):
+        positions = sorted({int(word) if word.isdecimal() else -1 for word in line.split()})
+        if positions and not 0 <= positions[0] <= positions[-1] < length:
+            raise ReplicationError(
+                f"{where}, line {number}: '{line}' must be positions, numbers from 0, in a text of {length} words; "
+                "correct the data."
+            )
+        yield " ".join(str(i) for i in positions if most is None or i < most)

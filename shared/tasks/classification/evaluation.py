@@ -1,9 +1,13 @@
-"""One trained classifier on its test splits: its answers, what it attends to and whether that matters to them."""
+"""One trained classifier on its test splits: its answers, what it attends to and whether that matters to them.
+
+Shape letters: E texts of a split (pairs count once), C classes, N words of all texts, those of first texts before those
+of second; r rows of attention, n words of a text.
+"""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,67 +24,66 @@ from shared.metrics.attention_rows import evidence, focus, importance, ranks, re
 from shared.tasks.batches import every_batch
 from shared.tasks.classification.corpus import Classified, ClassifiedBatch, ClassifiedText, PreparedClassification
 from shared.tasks.classification.settings import ClassificationEvaluation, ClassificationRun
-from shared.tasks.examples import Example, judged, write_examples, write_kept
+from shared.tasks.examples import Example, records, write_kept, write_records
+from shared.tasks.replication import Replication
 
 Floats = NDArray[np.float64]
 Columns = dict[str, NDArray[np.number]]
 """Name to a number for each of the E texts of a split; for a pair, of both together."""
 
 SHORTEST_SHOWN = 6  # symbols; fewer are all words of one glance
+OF_ROWS = {"redundancy": redundancy, "focus": focus, "penalty": redundancy_penalty}
 
 
-def evaluate_classification(
-    model: nn.Module, text: PreparedClassification, config: ClassificationRun, out: Path
-) -> dict[str, float]:
-    """Judge ``model``, in evaluation mode, on every test split of its task.
+def evaluate(
+    replication: Replication, config: ClassificationRun, data: PreparedClassification, trained: Sequence[Path],
+    out: Path,
+) -> dict[str, float]:  # fmt: skip
+    """Classify the test splits with one trained seed; there are no ensembles.
 
     Writes ``examples.jsonl.gz`` (all test splits) into ``out`` and, if the model attends, ``attention.npz``.
-
-    Args:
-        model: as :class:`Classified` says.
-        text: the prepared task.
-        config: the variant's settings.
-        out: folder of the seed.
 
     Returns:
         Metrics of the first test split, and of the others with the split's name before them.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    splits = {split: _evaluate_split(model, text, split, config.evaluation) for split in config.corpus.test}
-    write_kept(out / "attention.npz", kept_texts(model, text, config.corpus.test[0], config.evaluation))
-    write_examples(out, [example for examples in splits.values() for example in examples])
-    return judged(splits)
+    (model,) = replication.trained_models(config, data, trained)
+    splits = {split: _evaluate_split(model, data, split, config.evaluation) for split in config.corpus.test}
+    metrics = write_records(out, splits)
+    write_kept(out / "attention.npz", kept_texts(model, data, config.corpus.test[0], config.evaluation))
+    return metrics
 
 
-def classification_examples(text: PreparedClassification, split: str, log_probs: Floats) -> list[Example]:
-    """The record of every text of a split, as far as answers alone make it.
+def describe(config: ClassificationRun) -> Mapping[str, Any]:
+    """What a cross-entropy is per."""
+    return {"token": "text"}
+
+
+def classification_examples(
+    data: PreparedClassification, split: str, log_probs: Floats, **columns: Sequence[Any]
+) -> list[Example]:
+    """The record of every text of a split: what answers alone make of it, and what ``columns`` have besides.
 
     Args:
-        text: the prepared task.
+        data: the prepared task.
         split: its name.
         log_probs: (E, C) of every class, nats.
+        columns: what there is of each text, or None.
     """
-    encoded, keys = text.split(split), text.keys(split)
-    lengths, predicted = np.sum(encoded.lengths, axis=0), log_probs.argmax(1)
-    nats = -log_probs[np.arange(len(encoded)), encoded.labels]
-    examples = []
-    for i, label in enumerate(encoded.labels):
-        example: Example = {"id": f"{split}-{i}", "split": split}
-        if keys is not None:
-            example |= {"key": keys[i], "set": keys[i].partition("/")[0]}
-        example |= {
-            "length": int(lengths[i]), "label": text.classes[label], "predicted": text.classes[predicted[i]],
-            "correct": int(predicted[i] == label), "cross_entropy": float(nats[i]),
-        }  # fmt: skip
-        examples.append(example)
-    return examples
+    text, keys = data.split(split), data.keys(split)
+    predicted = log_probs.argmax(1)
+    known = {} if keys is None else {"key": keys, "set": [key.partition("/")[0] for key in keys]}
+    return records(split, known | {
+        "length": np.sum(text.lengths, axis=0).tolist(),
+        "label": [data.classes[label] for label in text.labels],
+        "predicted": [data.classes[answer] for answer in predicted],
+        "correct": (predicted == text.labels).astype(int).tolist(),
+        "cross_entropy": (-log_probs[np.arange(len(text)), text.labels]).tolist(),
+        **columns,
+    })  # fmt: skip
 
 
 class _Reading(NamedTuple):
-    """What a model makes of the E texts of a split, and of their N words, those of first texts before those of second.
-
-    Without attention there are no rows, and nothing is important.
-    """
+    """What a model makes of a split. Without attention there are no rows, and nothing is important."""
 
     attends: bool
     log_probs: Floats  # (E, C)
@@ -95,9 +98,11 @@ def _read(model: nn.Module, text: ClassifiedText, size: int) -> _Reading:
     for indices, batch, answer in answers(model, text, size):
         order.append(indices)
         log_probs.append(answer.logits.cpu().double().log_softmax(-1))
-        attention = tuple(weights.cpu() for weights in answer.attention)
-        for name, values in _of_rows(attention).items():
-            rows.setdefault(name, []).append(values)
+        attention = [weights.cpu() for weights in answer.attention]
+        if attention and attention[0].size(1) > 1:  # of a pair the mean of both
+            for name, quantity in OF_ROWS.items():
+                of_both = torch.stack([quantity(weights.double()) for weights in attention])
+                rows.setdefault(name, []).append(of_both.mean(0))
         for side, weights in enumerate(attention):
             mask = batch.masks[side].numpy()
             places = text.texts[side].offsets[indices][:, None] + np.arange(mask.shape[1])
@@ -118,45 +123,33 @@ def answers(model: nn.Module, text: ClassifiedText, size: int) -> Iterator[tuple
         yield indices, batch, answer
 
 
-def _of_rows(attention: tuple[Tensor, ...]) -> dict[str, Tensor]:
-    """Statistics (B,) of the rows of A, as means over the texts of a pair; empty if A has fewer than two rows."""
-    if not attention or attention[0].size(1) == 1:
-        return {}
-    doubles = [weights.double() for weights in attention]
-    of = {"redundancy": redundancy, "focus": focus, "penalty": redundancy_penalty}
-    return {name: torch.stack([quantity(a) for a in doubles]).mean(0) for name, quantity in of.items()}
-
-
 def _evaluate_split(
-    model: nn.Module, text: PreparedClassification, split: str, config: ClassificationEvaluation
+    model: nn.Module, data: PreparedClassification, split: str, config: ClassificationEvaluation
 ) -> list[Example]:
-    encoded, gold = text.split(split), text.evidence(split)
-    reading = _read(model, encoded, config.batch)
-    examples = classification_examples(text, split, reading.log_probs)
+    text, gold = data.split(split), data.evidence(split)
+    reading, found = _read(model, text, config.batch), {}
     if reading.rows:
-        _add(examples, "rows", reading.rows, np.ones(len(encoded), dtype=bool))
+        found["rows"] = _entries(reading.rows, np.ones(len(text), dtype=bool))
     if reading.attends and gold is not None:
-        (sequences,) = encoded.texts  # there are no pairs with evidence
+        (sequences,) = text.texts  # there are no pairs with evidence
         marked = np.zeros(len(sequences.flat), dtype=bool)
         for begin, positions in zip(sequences.offsets[:-1], gold, strict=True):
             marked[begin + np.array(positions, dtype=np.int64)] = True
-        found = evidence(reading.importance, _owners(encoded), marked)
-        _add(examples, "evidence", found, found["words"] > 0)
+        of_evidence = evidence(reading.importance, _owners(text), marked)
+        found["evidence"] = _entries(of_evidence, of_evidence["words"] > 0)
     if reading.attends and config.deletion is not None:
         # A text that could lose all its words is not tested. Which ones these are does not depend on the words that are
         # removed, so every variant is tested on the same texts.
-        count = np.maximum(1, np.rint(config.deletion * np.sum(encoded.lengths, axis=0))).astype(np.int64)
-        count = np.where(np.min(encoded.lengths, axis=0) > count, count, 0)
-        _add(examples, "deletion", _deletion(model, encoded, reading.importance, count, split, config), count > 0)
-    return examples
+        count = np.maximum(1, np.rint(config.deletion * np.sum(text.lengths, axis=0))).astype(np.int64)
+        count = np.where(np.min(text.lengths, axis=0) > count, count, 0)
+        found["deletion"] = _entries(_deletion(model, text, reading.importance, count, split, config), count > 0)
+    return classification_examples(data, split, reading.log_probs, **found)
 
 
-def _add(
-    examples: list[Example], entry: str, columns: Mapping[str, NDArray[np.number]], where: NDArray[np.bool_]
-) -> None:
-    """Put an entry with one number of every column into the examples ``where`` there is one."""
-    for i in np.flatnonzero(where):
-        examples[i][entry] = {name: column[i].item() for name, column in columns.items()}
+def _entries(columns: Mapping[str, NDArray[np.number]], where: NDArray[np.bool_]) -> list[dict[str, float] | None]:
+    """Of each text a number of every column, or None."""
+    return [{name: column[i].item() for name, column in columns.items()} if there else None
+            for i, there in enumerate(where)]  # fmt: skip
 
 
 def _owners(text: ClassifiedText) -> NDArray[np.int64]:
@@ -181,12 +174,14 @@ def _deletion(
     Returns:
         (E,) each: ``top``, 0 or 1; ``random``, the mean over the draws.
     """
-    name = zlib.crc32(split.encode())
+    name, owners = zlib.crc32(split.encode()), _owners(text)
 
     def right(order: Floats) -> NDArray[np.int64]:
-        """(E,) 1 where the answer is right without the words that ``order`` puts first."""
+        """(E,) 1 where the answer is right without the ``count`` words of each text that ``order`` (N,) puts first."""
+        kept = np.split(ranks(order, owners) >= count[owners], np.cumsum([len(side.flat) for side in text.texts])[:-1])
+        shortened = ClassifiedText(tuple(map(_only, text.texts, kept)), text.labels)
         predicted = np.empty(len(text), dtype=np.int64)
-        for indices, _, answer in answers(model, _without(text, order, count), config.batch):
+        for indices, _, answer in answers(model, shortened, config.batch):
             predicted[indices] = answer.logits.argmax(-1).cpu().numpy()
         return np.equal(predicted, text.labels).astype(np.int64)
 
@@ -201,21 +196,13 @@ def _deletion(
     return {"top": right(scores), "random": random}
 
 
-def _without(text: ClassifiedText, scores: Floats, count: NDArray[np.int64]) -> ClassifiedText:
-    """The texts without the ``count`` (E,) words of the highest scores (N,)."""
-    owners = _owners(text)
-    kept = ranks(scores, owners) >= count[owners]
-    shortened, begin = [], 0
-    for sequences in text.texts:
-        keep = kept[begin : begin + len(sequences.flat)]
-        ends = np.concatenate(([0], np.cumsum(keep)))[sequences.offsets]
-        shortened.append(RaggedArray(sequences.flat[keep], ends))
-        begin += len(keep)
-    return ClassifiedText(tuple(shortened), text.labels)
+def _only(sequences: RaggedArray, kept: NDArray[np.bool_]) -> RaggedArray:
+    """The same sequences with the symbols that are kept."""
+    return RaggedArray(sequences.flat[kept], np.concatenate(([0], np.cumsum(kept)))[sequences.offsets])
 
 
 def kept_texts(
-    model: nn.Module, text: PreparedClassification, split: str, config: ClassificationEvaluation
+    model: nn.Module, data: PreparedClassification, split: str, config: ClassificationEvaluation
 ) -> list[dict[str, Any]]:
     """The attention to some texts of middling length, evenly spread over the split; none if the model does not attend.
 
@@ -223,25 +210,23 @@ def kept_texts(
     ``predicted``, classes; ``evidence``, positions, where they are known. Both texts of a pair count, and follow each
     other.
     """
-    encoded, lines, gold = text.split(split), text.lines(split), text.evidence(split)
-    lengths, device = np.sum(encoded.lengths, axis=0), next(model.parameters()).device
+    text, lines, gold = data.split(split), data.lines(split), data.evidence(split)
+    lengths, device = np.sum(text.lengths, axis=0), next(model.parameters()).device
     fitting = np.flatnonzero((lengths >= SHORTEST_SHOWN) & (lengths <= config.longest_shown))
     places = np.linspace(0, len(fitting) - 1, min(config.heatmaps, len(fitting))).round().astype(int)
     kept = []
     for i in fitting[places]:
-        batch = encoded.batch(np.array([i])).to(device)
+        batch = text.batch(np.array([i])).to(device)
         with torch.no_grad():
             answer = model(batch.texts, batch.masks)
         for side, weights in enumerate(answer.attention):
-            symbols = encoded.texts[side][i].tolist()
-            words = text.tokenizer.split(lines[side][i])[: len(symbols)] if text.tokenizer.unit == "word" else []
-            kept.append(
-                {
-                    "words": np.array(words or text.tokenizer.pieces(symbols)),
-                    "weights": weights[0].float().cpu().numpy(),
-                    "label": np.array(text.classes[encoded.labels[i]]),
-                    "predicted": np.array(text.classes[answer.logits[0].argmax()]),
-                    **({} if gold is None else {"evidence": np.array(gold[i], dtype=np.int64)}),
-                }
-            )
+            symbols = text.texts[side][i].tolist()
+            words = data.tokenizer.split(lines[side][i])[: len(symbols)] if data.tokenizer.unit == "word" else []
+            kept.append({
+                "words": np.array(words or data.tokenizer.pieces(symbols)),
+                "weights": weights[0].float().cpu().numpy(),
+                "label": np.array(data.classes[text.labels[i]]),
+                "predicted": np.array(data.classes[answer.logits[0].argmax()]),
+                **({} if gold is None else {"evidence": np.array(gold[i], dtype=np.int64)}),
+            })  # fmt: skip
     return kept

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shared.reports.curves import ERROR_LABEL, LOSS, Curve
 from shared.reports.document import Figure, Heat, HeatLine
-from shared.reports.exhibits import Exhibit, OfVariant, Results
+from shared.reports.exhibits import OfVariant, OfVariants, Results
 from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import INK, WIDTH, drawing, fitting
 from shared.reports.naming import name_and_id, name_of
@@ -57,23 +57,18 @@ class HeatTexts(OfVariant):
 
 
 @dataclass(frozen=True)
-class HeatRows(Exhibit):
+class HeatRows(OfVariants):
     """A figure ``heat_rows_<variant>_<variant>….png`` of single rows of attention on one test text, below each other.
 
     With and without the penalty this is Figure 2 of Lin et al. (2017). Of many rows some, evenly spread, are drawn. The
-    text is the longest kept of at most :data:`SYMBOLS` words; if all have more, the shortest.
+    text is the longest kept of at most :data:`SYMBOLS` words; if all have more, the shortest. Each variant shows its
+    first seed.
 
     Attributes:
         caption: says what is compared.
-        compared: the variants; each shows its first seed.
     """
 
     caption: str
-    compared: Sequence[str]
-
-    def variants(self) -> Sequence[str]:
-        """Those compared."""
-        return self.compared
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if there is something to compare.
@@ -81,21 +76,22 @@ class HeatRows(Exhibit):
         Raises:
             ReplicationError: the variants have kept different texts.
         """
-        kept = kept_alike(results, self.compared, ["words"])
-        if len(kept) < min(2, len(self.compared)) or not kept:
+        kept = kept_alike(results, self.shown, ["words"])
+        if len(kept) < min(2, len(self.shown)) or not kept:
             return ()
         chosen = fitting([len(text["words"]) for text in next(iter(kept.values()))], SYMBOLS)
-        lines = [line for variant, texts in kept.items() for line in lines_of_rows(variant, texts[chosen])]
-        path = folder / f"heat_rows_{'_'.join(self.compared)}.png"
-        drawn = draw_heat(lines, path, f"{self.caption.rstrip('.')}. The numbers are those of the rows of A.")
-        maps = [_map(variant, texts[chosen]) for variant, texts in kept.items()]
-        return [Explored(path, drawn.caption, maps=maps, choose="Choose a row of A:")]
-
-
-def _map(variant: str, text: Kept) -> Attention:
-    """All rows of attention on a text."""
-    rows, weights = [str(row) for row in range(1, len(text["weights"]) + 1)], text["weights"].astype(float).tolist()
-    return Attention({"Model": name_and_id(variant)}, rows, text["words"].tolist(), weights, of_largest=True)
+        texts = {variant: of[chosen] for variant, of in kept.items()}
+        drawn = draw_heat(
+            [line for variant, text in texts.items() for line in lines_of_rows(variant, text)],
+            folder / f"heat_rows_{'_'.join(self.shown)}.png",
+            f"{self.caption.rstrip('.')}. The numbers are those of the rows of A.",
+        )
+        maps = []
+        for variant, text in texts.items():
+            rows, weights = [str(row + 1) for row in range(len(text["weights"]))], text["weights"].astype(float)
+            words = text["words"].tolist()
+            maps.append(Attention({"Model": name_and_id(variant)}, rows, words, weights.tolist(), of_largest=True))
+        return [Explored(drawn.path, drawn.caption, maps=maps, choose="Choose a row of A:")]
 
 
 def lines_of_rows(variant: str, text: Kept) -> list[HeatLine]:
@@ -115,8 +111,7 @@ def _said(text: Kept) -> str:
 
 def _line(text: Kept, weights: NDArray[np.float32], *, title: str, name: str = "") -> HeatLine:
     shades = weights / max(float(weights.max()), 1e-12)
-    marked = frozenset(text["evidence"].tolist() if "evidence" in text else ())
-    return HeatLine(text["words"].tolist(), shades.tolist(), marked, title, name)
+    return HeatLine(text["words"].tolist(), shades.tolist(), frozenset(map(int, text.get("evidence", ()))), title, name)
 
 
 class _Word(NamedTuple):

@@ -25,23 +25,18 @@ class ClassificationModule(TrainingModule):
     def __init__(self, model: nn.Module, config: ClassificationTraining) -> None:
         super().__init__(model, config, config.monitor)
 
-    def loss(self, batch: ClassifiedBatch) -> tuple[Tensor, Tensor | None]:
-        """Mean cross-entropy plus auxiliary term of a batch, the scalar that is optimised; and that term alone."""
-        out = self.model(batch.texts, batch.masks)
-        cross_entropy = smoothed_loss(
+    def training_step(self, batch: ClassifiedBatch, batch_idx: int) -> Tensor:
+        """Mean cross-entropy of one batch plus its mean auxiliary term, the scalar that is optimised."""
+        out, texts = self.model(batch.texts, batch.masks), len(batch.labels)
+        loss = smoothed_loss(
             out.logits, batch.labels, self.config.label_smoothing, self.config.smoothing_over, padding=None
         )
-        if out.auxiliary is None:
-            return cross_entropy, None
-        auxiliary = out.auxiliary.float().mean()
-        return cross_entropy + auxiliary, auxiliary
-
-    def training_step(self, batch: ClassifiedBatch, batch_idx: int) -> Tensor:
-        """Mean loss of one batch."""
-        loss, auxiliary = self.loss(batch)
-        self.log("train_loss", loss.detach(), batch_size=len(batch.labels))
+        auxiliary = None if out.auxiliary is None else out.auxiliary.float().mean()
         if auxiliary is not None:
-            self.log("train_auxiliary", auxiliary.detach(), batch_size=len(batch.labels))
+            loss = loss + auxiliary
+        self.log("train_loss", loss.detach(), batch_size=texts)
+        if auxiliary is not None:
+            self.log("train_auxiliary", auxiliary.detach(), batch_size=texts)
         return loss
 
     def validation_step(self, batch: ClassifiedBatch, batch_idx: int) -> None:

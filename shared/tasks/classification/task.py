@@ -1,14 +1,14 @@
-"""What all papers that classify texts, or pairs of texts, have in common: a :class:`shared.tasks.replication.Task`.
+"""What all papers that classify texts, or pairs of texts, have in common.
 
-A model can be called as ``model(texts, masks)`` and returns a :class:`shared.tasks.classification.corpus.Classified`.
-It is built of its settings and the sizes of the vocabulary and of the set of classes.
+It is what :class:`shared.tasks.replication.Replication` calls a task. A model can be called as ``model(texts, masks)``
+and returns a :class:`shared.tasks.classification.corpus.Classified`. It is built of its settings and the sizes of the
+vocabulary and of the set of classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,20 +16,15 @@ from torch import nn
 
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS
-from shared.tasks.classification.corpus import (
-    ClassifiedBatch,
-    ClassifiedText,
-    PreparedClassification,
-    prepare_classified,
-)
-from shared.tasks.classification.evaluation import evaluate_classification
+from shared.tasks.classification.corpus import ClassifiedBatch, ClassifiedText, PreparedClassification, prepare
+from shared.tasks.classification.evaluation import describe, evaluate
 from shared.tasks.classification.settings import ClassificationRun
-from shared.tasks.replication import Replication, full_batch_size
+from shared.tasks.replication import full_batch_size
 
 if TYPE_CHECKING:
     from shared.tasks.classification.module import ClassificationModule
 
-prepare = prepare_classified
+__all__ = ["describe", "evaluate", "module", "open_data", "prepare", "random_batch"]
 
 
 def open_data(config: ClassificationRun, prepared: Path) -> PreparedClassification:
@@ -48,22 +43,8 @@ def random_batch(config: ClassificationRun) -> tuple[ClassifiedBatch, tuple[int,
     return text.batch(np.arange(count)), (symbols, classes)
 
 
-def module(model: nn.Module, config: ClassificationRun, text: object) -> ClassificationModule:
+def module(model: nn.Module, config: ClassificationRun, data: object) -> ClassificationModule:
     """The Lightning module."""
     from shared.tasks.classification.module import ClassificationModule
 
     return ClassificationModule(model, config.training)
-
-
-def evaluate(
-    replication: Replication, config: ClassificationRun, text: PreparedClassification, trained: Sequence[Path],
-    out: Path,
-) -> dict[str, float]:  # fmt: skip
-    """Classify the test splits with one trained seed; there are no ensembles."""
-    (model,) = replication.trained_models(config, text, trained)
-    return evaluate_classification(model, text, config, out)
-
-
-def describe(config: ClassificationRun) -> Mapping[str, Any]:
-    """What a cross-entropy is per."""
-    return {"token": "text"}

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from torch import nn
 
 from shared.config import build
 from shared.metrics.attention_rows import focus, redundancy
-from shared.tasks.classification.corpus import Classified, PreparedClassification, prepare_classified
-from shared.tasks.classification.evaluation import evaluate_classification
+from shared.tasks.classification.corpus import Classified, PreparedClassification
+from shared.tasks.classification.corpus import prepare as prepare_texts
+from shared.tasks.classification.evaluation import evaluate
 from shared.tasks.classification.settings import ClassificationRun
 
 WORDS = [f"w{i}" for i in range(9)]
@@ -68,7 +70,7 @@ def prepare(folder, *, texts=("text",), test=("test",), max_tokens=None, **colum
     }  # fmt: skip
     out = folder / "out"
     out.mkdir()
-    prepare_classified(build(ClassificationRun, sections, where="test").corpus, folder, out)
+    prepare_texts(build(ClassificationRun, sections, where="test").corpus, folder, out)
     return PreparedClassification.load(out), sections
 
 
@@ -77,7 +79,7 @@ def judge(prepared, out, *, evaluation=None, **options):
     text, sections = prepared
     model = WordScores(len(text.tokenizer), len(text.classes), **options).eval()
     config = build(ClassificationRun, sections | {"evaluation": evaluation or {}}, where="test")
-    metrics = evaluate_classification(model, text, config, out)
+    metrics = evaluate(SimpleNamespace(trained_models=lambda *_: [model]), config, text, [], out)
     with gzip.open(out / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
         return metrics, [json.loads(line) for line in lines], model
 

@@ -62,12 +62,13 @@ def test_smoothing_over_the_other_classes_leaves_the_label_what_is_not_given_awa
     module, examples = ClassificationModule(Plain(), config(label_smoothing=0.3, smoothing_over="others")), batch(0, 4)
     log_p = module.model.table(examples.texts[0]).log_softmax(-1)
     target = torch.full_like(log_p, 0.3 / (CLASSES - 1)).scatter(1, examples.labels.unsqueeze(1), 0.7)
-    torch.testing.assert_close(module.loss(examples)[0], -(target * log_p).sum(1).mean())
+    torch.testing.assert_close(module.training_step(examples, 0), -(target * log_p).sum(1).mean())
 
 
 def test_losses_are_made_in_float32_whatever_the_model_gives():
     module = ClassificationModule(ToyClassifier().bfloat16(), config())
-    assert {value.dtype for value in module.loss(batch(0, 1))} == {torch.float32}
+    assert module.training_step(batch(0, 1), 0).dtype == torch.float32
+    assert module.logged["train_auxiliary"].dtype == torch.float32
 
 
 def test_validation_is_a_mean_over_texts_and_knows_no_auxiliary_or_smoothing(monkeypatch):

@@ -40,8 +40,8 @@ def folder(tmp_path_factory):
     )  # fmt: skip
     figures = [
         HeatTexts("attention", "What it looks at."), HeatTexts("max", "It does not attend."),
-        HeatTexts("never-run", "Not run."), HeatRows("Alone.", ["attention", "never-run"]),
-        HeatRows("With and without the penalty.", ["attention", "penalty-0", "max"]), LearningCurves(curves=CURVES),
+        HeatTexts("never-run", "Not run."), HeatRows(["attention", "never-run"], "Alone."),
+        HeatRows(["attention", "penalty-0", "max"], "With and without the penalty."), LearningCurves(curves=CURVES),
     ]  # fmt: skip
     runs = build(root / "runs", CLASSIFIERS, texts=300, seeds=(1, 2, 3, 4, 5))
     write_report(paper, runs, root / "reports/quick/self_attentive", scale="quick", figures=figures, kind=REPORT)
@@ -191,7 +191,7 @@ def kept(path, *lines, rows=1, predicted="good", evidence=None, weights=None):
 
 
 def compare(folder, **sources):
-    return draw_kept(HeatRows("With and without.", list(sources)), folder, **sources)
+    return draw_kept(HeatRows(list(sources), "With and without."), folder, **sources)
 
 
 def picture(folder, variant="ours"):
@@ -291,5 +291,5 @@ def test_html_has_the_words_and_markdown_the_picture(tmp_path):
 
 def test_nothing_is_drawn_of_runs_that_left_nothing(tmp_path):
     results = load_results(build(tmp_path / "runs", {"a": Classifier(0.5, curves=False)}, texts=10))
-    exhibits = [HeatTexts("a", "."), HeatRows(".", ["a"]), *REPORT.figures]
+    exhibits = [HeatTexts("a", "."), HeatRows(["a"], "."), *REPORT.figures]
     assert [block for each in exhibits for block in each.draw(results, tmp_path / "figures")] == []

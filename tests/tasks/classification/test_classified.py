@@ -10,7 +10,8 @@ from shared.config import build
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import PAD, UNK
 from shared.errors import ReplicationError
-from shared.tasks.classification.corpus import ClassifiedText, PreparedClassification, prepare_classified
+from shared.tasks.classification import corpus
+from shared.tasks.classification.corpus import ClassifiedText, PreparedClassification
 from shared.tasks.classification.settings import ClassifiedCorpusConfig
 
 symbols = st.lists(st.integers(4, 90), min_size=1, max_size=6)
@@ -49,15 +50,6 @@ def test_a_batch_is_what_padding_row_by_row_gives(rows, random):
     assert batch.tokens == sum(len(line) for i in order for line in rows[i][0])
 
 
-@given(rows(), st.data())
-@settings(deadline=None)
-def test_selecting_keeps_texts_with_their_classes_in_order(rows, data):
-    keep = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
-    selected = text_of(rows).select(np.array(keep))
-    assert rows_of(selected) == [row for row, kept in zip(rows, keep, strict=True) if kept]
-    assert len(selected) == sum(keep)
-
-
 @given(rows())
 @settings(deadline=None)
 def test_arrays_on_disk_are_the_same_and_mapped_into_memory(tmp_path_factory, rows):
@@ -90,7 +82,7 @@ def prepare(dataset, **changes):
     values = {"dataset": "made", "tokenizer": {"kind": "words", "size": 50}} | changes
     out = dataset.with_name("out")
     out.mkdir(exist_ok=True)
-    summary = prepare_classified(build(ClassifiedCorpusConfig, values, where="test"), dataset, out)
+    summary = corpus.prepare(build(ClassifiedCorpusConfig, values, where="test"), dataset, out)
     return summary, PreparedClassification.load(out)
 
 
