@@ -3,7 +3,7 @@
 The whole model, top to bottom, and what the paper compares it with. The terms of its attention are in
 ``shared/attention/relative.py``, its memory is in :mod:`.memory`; both have faster twins
 (:mod:`shared.attention.twins`). The adaptive softmax is in :mod:`.adaptive`. Sections, equations and names are those of
-arXiv 1901.02860v3; sizes are those of the released code.
+arXiv 1901.02860v3; sizes have the names of its scripts.
 
 Shape letters: B columns, T symbols of a segment, M length of the memory, S = M + T positions of the context (fewer
 while the memory fills up), D model width, H heads, K width of a head's keys, C distances that have an encoding.
@@ -220,7 +220,7 @@ class LSTMLanguageModel(Recurrent):
 
 @torch.no_grad()
 def _reset(layers: nn.Module, std: float) -> None:
-    """Weights ~ N(0, std²), biases 0, LayerNorm's gains ~ N(1, std²), as in the released code, baselines alike."""
+    """Weights ~ N(0, std²), biases 0, LayerNorm's gains ~ N(1, std²), baselines alike."""
     for name, parameter in layers.named_parameters():
         if name.endswith("bias"):
             parameter.zero_()

@@ -12,7 +12,7 @@ from shared.tasks.settings import NetworkStudyConfig, Routes
 
 
 class ModelConfig(Strict):
-    """Sizes by the names of the released code.
+    """Sizes by the names of the authors' scripts.
 
     Attributes:
         network: Transformer-XL and its ablations, or the LSTM.

@@ -190,7 +190,7 @@ class RelativeMultiHeadAttention(nn.Module):
     """A_ij = ((W_q x_i + u) · W_{k,E} x_j + (W_q x_i + v) · p_{i-j}) / √K (Dai et al. 2019, section 3.3).
 
     With :class:`ProjectedDistances` and biases it is Transformer-XL's, with :class:`LearnedDistances` and no biases
-    that of Shaw et al. No projection has a bias, and all begin at N(0, 0.02²), as in the released code.
+    that of Shaw et al. No projection has a bias, and all begin at N(0, 0.02²).
 
     Args:
         width: D.
@@ -247,6 +247,6 @@ class RelativeMultiHeadAttention(nn.Module):
 
 @torch.no_grad()
 def _reset(module: nn.Module, std: float = 0.02) -> None:
-    """All weights ~ N(0, std²), 0.02 in the released code."""
+    """All weights ~ N(0, std²)."""
     for parameter in module.parameters():
         parameter.normal_(std=std)
