@@ -7,7 +7,7 @@ attention to all that any of them finds: each has the weight of its normaliser, 
 counts 1 / n (appendix A). A query sees itself only where there is nothing else.
 
 Where a chunk ends depends on how many positions are in the buckets before it, later ones among them. So causal
-attention of this kind knows a little of the future, that of the released programs too. Here a causal query sees,
+attention of this kind knows a little of the future. Here a causal query sees,
 instead, the last m keys before it in its bucket, which are always in the two chunks; what comes later changes nothing.
 ``published=True`` gives the chunks of the paper.
 
@@ -105,7 +105,7 @@ class LSHSelfAttention(nn.Module):
     """Multi-head attention of a sequence to itself with shared queries and keys.
 
     The rotations are a buffer, so a checkpoint contains them, and repeated evaluations of a model agree. The training
-    code calls :meth:`redraw` at intervals of its choice; the released programs draw rotations for every batch.
+    code calls :meth:`redraw` at intervals of its choice.
 
     Args:
         width: D of what comes in and goes out.

@@ -4,7 +4,7 @@ The paper's attention, and the two that it is compared with, in the Transformer 
 ``shared/layers/transformer.py``. The functions :func:`linear_attention` and :func:`recurrent_step` are the paper's
 equations; their twins (:mod:`shared.attention.twins`) work chunk by chunk and hold no sum for each position. Attention
 by hashing is in :mod:`.lsh` (Reformer). Sections and equations are those of arXiv 2006.16236v3; what the paper leaves
-open, such as ReLU and where the norms stand, is as in its authors' library and programs.
+open, such as ReLU and where the norms stand, is in ``program`` of paper.yaml.
 
 Shape letters: B sequences, T symbols, D model width, H heads, K width of a head's keys and values.
 """
@@ -212,7 +212,7 @@ class LinearTransformer(SequenceTransformer):
     """T_l(x) = f_l(A_l(x) + x), equation (1), in every layer, normalised after each of the two sums.
 
     Where it is causal it is, step by step, the RNN of section 3.4. The output layer is a softmax, or for pixels a
-    mixture of logistics; embedding and positions have half of the width each, as in the authors' programs, or all of
+    mixture of logistics; embedding and positions have half of the width each, or all of
     it, and are added.
 
     Args:

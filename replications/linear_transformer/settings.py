@@ -23,7 +23,7 @@ class ModelConfig(Strict):
         layers, heads, width, hidden: layers, heads, D, and the width of the feed-forward networks.
         dropout: of attention and feed-forward networks.
         output: a softmax, or a mixture of so many ``components`` logistics, whose symbols are levels of a pixel.
-        positions: sinusoids added to embeddings, or beside embeddings of half the width, as in the authors' programs;
+        positions: sinusoids added to embeddings, or beside embeddings of half the width;
             or those of the row and the column of a square picture beside such embeddings.
         rounds, buckets, chunk: of hashing; positions are compared with those of two chunks.
         max_length: symbols of the longest sequence.

@@ -1,4 +1,4 @@
-"""How the error of FAVOR+ grows through a network (section 4.2, figure 14): one of l layers, for several l.
+"""How the error of FAVOR+ grows through a network (section 4.3, figure 14): one of l layers, for several l.
 
 Networks of random weights; nothing is trained and no data are read.
 

@@ -4,8 +4,8 @@ The paper's attention FAVOR+ in the Transformer of ``shared/layers/transformer.p
 what is linear in the length is :func:`favor`. Exponentials overflow and underflow, so a twin
 (:mod:`shared.attention.twins`) runs in place of the equations, which divides features by their largest and carries
 logarithms of scales (:mod:`shared.attention.favor`). Projections are drawn there, too (section 2.4). Sections and
-equations are those of arXiv 2009.14794; what the paper leaves open, such as where the norms stand, is as in the
-language model that its authors' code is a change of.
+equations are those of arXiv 2009.14794; what the paper leaves open, such as where the norms stand, is in
+``program`` of paper.yaml.
 
 Shape letters: B sequences, T symbols (L in the paper), D model width, H heads, K width of a head's keys and values
 (d in the paper), P projections (m in the paper), C features (P or 2P).
@@ -78,7 +78,7 @@ def favor(features: FeatureMap, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | 
 class FavorAttention(SelfAttention):
     """Fast attention via random features: D̂⁻¹ (Q′ ((K′)ᵀ V)), equation (4), or without features equation (1) itself.
 
-    Its weights are those of exact attention, so that either can take over what the other has learned (section 4.2).
+    Its weights are those of exact attention, so that either can take over what the other has learned (section 4.3).
 
     Args:
         width: D.

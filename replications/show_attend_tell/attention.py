@@ -78,12 +78,12 @@ def log_weights(query: Tensor, keys: Tensor, u: Tensor) -> Tensor:
 class Attention(Glimpse):
     """e_ti = f_att(a_i, h_{t-1}), a perceptron, and α_t = softmax(e_t) (equations 4 and 5).
 
-    As in the code f_att is uᵀ tanh(W_c a_i + b + W_d h_{t-1}) + c, and with a second layer, as on COCO, what is added
+    f_att is uᵀ tanh(W_c a_i + b + W_d h_{t-1}) + c, and with a second layer, as on COCO, what is added
     to W_d h_{t-1} is tanh(W_1 (W_c a_i + b) + b_1). The decoder has W_d, among its other weights of h_{t-1}.
 
     Args:
         annotation_size: D.
-        attention_size: A; in the code it is D.
+        attention_size: A.
         layers: that a_i goes through.
     """
 

@@ -3,8 +3,7 @@
 Features of the softmax kernel grow like exponentials. The feature maps here return values that cannot overflow, and
 separately the logarithm of each position's scale, which depends on that position alone. With it, the causal forms of
 :mod:`shared.attention.linear` rescale their state by the largest key *so far*. No constant is added to the features of
-a key. The released code divides by the largest key of the whole sequence and then adds a constant, so every position
-depends slightly on later ones.
+a key: divided by the largest key of the whole sequence before, they would depend on later positions.
 
 Shape letters: T positions, K width of queries and keys, P projections, C features.
 """
@@ -225,7 +224,7 @@ def _exponentials(logs: Tensor, scale: float) -> Tensor:
 class GeneralizedFeatures(RandomFeatures, ExactMap):
     """φ(x) = f(ωᵀx) + ε, generalized attention (section 2.2), up to the factor 1/√P, which cancels.
 
-    With f = ReLU it is the paper's Performer-ReLU. What the released code has by default has no projections, and is
+    With f = ReLU it is the paper's Performer-ReLU. Without projections it is
     :class:`shared.attention.feature_maps.ReLU`.
 
     Args:

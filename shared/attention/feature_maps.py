@@ -89,7 +89,7 @@ class EluPlusOne(ExactMap):
 
     It is computed as x + 1 or exp(x), because in float32 the sum of elu(x) and 1 is rounded to zero at x = -17. Below
     x = -87 exp(x) itself loses digits in float32, and below -103 it is 0: a query or key all of whose projections are
-    so low has wrong weights or none. The authors' code has the same limit.
+    so low has wrong weights or none.
     """
 
     def forward(self, x: Tensor) -> Tensor:
