@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,7 +16,6 @@ Value = float | int | str | None
 Words = Annotated[str, Field(min_length=1)]
 _KINDS: Mapping[str, Any] = {"label": str, "variants": list, "metrics": dict}
 """What a row has under a key that is not a column's."""
-_POWER = re.compile(r"[\d.]+e\d+")
 
 
 class Column(Strict):
@@ -56,8 +54,6 @@ class PaperTable(Strict):
                     raise ValueError(f"'{key}' of row '{row['label']}' of table {self.id} cannot be {value!r}")
                 if key in _KINDS and not value:
                     raise ValueError(f"'{key}' of a row of table {self.id} is empty; fill it, or leave it out")
-                if isinstance(value, str) and _POWER.fullmatch(value):
-                    raise ValueError(f"YAML takes {value} for text; write it with a sign, as in 3.3e+18")
             if not all(_metrics(row).values()):
                 raise ValueError(f"'metrics' of row '{row['label']}' of table {self.id} names no metric")
             if unknown := _metrics(row).keys() - wanted:
