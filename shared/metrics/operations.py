@@ -34,6 +34,12 @@ def _lstm_layer(x: Tensor, w_input: Tensor, w_state: Tensor, *_: Any, **__: Any)
     return OPERATIONS_PER_MULTIPLY_ADD * prod(x.shape[:2]) * (w_input.numel() + w_state.numel())
 
 
+def _qr(a: Tensor, *_: Any, **__: Any) -> int:
+    """Householder's method, and as many operations again for Q (Golub and Van Loan, section 5.2)."""
+    *batch, rows, columns = a.shape
+    return prod(batch) * 4 * columns**2 * (rows - columns // 3)
+
+
 # Formulas of floating-point operations: for operators that are one product, and for operators that hold several.
 _PRODUCTS: dict[Any, Callable[..., int]] = {
     **{name: flop_registry[name] for name in (aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.convolution)},
@@ -47,11 +53,12 @@ _FUSED: dict[Any, Callable[..., int]] = {
     **{name: formula for name, formula in flop_registry.items() if name not in _PRODUCTS},
     aten._scaled_dot_product_flash_attention_for_cpu: flop_registry[aten._scaled_dot_product_flash_attention],
     aten.mkldnn_rnn_layer: _lstm_layer,
+    aten.linalg_qr: _qr,
 }
 # Operators of several tensors that do not multiply them, or multiply them element-wise only.
 _FREE = {
     aten.cat, aten.stack, aten.copy_, aten.scatter_add, aten.index_put, aten.index_put_, aten.native_layer_norm,
-    aten.select_scatter, aten.slice_scatter,
+    aten.select_scatter, aten.slice_scatter, aten.linalg_vector_norm,
 }  # fmt: skip
 
 
@@ -130,10 +137,8 @@ class _Products(TorchDispatchMode):
 
 def _may_hold_products(func: Any, inputs: list[Tensor]) -> bool:
     """Return whether an operator may hold a product: it has two factors and is not tagged as element-wise."""
-    name = func.overloadpacket.__name__.lstrip("_")
-    if name.startswith(("fft", "linalg")):  # products of a single tensor with itself
-        return True
-    several = sum(tensor.is_floating_point() for tensor in inputs) > 1
+    name = func.overloadpacket.__name__.lstrip("_")  # fft and linalg: products of a single tensor with itself
+    several = sum(tensor.is_floating_point() for tensor in inputs) > 1 or name.startswith(("fft", "linalg"))
     return several and torch.Tag.pointwise not in func.tags and func.overloadpacket not in _FREE
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import prod
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from shared.data.cards import Card, GeneratedSource, WebSource, load_card
 from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.files import render, write_text
 from shared.tasks.kinds import load_replication, papers
-
-if TYPE_CHECKING:
-    from torch import nn
 
 PAGE = Path("docs/COSTS.md")
 SCALE = "paper_scale"
@@ -24,7 +20,6 @@ USE = 0.1
 BYTES = 12
 """Bytes that a checkpoint has for each parameter: its value and the two moments of Adam, in float32."""
 CHECKPOINTS = 2
-HOUR, GIGA = 3600.0, 1e9
 
 
 class Cost(NamedTuple):
@@ -44,7 +39,7 @@ class Cost(NamedTuple):
     @property
     def hours(self) -> float:
         """Of a GPU, for all seeds."""
-        return self.seeds * self.operations / (USE * PEAK) / HOUR
+        return self.seeds * self.operations / (USE * PEAK) / 3600
 
     @property
     def disk(self) -> float:
@@ -61,16 +56,17 @@ def write_costs() -> None:
 
 
 def paper_costs(paper: str) -> dict[str, Any]:
-    """What the page says of a paper."""
-    settings = ScaleFile(paper, SCALE)
-    own = costs(settings)
+    """What the page says of a paper, with the cost of each variant that trains a network."""
+    settings, replication = ScaleFile(paper, SCALE), load_replication(paper)
+    networks = {variant: network_of(replication, settings.run(variant)) for variant in settings.variants}
+    costs = {variant: cost_of(*network) for variant, network in networks.items() if network is not None}
     cards = [load_card(card) for card in sorted({settings.dataset(task) for task in settings.tasks})]
     known, unknown = traffic(cards)
-    parts = [rounded(known / GIGA)] if known or not unknown else []
+    parts = [rounded(known / 1e9)] if known or not unknown else []
     parts += [f"unknown ({', '.join(unknown)})" if known else "unknown"] if unknown else []
     return {
-        "name": paper, "costs": own, "hours": sum(cost.hours for cost in own.values()),
-        "disk": sum(cost.disk for cost in own.values()), "data": sum(card.needs_bytes for card in cards),
+        "name": paper, "costs": costs, "hours": sum(cost.hours for cost in costs.values()),
+        "disk": sum(cost.disk for cost in costs.values()), "data": sum(card.needs_bytes for card in cards),
         "download": " + ".join(parts),
     }  # fmt: skip
 
@@ -93,13 +89,6 @@ def traffic(cards: Iterable[Card]) -> tuple[int, list[str]]:
     return sum(known.values()), unknown
 
 
-def costs(settings: ScaleFile) -> dict[str, Cost]:
-    """The cost of each variant of a scale that trains a network."""
-    replication = load_replication(settings.paper)
-    networks = {variant: network_of(replication, settings.run(variant)) for variant in settings.variants}
-    return {variant: cost_of(*network) for variant, network in networks.items() if network is not None}
-
-
 def network_of(replication: Any, config: Any) -> Any:
     """What trains the network of a variant, and the settings that it takes; None where it trains none, as studies."""
     from shared.tasks.replication import Replication, runner_of
@@ -113,45 +102,25 @@ def cost_of(runner: Any, config: Any) -> Cost:
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.utils._pytree import tree_map
-    from torch.utils.flop_counter import FlopCounterMode
 
-    from shared.metrics.operations import FORWARD_PASSES
+    from shared.metrics.operations import FORWARD_PASSES, OPERATIONS_PER_MULTIPLY_ADD, count_operations
 
-    aten = torch.ops.aten
-    formulas = {
-        aten.mkldnn_rnn_layer: _lstm_layer, aten._scaled_dot_product_flash_attention_for_cpu: _attention,
-        aten.baddbmm_: _added_product, aten.addmm_: _added_product,
-    }  # fmt: skip
     batch, sizes = runner.task.random_batch(config)
     with FakeTensorMode(allow_non_fake_inputs=True) as shapes, _assumed():
-        model: nn.Module = runner.model(config, sizes)
+        model = runner.model(config, sizes)
         module = runner.task.module(model, config, None)
         batch = tree_map(lambda part: shapes.from_tensor(part) if isinstance(part, torch.Tensor) else part, batch)
-        with FlopCounterMode(display=False, custom_mapping=formulas) as counter:
-            module.training_step(batch, 0)
+        products = count_operations(module.training_step, batch, 0)
     updates = config.training.updates
-    each = FORWARD_PASSES * config.training.accumulate * counter.get_total_flops()
+    each = OPERATIONS_PER_MULTIPLY_ADD * FORWARD_PASSES * config.training.accumulate * products
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return Cost(parameters, float(each) * updates, updates, len(config.seeds))
-
-
-# Formulas that torch lacks: operations, from the shapes of an operator's arguments.
-def _lstm_layer(x: Sequence[int], w_input: Sequence[int], w_state: Sequence[int], *_: Any, **__: Any) -> int:
-    return 2 * prod(x[:2]) * (prod(w_input) + prod(w_state))
-
-
-def _attention(q: Sequence[int], k: Sequence[int], v: Sequence[int], *_: Any, **__: Any) -> int:
-    return 2 * prod(q[:3]) * k[2] * (q[3] + v[3])
-
-
-def _added_product(total: Sequence[int], a: Sequence[int], *_: Any, **__: Any) -> int:
-    return 2 * prod(total) * a[-1]
 
 
 def _assumed() -> Any:
     """A mode with an answer where a model asks for a value: no, one, every symbol, or all in the first cluster."""
     import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
     aten = torch.ops.aten
 
@@ -163,7 +132,7 @@ def _assumed() -> Any:
                 return args[0].flatten(0, args[1][0].dim() - 1)
             if func.overloadpacket is aten.bincount:
                 clusters = (kwargs or {}).get("minlength", 1)
-                with torch.utils._python_dispatch._disable_current_modes():
+                with _disable_current_modes():
                     return torch.tensor([args[0].numel(), *[0] * (clusters - 1)])
             return func(*args, **(kwargs or {}))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 import os
 import tarfile
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -23,9 +23,8 @@ from shared.pipeline.files import run_folder
 from shared.pipeline.pack import archive_of
 from shared.pipeline.provenance import machine, peak_memory_mib
 from shared.pipeline.runs import EVALUATE_AGAIN, JUDGED, TRAIN_AGAIN, TRAINED, runnable
-from shared.records import Parts, read_record
+from shared.records import read_record
 
-HOUR = 3600.0
 UNPREPARED = "its cost: no runs are on record, and its task is not prepared"
 
 
@@ -33,32 +32,27 @@ class Cost(NamedTuple):
     """The cost of one variant.
 
     Attributes:
-        parameters: of the model; 0 where there is none, or where it is unknown.
-        training, judging: processor seconds of one seed.
         seeds, judged: how many seeds are trained, and judged; an ensemble counts as all its members.
-        memory: MiB, the most that one process holds.
         source: what the numbers are from.
         missing: what is unknown, and why.
+        parameters: of the model; 0 where there is none, or where it is unknown.
+        training, judging: processor seconds of one seed.
+        memory: MiB, the most that one process holds.
     """
 
-    parameters: int
-    training: float
-    judging: float
     seeds: int
     judged: int
-    memory: float
-    source: str
+    source: str = "unknown"
     missing: str = ""
+    parameters: int = 0
+    training: float = 0.0
+    judging: float = 0.0
+    memory: float = 0.0
 
-    @property
-    def hours(self) -> float:
-        """Processor hours of all seeds."""
-        return (self.seeds * self.training + self.judged * self.judging) / HOUR
-
-    def elapsed(self, workers: int) -> float:
-        """Hours by the clock on an idle machine: seeds are side by side, stages follow each other."""
+    def hours(self, workers: int = 1) -> float:
+        """Processor hours of all seeds; hours by the clock if so many are side by side: stages follow each other."""
         rounds = math.ceil(self.seeds / workers) * self.training + math.ceil(self.judged / workers) * self.judging
-        return rounds / HOUR
+        return rounds / 3600
 
 
 def estimate_stage(name: str, scale: str) -> None:
@@ -70,7 +64,7 @@ def estimate_stage(name: str, scale: str) -> None:
         found[each] = estimate(settings, each)
         print(f"{paper}.{each}: {described(found[each])}", flush=True)
     workers = load_params().workers or os.cpu_count() or 1
-    print("\n".join(summed([*found.values()], workers, datetime.datetime.now().astimezone())))
+    print("\n".join(summed([*found.values()], workers, datetime.now().astimezone())))
     for task in dict.fromkeys(settings.task_of(each) for each, cost in found.items() if cost.missing == UNPREPARED):
         steps = ["fetch", *(["features"] if task in settings.features else []), "prepare"]
         commands = " && ".join(f"python -m shared.pipeline {step} {paper}.{task} --scale {scale}" for step in steps)
@@ -84,36 +78,30 @@ def estimate(settings: ScaleFile, variant: str) -> Cost:
         ReplicationError: it does not run at this scale, or cannot run on this machine.
     """
     config = runnable(settings, variant)
-    seeds, judged = len(config.seeds), len(config.seeds) * (1 + config.has_ensemble)
+    unknown = Cost(len(config.seeds), len(config.seeds) * (1 + config.has_ensemble))
     runs, judgements = _recorded(settings, variant, config)
     if not runs or not judgements:
-        return _timed(settings, variant, config, judged)
-    # A run that was killed and continued knows only what its last process has taken.
-    whole = [max(run.get("process_seconds", 0.0), run["processor_seconds"]) for run in runs]
-    judging = fmean(
-        seconds
-        for record in judgements
-        for label, seconds in record["processor_seconds"].items()
-        if label != "ensemble" or len(record["processor_seconds"]) == 1
-    )
+        return _timed(settings, variant, config, unknown)
+    judged = [record["processor_seconds"] for record in judgements]
     places = dict.fromkeys(str(run["cpu"] if run["device"] == "cpu" else run["device"]) for run in runs)
     here = all(run[part] == machine()[part] for run in runs for part in ("cpu", "device"))
-    return Cost(
+    return unknown._replace(
         parameters=runs[0]["parameter_count"] if runs[0]["updates"] else 0,
-        training=fmean(whole), judging=judging, seeds=seeds, judged=judged,
+        # A run that was killed and continued knows only what its last process has taken.
+        training=fmean(max(run.get("process_seconds", 0.0), run["processor_seconds"]) for run in runs),
+        judging=fmean(took for each in judged for of, took in each.items() if of != "ensemble" or len(each) == 1),
         memory=max(run["peak_memory_mib"] for run in runs),
         source=f"those of {number_of(len(runs), 'finished run')}" + ("" if here else f" on {' and '.join(places)}"),
-    )  # fmt: skip
+    )
 
 
-def _timed(settings: ScaleFile, variant: str, config: Any, judged: int) -> Cost:
+def _timed(settings: ScaleFile, variant: str, config: Any, unknown: Cost) -> Cost:
     """Of a variant without runs on record: some updates on its prepared data."""
     import torch
 
     from shared.tasks.kinds import load_replication
     from shared.tasks.replication import runner_of
 
-    unknown = Cost(0, 0.0, 0.0, len(config.seeds), judged, 0.0, "unknown")
     runner, config = runner_of(load_replication(settings.paper), config)
     if reason := runner.cannot_run(config):
         raise ReplicationError(f"{settings.path}: '{variant}' cannot run on this machine: {reason}.")
@@ -134,16 +122,13 @@ def _timed(settings: ScaleFile, variant: str, config: Any, judged: int) -> Cost:
 def _recorded(settings: ScaleFile, variant: str, config: Any) -> tuple[list[Any], list[Any]]:
     """Records of training and of judging with these settings: of this folder, else of the file that git keeps."""
     folder = run_folder(settings.paper, settings.scale) / variant
-    places: list[tuple[Path, str, Parts]] = [
-        (path, TRAIN_AGAIN, TRAINED) for path in sorted(folder.glob("train/seed*/run.json"))
-    ]
-    places += [(path, EVALUATE_AGAIN, JUDGED) for path in folder.glob(f"evaluation/{COSTS}")]
-    read = [(path.name, read_record(path, again, needed)) for path, again, needed in places]
-    packed = _packed(archive_of(settings.paper, settings.scale)).get(variant, [])
-    for records in (read, packed):
-        alike = [(name, each) for name, each in records if _is_alike(each.get("parameters"), config)]
-        runs = [each for name, each in alike if name == "run.json"]
-        judgements = [each for name, each in alike if name == COSTS]
+    own = [read_record(path, TRAIN_AGAIN, TRAINED) for path in sorted(folder.glob("train/seed*/run.json"))]
+    judged = [read_record(path, EVALUATE_AGAIN, JUDGED) for path in folder.glob(f"evaluation/{COSTS}")]
+    packed = _packed(archive_of(settings.paper, settings.scale))
+    for places in ((own, judged), (packed.get((variant, name), []) for name in ("run.json", COSTS))):
+        runs, judgements = (
+            [each for each in records if _is_alike(each.get("parameters"), config)] for records in places
+        )
         if runs and judgements:
             return runs, judgements
     return [], []
@@ -152,25 +137,27 @@ def _recorded(settings: ScaleFile, variant: str, config: Any) -> tuple[list[Any]
 def _is_alike(parameters: Any, config: Any) -> bool:
     """Whether a record is of the settings of today, whichever seeds these name; it may lack keys that are new."""
     try:
-        then = type(config).model_validate(parameters | {"seeds": config.seeds})
+        return bool(
+            type(config).model_validate(parameters | {"seeds": config.seeds}).model_dump() == config.model_dump()
+        )
     except (ValidationError, TypeError):
         return False
-    return bool(then.model_dump() == config.model_dump())
 
 
 @cache
-def _packed(archive: Path) -> dict[str, list[tuple[str, Any]]]:
-    """Variant to the records that an archive of runs has of it."""
-    found: dict[str, list[tuple[str, Any]]] = {}
-    if archive.exists():
-        try:
-            with tarfile.open(archive) as tar:
-                for member in tar:
-                    path = Path(member.name)
-                    if path.name in ("run.json", COSTS) and (file := tar.extractfile(member)) is not None:
-                        found.setdefault(path.parts[0], []).append((path.name, json.load(file)))
-        except (tarfile.TarError, EOFError, OSError, ValueError):
-            raise ReplicationError(f"{archive} is damaged; take it from git again.") from None
+def _packed(archive: Path) -> dict[tuple[str, str], list[Any]]:
+    """Variant and name of a record to those that an archive of runs has."""
+    found: dict[tuple[str, str], list[Any]] = {}
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                path = Path(member.name)
+                if path.name in ("run.json", COSTS) and (file := tar.extractfile(member)) is not None:
+                    found.setdefault((path.parts[0], path.name), []).append(json.load(file))
+    except FileNotFoundError:
+        pass
+    except (tarfile.TarError, EOFError, OSError, ValueError):
+        raise ReplicationError(f"{archive} is damaged; take it from git again.") from None
     return found
 
 
@@ -182,10 +169,10 @@ def described(found: Cost) -> str:
         parts += [f"{number_of(found.judged, 'time')} {found.judging:,.3g} s to judge"] if found.judging else []
         parts.append(f"processor seconds are {found.source}")
     parts += [f"WITHOUT {found.missing}"] if found.missing else []
-    return "; ".join(parts) + (f": {found.hours:,.2f} processor hours" if found.hours else "")
+    return "; ".join(parts) + (f": {hours:,.2f} processor hours" if (hours := found.hours()) else "")
 
 
-def summed(found: list[Cost], workers: int, begin: datetime.datetime) -> list[str]:
+def summed(found: list[Cost], workers: int, begin: datetime) -> list[str]:
     """The lines below those of the variants.
 
     Args:
@@ -193,15 +180,18 @@ def summed(found: list[Cost], workers: int, begin: datetime.datetime) -> list[st
         workers: runs side by side.
         begin: when work would begin.
     """
-    gaps, of = sum(bool(each.missing) for each in found), number_of(len(found), "variant")
-    if not (hours := sum(each.hours for each in found)):
+    hours, elapsed = (sum(each.hours(side_by_side) for each in found) for side_by_side in (1, workers))
+    if not hours:
         return ["nothing can be said of their cost yet"]
-    elapsed = sum(each.elapsed(workers) for each in found)
     lines = [
         f"together {hours:,.2f} processor hours; {workers} at once take {elapsed:,.2f} hours on an idle machine: begun "
-        f"now, until about {begin + datetime.timedelta(hours=elapsed):%Y-%m-%d %H:%M}; "
+        f"now, until about {begin + timedelta(hours=elapsed):%Y-%m-%d %H:%M}; "
         f"{max(each.memory for each in found):,.0f} MiB of memory for each at most",
         "included: training, validation and judging of all seeds; not included: to fetch and prepare data, to encode "
         "pictures, and the report",
     ]
-    return lines + [f"it will be more: of {gaps} of {of} a part is unknown, see WITHOUT above"] * bool(gaps)
+    if gaps := sum(bool(each.missing) for each in found):
+        lines.append(
+            f"it will be more: of {gaps} of {number_of(len(found), 'variant')} a part is unknown, see WITHOUT above"
+        )
+    return lines

@@ -14,16 +14,16 @@ from shared.pipeline.estimate import Cost, described, estimate, summed
 from shared.pipeline.runs import judged_otherwise, trained_mark
 from tests.pipeline.scratch import ROOT, change_yaml
 
-NETWORK = Cost(1000, 130.0, 20.0, 5, 5, 300.0, "those of 5 finished runs")
-STUDY = Cost(0, 0.0, 30.0, 3, 3, 200.0, "those of 3 finished runs")
+NETWORK = Cost(5, 5, "those of 5 finished runs", "", 1000, 130.0, 20.0, 300.0)
+STUDY = Cost(3, 3, "those of 3 finished runs", "", 0, 0.0, 30.0, 200.0)
 BEGIN = datetime.datetime(2026, 11, 23, 12, tzinfo=datetime.UTC)
 VARIANT = "corpus-rnnencdec"
 
 
 @pytest.mark.parametrize(("workers", "rounds"), [(1, 5), (2, 3), (5, 1), (64, 1)])
 def test_seeds_are_side_by_side_and_stages_follow_each_other(workers, rounds):
-    assert pytest.approx(3600 * NETWORK.hours) == 5 * (130 + 20)
-    assert pytest.approx(3600 * NETWORK.elapsed(workers)) == rounds * (130 + 20)
+    assert pytest.approx(3600 * NETWORK.hours()) == 5 * (130 + 20)
+    assert pytest.approx(3600 * NETWORK.hours(workers)) == rounds * (130 + 20)
 
 
 def test_the_sum_says_what_is_included_what_is_missing_and_when_it_is_done():
