@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shared.config import near
+from shared.config import check_name
 from shared.errors import ReplicationError
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def load_measures() -> None:
 
 
 def _module(kind: str, name: str) -> Any:
-    if kind not in KINDS:
-        raise ReplicationError(f"there is no kind of task '{kind}'{near(kind, KINDS)}.")
+    check_name(kind, KINDS, "there is no kind of task")
     return importlib.import_module(f"{KINDS[kind]}.{name}")
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from shared.tasks.kinds import large_imports, load_replication
-from shared.tasks.settings import BorrowedConfig, RunConfig, check_model, find_route
+from shared.tasks.settings import BorrowedConfig, RunConfig, find_route
 from shared.training.checkpoints import TrainingRecord, load_weights
 from shared.training.config import BatchConfig
 
@@ -53,10 +53,6 @@ class Replication:
     settings: Any
     build_model: Callable[[Any, int, Any], nn.Module]
     runners: Mapping[str, Study | Mapping[str, Study]] = field(default_factory=dict)
-
-    def check(self, config: RunConfig) -> None:
-        """Refuse a ``model`` section that is wrong, before any long work."""
-        check_model(self.settings, config)
 
     def cannot_run(self, config: RunConfig) -> str | None:
         """The reason why this machine cannot run the variant, such as a missing package; networks run everywhere."""

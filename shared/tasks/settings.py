@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from shared.config import ConfigT, Strict, build, near
+from shared.config import ConfigT, Strict, build, check_name
 from shared.errors import ReplicationError
 from shared.training.config import Batched, TrainingConfig
 
@@ -177,8 +177,7 @@ class BorrowedConfig(RouteSection):
             ReplicationError: there is no such paper, or its models are of another kind of task.
         """
         papers = [path.parent.name for path in Path("replications").glob("*/settings.py")]
-        if self.paper not in papers:
-            raise ReplicationError(f"{config.where}: there is no paper '{self.paper}'{near(self.paper, papers)}.")
+        check_name(self.paper, papers, f"{config.where}: there is no paper")
         lender: Any = importlib.import_module(f"replications.{self.paper}.settings")
         if config.kind != lender.KIND:
             raise ReplicationError(f"{config.where}: {self.paper} has no model for tasks of kind '{config.kind}'.")
@@ -278,14 +277,12 @@ def find_route(config: Any, paper: Any) -> tuple[tuple[str, type[RouteSection]] 
     section = paper.ROUTES[key]
     if isinstance(section, Mapping):
         name = config.model[key]
-        if not isinstance(name, str) or name not in section:
-            raise ReplicationError(f"{config.where}: there is no study '{name}'{near(str(name), section)}.")
+        check_name(str(name), section, f"{config.where}: there is no study")
         section = section[name]
     own = config.own_model if key in config.own_model else config.model
     if not section.with_network:
         return (key, section), config.with_model(own)
     known = section.model_fields.keys() | paper.MODEL.model_fields.keys()
     for name in own:
-        if name not in known:
-            raise ReplicationError(f"{config.where}: unknown key '{name}'{near(name, known)}.")
+        check_name(name, known, f"{config.where}: unknown key")
     return (key, section), config

@@ -13,6 +13,7 @@ from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.settings import LanguageRun
 from shared.tasks.language.streams import Stream
+from shared.tasks.settings import check_model
 from tests.tasks.in_process import paper
 from tests.tasks.language.toy_language_models import Toy, ToyConfig
 
@@ -172,5 +173,5 @@ def test_a_short_text_is_refused(case, symbols, length):
 )
 def test_wrong_settings_are_refused(model, message):
     with pytest.raises(ReplicationError, match=message) as error:
-        REPLICATION.check(config(model))
+        check_model(REPLICATION.settings, config(model))
     assert "the model section of task 'toy'" in str(error.value)

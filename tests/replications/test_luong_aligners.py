@@ -14,6 +14,7 @@ from replications.luong.fast_align import FastAlign
 from replications.luong.settings import AlignerConfig
 from shared.config import Strict, build
 from shared.errors import ReplicationError
+from shared.tasks.settings import check_model
 from shared.tasks.translation.corpus import PreparedText
 from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
 from tests.tasks.in_process import judge, paper, train
@@ -150,10 +151,10 @@ def test_pieces_are_put_together_to_the_words_that_gold_links_number(tmp_path):
 
 
 def test_other_variants_are_networks(prepared, tmp_path):
-    REPLICATION.check(config({"size": 8}))
+    check_model(REPLICATION.settings, config({"size": 8}))
     assert REPLICATION.cannot_run(config({"size": 8})) is None
     with pytest.raises(ReplicationError, match="unknown key 'sise'"):
-        REPLICATION.check(config({"sise": 8}))
+        check_model(REPLICATION.settings, config({"sise": 8}))
     assert REPLICATION.descriptions(config({"size": 8}))["signatures"]
     assert ALIGNER.descriptions(config({"aligner": "ibm1"})) == {"signatures": {}, "token": "word"}
 
@@ -167,7 +168,7 @@ def test_other_variants_are_networks(prepared, tmp_path):
 )
 def test_a_wrong_section_is_refused(model, message):
     with pytest.raises(ReplicationError, match=message):
-        REPLICATION.check(config(model))
+        check_model(REPLICATION.settings, config(model))
 
 
 def test_an_aligner_costs_no_training():

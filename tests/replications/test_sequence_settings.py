@@ -8,6 +8,7 @@ from replications.performer import replication as performer
 from shared.config import build
 from shared.errors import ReplicationError
 from shared.tasks.sequences.settings import SequenceRun
+from shared.tasks.settings import check_model
 from tests.replications.small_sequences import SIZES, VOCABULARY, small, symbols
 
 COPIES = {
@@ -32,7 +33,7 @@ def check(paper, *, corpus=COPIES, evaluation=None, **model):
             "evaluation": evaluation or {},
         }, where="the variant",
     )  # fmt: skip
-    replication.REPLICATION.check(run)
+    check_model(replication.REPLICATION.settings, run)
     return run.checked_model(replication.ModelConfig)
 
 

@@ -12,7 +12,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile, lenders
 from shared.tasks.replication import Study, runner_of
-from shared.tasks.settings import BorrowedConfig, StudyConfig
+from shared.tasks.settings import BorrowedConfig, StudyConfig, check_model
 from shared.tasks.translation.corpus import PreparedText
 from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
 from tests.tasks.in_process import judge, paper, train
@@ -128,19 +128,19 @@ def test_a_borrowed_model_costs_what_it_costs_its_own_paper_and_a_study_nothing(
 )  # fmt: skip
 def test_a_wrong_section_is_refused_where_it_is(model, message):
     with pytest.raises(ReplicationError, match=message) as error:
-        REPLICATION.check(config(model))
+        check_model(REPLICATION.settings, config(model))
     assert str(error.value).startswith("toy/params.yaml: variants.rival.model")
 
 
 def test_a_paper_without_models_that_translate_lends_none():
     with pytest.raises(ReplicationError, match=r"variants\.rival\.model: performer has no model for tasks of kind"):
-        REPLICATION.check(config({"paper": "performer", "settings": {}}))
+        check_model(REPLICATION.settings, config({"paper": "performer", "settings": {}}))
 
 
 def test_a_setting_that_a_study_does_not_read_is_refused():
     with pytest.raises(ReplicationError, match="unknown key 'layers'"):
-        REPLICATION.check(config({"study": "count", "layers": 9}))
-    REPLICATION.check(config({"study": "count"}))  # the task's own layers are the networks'
+        check_model(REPLICATION.settings, config({"study": "count", "layers": 9}))
+    check_model(REPLICATION.settings, config({"study": "count"}))  # the task's own layers are the networks'
 
 
 def test_without_a_routes_key_a_variant_is_the_papers_own():

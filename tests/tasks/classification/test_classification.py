@@ -12,6 +12,7 @@ from shared.config import build
 from shared.errors import ReplicationError
 from shared.tasks.classification.corpus import PreparedClassification
 from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig, check_texts
+from shared.tasks.settings import check_model
 from tests.tasks.classification.toy_classifiers import SETS, Toy, ToyConfig, write_dataset
 from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
 
@@ -74,9 +75,9 @@ def test_pairs_of_texts(tmp_path):
     prepared = prepare(tmp_path, **corpus)
     of_pairs = config({}, corpus=CORPUS | corpus, seeds=[3])
     with pytest.raises(ReplicationError, match="reads one text at once, but its corpus has 2"):
-        REPLICATION.check(of_pairs)
+        check_model(REPLICATION.settings, of_pairs)
     pairwise = reading(pairs=True)
-    pairwise.check(of_pairs)
+    check_model(pairwise.settings, of_pairs)
     (metrics,) = run(pairwise, of_pairs, prepared, tmp_path)
     assert metrics["accuracy"] > 80
     assert "evidence_mass" not in metrics
@@ -132,5 +133,5 @@ def test_sets_need_keys(tmp_path):
 )
 def test_a_wrong_model_section_is_refused(model, message):
     with pytest.raises(ReplicationError, match=message) as error:
-        REPLICATION.check(config(model))
+        check_model(REPLICATION.settings, config(model))
     assert str(error.value).startswith("toy/params.yaml: variants.variant.model: ")
