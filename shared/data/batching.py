@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,19 +67,13 @@ def _begins(lengths: NDArray[np.integer], tokens: int | None, sentences: int, eq
 
 
 def endless_batches(
-    lengths: Sequence[NDArray[np.integer]], *, pool: int, seed: int, start: int = 0,
-    tokens: int | None = None, sentences: int | None = None, equal_lengths: bool = False,
-) -> Iterator[Indices]:  # fmt: skip
-    """Yield batch number ``start`` and all later batches, epoch after epoch; see :func:`epoch_batches`.
+    lengths: Sequence[NDArray[np.integer]], *, seed: int, start: int = 0, **options: Any
+) -> Iterator[Indices]:
+    """Yield batch number ``start`` and all later batches, epoch after epoch, with the options of :func:`epoch_batches`.
 
     A resumed run starts at the batch where it was killed, and sees the same batches as an uninterrupted run.
     """
-    epoch = 0
-    while True:
-        batches = epoch_batches(
-            lengths, pool=pool, seed=seed, epoch=epoch, tokens=tokens, sentences=sentences,
-            equal_lengths=equal_lengths,
-        )  # fmt: skip
+    for epoch in itertools.count():
+        batches = epoch_batches(lengths, seed=seed, epoch=epoch, **options)
         yield from batches[start:]
         start = max(0, start - len(batches))
-        epoch += 1

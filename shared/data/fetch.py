@@ -15,12 +15,12 @@ from rich.console import Console
 
 from shared.config import Strict, build
 from shared.data.cards import Card, GeneratedSource, MirrorSource, Raw, Sha256, Source, load_card
-from shared.data.folders import put_in_place
 from shared.data.generated import generate
 from shared.data.opening import listed, reading
 from shared.data.readers import read
 from shared.data.sources import Workspace, obtain, sha256_of
 from shared.data.splits import Corpus, assert_disjoint, write_corpus
+from shared.data.storage import put_in_place
 from shared.errors import ReplicationError
 
 MANIFEST = "manifest.json"
@@ -83,7 +83,7 @@ def fetch(
             shutil.rmtree(leftover)  # this process holds the lock, so the process that created the folder has ended
         known = _read_manifest(root / dataset)
         if known and known.card_sha256 == card.fingerprint and _sizes_agree(known, root / dataset):
-            shutil.rmtree(_downloads(root, dataset), ignore_errors=True)  # a fetch may be killed before it does so
+            shutil.rmtree(root / f"{dataset}.downloads", ignore_errors=True)  # a fetch may be killed before it does so
             return known
         return _fetch_anew(card, root, mirror, known, console)
 
@@ -107,7 +107,7 @@ def verify(dataset: str, *, root: Path = Path("data")) -> Manifest:
 
 def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | None, console: Console) -> Manifest:
     final, partial = root / card.id, root / f"{card.id}.partial-{os.getpid()}"
-    raw, files, downloads = partial / "raw", partial / "files", _downloads(root, card.id)
+    raw, files, downloads = partial / "raw", partial / "files", root / f"{card.id}.downloads"
     free = shutil.disk_usage(root).free
     if free < card.needs_bytes:
         raise ReplicationError(
@@ -137,11 +137,6 @@ def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | N
         shutil.rmtree(partial, ignore_errors=True)
     shutil.rmtree(downloads)
     return manifest
-
-
-def _downloads(root: Path, dataset: str) -> Path:
-    """Where whole downloads are kept until the data set is complete."""
-    return root / f"{dataset}.downloads"
 
 
 @contextmanager
@@ -232,10 +227,10 @@ def _check_files(card: Card, manifest: Manifest) -> None:
     for name, expected in card.files.items():
         if name not in manifest.files:
             raise ReplicationError(f"{card.id}: the reader wrote no file {name}, which the card lists.")
-        if manifest.files[name].sha256 != expected:
+        if (found := manifest.files[name].sha256) != expected:
             raise ReplicationError(
-                f"{card.id}: {name} came out with the sha256 {manifest.files[name].sha256}, not {expected}, "
-                "from the right raw data: the reader and the card belong to different versions; update both."
+                f"{card.id}: {name} came out with the sha256 {found}, not {expected}, from the right raw data: the "
+                "reader and the card belong to different versions; update both."
             )
 
 
@@ -269,5 +264,5 @@ def _read_manifest(folder: Path) -> Manifest | None:
 
 
 def _sizes_agree(manifest: Manifest, folder: Path) -> bool:
-    sizes = {path.name: path.stat().st_size for path in folder.iterdir() if path.is_file()}
+    sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
     return bool(manifest.files) and all(sizes.get(name) == each.bytes for name, each in manifest.files.items())

@@ -45,7 +45,9 @@ def families(
     from scipy.sparse.csgraph import connected_components
 
     count = len(sequences)
-    links = [_links_of_kin(kin or [None] * count)]
+    first_of: dict[Hashable, int] = {}
+    named = [(first_of.setdefault(name, i), i) for i, name in enumerate(kin or ()) if name is not None]
+    links = [np.array(named, dtype=np.int64).reshape(-1, 2).T]
     words = _words(sequences, k)
     sizes, by_word = np.diff(words.indptr).astype(np.float64), words.T.tocsr()
     for start in range(0, count, _ROWS):
@@ -83,10 +85,3 @@ def _words(sequences: Sequence[str], k: int) -> csr_matrix:
     found, columns = np.unique(codes, return_inverse=True)
     ones = np.ones(len(columns), dtype=np.int32)
     return csr_matrix((ones, (owners, columns)), shape=(len(sequences), len(found)))
-
-
-def _links_of_kin(kin: Sequence[Hashable | None]) -> NDArray[np.int64]:
-    """Return (2, links): each sequence and the first sequence with the same key."""
-    first: dict[Hashable, int] = {}
-    links = [(first.setdefault(name, i), i) for i, name in enumerate(kin) if name is not None]
-    return np.array(links, dtype=np.int64).reshape(-1, 2).T

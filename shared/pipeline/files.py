@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.config import near
-from shared.data.folders import put_in_place
+from shared.data.storage import put_in_place
 from shared.errors import ReplicationError
 from shared.tasks.kinds import papers
 

@@ -72,7 +72,7 @@ TABLE = [
     ("photos", {"caption": []}, {}, None, "did you mean 'captions'"),
     ("photos", {"captions": ["none.txt", "none.json"]}, {}, None, r"the raw file none\.txt or none\.json is not there"),
     ("photos", {"splits": {"train": "../secret"}}, {}, None, "is not a path inside a folder"),
-    ("photos", {"words": "("}, {}, None, "is not a regular expression"),
+    ("photos", {"words": "("}, {}, None, "words.*regular expression"),
     ("photos", {"words": "z"}, {}, None, r"dataset\.json cannot be read .*: the photo 0\.jpg has no caption"),
     ("photos", {"at_most": 0}, {}, None, "at_most"),
     *(("photos", {}, {"dataset.json": content}, None, r"dataset\.json(, line 1, is not JSON| cannot be read)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 from shared.config import Strict, build, near
 from shared.data.generated import cues, grammar, recall, sequences, translation
@@ -18,19 +18,11 @@ class Task(NamedTuple):
     make: Callable[[Any], Corpus]
 
 
-TASKS: dict[str, Task] = {
-    "adjacent_swap": Task(translation.AdjacentSwap, translation.adjacent_swap),
-    "agreement": Task(translation.Agreement, translation.agreement),
-    "copy": Task(sequences.Copy, sequences.copy),
-    "evidence": Task(cues.Evidence, cues.evidence),
-    "exchanged_halves": Task(translation.ExchangedHalves, translation.exchanged_halves),
-    "grammar": Task(grammar.Grammar, grammar.grammar),
-    "noisy_swap": Task(translation.NoisySwap, translation.noisy_swap),
-    "pictures": Task(sequences.Pictures, sequences.pictures),
-    "proteins": Task(sequences.Proteins, sequences.proteins),
-    "recall": Task(recall.Recall, recall.recall),
-    "tally": Task(cues.Tally, cues.tally),
-}
+_MAKERS: tuple[Callable[[Any], Corpus], ...] = (
+    translation.adjacent_swap, translation.agreement, sequences.copy, cues.evidence, translation.exchanged_halves,
+    grammar.grammar, translation.noisy_swap, sequences.pictures, sequences.proteins, recall.recall, cues.tally,
+)  # fmt: skip
+TASKS = {make.__name__: Task(get_type_hints(make)["parameters"], make) for make in _MAKERS}
 """Generated tasks by name."""
 
 

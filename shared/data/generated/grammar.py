@@ -49,7 +49,18 @@ class Grammar(Texts):
             if not all(map(str.split, expansions)):
                 raise ValueError(f"{symbol} has an empty expansion")
         known = self.rules.keys() | self.words.keys()
-        reached, productive = self._reached(), self._productive()
+        reached, productive = {self.start}, set(self.words)
+        while more := {part for symbol in reached for part in " ".join(self.rules.get(symbol, ())).split()} - reached:
+            reached |= more
+        while (
+            more := {
+                symbol
+                for symbol, expansions in self.rules.items()
+                if any(productive.issuperset(right.split()) for right in expansions)
+            }
+            - productive
+        ):
+            productive |= more
         if unknown := reached - known:
             raise ValueError(f"{min(unknown)} has neither rules nor words")
         if endless := reached - productive:
@@ -57,25 +68,6 @@ class Grammar(Texts):
         if idle := known - reached:
             raise ValueError(f"{min(idle)} cannot be derived from {self.start}")
         return self
-
-    def _reached(self) -> set[str]:
-        reached, agenda = {self.start}, [self.start]
-        while agenda:
-            found = {part for right in self.rules.get(agenda.pop(), ()) for part in right.split()} - reached
-            reached |= found
-            agenda += found
-        return reached
-
-    def _productive(self) -> set[str]:
-        productive, before = set(self.words), -1
-        while len(productive) != before:
-            before = len(productive)
-            productive |= {
-                symbol
-                for symbol, expansions in self.rules.items()
-                if any(productive.issuperset(right.split()) for right in expansions)
-            }
-        return productive
 
 
 def vocabulary(parameters: Grammar) -> dict[str, list[str]]:

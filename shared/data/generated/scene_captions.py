@@ -156,48 +156,21 @@ def _one_after_another(direction: str, boxes: Sequence[Box]) -> bool:
     return all(holds(direction, a, b) for a, b in itertools.pairwise(boxes))
 
 
-class Statement(NamedTuple):
-    """A statement that a relation holds.
-
-    Attributes:
-        holds: tells whether the relation holds between objects with the given boxes.
-        parts: indices of the names in the caption, in the order of the relation.
-    """
-
-    holds: Callable[[Sequence[Box]], bool]
-    parts: tuple[int, ...]
+Statement = tuple[Callable[[Sequence[Box]], bool], tuple[int, ...]]
+"""Whether a relation holds of boxes, and the indices of the names that it is said of, in its order."""
 
 
-class Reading(NamedTuple):
-    """The content of a caption: the names of its objects, and statements about their places and sizes."""
-
-    names: tuple[str, ...]
-    statements: tuple[Statement, ...]
-
-
-class _Form(NamedTuple):
-    """A template as a regular expression with groups A, B and C for names, and a group for each relation."""
-
-    expression: re.Pattern[str]
-    tokens: dict[str, str]
-
-
-def parse(caption: str) -> Reading | None:
-    """Parse a caption of `shared.data.generated.scene_captions.captions`; None if it is not in the grammar."""
-    for form in _FORMS:
-        match = form.expression.fullmatch(caption)
+def parse(caption: str) -> tuple[tuple[str, ...], tuple[Statement, ...]] | None:
+    """Return the names of a caption of :func:`captions`, and what it states; None if it is not in the grammar."""
+    for expression, tokens in _FORMS:
+        match = expression.fullmatch(caption)
         if match and _well_formed(match):
             letters = [letter for letter in "ABC" if letter in match.groupdict()]
-            return Reading(
-                tuple(match[letter] for letter in letters),
-                tuple(
-                    Statement(
-                        relations(token)[match[group]],
-                        tuple(letters.index(letter) for letter in token if letter in letters),
-                    )
-                    for group, token in form.tokens.items()
-                ),
+            said = (
+                (relations(token)[match[group]], tuple(letters.index(letter) for letter in token if letter in letters))
+                for group, token in tokens.items()
             )
+            return tuple(match[letter] for letter in letters), tuple(said)
     return None
 
 
@@ -220,15 +193,15 @@ def scene_truth(caption: str, names: Sequence[Sequence[str]], boxes: Sequence[Bo
         ``grammatical`` (0 or 1); and ``all_true`` (0 or 1): grammatical, and all objects and statements are right.
     """
     parsed = parse(caption)
-    reading = parsed or Reading(tuple(dict.fromkeys(_NAMED.findall(caption))), ())
+    said, statements = parsed or (tuple(dict.fromkeys(_NAMED.findall(caption))), ())
 
     def holding(places: dict[int, int]) -> int:
         """How many statements hold if the names refer to these objects."""
-        judged = (said for said in reading.statements if places.keys() >= {*said.parts})
-        return sum(said.holds([boxes[places[part]] for part in said.parts]) for said in judged)
+        known = (statement for statement in statements if places.keys() >= {*statement[1]})
+        return sum(holds([boxes[places[part]] for part in parts]) for holds, parts in known)
 
-    right, true = max((len(places), holding(places)) for places in _interpretations(reading.names, names))
-    mentioned, stated = len(reading.names), len(reading.statements)
+    right, true = max((len(places), holding(places)) for places in _interpretations(said, names))
+    mentioned, stated = len(said), len(statements)
     return {
         "objects": len(names),
         "named": right,
@@ -258,7 +231,8 @@ def _well_formed(match: re.Match[str]) -> bool:
     return len({*names.values()}) == len(names) and articles
 
 
-def _form(template: str) -> _Form:
+def _form(template: str) -> tuple[re.Pattern[str], dict[str, str]]:
+    """Return a template as an expression with groups A, B and C for names, and the token of each relation's group."""
     parts: list[str] = []
     tokens: dict[str, str] = {}
     for token in template.split():
@@ -272,7 +246,7 @@ def _form(template: str) -> _Form:
             parts.append(f"(?P<{group}>{'|'.join(relations(token))})")
         else:
             parts.append(re.escape(token))
-    return _Form(re.compile(" ".join(parts)), tokens)
+    return re.compile(" ".join(parts)), tokens
 
 
 def _words_of_the_grammar() -> set[str]:

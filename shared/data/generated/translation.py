@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import math
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -16,7 +14,6 @@ from shared.data.splits import Corpus, Segment
 
 _STEMS = syllables("bdfklmnprst", "aeiou", "lmnrstv")
 _NAMES = syllables("ghjvwz", "aiou", "dlmnr", "e", "lnst")
-_Translated = tuple[list[str], list[tuple[int, int]]]
 
 
 class _Plain(Texts):
@@ -28,14 +25,10 @@ class _Plain(Texts):
         types = sum(number for name, number in self if isinstance(number, int) and name != "seed")
         if types > 160:
             raise ValueError(f"at most 160 word types can be named, not {types}")
-        wanted: Counter[int] = Counter()
         for split in self.splits.values():
             for low, high in split.buckets:
-                share = math.ceil(split.per_bucket / (high - low + 1))
-                wanted.update(dict.fromkeys(range(low, high + 1), share))
-        for length, count in wanted.items():
-            if types**length < 4 * count:
-                raise ValueError(f"{types} word types make too few distinct sentences of length {length}")
+                if types**low * (high - low + 1) < 4 * split.per_bucket:
+                    raise ValueError(f"{types} word types make too few distinct sentences of length {low}")
         return self
 
 
@@ -105,14 +98,6 @@ class Agreement(Texts):
         return self
 
 
-class Lexicon(NamedTuple):
-    """The dictionary of `adjacent_swap`: source word to its translation, and the words that swap."""
-
-    translation: Mapping[str, str]
-    nouns: frozenset[str]
-    adjectives: frozenset[str]
-
-
 def _named(task: str, seed: int) -> tuple[list[str], list[str]]:
     """Return stems of source words and target words in the random order of a task's lexicon."""
     rng = random.Random(f"{task} lexicon {seed}")
@@ -122,56 +107,38 @@ def _named(task: str, seed: int) -> tuple[list[str], list[str]]:
     return stems, names
 
 
-def _dictionary(task: str, seed: int, endings: str) -> dict[str, str]:
-    """Return made-up source words, one per ending, with their translations.
+def lexicon(task: str, seed: int, **endings: int) -> dict[str, str]:
+    """Return made-up source words, as many with each ending as asked for, and their one-to-one translations.
 
-    The last letter of a source word shows its class to human readers only; target words do not show it.
+    The last letter of a source word is its class: ``o`` noun, ``a`` adjective, ``i`` marking, ``u`` other. Target words
+    do not show it.
     """
+    letters = "".join(letter * count for letter, count in endings.items())
     stems, names = _named(task, seed)
-    return {stem + ending: name for stem, ending, name in zip(stems, endings, names, strict=False)}
+    return {stem + letter: name for stem, letter, name in zip(stems, letters, names, strict=False)}
 
 
-def lexicon(parameters: AdjacentSwap) -> Lexicon:
-    """Draw the word types and the one-to-one translation between them: ``-o`` noun, ``-a`` adjective, ``-u`` other."""
-    endings = "o" * parameters.nouns + "a" * parameters.adjectives + "u" * parameters.others
-    translation = _dictionary("adjacent_swap", parameters.seed, endings)
-    nouns, adjectives = (frozenset(word for word in translation if word.endswith(ending)) for ending in "oa")
-    return Lexicon(translation, nouns, adjectives)
-
-
-def translate(words: list[str], language: Lexicon) -> _Translated:
-    """Translate word by word; an adjective directly before a noun changes places with it.
+def swapped(words: Sequence[str]) -> list[int]:
+    """Return the order of the source words in the target: an adjective directly before a noun changes places with it.
 
     The scan is from left to right, so of several adjectives only the last one swaps.
-
-    Returns:
-        The target words, and the gold links (source position, target position), sorted by source position.
     """
     order = list(range(len(words)))
-    for i in range(len(words) - 1):
-        if words[i] in language.adjectives and words[i + 1] in language.nouns:
+    for i, (first, second) in enumerate(itertools.pairwise(words)):
+        if first.endswith("a") and second.endswith("o"):
             order[i], order[i + 1] = i + 1, i
-    return _arranged(words, order, language.translation)
+    return order
 
 
-def exchange(words: list[str], translation: Mapping[str, str]) -> _Translated:
-    """Translate word by word; if the first word is a marking one (in ``-i``), exchange the halves.
+def exchanged(words: Sequence[str]) -> list[int]:
+    """Return the order of the source words in the target: if the first word is a marking one, the halves change places.
 
     The first half has n // 2 of n words, so the middle word of an odd length belongs to the second half, and a single
     word does not move.
-
-    Returns:
-        As `translate`.
     """
     order = list(range(len(words)))
-    if words[0].endswith("i"):
-        cut = len(words) // 2
-        order = order[cut:] + order[:cut]
-    return _arranged(words, order, translation)
-
-
-def _arranged(words: list[str], order: list[int], translation: Mapping[str, str]) -> _Translated:
-    return [translation[words[i]] for i in order], sorted((s, t) for t, s in enumerate(order))
+    cut = len(words) // 2 if words[0].endswith("i") else 0
+    return order[cut:] + order[:cut]
 
 
 def adjacent_swap(parameters: AdjacentSwap) -> Corpus:
@@ -180,8 +147,13 @@ def adjacent_swap(parameters: AdjacentSwap) -> Corpus:
     Lengths are uniform inside a bucket, and source words are independent and uniform, so a part of a sentence does not
     predict the rest. No sentence, source or target, occurs twice, within a split or in two splits.
     """
-    language = lexicon(parameters)
-    return _corpus("adjacent_swap", parameters, language.translation, lambda words: translate(words, language))
+    return _corpus("adjacent_swap", parameters, swap_lexicon(parameters), swapped)
+
+
+def swap_lexicon(parameters: AdjacentSwap) -> dict[str, str]:
+    """Return the dictionary of `adjacent_swap` and `noisy_swap`."""
+    numbers = {"o": parameters.nouns, "a": parameters.adjectives, "u": parameters.others}
+    return lexicon("adjacent_swap", parameters.seed, **numbers)
 
 
 def noisy_swap(parameters: NoisySwap) -> Corpus:
@@ -191,10 +163,7 @@ def noisy_swap(parameters: NoisySwap) -> Corpus:
     can be the same word). The gold links are those of the clean translation. Sentences are drawn as in `adjacent_swap`;
     no target occurs twice, before or after the noise.
     """
-    language = lexicon(parameters)
-    return _corpus(
-        "noisy_swap", parameters, language.translation, lambda words: translate(words, language), parameters.noise
-    )
+    return _corpus("noisy_swap", parameters, swap_lexicon(parameters), swapped, parameters.noise)
 
 
 def exchanged_halves(parameters: ExchangedHalves) -> Corpus:
@@ -203,29 +172,25 @@ def exchanged_halves(parameters: ExchangedHalves) -> Corpus:
     The reordering spans the sentence and depends on a word that is far from most of the moved words, so neither the
     position nor a window around it determines the source word. Sentences are drawn as in `adjacent_swap`.
     """
-    endings = "i" * parameters.marking + "u" * parameters.others
-    translation = _dictionary("exchanged_halves", parameters.seed, endings)
-    return _corpus("exchanged_halves", parameters, translation, lambda words: exchange(words, translation))
+    words = lexicon("exchanged_halves", parameters.seed, i=parameters.marking, u=parameters.others)
+    return _corpus("exchanged_halves", parameters, words, exchanged)
 
 
 def _corpus(
-    task: str,
-    parameters: _Plain,
-    translation: Mapping[str, str],
-    translated: Callable[[list[str]], _Translated],
+    task: str, parameters: _Plain, translation: Mapping[str, str], order: Callable[[Sequence[str]], list[int]],
     noise: Mapping[str, float] | None = None,
-) -> Corpus:
+) -> Corpus:  # fmt: skip
     vocabulary, names = list(translation), list(translation.values())
 
     def draws(rng: random.Random, split: str) -> itertools.repeat[Draw]:
         def draw(low: int, high: int) -> tuple[Segment, str, str]:
             words = [rng.choice(vocabulary) for _ in range(rng.randint(low, high))]
-            clean, links = translated(words)
-            target = clean
+            places = order(words)
+            target = clean = [translation[words[place]] for place in places]
             if noise is not None:
                 share = noise.get(split, 0)
                 target = [rng.choice(names) if rng.random() < share else word for word in clean]
-            gold = " ".join(f"{s}-{t}" for s, t in links)
+            gold = " ".join(f"{s}-{t}" for s, t in sorted(zip(places, itertools.count(), strict=False)))
             # A reordered and a plain source can have equal translations, so duplicates are detected by target.
             return Segment((" ".join(words), " ".join(target)), links=gold), " ".join(clean), " ".join(target)
 

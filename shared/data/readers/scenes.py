@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, NamedTuple
 from xml.parsers.expat import ParserCreate
@@ -122,7 +122,12 @@ def choose_pictures(raw: Path, options: ScenesOptions) -> list[Picture]:
         if entry["subcategory"] in kinds and len(points) == 1:
             name = names["".join(chr(int(point, 16)) for point in entry["unified"].split("-"))]["en"]
             candidates.append((points[0], name.strip(":").replace("_", " "), kinds[entry["subcategory"]]))
-    _check_known(options, {entry["subcategory"] for entry in entries}, {name for _, name, _ in candidates})
+    there = {"kinds": {entry["subcategory"] for entry in entries}, "left_out": {name for _, name, _ in candidates}}
+    for option, asked in {"kinds": kinds, "left_out": options.left_out}.items():
+        if unknown := {*asked} - there[option]:
+            raise ReplicationError(
+                f"the reader's option '{option}' names '{min(unknown)}', which there is not; correct the card."
+            )
     taken = set(options.kinds)
     found: dict[str, tuple[str, str]] = {}
     for code, name, kind in sorted(candidates, key=lambda item: len(item[1].split())):
@@ -165,15 +170,6 @@ def _refuse_dangers(picture: Picture) -> None:
     parser.Parse(picture.svg, True)
 
 
-def _check_known(options: ScenesOptions, groups: set[str], names: set[str]) -> None:
-    wanted = {group for own in options.kinds.values() for group in own}
-    for what, unknown in (("kinds", wanted - groups), ("left_out", set(options.left_out) - names)):
-        if unknown:
-            raise ReplicationError(
-                f"the reader's option '{what}' names '{min(unknown)}', which there is not; correct the card."
-            )
-
-
 def _usable(name: str) -> bool:
     plural = name.endswith("s") and not name.endswith(("ss", "us"))
     return _NAME.fullmatch(name) is not None and not plural
@@ -182,11 +178,8 @@ def _usable(name: str) -> bool:
 def _held_out(chosen: Iterable[tuple[str, str]], options: ScenesOptions) -> set[str]:
     """Return the held-out names: for each kind those with the smallest hashes."""
     found: set[str] = set()
-    names: dict[str, list[str]] = {kind: [] for kind in options.kinds}
-    for name, kind in chosen:
-        names[kind].append(name)
-    for own in names.values():
-        own.sort(key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    for kind in options.kinds:
+        own = sorted((name for name, its in chosen if its == kind), key=lambda name: sha256(name.encode()).digest())
         found.update(own[: -(-len(own) * options.held_out_percent // 100)])
     return found
 

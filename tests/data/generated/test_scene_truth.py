@@ -39,11 +39,12 @@ def test_every_caption_of_the_grammar_is_grammatical_and_entirely_true(things, s
     for caption in captions(things, 4, random.Random(seed)):
         reading = parse(caption.text)
         assert reading is not None
-        assert {*reading.names} == {things[mention.thing].name for mention in caption.mentions}
+        names, statements = reading
+        assert {*names} == {things[mention.thing].name for mention in caption.mentions}
         truth = scene_truth(caption.text, [[thing.name] for thing in things], boxes)
         assert truth["all_true"] == truth["grammatical"] == 1
         assert truth["mentioned"] == truth["right"] == truth["named"] == truth["objects"] == len(things)
-        assert truth["true"] == truth["relations"] == len(reading.statements)
+        assert truth["true"] == truth["relations"] == len(statements)
 
 
 @given(things=scenes(), other=scenes(), seed=st.integers(0, 1000))
@@ -52,11 +53,9 @@ def test_in_another_scene_its_statements_are_those_that_hold_there(things, other
     count = min(len(things), len(other))
     things, boxes = things[:count], [thing.box for thing in other[:count]]
     for caption in captions(things, 3, random.Random(seed)):
-        reading = parse(caption.text)
+        said, statements = parse(caption.text)
         names = [thing.name for thing in things]
-        holding = [
-            said.holds([boxes[names.index(reading.names[part])] for part in said.parts]) for said in reading.statements
-        ]
+        holding = [holds([boxes[names.index(said[part])] for part in parts]) for holds, parts in statements]
         truth = scene_truth(caption.text, [[name] for name in names], boxes)
         assert (truth["true"], truth["relations"]) == (sum(holding), len(holding))
         assert truth["all_true"] == all(holding)
