@@ -7,7 +7,6 @@ torchvision pad otherwise than TensorFlow, for which the weights were trained.
 from __future__ import annotations
 
 import pickle
-from collections import OrderedDict
 from pathlib import Path
 
 import torch
@@ -30,15 +29,13 @@ def _unit(
     channels: int, width: int, kernel: int = 1, stride: int = 1, groups: int = 1, *, activated: bool = True
 ) -> nn.Sequential:
     """A convolution, padded as "SAME" in TensorFlow, and its norm; a stride of 2 is for maps of even sides."""
-    parts: OrderedDict[str, nn.Module] = OrderedDict()
-    if stride > 1:  # then the extra pixel is at the end
-        parts["padding"] = nn.ZeroPad2d(((kernel - 2) // 2, (kernel - 1) // 2) * 2)
-    padding = kernel // 2 if stride == 1 else 0
-    parts["convolution"] = nn.Conv2d(channels, width, kernel, stride, padding, groups=groups, bias=False)
-    parts["norm"] = nn.BatchNorm2d(width, eps=_EPSILON)
-    if activated:
-        parts["activation"] = nn.ReLU6(inplace=True)
-    return nn.Sequential(parts)
+    return nn.Sequential(
+        # With a stride the extra pixel is at the end.
+        nn.ZeroPad2d(((kernel - 2) // 2, (kernel - 1) // 2) * 2) if stride > 1 else nn.Identity(),
+        nn.Conv2d(channels, width, kernel, stride, kernel // 2 if stride == 1 else 0, groups=groups, bias=False),
+        nn.BatchNorm2d(width, eps=_EPSILON),
+        nn.ReLU6(inplace=True) if activated else nn.Identity(),
+    )
 
 
 class InvertedBottleneck(nn.Module):
@@ -87,14 +84,10 @@ class EfficientNetLite0(nn.Module):
             state = torch.load(path, map_location="cpu", weights_only=True)
             # The file has other names, in the same order.
             network.load_state_dict(dict(zip(network.state_dict(), state.values(), strict=True)))
-        except FileNotFoundError:
-            raise ReplicationError(
-                f"{path} does not exist; run the features stage, which fetches the data set '{path.parent.name}'."
-            ) from None
-        except (pickle.UnpicklingError, RuntimeError, EOFError, AttributeError, ValueError) as error:
+        except (OSError, pickle.UnpicklingError, RuntimeError, EOFError, AttributeError, ValueError) as error:
             raise ReplicationError(
                 f"{path} does not hold the weights of EfficientNet-lite0 ({type(error).__name__}); delete "
-                f"{path.parent} and fetch '{path.parent.name}' anew."
+                f"{path.parent} and run the features stage, which fetches '{path.parent.name}' anew."
             ) from None
         return network.eval()
 
@@ -104,10 +97,7 @@ def fold_norms(network: nn.Module) -> nn.Module:
 
     The network must be in evaluation mode. Its outputs change by rounding errors only.
     """
-    for unit in list(network.modules()):
-        parts = dict(unit.named_children())
-        convolution, norm = parts.get("convolution"), parts.get("norm")
-        if isinstance(convolution, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
-            unit.convolution = nn.utils.fuse_conv_bn_eval(convolution, norm)
-            del unit.norm
+    for unit in network.modules():
+        if isinstance(unit, nn.Sequential) and len(unit) == 4 and isinstance(unit[2], nn.BatchNorm2d):
+            unit[1], unit[2] = nn.utils.fuse_conv_bn_eval(unit[1], unit[2]), nn.Identity()
     return network

@@ -98,33 +98,25 @@ def build_encoder(config: EncoderConfig, *, data: Path = Path("data")) -> ImageE
         network: nn.Module = efficientnet_lite.fold_norms(nn.Sequential(whole.stem, blocks))
         mean, deviation = [efficientnet_lite.MEAN] * 3, [efficientnet_lite.DEVIATION] * 3
     else:
-        network, mean, deviation = _from_torchvision(config.name, config.layer)
+        network, mean, deviation = vgg19()
     layer = LAYERS[config.name][config.layer]
     encoder = ImageEncoder(network, layer=layer, side=config.side, pool=config.pool, mean=mean, deviation=deviation)
     return encoder.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def _from_torchvision(name: str, layer: str) -> tuple[nn.Module, list[float], list[float]]:
-    """Return a network up to a layer, and the mean and deviation of its pixels."""
+def vgg19() -> tuple[nn.Module, list[float], list[float]]:
+    """VGG-19 up to its last ReLU, before the last max-pooling; and the mean and deviation of its pixels, of 255."""
     from torchvision.models import get_model, get_model_weights
 
-    weights = get_model_weights(name)["IMAGENET1K_V1"]
+    weights = get_model_weights("vgg19")["IMAGENET1K_V1"]
     try:
         state = weights.get_state_dict(progress=True, check_hash=True)
     except (OSError, RuntimeError) as error:
         raise ReplicationError(
-            f"the weights of {name} cannot be downloaded ({error}); connect to the web, or put the file of "
+            f"the weights of vgg19 cannot be downloaded ({error}); connect to the web, or put the file of "
             f"{weights.url} into {Path(torch.hub.get_dir()) / 'checkpoints'}."
         ) from None
-    network = get_model(name)
+    network = get_model("vgg19")
     network.load_state_dict(state)
     colours = weights.transforms()  # relative to 255
-    return until(network, layer), [255 * x for x in colours.mean], [255 * x for x in colours.std]
-
-
-def until(network: nn.Module, layer: str) -> nn.Sequential:
-    """Return the first part of a torchvision network, up to and including a layer of `LAYERS`."""
-    if layer == "conv5_4":
-        return nn.Sequential(*list(network.get_submodule("features").children())[:-1])  # without the last max-pooling
-    children = dict(network.named_children())
-    return nn.Sequential(*list(children.values())[: list(children).index(layer) + 1])
+    return network.features[:-1], [255 * x for x in colours.mean], [255 * x for x in colours.std]

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,14 +40,9 @@ class Grid:
 
 
 def compute_features(
-    encoder: ImageEncoder,
-    images: Callable[[range], NDArray[np.uint8]],
-    count: int,
-    path: Path,
-    *,
+    encoder: ImageEncoder, images: Callable[[range], NDArray[np.uint8]], count: int, path: Path, *, label: str,
     batch: int | None = None,
-    label: str,
-) -> None:
+) -> None:  # fmt: skip
     """Write the annotation vectors of images to one ``.npy`` file: (count, L, D) float16.
 
     The data is written to a partial file beside ``path``, which is renamed when it is complete. On a terminal a
@@ -117,9 +113,13 @@ def coverage(boxes: ArrayLike, rows: int, columns: int) -> Floats:
     Raises:
         ValueError: a box has no area or extends beyond the image.
     """
-    left, top, right, bottom = _ends(boxes)
-    across, down = _overlap(left, right, columns), _overlap(top, bottom, rows)
-    return (down[:, :, None] * across[:, None, :]).reshape(-1, rows * columns)
+
+    def overlap(start: Floats, end: Floats, places: int) -> Floats:
+        """The share of each of so many equal intervals that is between start and end: (W, 1) to (W, places)."""
+        edges = np.arange(places + 1) / places
+        return np.asarray(places * np.maximum(np.minimum(end, edges[1:]) - np.maximum(start, edges[:-1]), 0))
+
+    return _on_grid(boxes, rows, columns, overlap)
 
 
 def box_shares(boxes: ArrayLike, rows: int, columns: int) -> Floats:
@@ -138,26 +138,18 @@ def centres_inside(boxes: ArrayLike, rows: int, columns: int) -> NDArray[np.bool
     Raises:
         ValueError: as :func:`coverage`.
     """
-    left, top, right, bottom = _ends(boxes)
-    across, down = _within(left, right, columns), _within(top, bottom, rows)
-    return (down[:, :, None] & across[:, None, :]).reshape(-1, rows * columns)
+
+    def within(start: Floats, end: Floats, places: int) -> NDArray[np.bool_]:
+        middles = (np.arange(places) + 0.5) / places
+        return np.asarray((start <= middles) & (middles <= end))
+
+    return _on_grid(boxes, rows, columns, within)
 
 
-def _ends(boxes: ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
-    left, top, right, bottom = np.asarray(boxes, dtype=np.float64).reshape(-1, 4).T
+def _on_grid(boxes: ArrayLike, rows: int, columns: int, along: Callable[[Floats, Floats, int], Any]) -> Any:
+    """(W, L), the products of what ``along`` one axis and the other says of starts and ends (W, 1)."""
+    left, top, right, bottom = np.asarray(boxes, dtype=np.float64).reshape(-1, 4).T[:, :, None]
     if not ((left >= 0) & (left < right) & (right <= 1) & (top >= 0) & (top < bottom) & (bottom <= 1)).all():
         raise ValueError("a box must have an area and lie inside of the image, with ends from 0 to 1")
-    return left, top, right, bottom
-
-
-def _overlap(start: Floats, end: Floats, places: int) -> Floats:
-    """Return the share of each of ``places`` equal intervals that is between start and end: (W,) to (W, places)."""
-    edges = np.arange(places + 1) / places
-    overlap = np.minimum(end[:, None], edges[1:]) - np.maximum(start[:, None], edges[:-1])
-    return np.asarray(places * np.maximum(overlap, 0))
-
-
-def _within(start: Floats, end: Floats, places: int) -> NDArray[np.bool_]:
-    """Return whether the centre of each of ``places`` equal intervals is between start and end: (W,) to (W, places)."""
-    middles = (np.arange(places) + 0.5) / places
-    return np.asarray((start[:, None] <= middles) & (middles <= end[:, None]))
+    down, across = along(top, bottom, rows), along(left, right, columns)
+    return (down[:, :, None] * across[:, None, :]).reshape(-1, rows * columns)

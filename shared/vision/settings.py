@@ -21,18 +21,14 @@ class BlockShape(NamedTuple):
     width: int
 
 
-_STAGES = (
-    (1, BlockShape(3, 1, 1, 16)),
-    (2, BlockShape(3, 2, 6, 24)),
-    (2, BlockShape(5, 2, 6, 40)),
-    (3, BlockShape(3, 2, 6, 80)),
-    (3, BlockShape(5, 1, 6, 112)),
-    (4, BlockShape(5, 2, 6, 192)),
-    (1, BlockShape(3, 1, 6, 320)),
-)
-BLOCKS: tuple[BlockShape, ...] = tuple(
-    shape if number == 0 else shape._replace(stride=1) for repeats, shape in _STAGES for number in range(repeats)
-)
+BLOCKS = tuple(
+    BlockShape(kernel, 1 if number else stride, expansion, width)
+    for repeats, kernel, stride, expansion, width in (
+        (1, 3, 1, 1, 16), (2, 3, 2, 6, 24), (2, 5, 2, 6, 40), (3, 3, 2, 6, 80), (3, 5, 1, 6, 112), (4, 5, 2, 6, 192),
+        (1, 3, 1, 6, 320),
+    )
+    for number in range(repeats)
+)  # fmt: skip
 """The 16 blocks of EfficientNet-lite0 (Tan & Le 2019, table 1); only the first of a stage strides."""
 _STRIDES = list(accumulate((block.stride for block in BLOCKS), operator.mul, initial=2))[1:]  # 2 is the stem's
 
@@ -50,7 +46,6 @@ LAYERS: Mapping[str, Mapping[str, Layer]] = {
         for number, (block, stride) in enumerate(zip(BLOCKS, _STRIDES, strict=True))
     },
     "vgg19": {"conv5_4": Layer(512, 16)},
-    "resnet101": {"layer3": Layer(1024, 16), "layer4": Layer(2048, 32)},
 }
 """Network to the layers that annotation vectors can be taken from.
 
@@ -62,7 +57,7 @@ class EncoderConfig(Strict):
     """Which network turns images into annotation vectors, and how finely.
 
     Attributes:
-        name: ``efficientnet-lite0`` comes from a package; ``vgg19`` (the paper's) and ``resnet101`` from the web.
+        name: ``efficientnet-lite0`` comes from a package; ``vgg19``, the paper's, from the web.
         layer: whose map is taken; see `LAYERS`.
         side: pixels that images are resized to, wide and high.
         pool: the mean is taken over squares of so many places a side.
@@ -70,7 +65,7 @@ class EncoderConfig(Strict):
             those of a network without a rectifier at its end differ widely.
     """
 
-    name: Literal["efficientnet-lite0", "vgg19", "resnet101"]
+    name: Literal["efficientnet-lite0", "vgg19"]
     layer: str
     side: int = Field(default=224, gt=0)
     pool: int = Field(default=1, gt=0)
