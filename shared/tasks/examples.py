@@ -22,25 +22,10 @@ if TYPE_CHECKING:
 Example = dict[str, Any]
 
 
-def write_examples(out: Path, examples: Sequence[Example]) -> None:
-    """Write ``examples.jsonl.gz`` into ``out``; with no time in it, so that same results are same bytes."""
-    lines = "".join(json.dumps(example, ensure_ascii=False) + "\n" for example in examples)
-    write_lines(out, lines.encode())
-
-
 def write_lines(out: Path, lines: bytes) -> None:
-    """Write the lines of examples, as :func:`write_examples` does."""
+    """Write ``examples.jsonl.gz`` into ``out``; with no time in it, so that same results are same bytes."""
     with gzip.GzipFile(out / "examples.jsonl.gz", "wb", mtime=0) as file:
         file.write(lines)
-
-
-def judged(splits: Mapping[str, Sequence[Example]]) -> dict[str, float]:
-    """Every measure of the first test split, and of the others with the split's name before it: ``hard.accuracy``."""
-    metrics: dict[str, float] = {}
-    for number, (split, examples) in enumerate(splits.items()):
-        prefix = "" if number == 0 else f"{split}."
-        metrics |= {prefix + name: value for name, value in corpus_values(examples).items()}
-    return metrics
 
 
 def records(split: str, columns: Mapping[str, Sequence[Any]]) -> list[Example]:
@@ -67,8 +52,13 @@ def write_records(
         Every measure of the first split, and of the others with the split's name before it: ``hard.accuracy``.
     """
     out.mkdir(parents=True, exist_ok=True)
-    write_examples(out, [example for examples in splits.values() for example in examples])
-    return judged(splits)
+    lines = [json.dumps(example, ensure_ascii=False) + "\n" for examples in splits.values() for example in examples]
+    write_lines(out, "".join(lines).encode())
+    metrics: dict[str, float] = {}
+    for number, (split, examples) in enumerate(splits.items()):
+        prefix = "" if number == 0 else f"{split}."
+        metrics |= {prefix + name: value for name, value in values(examples).items()}
+    return metrics
 
 
 def write_kept(path: Path, kept: Sequence[Mapping[str, Any]], **alike: Any) -> None:

@@ -30,7 +30,7 @@ from shared.metrics.regions import contrast_statistics, pointing_statistics
 from shared.tasks.batches import every_batch
 from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions
 from shared.tasks.captioning.settings import CaptioningEvaluation, CaptioningRun
-from shared.tasks.examples import Example, judged, write_examples, write_kept
+from shared.tasks.examples import Example, write_kept, write_records
 
 Floats = NDArray[np.float64]
 Weights = NDArray[np.float32]
@@ -67,8 +67,7 @@ def evaluate_captioning(model: Any, text: PreparedCaptions, config: CaptioningRu
             splits[name], shown = _evaluate_split(model, text, name, config.evaluation, scorer)
             kept += shown
     write_kept(out / "attention.npz", kept, rows=text.grid.rows, columns=text.grid.columns)
-    write_examples(out, [example for examples in splits.values() for example in examples])
-    return judged(splits)
+    return write_records(out, splits)
 
 
 def _evaluate_split(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 from torch import nn
 
 from replications.transformer.figures import SAID
@@ -185,6 +186,8 @@ def test_lowercase_bleu_is_that_of_sacrebleu(prepared, tmp_path):
     theirs = BLEU(tokenize="13a", lowercase=True)
     assert metrics["bleu_lowercase"] == pytest.approx(theirs.corpus_score(lines[0], [lines[1]]).score)
     assert metrics["bleu_lowercase"] > metrics["bleu"] + 10
+    assert metrics["chrf"] == pytest.approx(CHRF().corpus_score(lines[0], [lines[1]]).score)
+    assert metrics["length_ratio"] == sum(len(line.split()) for line in lines[0]) / 8
     assert describe(run)["signatures"]["bleu_lowercase"] == str(theirs.get_signature())
     assert "bleu_lowercase" not in describe(config(evaluation={"bleu": "none"}))["signatures"]  # generated words
 
