@@ -90,6 +90,42 @@ def test_a_damaged_file_is_named(content, tmp_path):
         load_tokenizer(path)
 
 
+HARD = "ab ▁▅\ue000\uffff\0\t½™…ﬁｗ\u200b\u00a0¨e\u0301é0123"
+
+
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+def test_pieces_give_back_any_text_and_as_many_words_as_it_has_between_spaces(model_type):
+    pieces = SentencePieceTokenizer.train([HARD * 2, "ab ba", "a", "a <unk> b"] * 5, size=70, model_type=model_type)
+
+    @given(st.text(st.sampled_from(HARD), max_size=12))
+    @settings(deadline=None, max_examples=60)
+    def check(text):
+        (symbols,) = pieces.encode([text])
+        assert UNK not in symbols
+        assert pieces.decode([symbols]) == [text]
+        words = pieces.words(symbols)
+        assert len(words) == len(symbols)
+        assert sorted({*words}) == list(range(max(len(pieces.split(text)), bool(symbols))))
+
+    check()
+
+
+def test_every_line_of_a_text_counts_however_long_it_is():
+    long = "αβγ " * 2_000
+    pieces = SentencePieceTokenizer.train(["ab"] * 9 + [long], size=40, model_type="bpe")
+    assert UNK not in pieces.encode([long])[0]
+
+
+def test_the_unknown_word_of_a_text_is_one_symbol():
+    (symbols,) = PIECES.encode(["the <unk> cat"])
+    assert symbols.count(UNK) == 1
+    assert PIECES.decode([symbols]) == ["the <unk> cat"]
+    assert sorted({*PIECES.words(symbols)}) == [0, 1, 2]
+    words = WordVocabulary.train(["Hello, <unk>."], size=20, split="13a")
+    assert words.split("Hello, <unk>.") == ["Hello", ",", "<unk>", "."]
+    assert words.encode(["Hello, <unk>."])[0].count(UNK) == 1
+
+
 def test_a_text_that_looks_like_a_special_symbol_does_not_become_one():
     vocabulary = WordVocabulary.train(["a </s> <pad> <s> b"], size=20, split="space")
     assert vocabulary.encode(["a </s> <pad> <s>"])[0][1:] == [UNK, UNK, UNK]
