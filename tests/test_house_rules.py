@@ -84,6 +84,13 @@ OF_ONE_PAPER = {
 # Places of one machine; written so that this file does not match itself.
 PLACES = re.compile(r"/[w]ork/|/[f]arm\b|\.\./[s]hared|/[r]oot/|/[h]ome/\w|/[o]pt/(?:wheels|pypi)")
 
+# The files of shared/data that open files, and which.
+OPENS = {
+    "opening.py": "whatever people bring", "archives.py": "archives, member by member", "sources.py": "what was loaded",
+    "fetch.py": "files that it has written", "storage.py": "prepared files", "tokenizers.py": "its own files",
+    "cards.py": "cards", "generated/scenes.py": "what a drawing is rendered to",
+}  # fmt: skip
+
 DOTTED = re.compile(r"\w+(?:[.:]\w+)*")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -187,6 +194,20 @@ def code_lines(path: Path) -> int:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(lines)
+
+
+def test_data_that_people_bring_is_opened_in_one_place() -> None:
+    """Readers open no file themselves: they would forget marks, line ends, names that begin with a dot, or the line."""
+    opening = {"open", "iterdir", "glob", "rglob", "read_text", "read_bytes", "connect", "ZipFile", "load", "imread"}
+    wrong = []
+    for path in (ROOT / "shared/data").rglob("*.py"):
+        calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+        for call in calls if path.relative_to(ROOT / "shared/data").as_posix() not in OPENS else ():
+            method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+            writes = any(isinstance(each, ast.Constant) and str(each.value).startswith("w") for each in call.args)
+            if not writes and (method in opening or getattr(call.func, "id", "") == "open"):
+                wrong.append(f"{path}:{call.lineno} opens a file; call shared.data.opening")
+    assert not wrong, listed(wrong)
 
 
 def test_nothing_imports_dvc() -> None:

@@ -69,6 +69,11 @@ class Accompanied(dict[str, Iterable[Segment]]):
         self.files = files
 
 
+def tidy(text: str) -> str:
+    """Return a text as it is written: in Unicode's composed form (NFC), with one space for each run of white space."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
 def sentence(text: str) -> str:
     """Return the form by which two sentences are equal: letters in one case, marks, numbers and signs.
 
@@ -192,7 +197,7 @@ def _rows(
         row = dict(zip(languages, segment.texts, strict=True))
         for name, text in row.items():
             if name not in NAMES:
-                row[name] = " ".join(unicodedata.normalize("NFC", text).split())
+                row[name] = tidy(text)
             elif "\n" in text:
                 raise ReplicationError(f"the name {text!r} has a line end; give the file another name.")
         sentences = {_compared(text, name) for name, text in row.items() if name in compared} - {""}

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from shared.claims.words import number_of
 from shared.data.ragged import RaggedArray
+from shared.data.splits import tidy
 from shared.errors import ReplicationError
 from shared.metrics.alignment import merge_pieces
 from shared.metrics.attention_rows import importance
@@ -48,7 +49,7 @@ def try_input(model: Any, text: PreparedClassification, config: ClassificationRu
     corpus = config.corpus
     like = f" {BETWEEN} ".join(lines[0] for lines in text.lines(corpus.test[0]))
     expected = f"a text such as '{like}'" if len(corpus.texts) == 1 else f"two texts such as '{like}'"
-    lines = [not_empty(part, expected) for part in asked.split(BETWEEN)]
+    lines = [not_empty(tidy(part), expected) for part in asked.split(BETWEEN)]
     if len(lines) != len(corpus.texts):
         raise ReplicationError(f"the input has {number_of(len(lines), 'text')}, but the model reads {expected}.")
     read = [line.lower() if corpus.lower else line for line in lines]

@@ -5,6 +5,7 @@ Shape letters: N symbols of the whole text, L layers, H heads, S keys.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -44,7 +45,7 @@ def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: st
     """
     evaluation = config.evaluation
     like = " ".join(decoded(text.tokenizer, text.split(config.corpus.test[0]).symbols[:SHOWN].tolist()).split("\n"))
-    beginning = not_empty(asked, f"the beginning of a text such as '{like}'")
+    beginning = not_empty(unicodedata.normalize("NFC", asked), f"the beginning of a text such as '{like}'")
     given = _symbols(text, beginning, config.corpus.end_of_line)
     spoken, numbers = whole_words(text.tokenizer, given, end=LINE_END)
     notes = unknown_words(given, _as_given(text, beginning, given, [spoken[number] for number in numbers]), like)

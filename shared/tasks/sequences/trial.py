@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from shared.claims.words import number_of
+from shared.data.opening import read_picture
 from shared.data.tokenizers import BOS
 from shared.errors import ReplicationError
 from shared.tasks.sequences.corpus import PreparedSequences
@@ -96,8 +97,9 @@ def _drawn(model: Any, data: PreparedSequences, config: SequenceRun, asked: str)
         pixels = np.pad(numbers, (0, size - given))
     else:
         corpus: Any = config.corpus
-        with reading_picture(Path(name), expected), Image.open(name) as file:
-            image = file.convert("L" if channels == 1 else "RGB").resize((width * corpus.pool, height * corpus.pool))
+        with reading_picture(Path(name), expected):
+            file = Image.fromarray(read_picture(Path(name).read_bytes()))
+        image = file.convert("L" if channels == 1 else "RGB").resize((width * corpus.pool, height * corpus.pool))
         values = np.asarray(image).reshape(1, height * corpus.pool, width * corpus.pool, channels)
         pixels = reduced(values, corpus).astype(np.int64).ravel()
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from shared.data.ragged import RaggedArray
+from shared.data.splits import tidy
 from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
 from shared.tasks.translation.corpus import ParallelText, PreparedText
@@ -41,7 +42,7 @@ def try_input(model: Any, text: PreparedText, config: TranslationRun, asked: str
         ReplicationError: the sentence is empty, has no known word, or is longer than every sentence of the task.
     """
     like = text.lines(config.corpus.test[0])[0][0]
-    line = not_empty(asked, f"a sentence such as '{like}'")
+    line = not_empty(tidy(asked), f"a sentence such as '{like}'")
     (symbols,) = text.source.encode([line])
     longest = longest_of(text.split(split).source for split in config.corpus.splits)
     not_longer(len(symbols), longest, "the longest source sentence")
