@@ -12,52 +12,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
-
 from shared.claims import rules, schema
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import REPLICATIONS, write_json
 from shared.pipeline.provenance import hash_of, now, revision
-from shared.records import read_json
+from shared.records import read_record
 
 RULES = {
     "alpha": rules.ALPHA, "fewest_seeds": rules.FEWEST_SEEDS, "learned": rules.LEARNED, "left": rules.LEFT,
     "doubled_seeds": rules.DOUBLED_SEEDS,
 }  # fmt: skip
 SAID = {"because", "paper"}  # decides nothing: a sentence may be corrected without a new plan
-
-
-class _At(BaseModel):
-    commit: str
-    date: str
-    verdict: str | None = None
-
-
-class _Decided(BaseModel):
-    decided_by: str = Field(alias="decided by")
-    floor: str
-    variants: list[str]
-    frozen: list[_At] = []
-
-
-class _Plan(BaseModel):
-    """What must be in a plan; more is allowed."""
-
-    commit: str
-    date: str
-    rules: dict[str, Any]
-    claims: dict[str, _Decided]
-    variants: dict[str, str]
-    search: str | None
-    dropped: dict[str, list[_At]] = {}
-
-
-class _Search(BaseModel):
-    """What must be in the record of a search."""
-
-    seeds: list[int]
-    groups: list[dict[str, Any]]
+PLAN = {"commit": str, "date": str, "rules": dict, "claims": dict, "variants": dict}
+SEARCH = {"seeds": list, "groups": list}
+"""What must be in the two files."""
 
 
 def freeze_stage(paper: str, scale: str) -> None:
@@ -73,19 +42,14 @@ def freeze_stage(paper: str, scale: str) -> None:
 
     check_stage(paper, scale)
     made_of, settings = revision(), ScaleFile(paper, scale)
-    if made_of["git_dirty"]:
+    if made_of["git_dirty"] or made_of["git_commit"] is None:
         raise ReplicationError(
-            f"the plan of {paper} is frozen from a clean commit; commit what has changed, then freeze it again."
-        )
-    if made_of["git_commit"] is None:
-        raise ReplicationError(
-            f"the plan of {paper} names the commit that it is frozen at, and this folder has none; commit it with git, "
-            "then freeze it again."
+            f"the plan of {paper} is frozen from a clean commit; commit what has changed with git first."
         )
     if lines := unfollowed(paper, scale):
         raise ReplicationError(lines[0])
     made = {"paper": paper, "scale": scale, "commit": made_of["git_commit"], "date": now()}
-    reported = claims_of(Path("reports") / scale / paper) or []
+    reported = claims_of(Path("reports") / scale / paper)
     write_json(plan_path(settings), with_history(made | content(settings), load_plan(settings), reported))
     print(f"{plan_path(settings)}: frozen at {made_of['git_commit']}.")
 
@@ -106,7 +70,8 @@ def load_plan(settings: ScaleFile) -> dict[str, Any] | None:
     Raises:
         ReplicationError: it cannot be read.
     """
-    return _loaded(plan_path(settings), f"freeze {settings.paper} --scale {settings.scale}", _Plan)
+    again = f"run 'python -m shared.pipeline freeze {settings.paper} --scale {settings.scale}' again"
+    return read_record(path, again, PLAN) if (path := plan_path(settings)).exists() else None
 
 
 def load_found(settings: ScaleFile) -> dict[str, Any] | None:
@@ -115,20 +80,8 @@ def load_found(settings: ScaleFile) -> dict[str, Any] | None:
     Raises:
         ReplicationError: it cannot be read.
     """
-    return _loaded(found_path(settings), f"search {settings.paper} --scale {settings.scale}", _Search)
-
-
-def _loaded(path: Path, command: str, shape: type[BaseModel]) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    again = f"run 'python -m shared.pipeline {command}' again"
-    found = read_json(path, again, dict)
-    try:
-        shape.model_validate(found)
-    except ValidationError as error:
-        key = ".".join(map(str, error.errors()[0]["loc"]))
-        raise ReplicationError(f"{path}: '{key}' is not what that command writes; {again}.") from None
-    return found
+    again = f"run 'python -m shared.pipeline search {settings.paper} --scale {settings.scale}' again"
+    return read_record(path, again, SEARCH) if (path := found_path(settings)).exists() else None
 
 
 def content(settings: ScaleFile) -> dict[str, Any]:
@@ -158,11 +111,12 @@ def with_history(
     """
     verdicts, at = {entry["id"]: entry for entry in reported}, {key: plan[key] for key in ("commit", "date")}
     before = before or {"rules": {}, "claims": {}}
-    past = before.get("dropped", {}) | {claim: _plans_of(claim, before) for claim in before["claims"]}
-    rules_differ, claims = bool(_changed_rules(before, plan)), {}
+    past, claims = dict(before.get("dropped", {})), {}
+    for claim, then in before["claims"].items():  # plans of before there were dates name none
+        past[claim] = then.get("frozen") or [{key: before[key] for key in at}] * bool(then["variants"])
     for claim, decided in plan["claims"].items():
         frozen = [*past.pop(claim, ())]
-        if decided["variants"] and (not frozen or rules_differ or _changed(claim, before, plan)):
+        if decided["variants"] and (not frozen or _changed_rules(before, plan) or _changed(claim, before, plan)):
             entry = verdicts.get(claim, {})
             if frozen and (entry.get("ended") or "") > frozen[-1]["date"]:  # runs that ended after it have been judged
                 frozen[-1] = frozen[-1] | {"verdict": str(entry["verdict"])}
@@ -171,21 +125,13 @@ def with_history(
     return {**plan, "claims": claims, "dropped": {claim: frozen for claim, frozen in past.items() if frozen}}
 
 
-def _plans_of(claim: str, plan: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The plans that a claim has had; plans of before there were dates name none."""
-    then = plan["claims"][claim]
-    return then.get("frozen") or ([{key: plan[key] for key in ("commit", "date")}] if then["variants"] else [])
-
-
 def changes(settings: ScaleFile) -> dict[str, tuple[str, ...]] | None:
     """Claim to what deciding has changed since the plan was frozen; None where there is no plan."""
-    plan = load_plan(settings)
-    if plan is None:
+    if (plan := load_plan(settings)) is None:
         return None
     now = content(settings)
     different = [f"the rule '{name}'" for name in _changed_rules(plan, now)]
-    if plan["search"] != now["search"]:
-        different.append("what the search found")
+    different += ["what the search found"] * (plan.get("search") != now["search"])
     return {claim: (*different, *_changed(claim, plan, now)) for claim in now["claims"]}
 
 
@@ -203,8 +149,9 @@ def _changed(claim: str, plan: Mapping[str, Any], now: Mapping[str, Any]) -> lis
         return []
     parts = {"decided by": "what decides the claim", "floor": "the floor of its task"}
     different = [name for name in variants if plan["variants"].get(name) != now["variants"].get(name)]
-    changed = [words for part, words in parts.items() if then[part] != here[part]]
-    return changed + [f"the settings of {name}" for name in different]
+    return [parts[part] for part in parts if then[part] != here[part]] + [
+        f"the settings of {name}" for name in different
+    ]
 
 
 def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) -> dict[str, Any]:

@@ -6,12 +6,12 @@ Nothing here imports torch: settings, measures and exhibits are declared without
 from __future__ import annotations
 
 import ast
-import dataclasses
 import importlib
 import inspect
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -47,50 +47,29 @@ def write_reference() -> None:
 def reference() -> str:
     """The whole reference, as Markdown."""
     load_measures()
-    roots: dict[str, list[type[BaseModel]]] = {"`params.yaml`": [Params], "`search.yaml`": [Tried, Same]}
-    for kind in KINDS:
-        roots[f"Kind of task: {kind}"] = [settings_of(kind)]
+    roots: dict[str, list[Any]] = {"`params.yaml`": [Params], "`search.yaml`": [Tried, Same]}
+    roots |= {f"Kind of task: {kind}": [settings_of(kind)] for kind in KINDS}
     for paper in papers():
         settings: Any = importlib.import_module(f"replications.{paper}.settings")
-        sections_of_paper = roots[f"Model sections of {paper}"] = [settings.MODEL]
-        for routed in settings.ROUTES.values():
-            sections_of_paper += routed.values() if isinstance(routed, Mapping) else [routed]
-    roots["Claims"] = [Claims]
-    roots["Readers"] = [reader.options for reader in READERS.values()]
-    every = list(dict.fromkeys(model for models in roots.values() for model in models))
-    names, document = models_json_schema([(model, "validation") for model in every])
-    written = {model: names[model, "validation"]["$ref"].rpartition("/")[2] for model in every}
+        routed = [[*each.values()] if isinstance(each, Mapping) else [each] for each in settings.ROUTES.values()]
+        roots[f"Model sections of {paper}"] = [settings.MODEL, *chain(*routed)]
+    roots |= {"Claims": [Claims], "Readers": [reader.options for reader in READERS.values()]}
+    names, document = models_json_schema([(model, "validation") for model in dict.fromkeys(chain(*roots.values()))])
     definitions = document["$defs"]
+    written = {model: schema["$ref"].rpartition("/")[2] for (model, _), schema in names.items()}
+    sections = {title: [written[each] for each in dict.fromkeys(models)] for title, models in roots.items()}
     classes = {name: each for each in _below(BaseModel) for name in _names(each)}
-    rows = {name: list(_rows(definitions[name], classes.get(name))) for name in definitions}
-    said = {name: _summary(classes.get(name)) for name in definitions}
-    sections = {title: [written[model] for model in dict.fromkeys(models)] for title, models in roots.items()}
-    reached = {title: _reached(names, definitions) for title, names in sections.items()}
-    inner: list[str] = []
-    for name in sorted(definitions.keys() - written.values()):
-        titles = [title for title, found in reached.items() if name in found]
-        (sections[titles[0]] if len(titles) == 1 else inner).append(name)
     return render(
-        "docs/reference.md.j2", sections=sections, inner=inner, rows=rows, said=said, heading=_heading,
+        "docs/reference.md.j2", sections=sections, inner=sorted(definitions.keys() - written.values()), heading=_heading,
+        rows={name: list(_rows(definitions[name], classes.get(name))) for name in definitions},
+        said={name: _plain(inspect.getdoc(classes.get(name))) for name in definitions},
         measures=MEASURES, families=families(), readers={name: written[each.options] for name, each in READERS.items()},
-        figures=list(_figures()), parts=list(_parts()), cell=_cell,
+        figures=list(_figures()), parts=list(_parts()),
     )  # fmt: skip
-
-
-def _reached(names: Sequence[str], definitions: Mapping[str, Any]) -> set[str]:
-    """The definitions that some of these name, directly or through others."""
-    found: set[str] = set()
-    todo = [*names]
-    while todo:
-        inside = {*re.findall(r'"#/\$defs/(\w+)"', json.dumps(definitions[todo.pop()]))} - found
-        found |= inside
-        todo += inside
-    return found
 
 
 def _below(model: Any) -> Iterator[Any]:
     """All subclasses."""
-    each: Any
     for each in model.__subclasses__():
         yield each
         yield from _below(each)
@@ -152,20 +131,10 @@ def _attributes(model: type[BaseModel] | None) -> dict[str, str]:
     return said
 
 
-def _summary(thing: Any) -> str:
-    """The first paragraph of a docstring."""
-    said = inspect.getdoc(thing) if thing is not None else None
-    return _plain((said or "").split("\n\n")[0])
-
-
-def _plain(docstring: str) -> str:
-    """A part of a docstring on one line, without the markup of references."""
-    text = " ".join(docstring.split())
+def _plain(docstring: str | None) -> str:
+    """The first paragraph of a docstring on one line, without the markup of references."""
+    text = " ".join((docstring or "").split("\n\n")[0].split())
     return re.sub(r":\w+:`~?([^`]*)`", r"`\1`", text).replace("``", "`").replace("\u00a0", " ")
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _figures() -> Iterator[tuple[str, str, str, str]]:
@@ -174,20 +143,17 @@ def _figures() -> Iterator[tuple[str, str, str, str]]:
     for path in sorted(root.rglob("*.py")):
         if re.search(r"(?m)^class \w+\((Exhibit|Of\w+)\)", path.read_text(encoding="utf-8")):
             importlib.import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
-    made = [each for each in _below(Exhibit) if not (inspect.isabstract(each) or each.__name__.startswith("_"))]
-    own = [each for each in made if each.__module__.startswith("shared.")]
-    for figure in sorted(own, key=lambda each: (each.__module__, each.__name__)):
-        fields = ", ".join(f"`{field.name}`" for field in dataclasses.fields(figure))  # type: ignore[arg-type]
-        yield f"`{figure.__name__}`", f"`{figure.__module__}`", fields, _summary(figure)
+    for figure in sorted(_below(Exhibit), key=lambda each: (each.__module__, each.__name__)):
+        made = not inspect.isabstract(figure) and not figure.__name__.startswith("_")
+        if made and figure.__module__.startswith("shared."):
+            fields = ", ".join(f"`{name}`" for name in inspect.signature(figure).parameters)
+            yield f"`{figure.__name__}`", f"`{figure.__module__}`", fields, _plain(inspect.getdoc(figure))
 
 
-def _parts() -> Iterator[tuple[str, Sequence[tuple[str, str]]]]:
-    """Each folder of ``shared`` with its modules and the first sentence of what each says of itself."""
-    root = Path(shared.__file__).parent
-    for folder in sorted({path.parent for name in PARTS for path in (root / name).rglob("*.py")}):
-        rows = []
-        for path in sorted(folder.glob("[!_]*.py")):
-            said = _plain((ast.get_docstring(ast.parse(path.read_bytes())) or "").split("\n\n")[0])
-            rows.append((path.relative_to(root.parent).as_posix(), said))
-        if rows:
-            yield folder.relative_to(root.parent).as_posix(), rows
+def _parts() -> Iterator[tuple[str, str, str]]:
+    """Folder, path and summary of each module of ``shared`` that a paper builds on."""
+    root = Path(shared.__file__).parents[1]
+    paths = (path for name in PARTS for path in (root / "shared" / name).rglob("[!_]*.py"))
+    for path in sorted(paths, key=lambda path: (path.parent, path)):
+        said = _plain(ast.get_docstring(ast.parse(path.read_bytes())))
+        yield path.parent.relative_to(root).as_posix(), path.relative_to(root).as_posix(), said

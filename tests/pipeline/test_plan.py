@@ -265,8 +265,8 @@ def test_another_search_and_who_is_exempt_are_changes_but_the_words_of_a_floor_a
         ("plan", "[" * 100_000, r"plan\.json is damaged"),
         ("plan", "null", r"plan\.json is damaged \(it holds no JSON object\)"),
         ("plan", "[]", r"plan\.json is damaged \(it holds no JSON object\)"),
-        ("plan", '{"claims": 3}', r"plan\.json: 'commit' is not"),
-        ("search", '{"seeds": [101], "groups": [3]}', r"search\.json: 'groups\.0' is not .*; run '.* search .*' again"),
+        ("plan", '{"commit": 3}', r"plan\.json has a 'commit' of another form"),
+        ("search", '{"seeds": [101]}', r"search\.json lacks the key 'groups'; run '.* search .*' again"),
     ],
 )
 def test_what_no_command_has_written_is_refused(frozen, name, written, said):
@@ -292,7 +292,7 @@ def test_what_no_run_of_the_scale_decides_may_change_until_a_run_does(frozen):
 
 def test_without_a_commit_no_plan_is_frozen(home, capsys):
     assert main(["freeze", PAPER, "--scale", "quick"]) == 2
-    assert "names the commit that it is frozen at, and this folder has none; commit it" in capsys.readouterr().err
+    assert "is frozen from a clean commit; commit what has changed with git" in capsys.readouterr().err
     assert load_plan(settings()) is None
 
 
