@@ -60,7 +60,8 @@ def reference() -> str:
     sections = {title: [written[each] for each in dict.fromkeys(models)] for title, models in roots.items()}
     classes = {name: each for each in _below(BaseModel) for name in _names(each)}
     return render(
-        "docs/reference.md.j2", sections=sections, inner=sorted(definitions.keys() - written.values()), heading=_heading,
+        "docs/reference.md.j2", sections=sections, heading=_heading,
+        inner=sorted(definitions.keys() - written.values()),
         rows={name: list(_rows(definitions[name], classes.get(name))) for name in definitions},
         said={name: _plain(inspect.getdoc(classes.get(name))) for name in definitions},
         measures=MEASURES, families=families(), readers={name: written[each.options] for name, each in READERS.items()},
