@@ -21,6 +21,16 @@ PACKAGES = ("torch", "lightning", "numpy", "sacrebleu", "sentencepiece")
 SOURCES = ("shared", "replications", "data")
 """Folders whose files affect results, those that are not committed yet too. ``params.yaml`` is not one of them: it says
 what is run and by how many workers, and what is run is in every record."""
+CPUINFO = Path("/proc/cpuinfo")
+KINDS = {
+    "vendor_id": "", "cpu family": "family ", "model": "model ", "CPU implementer": "implementer ", "CPU part": "part "
+}  # fmt: skip
+"""What tells processors of one name apart, as /proc/cpuinfo of x86 or ARM calls it, and what it is called here."""
+INSTRUCTIONS = {
+    "avx", "avx2", "fma", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "avx_vnni", "amx_bf16", "amx_tile",
+    "asimd", "bf16", "sve", "sve2",
+}  # fmt: skip
+"""Those by which libraries choose how to add and multiply, and so how results are rounded."""
 WRITTEN = ("*dvc.lock", "*README.md", "*plan.json", "*search.json")
 """Files of these folders that stages or pages write; a change of them is not a change of the code."""
 
@@ -78,12 +88,12 @@ def machine() -> dict[str, Any]:
 
 def revision() -> dict[str, Any]:
     """The commit, and whether the files that affect results differ from it or are not in it; without one, not."""
-    commit = _git("rev-parse", "HEAD")
+    commit = git("rev-parse", "HEAD")
     if commit is None:
         return {"git_commit": None, "git_dirty": False}
     excluded = [f":(exclude){path}" for path in WRITTEN]
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", *SOURCES, "pyproject.toml", *excluded)
-    added = _git("ls-files", "--others", "--exclude-standard", "--", *SOURCES, *excluded)
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *SOURCES, "pyproject.toml", *excluded)
+    added = git("ls-files", "--others", "--exclude-standard", "--", *SOURCES, *excluded)
     return {"git_commit": commit, "git_dirty": bool(changed or added)}
 
 
@@ -97,8 +107,8 @@ def peak_memory_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
-def _git(*arguments: str) -> str | None:
-    """What git says, or None where there is no git or no repository."""
+def git(*arguments: str) -> str | None:
+    """What git says, or None where there is no git, no repository, or not what is asked for."""
     try:
         done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -114,9 +124,16 @@ def _version(package: str) -> str | None:
 
 
 def _cpu() -> str:
+    """The processor as far as sums depend on it: name, kind, instruction sets and those of them that PyTorch uses."""
+    import torch
+
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        name = platform.processor() or platform.machine()
-    return f"{name}, {number_of(os.cpu_count() or 1, 'core')}"
+        first = CPUINFO.read_text().partition("\n\n")[0].splitlines()
+    except OSError:
+        first = []
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first)}
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    kind = ", ".join(f"{words}{facts[key]}" for key, words in KINDS.items() if key in facts)
+    sets = " ".join(sorted({*(facts.get("flags") or facts.get("Features") or "").split()} & INSTRUCTIONS))
+    known = [*filter(None, (kind, sets)), f"PyTorch uses {torch.backends.cpu.get_cpu_capability()}"]
+    return f"{name} ({'; '.join(known)}), {number_of(os.cpu_count() or 1, 'core')}"

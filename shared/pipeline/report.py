@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shared.data.cards import load_card
 from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, run_folder
 from shared.pipeline.processes import alone
+from shared.pipeline.provenance import git
 from shared.reports.paper import Paper
 from shared.tasks.kinds import kind_report, load_measures
 from shared.tasks.settings import trains_network
@@ -165,6 +167,25 @@ def verdicts_stage(paper: str, scale: str) -> None:
     if os.environ.get("REPLICATE_SHOWS_VERDICTS"):  # replicate.py prints them when DVC has had its last word
         return
     print_verdicts(Path("reports") / scale / paper)
+    print(beside_committed(paper, scale))
+
+
+def beside_committed(paper: str, scale: str) -> str:
+    """Whether a report's verdicts, and its effects, are those of the last commit, in a sentence."""
+    path = Path("reports") / scale / paper / "claims.json"
+    if (committed := git("show", f"HEAD:{path.as_posix()}")) is None:
+        return "There are no committed verdicts to compare these with."
+    was, now = ({entry["id"]: entry for entry in json.loads(text)} for text in (committed, path.read_text("utf-8")))
+    both = f"`replicate.py compare HEAD {scale} --paper {paper}` shows both"
+    if changed := [each for each in was | now if _part(was, each, "verdict") != _part(now, each, "verdict")]:
+        return f"The verdicts on {', '.join(changed)} are not those committed; {both}."
+    if all(_part(was, each, "lead") == _part(now, each, "lead") for each in now):
+        return "The verdicts and their numbers are those committed."
+    return f"The verdicts are those committed. Numbers differ, as they do by another processor: {both}."
+
+
+def _part(entries: Mapping[str, Any], claim: str, key: str) -> object:
+    return entries.get(claim, {}).get(key)
 
 
 def summarize_stage() -> None:

@@ -1,12 +1,15 @@
 """Fingerprints: what a checkpoint belongs to, no more and no less."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
 from shared.pipeline import provenance
+from shared.pipeline.report import beside_committed
 from tests.pipeline.scratch import commit
 
 LOCK = Path("replications/bahdanau/quick/dvc.lock")
@@ -42,6 +45,41 @@ def test_the_environment_is_described_without_git(tmp_path, monkeypatch):
     assert found["versions"]["torch"]
     assert found["threads"] >= 1
     assert provenance.peak_memory_mib() > 10
+
+
+def test_processors_of_one_name_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "CPUINFO", tmp_path / "cpuinfo")
+    facts = {"vendor_id": "AuthenticAMD", "model name": "AMD EPYC", "cpu family": 25, "model": 17, "flags": "fma sse"}
+
+    def described(**changed):
+        lines = [f"{key}\t: {value}" for key, value in (facts | changed).items()]
+        (tmp_path / "cpuinfo").write_text("\n".join(lines) + "\n\nprocessor\t: 1\n")
+        return provenance.machine()["cpu"]
+
+    assert described().startswith("AMD EPYC (AuthenticAMD, family 25, model 17; fma; PyTorch uses ")
+    assert len({described(), described(model=1), described(flags="fma avx512f")}) == 3
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "another")
+    assert "PyTorch uses another" in described()
+    (tmp_path / "cpuinfo").unlink()
+    assert "PyTorch uses another" in provenance.machine()["cpu"]
+
+
+def test_verdicts_and_numbers_are_compared_with_the_committed_ones(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "reports/quick/bahdanau/claims.json"
+    path.parent.mkdir(parents=True)
+
+    def written(verdict, effect, claim="B15-C1"):
+        path.write_text(json.dumps([{"id": claim, "verdict": verdict, "lead": {"effect": effect}}]))
+        return beside_committed("bahdanau", "quick")
+
+    assert written("reproduced", 1.0) == "There are no committed verdicts to compare these with."
+    subprocess.run(["git", "init", "-q"], check=True)
+    commit(tmp_path)
+    assert written("reproduced", 1.0) == "The verdicts and their numbers are those committed."
+    assert "verdicts are those committed. Numbers differ" in written("reproduced", 1.1)
+    assert "on B15-C1 are not those committed" in written("contradicted", 1.0)
+    assert "on B15-C1, B15-C2 are not" in written("reproduced", 1.0, claim="B15-C2")
 
 
 @pytest.mark.parametrize(
