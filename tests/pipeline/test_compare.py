@@ -165,7 +165,7 @@ def test_what_one_side_has_alone_is_named(project):
         (("smok", "quick"), r"'smok' is not a variant .* \(did you mean 'smoke'\?\)"),
         (("bench", "quick"), r"^'bench' has no results in runs/bench; name what has some, or"),
         (("toy.good", "quick"), "a variant can be compared with a variant only"),
-        (("toy.good", "toy.pool"), r"no results of 'toy.pool' at the quick scale \(did you mean 'poor'\?\)"),
+        (("toy.good", "toy.pool"), r"quick scale has no results of toy's variant 'pool' \(did you mean 'poor'\?\)"),
         (("empty", "HEAD"), "the revision 'empty' has no runs"),
         (("--upload-pack=x", "HEAD"), "'--upload-pack=x' is not a variant"),
     ],
@@ -189,4 +189,4 @@ def test_a_revision_without_runs_of_a_scale_is_named(project):
 def test_the_command_line_takes_both_names(root, monkeypatch, capsys):
     monkeypatch.chdir(root)
     assert main(["compare", "bahdanau.rnnsearch-50", "bahdanau.rnnsearch-51"]) == 2
-    assert "no results of 'bahdanau.rnnsearch-51'" in capsys.readouterr().err
+    assert "no results of bahdanau's variant 'rnnsearch-51' (did you mean 'rnnsearch-50'?)" in capsys.readouterr().err
