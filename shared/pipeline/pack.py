@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import lzma
 import shutil
 import tarfile
@@ -16,9 +15,8 @@ from shared.claims.results import COSTS
 from shared.claims.words import number_of
 from shared.data.archives import extract
 from shared.errors import ReplicationError
-from shared.pipeline.config import ScaleFile
-from shared.pipeline.files import paper_folder, run_folder, split_name, write_json
-from shared.pipeline.processes import alone
+from shared.pipeline.files import paper_folder, run_folder
+from shared.pipeline.processes import alone, locked
 from shared.tasks.examples import write_lines
 
 RECORDS = ("run.json", "curve.csv")
@@ -75,46 +73,28 @@ def unpack_stage(paper: str, scale: str) -> None:
     Raises:
         ReplicationError: there is no such file, it is damaged, or a variant that it has is being trained or judged.
     """
-    settings = ScaleFile(paper, scale)
+    paper_folder(paper)
     runs, archive = run_folder(paper, scale), archive_of(paper, scale)
     if not archive.exists():
         raise ReplicationError(f"there is no {archive}; 'pack' writes it where {paper} was trained and judged.")
     runs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=runs.parent, prefix=f".{paper}-") as place:
-        names = sorted({name.split("/")[0] for name in _names(archive)})
-        extract(archive, {f"{name}/": f"{name}/" for name in names}, Path(place), limit=LIMIT)
-        for name in names:
-            if _judged_here(settings, name):
-                print(f"{paper}.{name}: judged here, kept.")
-            else:
-                _unpack(f"{paper}.{name}", scale, unpacked=Path(place) / name)
+        variants = sorted({name.split("/")[0] for name in _names(archive)})
+        extract(archive, {f"{variant}/": f"{variant}/" for variant in variants}, Path(place), limit=LIMIT)
+        for variant in variants:
+            folder, name = runs / variant, f"{paper}.{variant}"
+            if not _judged_here(folder):
+                with locked(f"runs of {name} at {scale} scale"):
+                    if not _judged_here(folder):  # by what has ended a moment ago
+                        shutil.rmtree(folder / "evaluation", ignore_errors=True)  # unpacked before, or of a failure
+                        _put(Path(place) / variant, folder)
+                        print(f"{name}: unpacked.")
+                        continue
+            print(f"{name}: judged here, kept.")
 
 
-@alone("runs")
-def _unpack(name: str, scale: str, *, unpacked: Path) -> None:
-    """Put the files of ``<paper>.<variant>`` into its folder, while nothing is trained or judged there."""
-    paper, variant = split_name(name)
-    if _judged_here(ScaleFile(paper, scale), variant):  # which has ended a moment ago
-        return
-    folder = run_folder(paper, scale) / variant
-    shutil.rmtree(folder / "evaluation", ignore_errors=True)  # unpacked before, or left by a failure
-    _name_runs(unpacked)
-    _put(unpacked, folder)
-    print(f"{name}: unpacked.")
-
-
-def _name_runs(unpacked: Path) -> None:
-    """Note whose scores they are, where an older record does not: those of the runs that were packed with them."""
-    costs = unpacked / "evaluation" / COSTS
-    record = json.loads(costs.read_text(encoding="utf-8"))
-    if "fingerprints" not in record:
-        runs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(unpacked.glob("train/seed*/run.json"))]
-        write_json(costs, record | {"fingerprints": {str(run["seed"]): run["fingerprint"] for run in runs}})
-
-
-def _judged_here(settings: ScaleFile, variant: str) -> bool:
+def _judged_here(folder: Path) -> bool:
     """Whether a variant is judged, and some of its weights are on this machine."""
-    folder = settings.folder(variant)
     return (folder / "evaluation" / COSTS).exists() and any(folder.glob("train/seed*/checkpoints"))
 
 
@@ -122,13 +102,10 @@ def _kept(variant: Path) -> Iterator[Path]:
     """The files of a variant that are packed, in the order of their names."""
     found = {file for pattern in KEPT for file in variant.glob(pattern)}
     written = {file for file in (variant / "evaluation").rglob("*") if file.is_file()}
-    drawn = [sorted(variant.glob(f"evaluation/seed*/{name}"), key=_seed) for name in DRAWN]
+    drawn = [
+        sorted(variant.glob(f"evaluation/seed*/{name}"), key=lambda file: int(file.parent.name[4:])) for name in DRAWN
+    ]
     yield from sorted(found | written.difference(*(files[1:] for files in drawn)))
-
-
-def _seed(file: Path) -> int:
-    """That of the folder of a file."""
-    return int(file.parent.name.removeprefix("seed"))
 
 
 def _judged(names: list[str]) -> set[str]:
@@ -165,17 +142,13 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
 
 def _put(unpacked: Path, variant: Path) -> None:
     """Move a variant's files into its folder; its evaluation comes last, for it tells that all are there."""
-    for file in sorted(unpacked.rglob("*"), key=lambda path: path.relative_to(unpacked).parts[0] == "evaluation"):
+    files = [file for file in unpacked.rglob("*") if file.is_file()]
+    for file in sorted(files, key=lambda path: path.relative_to(unpacked).parts[0] == "evaluation"):
         target = variant / file.relative_to(unpacked)
-        if file.is_dir() or _trains_on(target):
-            continue
+        if target.parent.parent.name == "train" and (target.parent / "checkpoints").exists():
+            continue  # a seed whose checkpoints are here keeps their record
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.name == "examples.jsonl":
             write_lines(target.parent, file.read_bytes())
         else:
             shutil.move(file, target)
-
-
-def _trains_on(target: Path) -> bool:
-    """Whether the file is a record of a seed whose checkpoints are on this machine; these keep their own record."""
-    return target.parent.parent.name == "train" and (target.parent / "checkpoints").exists()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,13 @@ from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import made_anew, run_folder, split_name, write_json
 from shared.pipeline.processes import alone
+from shared.tasks.kinds import task_of
 
 
 @alone("fetched data", waits=True)
 def fetch_stage(name: str, scale: str) -> None:
     """Obtain the data set of ``<paper>.<task>`` and record its manifest as the stage's output."""
-    from shared.data.fetch import fetch
+    from shared.data.fetch import fetch  # which takes half a second, and check imports this module
 
     paper, task = split_name(name)
     manifest = fetch(ScaleFile(paper, scale).dataset(task))
@@ -25,8 +26,6 @@ def fetch_stage(name: str, scale: str) -> None:
 @alone("features")
 def features_stage(name: str, scale: str) -> None:
     """Compute the image features of ``<paper>.<task>`` with its encoder, and record them as the stage's output."""
-    from shared.tasks.kinds import task_of
-
     paper, task = split_name(name)
     settings = ScaleFile(paper, scale)
     if task not in settings.features:
@@ -39,8 +38,7 @@ def features_stage(name: str, scale: str) -> None:
             f"{settings.path}: tasks of kind '{settings.kind}' have no pictures to encode; take '{task}' out of "
             "'features'."
         )
-    final = run_folder(paper, scale) / "features" / task
-    corpus = settings.corpus(task)
+    final, corpus = run_folder(paper, scale) / "features" / task, settings.corpus(task)
     dataset = _fetched(corpus.dataset)
     with made_anew(final) as partial:
         record = kind.features(corpus, dataset, partial)
@@ -50,8 +48,12 @@ def features_stage(name: str, scale: str) -> None:
 
 @alone("prepared data")
 def prepare_stage(name: str, scale: str) -> None:
-    """Tokenise and encode the data of ``<paper>.<task>``."""
-    from shared.tasks.kinds import task_of
+    """Tokenise and encode the data of ``<paper>.<task>``.
+
+    Raises:
+        ReplicationError: a vocabulary would have no word; a model could learn nothing but the ends of sentences.
+    """
+    from shared.data.tokenizers import SPECIAL
 
     paper, task = split_name(name)
     settings = ScaleFile(paper, scale)
@@ -59,18 +61,17 @@ def prepare_stage(name: str, scale: str) -> None:
     dataset = _fetched(corpus.dataset)
     with made_anew(run_folder(paper, scale) / "tasks" / task) as partial:
         summary = task_of(settings.kind).prepare(corpus, dataset, partial)
-        _refuse_empty_vocabulary(summary, f"data/{corpus.dataset}.yaml")
+        for key, size in summary.items():
+            if key.endswith("vocabulary") and isinstance(size, int) and size <= len(SPECIAL):
+                raise ReplicationError(
+                    f"data/{corpus.dataset}.yaml: the {key.replace('_', ' ')} would be empty, as the training text has "
+                    f"no word but special symbols such as {SPECIAL[1]}; correct the data."
+                )
     print(f"{name}: " + _listed(summary))
-    unknown = [f"{100 * share:.3g} % of {split}" for split, share in _unknown(summary) if share]
-    if unknown:
+    splits = summary.get("splits", summary).items()
+    shares = {split: of.get("unknown_share", 0.0) for split, of in splits if isinstance(of, dict)}
+    if unknown := [f"{100 * share:.3g} % of {split}" for split, share in shares.items() if share]:
         print(f"{name}: words that the vocabulary lacks, all read as one: {', '.join(unknown)}.")
-
-
-def _unknown(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Each split, and the share of its symbols that stand for unknown words."""
-    for name, split in summary.get("splits", summary).items():
-        if isinstance(split, dict) and "unknown_share" in split:
-            yield name, split["unknown_share"]
 
 
 def _fetched(dataset: str) -> Path:
@@ -84,22 +85,6 @@ def _fetched(dataset: str) -> Path:
     fetch(dataset)
     verify(dataset)
     return Path("data") / dataset
-
-
-def _refuse_empty_vocabulary(summary: Mapping[str, object], card: str) -> None:
-    """Refuse data without a known word, from which a model could learn nothing but the ends of sentences.
-
-    Raises:
-        ReplicationError: a vocabulary holds the special symbols alone.
-    """
-    from shared.data.tokenizers import SPECIAL
-
-    for name, size in summary.items():
-        if name.endswith("vocabulary") and isinstance(size, int) and size <= len(SPECIAL):
-            raise ReplicationError(
-                f"{card}: the {name.replace('_', ' ')} would be empty, as the training text has no word but special "
-                f"symbols such as {SPECIAL[1]}; correct the data."
-            )
 
 
 def _listed(summary: Mapping[str, Any]) -> str:

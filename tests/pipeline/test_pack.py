@@ -179,21 +179,6 @@ def test_nothing_is_unpacked_under_a_running_evaluation(paper, capsys):
         assert command(paper, "unpack") == 0
 
 
-def test_scores_of_other_runs_than_those_here_are_named_whatever_the_archive_says(paper):
-    page = paper.root / "reports" / "smoke" / paper.name / "README.md"
-    costs = paper.runs / "short" / "evaluation" / "costs.json"
-    costs.write_text(json.dumps({key: value for key, value in paper.json(costs).items() if key != "fingerprints"}))
-    assert command(paper, "pack") == 0  # as it was before fingerprints were recorded
-    for retrained in (False, True):
-        if retrained:
-            paper.change("model", size=13)
-            assert run(paper, "train", variant="short") == 0
-        shutil.rmtree(paper.runs / "short" / "evaluation")
-        assert command(paper, "unpack") == 0
-        assert command(paper, "report") == 0
-        assert ("were trained again since they were judged" in page.read_text()) == retrained
-
-
 def test_what_a_failed_evaluation_has_left_is_replaced(paper, capsys):
     report = paper.root / "reports" / "smoke" / paper.name
     assert command(paper, "report") == 0
