@@ -209,8 +209,8 @@ def check_words(settings: ScaleFile) -> None:
     folder = REPLICATIONS / settings.paper
     for path in sorted((*folder.glob("*.yaml"), *folder.glob("*/*.yaml"))):
         document = load_yaml(path)
-        if path == folder / "paper.yaml" and not document.pop("program", None):
-            return
+        if path == folder / "paper.yaml":
+            document.pop("program", None)
         for key, text in _texts(document):
             if found := OF_PROGRAMS.search(text):
                 raise ReplicationError(

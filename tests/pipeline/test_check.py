@@ -145,6 +145,20 @@ def test_a_mistake_is_named_with_file_key_and_value(file, old, new, message, pro
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("file", "change", "key"),
+    [
+        ("claims.yaml", lambda c: c["claims"][0].update(different_here="As in the authors' code."), "different_here"),
+        ("smoke/params.yaml", lambda c: c["deviations"].append("The released program has no bias."), r"deviations\.\d"),
+        ("paper.yaml", lambda c: c["tables"][1].update(note="In the code it is 1."), r"tables\.1\.note"),
+    ],
+)
+def test_what_is_said_of_the_authors_program_has_one_place(file, change, key, project):
+    change_yaml(project / PAPER / file, change)
+    with pytest.raises(ReplicationError, match=rf"{file}: \S*{key}: '.*' under 'program' of \S*paper.yaml"):
+        check_stage("bahdanau", "smoke")
+
+
 def test_a_score_decides_at_the_quick_scale_only_where_the_task_has_a_floor(project):
     change_yaml(project / PAPER / "claims.yaml", lambda content: content["floors"].pop("swaps"))
     with pytest.raises(ReplicationError, match=r"claims.yaml: B15-C\d: the task 'swaps' has no floor"):
