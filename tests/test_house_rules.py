@@ -38,16 +38,16 @@ LEVELS = (
 # change that needs more takes them from another room, or says in its message why the first number grows; it falls with
 # the code.
 BUDGETS = {
-    ("shared/config.py", "shared/errors.py", "shared/records.py"): (205, 130),
+    ("shared/config.py", "shared/errors.py", "shared/records.py"): (210, 130),
     ("shared/data",): (3000, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2000, 2000),
     ("shared/vision",): (300, 180),
     ("shared/metrics",): (815, 720),
     ("shared/training",): (960, 600),
-    ("shared/claims",): (1260, 1150),
+    ("shared/claims",): (1270, 1150),
     ("shared/tasks",): (5300, 3600),
     ("shared/reports",): (2720, 1900),
-    ("shared/pipeline",): (3060, 1500),
+    ("shared/pipeline",): (2960, 1500),
     ("replications",): (4150, 3400),
     ("benchmarks",): (1040, 700),
     ("replicate.py",): (190, 120),

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from shared.config import Strict
-from shared.metrics.registry import known, measure, split_of
+from shared.metrics.registry import measure, split_of
 
 
 def _range(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -94,12 +94,6 @@ class _Compared(Strict):
             raise ValueError("the variants that are compared must differ")
         if self.doubled and len(self.doubled) != len(self.compared()):
             raise ValueError(f"'doubled' must name as many variants as 'variants': {len(self.compared())}")
-        for metric in self.metrics():
-            split, plain = split_of(metric)
-            if split and known(plain) is not None:
-                raise ValueError(f"'{metric}' names a split; give 'metric: {plain}' and 'where: {{split: {split}}}'")
-        if "perplexity" in self.metric and self.scale == "plain" and self.kind != "correlation":
-            raise ValueError(f"'{self.metric}' is compared as it is; compare nats or bits, or give 'scale: log'")
         return self
 
     @property
@@ -141,13 +135,6 @@ class Sides(_Compared):
             raise ValueError("give two 'variants', or one and the number to compare it with as 'than'")
         if self.scale == "log" and self.than is not None and self.than <= 0.0:
             raise ValueError("on the log scale 'than' must be positive")
-        most = measure(self.metric).most
-        if self.scale == "log" or self.over is not None:
-            return self
-        if self.than is None and self.relevant >= most:
-            raise ValueError(f"relevant: no two values of {self.metric} differ by {self.relevant:g}")
-        if self.than is not None and self.kind == "greater" and (wanted := self.than + self.relevant) > most:
-            raise ValueError(f"relevant: {self.metric} is at most {most:g}, never {wanted:g}; lower it or 'than'")
         return self
 
 

@@ -9,11 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from shared.claims.comparisons import Comparison, Exact, Floor, Row
+from shared.claims.comparisons import Comparison, Correlation, Exact, Floor, Row, Sides
 from shared.claims.scales import SCALES
 from shared.claims.words import number_of
 from shared.config import Strict, build, load_yaml, merge
 from shared.errors import ReplicationError
+from shared.metrics.registry import known, measure, split_of
 
 Provenance = Literal["C:paper", "C:code", "C:note", "D", "M"]
 """Where a number comes from: the paper, its authors' code, a note on it; derived by us; from memory."""
@@ -79,6 +80,13 @@ class Claim(Strict):
             raise ValueError("the names of a claim's comparisons must differ")
         return self
 
+    @model_validator(mode="after")
+    def _measurable(self) -> Claim:
+        for row in self.rows():
+            if not isinstance(row, Exact) and (mistake := _mistake(row)):
+                raise ValueError(f"'{row.name}': {mistake}")
+        return self
+
     def undecided_at(self, scale: str) -> str | None:
         """Why nothing decides the claim at ``scale``; None where something does."""
         return self.not_decided.get(scale, self.not_decided.get(ALL))
@@ -89,6 +97,23 @@ class Claim(Strict):
             yield self.primary
         yield from self.identities
         yield from self.supporting
+
+
+def _mistake(row: Comparison) -> str | None:
+    """What is wrong with the metric of a comparison, or with an effect that no runs could show; None if nothing is."""
+    for metric in row.metrics():
+        split, plain = split_of(metric)
+        if split and known(plain) is not None:
+            return f"metric '{metric}' names a split; give 'metric: {plain}' and 'where: {{split: {split}}}'"
+    if "perplexity" in row.metric and row.scale == "plain" and not isinstance(row, Correlation):
+        return f"metric '{row.metric}' is compared as it is; compare nats or bits, or give 'scale: log'"
+    most = measure(row.metric).most
+    if isinstance(row, Sides) and row.scale == "plain" and row.over is None:
+        if row.than is None and row.relevant >= most:
+            return f"relevant: no two values of {row.metric} differ by {row.relevant:g}"
+        if row.than is not None and row.kind == "greater" and (wanted := row.than + row.relevant) > most:
+            return f"relevant: {row.metric} is at most {most:g}, never {wanted:g}; lower it or 'than'"
+    return None
 
 
 class Claims(Strict):

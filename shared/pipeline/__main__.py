@@ -144,8 +144,8 @@ def parser() -> argparse.ArgumentParser:
     for name, command in COMMANDS.items():
         sub = commands.add_parser(name, help=command.text, description=command.text)
         if command.name:
-            nargs = {"nargs": "?"} if command.name.endswith("?") else {}
-            sub.add_argument("name", metavar=f"<{command.name.rstrip('?')}>", **nargs)
+            nargs = "?" if command.name.endswith("?") else None
+            sub.add_argument("name", metavar=f"<{command.name.rstrip('?')}>", nargs=nargs)
         if command.scaled:
             sub.add_argument("--scale", choices=SCALES, help="default: the scale in params.yaml")
         for flag in command.options:
