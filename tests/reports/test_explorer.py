@@ -12,7 +12,7 @@ from shared.reports.document import Figure, Paragraph
 from shared.reports.explorer import Attention, Explored, gather_maps
 from shared.reports.page import render, write_page
 from shared.tasks.captioning.figures import Overlays
-from shared.tasks.examples import write_kept
+from shared.tasks.examples import read_kept, write_kept
 from shared.tasks.language.report import AttentionToText
 from shared.tasks.translation.heatmaps import maps_of_sentences
 from tests.synthetic_runs import sentences, write_attention, write_heads
@@ -36,15 +36,16 @@ def one(model, weights=((1.0, 0.0),), **choices):
 
 def translation(folder):
     rng, rows = random.Random(1), sentences("generated", 40)
-    sources = {name: folder / f"{name}.npz" for name in ("rnn", "base")}
-    for path in sources.values():
-        write_attention(path, rows, rng)
+    kept = {}
+    for name in ("rnn", "base"):
+        write_attention(folder / f"{name}.npz", rows, rng)
+        kept[name] = read_kept(folder / f"{name}.npz")
     write_heads(folder / "heads.npz", rows, 2, 3)
     heads = [
         figure(folder, kind, maps_of_heads("base", folder / "heads.npz", kind), f"Every head, {kind}.")
         for kind in ("encoder", "cross")
     ]
-    return [figure(folder, "both", maps_of_sentences(sources), "Both."), *heads]
+    return [figure(folder, "both", maps_of_sentences(kept), "Both."), *heads]
 
 
 def pictures(folder):

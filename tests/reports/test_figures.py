@@ -14,8 +14,8 @@ from shared.errors import ReplicationError
 from shared.reports.curves import read_curve, read_curves, training_curves
 from shared.reports.exhibits import LINES, by_task, panels
 from shared.reports.figures import COLOURS, drawing, legend_above, plot_line
-from shared.tasks.translation.heatmaps import alignment_heatmaps, compare_alignments
-from shared.tasks.translation.report import offset_histogram, scores_by_length
+from shared.tasks.translation.heatmaps import Heatmaps
+from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
 from tests.synthetic_runs import Variant, build
 
 VARIANTS = {
@@ -44,12 +44,22 @@ def drawn(path):
 
 
 LOSS = {"metric": "loss", "label": "Loss"}
+
+
+def of_exhibit(exhibit):
+    def draw(runs, path):
+        (figure,) = exhibit.draw({run.variant: run for run in runs}, path.parent / path.stem)
+        for suffix in (".png", ".svg"):
+            figure.path.with_suffix(suffix).replace(path.with_suffix(suffix))
+
+    return draw
+
+
 DRAWINGS = {
-    "lengths": scores_by_length,
     "curves": lambda runs, path: training_curves(runs, path, **LOSS),
-    "offsets": offset_histogram,
-    "heatmaps": lambda runs, path: alignment_heatmaps(runs[1].attention(1), path),
-    "compared": lambda runs, path: compare_alignments({str(k): runs[1].attention(k) for k in (1, 2)}, path),
+    "lengths": of_exhibit(ScoresByLength()),
+    "offsets": of_exhibit(AlignmentOffsets()),
+    "heatmaps": of_exhibit(Heatmaps("rnnsearch-50", "Seen.")),
 }
 
 
@@ -111,9 +121,6 @@ def test_curves_gather_the_seeds(runs):
 def test_nothing_is_drawn_where_nothing_was_recorded(runs, tmp_path):
     path = tmp_path / "figure.png"
     assert not training_curves(runs, path, metric="no_such_metric", label="None")
-    assert not offset_histogram(runs[:1], path)
-    assert not alignment_heatmaps(tmp_path / "attention.npz", path)
-    assert not compare_alignments({"a": runs[1].attention(1), "b": tmp_path / "attention.npz"}, path)
     assert not path.exists()
 
 
@@ -122,66 +129,6 @@ def test_a_file_that_is_no_curve_is_refused(tmp_path):
     results["a"].curve(1).write_text("epoch,loss\n1,2\n")
     with pytest.raises(ReplicationError, match=r"curve\.csv is not a training curve"):
         read_curves(results["a"], metric="loss", split="valid")
-
-
-def test_words_with_dollar_signs_are_no_formulas(tmp_path):
-    words = np.array(["$\\frac{1}$", "$x_$", "$6$"])
-    np.savez(tmp_path / "attention.npz", weights_0=np.eye(3), source_0=words, target_0=words)
-    assert alignment_heatmaps(tmp_path / "attention.npz", tmp_path / "words.png")
-
-
-def test_long_sentences_get_a_row_each(tmp_path):
-    words = np.array([f"word{i}" for i in range(30)])
-    arrays = {f"{key}_{i}": value for i in range(2)
-              for key, value in (("weights", np.eye(30)), ("source", words), ("target", words))}  # fmt: skip
-    np.savez(tmp_path / "attention.npz", **arrays)
-    assert alignment_heatmaps(tmp_path / "attention.npz", tmp_path / "long.png")
-    height, width, _ = drawn(tmp_path / "long.png").shape
-    assert height > 1.8 * width
-
-
-def attention(path, *lengths, weights=np.eye):
-    arrays = {}
-    for i, length in enumerate(lengths):
-        words = np.array([f"word{k}" for k in range(length)])
-        arrays |= {f"weights_{i}": weights(length), f"source_{i}": words, f"target_{i}": words}
-    np.savez(path, **arrays)
-    return path
-
-
-BEIGE = np.array([0xE6, 0xD5, 0xAE]) / 255
-
-
-def share_of_beige(path):
-    return float((abs(imread(path)[..., :3] - BEIGE).max(axis=-1) < 0.01).mean())
-
-
-def test_windows_show_in_a_comparison(tmp_path):
-    """Zeros outside of a window are beige, small weights are not; only the panel with a window has any."""
-    whole = attention(tmp_path / "whole.npz", 10, weights=lambda n: np.full((n, n), 1.0 / n))
-    local = attention(tmp_path / "local.npz", 10)
-    for name, sources in (("none", {"a": whole, "b": whole}), ("one", {"a": whole, "b": local}),
-                          ("two", {"a": local, "b": local})):  # fmt: skip
-        assert compare_alignments(sources, tmp_path / f"{name}.png")
-    none, one, two = (share_of_beige(tmp_path / f"{name}.png") for name in ("none", "one", "two"))
-    assert none == 0.0
-    assert two == pytest.approx(2 * one, rel=0.02)
-    assert one > 0.1
-
-
-def test_a_comparison_draws_the_longest_sentence_that_fits(tmp_path):
-    drawings = []
-    for name, lengths in (("fits", (5, 30, 14, 9)), ("alone", (14,)), ("short", (5,))):
-        source = attention(tmp_path / f"{name}.npz", *lengths)
-        compare_alignments({"a": source, "b": source}, tmp_path / f"{name}.png")
-        drawings.append((tmp_path / f"{name}.png").read_bytes())
-    assert drawings[0] == drawings[1] != drawings[2]
-
-
-def test_other_sentences_are_not_compared(tmp_path):
-    sources = {"a": attention(tmp_path / "a.npz", 5, 6), "b": attention(tmp_path / "b.npz", 5, 7)}
-    with pytest.raises(ReplicationError, match="b is not of the same sentences as that of a"):
-        compare_alignments(sources, tmp_path / "figure.png")
 
 
 def many(count, *, task="generated"):

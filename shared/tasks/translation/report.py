@@ -14,7 +14,7 @@ from shared.claims.results import RunResults
 from shared.metrics.quantities import Example, Measure
 from shared.metrics.registry import measure
 from shared.reports.curves import LearningCurves
-from shared.reports.document import Block, Figure, Paragraph, Table, Text, plain, signed
+from shared.reports.document import Block, Figure, Paragraph, Table, plain, signed
 from shared.reports.exhibits import KindReport, OfPanels, Results, panels
 from shared.reports.figures import COLOURS, drawing, legend_above, plot_line
 from shared.reports.naming import name_and_code, name_of, styles_of
@@ -65,22 +65,22 @@ def round_bins(values: Sequence[float], *, fewest: int = 20) -> list[Bin]:
     return bins
 
 
-def length_bins(run: RunResults) -> list[Bin]:
-    """Bins of the source lengths of a variant's test sentences, which all variants of its task share."""
-    return round_bins([row["source_length"] for row in _tested(run, run.seeds[0])])
-
-
-def scored_by(runs: Sequence[RunResults]) -> tuple[str, list[RunResults]]:
-    """The name of the measure that is shown by length, and the runs that have it: the brackets' F1 of trees, else BLEU.
+def scores_by_length(runs: Sequence[RunResults]) -> tuple[str, dict[str, list[BinScore]]]:
+    """The measure that is shown by source length, the brackets' F1 of trees, else BLEU; and who has how much of it.
 
     Args:
-        runs: variants of one task.
+        runs: variants of one task, which all share the bins.
+
+    Returns:
+        The name of the measure, and variant to its values; empty where no variant has any.
     """
     from shared.claims.estimates import runs_with  # brings scipy
 
-    if trees := runs_with(runs, "brackets"):
-        return "bracket_f1", trees
-    return "bleu", runs_with(runs, "bleu")
+    name, shown = "bracket_f1", runs_with(runs, "brackets")
+    if not shown:
+        name, shown = "bleu", runs_with(runs, "bleu")
+    bins = round_bins([row["source_length"] for row in _tested(shown[0], shown[0].seeds[0])]) if shown else []
+    return name, {run.variant: score_by_length(run, measure(name), bins) for run in shown}
 
 
 def score_by_length(run: RunResults, of: Measure, bins: Sequence[Bin]) -> list[BinScore]:
@@ -113,12 +113,9 @@ def _tested(run: RunResults, seed: int) -> list[Example]:
 
 def also_longer(runs: Sequence[RunResults]) -> str:
     """What to add to a caption where the test split is continued with longer sentences; else nothing."""
-    longer = any(row["split"] == SPLITS[1] for run in runs for row in run.examples.get(run.seeds[0], []))
-    return (
-        f" The longer sentences of the split {SPLITS[1]} are included in what is shown by length and by offset."
-        if longer
-        else ""
-    )
+    if not any(row["split"] == SPLITS[1] for run in runs for row in run.examples.get(run.seeds[0], [])):
+        return ""
+    return f" The longer sentences of the split {SPLITS[1]} are included in what is shown by length and by offset."
 
 
 def alignment_offsets(run: RunResults) -> dict[int, float]:
@@ -136,111 +133,35 @@ def alignment_offsets(run: RunResults) -> dict[int, float]:
     return {offset: count / total for offset, count in sorted(counts.items())}
 
 
-def length_table(runs: Sequence[RunResults]) -> list[Block]:
-    """A table of the score by source length; nothing of variants that translate nothing."""
-    name, runs = scored_by(runs)
-    if not runs:
-        return []
-    shown, bins = measure(name), length_bins(runs[0])
-    scored = {run.variant: score_by_length(run, shown, bins) for run in runs}
-    counts = next(iter(scored.values()))
-    heads = (f"{s.bin[0]}–{s.bin[1]} (n = {s.n})" for s in counts)
-    rows: list[list[Text]] = [
-        [name_and_code(one), *(plain(s.value, 1) for s in scores)] for one, scores in scored.items()
-    ]
-    return [Table((f"{shown.title} by source length", *heads), rows, "l" + "r" * len(counts))]
-
-
-def offset_table(runs: Sequence[RunResults]) -> list[Block]:
-    """A table of the share of target words by where attention peaks; nothing of variants without alignments."""
-    shares = {run.variant: by_offset for run in runs if (by_offset := alignment_offsets(run))}
-    rows: list[list[Text]] = [
-        [
-            name_and_code(name),
-            *(plain(by_offset.get(offset, 0.0), 3) for offset in INNER),
-            plain(sum(share for offset, share in by_offset.items() if offset not in INNER), 3),
-        ]
-        for name, by_offset in shares.items()
-    ]
-    heads = ["0" if offset == 0 else signed(offset, 0) for offset in INNER]
-    return [Table(("Attention peak minus gold position", *heads, "further"), rows, "lrrrrrr")] if rows else []
-
-
 def tables(runs: Sequence[RunResults]) -> list[Block]:
-    """Both tables of the variants of one task."""
-    found = [*length_table(runs), *offset_table(runs)]
+    """Of the variants of one task the scores by source length, and the shares of target words by attention's peak."""
+    found: list[Block] = []
+    name, scored = scores_by_length(runs)
+    if scored:
+        counts = next(iter(scored.values()))
+        heads = [f"{score.bin[0]}–{score.bin[1]} (n = {score.n})" for score in counts]
+        rows = [[name_and_code(one), *(plain(score.value, 1) for score in scores)] for one, scores in scored.items()]
+        found.append(Table((f"{measure(name).title} by source length", *heads), rows, "l" + "r" * len(counts)))
+    shares = {run.variant: by_offset for run in runs if (by_offset := alignment_offsets(run))}
+    if shares:
+        heads = ["0" if offset == 0 else signed(offset, 0) for offset in INNER]
+        rows = [
+            [
+                name_and_code(variant),
+                *(plain(by_offset.get(offset, 0.0), 3) for offset in INNER),
+                plain(sum(share for offset, share in by_offset.items() if offset not in INNER), 3),
+            ]
+            for variant, by_offset in shares.items()
+        ]
+        found.append(Table(("Attention peak minus gold position", *heads, "further"), rows, "lrrrrrr"))
     said = also_longer(runs) if found else ""
     return [*found, Paragraph(said.strip())] if said else found
-
-
-def scores_by_length(runs: Sequence[RunResults], path: Path, name: str = "bleu") -> None:
-    """Draw a measure over bins of the source length with 95 % bands, one line per variant.
-
-    With BLEU this is Figure 2 of Bahdanau et al. (2015).
-
-    Args:
-        runs: variants of one task whose examples carry the measure.
-        path: of the PNG.
-        name: of the measure, which is the better the higher it is.
-    """
-    drawn = measure(name)
-    bins = length_bins(runs[0])
-    lowest, highest = drawn.most, 0.0
-    with drawing(path, height=3.7) as canvas:
-        axes = canvas.subplots()
-        for style, run in zip(_styles(runs), runs, strict=True):
-            scores = score_by_length(run, drawn, bins)
-            x, y = [score.centre for score in scores], [score.value for score in scores]
-            low, high = np.clip([score.interval for score in scores], 0.0, drawn.most).T
-            plot_line(axes, style, len(runs), (x, y, low, high), label=name_of(run.variant), marked=True)
-            lowest, highest = min(lowest, *low), max(highest, *high)
-        axes.set(xlabel="Source length (words)", ylabel=drawn.title)
-        base = lowest if 2.0 * lowest > highest else 0.0
-        margin = max(0.06 * (highest - base), 1.0)  # all may be 100
-        axes.set_ylim(max(base - margin, 0.0), highest + margin)
-        legend_above(canvas, axes)
-
-
-def offset_histogram(runs: Sequence[RunResults], path: Path) -> bool:
-    """Draw how far from the gold source word the attention peaks, one group of bars per variant.
-
-    Args:
-        runs: variants; those without alignments are left out.
-        path: of the PNG.
-
-    Returns:
-        whether any run had alignments; if none had, nothing is drawn.
-    """
-    aligned = {index: offsets for index, run in enumerate(runs) if (offsets := alignment_offsets(run))}
-    if not aligned:
-        return False
-    positions = np.arange(-REACH, REACH + 1)
-    width, styles = 0.8 / len(aligned), _styles(runs)
-    with drawing(path, height=3.2) as canvas:
-        axes = canvas.subplots()
-        for place, (index, offsets) in enumerate(aligned.items()):
-            shares = np.zeros(len(positions))
-            for offset, share in offsets.items():
-                shares[min(max(offset, -REACH), REACH) + REACH] += share
-            left = positions + (place - (len(aligned) - 1) / 2) * width
-            colour, label = COLOURS[styles[index] % len(COLOURS)], name_of(runs[index].variant)
-            axes.bar(left, shares, width * 0.92, color=colour, label=label)
-        inner = [f"{position:+d}".replace("-", "−") if position else "0" for position in positions[1:-1]]
-        axes.set_xticks(positions, [f"≤ −{REACH}", *inner, f"≥ +{REACH}"])
-        axes.set(xlabel="Attended source position minus gold position", ylabel="Share of target words", ylim=(0, 1))
-        axes.grid(axis="x", visible=False)
-        legend_above(canvas, axes)
-    return True
-
-
-def _styles(runs: Sequence[RunResults]) -> list[int]:
-    return styles_of([name_of(run.variant) for run in runs])
 
 
 class ScoresByLength(OfPanels):
     """Figures ``<measure>_by_length_<panel>.png``: BLEU of panels that translate, the brackets' F1 of those that parse.
 
-    A task that no variant of the panels is of is shown whole.
+    With BLEU this is Figure 2 of Bahdanau et al. (2015). A task that no variant of the panels is of is shown whole.
     """
 
     def measures(self) -> Sequence[str]:
@@ -248,18 +169,31 @@ class ScoresByLength(OfPanels):
         return ("bleu", "bracket_f1")
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
-        """The score against source length, panel by panel."""
+        """The score against source length with 95 % bands, a line per variant, panel by panel."""
         figures = []
         for panel in panels(results, self.panels):
-            name, runs = scored_by(panel.runs)
-            if runs:
-                path = folder / f"{name}_by_length_{panel.name}.png"
-                title = "BLEU" if name == "bleu" else "F1 of the brackets"
-                scores_by_length(runs, path, name)
-                caption = (
-                    f"{title} against source length, with 95 % bands over test sentences and seeds.{also_longer(runs)}"
-                )
-                figures.append(Figure(path, f"{panel.title}. {caption}"))
+            name, scored = scores_by_length(panel.runs)
+            if not scored:
+                continue
+            path, of = folder / f"{name}_by_length_{panel.name}.png", measure(name)
+            lowest, highest = of.most, 0.0
+            with drawing(path, height=3.7) as canvas:
+                axes = canvas.subplots()
+                styles = styles_of([name_of(variant) for variant in scored])
+                for style, (variant, scores) in zip(styles, scored.items(), strict=True):
+                    x, y = [score.centre for score in scores], [score.value for score in scores]
+                    low, high = np.clip([score.interval for score in scores], 0.0, of.most).T
+                    plot_line(axes, style, len(scored), (x, y, low, high), label=name_of(variant), marked=True)
+                    lowest, highest = min(lowest, *low), max(highest, *high)
+                axes.set(xlabel="Source length (words)", ylabel=of.title)
+                base = lowest if 2.0 * lowest > highest else 0.0
+                margin = max(0.06 * (highest - base), 1.0)  # all may be 100
+                axes.set_ylim(max(base - margin, 0.0), highest + margin)
+                legend_above(canvas, axes)
+            title = "BLEU" if name == "bleu" else "F1 of the brackets"
+            said = f"{title} against source length, with 95 % bands over test sentences and seeds."
+            longer = also_longer([run for run in panel.runs if run.variant in scored])
+            figures.append(Figure(path, f"{panel.title}. {said}{longer}"))
         return figures
 
 
@@ -270,13 +204,32 @@ class AlignmentOffsets(OfPanels):
     """
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
-        """Where attention peaks, panel by panel."""
-        figures = []
+        """How far from the gold source word attention peaks, a group of bars per variant, panel by panel."""
+        figures, positions = [], np.arange(-REACH, REACH + 1)
+        inner = [f"{position:+d}".replace("-", "−") if position else "0" for position in positions[1:-1]]
         for panel in panels(results, self.panels):
-            path = folder / f"alignment_offsets_{panel.name}.png"
-            if offset_histogram(panel.runs, path):
-                caption = f"Where the attention peaks relative to the gold source word.{also_longer(panel.runs)}"
-                figures.append(Figure(path, f"{panel.title}. {caption}"))
+            styles = styles_of([name_of(run.variant) for run in panel.runs])
+            pairs = [(style, run, alignment_offsets(run)) for style, run in zip(styles, panel.runs, strict=True)]
+            aligned = [pair for pair in pairs if pair[2]]
+            if not aligned:
+                continue
+            path, width = folder / f"alignment_offsets_{panel.name}.png", 0.8 / len(aligned)
+            with drawing(path, height=3.2) as canvas:
+                axes = canvas.subplots()
+                for place, (style, run, offsets) in enumerate(aligned):
+                    shares = np.zeros(len(positions))
+                    for offset, share in offsets.items():
+                        shares[min(max(offset, -REACH), REACH) + REACH] += share
+                    left = positions + (place - (len(aligned) - 1) / 2) * width
+                    colour = COLOURS[style % len(COLOURS)]
+                    axes.bar(left, shares, width * 0.92, color=colour, label=name_of(run.variant))
+                axes.set_xticks(positions, [f"≤ −{REACH}", *inner, f"≥ +{REACH}"])
+                axes.set(xlabel="Attended source position minus gold position", ylabel="Share of target words")
+                axes.set(ylim=(0, 1))
+                axes.grid(axis="x", visible=False)
+                legend_above(canvas, axes)
+            caption = f"Where the attention peaks relative to the gold source word.{also_longer(panel.runs)}"
+            figures.append(Figure(path, f"{panel.title}. {caption}"))
         return figures
 
 

@@ -5,12 +5,15 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from shared.claims.results import RunResults
+from shared.errors import ReplicationError
 from shared.metrics.registry import MEASURES
-from shared.tasks.translation.heatmaps import SENTENCES, SYMBOLS, maps_of_sentences
+from shared.tasks.translation.heatmaps import SENTENCES, SYMBOLS, Heatmaps, SideBySide, maps_of_sentences
 from shared.tasks.translation.report import alignment_offsets, round_bins, score_by_length
 from tests.synthetic_runs import SCORER, Variant, build
+from tests.tasks.kept_runs import draw_kept
 
 
 @pytest.fixture(scope="module")
@@ -68,29 +71,82 @@ def words(side, count):
     return np.array([f"{side}{k}" for k in range(count)])
 
 
-def kept(path, lengths):
+def kept(path, *sizes, weights=np.ones):
+    """A file of attention between so many target and source words of each sentence."""
     arrays = {}
-    for i, (rows, columns) in enumerate(lengths):
+    for i, (rows, columns) in enumerate(sizes):
         arrays |= {f"source_{i}": words("s", columns), f"target_{i}": words("t", rows)}
-        arrays[f"weights_{i}"] = np.full((rows, columns), 1 / columns, dtype=np.float16)
+        arrays[f"weights_{i}"] = weights((rows, columns)).astype(np.float16)
     np.savez(path, **arrays)
     return path
 
 
+def square(length, weights=np.ones):
+    return {"weights": weights((length, length)), "source": words("$\\frac", length), "target": words("t", length)}
+
+
+def compared(folder, **sources):
+    return draw_kept(SideBySide("Both.", [*sources]), folder, **sources)
+
+
 def test_every_model_and_sentence_is_a_map(tmp_path):
-    source = kept(tmp_path / "a.npz", [(2, 3), (4, 2)])
-    maps = maps_of_sentences({"one": source, "two": source, "none": tmp_path / "missing.npz"})
-    assert [each.choices for each in maps] == [
+    source = kept(tmp_path / "a.npz", (2, 3), (4, 2), weights=lambda shape: np.full(shape, 1 / shape[1]))
+    (figure,) = compared(tmp_path, one=source, two=source, none=tmp_path / "missing.npz")
+    assert [each.choices for each in figure.maps] == [
         {"Model": model, "Attention": "to the source", "Sentence": sentence}
         for model in ("one", "two")
         for sentence in ("1", "2")
     ]
-    assert maps[0].rows == ["t0", "t1"]
-    assert maps[0].columns == ["s0", "s1", "s2"]
-    assert np.array(maps[0].weights) == pytest.approx(np.full((2, 3), 1 / 3), abs=1e-3)
+    assert (figure.maps[0].rows, figure.maps[0].columns) == (["t0", "t1"], ["s0", "s1", "s2"])
+    assert np.array(figure.maps[0].weights) == pytest.approx(np.full((2, 3), 1 / 3), abs=1e-3)
 
 
-def test_long_sentences_and_more_than_a_few_are_left_out(tmp_path):
-    lengths = [(SYMBOLS + 1, 3), *([(2, 3)] * (SENTENCES + 1))]
-    maps = maps_of_sentences({"one": kept(tmp_path / "a.npz", lengths)})
+def test_long_sentences_and_more_than_a_few_are_left_out():
+    maps = maps_of_sentences({"one": [square(SYMBOLS + 1), *[square(2)] * (SENTENCES + 1)]})
     assert [len(each.rows) for each in maps] == [2] * SENTENCES
+
+
+def test_words_with_dollar_signs_are_no_formulas_and_long_sentences_get_a_row_each(tmp_path):
+    for i, length in enumerate((3, 30)):
+        arrays = {f"{name}_{k}": value for k in range(2) for name, value in square(length).items()}
+        np.savez(tmp_path / f"{i}.npz", **arrays)
+        (figure,) = draw_kept(Heatmaps("a", "Seen."), tmp_path, a=tmp_path / f"{i}.npz")
+        height, width, _ = imread(figure.path).shape
+        assert (height > 1.8 * width) == (length == 30)
+    assert draw_kept(Heatmaps("a", "Seen."), tmp_path, a=tmp_path / "none.npz") == []
+
+
+BEIGE = np.array([0xE6, 0xD5, 0xAE]) / 255
+
+
+def share_of_beige(figure):
+    pixels = imread(figure.path)[..., :3].reshape(-1, 3)
+    return (abs(pixels - BEIGE).max(axis=-1) < 0.02).mean()
+
+
+def test_a_weight_of_zero_is_beige_where_models_are_compared(tmp_path):
+    whole = kept(tmp_path / "whole.npz", (10, 10))
+    local = kept(tmp_path / "local.npz", (10, 10), weights=lambda shape: np.eye(*shape))
+    shares = [
+        share_of_beige(*compared(tmp_path / name, a=a, b=b))
+        for name, a, b in (("none", whole, whole), ("one", whole, local), ("two", local, local))
+    ]
+    assert shares[0] == 0.0
+    assert shares[1] > 0.1
+    assert shares[2] == pytest.approx(2 * shares[1], rel=0.02)
+
+
+def test_a_comparison_draws_the_longest_sentence_that_fits(tmp_path):
+    drawings = []
+    for name, lengths in (("fits", (5, 30, 14, 9)), ("alone", (14,)), ("short", (5,))):
+        source = kept(tmp_path / f"{name}.npz", *((length, length) for length in lengths))
+        (figure,) = compared(tmp_path / name, a=source, b=source)
+        drawings.append(figure.path.read_bytes())
+    assert drawings[0] == drawings[1] != drawings[2]
+    assert compared(tmp_path, a=source) == []
+
+
+def test_other_sentences_are_not_compared(tmp_path):
+    sources = {"a": kept(tmp_path / "a.npz", (5, 5), (6, 6)), "b": kept(tmp_path / "b.npz", (5, 5), (7, 7))}
+    with pytest.raises(ReplicationError, match="b is not of the same texts as that of a"):
+        compared(tmp_path, **sources)
