@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.claims.scales import SCALES
-from shared.config import near
+from shared.config import check_name
 from shared.errors import ReplicationError
 from shared.pipeline.config import load_params
 from shared.pipeline.files import REPLICATIONS, link_pipeline, render, write_text
-from shared.tasks.kinds import KINDS
 
 TEMPLATES = Path(__file__).parent / "templates"
 PARAMS = Path("params.yaml")
@@ -53,9 +52,17 @@ def new_replication(name: str, kind: str = "translation", scales: Sequence[str] 
         ReplicationError: the name cannot be a Python package's, the folder exists, there is no template of this kind,
             or the working directory is no project. Nothing has been written then.
     """
-    _check(name, kind)
-    listed = _listed(PARAMS.read_text(encoding="utf-8"), name)
+    if not (PARAMS.is_file() and REPLICATIONS.is_dir()):
+        raise ReplicationError(
+            f"{Path.cwd()} is no project: it lacks {PARAMS} or the folder {REPLICATIONS}; change to the project's root."
+        )
     folder, partial = REPLICATIONS / name, REPLICATIONS / f".{name}.partial"
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise ReplicationError(f"'{name}' cannot name a folder of code; use lower-case letters, digits and '_'.")
+    check_name(kind, SHAPES, "there is no template of kind")
+    if folder.exists() or name in load_params().papers:
+        raise ReplicationError(f"{folder} or its line in {PARAMS} exists; remove both first, or choose another name.")
+    listed = _listed(PARAMS.read_text(encoding="utf-8"), name)
     shutil.rmtree(partial, ignore_errors=True)
     try:
         write_folder(partial, name, kind, ["smoke", *(scales or USUAL)])
@@ -73,41 +80,19 @@ def new_replication(name: str, kind: str = "translation", scales: Sequence[str] 
 def write_folder(folder: Path, name: str, kind: str, scales: Sequence[str]) -> None:
     """Write all files of a replication into ``folder``, which is made."""
     values = SHAPES[kind] | {"name": name, "kind": kind}
-
-    def write(path: Path, template: str, **more: object) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, render(template, **values, **more))
-
-    for template in sorted([*(TEMPLATES / "common").iterdir(), *(TEMPLATES / kind).iterdir()]):
-        if template.name not in ("params.yaml.j2", "task.yaml.j2"):
-            write(folder / template.stem, f"{template.parent.name}/{template.name}")
+    sizes = [(size, scale) for size, scale in enumerate(SCALES) if scale in scales]
+    for _, scale in sizes:
+        (folder / scale).mkdir(parents=True, exist_ok=True)
+        link_pipeline(folder / scale)
     (folder / "__init__.py").touch()
-    for size, scale in enumerate(SCALES):
-        if scale in scales:
-            more = {"scale": scale, "size": size, "seeds": 2 if scale == "smoke" else 5, "purpose": PURPOSES[scale]}
-            write(folder / scale / "params.yaml", "common/params.yaml.j2", **more)
-            link_pipeline(folder / scale)
-
-
-def _check(name: str, kind: str) -> None:
-    """Refuse what cannot be made, before anything is written."""
-    if not (PARAMS.is_file() and REPLICATIONS.is_dir()):
-        raise ReplicationError(
-            f"{Path.cwd()} is no project: it lacks {PARAMS} or the folder {REPLICATIONS}; change to the project's root."
-        )
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise ReplicationError(f"'{name}' cannot name a folder of code; use lower-case letters, digits and '_'.")
-    if kind not in KINDS:
-        raise ReplicationError(f"there is no kind of task '{kind}'{near(kind, KINDS)}.")
-    if kind not in SHAPES:
-        raise ReplicationError(
-            f"there is no template of kind '{kind}'; copy the folder of a paper of this kind, or choose "
-            f"{', '.join(SHAPES)}."
-        )
-    if name in load_params().papers:
-        raise ReplicationError(f"{PARAMS} lists '{name}' already; remove it there, or choose another name.")
-    if (REPLICATIONS / name).exists():
-        raise ReplicationError(f"{REPLICATIONS / name} exists; remove it first, or choose another name.")
+    for path in sorted([*(TEMPLATES / "common").iterdir(), *(TEMPLATES / kind).iterdir()]):
+        template = f"{path.parent.name}/{path.name}"
+        if path.stem == "params.yaml":
+            for size, scale in sizes:
+                own = {"scale": scale, "size": size, "seeds": 2 if scale == "smoke" else 5, "purpose": PURPOSES[scale]}
+                write_text(folder / scale / path.stem, render(template, **values, **own))
+        elif path.stem != "task.yaml":  # which is a part of params.yaml
+            write_text(folder / path.stem, render(template, **values))
 
 
 def _listed(text: str, name: str) -> str:

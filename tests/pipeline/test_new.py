@@ -95,8 +95,8 @@ def test_scales_differ_and_all_files_are_short_and_as_dvc_writes_them(kind, empt
         ("My-Paper", "translation", "cannot name a folder of code"),
         ("class", "translation", "cannot name a folder of code"),
         ("fresh", "translatoin", "did you mean 'translation'"),
-        ("taken", "language", "taken exists"),
-        ("luong", "language", "lists 'luong' already"),
+        ("taken", "language", "taken or its line in params.yaml exists"),
+        ("luong", "language", "luong or its line in params.yaml exists"),
     ],
 )
 def test_what_cannot_be_made_is_refused_and_nothing_is_written(name, kind, message, empty):
