@@ -37,6 +37,15 @@ def entries(project):
     return [(path.parts[-3], path.parts[-2], entry) for path in files for entry in json.loads(path.read_text())]
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_what_a_terminal_cannot_show_is_a_question_mark(project, monkeypatch, encoding):
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr("sys.stderr", terminal)
+    assert main(["show", "\u0915?"]) == 2
+    terminal.flush()
+    assert b"there is no claim '??'" in terminal.buffer.getvalue()
+
+
 def test_every_paper_task_and_variant_that_runs_is_listed_after_a_legend(project):
     printed, whole = said(list_runs), said(list_runs, everything=True)
     assert printed.startswith("Seeds with a checkpoint / with metrics, of all seeds.")

@@ -53,6 +53,12 @@ class DecodingConfig(Strict):
         default=False, description="also put translations of the words most attended to in the place of UNK"
     )
 
+    @model_validator(mode="after")
+    def _some_length_is_allowed(self) -> DecodingConfig:
+        if self.minimum_ratio > self.maximum_ratio:
+            raise ValueError("minimum_ratio may not exceed maximum_ratio, or no translation is allowed to end")
+        return self
+
 
 class EvaluationConfig(JudgingConfig, Shown):
     """How a trained model's translations are judged."""

@@ -166,6 +166,7 @@ def test_the_source_counts_its_end_symbol_and_the_extra_is_added(tmp_path, limit
     [
         ({"kind": "sentencepiece", "size": 50}, "replace_unknown needs a tokenizer of kind 'words'"),
         ({"decoding": {"beam": 1, "maximum_extra": -1}}, "maximum_extra"),
+        ({"decoding": {"beam": 1, "minimum_ratio": 3.0, "maximum_ratio": 1.0}}, "may not exceed maximum_ratio"),
         ({"evaluation": {"compounds": True}}, "compounds needs moses"),
         ({"evaluation": {"moses": "German"}}, r"evaluation\.moses"),
         ({"evaluation": {"checkpoint": "average"}}, r"evaluation\.checkpoint 'average' needs training\.average"),
