@@ -9,11 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-import yaml
-from rich.console import Console
 
-from shared.config import load_yaml
-from shared.data.fetch import fetch, verify
 from shared.data.generated import generate
 
 
@@ -84,31 +80,6 @@ def fake_client(tmp_path, monkeypatch):
         return log
 
     return make
-
-
-@pytest.fixture
-def fetched_small(pytestconfig, tmp_path, web):
-    """Fetch by a shipped card from small archives of the official layout.
-
-    Returns a function of the data set, of what makes the bytes of a download of the card, and of the number of the
-    source; it returns the manifest and the folder.
-    """
-
-    def small(dataset, make, source=0):
-        card = load_yaml(pytestconfig.rootpath / f"data/{dataset}.yaml")
-        chosen = card["sources"][source]
-        for download in chosen["downloads"]:
-            name = download["url"].rpartition("/")[2]
-            web.files[name] = make(download)
-            download |= {"url": web.url(name), "sha256": None, "bytes": None}
-        card |= {"sources": [chosen], "files": {}, "needs_bytes": 100_000_000}
-        (tmp_path / "data").mkdir()
-        (tmp_path / f"data/{dataset}.yaml").write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
-        manifest = fetch(dataset, root=tmp_path / "data", console=Console(quiet=True))
-        assert verify(dataset, root=tmp_path / "data") == manifest
-        return manifest, tmp_path / "data" / dataset
-
-    return small
 
 
 @pytest.fixture(scope="session")

@@ -68,18 +68,6 @@ def test_of_equal_lengths_only_the_last_batch_of_each_is_smaller_whatever_the_po
     assert sizes == sorted(expected)
 
 
-def test_batches_of_equal_lengths_have_other_members_in_another_order_every_epoch():
-    axes = (np.repeat([3, 7, 8], 60),)
-    one, other = (
-        epoch_batches(axes, pool=2, seed=1, epoch=epoch, sentences=20, equal_lengths=True) for epoch in (0, 1)
-    )
-    assert {frozenset(batch.tolist()) for batch in one}.isdisjoint(frozenset(batch.tolist()) for batch in other)
-    orders = [[int(axes[0][batch[0]]) for batch in batches] for batches in (one, other)]
-    assert sorted(orders[0]) == sorted(orders[1])
-    assert orders[0] != sorted(orders[0])
-    assert orders[0] != orders[1]
-
-
 def padding_share(lengths, batches):
     """The share of padding among all symbols of batches, over all axes; 0 is no padding."""
     padded = sum(int(axis[batch].max()) * len(batch) for axis in lengths for batch in batches)

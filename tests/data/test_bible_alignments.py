@@ -119,12 +119,6 @@ def test_train_has_every_english_text_of_a_verse_and_no_alignment(raw):
     assert len([segment for segment in train if segment.key == f"40:{chapter}:2"]) == 2
 
 
-def test_a_chapter_is_in_one_split(raw):
-    corpus = read("bible_alignments", raw, ["grc", "en"], OPTIONS)
-    chapters = [{segment.key.split(":")[1] for segment in segments} for segments in corpus.values()]
-    assert sum(map(len, chapters)) == len(set.union(*chapters)) == CHAPTERS
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -56,10 +56,6 @@ def test_every_shipped_card_is_complete(pytestconfig, dataset):
     assert all([card.title, card.licence, card.citation, card.traps])
 
 
-def test_the_example_card_is_right():
-    assert build(Card, CARD, where="toy").id == "toy"
-
-
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
@@ -123,11 +119,6 @@ def test_prose_and_sources_do_not_change_the_fingerprint_but_pins_and_order_do()
     ]
     for path, value in different:
         assert build(Card, changed(path, value), where="toy").fingerprint != base
-
-
-def test_all_languages_are_distinct_unless_the_card_says_otherwise():
-    assert build(Card, CARD, where="toy").distinct == ["en", "fr"]
-    assert build(Card, changed(["compared"], ["fr"]), where="toy").distinct == ["fr"]
 
 
 def test_an_unknown_data_set_is_named_with_the_known_ones(tmp_path):

@@ -1,20 +1,12 @@
 """UniProt's files: hand-made ones, the shipped card on a small one, and the real one."""
 
 import collections
-import io
-import itertools
 import random
 
 import pytest
-import yaml
-from rich.console import Console
-from similarities import largest_similarity
 from test_homology import mutated, sequence
 
-from shared.data.fetch import fetch
-from shared.data.opening import read_lines
 from shared.data.readers import proteins, read
-from shared.data.sources import sha256_of
 from shared.data.splits import hashed_split
 
 LANGUAGES = ["sequence", "name", "organism", "database"]
@@ -108,42 +100,3 @@ def test_a_name_joins_what_has_no_word_in_common_and_copies_occur_once(tmp_path)
     keys = [segment.key for segments in corpus.values() for segment in segments]
     assert [key for key in keys if ":S" in key] == ["S0:S0", "S0:S1"]
     assert len(keys) == 18
-
-
-def shipped(pytestconfig):
-    return yaml.safe_load((pytestconfig.rootpath / "data/uniprot_sample.yaml").read_text(encoding="utf-8"))
-
-
-def test_the_shipped_card_fetches_what_no_two_splits_have_a_relative_in(pytestconfig, tmp_path):
-    card, root = shipped(pytestconfig), tmp_path / "data"
-    (tmp_path / "mirror/proteins").mkdir(parents=True)
-    root.mkdir()
-    raw = small(tmp_path / "mirror/proteins/DB.fasta", [1, 2, 20] * 40)
-    card |= {"sources": [{"kind": "mirror", "folder": "proteins"}], "files": {}}
-    card["raw"] = {"DB.fasta": {"sha256": sha256_of(raw)}}
-    (root / "uniprot_sample.yaml").write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
-    manifest = fetch("uniprot_sample", root=root, mirror=tmp_path / "mirror", console=Console(file=io.StringIO()))
-    assert sum(manifest.files[f"{split}.sequence"].lines for split in card["splits"]) == 23 * 40
-    assert set(manifest.dropped.values()) == {0}
-    nothing_leaks(root / "uniprot_sample", card)
-
-
-def nothing_leaks(folder, card):
-    """No two splits have proteins that the card's thresholds call relatives, or that have a name in common.
-
-    Train and test_relatives count as one, for it has the families of train.
-    """
-    options = card["reader"]["options"]
-    splits = [("train", "test_relatives"), *((name,) for name in card["splits"] if name in ("valid", "test"))]
-    splits.append(("test_families",))
-    columns = {
-        language: [[line for name in joined for line in read_lines(folder / f"{name}.{language}")] for joined in splits]
-        for language in ("sequence", "name")
-    }
-    for number in range(len(splits) - 1):
-        texts, names = ((column[number], list(itertools.chain(*column[number + 1 :]))) for column in columns.values())
-        jaccard, containment = largest_similarity(*texts, k=options["k"])
-        assert 0 < jaccard < options["jaccard"]
-        assert 0 < containment < options["containment"]
-        plain = [{proteins.plain_name(name) for name in side} - {None} for side in names]
-        assert not plain[0] & plain[1]

@@ -177,6 +177,9 @@ def test_if_every_source_fails_one_error_lists_them_all_with_reasons(root, web, 
     assert lines[4].startswith("  web http://127.0.0.1")
     assert "the server says 404" in lines[4]
     assert "set REPLICATIONS_MIRROR" in lines[5]
+    write_card(root)
+    with pytest.raises(ReplicationError, match=r"It cannot be fetched from elsewhere \(licence: none\): set REPL"):
+        fetch("toy", root=root)
     assert not (root / "toy").exists()
 
 

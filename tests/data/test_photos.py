@@ -107,31 +107,6 @@ def test_karpathys_file_gives_words_as_the_card_says_and_not_what_the_paper_left
     ]  # fmt: skip
 
 
-def test_archives_are_taken_over_as_they_are(table, fetched):
-    assert {path.name for path in fetched.iterdir() if path.suffix in {".tar", ".zip"}} == {"a.tar", "b.zip"}
-    for name in ("a.tar", "b.zip"):
-        assert (fetched / name).read_bytes() == (table / name).read_bytes()
-
-
-def test_a_split_has_captions_without_mentions_and_no_boxes(fetched):
-    split = PhotoSplit.load(fetched, "train")
-    assert len(split) == 2
-    assert [[caption.text for caption in captions][1] for captions in split.captions] == ["two dogs"] * 2
-    assert all(caption.mentions == () for captions in split.captions for caption in captions)
-    assert split.boxes == [[], []]
-
-
-@pytest.mark.parametrize("split", ["train", "valid"])
-def test_images_are_those_of_the_photos_asked_for(fetched, split):
-    photos = PhotoSplit.load(fetched, split)
-    order = list(range(len(photos)))[::-1]
-    images = photos.images(order)
-    assert images.shape == (len(order), SIDE, SIDE, 3)
-    assert images.dtype == np.uint8
-    numbers = [int(photos.columns["photo"][index][0]) for index in order]
-    assert images[:, 0, 0].tolist() == [[10 * number, 20, 30] for number in numbers]
-
-
 def test_a_photo_of_the_right_size_is_not_touched():
     pixels = np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8)
     buffer = io.BytesIO()
@@ -184,19 +159,3 @@ def test_damaged_archives_and_photos_are_named(table, fetched):
         with pytest.raises(ReplicationError, match=rf"{name} cannot be read .* fetch it anew"):
             read("photos", table, LANGUAGES, TABLE)
         (table / name).unlink()
-
-
-def test_the_cards_web_source_gives_photos_and_captions(karpathy, tmp_path, fetched_small):
-    texts = {"dataset_flickr8k.json": (karpathy / "dataset.json").read_bytes()}
-    photos = {f"Flicker8k_Dataset/{name}": picture(name) for name in HOME}
-
-    def make(download):
-        return make_zip(tmp_path / "a.zip", texts if "members" in download else photos).read_bytes()
-
-    manifest, folder = fetched_small("flickr8k", make, source=1)
-    assert {name: record.lines for name, record in manifest.files.items() if name.endswith("photo")} == {
-        "train.photo": 2, "valid.photo": 1, "test.photo": 1
-    }  # fmt: skip
-    split = PhotoSplit.load(folder, "test")
-    assert split.captions[0][0].text == "a dog no 4.jpg runs"
-    assert split.images([0])[0, 0, 0].tolist() == [40, 20, 30]

@@ -4,13 +4,10 @@ import struct
 
 import numpy as np
 import pytest
-from rich.console import Console
-from test_archives import make_tar
 
 from shared.data.readers import read
 
 IDX = {"format": "idx", "train": ["a", "b"], "test": ["t"], "valid": 3}
-QUIET = Console(quiet=True)
 
 
 def idx(images):
@@ -73,17 +70,3 @@ def test_cifar_has_its_colours_together_and_loses_its_classes(tmp_path):
         (tmp_path / name).write_bytes(cifar(part))
     splits = written(tmp_path, IDX | {"format": "cifar"})
     assert (np.concatenate([splits[name] for name in ("train", "valid", "test")]) == images).all()
-
-
-def test_the_card_of_cifar_fetches_an_archive_of_its_form(tmp_path, fetched_small):
-    images = np.random.default_rng(0).integers(0, 256, (6 * 1500, 32, 32, 3), dtype=np.uint8)
-
-    def make(download):
-        contents = {name: cifar(part) for name, part in zip(download["members"], np.split(images, 6), strict=True)}
-        contents["cifar-10-batches-bin/readme.html"] = b"x"
-        return make_tar(tmp_path / "cifar.tar.gz", contents, "w:gz").read_bytes()
-
-    _, folder = fetched_small("cifar10", make)
-    found = [np.load(folder / f"{split}.images.npy") for split in ("train", "valid", "test")]
-    assert [len(split) for split in found] == [2500, 5000, 1500]
-    assert (np.concatenate(found) == images).all()

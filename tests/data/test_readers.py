@@ -1,13 +1,9 @@
-import gzip
-import html
 import sqlite3
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_archives import make_tar
 
-from shared.data.opening import read_lines
 from shared.data.readers import bible, read
 
 PSALM, GENESIS, JOB, ACTS = (19, 3, 1), (1, 1, 2), (18, 42, 17), (44, 15, 17)
@@ -98,46 +94,11 @@ def test_a_chapter_is_in_one_split_and_verses_are_in_order(tmp_path):
     assert sum(len(segments) for segments in corpus.values()) == 600
 
 
-def sgm(*segments):
-    lines = "\n".join(f'<seg id="{i}">{html.escape(text)}</seg>' for i, text in enumerate(segments, 1))
-    return f'<srcset setid="x">\n<doc docid="a">\n<hl>\n{lines}\n</hl>\n</doc>\n</srcset>\n'.encode()
-
-
-def wmt(tmp_path, other):
-    """Make archives of the layout of a card's downloads, with three lines in each file."""
-
-    def make(download):
-        contents = {"unwanted/europarl-v7.cs-en.cs": b"cesky\n"}
-        for member, raw in download["members"].items():
-            language, stem = other if f".{other}" in raw else "en", raw.split(".")[0]
-            lines = [f"{language} {stem} one & two", f"{language} {stem} three", f"EN newstest2014, {stem}"]
-            if stem == "commoncrawl":
-                lines[1] = lines[1] if language == "en" else ""  # no translation
-                lines[2] = f"«{language}» newstest2014 THREE!"  # also in test
-            content = sgm(*lines) if raw.endswith(".sgm") else "".join(line + "\n" for line in lines).encode()
-            contents[member] = gzip.compress(content) if member.endswith(".gz") else content
-        name = download["url"].rpartition("/")[2]
-        return make_tar(tmp_path / name, contents, "w" if name.endswith(".tar") else "w:gz").read_bytes()
-
-    return make
-
-
-def test_wmt14_is_read_from_archives_of_the_official_layout(tmp_path, fetched_small):
-    manifest, folder = fetched_small("wmt14_fr_en", wmt(tmp_path, "fr"))
-    assert manifest.dropped == {"train": 1, "valid": 0, "test": 0}
-    assert next(read_lines(folder / "test.fr")) == "fr newstest2014 one & two"
-    assert list(read_lines(folder / "valid.en"))[3] == "en newstest2013 one & two"
-    train = list(zip(read_lines(folder / "train.en"), read_lines(folder / "train.fr"), strict=True))
-    assert len(train) == 13
-    assert train[6] == ("en commoncrawl one & two", "fr commoncrawl one & two")
-    assert train[-3] == ("en giga-fren one & two", "fr giga-fren one & two")
-
-
-def test_the_german_wmt14_has_the_filtered_test_and_a_second_one(tmp_path, fetched_small):
-    _, folder = fetched_small("wmt14_de_en", wmt(tmp_path, "de"))
-    assert next(read_lines(folder / "test.de")) == "de newstest2014 one & two"
-    assert next(read_lines(folder / "test_2015.de")) == "de newstest2015 one & two"
-    assert next(read_lines(folder / "valid.en")) == "en newstest2013 one & two"
-    train = list(zip(read_lines(folder / "train.en"), read_lines(folder / "train.de"), strict=True))
-    assert len(train) == 7
-    assert train[3] == ("en commoncrawl one & two", "de commoncrawl one & two")
+def test_segments_that_lack_a_text_are_left_out_if_the_card_says_so(tmp_path):
+    for language, text in (("en", "one\n\nthree\n"), ("fr", "un\ndeux\ntrois")):
+        (tmp_path / language).write_text(text)
+    options = {"parts": {"train": [{"en": "en", "fr": "fr"}]}}
+    found = list(read("parallel", tmp_path, ["fr", "en"], options)["train"])
+    assert [segment.texts for segment in found] == [("un", "one"), ("deux", ""), ("trois", "three")]
+    kept = list(read("parallel", tmp_path, ["fr", "en"], options | {"skip_incomplete": True})["train"])
+    assert kept == [found[0], found[2]]

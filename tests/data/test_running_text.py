@@ -1,11 +1,8 @@
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shared.data.cards import load_card
-from shared.data.fetch import fetch, verify
 from shared.data.readers import read
-from shared.data.sources import sha256_of
 
 CARDS = ("penn_treebank", "wikitext2", "wikitext103", "enwik8", "text8", "lm1b")
 WHOLE = {split: [{"file": "a"}] for split in ("train", "valid", "test")}
@@ -41,30 +38,6 @@ def test_files_and_folders_follow_each_other(tmp_path):
     parts = {"train": [{"file": "many"}, {"file": "one"}], "valid": [{"file": ["none", "one", "many"]}]}
     found = written(tmp_path, {"parts": parts | {"test": [{"file": "one", "start": 1}]}})
     assert found == {"train.text": b" a \n\n b \n\n c \n\n1", "valid.text": b"1", "test.text": b""}
-
-
-def test_a_fetched_text_is_its_raw_file_and_no_sentence_is_dropped(tmp_path, pytestconfig):
-    """The card of WikiText-2 with other hashes, from a mirror and from its other source's file names."""
-    card = yaml.safe_load((pytestconfig.rootpath / "data/wikitext2.yaml").read_text())
-    texts = {"train": " \n = A = \n \n the  same \n", "valid": " the  same \n", "test": " = A = \n"}
-    (tmp_path / "mirror/wikitext-2").mkdir(parents=True)
-    for names in (("wiki.{}.tokens", card), ("{}.txt", card["sources"][1])):
-        pattern, pinned = names
-        for split, text in texts.items():
-            path = tmp_path / "mirror/wikitext-2" / pattern.format(split)
-            path.write_text(text)
-            pinned["raw"][path.name] = {"sha256": sha256_of(path)}
-    card["files"] = {}
-    other = {"kind": "mirror", "folder": "wikitext-2", "raw": card["sources"][1]["raw"]}
-    for source in (card["sources"][0], other):
-        root = tmp_path / f"data{len(source)}"
-        root.mkdir()
-        (root / "wikitext2.yaml").write_text(yaml.safe_dump(card | {"sources": [source]}))
-        manifest = fetch("wikitext2", root=root, mirror=tmp_path / "mirror")
-        found = {split: (root / "wikitext2" / f"{split}.text").read_text() for split in texts}
-        assert found == texts
-        assert manifest.files["train.text"].lines == 4
-        assert verify("wikitext2", root=root) == manifest
 
 
 def test_the_cuts_of_the_shipped_cards_follow_each_other(pytestconfig):

@@ -79,24 +79,11 @@ def test_repetitions_inside_a_split_and_empty_texts_stay(tmp_path):
     assert (tmp_path / "train.fr").read_bytes() == b"\n\n"
 
 
-def test_exotic_line_separators_do_not_break_the_alignment(tmp_path):
-    broken = "one\u2028two\x85three\rfour\u00a0five"
-    corpus = {name: [Segment((f"{name} {broken}", name))] for name in ("train", "valid", "test")}
-    write_corpus(corpus, LANGUAGES, tmp_path)
-    assert (tmp_path / "test.en").read_text(encoding="utf-8").splitlines() == ["test one two three four five"]
-
-
 def test_keys_and_links_are_written_beside_the_texts(tmp_path):
     corpus = {name: [Segment((name, name), key="1:1:1", links="0-0")] for name in ("train", "valid", "test")}
     write_corpus(corpus, LANGUAGES, tmp_path)
     assert (tmp_path / "valid.key").read_text() == "1:1:1\n"
     assert (tmp_path / "valid.align").read_text() == "0-0\n"
-
-
-def test_a_key_stays_on_its_line(tmp_path):
-    corpus = {name: [Segment((name, name), key="one\ntwo\x85three")] for name in ("train", "valid", "test")}
-    write_corpus(corpus, LANGUAGES, tmp_path)
-    assert (tmp_path / "test.key").read_text(encoding="utf-8") == "one two\x85three\n"
 
 
 def test_an_empty_split_is_an_error(tmp_path):
@@ -123,11 +110,6 @@ def test_documents_are_never_torn_apart_and_old_ones_never_move():
     assert shares == pytest.approx([0.92, 0.04, 0.04], abs=0.02)
 
 
-def test_read_lines_splits_at_newlines_only(tmp_path: Path):
-    (tmp_path / "x").write_bytes("a\rb\u2028c\nd".encode())
-    assert list(read_lines(tmp_path / "x")) == ["a\rb\u2028c", "d"]
-
-
 def test_what_a_corpus_has_beside_its_splits_is_written_too(tmp_path: Path):
     files = {"pictures": "first\nsecond\u2028\n", "numbers": b"\r\n\xff\x00"}
     corpus = Accompanied({"test": [Segment(("a", "b"))]}, files)
@@ -135,13 +117,3 @@ def test_what_a_corpus_has_beside_its_splits_is_written_too(tmp_path: Path):
     assert {path.name for path in tmp_path.iterdir()} == {"test.en", "test.fr", "pictures", "numbers"}
     assert (tmp_path / "pictures").read_bytes() == "first\nsecond\u2028\n".encode()
     assert (tmp_path / "numbers").read_bytes() == b"\r\n\xff\x00"
-
-
-def test_files_beside_the_splits_are_copied_byte_by_byte(tmp_path: Path):
-    original, folder = tmp_path / "original", tmp_path / "files"
-    folder.mkdir()
-    original.write_bytes(b"\r\n\xff\x00")
-    (tmp_path / "link").symlink_to(original)
-    assert write_corpus(Accompanied({}, {"weights": tmp_path / "link"}), (), folder) == {}
-    original.unlink()  # so that it is no link to it
-    assert (folder / "weights").read_bytes() == b"\r\n\xff\x00"

@@ -16,11 +16,6 @@ def test_lines_are_read_as_they_were_written(tmp_path_factory, lines):
     assert read_lines(path) == lines
 
 
-def test_the_last_line_need_not_be_ended(tmp_path):
-    (tmp_path / "x").write_bytes(b"a\rb\n\nc")
-    assert read_lines(tmp_path / "x") == ["a\rb", "", "c"]
-
-
 def test_columns_are_read_together_and_must_be_of_one_length(tmp_path):
     for name, lines in {"en": ["a", "b"], "fr": ["c", "d"], "key": ["1", "2"]}.items():
         write_lines(tmp_path / f"test.{name}", lines)

@@ -48,11 +48,6 @@ def test_the_vocabulary_keeps_the_most_frequent_words_and_says_how_many_it_leave
     assert small.decode([[4, UNK]]) == ["the <unk>"]
 
 
-def test_running_text_is_split_as_sacrebleu_splits_it():
-    vocabulary = WordVocabulary.train(["Hello, world."], size=20, split="13a")
-    assert vocabulary.pieces(vocabulary.encode(["Hello, world."])[0]) == ["Hello", ",", "world", "."]
-
-
 @pytest.mark.parametrize("tokenizer", [WORDS, PIECES])
 def test_a_saved_tokeniser_is_the_same(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "t")

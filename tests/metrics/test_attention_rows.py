@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from shared.attention.structured import redundancy_penalty
 from shared.metrics.attention_rows import evidence, focus, importance, ranks, redundancy
 
-ONE_TEXT_PER_LETTER = [("a", 0.2), ("b", 0.5), ("a", 0.9), ("b", 0.5), ("a", 0.2), ("c", 0.0)]
-
 
 def attention(seed, texts=3, rows=4, words=7, padding=2):
     """Random rows of weights, with padding behind the words of the last text."""
@@ -64,28 +62,9 @@ def test_padding_changes_nothing():
     torch.testing.assert_close(importance(longer)[:, :7], importance(weights), rtol=0, atol=0)
 
 
-def test_importance_is_a_distribution_over_the_words():
-    weights = attention(1)
-    torch.testing.assert_close(importance(weights).sum(1), torch.ones(3).double(), rtol=1e-6, atol=0)
-    expected = [sum(row[4] for row in text) / 4 for text in weights.double().tolist()]
-    assert importance(weights)[:, 4].tolist() == pytest.approx(expected)
-
-
 def test_sums_are_of_doubles():
     weights = torch.full((1, 2, 3000), 1 / 3000)
     assert {of(weights).dtype for of in (redundancy, focus, importance)} == {torch.float64}
-
-
-def test_words_are_ranked_within_their_text_the_first_of_equals_first():
-    owners, scores = zip(*ONE_TEXT_PER_LETTER, strict=True)
-    assert ranks(np.array(scores), np.array([ord(o) - ord("a") for o in owners])).tolist() == [
-        1,
-        0,
-        0,
-        1,
-        2,
-        0,
-    ]
 
 
 @given(st.data())

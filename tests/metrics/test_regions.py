@@ -40,21 +40,12 @@ def test_a_worked_example():
     )
 
 
-def test_places_attended_to_equally_share_the_hit():
-    found = pointing_statistics([[0.4, 0.4, 0.1, 0.1]], [(0.0, 0.0, 0.5, 0.5)], 2, 2)
-    assert found["hits"] == 0.5
-
-
 def test_the_sums_of_two_images_are_those_of_both():
     rng = np.random.default_rng(0)
     weights, boxes = rng.dirichlet(np.ones(6), size=5), [(0.1 * i, 0.2, 0.5, 0.9) for i in range(5)]
     parts = [pointing_statistics(weights[i:j], boxes[i:j], 2, 3) for i, j in ((0, 2), (2, 5))]
     whole = pointing_statistics(weights, boxes, 2, 3)
     assert whole == pytest.approx({name: sum(part[name] for part in parts) for name in whole})
-
-
-def test_an_image_without_named_objects_adds_nothing():
-    assert {*pointing_statistics(np.zeros((0, 6)), [], 2, 3).values()} == {0}
 
 
 def test_what_is_no_box_is_refused():

@@ -5,26 +5,11 @@ from itertools import count
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from shared.metrics import turns
 from shared.metrics.turns import medians_of_turns, now, timed
 
-ROUNDS = st.integers(1, 7).flatmap(
-    lambda rounds: st.lists(st.lists(st.floats(0, 100), min_size=rounds, max_size=rounds), min_size=1, max_size=4)
-)
 """Of each contender, what it returns at each turn."""
-
-
-@given(ROUNDS)
-def test_of_each_there_is_the_median_of_its_own(times):
-    medians = medians_of_turns({n: iter(seconds).__next__ for n, seconds in enumerate(times)}, times[0])
-    assert [*medians] == [*range(len(times))]
-    for number, seconds in enumerate(times):
-        ordered, half = sorted(seconds), len(seconds) // 2
-        middle = ordered[half] if len(seconds) % 2 else (ordered[half - 1] + ordered[half]) / 2
-        assert medians[number] == pytest.approx(middle)
 
 
 def test_the_next_turn_is_asked_for_when_the_one_before_is_over():

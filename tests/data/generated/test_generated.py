@@ -17,11 +17,6 @@ def parameters(**changes):
     return {"seed": 1, "nouns": 5, "adjectives": 4, "others": 3, "splits": small} | changes
 
 
-def halves(**changes):
-    splits = parameters()["splits"]
-    return {"seed": 1, "marking": 6, "others": 6, "splits": splits} | changes
-
-
 def noisy(**changes):
     return parameters(noise={"train": 0.25, "valid": 1.0}) | changes
 
@@ -51,21 +46,6 @@ def test_the_halves_change_places_after_a_marking_word_and_only_then(length):
     assert exchanged(words) == list(range(length))
     cut = length // 2
     assert exchanged(["mi", *words[1:]]) == [*range(cut, length), *range(cut)]
-
-
-def test_the_generated_halves_follow_their_rule():
-    segments = [segment for split in generate("exchanged_halves", halves()).values() for segment in split]
-    pairs = [(segment.texts[0].split(), segment.texts[1].split(), segment.links) for segment in segments]
-    translation = {source[0]: target[0] for source, target, _ in pairs if source[0].endswith("u")}
-    moved = 0
-    for source, target, links in pairs:
-        cut = len(source) // 2 if source[0].endswith("i") else 0
-        moved += cut > 0
-        expected = sorted((s, (s - cut) % len(source)) for s in range(len(source)))
-        assert links == " ".join(f"{s}-{t}" for s, t in expected)
-        assert all(target[t] == translation.get(source[s], target[t]) for s, t in expected)
-    assert len(segments) / 3 < moved < len(segments) * 2 / 3
-    assert {len(source) for source, _, _ in pairs} == set(range(3, 11))
 
 
 def test_noise_replaces_its_share_of_target_words_and_leaves_sources_and_links():

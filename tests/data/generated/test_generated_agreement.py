@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_generators import SMALL
 
 from shared.config import build, load_yaml
 from shared.data.generated import generate
@@ -10,17 +11,7 @@ from shared.data.generated.translation import Agreement, agreeing, agreement_wor
 
 
 def values(**changes):
-    small = {
-        "seed": 1,
-        "places": [-1, 0, 2],
-        "distances": [1, 3],
-        "pronouns": 0.4,
-        "splits": {
-            "test": {"buckets": [[3, 5], [6, 9]], "per_bucket": 20},
-            "train": {"buckets": [[3, 9]], "per_bucket": 60},
-        },
-    }
-    return small | changes
+    return SMALL["agreement"] | changes
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_generators import SMALL
 
 from shared.config import build, load_yaml
 from shared.data.generated import generate
@@ -14,24 +15,7 @@ from shared.data.generated.cues import Evidence, vocabulary
 
 
 def values(**changes):
-    small = {
-        "seed": 1,
-        "keys": 2,
-        "decoys": 3,
-        "values": 3,
-        "key_forms": 2,
-        "value_forms": 3,
-        "fillers": 12,
-        "gap": 2,
-        "distractors": [1, 3],
-        "bare": [0, 2],
-        "splits": {
-            "test": {"buckets": [[16, 20], [21, 30]], "per_bucket": 30},
-            "valid": {"buckets": [[16, 30]], "per_bucket": 40},
-            "train": {"buckets": [[16, 30]], "per_bucket": 100},
-        },
-    }
-    return small | changes
+    return SMALL["evidence"] | changes
 
 
 @pytest.fixture(scope="module")

@@ -4,29 +4,14 @@ import functools
 import itertools
 
 import pytest
+from test_generators import SMALL
 
 from shared.config import build, load_yaml
 from shared.data.generated.grammar import Grammar, vocabulary
 
 
 def values(**changes):
-    small = {
-        "seed": 1,
-        "start": "S",
-        "rules": {
-            "S": {"NP-a VP": 0.5, "NP-b VP": 0.5},
-            "NP-a": {"N-a": 0.7, "NP-a AND NP-a": 0.3},
-            "NP-b": {"N-b": 0.7, "NP-b AND NP-b": 0.3},
-            "VP": {"V": 0.5, "V NP-a": 0.5},
-        },
-        "words": {"AND": 1, "N-a": 6, "N-b": 6, "V": 6},
-        "splits": {
-            "test": {"buckets": [[2, 3], [4, 6]], "per_bucket": 30},
-            "valid": {"buckets": [[2, 6]], "per_bucket": 40},
-            "train": {"buckets": [[2, 6]], "per_bucket": 100},
-        },
-    }
-    return small | changes
+    return SMALL["grammar"] | changes
 
 
 def nested(tree):

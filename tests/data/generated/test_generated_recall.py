@@ -8,30 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_generators import SMALL
 
 from shared.config import build, load_yaml
 from shared.data.generated import generate
 from shared.data.generated.recall import Recall, vocabulary
-from shared.data.splits import write_corpus
-from shared.tasks.language.corpus import PreparedLanguage, prepare
-from shared.tasks.language.settings import LanguageCorpusConfig
 
 
 def values(**changes):
-    small = {
-        "seed": 1,
-        "keys": 4,
-        "values": 3,
-        "fillers": 6,
-        "distances": [3, 20],
-        "filler_share": 0.3,
-        "splits": {
-            "test": {"buckets": [[48, 52], [60, 70]], "per_bucket": 10},
-            "valid": {"buckets": [[48, 70]], "per_bucket": 10},
-            "train": {"buckets": [[48, 70]], "per_bucket": 20},
-        },
-    }
-    return small | changes
+    return SMALL["recall"] | changes
 
 
 def only(low, high, count):
@@ -136,26 +121,6 @@ def test_the_later_of_two_questions_that_fall_due_together_waits():
     forms = [re.sub(":.*", ":", word) for word in text.split()]
     assert forms[:6] == [f"{a}:", f"{b}:", f"{a}?", f"{a}:", f"{b}?", f"{b}:"]
     assert generate("recall", changed)["train"][0].texts[1].split()[:2] == ["3-0", "5-1"]
-
-
-def test_the_marked_symbols_of_a_stream_repeat_the_ones_at_their_distance(tmp_path):
-    corpus = generate("recall", values())
-    (tmp_path / "made").mkdir()
-    write_corpus(corpus, ["text", "recall"], tmp_path / "made", compared=["text"])
-    config = {"dataset": "made", "recalls": "recall", "tokenizer": {"kind": "words", "size": 100}}
-    out = tmp_path / "out"
-    out.mkdir()
-    summary = prepare(build(LanguageCorpusConfig, config, where="test"), tmp_path / "made", out)
-    assert summary["vocabulary"] == 4 + 4 * 3 + 4 + 6  # special symbols, facts, questions, fillers
-    text = PreparedLanguage.load(out)
-    stream = text.split("test")
-    symbols = np.array(text.tokenizer.pieces(stream.symbols.tolist()))
-    marked = np.flatnonzero(stream.distances)
-    assert (symbols[marked] == symbols[marked - stream.distances[marked]]).all()
-    questions = np.flatnonzero([symbol.endswith("?") for symbol in symbols])
-    assert (marked == questions + 1).all()
-    expected = distances(read(segment.texts[0], 4) for segment in corpus["test"])
-    assert stream.distances[marked].tolist() == expected
 
 
 def test_names_show_the_part_they_play_and_mean_only_one_thing():

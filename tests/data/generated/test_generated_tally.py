@@ -5,6 +5,7 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_generators import SMALL
 
 from shared.config import build, load_yaml
 from shared.data.generated import generate
@@ -12,23 +13,7 @@ from shared.data.generated.cues import Tally, vocabulary
 
 
 def values(**changes):
-    small = {
-        "seed": 1,
-        "keys": 2,
-        "decoys": 2,
-        "values": 3,
-        "key_forms": 2,
-        "value_forms": 3,
-        "fillers": 12,
-        "gap": 1,
-        "votes": [1, 4],
-        "distractors": [0, 2],
-        "splits": {
-            "test": {"buckets": [[20, 26]], "per_bucket": 30},
-            "train": {"buckets": [[20, 26]], "per_bucket": 60},
-        },
-    }
-    return small | changes
+    return SMALL["tally"] | changes
 
 
 def check(parameters, corpus):

@@ -1,0 +1,177 @@
+"""Every shipped card reads small files of the names and the forms that it lists, from each of its sources."""
+
+import json
+import lzma
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from rich.console import Console
+from test_archives import make_tar, make_zip
+from test_odd_files import encoded
+from test_pixel_reader import cifar, idx
+
+from shared.config import load_yaml
+from shared.data.fetch import fetch, verify
+from shared.data.opening import read_lines
+from shared.data.photos import PhotoSplit
+
+DATA = Path(__file__).parents[2] / "data"
+CARDS = {path.stem: load_yaml(path) for path in sorted(DATA.glob("*.yaml"))}
+CASES = [
+    (name, number)
+    for name, card in CARDS.items() for number, source in enumerate(card["sources"])
+    if card.get("reader", {}).get("name", "bible") not in ("bible", "bible_alignments", "scenes")
+]  # fmt: skip
+COUNT = 40
+PHOTOS = [f"{number}.jpg" for number in range(9)]
+
+
+def shrunk(name, number):
+    """The card with one source, without what fits the real files alone."""
+    card = json.loads(json.dumps(CARDS[name]))
+    source = card["sources"][number]
+    options = card["reader"].setdefault("options", {})
+    unpinned = {raw: {"sha256": None, "unverified": "small"} for raw in source.get("raw") or card["raw"]}
+    card |= {"sources": [source | {"raw": {}}], "raw": unpinned, "files": {}, "needs_bytes": 1_000_000}
+    match card["reader"]["name"]:
+        case "labelled" if "sample" in options:
+            options["sample"] = dict.fromkeys(options["sample"], 5)
+        case "pixels":
+            options["valid"] = 5
+        case "running_text":
+            for part in (part for parts in options["parts"].values() for part in parts):
+                part |= {key: part[key] // 1_000_000 for key in ("start", "bytes") if key in part}
+        case "fasta":
+            options |= dict.fromkeys(("relatives_percent", "valid_percent", "test_percent"), 20)
+            options["held_out"] = {"families": 1, "smallest": 1, "largest": 99}
+    return card
+
+
+def write(path, name, card):
+    """Make one raw file or folder of a card."""
+    options = card["reader"]["options"]
+    texts = [f"{name} number {i}" for i in range(COUNT)]
+    lines = "".join(f"{text}\n" for text in texts)
+    match card["reader"]["name"]:
+        case "parallel" if path.suffix in (".sgm", ".xml"):
+            lines = "".join(f"<title>no</title><seg id='{i}'> {text} &amp; </seg>\n" for i, text in enumerate(texts))
+        case "parallel" if ".tags" in path.suffixes:
+            lines = f"<url>no</url>\n<title>{name}</title>\n{lines}"
+        case "labelled" if name.endswith("/"):
+            path.mkdir(parents=True)
+            for i, text in enumerate(texts):
+                (path / f"{i}_7.txt").write_text(text)
+            return
+        case "labelled":
+            labels = list(options.get("labels") or ("one", "two"))
+            fields = [options.get("fields", {}).get(language, language) for language in card["languages"]]
+            keys = [fields[i] for i, language in enumerate(card["languages"]) if language != "label"]
+            label = next(field for field in fields if field not in keys)
+            rows = [dict.fromkeys(keys, text) | {label: labels[i % len(labels)]} for i, text in enumerate(texts)]
+            if ".jsonl" in path.suffixes or path.suffix == ".json":
+                lines = "".join(json.dumps(row) + "\n" for row in rows)
+            elif path.suffix == ".tab":
+                lines = (
+                    "\t".join(fields)
+                    + "\nd\td\nclass\t\n"
+                    + "".join("\t".join(row[f] for f in fields) + "\n" for row in rows)
+                )
+            else:
+                lines = "".join(f"{row[label]} {row[keys[0]]}\n" for row in rows)
+        case "photos" if path.suffix in (".tar", ".zip"):
+            first = name == next(raw for raw in card["raw"] if raw.endswith(path.suffix))
+            photos = {f"all/{photo}": encoded(np.full((8, 8), i, np.uint8)) for i, photo in enumerate(PHOTOS) if first}
+            (make_tar if path.suffix == ".tar" else make_zip)(path, photos)
+            return
+        case "photos" if path.suffix == ".json":
+            sentences = [{"raw": "A semi-big dog, no. 1!"}]
+            homes = ["train", "val", "test"] * 3
+            images = [
+                {"filename": p, "split": home, "sentences": sentences} for p, home in zip(PHOTOS, homes, strict=True)
+            ]
+            lines = json.dumps({"images": images})
+        case "photos" if "captions" in name:
+            lines = "image,caption\n" + "".join(f'{photo},"A semi-big dog , no. 1 !"\n' for photo in PHOTOS)
+        case "photos":
+            lines = "\n".join(PHOTOS[["train", "dev", "test"].index(name.split(".")[1].removesuffix("Images")) :: 3])
+        case "pixels":
+            images = np.random.default_rng([*name.encode()]).integers(0, 256, (10, 32, 32, 3), dtype=np.uint8)
+            path.write_bytes(cifar(images) if options["format"] == "cifar" else idx(images[..., 0]))
+            return
+        case "treebank":
+            for section in range(25):
+                (path / f"{section:02}").mkdir(parents=True)
+                file = path / f"{section:02}/wsj_{section:02}00.mrg"
+                tree = f"( (S (NP-SBJ (NN section)) (VP (VBZ is) (CD s{section}) (NP (-NONE- *)))) )\n"
+                (file.with_name(file.name.upper()) if section == 22 else file).write_text(tree)
+            return
+        case "fasta":
+            draw = random.Random(0)
+            entry = ">tr|F{0}|F{0}_X Name {1} OS=Some thing PE=4\n{2}\n"
+            lines = "".join(
+                entry.format(i, i // 3, "".join(draw.choices("ACDEFGHIKLMNPQRSTVWY", k=60))) for i in range(90)
+            )
+        case "running_text" if name.endswith("/"):
+            path.mkdir()
+            for part in ("news.en.heldout-00001-of-00050", "news.en.heldout-00000-of-00050", "x"):
+                (path / part).write_text(f"{name}{part}\n")
+            return
+    path.write_bytes(lzma.compress(lines.encode()) if path.suffix == ".xz" else lines.encode())
+
+
+@pytest.mark.parametrize(("name", "number"), CASES)
+def test_a_card_reads_files_of_its_names_into_all_its_splits(tmp_path, monkeypatch, name, number):
+    card = shrunk(name, number)
+
+    def obtain(source, names, space):
+        for raw in names:
+            write(space.raw / raw, raw, card)
+
+    monkeypatch.setattr("shared.data.fetch.obtain", obtain)
+    monkeypatch.setattr("shared.data.cards._provided", lambda source, raw: set(raw))
+    (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
+    manifest = fetch(name, root=tmp_path, console=Console(quiet=True))
+    assert verify(name, root=tmp_path) == manifest
+    assert not any(manifest.dropped.values())
+    folder, options = tmp_path / name, card["reader"]["options"]
+    for split in card["splits"]:
+        assert len({manifest.files[f"{split}.{language}"].lines for language in card["languages"]}) == 1
+    match card["reader"]["name"]:
+        case "parallel":
+            every = options.get("valid_every")
+            for split, parts in options["parts"].items():
+                for files in ([part[language] for part in parts] for language in card["languages"]):
+                    lines = [file for file in files if ".tags" in file]
+                    for file in files:
+                        lines += [f"{file} number {i}{' &' * file.endswith(('sgm', 'xml'))}" for i in range(COUNT)]
+                    kept = [line for i, line in enumerate(lines, start=1) if not every or split != "train" or i % every]
+                    language = next(each for each in card["languages"] if f".{each}" in files[0])
+                    assert list(read_lines(folder / f"{split}.{language}")) == kept
+        case "labelled":
+            found = {label for split in card["splits"] for label in read_lines(folder / f"{split}.label")}
+            assert found == {*(options.get("labels") or {"one": "one", "two": "two"}).values()} - {None}
+            assert "sample" not in options or {manifest.files[f"{s}.text"].lines for s in options["sample"]} == {5}
+        case "photos":
+            for shift, split in enumerate(("train", "valid", "test")):
+                photos = PhotoSplit.load(folder, split)
+                assert photos.columns["photo"] == PHOTOS[shift::3]
+                assert photos.images([1])[0, 0, 0].tolist() == [3 + shift] * 3
+                assert json.loads(photos.columns["captions"][0])[0].startswith("a semi")
+        case "pixels":
+            shapes = [np.load(folder / f"{split}.images.npy").shape for split in ("train", "valid", "test")]
+            files = len(options["train"])
+            assert (
+                shapes == [(count, *card["example"]["shape"]) for count in (10 * files - 5, 5, 10)] or name == "mnist"
+            )
+        case "running_text":
+            assert {*manifest.files} == {f"{split}.text" for split in ("train", "valid", "test")}
+            assert len({file.sha256 for file in manifest.files.values()}) == 3
+        case "treebank":
+            assert list(read_lines(folder / "train.words")) == [f"section is s{i}" for i in range(2, 22)]
+            assert list(read_lines(folder / "valid.key")) == ["22/WSJ_2200.MRG:0"]
+            assert {*read_lines(folder / "test.tree")} == {"(S (NP XX )NP (VP XX XX )VP )S"}
+        case "fasta":
+            assert sum(manifest.files[f"{split}.sequence"].lines for split in card["splits"]) == 90
