@@ -50,6 +50,22 @@ def shrunk(name, number):
     return card
 
 
+def labelled(path, texts, card):
+    """The records of a raw file, of which each label has some."""
+    options = card["reader"]["options"]
+    labels = list(options.get("labels") or ("one", "two"))
+    fields = [options.get("fields", {}).get(language, language) for language in card["languages"]]
+    keys = [fields[i] for i, language in enumerate(card["languages"]) if language != "label"]
+    label = next(field for field in fields if field not in keys)
+    rows = [dict.fromkeys(keys, text) | {label: labels[i % len(labels)]} for i, text in enumerate(texts)]
+    if ".jsonl" in path.suffixes or path.suffix == ".json":
+        return "".join(json.dumps(row) + "\n" for row in rows)
+    if path.suffix == ".tab":
+        table = [fields, "dd", ["class", ""], *([row[field] for field in fields] for row in rows)]
+        return "".join("\t".join(row) + "\n" for row in table)
+    return "".join(f"{row[label]} {row[keys[0]]}\n" for row in rows)
+
+
 def write(path, name, card):
     """Make one raw file or folder of a card."""
     options = card["reader"]["options"]
@@ -66,21 +82,7 @@ def write(path, name, card):
                 (path / f"{i}_7.txt").write_text(text)
             return
         case "labelled":
-            labels = list(options.get("labels") or ("one", "two"))
-            fields = [options.get("fields", {}).get(language, language) for language in card["languages"]]
-            keys = [fields[i] for i, language in enumerate(card["languages"]) if language != "label"]
-            label = next(field for field in fields if field not in keys)
-            rows = [dict.fromkeys(keys, text) | {label: labels[i % len(labels)]} for i, text in enumerate(texts)]
-            if ".jsonl" in path.suffixes or path.suffix == ".json":
-                lines = "".join(json.dumps(row) + "\n" for row in rows)
-            elif path.suffix == ".tab":
-                lines = (
-                    "\t".join(fields)
-                    + "\nd\td\nclass\t\n"
-                    + "".join("\t".join(row[f] for f in fields) + "\n" for row in rows)
-                )
-            else:
-                lines = "".join(f"{row[label]} {row[keys[0]]}\n" for row in rows)
+            lines = labelled(path, texts, card)
         case "photos" if path.suffix in (".tar", ".zip"):
             first = name == next(raw for raw in card["raw"] if raw.endswith(path.suffix))
             photos = {f"all/{photo}": encoded(np.full((8, 8), i, np.uint8)) for i, photo in enumerate(PHOTOS) if first}
