@@ -170,8 +170,8 @@ class ExampleShape(Strict):
 class Card(Strict):
     """A data set: identity, licence, sources in order of trust, pins, reader, splits and traps.
 
-    Whatever the card, texts are read as UTF-8 and written in Unicode's composed form (NFC), so that a letter with a mark
-    is one character however its file has it; names of files and ranges of bytes are kept to the byte.
+    Whatever the card, texts are read as UTF-8 and written in Unicode's composed form (NFC), so that a letter with a
+    mark is one character however its file has it; names of files and ranges of bytes are kept to the byte.
 
     Attributes:
         languages: file suffix to a description; empty, as are the splits, for data without texts, such as weights.
