@@ -79,35 +79,6 @@ def _carried(name: str, entry: str, examples: Sequence[Example]) -> Iterator[str
     return (f"{name}@{key}" for key in sorted(keys, key=int))
 
 
-def _word_perplexity(memory: str) -> Measure:
-    title = f"Perplexity per word, memory of {memory}"
-    return Measure(title, "", 2, _memory(memory), perplexity, better="lower")
-
-
-def _bits_at(memory: str) -> Measure:
-    return _bits(f"Bits per {{token}}, memory of {memory}", _memory(memory))
-
-
-def _bits_saved(memory: str, longer: str) -> Measure:
-    title = f"Bits per {{token}} saved by a memory of {longer} over one of {memory}"
-    saved = where_carried(lambda e: (e["memories"][memory] - e["memories"][longer], e["units"]))
-    return _bits(title, saved, "higher")
-
-
-def _recall_bits(distance: str) -> Measure:
-    return _bits(f"Bits per recall, distances up to {distance}", _recall(distance, 0))
-
-
-def _recalled(distance: str) -> Measure:
-    title = f"Recalled, distances up to {distance}"
-    return Measure(title, "%", 1, _recall(distance, 2), percentage, 100.0, better="higher")
-
-
-def _context_length(group: str, percent: str) -> Measure:
-    title = f"RECL among {group}, r = {RATIOS[int(percent)]}"
-    return Measure(title, "symbols", 0, better="higher", step=f"recl_{group}_step")
-
-
 START, REST = slice(0, 1), slice(1, None)
 register(
     {
@@ -119,11 +90,23 @@ register(
         ),
     },
     [
-        Family(r"word_perplexity@(\d+)", _word_perplexity, _at_memories("word_perplexity", words=True)),
-        Family(r"bits@(\d+)", _bits_at, _at_memories("bits", words=False)),
-        Family(r"bits_saved@(\d+)-(\d+)", _bits_saved),
-        Family(r"recall_bits@(\d+)", _recall_bits, _at_distances("recall_bits")),
-        Family(r"recalled@(\d+)", _recalled, _at_distances("recalled")),
-        Family(r"recl_(.+)_(10|50|100)", _context_length),
+        Family(r"word_perplexity@(\d+)", lambda memory: Measure(
+            f"Perplexity per word, memory of {memory}", "", 2, _memory(memory), perplexity, better="lower"
+        ), _at_memories("word_perplexity", words=True)),
+        Family(r"bits@(\d+)", lambda memory: _bits(f"Bits per {{token}}, memory of {memory}", _memory(memory)),
+               _at_memories("bits", words=False)),
+        Family(r"bits_saved@(\d+)-(\d+)", lambda memory, longer: _bits(
+            f"Bits per {{token}} saved by a memory of {longer} over one of {memory}",
+            where_carried(lambda e: (e["memories"][memory] - e["memories"][longer], e["units"])), "higher",
+        )),
+        Family(r"recall_bits@(\d+)", lambda distance: _bits(
+            f"Bits per recall, distances up to {distance}", _recall(distance, 0)
+        ), _at_distances("recall_bits")),
+        Family(r"recalled@(\d+)", lambda distance: Measure(
+            f"Recalled, distances up to {distance}", "%", 1, _recall(distance, 2), percentage, 100.0, better="higher"
+        ), _at_distances("recalled")),
+        Family(r"recl_(.+)_(10|50|100)", lambda group, percent: Measure(
+            f"RECL among {group}, r = {RATIOS[int(percent)]}", "symbols", 0, better="higher", step=f"recl_{group}_step"
+        )),
     ],
 )  # fmt: skip

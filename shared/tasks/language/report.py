@@ -20,7 +20,7 @@ from shared.reports.exhibits import KindReport, OfVariant, OfVariants, Results, 
 from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import bar_of_weights, draw_weights, drawing
 from shared.reports.naming import name_and_id
-from shared.tasks.examples import read_kept
+from shared.tasks.examples import kept_of
 
 ATTENDED = "Weights of each head on the last word and those before it; what stands before the line (‖) is in memory."
 BORDER = "‖"  # between memory and segment
@@ -38,8 +38,7 @@ class AttentionToText(OfVariant):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if the variant has kept its attention: a row for each head, layer by layer."""
-        run, path = first_run(results, self.variant), folder / f"attention_{self.variant}.png"
-        texts = read_kept(run.attention(run.seeds[0])) if run is not None else []
+        texts, path = kept_of(results, self.variant), folder / f"attention_{self.variant}.png"
         if not texts:
             return ()
         words, weights = list(map(_word, texts[0]["symbols"])), texts[0]["weights"].astype(np.float32)
@@ -96,7 +95,9 @@ class Samples(OfVariants):
         for run in (found for variant in self.shown if (found := first_run(results, variant)) is not None):
             if samples := _samples(run):
                 asked = json.dumps([(sample["prompt"], sample["true"]) for sample in samples])
-                groups.setdefault((_how(evaluation(run, run.seeds[0])["samples"]), asked), {})[run.variant] = samples
+                groups.setdefault((how_drawn(evaluation(run, run.seeds[0])["samples"]), asked), {})[run.variant] = (
+                    samples
+                )
         blocks: list[Block] = []
         for (drawn, _), written in groups.items():
             first = next(iter(written.values()))
@@ -127,8 +128,8 @@ def _samples(run: RunResults) -> list[dict[str, str]]:
     return found
 
 
-def _how(settings: Mapping[str, Any]) -> str:
-    """How symbols were drawn."""
+def how_drawn(settings: Mapping[str, Any]) -> str:
+    """How symbols are drawn, by the settings of sampling."""
     said = [f"at temperature {settings['temperature']:g}"]
     if settings["top_k"] is not None:
         said.append(f"from the {settings['top_k']} likeliest")

@@ -21,7 +21,7 @@ from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.evaluation import decoded, drawn
-from shared.tasks.language.report import LINE_END
+from shared.tasks.language.report import LINE_END, how_drawn
 from shared.tasks.language.settings import LanguageRun, SampleConfig
 from shared.tasks.tried import NO_ATTENTION, Floats, Tried, Weights, not_empty, unknown_words, whole_words
 
@@ -58,7 +58,7 @@ def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: st
     with _weights_of(model) as calls:
         (added,) = drawn(model, torch.tensor([prompt]), evaluation, sampling, seed)
     drawn_ones = number_of(sampling.length, "symbol is", "symbols are")
-    notes.append(f"{drawn_ones} drawn {_how(sampling)}; the seed of the draws is {seed}.")
+    notes.append(f"{drawn_ones} drawn {how_drawn(sampling.model_dump())}; the seed of the draws is {seed}.")
     output = decoded(text.tokenizer, added)
     if not calls:
         return Tried(beginning, output, lines=[*notes, NO_ATTENTION])
@@ -87,13 +87,6 @@ def _as_given(text: PreparedLanguage, beginning: str, symbols: Sequence[int], na
         return list(names)
     words = iter(text.tokenizer.split(beginning))
     return [LINE_END if symbol == EOS else next(words) for symbol in symbols]
-
-
-def _how(sampling: SampleConfig) -> str:
-    said = f"at temperature {sampling.temperature:g}"
-    if sampling.top_k is not None:
-        said += f" from the {sampling.top_k} likeliest"
-    return said if sampling.top_p is None else f"{said} from those that have {sampling.top_p:g} of the probability"
 
 
 @contextmanager
