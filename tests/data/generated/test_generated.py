@@ -3,22 +3,18 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_generators import SMALL
 
 from shared.data.generated import generate
 from shared.data.generated.translation import AdjacentSwap, exchanged, swap_lexicon, swapped
 
 
 def parameters(**changes):
-    small = {
-        "test": {"buckets": [[3, 5], [6, 10]], "per_bucket": 20},
-        "valid": {"buckets": [[3, 10]], "per_bucket": 30},
-        "train": {"buckets": [[3, 10]], "per_bucket": 200},
-    }
-    return {"seed": 1, "nouns": 5, "adjectives": 4, "others": 3, "splits": small} | changes
+    return SMALL["adjacent_swap"] | changes
 
 
 def noisy(**changes):
-    return parameters(noise={"train": 0.25, "valid": 1.0}) | changes
+    return SMALL["noisy_swap"] | changes
 
 
 WORDS = swap_lexicon(AdjacentSwap.model_validate(parameters()))

@@ -4,18 +4,13 @@ import io
 import itertools
 
 import numpy as np
+from test_generators import SMALL
 
 from shared.data.generated import generate
 
-SPLITS = {"test": 5, "valid": 4, "train": 30}
-
-
-def values(**changes):
-    return {"seed": 1, "side": 12, "strokes": 2, "splits": SPLITS} | changes
-
 
 def drawn(**changes):
-    files = generate("pictures", values(**changes)).files
+    files = generate("pictures", SMALL["pictures"] | changes).files
     return {name.removesuffix(".images.npy"): np.load(io.BytesIO(file)) for name, file in files.items()}
 
 
