@@ -124,22 +124,14 @@ def test_a_borrowed_model_costs_what_it_costs_its_own_paper_and_a_study_nothing(
         ({"study": "cuont"}, r"there is no study 'cuont' \(did you mean 'count'\?\)"),
         ({"study": "count", "words": 3}, "unknown key 'words'"),
         ({"stduy": "count"}, "unknown key 'stduy'"),
+        ({"study": "count", "layers": 9}, "unknown key 'layers'"),
+        ({"paper": "performer", "settings": {}}, "performer has no model for tasks of kind"),
     ],
 )  # fmt: skip
 def test_a_wrong_section_is_refused_where_it_is(model, message):
     with pytest.raises(ReplicationError, match=message) as error:
         check_model(REPLICATION.settings, config(model))
     assert str(error.value).startswith("toy/params.yaml: variants.rival.model")
-
-
-def test_a_paper_without_models_that_translate_lends_none():
-    with pytest.raises(ReplicationError, match=r"variants\.rival\.model: performer has no model for tasks of kind"):
-        check_model(REPLICATION.settings, config({"paper": "performer", "settings": {}}))
-
-
-def test_a_setting_that_a_study_does_not_read_is_refused():
-    with pytest.raises(ReplicationError, match="unknown key 'layers'"):
-        check_model(REPLICATION.settings, config({"study": "count", "layers": 9}))
     check_model(REPLICATION.settings, config({"study": "count"}))  # the task's own layers are the networks'
 
 

@@ -52,13 +52,6 @@ def test_halving_waits_and_then_halves_again_and_again(hold, every, halvings):
     assert factor(first + every) == 0.5 ** (halvings + 2)
 
 
-def test_epochs_of_the_paper_run_at_the_papers_rates():
-    """Section 4.1: with 10 epochs, after 5 of them the rate is halved every epoch."""
-    factor = learning_rate_factor(ScheduleConfig(name="halving", hold=500, every=100), updates=1000)
-    per_epoch = [{factor(made) for made in range(100 * epoch, 100 * (epoch + 1))} for epoch in range(10)]
-    assert per_epoch == [{1.0}] * 5 + [{0.5**n} for n in range(1, 6)]
-
-
 def test_halving_may_follow_a_warm_up():
     factor = learning_rate_factor(ScheduleConfig(name="halving", warmup=4, hold=6, every=2), updates=10)
     assert [factor(made) for made in range(9)] == [0.25, 0.5, 0.75, 1, 1, 1, 0.5, 0.5, 0.25]
@@ -70,16 +63,6 @@ def test_a_rate_drops_once_and_stays_there(warmup, more, by):
     factor = learning_rate_factor(ScheduleConfig(name="drop", warmup=warmup, hold=hold, factor=by), updates=1)
     assert all(factor(made) == 1 for made in range(warmup, hold))
     assert {factor(made) for made in range(hold, hold + 50)} == {by}
-
-
-def test_the_copies_of_the_paper_are_learned_at_its_two_rates():
-    """Katharopoulos et al. (2020), section 4.1.1: 1e-3, reduced to 1e-4 after 3,000 updates."""
-    weights = [torch.nn.Parameter(torch.ones(3))]
-    optimizer = build_optimizer(weights, AdamConfig(name="radam", learning_rate=1e-3))
-    schedule = ScheduleConfig(name="drop", hold=3000, factor=0.1)
-    factor = learning_rate_factor(schedule, updates=10_000)
-    rates = [optimizer.defaults["lr"] * factor(made) for made in range(10_000)]
-    assert rates == pytest.approx([1e-3] * 3000 + [1e-4] * 7000)
 
 
 @pytest.mark.parametrize(
@@ -101,21 +84,6 @@ def test_the_copies_of_the_paper_are_learned_at_its_two_rates():
 def test_a_schedule_has_what_it_needs_and_nothing_else(settings):
     with pytest.raises(ValueError, match="halving needs hold and every, drop hold and factor, and no other"):
         ScheduleConfig(**settings)
-
-
-@pytest.mark.parametrize("factor", [0.0, 1.0, -0.1, 2.0])
-def test_a_rate_drops_to_a_part_of_what_it_was(factor):
-    with pytest.raises(ValueError, match="factor"):
-        ScheduleConfig(name="drop", hold=3, factor=factor)
-
-
-def test_gradient_descent_has_no_momentum_and_no_decay():
-    weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-    optimizer = build_optimizer([weight], SgdConfig(name="sgd", learning_rate=0.5))
-    for gradient in ([1.0, 0.0], [0.0, 3.0]):
-        weight.grad = torch.tensor(gradient)
-        optimizer.step()
-    assert weight.tolist() == [0.5, -3.5]
 
 
 class Naive:

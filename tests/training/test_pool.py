@@ -15,6 +15,7 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.training.pool import Job, run_jobs
+from tests.faults.processes import runs
 from tests.training.conftest import Alone
 from tests.training.killed import ROOT, assert_same_run, assert_same_seeds
 from tests.training.pooled import SEEDS, end, fail, talk, threads, training_jobs
@@ -26,14 +27,6 @@ def program(folder: Path, settings: list[dict[str, Any]], workers: int = 2) -> s
         [sys.executable, "-m", "tests.training.pooled", str(folder), str(workers), json.dumps(settings)],
         cwd=ROOT, text=True, capture_output=True, start_new_session=True, timeout=300,
     )  # fmt: skip
-
-
-def runs(pid: int) -> bool:
-    """Whether there is such a process; one that has ended and that nobody has waited for is none."""
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("workers", [2, 3])

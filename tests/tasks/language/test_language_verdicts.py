@@ -11,8 +11,7 @@ from shared.claims.results import load_results
 from shared.claims.schema import Claims
 from shared.claims.verdicts import decide
 from shared.metrics.registry import corpus_values
-from shared.reports.report import write_report
-from tests.made_claims import claim, compared, paper_folder
+from tests.made_claims import claim, compared
 from tests.synthetic_runs import write_examples
 
 SEEDS, BLOCKS = (1, 2, 3, 4, 5), 60
@@ -61,7 +60,7 @@ def less(task, metric):
     ("primary", "effect"),
     [
         (less("characters", "bits"), 0.3),
-        (less("words", "word_perplexity"), None),
+        (compared("less", "word_perplexity", "words-far", "words-near", scale="log", relevant=1.02), None),
         (less("words", "bits_start"), 0.3 * 16 / 9),
         (less("words", "start_excess"), 0.3 * 8 / 9),
         (compared("greater", "bits_saved@32-64", "characters-far", than=0.05, relevant=0.02), 0.05),
@@ -79,17 +78,3 @@ def test_every_kind_of_measure_can_decide_a_claim(runs, primary, effect):
     assert decision.lead.n == (BLOCKS if blocks_count else None)
     if effect is not None:
         assert decision.lead.effect == pytest.approx(effect, abs=0.03)
-
-
-def test_what_follows_from_several_variants_is_known_to_a_report(runs, tmp_path):
-    write_report(paper_folder(tmp_path / "paper", claim()), runs, tmp_path, scale="quick", figures=[CONTEXTS])
-    written = json.loads((tmp_path / "metrics.json").read_text())["variants"]
-    assert written["words-far"]["recl_words_50"] == 40
-    assert written["words-near"]["recl_words_50"] == 10
-    assert "recl_words_50" not in written["characters-far"]
-    page = (tmp_path / "README.md").read_text(encoding="utf-8")
-    characters, words = page.split("### Task `characters`")[1].split("### Task `words`")
-    assert "Bits per character ↓ |" in characters
-    assert "Perplexity" not in characters
-    assert "Perplexity per word ↓ |" in words
-    assert "Bits per word ↓ |" not in words

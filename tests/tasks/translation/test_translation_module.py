@@ -10,6 +10,7 @@ from shared.tasks.translation.module import TranslationModule
 from shared.tasks.translation.settings import TranslationTraining
 from shared.training.loss import smoothed_loss, token_nll
 from shared.training.module import clip_gradients
+from tests.tasks.modules import SETTINGS, logged
 
 V = 7
 
@@ -26,11 +27,7 @@ class Bigrams(nn.Module):
 
 
 def config(**changes):
-    settings = {
-        "updates": 3, "batch": {"sentences": 2}, "optimizer": {"name": "adam", "learning_rate": 0.1},
-        "validate_every": 1,
-    }  # fmt: skip
-    return TranslationTraining.model_validate(settings | changes)
+    return TranslationTraining.model_validate(SETTINGS | {"clip": 1.0} | changes)
 
 
 def batch(*targets):
@@ -40,12 +37,6 @@ def batch(*targets):
     labels = torch.tensor(padded)
     shifted = torch.tensor([[BOS, *words, *[PAD] * (longest - len(words) - 1)] for words in targets])
     return TranslationBatch(source=labels, target=shifted, labels=labels)
-
-
-def logged(module, monkeypatch):
-    values = {}
-    monkeypatch.setattr(module, "log", lambda name, value, **_: values.update({name: float(value)}))
-    return values
 
 
 def test_losses_are_made_in_float32_whatever_the_logits_are():
