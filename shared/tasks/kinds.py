@@ -43,7 +43,7 @@ def settings_of(kind: str) -> type[RunConfig]:
 
 
 def task_of(kind: str) -> Any:
-    """The module of :class:`shared.tasks.replication.Task`, which also prepares the data of tasks of this kind."""
+    """The module ``task`` of this kind, whose functions :class:`shared.tasks.replication.Replication` lists."""
     with large_imports():
         return _module(kind, "task")
 
