@@ -13,6 +13,7 @@ import shared
 from replications.bahdanau import model as bahdanau
 from replications.linear_transformer import model as linear_transformer
 from replications.performer import model as performer
+from replications.shaw import model as shaw
 from replications.show_attend_tell import attention as captioner
 from replications.transformer import model as transformer
 from shared.attention import additive, alignments, relative, scaled_dot_product
@@ -25,6 +26,7 @@ from shared.layers import lstm
 from tests.replications import small_transformer_xl
 
 B, H, T, S, N, A = 2, 3, 4, 5, 6, 3
+PAIRS = (torch.arange(S) - torch.arange(T).unsqueeze(1)).clamp(-2, 2).add(2).unsqueeze(0)
 WORDS = torch.arange(S) < torch.tensor([[5], [3]])
 
 
@@ -166,6 +168,20 @@ CASES = {
         (partial(favor, of, causal), partial(attention_inputs, keys=T))
         for of in (ReLU, *(partial(features, name) for name in ("positive", "hyperbolic", "trigonometric")))
         for causal in (False, True)
+    ],
+    "replications.shaw.model.attend": [
+        (
+            lambda q, k, v, w_k, w_v: shaw.attend(q, k, v, w_k, w_v, PAIRS, WORDS[:, None, None]),
+            lambda: (*attention_inputs(), normal(H, 5, N), normal(H, 5, N)),
+        ),
+        (
+            lambda q, k, v, w_k: shaw.attend(q, k, v, w_k, None, PAIRS, WORDS[:, None, None]),
+            lambda: (*attention_inputs(), normal(H, 5, N)),
+        ),
+        (
+            lambda q, k, v, w_v: shaw.attend(q, k, v, None, w_v, PAIRS.expand(B, T, S), WORDS[:, None, None]),
+            lambda: (*attention_inputs(), normal(H, 5, N)),
+        ),
     ],
     "replications.transformer_xl.model.memory_of": [(segments, lambda: (normal(1),))],
 }  # fmt: skip

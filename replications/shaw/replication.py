@@ -1,0 +1,17 @@
+"""Binds Shaw et al. (2018) to the pipeline."""
+
+from __future__ import annotations
+
+from replications.shaw import settings
+from replications.shaw.model import RelativeTransformer
+from replications.shaw.settings import ModelConfig
+from shared.tasks.replication import Replication
+from shared.tasks.translation import task
+
+
+def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> RelativeTransformer:
+    """The untrained model of a variant; the corpus' tokenizer is ``joint``, so both vocabularies are one."""
+    return RelativeTransformer(vocabulary=target_vocabulary, **config.model_dump())
+
+
+REPLICATION = Replication(task, settings, build_model)
