@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data.generated.scene_captions import (
-    Caption,
-    Mention,
-    Named,
-    captions,
-    holds,
-    larger,
-    with_article,
-)
+from shared.data.generated.scene_captions import Caption, Mention, Named, captions, holds, larger, with_article
 from shared.errors import ReplicationError
 
 NAMES = ["red apple", "owl", "unicorn"]
