@@ -41,7 +41,7 @@ BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (210, 130),
     ("shared/data",): (3000, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2000, 2000),
-    ("shared/vision",): (300, 180),
+    ("shared/vision",): (275, 180),
     ("shared/metrics",): (815, 720),
     ("shared/training",): (930, 600),
     ("shared/claims",): (1270, 1150),
