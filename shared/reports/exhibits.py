@@ -171,11 +171,6 @@ def first_run(results: Results, variant: str) -> RunResults | None:
     return run if run is not None and run.seeds else None
 
 
-def run_ones(results: Results, variants: Sequence[str]) -> list[RunResults]:
-    """The results of those variants that have a trained seed, in the order given."""
-    return [run for variant in variants if (run := first_run(results, variant)) is not None]
-
-
 def by_task(results: Results) -> dict[str, list[RunResults]]:
     """The variants that were run, grouped by task, in order of name, whatever paper they are of."""
     groups: dict[str, list[RunResults]] = defaultdict(list)
