@@ -235,7 +235,7 @@ def _explain(problem: dict[str, Any], value: Any, config: type[BaseModel]) -> st
     whole = kind in _OF_A_WHOLE and isinstance(given, dict)
     key = ".".join(_keys_to(problem["loc"], value, inside=whole)) or ("" if whole else "value")
     if kind == "extra_forbidden":
-        name, known = str(problem["loc"][-1]), dict(reversed([*_paths(config)]))
+        name, known = str(problem["loc"][-1]), dict(_paths(config))
         nearest = difflib.get_close_matches(name, sorted(known), n=1)
         meant = known[name] if name in nearest else "".join(nearest)  # the key is known at another place
         return f"unknown key '{key}'" + (f" (did you mean '{meant}'?)" if meant not in ("", key) else "")

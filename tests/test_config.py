@@ -60,7 +60,7 @@ NAN, INF = float("nan"), float("inf")
     [
         ({**GOOD, "update": 1}, "unknown key 'update' (did you mean 'updates'?)"),
         ({**GOOD, "optimizer": 1}, "unknown key 'optimizer' (did you mean 'optimiser'?)"),
-        ({**GOOD, "momentum": 1}, "unknown key 'momentum' (did you mean 'optimiser.momentum'?)"),
+        ({**GOOD, "momentum": 1}, "unknown key 'momentum' (did you mean 'schedules.momentum'?)"),
         ({**GOOD, "schedules": {"first": [{"learning_rat": 1.0, "learning_rate": 1.0}]}},
          "unknown key 'schedules.first.0.learning_rat' (did you mean 'learning_rate'?)"),
         ({**GOOD, "zzz": 1}, "unknown key 'zzz'."),
