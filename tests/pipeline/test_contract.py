@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-import math
 import shutil
 import sys
 
@@ -210,16 +209,6 @@ def test_changed_parameters_start_anew(paper, capsys):
     paper.stage("train", "short")
     assert capsys.readouterr().out.count("parameters, data or code have changed") == len(SEEDS)
     assert any(13 in value.shape for value in paper.weights(3, "short").values())
-
-
-def test_a_batch_of_one_is_trained_and_judged(paper):
-    paper.change("training", batch=paper.toy.task["training"]["batch"] | {"sentences": 1})
-    for stage in ("train", "evaluate"):
-        paper.stage(stage, "short")
-    assert [paper.json(f"short/train/seed{seed}/run.json")["updates"] for seed in SEEDS] == [2, 2]
-    measured = paper.json("short/metrics.json")["mean"]
-    assert paper.toy.metric in measured
-    assert all(map(math.isfinite, measured.values()))
 
 
 def test_a_killed_run_continues_to_the_same_weights(paper, capsys):
