@@ -7,7 +7,7 @@ import pytest
 
 from shared.claims.schema import load_claims
 from shared.config import flat, load_yaml
-from shared.pipeline.config import ScaleFile
+from shared.pipeline.config import ScaleFile, scales_of
 from shared.tasks.kinds import load_measures, papers
 from tests.replications.shipped_variants import REPLICATIONS, scale_file_of
 
@@ -44,8 +44,9 @@ def of(settings: ScaleFile, variant: str) -> dict[str, object]:
     return flat(run.model_dump(exclude={"seeds", "model"}) | {"model": dict(run.model)})
 
 
-@pytest.mark.parametrize("scale", ["quick", "bench", "paper_scale"])
-@pytest.mark.parametrize("paper", papers())
+@pytest.mark.parametrize(
+    ("paper", "scale"), [(paper, scale) for paper in papers() for scale in scales_of(paper) if scale != "smoke"]
+)
 def test_two_sides_differ_in_what_they_are_named_for(paper: str, scale: str) -> None:
     load_measures()
     settings, identities = scale_file_of(paper, scale), load_yaml(REPLICATIONS / paper / "variants.yaml")["variants"]
