@@ -46,7 +46,7 @@ BUDGETS = {
     ("shared/training",): (930, 600),
     ("shared/claims",): (1270, 1150),
     ("shared/tasks",): (5000, 3600),
-    ("shared/reports",): (2720, 1900),
+    ("shared/reports",): (2345, 1900),
     ("shared/pipeline",): (2900, 1500),
     ("replications",): (4270, 3400),
     ("benchmarks",): (975, 700),
