@@ -62,7 +62,7 @@ def test_studies_measure_what_claims_and_tables_ask_of_them(paper: str) -> None:
     for claim in load_claims(REPLICATIONS / paper / "claims.yaml", "quick").claims:
         asked |= {(variant, row.metric) for row in claim.rows() for variant in row.compared()}
     for row in (row for table in facts(paper).tables for row in table.rows):
-        asked |= {(each, name) for each in row.get("variants", ()) for name in (row.get("metrics") or {}).values()}
+        asked |= {(each, name) for each in row.variants for name in row.metrics.values()}
     found = {(study, name) for study, name in asked if f"{paper}.{study}" in SMALL and "crossover_" not in name}
     assert len(found) > 10
     for study, name in found:

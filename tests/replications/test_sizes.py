@@ -112,7 +112,7 @@ COUNTS = {
 def test_the_parts_of_paper_yaml_are_those_of_the_modules(paper: str, model: str) -> None:
     counts = facts(paper).parameter_counts
     assert counts is not None
-    assert COUNTS[paper, model]() == [part[model] for part in counts.parts]
+    assert COUNTS[paper, model]() == [part.counts[model] for part in counts.parts]
     assert counts.totals.keys() == {name for of, name in COUNTS if of == paper}
 
 
@@ -125,8 +125,8 @@ def test_every_row_of_table_3_has_the_parameters_that_paper_yaml_derives() -> No
     """And, as its note says, the vocabularies with which the closed form rounds to what the paper prints."""
     (table,) = (table for table in facts("transformer").tables if table.id == "t3")
     fitting = {}  # the least and the largest vocabulary, of all rows that print a number
-    for number, row in enumerate(table.rows):
-        (variant,) = table.variants(number)
+    for row in table.rows:
+        (variant,) = row.variants
         sizes = transformer.ModelConfig.model_validate(section("transformer", variant))
         width, keys, values = sizes.d_model, *((k or sizes.d_model // sizes.h) for k in (sizes.d_k, sizes.d_v))
         feed_forward = 2 * width * sizes.d_ff + sizes.d_ff + width
