@@ -12,7 +12,6 @@ from shared.pipeline.config import ScaleFile
 from shared.tasks.kinds import papers
 from tests.pipeline.scratch import ROOT
 
-
 MADE_AGAIN = {"bahdanau", "luong"}
 LATER = pytest.mark.xfail(strict=True, reason="it is made again at the quick scale, or by .ci/renew_locks.py, later")
 
