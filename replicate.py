@@ -55,8 +55,7 @@ os.execv(sys.executable, [sys.executable, "-m", "shared.pipeline", "verdicts", "
 CHECKS = (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"])
 LOCKED = (".ci/requirements.lock", ".ci/constraints.txt")
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
-GIGABYTE = 10**9
-CPU_SIZE, CUDA_SIZE = 3 * GIGABYTE, 8 * GIGABYTE
+CPU_SIZE, CUDA_SIZE = 3, 8  # GB
 
 
 class Missing(Exception):
@@ -73,8 +72,7 @@ def main(arguments: "list[str]") -> None:
         if VERSION not in SUPPORTED:
             continue_with_supported_python(arguments)
         venv = Path(os.environ.get("REPLICATE_VENV") or ROOT / ".venv").expanduser().absolute()
-        if not is_complete(venv):
-            install(venv)
+        install(venv)
         if arguments == ["setup"]:
             say(f"ready: source {venv / 'bin' / 'activate'}")
         else:
@@ -93,27 +91,21 @@ def check_command(arguments: "list[str]") -> None:
     Raises:
         Missing: there is no such command; names the nearest one.
     """
-    word = arguments[0] if arguments else "-"
-    known = ["dvc", "test", *PIPELINE, *DVC]
-    if word.startswith("-") or word in known or arguments == ["setup"]:
-        return
-    nearest = difflib.get_close_matches(word, ["setup", *known], n=1, cutoff=0.7)
-    meant = f" (did you mean '{nearest[0]}'?)" if nearest and nearest != [word] else ""
-    shown = " ".join(arguments) if word == "setup" else word
-    raise Missing(
-        f"there is no command '{shown}'{meant}; give setup alone, test, or a command of the project or of DVC, such as "
-        "check or repro."
-    )
+    word, known = arguments[0] if arguments else "-", ["dvc", "test", *PIPELINE, *DVC]
+    if not (word.startswith("-") or word in known or arguments == ["setup"]):
+        nearest = difflib.get_close_matches(word, ["setup", *known], n=1, cutoff=0.7)
+        meant = f" (did you mean '{nearest[0]}'?)" if nearest and nearest != [word] else ""
+        shown = " ".join(arguments) if word == "setup" else word
+        raise Missing(f"there is no command '{shown}'{meant}; give setup alone, or a command such as check or repro.")
 
 
 def run(venv: Path, arguments: "list[str]") -> None:
     """Replace this process by a command of the project or of DVC, or by the tests once the quick checks have passed."""
     python, word = str(venv / "bin" / "python"), arguments[0] if arguments else ""
-    environment = dict(
-        os.environ, VIRTUAL_ENV=str(venv), PYTHONHASHSEED="0"
-    )  # DVC walks sets: the order stays the same
+    path = str(venv / "bin") + os.pathsep + os.environ.get("PATH", os.defpath)
+    # DVC walks sets: with one hash seed the order stays the same.
+    environment = dict(os.environ, VIRTUAL_ENV=str(venv), PYTHONHASHSEED="0", PATH=path)
     environment.pop("PYTHONHOME", None)
-    environment["PATH"] = str(venv / "bin") + os.pathsep + environment.get("PATH", os.defpath)
     os.chdir(str(ROOT))
     if word == "test":
         for check in CHECKS:
@@ -138,11 +130,10 @@ def run(venv: Path, arguments: "list[str]") -> None:
 def let_dvc_work_without_git() -> None:
     """Tell DVC, which otherwise refuses to work outside of a git checkout, that this archive is none."""
     local = ROOT / ".dvc" / "config.local"
-    if local.exists() or any((folder / ".git").exists() for folder in (ROOT, *ROOT.parents)):
-        return
-    say("note: this is no git checkout; dvc metrics diff, params diff and exp need one, all else works")
-    say("note: after a git init, remove .dvc/config.local")
-    local.write_text("[core]\n    no_scm = true\n", encoding="utf-8")
+    if not local.exists() and not any((folder / ".git").exists() for folder in (ROOT, *ROOT.parents)):
+        say("note: this is no git checkout; dvc metrics diff, params diff and exp need one, all else works")
+        say("note: after a git init, remove .dvc/config.local")
+        local.write_text("[core]\n    no_scm = true\n", encoding="utf-8")
 
 
 def continue_with_supported_python(arguments: "list[str]") -> None:
@@ -154,7 +145,7 @@ def continue_with_supported_python(arguments: "list[str]") -> None:
     for version in SUPPORTED:
         found = shutil.which("python" + version)
         # A version manager's python3.11 may only print that it has no such version: try it.
-        if found and output_of(found, "import sys; print('%d.%d' % sys.version_info[:2])") == version:
+        if found and version_of(found) == version:
             say(f"this is Python {VERSION}; continuing with {found}")
             os.execv(found, [found, str(ROOT / "replicate.py"), *arguments])
     raise Missing(
@@ -170,25 +161,21 @@ def stamp_of(venv: Path) -> "tuple[Path, str, str]":
     return venv / "replicate.stamp", f"Python {VERSION} at {venv}\n", hashlib.sha256(pins).hexdigest() + "\n"
 
 
-def is_complete(venv: Path) -> bool:
-    """Return whether ``venv`` was made to the end, for this Python, at this place and from these pins."""
-    stamp, owner, pins = stamp_of(venv)
-    return stamp.is_file() and stamp.read_text(encoding="utf-8") == owner + pins
-
-
 def install(venv: Path) -> None:
-    """Create ``venv``, or bring it up to date; one that was moved, or left unfinished, is made anew.
+    """Create ``venv`` unless it is complete, or bring it up to date; one that was moved, or left unfinished, anew.
 
     Raises:
         Missing: the machine lacks something, or pip could not install; says which.
     """
+    stamp, owner, pins = stamp_of(venv)
+    said = stamp.read_text(encoding="utf-8") if stamp.is_file() else owner
+    if said == owner + pins:
+        return
     driver = bool(shutil.which("nvidia-smi")) or Path("/proc/driver/nvidia/version").exists()
     small = not driver and answers(CPU_WHEELS + "/torch/")
     check_machine(venv, CPU_SIZE if small else CUDA_SIZE)
-    stamp, owner, pins = stamp_of(venv)
     python = str(venv / "bin" / "python")
-    unusable = stamp.is_file() and not stamp.read_text(encoding="utf-8").startswith(owner)
-    if unusable or output_of(python, "import pip, sys; print('%d.%d' % sys.version_info[:2])") != VERSION:
+    if not said.startswith(owner) or version_of(python, "pip") != VERSION:
         say(f"{'rebuilding' if venv.exists() else 'creating'} {venv} with Python {VERSION}")
         if subprocess.call([sys.executable, "-m", "venv", "--clear", str(venv)]):
             raise Missing("the virtual environment could not be created (see above).")
@@ -196,49 +183,52 @@ def install(venv: Path) -> None:
             activate.write("export PYTHONHASHSEED=0\n")
     # A pip that is killed may leave half a package that looks whole; one that fails has undone what it began.
     stamp.write_text("unfinished\n", encoding="utf-8")
-    lock, constraints = (str(ROOT / name) for name in LOCKED)
-    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    pip += [] if sys.stdout.isatty() else ["--quiet"]
-    itself = ["--constraint", constraints, "--editable", f"{ROOT}[dev]"]
     if small:
         say("no NVIDIA driver: taking the CPU build of torch, which is gigabytes smaller")
-        itself += ["--extra-index-url", CPU_WHEELS]
     elif not driver:
         say("note: torch's CPU wheels are out of reach; unless pip has others, CUDA wheels come, about 8 GB")
-    say("installing, step 1 of 2: the pinned packages, about a minute")
-    failed = subprocess.call([*pip, "--require-hashes", "--no-deps", "--requirement", lock])
-    if not failed:
-        say("installing, step 2 of 2: torch and the project itself, about a minute")
-        failed = subprocess.call([*pip, *itself])
-    if failed:
-        stamp.write_text(owner, encoding="utf-8")
-        raise Missing("pip could not install the packages (see above); check network and disk, then repeat.")
+    lock, constraints = (str(ROOT / name) for name in LOCKED)
+    wheels = ["--extra-index-url", CPU_WHEELS] if small else []
+    steps = {
+        "step 1 of 2: the pinned packages": ["--require-hashes", "--no-deps", "--requirement", lock],
+        "step 2 of 2: torch and the project itself": [
+            "--constraint",
+            constraints,
+            "--editable",
+            f"{ROOT}[dev]",
+            *wheels,
+        ],
+    }
+    for step, packages in steps.items():
+        say(f"installing, {step}, about a minute")
+        quiet = [] if sys.stdout.isatty() else ["--quiet"]
+        pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *quiet]
+        if subprocess.call([*pip, *packages]):
+            stamp.write_text(owner, encoding="utf-8")
+            raise Missing("pip could not install the packages (see above); check network and disk, then repeat.")
     stamp.write_text(owner + pins, encoding="utf-8")
     say(
-        "installed"
-        if shutil.which("java")
-        else "installed; there is no Java: METEOR, of the captioning papers, needs it"
+        "installed" + ("" if shutil.which("java") else "; there is no Java: METEOR, of the captioning papers, needs it")
     )
 
 
 def check_machine(venv: Path, size: int) -> None:
-    """Check, before any long work, that ``venv`` can be made and that its disk has ``size`` bytes left.
+    """Check, before any long work, that ``venv`` can be made and that its disk has ``size`` GB left.
 
     Raises:
         Missing: names what is missing and how to get it.
     """
-    if not output_of(sys.executable, "import ensurepip, venv; print('there')"):
+    if not version_of(sys.executable, "ensurepip, venv"):
         raise Missing(f"this Python has no venv module; Debian, Ubuntu: apt-get install python{VERSION}-venv.")
     inside = {path.name for path in venv.iterdir()} if venv.is_dir() else set()
-    foreign = inside - {"pyvenv.cfg", "bin", "include", "lib", "lib64"}
-    if venv.is_file() or (foreign and "pyvenv.cfg" not in inside):
+    if venv.is_file() or (inside - {"bin", "include", "lib", "lib64"} and "pyvenv.cfg" not in inside):
         raise Missing(f"{venv} exists and is no virtual environment; set REPLICATE_VENV to another folder.")
     existing = next(folder for folder in (venv, *venv.parents) if folder.exists())
-    free = shutil.disk_usage(str(existing)).free
+    free = shutil.disk_usage(str(existing)).free / 1e9
     if free < size and not any(venv.glob("lib/*/site-packages/torch")):
         raise Missing(
-            f"about {size / GIGABYTE:.0f} GB are needed and {existing} has {free / GIGABYTE:.1f} GB left; "
-            "free some, or set REPLICATE_VENV to a folder on a larger disk."
+            f"about {size} GB are needed and {existing} has {free:.1f} GB left; free some, or set REPLICATE_VENV to a "
+            "folder on a larger disk."
         )
 
 
@@ -252,8 +242,9 @@ def answers(address: str) -> bool:
         return False
 
 
-def output_of(python: str, program: str) -> str:
-    """Return what ``python -c program`` prints; nothing if it cannot be run or fails."""
+def version_of(python: str, modules: str = "os") -> str:
+    """Return the version of a Python that can import these modules; nothing if it cannot, or cannot be run."""
+    program = f"import sys, {modules}; print('%d.%d' % sys.version_info[:2])"
     try:
         return subprocess.check_output([python, "-c", program], stderr=subprocess.DEVNULL).decode().strip()
     except (OSError, subprocess.CalledProcessError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.plain_rnnsearch import PlainRNNsearch
-from benchmarks.steps import Step, searches, translation_update
+from benchmarks.steps import Step, translation_searches, translation_update
 from replications.bahdanau.model import RNNsearch
 
 VOCABULARY = 4000
@@ -25,7 +25,7 @@ def training() -> dict[str, Step]:
 
 def decoding() -> dict[str, Step]:
     """Weights far from uniform, so that the searches have to decide."""
-    return searches(RNNsearch(**SIZES, init_std=0.3).eval(), VOCABULARY)
+    return translation_searches(RNNsearch(**SIZES, init_std=0.3).eval(), VOCABULARY)
 
 
 COMPARISONS = {"training": training, "decoding": decoding}

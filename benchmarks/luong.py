@@ -7,7 +7,7 @@ from functools import partial
 import torch
 
 from benchmarks.plain_luong import PlainLuong
-from benchmarks.steps import Step, passes, searches, translation_update
+from benchmarks.steps import Step, passes, translation_searches, translation_update
 from replications.luong.model import EncoderDecoder
 from shared.attention.alignments import GeneralScore, GlobalAlignment, LocalMonotonic, LocalPredictive
 
@@ -46,5 +46,5 @@ def alignments(words: int) -> dict[str, Step]:
 COMPARISONS = {
     "training without input feeding": partial(training, False), "training with input feeding": partial(training, True),
     "alignment over 25 words": partial(alignments, 25), "alignment over 400 words": partial(alignments, 400),
-    "decoding": lambda: searches(ours(True, init_range=0.3).eval(), VOCABULARY),
+    "decoding": lambda: translation_searches(ours(True, init_range=0.3).eval(), VOCABULARY),
 }  # fmt: skip

@@ -9,15 +9,12 @@ import torch
 from torch import Tensor
 
 from benchmarks.plain_show_attend_tell import PlainCaptioner
-from benchmarks.steps import Step, update
+from benchmarks.steps import Step, searches, update
 from replications.show_attend_tell.learning import doubly_stochastic_penalty
 from replications.show_attend_tell.replication import build_model
 from replications.show_attend_tell.settings import ModelConfig
-from shared.data.tokenizers import BOS, EOS, PAD
-from shared.decoding.beam import beam_search
-from shared.decoding.constraints import Constraints
+from shared.data.tokenizers import EOS, PAD
 from shared.vision.features import Grid
-from tests.decoding.naive_beam import naive_beam_search
 
 QUICK: dict[str, Any] = {"m": 64, "n": 128, "a": 64, "attention_layers": 1, "initial_layers": 1, "dropout": 0.0}
 COCO: dict[str, Any] = {"m": 512, "n": 1800, "a": 512, "attention_layers": 2, "initial_layers": 2, "dropout": 0.5}
@@ -54,25 +51,10 @@ def training(size: str) -> dict[str, Step]:
 
 @torch.no_grad()
 def decoding() -> dict[str, Step]:
-    """Beam search of width 5, a picture at a time and of all together; weights so that the searches have to decide."""
-    model, grid, count = ours("quick", init_std=0.3, word_std=0.3).eval(), SIZES["quick"][2], 32
-    features = torch.randn(count, grid.rows * grid.columns, grid.size)
-
-    def limits(pictures: int) -> Constraints:
-        least = torch.full((pictures,), 5)
-        return Constraints(begin=BOS, end=EOS, padding=PAD, minimum=least, maximum=least + 10)
-
-    @torch.no_grad()
-    def together() -> list[list[int]]:
-        return beam_search(model, model.start(features), limits(count), beam=5).best()
-
-    @torch.no_grad()
-    def one_by_one() -> list[list[int]]:
-        found = (naive_beam_search(model, model.start(each), limits(1), beam=5)[0] for each in features.split(1))
-        return [[token for token in hypothesis.tokens if token != EOS] for hypothesis in found]
-
-    assert together() == one_by_one()
-    return {"a picture at a time": one_by_one, "together": together}
+    """Beam search of 32 captions; weights so that the searches have to decide."""
+    model, grid = ours("quick", init_std=0.3, word_std=0.3).eval(), SIZES["quick"][2]
+    features, least = torch.randn(32, grid.rows * grid.columns, grid.size), torch.full((32,), 5)
+    return searches(model, [(features,), *((each,) for each in features.split(1))], least, least + 10)
 
 
 COMPARISONS = {

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from shared.attention.twins import plain_equations
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
+from shared.decoding.protocol import select_beams, select_sources
 from shared.training.loss import smoothed_loss
 from tests.decoding.naive_beam import naive_beam_search
 
@@ -50,6 +52,16 @@ def sequence_update(model: Any, vocabulary: int, batch: int, length: int) -> Ste
     return update(model, loss)
 
 
+def plainly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same by the equations of the paper instead of what runs in their place."""
+
+    def step(*arguments: Any) -> Any:
+        with plain_equations():
+            return function(*arguments)
+
+    return step
+
+
 def both_ways(form: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Step:
     """Forward and backward, to all inputs."""
     cotangent = torch.randn_like(form(*inputs).detach())
@@ -64,34 +76,78 @@ def heads(length: int, positive: bool = False) -> tuple[Tensor, ...]:
     return tuple(x.requires_grad_() for x in (q, k, v))
 
 
-def searches(model: Any, vocabulary: int, count: int = 16) -> dict[str, Step]:
-    """Beam search of width 5 a sentence at a time, and of all together, to translations at most 1.5 times as long.
+def searches(model: Any, inputs: Sequence[tuple[Tensor, ...]], least: Tensor, most: Tensor) -> dict[str, Step]:
+    """Beam search of width 5, of one input at a time and of all together.
+
+    Args:
+        model: an :class:`shared.decoding.protocol.IncrementalDecoder`.
+        inputs: what its ``start`` takes, of all together and then of each alone.
+        least, most: (B,) symbols of an output.
 
     Raises:
-        AssertionError: they find different translations.
+        AssertionError: they find different outputs.
     """
-    lengths = torch.randint(5, 25, (count,))
-    mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
-    source = torch.randint(4, vocabulary, mask.shape).masked_fill(~mask, PAD)
 
-    def limits(n: Tensor) -> Constraints:
-        return Constraints(begin=BOS, end=EOS, padding=PAD, minimum=n // 2, maximum=(1.5 * n).long())
+    def limits(rows: slice) -> Constraints:
+        return Constraints(begin=BOS, end=EOS, padding=PAD, minimum=least[rows], maximum=most[rows])
 
     @torch.no_grad()
     def together() -> list[list[int]]:
-        return beam_search(model, model.start(source, mask), limits(lengths), beam=5).best()
+        return beam_search(model, model.start(*inputs[0]), limits(slice(None)), beam=5).best()
 
     @torch.no_grad()
     def one_by_one() -> list[list[int]]:
         found = []
-        for row, n in enumerate(lengths):
-            state = model.start(source[row : row + 1, :n], mask[row : row + 1, :n])
-            tokens = naive_beam_search(model, state, limits(n[None]), beam=5)[0].tokens
+        for row, one in enumerate(inputs[1:]):
+            tokens = naive_beam_search(model, model.start(*one), limits(slice(row, row + 1)), beam=5)[0].tokens
             found.append([token for token in tokens if token != EOS])
         return found
 
     assert together() == one_by_one()
-    return {"a sentence at a time": one_by_one, "together": together}
+    return {"one at a time": one_by_one, "together": together}
+
+
+def translation_searches(model: Any, vocabulary: int, count: int = 16) -> dict[str, Step]:
+    """Searches for translations at most 1.5 times as long as their sources."""
+    lengths = torch.randint(5, 25, (count,))
+    mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
+    source = torch.randint(4, vocabulary, mask.shape).masked_fill(~mask, PAD)
+    alone = [(source[row : row + 1, :n], mask[row : row + 1, :n]) for row, n in enumerate(lengths)]
+    return searches(model, [(source, mask), *alone], lengths // 2, (1.5 * lengths).long())
+
+
+class Prefixes(NamedTuple):
+    """Sources (B, S), their mask (B, S) and what was written (B, k, T)."""
+
+    source: Tensor
+    mask: Tensor
+    written: Tensor
+
+
+class Recomputing:
+    """A translator that computes everything anew, by its paper's equations, for every symbol that it writes."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def start(self, source: Tensor, mask: Tensor) -> Prefixes:
+        """Nothing is written."""
+        return Prefixes(source, mask, source.new_empty(len(source), 1, 0))
+
+    def step(self, tokens: Tensor, state: Prefixes) -> tuple[Tensor, Tensor, Prefixes]:
+        """Write symbols (B, k)."""
+        written = torch.cat((state.written, tokens.unsqueeze(2)), dim=2)
+        source, mask = (x.repeat_interleave(tokens.size(1), dim=0) for x in (state.source, state.mask))
+        with plain_equations():
+            logits, weights = self.model(source, mask, written.flatten(0, 1))
+        found = logits[:, -1].log_softmax(-1), weights[:, -1]
+        log_p, a = (x.view(*tokens.shape, -1) for x in found)
+        return log_p, a, Prefixes(state.source, state.mask, written)
+
+    def reorder(self, state: Prefixes, sources: Tensor | None, beams: Tensor) -> Prefixes:
+        """Keep some sources and beams."""
+        source, mask = (select_sources(x, sources) for x in (state.source, state.mask))
+        return Prefixes(source, mask, select_beams(state.written, sources, beams))
 
 
 def passes(forms: dict[str, Callable[..., Any]], inputs: tuple[Tensor, ...]) -> dict[str, Step]:

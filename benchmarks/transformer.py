@@ -11,11 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.plain_transformer import PlainTransformer
-from benchmarks.steps import Step, heads, passes, translation_update
+from benchmarks.steps import Recomputing, Step, heads, passes, plainly, translation_update
 from replications.transformer.model import Transformer
 from shared.attention.scaled_dot_product import attend, fused_attention
-from shared.attention.twins import plain_equations
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.constraints import Constraints
 from shared.decoding.sampling import greedy_search
@@ -36,18 +34,14 @@ def ours() -> Transformer:
 
 
 def training() -> dict[str, Step]:
-    """Updates of 40 pairs of 27 words, without dropout, which the plain model has none of."""
-    models = {"plain": PlainTransformer(ours()), "ours": ours()}
-    return {name: translation_update(model.train(), VOCABULARY, 40, 27) for name, model in models.items()}
+    """Updates of 40 pairs of 27 words, without dropout."""
+    step = translation_update(ours().train(), VOCABULARY, 40, 27)
+    return {"equations": plainly(step), "ours": step}
 
 
 def attention(length: int) -> dict[str, Step]:
     """Causal self-attention's core, forward and backward."""
-
-    def equation(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        with plain_equations():
-            return attend(q, k, v, causal=True)
-
+    equation = plainly(partial(attend, causal=True))
     return passes({"equation": equation, "fused": partial(fused_attention, causal=True)}, heads(length))
 
 
@@ -59,7 +53,7 @@ def decoding() -> dict[str, Step]:
     source = torch.randint(4, VOCABULARY, mask.shape).masked_fill(~mask, PAD)
     source[torch.arange(SOURCES), lengths - 1] = EOS
     ways: dict[str, Step] = {
-        "recomputing": partial(search, PlainTransformer(model), source, mask),
+        "recomputing": partial(search, Recomputing(model), source, mask),
         "ours": partial(search, model, source, mask),
     }
     fixed = {"beam": 1, "minimum": SYMBOLS, "maximum": SYMBOLS}

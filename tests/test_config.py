@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from pathlib import Path
 
 import pytest
@@ -51,50 +52,44 @@ def test_a_good_value_is_built_with_its_defaults_and_frozen() -> None:
         setattr(training, "updates", 8)  # noqa: B010  (what mypy would refuse)
 
 
+NAN, INF = float("nan"), float("inf")
+
+
 @pytest.mark.parametrize(
-    ("key", "meant"),
-    [("update", "updates"), ("optimizer", "optimiser"), ("schedule", "schedules")],
-)
-def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, meant: str) -> None:
-    message = refusal({**GOOD, key: 1})
+    ("value", "problem"),
+    [
+        ({**GOOD, "update": 1}, "unknown key 'update' (did you mean 'updates'?)"),
+        ({**GOOD, "optimizer": 1}, "unknown key 'optimizer' (did you mean 'optimiser'?)"),
+        ({**GOOD, "momentum": 1}, "unknown key 'momentum' (did you mean 'schedules.momentum'?)"),
+        ({**GOOD, "schedules": {"first": [{"learning_rat": 1.0, "learning_rate": 1.0}]}},
+         "unknown key 'schedules.first.0.learning_rat' (did you mean 'learning_rate'?)"),
+        ({**GOOD, "zzz": 1}, "unknown key 'zzz'."),
+        *(({"optimiser": {"learning_rate": number}}, f"'optimiser.learning_rate': .*, got {number!r}")
+          for number in (NAN, INF, -INF, 0.0, -1.0, "fast", True)),
+        ({"optimiser": {"momentum": 0.5}, "updates": 0, "epochs": 3},
+         "'optimiser.learning_rate': field required; 'updates': .*; unknown key 'epochs'"),
+        *((value, "rnnsearch: 'value': ") for value in (None, [], "text", 3)),
+        ({**GOOD, "updates": "3"}, "'updates': the text '3' is not a number; take off the quotes"),
+        ({**GOOD, "updates": 3.0}, "'updates': input should be a valid integer, got 3.0"),
+        ({**GOOD, "updates": True}, "'updates': input should be a valid integer, got True"),
+        ({"optimiser": {"learning_rate": "1e-9"}}, "the text '1e-9' is not a number; take off"),
+        ({**GOOD, "schedules": {"a": [{"learning_rate": "0.5"}]}}, "'schedules.a.0.learning_rate': the text '0.5' is"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_its_keys_its_value_and_what_was_meant(value: object, problem: str) -> None:
+    message = refusal(value)
     assert message.startswith("quick.yaml, rnnsearch: ")
-    assert f"unknown key '{key}' (did you mean '{meant}'?)" in message
+    pattern = re.escape(problem).replace(r"\.\*", ".*")
+    assert re.search(pattern, message)
 
 
-def test_the_nearest_key_is_found_inside_nested_values_and_lists() -> None:
-    message = refusal({**GOOD, "schedules": {"first": [{"learning_rat": 1.0, "learning_rate": 1.0}]}})
-    assert "unknown key 'schedules.first.0.learning_rat' (did you mean 'learning_rate'?)" in message
-
-
-def test_nothing_is_suggested_for_a_key_like_no_other() -> None:
-    message = refusal({**GOOD, "zzz": 1})
-    assert "unknown key 'zzz'" in message
-    assert "did you mean" not in message
-
-
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf"), 0.0, -1.0, "fast"])
-def test_a_number_that_makes_no_sense_is_refused_and_shown(number: object) -> None:
-    message = refusal({"optimiser": {"learning_rate": number}})
-    assert "'optimiser.learning_rate': " in message
-    assert f"got {number!r}" in message
-
-
-def test_every_problem_is_named_at_once() -> None:
-    message = refusal({"optimiser": {"momentum": 0.5}, "updates": 0, "epochs": 3})
-    assert "'optimiser.learning_rate': field required" in message
-    assert "'updates': " in message
-    assert "unknown key 'epochs'" in message
-
-
-@pytest.mark.parametrize("value", [None, [], "text", 3])
-def test_a_value_that_is_no_mapping_is_refused(value: object) -> None:
-    assert "quick.yaml, rnnsearch: 'value': " in refusal(value)
-
-
-def test_yaml_is_read_as_utf8(tmp_path: Path) -> None:
+def test_yaml_is_read_as_utf8_with_numbers_as_dvc_has_them(tmp_path: Path) -> None:
     path = tmp_path / "paper.yaml"
-    path.write_text("title: Übersetzung → Ausrichtung\nyear: 2015\n", encoding="utf-8")
-    assert load_yaml(path) == {"title": "Übersetzung → Ausrichtung", "year": 2015}
+    path.write_text(
+        "title: Übersetzung → Ausrichtung\nyear: 2015\nrates: [1e-9, 1.5E3, -2e+4, 1e, e9]\n", encoding="utf-8"
+    )
+    rates = [1e-9, 1500.0, -2e4, "1e", "e9"]
+    assert load_yaml(path) == {"title": "Übersetzung → Ausrichtung", "year": 2015, "rates": rates}
 
 
 @pytest.mark.parametrize(
@@ -126,16 +121,8 @@ def test_sizes_ascend_or_are_refused(sizes: list[int]) -> None:
     if len(sizes) >= 2 and sizes == sorted({*sizes}) and sizes[0] > 0:
         assert build(Sizes, {"sizes": sizes}, where="here").sizes == sizes
         return
-    with pytest.raises(ReplicationError, match=r"here: 'sizes"):
+    with pytest.raises(ReplicationError, match=r"here: 'sizes.*(, got|field required)"):
         build(Sizes, {"sizes": sizes}, where="here")
-
-
-@pytest.mark.parametrize("sizes", [[1, 2, 2, 3], [1, 3, 2]])
-def test_sizes_that_do_not_ascend_are_shown(sizes: list[int]) -> None:
-    with pytest.raises(ReplicationError) as refused:
-        build(Sizes, {"sizes": sizes}, where="here")
-    assert "'sizes': " in str(refused.value)
-    assert f"each must be greater than the one before, got {sizes}" in str(refused.value)
 
 
 @given(MAPPINGS)
@@ -200,21 +187,6 @@ def test_merged_keys_may_be_overridden_and_merged_again(tmp_path: Path) -> None:
     assert load_yaml(path) == {
         "a": {"x": 1, "y": 2}, "b": {"x": 3, "y": 2}, "c": {"x": 3, "y": 4}, "d": {"x": 3, "y": 2}, 1: "x", "1": "y",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        ({"updates": "3"}, "'updates': the text '3' is not a number; take off the quotes"),
-        ({"updates": 3.0}, "'updates': input should be a valid integer, got 3.0"),
-        ({"updates": True}, "'updates': input should be a valid integer, got True"),
-        ({"optimiser": {"learning_rate": "1e-9"}}, "the text '1e-9' is not a number; take off"),
-        ({"optimiser": {"learning_rate": True}}, "'optimiser.learning_rate': input should be a valid number, got True"),
-        ({"schedules": {"a": [{"learning_rate": "0.5"}]}}, "'schedules.a.0.learning_rate': the text '0.5' is not a"),
-    ],
-)
-def test_a_number_has_to_be_one(value: dict[str, object], problem: str) -> None:
-    assert problem in refusal({**GOOD, **value})
 
 
 def test_an_integer_may_stand_for_a_float_and_a_list_for_a_tuple() -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
 from shared.reports.document import Figure
-from shared.reports.exhibits import OfVariants, Results, run_ones
+from shared.reports.exhibits import OfVariants, Results, first_run
 from shared.reports.figures import INK, WIDTH, drawing
 from shared.reports.naming import name_of
 
@@ -49,8 +49,8 @@ class Pictures(OfVariants):
 
         sampled: dict[str, list[tuple[str, NDArray[np.uint8]]]] = defaultdict(list)
         completed: dict[tuple[int, bytes], dict[str, dict[str, NDArray[np.uint8]]]] = defaultdict(dict)
-        for run in run_ones(results, self.shown):
-            if drawn := read_pictures(run.pictures(run.seeds[0])):
+        for run in (first_run(results, variant) for variant in self.shown):
+            if run is not None and (drawn := read_pictures(run.pictures(run.seeds[0]))):
                 sampled[run.task].append((name_of(run.variant), drawn["samples"]))
                 completed[int(drawn["given"]), drawn["true"].tobytes()][run.variant] = drawn
         figures = []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from replications.linear_transformer.pictures import Pictures
+from shared.reports.curves import StudyLines, StudyPanel
 from shared.reports.exhibits import NO_COUNTERPART, Shows
-from shared.reports.studies import StudyLines, StudyPanel
 from shared.tasks.sequences.report import curves
 
 _LAYERS = {

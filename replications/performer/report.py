@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from shared.reports.curves import StudyLines, StudyPanel
 from shared.reports.exhibits import Shows
-from shared.reports.studies import StudyLines, StudyPanel
 from shared.tasks.sequences.report import curves
 
 _ESTIMATORS = {

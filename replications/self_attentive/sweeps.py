@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from shared.claims.results import RunResults
-from shared.metrics.registry import measure
+from shared.metrics.registry import measure, split_of
 from shared.reports.document import Figure, slug
 from shared.reports.exhibits import Exhibit, Results
 from shared.reports.figures import COLOURS, INK, MARKERS, panels_drawn, place_ticks
+from shared.reports.naming import token_of
 
 SHOWN = "Mean over seeds; bars: 95 % intervals over test examples and seeds; small black dots: each seed."
 
@@ -57,9 +58,16 @@ class Sweep(Exhibit):
             for axes, (name, of_metric) in zip(grid, shown.items(), strict=True):
                 _plot(axes, of_metric, name)
                 place_ticks(axes, list(of_metric), log=self.log)
-                of = measure(name)
-                axes.set(xlabel=self.x, ylabel=f"{of.title} ({of.unit})" if of.unit == "%" else of.title)
+                axes.set(xlabel=self.x, ylabel=_label(name, list(of_metric.values())))
         return [Figure(path, f"{self.title.rstrip('.')}. {SHOWN}")]
+
+
+def _label(metric: str, runs: Sequence[RunResults]) -> str:
+    """What a metric is, in words: with its unit, what the runs call a token, and the split if it is a further one."""
+    split, name = split_of(metric)
+    of = measure(name)
+    label = of.title.format(token=token_of(runs)) + f" ({of.unit})" * (of.unit == "%")
+    return f"{label}, split {split}" if split else label
 
 
 def _plot(axes: Any, runs: Mapping[float, RunResults], metric: str) -> None:

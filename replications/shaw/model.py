@@ -7,7 +7,6 @@ clipped distances.
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -95,10 +94,10 @@ class RelativeAttention(MultiHeadAttention):
 
     def forward(
         self, x: Tensor, memory: KeysValues, *, mask: Tensor | None = None, causal: bool = False, weights: bool = False,
-        positions: Positions | None = None,
+        positions: object = None,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """See :class:`shared.layers.transformer.Attention`."""
-        assert positions is not None, "the Transformer tells an attention its positions"
+        assert isinstance(positions, Positions), "distances need the positions of queries and keys"
         q, (k, v) = self.queries(x), memory
         seen = torch.ones(q.size(2), k.size(2), dtype=torch.bool, device=x.device)
         pairs = clipped(positions, self.clip)
@@ -127,14 +126,15 @@ class RelativeTransformer(Transformer):
         self, *, vocabulary: int, layers: int, heads: int, width: int, hidden: int, clip: int | None, on_keys: bool,
         on_values: bool, absolute: bool, dropout: float,
     ) -> None:  # fmt: skip
-        plain = partial(
-            MultiHeadAttention, query_size=width, heads=heads, key_size=width // heads, value_size=width // heads
-        )
-        relative = plain
-        if clip is not None:
-            relative = partial(
-                RelativeAttention, width=width, heads=heads, clip=clip, on_keys=on_keys, on_values=on_values
-            )
+        def plain() -> MultiHeadAttention:
+            size = width // heads
+            return MultiHeadAttention(query_size=width, heads=heads, key_size=size, value_size=size)
+
+        def relative() -> MultiHeadAttention:
+            if clip is None:
+                return plain()
+            return RelativeAttention(width=width, heads=heads, clip=clip, on_keys=on_keys, on_values=on_values)
+
         super().__init__(
             vocabulary=vocabulary, width=width, layers=layers, hidden_size=hidden, dropout=dropout,
             encoder_attention=relative, source_attention=plain,

@@ -13,7 +13,7 @@ from shared.claims.results import RunResults
 from shared.data.tokenizers import BOS, SPECIAL
 from shared.reports.curves import Points, draw_curves, read_curves, training_curves
 from shared.reports.document import SPREAD, Figure
-from shared.reports.exhibits import OfPanels, OfVariant, Results, choose_panels, first_run
+from shared.reports.exhibits import OfPanels, OfVariant, Results, first_run, panels
 from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import WIDTH, bar_of_weights, draw_weights, drawing, fitting
 from shared.reports.naming import name_and_id
@@ -167,7 +167,7 @@ class LossByOperations(OfPanels):
         from shared.reports.runs import CONVENTION  # brings scipy
 
         figures = []
-        for panel in choose_panels(results, self.panels):
+        for panel in panels(results, self.panels, others=False):
             path = folder / f"loss_by_operations_{panel.name}.png"
             if loss_by_operations(panel.runs, path):
                 caption = "Loss on the validation split against the operations of training so far"
@@ -181,7 +181,7 @@ class LearningRates(OfPanels):
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """A figure for each panel that has a curve."""
         figures = []
-        for panel in choose_panels(results, self.panels):
+        for panel in panels(results, self.panels, others=False):
             path = folder / f"learning_rate_{panel.name}.png"
             if training_curves(panel.runs, path, metric="learning_rate", label="Learning rate", split="train"):
                 figures.append(Figure(path, f"{panel.title}. Learning rate against updates."))

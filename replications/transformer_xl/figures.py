@@ -27,7 +27,7 @@ from shared.errors import ReplicationError
 from shared.metrics.quantities import Example
 from shared.reports.curves import Points, draw_curves, plot_curves
 from shared.reports.document import SPREAD, Block, Figure, Paragraph, Table, Text, over_seeds
-from shared.reports.exhibits import Exhibit, OfPanels, Results, choose_panels
+from shared.reports.exhibits import Exhibit, OfPanels, Results, panels
 from shared.reports.figures import COLOURS, DASHES, MARKERS, drawing, legend_above, place_ticks, plain_powers
 from shared.reports.naming import name_and_code, name_of
 from shared.tasks.language.measures import RATIOS
@@ -77,7 +77,7 @@ class ByPlace(OfPanels):
     def draw(self, results: Results, folder: Path) -> Sequence[Block]:
         """A figure and a table for each panel that has the numbers."""
         blocks: list[Block] = []
-        for panel in choose_panels(results, self.panels):
+        for panel in panels(results, self.panels, others=False):
             curves = {run.variant: points for run in panel.runs if (points := self.curve(run))}
             runs = [run for run in panel.runs if run.variant in curves]
             of, token = "Perplexity" if _in_words(panel.runs[0]) else "Bits", panel.runs[0].token

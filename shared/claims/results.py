@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import math
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -191,25 +192,30 @@ def check_paired(first: list[Example], other: list[Example], who: str) -> None:
         )
 
 
-def read_curve(path: Path, *, metric: str, split: str) -> dict[int, float]:
-    """Map each update to the value that training recorded there, for one seed; empty if there is no such file.
+def read_recorded(path: Path) -> dict[tuple[str, str], dict[int, float]]:
+    """Map metric and split to what training recorded of one seed, update to value; empty if there is no such file.
 
     Values that are not finite, such as those of a diverged training, are left out.
 
     Raises:
         ReplicationError: it has other columns than step, split, metric, value.
     """
+    found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     if not path.exists():
-        return {}
+        return found
     with path.open(encoding="utf-8", newline="") as lines:
         rows = csv.DictReader(lines)
         if rows.fieldnames != ["step", "split", "metric", "value"]:
             raise ReplicationError(f"{path} is not a training curve (step,split,metric,value); train again.")
-        return {
-            int(row["step"]): float(row["value"])
-            for row in rows
-            if row["split"] == split and row["metric"] == metric and math.isfinite(float(row["value"]))
-        }
+        for row in rows:
+            if math.isfinite(value := float(row["value"])):
+                found[row["metric"], row["split"]][int(row["step"])] = value
+    return found
+
+
+def read_curve(path: Path, *, metric: str, split: str) -> dict[int, float]:
+    """One of those that :func:`read_recorded` reads."""
+    return read_recorded(path).get((metric, split), {})
 
 
 def judged_fingerprints(folder: Path) -> dict[str, str]:

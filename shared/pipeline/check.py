@@ -196,8 +196,8 @@ def check_paper(settings: ScaleFile) -> None:
     for name in paper.data:
         check_name(name, cards, f"{path}: data: there is no card")
     for table in paper.tables:
-        for number, row in enumerate(table.rows):
-            check_variants(settings, table.variants(number), f"{path}: tables.{table.id}, row '{row['label']}'")
+        for row in table.rows:
+            check_variants(settings, row.variants, f"{path}: tables.{table.id}, row '{row.label}'")
 
 
 def check_words(settings: ScaleFile) -> None:

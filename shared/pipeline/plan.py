@@ -38,7 +38,7 @@ def freeze_stage(paper: str, scale: str) -> None:
     """
     from shared.pipeline.check import check_stage
     from shared.pipeline.search import unfollowed
-    from shared.reports.scales import claims_of
+    from shared.reports.verdicts import claims_of
 
     check_stage(paper, scale)
     made_of, settings = revision(), ScaleFile(paper, scale)

@@ -92,9 +92,8 @@ def revision() -> dict[str, Any]:
     if commit is None:
         return {"git_commit": None, "git_dirty": False}
     excluded = [f":(exclude){path}" for path in WRITTEN]
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", *SOURCES, "pyproject.toml", *excluded)
-    added = git("ls-files", "--others", "--exclude-standard", "--", *SOURCES, *excluded)
-    return {"git_commit": commit, "git_dirty": bool(changed or added)}
+    changed = git("status", "--porcelain", "--untracked-files=all", "--", *SOURCES, "pyproject.toml", *excluded)
+    return {"git_commit": commit, "git_dirty": bool(changed)}
 
 
 def peak_memory_mib() -> float:

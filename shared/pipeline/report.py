@@ -37,7 +37,7 @@ def report_stage(paper: str, scale: str) -> None:
     from shared.reports.naming import FILE, load_colours, load_names, use_names
     from shared.reports.plans import Frozen
     from shared.reports.report import describe_data, write_report
-    from shared.reports.scales import other_scales
+    from shared.reports.verdicts import other_scales
 
     load_measures()
     settings = ScaleFile(paper, scale)

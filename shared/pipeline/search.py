@@ -28,10 +28,7 @@ from shared.pipeline.provenance import hash_of, now, revision, sha256_of
 from shared.pipeline.runs import TRAINED, is_finished, marks_of, run_side_by_side, runnable, train_into
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.records import read_if_whole, read_record
-from shared.reports.curves import DIVERGED
 from shared.reports.document import Text, code
-from shared.reports.plans import Frozen, plan_blocks
-from shared.reports.terminal import print_blocks
 from shared.tasks.settings import RunConfig, check_model, find_route, trains_network
 from shared.training.pool import PRELOAD, Job
 
@@ -227,6 +224,9 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
         ReplicationError: ``search.yaml`` is wrong, ``search.json`` cannot be kept of a variant that is not tried, or
             trials failed; the others have been trained to their end by then.
     """
+    from shared.reports.plans import Frozen, plan_blocks
+    from shared.reports.terminal import print_blocks
+
     settings = ScaleFile(paper, scale)
     search, made = Search(settings), revision() | {"date": now()}
     tried = [variant for _, variant in search.pairs()]
@@ -303,6 +303,8 @@ def _trials(search: Search, group: Tried, variant: str) -> Iterator[Trial]:
 
 def _outcome(search: Search, group: Tried, variant: str, trials: Sequence[Trial]) -> dict[str, Any]:
     """The loss of each value, means over the pilots, and the best value; null if any or all diverged."""
+    from shared.reports.curves import DIVERGED
+
     settings, values = search.settings, list[dict[str, Any]]()
     for value in group.values:
         ends, lowest, seconds = dict[str, float | None](), list[float | None](), 0.0

@@ -23,9 +23,17 @@ from shared.pipeline.files import REPLICATIONS, paper_folder
 from shared.records import read_record
 from shared.reports.document import plain_text
 from shared.reports.paper import Paper
-from shared.reports.scales import claims_of, disagreement
+from shared.reports.sentences import say
 from shared.reports.terminal import STYLES
-from shared.reports.verdicts import RULES, effect_text, evidence_text, found_text, metric_title, value_text
+from shared.reports.verdicts import (
+    claims_of,
+    disagreement,
+    effect_text,
+    evidence_text,
+    found_text,
+    metric_title,
+    value_text,
+)
 from shared.tasks.kinds import load_measures, papers
 
 REPORTS = Path("reports")
@@ -66,7 +74,7 @@ def show_claim(name: str, *, scale: str | None = None, console: Console | None =
     console.print(Text(f"{short}, {claim.where}."))
     for each, found in entries.items():
         lead, how = found["lead"], f": {found['how']}" if found["how"] else ""
-        said = f"{found_text(found)}; {evidence_text(found, lead)}" if lead is not None else found["reason"]
+        said = f"{found_text(found)}; {evidence_text(found)}" if lead is not None else found["reason"]
         console.print(Text.assemble(f"{each}: ", (found["verdict"], STYLES[found["verdict"]]), f"{how}; {said}"))
     if entry is None:
         console.print(Text(f"The paper reports: {_line(in_paper.text)}."))
@@ -89,7 +97,7 @@ def show_claim(name: str, *, scale: str | None = None, console: Console | None =
         kind = "Identity" if each["deciding"] else "Supporting comparison"
         if each["verdict"] != "not tested" and (each["kind"] == "exact" or not each["deciding"]):
             console.print(Text(f"{kind} '{each['name']}': {each['verdict']}; {effect_text(each)}."))
-    console.print(f"The verdict. {RULES['The verdict.']}")
+    console.print(f"The verdict. {say('verdict_rule')}")
 
 
 def _reports_of(name: str) -> tuple[str, dict[str, Entry]]:

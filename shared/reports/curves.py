@@ -1,21 +1,23 @@
-"""The curves of training: read back, gathered in one file, and drawn."""
+"""What lies on a line: the curves of training, and what studies, variants that train nothing, measured by size."""
 
 from __future__ import annotations
 
 import csv
+import re
+import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shared.claims.results import RunResults, read_curve
+from shared.claims.results import RunResults, read_curve, read_recorded
 from shared.errors import ReplicationError
-from shared.reports.document import SPREAD, Figure
-from shared.reports.exhibits import OfPanels, Results, choose_panels, panels
-from shared.reports.figures import drawing, legend_above, line_style, place_ticks, plain_powers, plot_line
+from shared.reports.document import SPREAD, Figure, slug
+from shared.reports.exhibits import LINES, Exhibit, OfPanels, Results, panels
+from shared.reports.figures import drawing, legend_above, line_style, panels_drawn, place_ticks, plain_powers, plot_line
 from shared.reports.naming import name_of, styles_of, token_of
 
 if TYPE_CHECKING:
@@ -30,6 +32,12 @@ DIVERGED = "the gradient was not finite"
 """The beginning of ``stopped_because`` in the record of a run that diverged."""
 FAR_APART = 30  # how many times a loss may exceed another before both are drawn on a logarithmic axis
 EARLY = " A variant with crosses has a line for each seed: at a cross its training ended before its time."
+Size = tuple[str, int]  # "at" or, of a dimension, "n", and its size
+Line = list[list[float]]
+"""Sizes ascending, values there, lower and upper ends of their band."""
+_NAME = re.compile(r"(?P<subject>\w+)\.(?P<quantity>\w+?)(_(?P<letter>[a-z])(?P<size>\d+))?")
+_AT = re.compile(r"(?P<subject>\w+)@(?P<size>\d+)")
+NAMED = 6  # ticks of a panel whose sizes have room beside each other; of one alone twice as many
 
 
 def read_curves(run: RunResults, *, metric: str, split: str) -> Points:
@@ -86,22 +94,13 @@ def write_curves(results: Results, path: Path) -> None:
     rows = sorted(
         (run.variant, seed, step, metric, f"{value:.6g}")
         for run in results.values()
-        if not run.members
-        for seed in run.seeds
-        for metric in _validated(run.curve(seed))
-        for step, value in read_curve(run.curve(seed), metric=metric, split="valid").items()
+        for seed in (run.seeds if not run.members else ())
+        for (metric, split), curve in read_recorded(run.curve(seed)).items()
+        for step, value in (curve.items() if split == "valid" else ())
     )
     with path.open("w", encoding="utf-8", newline="") as lines:
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerows([("variant", "seed", "update", "metric", "value"), *rows])
-
-
-def _validated(path: Path) -> set[str]:
-    """What is recorded of the validation split."""
-    if not path.exists():
-        return set()
-    with path.open(encoding="utf-8", newline="") as lines:
-        return {row["metric"] for row in csv.DictReader(lines) if row.get("split") == "valid"}
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class LearningCurves(OfPanels):
         """A figure for each panel and quantity."""
         figures: list[Figure] = []
         end = f"_{self.only}" if self.only else ""
-        for panel in (choose_panels if self.only else panels)(results, self.panels):
+        for panel in panels(results, self.panels, others=not self.only):
             for curve in self.curves:
                 path = folder / f"training_{curve.metric}_{panel.name}{end}.png"
                 label = curve.label.format(token=token_of(panel.runs))
@@ -235,3 +234,142 @@ def plot_curves(
             at = sorted(points)
             mean, low, high = ([float(of(points[x])) for x in at] for of in (np.mean, min, max))
             plot_line(axes, style, len(runs), (at, mean, low, high), label=name, marked=marked)
+
+
+def parse_name(name: str) -> tuple[str, str, Size | None] | None:
+    """Subject, quantity and size of a metric; None where its name does not tell them.
+
+    Names are ``<subject>.<quantity>_<letter><size>``: ``recurrent.path_n16`` is the path of the recurrent layer where n
+    is 16. The size may be missing. ``speedup@16``, the speedup at 16, is a quantity ``number``.
+    """
+    if at := _AT.fullmatch(name):
+        return at["subject"], "number", ("at", int(at["size"]))
+    if found := _NAME.fullmatch(name):
+        size = (found["letter"], int(found["size"])) if found["letter"] else None
+        return found["subject"], found["quantity"], size
+    return None
+
+
+@dataclass(frozen=True)
+class StudyPanel:
+    """A quantity that a study measured of several subjects, drawn against a size: a panel of a figure.
+
+    Attributes:
+        variant: the study.
+        quantity: of its metrics ``<subject>.<quantity>_<letter><size>``.
+        x: label of the sizes, with their unit.
+        y: label of the quantity, with its unit.
+        subjects: those drawn, to how the legend names them; a label has one colour in all panels.
+        log_x: whether the sizes lie on a logarithmic scale; 0 may be among them.
+        log_y: whether the quantity does.
+        low: the quantity that is the lower end of the band; without one it is the lowest seed.
+        high: likewise the upper end.
+    """
+
+    variant: str
+    quantity: str
+    x: str
+    y: str
+    subjects: Mapping[str, str]
+    log_x: bool = True
+    log_y: bool = True
+    low: str | None = None
+    high: str | None = None
+
+    def lines(self, results: Results) -> dict[str, Line]:
+        """Label to line, of the subjects that were measured: means over seeds, of the ends of the bands too.
+
+        Raises:
+            ReplicationError: the sizes of one subject are of several dimensions.
+        """
+        if (run := results.get(self.variant)) is None:
+            return {}
+        lines = {}
+        for subject, label in self.subjects.items():
+            seeds = _by_size(run, subject, self.quantity)
+            low, high = (
+                {size: end(of) for size, of in seeds.items()}
+                | {size: statistics.fmean(of) for size, of in _by_size(run, subject, quantity).items()}
+                for end, quantity in ((min, self.low), (max, self.high))
+            )
+            if sizes := sorted(seeds):
+                means = {size: statistics.fmean(of) for size, of in seeds.items()}
+                lines[label] = [sizes, *([values[size] for size in sizes] for values in (means, low, high))]
+        return lines
+
+
+def _by_size(run: RunResults, subject: str, quantity: str | None) -> dict[float, list[float]]:
+    """Size to the values of all seeds."""
+    points: dict[float, list[float]] = defaultdict(list)
+    dimensions = set()
+    for name, value in (item for metrics in run.metrics.values() for item in metrics.items()):
+        match parse_name(name):
+            case (of, what, (dimension, size)) if (of, what) == (subject, quantity):
+                dimensions.add(dimension)
+                points[size].append(value)
+    if len(dimensions) > 1:
+        raise ReplicationError(
+            f"{run.variant} measured {subject}.{quantity} by several dimensions ({', '.join(sorted(dimensions))}), "
+            "which one line cannot show; give the quantities different names."
+        )
+    return points
+
+
+@dataclass(frozen=True)
+class StudyLines(Exhibit):
+    """A figure ``study_<title>.png`` of what studies measured, with a panel for each quantity that was.
+
+    Attributes:
+        title: what the caption begins with.
+        panels: side by side; a label has one colour in all of them.
+    """
+
+    title: str
+    panels: Sequence[StudyPanel]
+
+    @property
+    def labels(self) -> list[str]:
+        """All lines that there may be."""
+        return list(dict.fromkeys(label for panel in self.panels for label in panel.subjects.values()))
+
+    def variants(self) -> Sequence[str]:
+        """The studies."""
+        return list(dict.fromkeys(panel.variant for panel in self.panels))
+
+    def columns(self) -> Sequence[str]:
+        """What is read of every subject: the quantities, and those that are ends of bands."""
+        return [
+            f"{panel.variant}: {subject}.{quantity}"
+            for panel in self.panels
+            for subject in panel.subjects
+            for quantity in (panel.quantity, panel.low, panel.high)
+            if quantity is not None
+        ]
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if anything was measured.
+
+        Raises:
+            ReplicationError: it has too many labels; or see :meth:`StudyPanel.lines`.
+        """
+        if len(self.labels) > LINES:
+            raise ReplicationError(
+                f"'{self.title}' has more than {LINES} lines; choose fewer in the paper's report.py."
+            )
+        measured = [(panel, lines) for panel in self.panels if (lines := panel.lines(results))]
+        if not measured:
+            return ()
+        path, alone = folder / f"study_{slug(self.title)}.png", len(measured) == 1
+        with panels_drawn(path, len(measured), height=3.3 if alone else 2.8, extra=0.4) as (canvas, grid):
+            for axes, (panel, lines) in zip(grid, measured, strict=True):
+                for style, label in zip(styles_of(self.labels), self.labels, strict=True):
+                    if label in lines:
+                        plot_line(axes, style, len(lines), lines[label], label=label, marked=True)
+                if panel.log_y and any(value > 0.0 for _, values, *_ in lines.values() for value in values):
+                    axes.set_yscale("log")
+                    plain_powers(axes.yaxis)
+                places = sorted({size for sizes, *_ in lines.values() for size in sizes})
+                place_ticks(axes, places, log=panel.log_x, named=2 * NAMED if alone else NAMED)
+                axes.set(xlabel=panel.x, ylabel=panel.y)
+            legend_above(canvas, *grid)
+        return [Figure(path, f"{self.title.rstrip('.')}.")]

@@ -17,15 +17,14 @@ SYMBOLS = {
     "reproduced": "✔", "contradicted": "✘", "inconclusive": "?", "verified": "✔", "refuted": "✘", "not tested": "–"
 }  # fmt: skip
 HASH_SHOWN = 12
-NARROW = 3  # columns that a phone shows beside each other
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 # Words with a mark are a text like any other: "\uFDD0<mark>\uFDD1<target>\uFDD1<words>\uFDD2". Unicode keeps these
 # codes for such internal use, so no words of data can be taken for marks, and none has to be escaped before it is
 # written.
 MARKED = re.compile("\ufdd0(\\w+)\ufdd1([^\ufdd1]*)\ufdd1([^\ufdd2]*)\ufdd2")
-Text = str | tuple[str, ...]
-"""Words of a page, some of them marked; the parts of a tuple are written without anything between them."""
+Text = str
+"""Words of a page, some of them marked."""
 
 
 def strong(words: str) -> str:
@@ -50,7 +49,7 @@ def link(words: str, target: str) -> str:
 
 def parts(text: Text) -> list[tuple[str, str, str]]:
     """A text as mark, target and words of each of its parts; plain words have no mark."""
-    plain, *rest = MARKED.split("".join(text))
+    plain, *rest = MARKED.split(text)
     found = [("", "", plain)]
     for place in range(0, len(rest), 4):
         mark, target, words, after = rest[place : place + 4]
@@ -60,7 +59,7 @@ def parts(text: Text) -> list[tuple[str, str, str]]:
 
 def plain_text(text: Text) -> str:
     """The words of a text without marks."""
-    return MARKED.sub(r"\3", "".join(text))
+    return MARKED.sub(r"\3", text)
 
 
 @dataclass(frozen=True)
@@ -113,11 +112,6 @@ class Table:
     def letters(self) -> str:
         """The letter of every column."""
         return self.align or "l".ljust(len(self.columns), "r")
-
-    @property
-    def wide(self) -> bool:
-        """Whether a narrow screen cannot show it as it is."""
-        return len(self.columns) > NARROW or self.align.count("t") > 1
 
 
 @dataclass(frozen=True)
@@ -174,11 +168,6 @@ class Heat(Figure):
     """
 
     lines: Sequence[HeatLine] = ()
-
-    @property
-    def marks(self) -> bool:
-        """Whether any word is underlined."""
-        return any(line.marked for line in self.lines)
 
 
 @dataclass(frozen=True)
@@ -237,13 +226,14 @@ class Grid:
 
     rows: Sequence[tuple[str, str, Sequence[Cell]]]
 
-    @property
-    def widest(self) -> range:
-        """A place for each cell of the longest row."""
-        return range(max(len(cells) for *_, cells in self.rows))
-
 
 Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Explorer | Details | Card | Grid
+
+
+def table_of(*columns: tuple[str, str, Sequence[Text]]) -> Table:
+    """A table by its columns: of each the head, the letter of its alignment, and the cells."""
+    heads, letters, cells = zip(*columns, strict=True)
+    return Table(heads, [*zip(*cells, strict=True)], "".join(letters))
 
 
 def sentence(said: str) -> str:

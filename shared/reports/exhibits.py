@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -153,27 +153,22 @@ def draw_exhibits(exhibits: Sequence[Shows], results: Results, folder: Path) -> 
     Raises:
         ReplicationError: two exhibits draw a picture of the same name.
     """
-    groups: dict[str, list[Block]] = {}
+    groups: dict[str, list[Block]] = defaultdict(list)
     made: set[Path] = set()
     for exhibit in exhibits:
-        if blocks := exhibit.draw(results, folder):
-            groups.setdefault(exhibit.claim, []).extend(blocks)
-        paths = [block.path for block in blocks if isinstance(block, Figure)]
-        if twice := made.intersection(paths):
+        blocks = exhibit.draw(results, folder)
+        paths = {block.path for block in blocks if isinstance(block, Figure)}
+        if twice := made & paths:
             raise ReplicationError(f"two figures of the report are drawn to {min(twice).name}; change a title of one.")
-        made.update(paths)
-    return groups
+        made |= paths
+        groups[exhibit.claim] += blocks
+    return {claim: blocks for claim, blocks in groups.items() if blocks}
 
 
 def first_run(results: Results, variant: str) -> RunResults | None:
     """The results of a variant that has a trained seed; None if it was not run."""
     run = results.get(variant)
     return run if run is not None and run.seeds else None
-
-
-def run_ones(results: Results, variants: Sequence[str]) -> list[RunResults]:
-    """The results of those variants that have a trained seed, in the order given."""
-    return [run for variant in variants if (run := first_run(results, variant)) is not None]
 
 
 def by_task(results: Results) -> dict[str, list[RunResults]]:
@@ -199,38 +194,20 @@ class Panel:
     title: str
     runs: list[RunResults]
 
-    @property
-    def task(self) -> str:
-        """What all of them are trained on."""
-        return self.runs[0].task
 
-
-def panels(results: Results, chosen: Mapping[str, Sequence[str]]) -> list[Panel]:
+def panels(results: Results, chosen: Mapping[str, Sequence[str]], *, others: bool = True) -> list[Panel]:
     """Few enough variants per figure to tell their lines apart, ordered by task.
-
-    As :func:`choose_panels`; a task that none of the chosen variants belongs to is shown whole, by name, in as many
-    figures as it takes.
-    """
-    found = choose_panels(results, chosen)
-    shown = {panel.task for panel in found}
-    for task, runs in by_task(results).items():
-        if task not in shown:
-            found += [Panel("", f"Task {task}", runs[i : i + LINES]) for i in range(0, len(runs), LINES)]
-    return [*_in_order(found)]
-
-
-def choose_panels(results: Results, chosen: Mapping[str, Sequence[str]]) -> list[Panel]:
-    """The panels asked for and no others, ordered by task.
 
     Args:
         results: all variants.
         chosen: title to variants. Variants that were not run are left out, and so is a panel of several variants of
             which only one was run, or which another panel shows all together.
+        others: whether a task that none of these variants is of is shown whole, in as many figures as it takes.
 
     Raises:
         ReplicationError: a chosen panel has too many variants, or those of several tasks.
     """
-    found, own = list[Panel](), list[set[str]]()
+    asked = list[tuple[str, list[RunResults]]]()
     for title, names in chosen.items():
         runs = [results[name] for name in names if name in results and results[name].not_run is None]
         if len(runs) > LINES or len({run.task for run in runs}) > 1:
@@ -238,21 +215,21 @@ def choose_panels(results: Results, chosen: Mapping[str, Sequence[str]]) -> list
                 f"the panel '{title}' needs variants of one task, at most {LINES}; change it in the paper's report.py."
             )
         if len(runs) > 1 or len(names) == len(runs) == 1:
-            found.append(Panel("", f"Task {runs[0].task}, {title}", runs))
-            own.append({run.variant for run in runs})
-    # Of two panels with the same variants the first stays.
-    kept = (
-        not any(own[i] <= other for other in own[:i]) and not any(own[i] < other for other in own[i + 1 :])
-        for i in range(len(own))
-    )
-    return [*_in_order([panel for panel, keep in zip(found, kept, strict=True) if keep])]
-
-
-def _in_order(found: Sequence[Panel]) -> Iterator[Panel]:
-    """Ordered by task, with the task's name, and a number where it has several panels."""
-    several = Counter(panel.task for panel in found)
-    place: Counter[str] = Counter()
-    for panel in sorted(found, key=lambda panel: panel.task):
-        place[panel.task] += 1
-        numbered = f"_{place[panel.task]}" if several[panel.task] > 1 else ""
-        yield replace(panel, name=f"{panel.task}{numbered}")
+            asked.append((f", {title}", runs))
+    own = [{run.variant for run in runs} for _, runs in asked]
+    found = [  # of two panels with the same variants the first stays
+        panel
+        for i, panel in enumerate(asked)
+        if not any(own[i] <= other for other in own[:i]) and not any(own[i] < other for other in own[i + 1 :])
+    ]
+    shown = {runs[0].task for _, runs in found}
+    for task, runs in by_task(results).items():
+        if others and task not in shown:
+            found += [("", runs[i : i + LINES]) for i in range(0, len(runs), LINES)]
+    several, place = Counter(runs[0].task for _, runs in found), Counter[str]()
+    panels = []
+    for title, runs in sorted(found, key=lambda panel: panel[1][0].task):
+        place[task := runs[0].task] += 1
+        numbered = f"_{place[task]}" if several[task] > 1 else ""
+        panels.append(Panel(f"{task}{numbered}", f"Task {task}{title}", runs))
+    return panels

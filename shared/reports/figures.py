@@ -1,12 +1,13 @@
-"""How figures are drawn: without a display, the same bytes on every run, legible 700 pixels wide.
+"""How figures are drawn: without a display, the same bytes on every run, legible 700 pixels wide; and those of effects.
 
 Nothing here imports matplotlib before a figure is drawn, so that a figure can stand beside its table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,20 +32,16 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (3, 1, 1, 1, 1, 1)), ":", (0, (5, 1)), (0, (1, 1)))
 GROUND, MIDDLE, FULL = "#eef2f7", "#6baed6", "#08306b"  # weights of 0, 1/2 and 1
 UNSEEN = "#e6d5ae"  # a weight that is exactly zero
-STYLE: Any = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Verdana"],  # which is as wide, for readers of an SVG who lack the first
-    "font.size": 9.5, "axes.titlesize": 10, "axes.labelsize": 9.5, "axes.spines.top": False,
-    "axes.spines.right": False, "axes.edgecolor": "#666666", "axes.grid": True, "axes.axisbelow": True,
-    "grid.color": "#e6e6e6", "grid.linewidth": 0.7, "lines.linewidth": 1.6, "lines.markersize": 4.5,
-    "legend.frameon": False, "legend.fontsize": 9, "legend.handlelength": 2.6,
-    "svg.fonttype": "none",  # text stays text, in the reader's own fonts
-    "svg.hashsalt": "figure",  # ids are the same on every run
-}  # fmt: skip
+STYLE = Path(__file__).with_name("templates") / "figures.mplstyle"
 DENSITY, SHADED_DENSITY = 200, 130  # pixels per inch, of lines and of photographs
 SHADES = 256  # as many as a PNG's palette has; enough for lines and bands, at a third of the bytes
 UNSAID = ("Creator", "Date", "Format", "Type")  # what an SVG says of itself, so that its bytes depend on nothing else
 NEARLY_WHITE = 247  # the palette of photographs has it no whiter, for the ground to be white
+LINEAR = 2.0
+"""Up to where a scale for far effects is linear, either way."""
+TICKS = (-100, -10, -1, 0, 1, 2, 5, 10, 20, 50, 100, 1000)
+LETTERS = 13  # points: a phone shows the figure of a claim at half of its size
+SEED, FAILED, MEAN, RELEVANT, PAPER = "#0072B2", "#D55E00", "#1b1f24", "#009E73", "#CC79A7"
 
 
 @contextmanager
@@ -59,7 +56,7 @@ def drawing(path: Path, *, height: float, shaded: bool = False) -> Iterator[Canv
     from matplotlib.figure import Figure as Canvas
     from PIL import Image
 
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(fname=STYLE):
         density = SHADED_DENSITY if shaded else DENSITY
         canvas = Canvas(figsize=(WIDTH, height), dpi=density, layout="constrained")
         painter: Any = FigureCanvasAgg(canvas)
@@ -199,3 +196,104 @@ def bar_of_weights(canvas: Canvas, panels: Iterable[Axes]) -> None:
     bar.set_ticks([0.0, 0.5, 1.0], labels=["0", "0.5", "weight 1"])
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=8.5)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """An effect in some unit.
+
+    Attributes:
+        claim: its id.
+        verdict: on it.
+        value: the effect.
+        interval: its ends, if there are any.
+        hollow: whether its circle is, to mark it.
+    """
+
+    claim: str
+    verdict: str
+    value: float
+    interval: tuple[float, ...] = ()
+    hollow: bool = False
+
+
+def draw_forest(effects: Sequence[Effect], path: Path, label: str, *, far: bool = False) -> None:
+    """Draw effects with their intervals, in the colours of their verdicts: 0 is no effect, 1 the unit.
+
+    Args:
+        effects: at least one, from top to bottom.
+        path: of the PNG.
+        label: of the axis, with the unit.
+        far: whether effects beyond :data:`LINEAR` are on a logarithmic scale.
+    """
+    with drawing(path, height=0.9 + 0.34 * len(effects)) as canvas:
+        axes = canvas.subplots()
+        for place in (0.0, 1.0):
+            axes.axvline(place, color="#666666", linewidth=1.4, linestyle="--" if place else "-")
+        for row, effect in enumerate(effects):
+            colour = VERDICTS[effect.verdict]
+            if effect.interval:
+                axes.plot(effect.interval, [row, row], color=colour, linewidth=3, solid_capstyle="butt")
+            inside = "white" if effect.hollow else colour
+            axes.plot([effect.value], [row], "o", color=colour, markersize=8, markerfacecolor=inside)
+        axes.set_yticks(range(len(effects)), [effect.claim for effect in effects], color=INK)
+        axes.set_ylim(len(effects) - 0.4, -0.6)
+        axes.margins(x=0.08)
+        if far:
+            ends = [end for effect in effects for end in effect.interval or (effect.value,)]
+            most, least = 1.15 * max(LINEAR, *ends), 1.15 * min(0.0, *ends)
+            axes.set_xscale("symlog", linthresh=LINEAR, linscale=1.0)
+            axes.set_xlim(least or -0.3, most)
+            ticks = [tick for tick in TICKS if least <= tick <= most]
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            axes.set_xticks([], minor=True)
+        _effects_along(axes, label, letters=12)
+
+
+def draw_seeds(lead: Mapping[str, Any], failed: Collection[int], path: Path, label: str) -> None:
+    """Draw the comparison that decides a claim.
+
+    Every seed is a point, a cross where it ``failed``: where a model did not learn its task. The mean stands below them
+    with its 95 % interval, and the paper's effect where it is the same quantity.
+
+    Args:
+        lead: the comparison, as claims.json has it.
+        failed: seeds.
+        path: of the PNG.
+        label: of the axis.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    ratio, relevant, seeds = lead["scale"] == "log", lead["relevant"], lead["seeds"]
+    with drawing(path, height=2.1) as canvas:
+        axes = canvas.subplots()
+        if ratio:
+            axes.set_xscale("log")
+        axes.axvline(1.0 if ratio else 0.0, color="#666666", linewidth=1.6)
+        other = 1.0 / relevant if ratio else -relevant
+        for end in (other, relevant) if lead["kind"] == "equal" else (relevant,):
+            axes.axvline(end, color=RELEVANT, linewidth=1.6, linestyle="--")
+        for place, (seed, value) in enumerate(zip(seeds, lead["per_seed"], strict=True)):
+            mark, colour = ("X", FAILED) if seed in failed else ("o", SEED)
+            axes.plot([value], [1.0 + (place + 0.5) / len(seeds)], mark, color=colour, markersize=8, alpha=0.85)
+        if lead["interval"] is not None:
+            axes.plot(lead["interval"], [0.5, 0.5], color=MEAN, linewidth=3)
+        axes.plot([lead["effect"]], [0.5], "|", color=MEAN, markersize=18, markeredgewidth=3)
+        if lead["paper"] is not None:
+            axes.plot([lead["paper"]], [0.5], "D", color=PAPER, markersize=9)
+        axes.set_ylim(0.0, 2.05)
+        axes.set_yticks([0.5, 1.5], ["mean", "seeds"])
+        axes.margins(x=0.06)
+        _effects_along(axes, label, letters=LETTERS)
+        if ratio:
+            plain_powers(axes.xaxis)
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(6))
+
+
+def _effects_along(axes: Axes, label: str, *, letters: int) -> None:
+    """Effects along x, and names, which need no line, along y."""
+    axes.grid(False, axis="y")
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(length=0, labelsize=letters)
+    axes.set_xlabel(label, fontsize=letters)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Annotated
@@ -24,18 +25,12 @@ PALETTE: Mapping[str, str] = {
 """As far apart as seven colours near those of Okabe & Ito (2008) can be that stand out from white, also to readers who
 do not see red or green; tests/reports/test_naming.py measures both."""
 FILE = Path("replications/colours.yaml")
-_NAMES: ContextVar[Mapping[str, str]] = ContextVar("names")
-_COLOURS: ContextVar[Mapping[str, int]] = ContextVar("colours")
-
 Word = Annotated[str, Field(min_length=1)]
-
-
-class Names(RootModel[dict[str, Word]]):
-    """``names.yaml`` of a paper: variant to its name, which tells it from the others of its task."""
-
-
-class Colours(RootModel[dict[str, tuple[Word, ...]]]):
-    """``colours.yaml``: colour to the names of the models that have it."""
+Names = RootModel[dict[str, Word]]
+"""``names.yaml`` of a paper: variant to its name, which tells it from the others of its task."""
+Colours = RootModel[dict[str, tuple[Word, ...]]]
+"""``colours.yaml``: colour to the names of the models that have it."""
+_USED: ContextVar[tuple[Mapping[str, str], Mapping[str, int]]] = ContextVar("names and colours", default=({}, {}))
 
 
 def load_names(paper: Path) -> Mapping[str, str]:
@@ -51,13 +46,11 @@ def load_names(paper: Path) -> Mapping[str, str]:
     if not path.is_file():
         return {}
     names = build(Names, load_yaml(path), where=str(path)).root
-    known: dict[Path, Collection[str]] = {}
+    variants_of = cache(lambda path: load_yaml(path)["variants"])
     for name in names:
         other, _, variant = name.rpartition("/")  # such as bahdanau/rnnsearch, of another paper
         there = (paper.parent / other if other else paper) / "variants.yaml"
-        if there not in known:
-            known[there] = load_yaml(there)["variants"]
-        if variant not in (variants := known[there]):
+        if variant not in (variants := variants_of(there)):
             raise ReplicationError(f"{path}: {there} has no variant '{variant}'{near(variant, variants)}.")
     return names
 
@@ -86,18 +79,17 @@ def load_colours(path: Path) -> Mapping[str, int]:
 @contextmanager
 def use_names(names: Mapping[str, str], colours: Mapping[str, int] | None = None) -> Iterator[None]:
     """Call the variants by these names, and give models these colours, in all that is written and drawn meanwhile."""
-    tokens = _NAMES.set(names), _COLOURS.set(colours or {})
+    before = _USED.set((names, colours or {}))
     try:
         yield
     finally:
-        _NAMES.reset(tokens[0])
-        _COLOURS.reset(tokens[1])
+        _USED.reset(before)
 
 
 def name_of(variant: str) -> str:
     """A variant's name in words; its id where it has none. An ensemble is called after its variant."""
     own = variant.removesuffix("-ensemble")
-    name = _NAMES.get({}).get(own, own)
+    name = _USED.get()[0].get(own, own)
     return name if own == variant else variant if name == own else f"{name}, ensemble"
 
 
@@ -119,7 +111,7 @@ def styles_of(names: Sequence[str]) -> list[int]:
     A number beyond the palette has a colour of it again, with other dashes. A name without a colour gets one that no
     other line of the figure has, while there are any.
     """
-    colours = _COLOURS.get({})
+    _, colours = _USED.get()
     own = {colours[name] for name in names if name in colours}
     styles: list[int] = []
     for name in names:

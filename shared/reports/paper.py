@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,8 +13,6 @@ from shared.reports.document import Paragraph, link
 
 Value = float | int | str | None
 Words = Annotated[str, Field(min_length=1)]
-_KINDS: Mapping[str, Any] = {"label": str, "variants": list, "metrics": dict}
-"""What a row has under a key that is not a column's."""
 
 
 class Column(Strict):
@@ -26,53 +23,48 @@ class Column(Strict):
     metric: Words | None = None
 
 
-class PaperTable(Strict):
-    """A table of the paper as printed.
+class Row(Strict, extra="allow"):
+    """A row of a paper's table as printed, with a further key for each column: null where nothing is reported.
 
     Attributes:
-        rows: each a mapping with ``label``, a value per column key (null: not reported) and, where our runs
-            have counterparts, ``variants``: their names, one per task; ``metrics`` maps column keys to the metrics
-            that count in this row in place of the columns' own.
+        variants: of ours that correspond to the row, one per task.
+        metrics: column to the metric of ours that counts in this row in place of the column's own.
     """
+
+    __pydantic_extra__: dict[str, Value] = Field(init=False)
+    label: Words
+    variants: tuple[str, ...] = Field(default=(), min_length=1)
+    metrics: dict[str, Words] = Field(default={}, min_length=1)
+
+    def __getitem__(self, column: str) -> Value:
+        """The paper's number or word in a column, by its key."""
+        return self.__pydantic_extra__[column]
+
+    def metric(self, column: Column) -> str | None:
+        """The metric of ours that stands beside the paper's number there, if any."""
+        return self.metrics.get(column.key, column.metric)
+
+
+class PaperTable(Strict):
+    """A table of the paper as printed."""
 
     id: Words
     title: Words
     where: Words
     provenance: Provenance
     columns: tuple[Column, ...]
-    rows: tuple[dict[str, Value | list[str] | dict[str, str]], ...] = Field(min_length=1)
+    rows: tuple[Row, ...] = Field(min_length=1)
     note: str | None = None
 
     @model_validator(mode="after")
     def _rectangular(self) -> PaperTable:
-        wanted = {"label"} | {column.key for column in self.columns}
+        keys = {column.key for column in self.columns}
         for row in self.rows:
-            if row.keys() - {"variants", "metrics"} != wanted:
-                raise ValueError(f"row '{row.get('label')}' of table {self.id} must have exactly {sorted(wanted)}")
-            for key, value in row.items():
-                if not isinstance(value, _KINDS.get(key, float | int | str | None)):
-                    raise ValueError(f"'{key}' of row '{row['label']}' of table {self.id} cannot be {value!r}")
-                if key in _KINDS and not value:
-                    raise ValueError(f"'{key}' of a row of table {self.id} is empty; fill it, or leave it out")
-            if not all(_metrics(row).values()):
-                raise ValueError(f"'metrics' of row '{row['label']}' of table {self.id} names no metric")
-            if unknown := _metrics(row).keys() - wanted:
-                raise ValueError(f"row '{row['label']}' of table {self.id} has no column '{min(unknown)}'")
+            if row.__pydantic_extra__.keys() != keys:
+                raise ValueError(f"row '{row.label}' of table {self.id} must have exactly {sorted(keys | {'label'})}")
+            if unknown := row.metrics.keys() - keys:
+                raise ValueError(f"row '{row.label}' of table {self.id} has no column '{min(unknown)}'")
         return self
-
-    def variants(self, row: int) -> list[str]:
-        """Our variants that correspond to this row."""
-        found = self.rows[row].get("variants")
-        return found if isinstance(found, list) else []
-
-    def metric(self, row: int, column: Column) -> str | None:
-        """The metric of ours that stands beside the paper's number there, if any."""
-        return _metrics(self.rows[row]).get(column.key, column.metric)
-
-
-def _metrics(row: Mapping[str, object]) -> dict[str, str]:
-    found = row.get("metrics")
-    return found if isinstance(found, dict) else {}
 
 
 class Setting(Strict):
@@ -109,27 +101,33 @@ class Program(Strict):
         return f"{self.known}: {link(Path(path).name, f'https://github.com/{repository}/blob/{commit}/{path}')}"
 
 
+class Part(Strict, extra="allow"):
+    """A part of the paper's models, with its parameters in each of them."""
+
+    __pydantic_extra__: dict[str, int] = Field(init=False)
+    part: Words
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Model to parameters."""
+        return self.__pydantic_extra__
+
+
 class ParameterCounts(Strict):
-    """Sizes of the paper's models, in parameters; ``parts`` have the key ``part`` and one key per model."""
+    """Sizes of the paper's models, in parameters."""
 
     provenance: Provenance
     note: str | None = None
-    parts: tuple[dict[str, str | int], ...]
+    parts: tuple[Part, ...]
     totals: dict[str, int]
 
     @model_validator(mode="after")
     def _adds_up(self) -> ParameterCounts:
-        for part in self.parts:
-            if not part.get("part") or part.keys() != {"part", *self.totals}:
-                raise ValueError(f"{part} must have exactly the keys part, {', '.join(self.totals)}")
-            if not isinstance(part["part"], str):
-                raise ValueError(f"'part' of {part} must be a text")
+        for each in self.parts:
+            if each.counts.keys() != self.totals.keys():
+                raise ValueError(f"the part '{each.part}' must have exactly the keys part, {', '.join(self.totals)}")
         for model, total in self.totals.items():
-            for part in self.parts:
-                if not isinstance(part.get(model), int):
-                    raise ValueError(f"the part '{part.get('part')}' must have a whole number for '{model}'")
-            summed = sum(int(part[model]) for part in self.parts)
-            if summed != total:
+            if (summed := sum(each.counts[model] for each in self.parts)) != total:
                 raise ValueError(f"the parts of {model} add up to {summed}, not {total}")
         return self
 

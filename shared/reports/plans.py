@@ -8,9 +8,10 @@ from typing import Any
 
 from shared.claims.outcomes import Decision
 from shared.claims.words import number_of
-from shared.reports.document import Block, Bullets, Details, Paragraph, Table, Text, code, hash_text, strong, typeset
+from shared.reports.document import Block, Bullets, Details, Paragraph, Table, code, strong, typeset
 from shared.reports.exhibits import Results
 from shared.reports.naming import name_and_code
+from shared.reports.sentences import say
 
 TRAINED_BY = ("corpus", "model", "training")
 """Sections of a run's settings that its weights depend on; judging is done again whenever its own change."""
@@ -32,7 +33,7 @@ class Frozen:
     search: Mapping[str, Any] | None = None
     changed: Mapping[str, tuple[str, ...]] | None = None
     used: Mapping[tuple[str, str], Any] = field(default_factory=dict)
-    reasons: Sequence[Text] = ()
+    reasons: Sequence[str] = ()
 
 
 def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
@@ -42,13 +43,14 @@ def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
         frozen: the plan.
         claims: that the report judges.
     """
-    plan, search, said = frozen.plan, frozen.search, "No plan was frozen before these runs."
-    if plan is not None:
-        said = _when(plan, claims)
-        if dropped := [claim for claim in plan["claims"] if claim not in claims]:
-            said += f" No longer made of its claims: {', '.join(dropped)}."
-        if changed := [claim for claim, what in (frozen.changed or {}).items() if what]:
-            said += f" Changed since then, as its card says: {', '.join(changed)}."
+    plan, search = frozen.plan or {}, frozen.search
+    of_claims = plan.get("claims", {})
+    plans = [each["frozen"][-1] for claim, each in of_claims.items() if claim in claims and each.get("frozen")]
+    said = say(
+        "frozen", plan=plan, plans=plans, days=sorted({str(each["date"])[:10] for each in plans or [plan] if each}),
+        dropped=[claim for claim in of_claims if claim not in claims],
+        changed=[claim for claim, what in (frozen.changed or {}).items() if what and plan],
+    )  # fmt: skip
     if search is None:
         return [Paragraph(said)]
     seeds = ", ".join(map(str, search["seeds"]))
@@ -59,31 +61,19 @@ def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
     return [Paragraph(said), Details("Settings that were tried before", [Paragraph(intro), *tables, *reasons])]
 
 
-def _when(plan: Mapping[str, Any], claims: Collection[str]) -> str:
-    """When the plans of these claims were frozen."""
-    plans = [each["frozen"][-1] for claim, each in plan["claims"].items() if claim in claims and each.get("frozen")]
-    days = sorted({day(each) for each in plans}) or [day(plan)]
-    if len(days) > 1:
-        return f"What decides the claims was frozen on {', '.join(days[:-1])} and {days[-1]}; each card says when."
-    commit = code(hash_text(str((plans or [plan])[0]["commit"])))
-    return f"What decides each claim was frozen on {days[0]} at commit {commit}."
+def since_frozen(frozen: Frozen, decision: Decision, records: Sequence[Mapping[str, Any]]) -> str:
+    """Whether the plan of a claim was kept, how many of the runs that decide are older, and which plans it replaced.
 
-
-def since_frozen(frozen: Frozen, decision: Decision, results: Results) -> str:
-    """Whether the plan of a claim was kept, how many of the runs that decide are older, and which plans it replaced."""
+    Args:
+        frozen: the plan.
+        decision: on the claim.
+        records: of the runs behind it, see :func:`deciding_records`.
+    """
     if frozen.plan is None:
         return "none was frozen before the runs"
-    records = deciding_records(decision, results)
     plans = frozen.plan["claims"].get(decision.claim.id, {}).get("frozen") or [frozen.plan]
-    said = f"the comparison, the floors and the settings are as they were frozen on {day(plans[-1])}"
-    if decision.changed:
-        said = f"changed since it was frozen on {day(plans[-1])}: {', '.join(decision.changed)}"
-    if older := sum(record.get("finished", "9") < plans[-1]["date"] for record in records):
-        said += f"; {older} of {number_of(len(records), 'run')} that decide had ended by then"
-    earlier = [day(each) + (f" ({each['verdict']})" if each.get("verdict") else "") for each in plans[:-1]]
-    if earlier:
-        said += f". It replaced {number_of(len(earlier), 'plan')}, of {', '.join(earlier)}"
-    return said
+    older = sum(record.get("finished", "9") < plans[-1]["date"] for record in records)
+    return say("kept", plans=plans, changed=decision.changed, older=older, runs=len(records))
 
 
 def deciding_records(decision: Decision, results: Results) -> list[Mapping[str, Any]]:
@@ -96,13 +86,8 @@ def deciding_records(decision: Decision, results: Results) -> list[Mapping[str, 
     return [run.runs[seed] for run, seeds in runs for seed in seeds if seed in run.runs]
 
 
-def day(plan: Mapping[str, Any]) -> str:
-    """When a plan was frozen, as year-month-day."""
-    return str(plan["date"])[:10]
-
-
 def _tried(group: Mapping[str, Any], used: Mapping[tuple[str, str], Any]) -> tuple[Block, Block]:
-    rows: list[list[Text]] = []
+    rows = []
     for variant, found in group["variants"].items():
         losses = ["diverged" if each["loss"] is None else typeset(f"{each['loss']:.3g}") for each in found["trials"]]
         end = end_of(group["values"], found["best"])

@@ -7,48 +7,35 @@ import math
 import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from math import log
 from pathlib import Path
 from typing import Any
 
-from shared.claims.outcomes import VERDICTS, Decision, Evidence, Outcome
+from shared.claims.outcomes import VERDICTS, Decision, Evidence, better
 from shared.claims.results import load_results
+from shared.claims.scales import SCALES
 from shared.claims.schema import load_claims
 from shared.claims.verdicts import decide
 from shared.claims.words import number_of
 from shared.data.cards import Card
 from shared.reports import document as doc
-from shared.reports import runs
-from shared.reports.cards import Shown, claim_cards
+from shared.reports import runs, verdicts
+from shared.reports.cards import Findings, claim_cards
 from shared.reports.curves import write_curves
-from shared.reports.document import MINUS, link, plain_text, strong
+from shared.reports.document import plain_text, strong
 from shared.reports.exhibits import Exhibit, KindReport, Results, Shows, by_task, draw_exhibits
 from shared.reports.explorer import gather_maps
-from shared.reports.forest import LINEAR, Effect, draw_forest
+from shared.reports.figures import LINEAR, Effect, draw_forest
 from shared.reports.page import Place, write_page
 from shared.reports.paper import Paper
 from shared.reports.plans import Frozen, deciding_records, plan_blocks, since_frozen, standing
-from shared.reports.scales import Report, overview
-from shared.reports.verdicts import KINDS, count_verdicts, size_text
+from shared.reports.sentences import paragraphs, say
+from shared.reports.verdicts import ALIGN, COLUMNS, Entry, Report
 
+UNTESTED = "not tested"
 WORDS = 80
 """The most words that the answer may have."""
-CAPTION = (
-    "The effect of every claim, with its 95 % interval, in units of the smallest effect that matters: right of 0 it "
-    "agrees with the claim, and right of 1 it matters, too."
-)
-EQUALITY = f" A hollow circle is of a claim that two models are equal: there the effect lies between {MINUS}1 and 1."
-LOGARITHMIC = f" Beyond {LINEAR:g} the axis is logarithmic."
 LIMITS = " Models are small: directions of effects compare with the paper's, scores do not."
-FILES = {
-    "claims.json": "every verdict with its comparisons, tests and seeds",
-    "metrics.json": "mean scores of all variants",
-    "runs.json": "data, scores with intervals, and costs of every trained variant",
-    "curves.csv": "what validation recorded of every seed",
-    "paper.bib": "the paper, for BibTeX",
-}
-"""What a page offers beside itself."""
 PARTS = {"train_pairs": "pairs", "lines": "lines", "images": "pictures"}
 """Settings of a corpus that take the first examples of a split, and what they count."""
 
@@ -84,20 +71,21 @@ def write_report(
     for each in shows:
         results = each.exhibit.completed(results)
     claims = load_claims(paper_dir / "claims.yaml", scale)
-    next_claims = None if larger is None else load_claims(paper_dir / "claims.yaml", larger[0])
     decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
+    entries = [_entry(each, results, frozen, paper.short) for each in decisions]
     tasks = by_task(results)
     shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
     exhibits, explorer = gather_maps(draw_exhibits(shows, results, folder))
-    shown = Shown(paper_dir.name, scale, results, claims, folder, larger, next_claims, exhibits, frozen)
+    later = larger and (*larger, load_claims(paper_dir / "claims.yaml", larger[0]))
+    found = Findings(paper_dir.name, scale, results, claims, entries, folder, later, exhibits)
     blocks = [
         doc.Heading(f"{paper.short}, replicated at {scale} scale", level=1),
         paper.citation(),
-        *answer(decisions, folder),
+        *answer(decisions, entries, folder),
         *standing(results, stale),
-        *overview(decisions, others, out_dir),
-        *plan_blocks(frozen, [decision.claim.id for decision in decisions]),
-        *claim_cards(decisions, shown),
+        *overview(entries, others, out_dir),
+        *plan_blocks(frozen, [claim.id for claim in claims.claims]),
+        *claim_cards(found),
         *explorer,
         *runs.learned_blocks(claims.floors, tasks),
         *([doc.Heading("Further figures"), *exhibits[""]] if "" in exhibits else ()),
@@ -107,41 +95,37 @@ def write_report(
         *runs.beside_the_paper(paper, tasks, scale, evidence),
         *runs.settings(paper, scale, deviations),
         *runs.provenance(tasks),
-        *_to_take_along(shown),
+        *_to_take_along(found),
     ]
     write_page(blocks, out_dir, title=f"{paper.short}, {scale} scale", place=place)
-    _write_numbers(paper, decisions, results, shown, out_dir)
+    _write_numbers(found, paper, out_dir)
     return decisions
-
-
-def _to_take_along(shown: Shown) -> list[doc.Block]:
-    """The command that makes the page, and its numbers as files."""
-    said = (
-        "This command makes everything on this page from the data on, and what is planned at this scale and is not "
-        "here yet; what has not changed is kept:"
-    )
-    files = doc.Bullets([f"{link(name, name)}: {what}" for name, what in FILES.items()])
-    return [doc.Heading("Make it again, or take it along"), doc.Paragraph(said), shown.repro(), files]
-
-
-def _write_numbers(paper: Paper, decisions: Sequence[Decision], results: Results, shown: Shown, out_dir: Path) -> None:
-    """The files that the page offers."""
-    (out_dir / "paper.bib").write_text(paper.bibtex(), encoding="utf-8")
-    write_curves(results, out_dir / "curves.csv")
-    _write_json(out_dir / "claims.json", [_entry(each, results, shown.frozen, paper.short) for each in decisions])
-    counts = Counter(decision.verdict for decision in decisions)
-    means = {name: dict(result.mean) for name, result in sorted(results.items()) if result.mean}
-    _write_json(out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means})
-    _write_json(out_dir / "runs.json", runs.run_entries(results, shown.claims.floors))
 
 
 def _entry(decision: Decision, results: Results, frozen: Frozen, paper: str) -> dict[str, Any]:
     """The decision as claims.json has it, with its plan, the commits of its runs, and when the last of them ended."""
     records = deciding_records(decision, results)
     return decision.to_json() | {
-        "plan": since_frozen(frozen, decision, results), "commits": sorted({runs.commit_of(each) for each in records}),
+        "plan": since_frozen(frozen, decision, records), "commits": sorted({runs.commit_of(each) for each in records}),
         "ended": max((each["finished"] for each in records if "finished" in each), default=None), "paper": paper,
     }  # fmt: skip
+
+
+def _to_take_along(found: Findings) -> list[doc.Block]:
+    """The command that makes the page, and its numbers as files."""
+    files = doc.Bullets(paragraphs("files"))
+    return [doc.Heading("Make it again, or take it along"), doc.Paragraph(say("again")), found.repro(), files]
+
+
+def _write_numbers(found: Findings, paper: Paper, out_dir: Path) -> None:
+    """The files that the page offers."""
+    (out_dir / "paper.bib").write_text(paper.bibtex(), encoding="utf-8")
+    counts = Counter(entry["verdict"] for entry in found.entries)
+    means = {name: dict(result.mean) for name, result in sorted(found.results.items()) if result.mean}
+    write_curves(found.results, out_dir / "curves.csv")
+    _write_json(out_dir / "claims.json", found.entries)
+    _write_json(out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means})
+    _write_json(out_dir / "runs.json", runs.run_entries(found.results, found.claims.floors))
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -161,39 +145,38 @@ def _rounded(value: Any) -> Any:
     return [_rounded(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def answer(decisions: Sequence[Decision], folder: Path) -> list[doc.Block]:
+def answer(decisions: Sequence[Decision], entries: Sequence[Entry], folder: Path) -> list[doc.Block]:
     """What came out in a few words, what it rests on, and a figure of the effects where there are any.
 
     Args:
-        decisions: on the claims.
+        decisions, entries: on the claims, and as claims.json has them.
         folder: of figures.
     """
-    blocks: list[doc.Block] = [doc.Paragraph(in_words(decisions))]
-    found = {
-        "identity" if decision.lead.kind == "exact" else decision.evidence for decision in decisions if decision.lead
-    }
-    if kinds := [name for each, name in KINDS.items() if each in found]:
-        limits = "" if decisions[0].scale == runs.PAPERS_OWN else LIMITS
+    blocks: list[doc.Block] = [doc.Paragraph(in_words(decisions, entries))]
+    leads = [(entry, entry["lead"]) for entry in entries if entry["lead"] is not None]
+    found = {"identity" if lead["kind"] == "exact" else entry["evidence"] for entry, lead in leads}
+    if kinds := [name for each, name in verdicts.KINDS.items() if each in found]:
+        limits = "" if entries[0]["scale"] == runs.PAPERS_OWN else LIMITS
         blocks.append(doc.Paragraph(f"The evidence: {', '.join(kinds)}.{limits}"))
-    if ratios := [ratio for decision in decisions if (ratio := relative(decision)) is not None]:
+    if ratios := [ratio for entry in entries if (ratio := relative(entry)) is not None]:
         path = folder / "effects.png"
         draw_forest(ratios, path, "Effect, in units of the smallest that matters", far=True)
         far = any(abs(end) > LINEAR for ratio in ratios for end in (ratio.value, *ratio.interval))
         equal = any(ratio.hollow for ratio in ratios)
         alt = f"Effects of {number_of(len(ratios), 'claim')} beside 0, no effect, and 1, the smallest that matters"
-        blocks.append(doc.Figure(path, f"{CAPTION}{EQUALITY * equal}{LOGARITHMIC * far}", alt))
+        blocks.append(doc.Figure(path, say("effects", equal=equal, far=LINEAR if far else 0), alt))
     return blocks
 
 
-def in_words(decisions: Sequence[Decision]) -> str:
+def in_words(decisions: Sequence[Decision], entries: Sequence[Entry]) -> str:
     """How often there is each verdict, and the claims of each with their effects, in at most :data:`WORDS` words.
 
     Where that is too long, some are left out and counted: first of those that are not tested, then of the most.
     """
-    groups = {verdict: [_briefly(d) for d in decisions if d.verdict == verdict] for verdict in VERDICTS}
+    groups = {verdict: [_briefly(each) for each in entries if each["verdict"] == verdict] for verdict in VERDICTS}
     named = {verdict: len(group) for verdict, group in groups.items() if group}
     while True:
-        said = count_verdicts(decisions)
+        said = verdicts.count_verdicts(decisions)
         for verdict, count in named.items():
             more = len(groups[verdict]) - count
             claims = groups[verdict][:count] + [f"{more} more"] * (more > 0)
@@ -203,29 +186,65 @@ def in_words(decisions: Sequence[Decision]) -> str:
         named[max(named, key=lambda verdict: (named[verdict] > 1, verdict == "not tested", named[verdict]))] -= 1
 
 
-def _briefly(decision: Decision) -> str:
+def _briefly(entry: Entry) -> str:
     """A claim in short, and its effect if one was measured; the id of one that has no short form."""
-    lead, name = decision.lead, decision.claim.in_short or decision.claim.id
-    if lead is None or lead.effect is None or not lead.relevant:  # an identity has no size that matters
-        return name
-    return f"{name} ({size_text(asdict(lead))})"
+    lead, name = entry["lead"], entry["in_short"] or entry["id"]
+    if lead is None or lead["effect"] is None or not lead["relevant"]:  # an identity has no size that matters
+        return str(name)
+    return f"{name} ({verdicts.size_text(lead)})"
 
 
-def relative(decision: Decision) -> Effect | None:
+def relative(entry: Entry) -> Effect | None:
     """The effect that decides in units of the smallest that matters, ratios as logarithms; hollow of an equality.
 
     None of identities and where none is measured.
     """
-    lead = decision.lead
-    if lead is None or lead.effect is None or not lead.relevant or lead.interval is None:
+    lead = entry["lead"]
+    if lead is None or lead["effect"] is None or not lead["relevant"] or lead["interval"] is None:
         return None
-    effect, low, high = (_units(lead, value) for value in (lead.effect, *lead.interval))
-    return Effect(decision.claim.id, decision.verdict, effect, (low, high), hollow=lead.kind == "equal")
+    size = log if lead["scale"] == "log" else float
+    effect, *ends = (size(value) / size(lead["relevant"]) for value in (lead["effect"], *lead["interval"]))
+    return Effect(entry["id"], entry["verdict"], effect, tuple(ends), hollow=lead["kind"] == "equal")
 
 
-def _units(lead: Outcome, value: float) -> float:
-    assert lead.relevant is not None, "a comparison has a size that matters"
-    return log(value) / log(lead.relevant) if lead.scale == "log" else value / lead.relevant
+def overview(entries: Sequence[Entry], others: Sequence[Report], folder: Path) -> list[doc.Block]:
+    """The table of verdicts, with a column for each other scale, and folded how verdicts come about.
+
+    Below the table: where the others come from, which are the better evidence, and where they disagree.
+
+    Args:
+        entries: of this report.
+        others: of the same paper.
+        folder: where the page will lie.
+    """
+    columns = (*COLUMNS, *(f"At {other.scale} scale" for other in others))
+    rows = [[*verdicts.claim_row(entry), *(_cell(other, entry["id"]) for other in others)] for entry in entries]
+    blocks: list[doc.Block] = [
+        doc.Heading("Verdicts"),
+        doc.Table(columns, rows, ALIGN + "l" * len(others), True),
+    ]
+    if others:
+        own: Mapping[str, Entry] = {entry["id"]: entry for entry in entries}
+        reports = [own, *(other.claims for other in others)]
+        together = [[report[each["id"]] for report in reports if each["id"] in report] for each in entries]
+        said = []
+        for other in others:
+            commits = sorted({commit for entry in other.claims.values() for commit in entry.get("commits", ())})
+            said.append(say("elsewhere", report=other, page=other.page(folder), commits=commits))
+        best: dict[str, list[str]] = {scale: [] for scale in (*SCALES, UNTESTED)}
+        for entry in map(better, together):
+            best[UNTESTED if entry["verdict"] == UNTESTED else entry["scale"]].append(entry["id"])
+        said.append(say("best", untested=best.pop(UNTESTED), by_scale={at: ids for at, ids in best.items() if ids}))
+        blocks.append(doc.Bullets([*said, *filter(None, map(verdicts.disagreement, together))]))
+    return [*blocks, doc.Details("How a verdict comes about", [doc.Bullets(paragraphs("rules"))])]
+
+
+def _cell(other: Report, claim: str) -> str:
+    """Another scale's verdict on a claim, with effect and evidence; narrow pages show no heads, so it says which."""
+    if (entry := other.claims.get(claim)) is None:
+        return f"{other.scale}: no such claim"
+    found = "" if entry["lead"] is None else f"; {verdicts.found_text(entry)}; {verdicts.evidence_text(entry)}"
+    return f"{other.scale}: {verdicts.verdict_text(entry)}{found}"
 
 
 def describe_data(card: Card, corpus: Any) -> list[doc.Block]:
@@ -235,17 +254,11 @@ def describe_data(card: Card, corpus: Any) -> list[doc.Block]:
         card: of the data.
         corpus: the task's settings of them.
     """
-    splits = "; ".join(f"{split}: {what}" for split, what in card.splits.items())
-    said = f"{card.title}. {f'The splits: {splits}. ' if splits else ''}"
     used = []
     for name, counts in PARTS.items():
         part = getattr(corpus, name, None) or {}
         of_split = {"train": part} if isinstance(part, int) else part
         used += [f"{count:,} {counts} of {split}" for split, count in of_split.items()]
-    if used:
-        said += f"Used are the first {', '.join(used)}."
-    if drawn := getattr(corpus, "train_texts", None):
-        said += f"Used are {number_of(drawn, 'text')} of train, drawn at random once."
-    traps: list[doc.Text] = [*card.traps]
-    folded = [doc.Details("What to know of these data", [doc.Bullets(traps)])] if traps else []
-    return [doc.Paragraph(f"{strong('Data:')} {said.rstrip()}"), *folded]
+    said = say("data", card=card, used=used, drawn=getattr(corpus, "train_texts", None))
+    folded = [doc.Details("What to know of these data", [doc.Bullets(card.traps)])] if card.traps else []
+    return [doc.Paragraph(said), *folded]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,36 +16,31 @@ from shared.claims.competence import below, is_trained
 from shared.claims.estimates import estimate
 from shared.claims.outcomes import Evidence
 from shared.claims.results import RunResults
-from shared.metrics.quantities import Measure
 from shared.metrics.registry import by_theme, known, measure
 from shared.reports import document as doc
-from shared.reports.document import SPACE, code, hash_text, number, plain, sentence, signed, strong, typeset
+from shared.reports.curves import Size, parse_name
+from shared.reports.document import SPACE, code, hash_text, number, plain, signed, strong, typeset
 from shared.reports.exhibits import KindReport, Results
 from shared.reports.naming import has_tokens, name_and_code, name_of, token_of
-from shared.reports.paper import Column, Paper, PaperTable
-from shared.reports.studies import is_study, study_tables
+from shared.reports.paper import Paper, PaperTable
+from shared.reports.sentences import say
 from shared.reports.verdicts import metric_title, value_text
 
 Tasks = Mapping[str, list[RunResults]]
 Floors = Mapping[str, Floor]
+Column = tuple[str, str, Sequence[str]]
+"""Of a table, as :func:`shared.reports.document.table_of` takes it."""
 ARROWS = {"higher": " ↑", "lower": " ↓", None: ""}  # what is better
 SCORES = ("bleu", "chrf", "perplexity")  # that models of several papers are compared by
 OPERATIONS = "training_operations"  # the metric that counts those of a run
-WIDEST = 5
-"""Measures that fit on a page beside each other; more stand in several tables."""
+WIDEST, WIDEST_STUDY = 5, 8
+"""Measures, and sizes of a study, that fit on a page beside each other; more stand in several tables, or below."""
 CONVENTION = (
     "Operations are floating-point ones: two for each multiplication with its addition, the backward pass counted "
     "as twice the forward pass, padding included."
 )
 PAPERS_OWN = "paper_scale"  # the scale with the paper's data and models
-ELSEWHERE = (
-    "Ours come from {data} and smaller models: compare the order of the rows, not the numbers. Differences stand "
-    "beside them only at the scale that has the paper's models, too."
-)
-SOURCES = (
-    "Sources: C:paper is read in the paper, C:code in its authors' code, C:note in a note on it; D is derived by "
-    "arithmetic, M from memory."
-)
+END = re.compile(r"_(low|high)$")  # of a band or an interval, in the name of what a study measures
 
 
 def learned_blocks(floors: Floors, tasks: Tasks) -> list[doc.Block]:
@@ -59,26 +55,26 @@ def learned_blocks(floors: Floors, tasks: Tasks) -> list[doc.Block]:
     if not stated:
         said = "No floor is stated for any task of these runs: that the models have learned was not checked."
         return [heading, doc.Paragraph(said)]
-    rows: list[list[doc.Text]] = []
-    for task, floor in stated.items():
-        for run in filter(is_trained, tasks[task]):
-            seeds = run.seeds
-            measured = any(floor.metric in run.metrics[seed] for seed in seeds)
-            reached = f"{len(seeds) - len(below(floor, run, seeds))} of {len(seeds)}" if measured else "not measured"
-            rows.append([code(task), name_and_code(run.variant), reached, floor.exempt.get(run.variant, "")])
-    shown = 4 if any(row[-1] for row in rows) else 3
-    columns = ("Task", "Variant", "Seeds that learned", "Exempt, because")[:shown]
-    reasons: list[doc.Text] = [
-        f"{code(task)}: {strong(_floor_text(floor, tasks[task]))}. {sentence(floor.because)}"
-        for task, floor in stated.items()
+    shown = [(task, floor, run) for task, floor in stated.items() for run in tasks[task] if is_trained(run)]
+    exempt = [floor.exempt.get(run.variant, "") for _, floor, run in shown]
+    columns: list[Column] = [
+        ("Task", "l", [code(task) for task, *_ in shown]),
+        ("Variant", "l", [name_and_code(run.variant) for *_, run in shown]),
+        ("Seeds that learned", "l", [_reached(floor, run) for _, floor, run in shown]),
     ]
-    return [heading, doc.Bullets(reasons), doc.Table(columns, [row[:shown] for row in rows], "lllt"[:shown])]
+    columns += [("Exempt, because", "t", exempt)] if any(exempt) else []
+    reasons = []
+    for task, floor in stated.items():
+        word, bound = ("at most", floor.at_most) if floor.at_least is None else ("at least", floor.at_least)
+        named, number = metric_title(floor.metric, token_of(tasks[task])), value_text(floor.metric, bound or 0.0)
+        reasons.append(f"{code(task)}: {strong(f'{named} {word} {number}')}. {doc.sentence(floor.because)}")
+    return [heading, doc.Bullets(reasons), doc.table_of(*columns)]
 
 
-def _floor_text(floor: Floor, runs: list[RunResults]) -> str:
-    title, bound = metric_title(floor.metric, token_of(runs)), floor.at_most
-    most = "at least" if bound is None else "at most"
-    return f"{title} {most} {value_text(floor.metric, (floor.at_least or 0.0) if bound is None else bound)}"
+def _reached(floor: Floor, run: RunResults) -> str:
+    if not any(floor.metric in of_seed for of_seed in run.metrics.values()):
+        return "not measured"
+    return f"{len(run.seeds) - len(below(floor, run, run.seeds))} of {len(run.seeds)}"
 
 
 def our_results(
@@ -119,28 +115,32 @@ def score_tables(runs: Sequence[RunResults], split: str = "") -> list[doc.Block]
     """
     blocks: list[doc.Block] = []
     for names in by_theme({name for run in runs for name in run.mean}):
-        measures = {f"{split}.{name}" if split else name: measure(name) for name in names}
+        measures = [f"{split}.{name}" if split else name for name in names]
         shown = [name for name in measures if any(name in run.mean for run in runs)]
         scored = [run for run in runs if any(name in run.mean for name in shown)]
         count = -(-len(shown) // WIDEST)
         size = -(-len(shown) // count) if shown else 1
         for at in range(0, len(shown), size):
-            blocks.append(_scores(scored, {name: measures[name] for name in shown[at : at + size]}, split, not at))
+            blocks.append(_scores(scored, shown[at : at + size], split, not at))
         blocks += _seeds_of(scored, "Mean ± standard deviation")
     return blocks
 
 
-def _scores(runs: Sequence[RunResults], measures: Mapping[str, Measure], split: str, first: bool) -> doc.Table:
-    best = {name: _best_of(runs, name, of.better) for name, of in measures.items()}
-    titles = [f"{of.title.format(token=token_of(runs))}{ARROWS[of.better]}" for of in measures.values()]
-    rows: list[list[doc.Text]] = []
-    for run in runs:
-        sizes = [plain(mean_of(run, key), 0) for key in ("parameter_count", "updates")] if first else []
-        shown = {name: _spread(run, name, of.digits) for name, of in measures.items()}
-        marked = (strong(cell) if best[name] == run.variant else cell for name, cell in shown.items())
-        rows.append([name_and_code(run.variant), *sizes, *marked])
-    heads = ("Parameters", "Updates") if first else ()
-    return doc.Table((f"Variant, split {split}" if split else "Variant", *heads, *titles), rows)
+def _scores(runs: Sequence[RunResults], metrics: Sequence[str], split: str, first: bool) -> doc.Table:
+    columns: list[Column] = [
+        (f"Variant, split {split}" if split else "Variant", "l", [name_and_code(run.variant) for run in runs])
+    ]
+    for title, key in (("Parameters", "parameter_count"), ("Updates", "updates")) if first else ():
+        columns.append((title, "r", [plain(mean_of(run, key), 0) for run in runs]))
+    for metric in metrics:
+        of = measure(metric.removeprefix(f"{split}."))
+        best, cells = (
+            _best_of(runs, metric, of.better),
+            [(run.variant, _spread(run, metric, of.digits)) for run in runs],
+        )
+        title = f"{of.title.format(token=token_of(runs))}{ARROWS[of.better]}"
+        columns.append((title, "r", [strong(cell) if name == best else cell for name, cell in cells]))
+    return doc.table_of(*columns)
 
 
 def _spread(run: RunResults, metric: str, digits: int) -> str:
@@ -191,35 +191,38 @@ def _notes(runs: list[RunResults]) -> list[doc.Block]:
 
 def cost(tasks: Tasks) -> list[doc.Block]:
     """What training cost, per variant; operations where they were counted. What is alike in all runs is said once."""
-    counted = any(OPERATIONS in run.mean for runs in tasks.values() for run in runs)
-    trained = [run for runs in tasks.values() for run in runs if not (run.members or is_study(run))]
-    columns = ["Variant", "Updates", "Predicted tokens/s", "Core minutes, all seeds", "Peak memory, MiB"]
-    rows: list[list[doc.Text]] = []
-    for run in trained:
-        seconds = [each["processor_seconds"] for each in run.runs.values() if each.get("processor_seconds") is not None]
-        rows.append([
-            name_and_code(run.variant), plain(mean_of(run, "updates"), 0), plain(mean_of(run, "tokens_per_second"), 0),
-            plain(sum(seconds) / 60.0 if seconds else None, 1), plain(mean_of(run, "peak_memory_mib"), 0),
-        ])  # fmt: skip
-    if counted:
-        columns.insert(2, "Operations")
-        for run, row in zip(trained, rows, strict=True):
-            row.insert(2, number(run.mean.get(OPERATIONS)))
-    align = "lrrrr" + "r" * counted
-    alike = list[str]()
+    every = [run for group in tasks.values() for run in group]
+    runs = [run for run in every if not (run.members or is_study(run))]
+    counted = any(OPERATIONS in run.mean for run in every)
+
+    def means(title: str, key: str) -> Column:
+        return title, "r", [plain(mean_of(run, key), 0) for run in runs]
+
+    columns: list[Column] = [("Variant", "l", [name_and_code(run.variant) for run in runs])]
+    columns.append(means("Updates", "updates"))
+    columns += [("Operations", "r", [number(run.mean.get(OPERATIONS)) for run in runs])] if counted else []
+    columns += [
+        means("Predicted tokens/s", "tokens_per_second"),
+        ("Core minutes, all seeds", "r", [plain(_minutes(run), 1) for run in runs]),
+        means("Peak memory, MiB", "peak_memory_mib"),
+    ]
+    alike = []
     for title, key in (("Device", "device"), ("Stopped because", "stopped_because")):
-        cells = [_listed({str(record.get(key, "–")) for record in run.runs.values()}) for run in trained]
-        if len(set(cells)) == 1:
+        cells = [_listed({str(record.get(key, "–")) for record in run.runs.values()}) for run in runs]
+        if len({*cells}) == 1:
             alike.append(f"{title.lower()} {cells[0]}")
-            continue
-        columns.append(title)
-        align += "l"
-        for row, cell in zip(rows, cells, strict=True):
-            row.append(cell)
+        else:
+            columns.append((title, "l", cells))
     said = [f"{CONVENTION} The mean over the seeds."] if counted else []
     said += [f"All runs: {'; '.join(alike)}."] if alike else []
     note = [doc.Paragraph(" ".join(said))] if said else []
-    return [doc.Heading("Cost of training"), doc.Table(columns, rows, align), *note]
+    return [doc.Heading("Cost of training"), doc.table_of(*columns), *note]
+
+
+def _minutes(run: RunResults) -> float | None:
+    """Processor time of all seeds."""
+    seconds = [each["processor_seconds"] for each in run.runs.values() if each.get("processor_seconds") is not None]
+    return sum(seconds) / 60.0 if seconds else None
 
 
 def mean_of(run: RunResults, key: str) -> float | None:
@@ -240,10 +243,8 @@ def beside_the_paper(
         evidence: variant to what its data are.
     """
     same_data, kinds = scale == PAPERS_OWN, {*(evidence or {}).values()} - {"measured"}
-    own = "paper's data"
-    data = "other data" if own not in kinds else "the paper's data" if kinds == {own} else "the paper's and other data"
-    said = "Ours come from the paper's data; Δ is ours minus the paper's." if same_data else ELSEWHERE
-    blocks: list[doc.Block] = [doc.Heading("The paper's tables beside ours"), doc.Paragraph(said.format(data=data))]
+    said = say("ours", same_data=same_data, kinds=kinds)
+    blocks: list[doc.Block] = [doc.Heading("The paper's tables beside ours"), doc.Paragraph(said)]
     for table in paper.tables:
         blocks.append(doc.Heading(f"{table.where}: {table.title}", level=3))
         blocks.append(_paper_table(table, tasks, same_data))
@@ -253,28 +254,30 @@ def beside_the_paper(
 
 
 def _paper_table(table: PaperTable, tasks: Tasks, same_data: bool) -> doc.Table:
-    columns, align = ["Model"], "l"
-    cells = [[str(row["label"])] for row in table.rows]
+    columns: list[Column] = [("Model", "l", [row.label for row in table.rows])]
     for column in table.columns:
         printed = [row[column.key] for row in table.rows]
+        metrics = [row.metric(column) for row in table.rows]
         numeric = all(value is None or isinstance(value, int | float) for value in printed)
         decimals = max((_decimals(value) for value in printed if isinstance(value, float)), default=0)
         in_paper = any(value is not None for value in printed)
         if in_paper:
-            columns.append(column.title)
-            align += "r" if numeric else "l"
-            for cell, value in zip(cells, printed, strict=True):
-                cell.append(plain(value, decimals) if isinstance(value, float) else _written(value))
+            cells = [plain(value, decimals) if isinstance(value, float) else _written(value) for value in printed]
+            columns.append((column.title, "r" if numeric else "l", cells))
         for task, runs in tasks.items():
-            ours = [_counterpart(table, row, column, runs) for row in range(len(table.rows))]
+            ours = [  # the first run that corresponds to the row and has a number for the column
+                next((run for run in runs if run.variant in row.variants and metric in run.mean), None)
+                for row, metric in zip(table.rows, metrics, strict=True)
+            ]
             if found := [run for run in ours if run is not None]:
                 network = any(is_trained(run) and not is_study(run) for run in found)
                 whose = f"{'ours ' * in_paper}on {task}" if network else "computed here"
-                columns.append(f"{column.title}, {whose}{' (Δ)' * (numeric and same_data)}")
-                align += "r"
-                for row, (cell, run) in enumerate(zip(cells, ours, strict=True)):
-                    cell.append("–" if run is None else _ours(table, row, column, run, same_data))
-    return doc.Table(columns, cells, align)
+                cells = [
+                    "–" if run is None else _ours(metric or "", run, theirs, same_data)
+                    for metric, run, theirs in zip(metrics, ours, printed, strict=True)
+                ]
+                columns.append((f"{column.title}, {whose}{' (Δ)' * (numeric and same_data)}", "r", cells))
+    return doc.table_of(*columns)
 
 
 def _decimals(value: float) -> int:
@@ -287,15 +290,8 @@ def _written(value: object) -> str:
     return "–" if value is None else typeset(str(value)) if isinstance(value, float) else str(value)
 
 
-def _counterpart(table: PaperTable, row: int, column: Column, runs: list[RunResults]) -> RunResults | None:
-    """The first run that corresponds to a row and has a number for the column."""
-    wanted, metric = table.variants(row), table.metric(row, column)
-    return next((run for run in runs if run.variant in wanted and metric in run.mean), None)
-
-
-def _ours(table: PaperTable, row: int, column: Column, run: RunResults, same_data: bool) -> str:
+def _ours(metric: str, run: RunResults, theirs: object, same_data: bool) -> str:
     """The number of a run, on the same data with its distance from the paper's."""
-    metric, theirs = table.metric(row, column) or "", table.rows[row][column.key]
     ours = run.mean[metric]
     shown = plain(ours, 2) if known(metric) else number(ours)
     return f"{shown}{SPACE}({signed(ours - theirs, 2)})" if same_data and isinstance(theirs, int | float) else shown
@@ -314,12 +310,11 @@ def settings(paper: Paper, scale: str, deviations: Sequence[str]) -> list[doc.Bl
         blocks += [doc.Heading("The paper, its authors' program, and this replication")]
         blocks += [doc.Table(columns, rows, "ltttl")]
     if counts := paper.parameter_counts:
-        models = list(counts.totals)
-        rows = [[str(part["part"]), *(plain(int(part[model]), 0) for model in models)] for part in counts.parts]
-        rows.append(["total", *(plain(counts.totals[model], 0) for model in models)])
-        blocks += [doc.Heading("The paper's model sizes"), doc.Table(("Parameters", *models), rows)]
+        parts = [(each.part, each.counts) for each in counts.parts]
+        rows = [[name, *(plain(of[m], 0) for m in counts.totals)] for name, of in (*parts, ("total", counts.totals))]
+        blocks += [doc.Heading("The paper's model sizes"), doc.Table(("Parameters", *counts.totals), rows)]
         blocks += [doc.Paragraph(f"{counts.note} (source: {counts.provenance}).")] if counts.note else []
-    return [*blocks, doc.Paragraph(SOURCES)]
+    return [*blocks, doc.Paragraph(say("sources"))]
 
 
 def provenance(tasks: Tasks) -> list[doc.Block]:
@@ -397,3 +392,62 @@ def _interval(run: RunResults, name: str) -> list[float] | None:
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def is_study(run: RunResults) -> bool:
+    """Whether none of the metrics of the run is a registered measure of a trained model."""
+    return not any(known(name) for name in run.mean)
+
+
+def study_tables(run: RunResults) -> list[doc.Block]:
+    """A table for each quantity by size, with a row per subject; and tables of the quantities without size.
+
+    ``<quantity>_low`` and ``<quantity>_high``, the ends of an interval, stand behind the quantity in brackets if it has
+    no size; those of quantities by size are left to figures. All other numbers come last.
+    """
+    parsed = {name: found for name in run.mean if (found := parse_name(name)) is not None}
+    quantities = {quantity for _, quantity, _ in parsed.values()}
+    sized: dict[str, dict[str, dict[Size, str]]] = defaultdict(lambda: defaultdict(dict))
+    alone: dict[str, dict[str, str]] = defaultdict(dict)
+    for name, (subject, quantity, size) in parsed.items():
+        if END.sub("", quantity) in quantities - {quantity}:
+            continue
+        if size is None:
+            ends = [number(run.mean[end]) for end in (f"{name}_low", f"{name}_high") if end in run.mean]
+            value = number(run.mean[name])
+            alone[quantity][subject] = doc.with_ends(value, ends) if ends else value
+        else:
+            sized[quantity][subject][size] = number(run.mean[name])
+    together: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for quantity, cells in alone.items():
+        together[tuple(cells)].append(quantity)
+    others = [[_title(name), number(value)] for name, value in run.mean.items() if name not in parsed]
+    return [
+        doc.Paragraph(f"Measurements of {name_and_code(run.variant)}; nothing is trained:"),
+        *(_by_size(quantity, rows) for quantity, rows in sized.items()),
+        *(
+            doc.Table(["", *map(_title, names)], [[_spoken(s), *(alone[name][s] for name in names)] for s in subjects])
+            for subjects, names in together.items()
+        ),
+        *([doc.Table(("Number", "Value"), others)] if others else []),
+    ]
+
+
+def _by_size(quantity: str, rows: Mapping[str, Mapping[Size, str]]) -> doc.Table:
+    sizes = sorted({size for row in rows.values() for size in row})
+    titles = [f"at {size}" if letter == "at" else f"{letter} = {size}" for letter, size in sizes]
+    cells = [[row.get(size, "–") for size in sizes] for row in rows.values()]
+    heads, subjects = titles, [_spoken(subject) for subject in rows]
+    if len(sizes) > WIDEST_STUDY:
+        heads, subjects, cells = subjects, titles, [list(column) for column in zip(*cells, strict=True)]
+    body = [[head, *row] for head, row in zip(subjects, cells, strict=True)]
+    return doc.Table((_title(quantity), *heads), body)
+
+
+def _title(name: str) -> str:
+    spoken = _spoken(name)
+    return f"{spoken[0].upper()}{spoken[1:]}"
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ").replace("mse", "MSE")

@@ -2,59 +2,102 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from math import log
 from pathlib import Path
+from typing import Any
 
-from shared.claims.outcomes import SIDES, VERDICTS
-from shared.claims.scales import TESTS
+from shared.claims.outcomes import SIDES, VERDICTS, better, disagree, left_open
+from shared.claims.scales import SCALES, TESTS
 from shared.claims.words import number_of
 from shared.errors import ReplicationError
+from shared.metrics.registry import measure
 from shared.reports import document as doc
-from shared.reports.across import across_papers
-from shared.reports.document import badge, hash_text, link, plain, strong
-from shared.reports.forest import Effect, draw_forest
+from shared.reports import verdicts
+from shared.reports.document import code, hash_text, link, number, plain, strong
+from shared.reports.figures import Effect, draw_forest
 from shared.reports.page import render, write_page
 from shared.reports.paper import Paper
-from shared.reports.scales import Replicated, group_by_paper, load_reports
-from shared.reports.verdicts import (
-    ALIGN,
-    COLUMNS,
-    KINDS,
-    Entry,
-    amount,
-    claim_row,
-    counts_text,
-    effect_text,
-    in_short,
-    rules,
-    verdict_text,
-    with_unit,
-)
+from shared.reports.runs import ARROWS, SCORES
+from shared.reports.sentences import paragraphs, say
+from shared.reports.verdicts import ALIGN, COLUMNS, Entry, Report, amount
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 TITLE = "Attention, replicated"
-NOTHING = "No report has been made yet."
 BETTER = "Where a paper has several reports, the better evidence on each claim is counted (docs/EVIDENCE.md)."
+NOTHING = "No report has been made yet."
 BASES = {
     "with small models, trained in minutes or hours of two cores": ("generated", "standard data", "paper's data"),
     "without training": ("measured", "identity"),
 }
 """What decides, and the kinds of evidence that come from it."""
-MEANINGS = {
-    "reproduced": "what is claimed is surely there",
-    "contradicted": "what is claimed is surely not there, or too small to matter",
-    "inconclusive": "neither, or the models had not learned enough to tell",
-    "verified": "an identity that holds",
-    "refuted": "an identity that does not hold",
-    "not tested": "no run could decide it; its card says why",
-}
-CAPTION = (
-    "Our effects and their 95 % intervals as shares of the paper's effect: at 1 it is the paper's, at 0 there is none, "
-    "and left of 0 it is the opposite. Ratios are compared as logarithms."
-)
+LEAST = {"perplexity": 1.0}
+"""The best possible score, where that is not 0."""
+Model = tuple[Report, Mapping[str, Any]]
+"""A report, and the entry of a model in its runs.json."""
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """A paper's reports at all scales, from the smallest, and its better evidence.
+
+    Attributes:
+        reports: at least one.
+    """
+
+    reports: Sequence[Report]
+
+    @property
+    def title(self) -> str:
+        """What the paper is cited as."""
+        return self.reports[-1].title
+
+    @property
+    def claims(self) -> list[Entry]:
+        """Of each claim the entry with the better evidence, in the order of the largest scale."""
+        return [better(entries) for entries in self._by_claim.values()]
+
+    def page(self, claim: Entry, base: Path) -> str:
+        """The page with a claim's better evidence, relative to ``base``."""
+        return next(each for each in self.reports if each.scale == claim["scale"]).page(base)
+
+    def card(self, claim: Entry, base: Path) -> str:
+        """The card with a claim's better evidence, relative to ``base``."""
+        return f"{self.page(claim, base)}#{claim['id']}"
+
+    def row(self, claim: Entry, base: Path) -> list[str]:
+        """Cells of a claim; the last says where its verdict is from, and which scales disagree or leave it open."""
+        entries = self._by_claim[claim["id"]]
+        against = (f"{entry['scale']} disagrees: {entry['verdict']}" for entry in entries if disagree([claim, entry]))
+        undecided = (f"{entry['scale']}, on {entry['evidence']}: inconclusive" for entry in left_open(claim, entries))
+        return [*verdicts.claim_row(claim, self.page(claim, base)), "; ".join([claim["scale"], *against, *undecided])]
+
+    def links(self, base: Path) -> str:
+        """The scales of its reports, each a link."""
+        return ", ".join(link(report.scale, report.page(base)) for report in self.reports)
+
+    @cached_property
+    def _by_claim(self) -> dict[str, list[Entry]]:
+        found: dict[str, list[Entry]] = defaultdict(list)
+        for report in reversed(self.reports):
+            for name, entry in report.claims.items():
+                found[name].append(entry)
+        return found
+
+
+def group_by_paper(reports: Sequence[Report]) -> list[Replicated]:
+    """The reports of each paper together, from the smallest scale; that of the smoke scale only where it is alone."""
+    papers: dict[str, list[Report]] = defaultdict(list)
+    for report in sorted(reports, key=lambda report: SCALES.index(report.scale)):
+        papers[report.paper].append(report)
+    order = dict.fromkeys(report.paper for report in reports)
+    whole = ([report for report in papers[paper] if report.scale != TESTS] or papers[paper] for paper in order)
+    return [Replicated(own) for own in whole]
 
 
 def summarize(reports_dir: Path, readmes: list[Path], papers: Mapping[str, Paper] | None = None) -> None:
@@ -74,13 +117,15 @@ def summarize(reports_dir: Path, readmes: list[Path], papers: Mapping[str, Paper
     """
     papers = papers or {}
     order = {name: place for place, name in enumerate(papers)}
-    reports = sorted(load_reports(reports_dir), key=lambda report: order.get(report.paper, len(order)))
+    folders = [path.parent for path in sorted(reports_dir.glob("*/*/claims.json"))]
+    found = [Report(folder) for folder in folders if folder.name.isidentifier()]  # a killed one leaves <paper>.partial
+    reports = sorted(found, key=lambda report: order.get(report.paper, len(order)))
     shutil.rmtree(reports_dir / "figures", ignore_errors=True)  # some may no longer be shown
     write_page(main_page(group_by_paper(reports), reports_dir, papers), reports_dir, title=TITLE)
     shown = group_by_paper([report for report in reports if report.scale != TESTS])
     for readme in readmes:
         if readme.parent.parent.name == "replications":
-            own = [paper for paper in shown if paper.paper == readme.parent.name]
+            own = [paper for paper in shown if paper.reports[0].paper == readme.parent.name]
             part = [block for paper in own for block in _of_paper(paper, readme.parent)]
         else:
             part = count_blocks(shown, readme.parent)
@@ -99,13 +144,9 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
         return [doc.Heading(TITLE, level=1), doc.Paragraph(NOTHING)]
     claims = [claim for paper in papers for claim in paper.claims]
     count = f"{number_of(len(claims), 'claim')} of {number_of(len(papers), 'paper')} on attention"
-    counts = counts_text([claim["verdict"] for claim in claims])
+    counts = verdicts.counts_text(claim["verdict"] for claim in claims)
     compare = "Directions of effects compare with the papers', scores do not."
-    rows = [
-        [paper.title, *claim_row(claim, paper.page(claim, folder)), paper.others(claim["id"])]
-        for paper in papers
-        for claim in paper.claims
-    ]
+    rows = [[paper.title, *paper.row(claim, folder)] for paper in papers for claim in paper.claims]
     return [
         doc.Heading(TITLE, level=1),
         doc.Paragraph(f"{count}: {strong(counts)}."),
@@ -114,20 +155,20 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
             (paper.title, paper.page(paper.claims[0], folder), [_cell(paper, claim, folder) for claim in paper.claims])
             for paper in papers
         ]),
-        doc.Bullets([f"{badge(verdict)} {MEANINGS[verdict]}." for verdict in VERDICTS]),
+        doc.Bullets(paragraphs("meanings")),
         doc.Heading("All claims"),
         doc.Table(("Paper", *COLUMNS, "Scale"), rows, f"l{ALIGN}l", True, ("Paper", "Verdict", "Evidence", "Scale")),
         *beside_the_papers(papers, folder),
         *across_papers([report for paper in papers for report in paper.reports], folder),
         *_timeline(papers, folder, facts),
         doc.Heading("How a verdict comes about"),
-        rules(),
+        doc.Bullets(paragraphs("rules")),
         *_made(claims),
     ]  # fmt: skip
 
 
 def _cell(paper: Replicated, claim: Entry, folder: Path) -> doc.Cell:
-    return doc.Cell(claim["id"], claim["verdict"], in_short(claim), paper.card(claim, folder))
+    return doc.Cell(claim["id"], claim["verdict"], verdicts.in_short(claim), paper.card(claim, folder))
 
 
 def decided_by(claims: Sequence[Entry]) -> str:
@@ -136,7 +177,7 @@ def decided_by(claims: Sequence[Entry]) -> str:
     decided = Counter("identity" if lead.get("kind") == "exact" else evidence for lead, evidence in leads)
     said = []
     for how, kinds in BASES.items():
-        if found := [f"{decided[kind]} by {KINDS[kind]}" for kind in kinds if decided[kind]]:
+        if found := [f"{decided[kind]} by {verdicts.KINDS[kind]}" for kind in kinds if decided[kind]]:
             said.append(f"{', '.join(found)}, {how}")
     return f"Decided: {'; '.join(said)}." if said else ""
 
@@ -148,61 +189,130 @@ def beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[doc.Bl
         papers: with reports.
         folder: of the page; its ``figures`` get the plot.
     """
-    known = [
-        (paper, claim, claim["lead"])
-        for paper in papers
-        for claim in paper.claims
-        if claim["lead"] is not None and claim["lead"].get("paper") is not None
-    ]
-    if not known:
-        return []
-    rows = [
-        [
-            link(claim["id"], paper.card(claim, folder)), verdict_text(claim), effect_text(lead),
-            with_unit(amount(lead, lead["paper"]), lead),
-        ]
-        for paper, claim, lead in known
-    ]  # fmt: skip
-    effects = []
-    for _, claim, lead in known:
+    rows, effects, path = list[list[str]](), list[Effect](), folder / "figures" / "beside.png"
+    for paper, claim in ((each, claim) for each in papers for claim in each.claims):
+        lead = claim["lead"] or {}
+        if (theirs := lead.get("paper")) is None:
+            continue
+        cells = (
+            verdicts.verdict_text(claim),
+            verdicts.effect_text(lead),
+            verdicts.with_unit(amount(lead, theirs), lead),
+        )
+        rows.append([link(claim["id"], paper.card(claim, folder)), *cells])
         unit = log if lead["scale"] == "log" else float
-        if lead["effect"] is not None and (size := unit(lead["paper"])):
+        if lead["effect"] is not None and (size := unit(theirs)):
             value, *ends = (unit(number) / size for number in (lead["effect"], *(lead["interval"] or ())))
             effects.append(Effect(claim["id"], claim["verdict"], value, tuple(ends)))
-    figures = []
+    if not rows:
+        return []
+    blocks: list[doc.Block] = [doc.Heading("Effects beside the papers' own"), doc.Paragraph(say("beside"))]
     if effects:
-        path = folder / "figures" / "beside.png"
         draw_forest(effects, path, "Effect, as a share of the paper's")
         seen = f"Effects of {', '.join(each.claim for each in effects)} as shares of the papers' effects"
-        figures.append(doc.Figure(path, CAPTION, seen))
-    said = "Where the paper's effect has the same unit. Data and models differ; an inconclusive effect says nothing "
-    return [
-        doc.Heading("Effects beside the papers' own"),
-        doc.Paragraph(f"{said}about the paper's."),
-        *figures,
-        doc.Table(("Claim", "Verdict", "Effect here, 95 % interval", "In the paper"), rows, "llrr"),
+        blocks.append(doc.Figure(path, say("shares"), seen))
+    return [*blocks, doc.Table(("Claim", "Verdict", "Effect here, 95 % interval", "In the paper"), rows, "llrr")]
+
+
+def across_papers(reports: Sequence[Report], folder: Path) -> list[doc.Block]:
+    """A table for every data set that models of several papers share; a model that papers lend stands once.
+
+    Args:
+        reports: of all papers and scales.
+        folder: where the page will lie.
+
+    Raises:
+        ReplicationError: a file cannot be read.
+    """
+    groups: dict[tuple[str, str], dict[str, Model]] = defaultdict(dict)
+    for report in reports:
+        for entry in _models(report.folder / "runs.json"):
+            if entry["scores"]:
+                groups[report.scale, entry["data"]].setdefault(entry["weights"], (report, entry))
+    blocks: list[doc.Block] = []
+    for (scale, _), found in sorted(groups.items(), key=lambda group: -SCALES.index(group[0][0])):  # the best evidence
+        models = [*found.values()]
+        if len({report.paper for report, _ in models}) > 1:
+            counted = any(entry["operations"] for _, entry in models)
+            marked = any(_is_below(entry) for _, entry in models)
+            dataset = models[0][1]["dataset"]
+            said = say("corpus", dataset=dataset, scale=scale, counted=counted, marked=marked)
+            blocks += [doc.Paragraph(said), _table(models, folder, counted)]
+    return [doc.Heading("One corpus, several papers"), *blocks] if blocks else []
+
+
+def _models(path: Path) -> list[dict[str, Any]]:
+    try:
+        entries: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise ReplicationError(f"{path} cannot be read ({error}); run its report stage again.") from None
+    return entries
+
+
+def _table(models: Sequence[Model], folder: Path, counted: bool) -> doc.Table:
+    models = sorted(models, key=lambda each: -each[1]["scores"].get(SCORES[0], [0.0])[0])
+    entries = [entry for _, entry in models]
+    named = [
+        f"{entry['name']}, {link(report.title, report.page(folder))} {code(entry['variant'])}"
+        + f" {strong('below its floor')}" * _is_below(entry)
+        for report, entry in models
     ]
+    columns = [("Model", "l", named)]
+    for name in SCORES:
+        title = f"{measure(name).title.format(token='token')}{ARROWS[measure(name).better]}"
+        columns.append((title, "r", _scores(entries, name)))
+    columns.append(("Parameters", "r", [plain(entry["parameters"], 0) for entry in entries]))
+    if counted:
+        columns.append(("Operations", "r", [number(entry["operations"]) for entry in entries]))
+        columns.append(("BLEU / 10¹⁵", "r", [_per_operation(entry) for entry in entries]))
+    columns.append(("Core minutes", "r", [plain(entry["processor_seconds"] / 60.0, 1) for entry in entries]))
+    columns.append(("Seeds", "r", [plain(entry["seeds"], 0) for entry in entries]))
+    return doc.table_of(*columns)
+
+
+def _per_operation(entry: Mapping[str, Any]) -> str:
+    operations, bleu = entry["operations"], entry["scores"].get("bleu")
+    return plain(bleu[0] / operations * 1e15, 0) if operations and bleu else "–"
+
+
+def _is_below(entry: Mapping[str, Any]) -> bool:
+    """Whether most seeds of a model have not reached the floor; entries of older reports do not know."""
+    return 2 * int(entry.get("below", 0)) > int(entry["seeds"])
+
+
+def _scores(entries: Sequence[Mapping[str, Any]], name: str) -> list[str]:
+    """Each model's score with its interval, the best one bold."""
+    of, found = measure(name), [entry["scores"].get(name) for entry in entries]
+    best = (min if of.better == "lower" else max)((each[0] for each in found if each), default=None)
+    digits, cells = 1 if of.most == 100.0 else 2, []
+    for value, low, high in (each or (None, 0.0, 0.0) for each in found):
+        low, high = max(low, LEAST.get(name, 0.0)), min(high, of.most)  # Student's intervals know no bounds
+        shown = plain(value, digits)
+        if value is not None and low < high:  # one seed of a measure that no examples carry has no spread
+            shown = doc.with_ends(shown, (plain(low, digits), plain(high, digits)))
+        cells.append(strong(shown) if value is not None and value == best else shown)
+    return cells
 
 
 def _timeline(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> list[doc.Block]:
     """What each paper adds to attention, in the order of their years."""
-    known = [(facts[each.paper], each) for each in papers if each.paper in facts and facts[each.paper].mechanism]
+    known = [(facts[name], each) for each in papers if (name := each.reports[0].paper) in facts]
     items = [
         f"{strong(str(paper.year))} {link(paper.short, reported.page(reported.claims[0], folder))}: {paper.mechanism}"
         for paper, reported in sorted(known, key=lambda pair: pair[0].year)
+        if paper.mechanism
     ]
     return [doc.Heading("Attention, year by year"), doc.Bullets(items)] if items else []
 
 
 def _made(claims: Sequence[Entry]) -> list[doc.Block]:
     """Which code the runs behind all verdicts had, and when the last of them ended."""
-    commits = {hash_text(commit) for claim in claims for commit in claim.get("commits", ())}
-    ended = [claim["ended"] for claim in claims if claim.get("ended")]
-    if not commits:
-        return []
-    last = f" The last one ended on {max(ended)[:10]}." if ended else ""
-    said = f"The runs behind these verdicts are of the commits {', '.join(sorted(commits))}.{last}"
-    return [doc.Heading("Which runs these are"), doc.Paragraph(said)]
+    commits = sorted({hash_text(commit) for claim in claims for commit in claim.get("commits", ())})
+    ended = max((claim["ended"] for claim in claims if claim.get("ended")), default="")
+    said = doc.Paragraph(say("made", commits=commits, ended=ended))
+    return [doc.Heading("Which runs these are"), said] if commits else []
 
 
 def count_blocks(papers: Sequence[Replicated], base: Path) -> list[doc.Block]:
@@ -212,15 +322,15 @@ def count_blocks(papers: Sequence[Replicated], base: Path) -> list[doc.Block]:
     """
     if not papers:
         return []
-    rows: list[list[doc.Text]] = []
+    rows = []
     for paper in papers:
         count = Counter(claim["verdict"] for claim in paper.claims)
-        rows.append([paper.title, _links(paper, base), *(plain(count[verdict], 0) for verdict in VERDICTS)])
+        rows.append([paper.title, paper.links(base), *(plain(count[verdict], 0) for verdict in VERDICTS)])
     table = doc.Table(("Paper", "Reports", *(v.capitalize() for v in VERDICTS)), rows, "ll" + "r" * len(VERDICTS))
     basis = decided_by([claim for paper in papers for claim in paper.claims])
     counted = BETTER if any(len(paper.reports) > 1 for paper in papers) else ""
     against = [
-        f"{link(claim['id'], paper.card(claim, base))}: {in_short(claim)} ({paper.title})"
+        f"{link(claim['id'], paper.card(claim, base))}: {verdicts.in_short(claim)} ({paper.title})"
         for paper in papers
         for claim in paper.claims
         if SIDES.get(claim["verdict"]) == "against"
@@ -231,17 +341,12 @@ def count_blocks(papers: Sequence[Replicated], base: Path) -> list[doc.Block]:
 
 def _of_paper(paper: Replicated, base: Path) -> list[doc.Block]:
     """A table of all claims of a paper, after links relative to ``base``."""
-    rows = [[*claim_row(claim, paper.page(claim, base)), paper.others(claim["id"])] for claim in paper.claims]
+    rows = [paper.row(claim, base) for claim in paper.claims]
     at = "reports at these scales" if len(paper.reports) > 1 else "report at this scale"
     return [
-        doc.Paragraph(f"{paper.title}, {at}: {_links(paper, base)}."),
+        doc.Paragraph(f"{paper.title}, {at}: {paper.links(base)}."),
         doc.Table((*COLUMNS, "Scale"), rows, f"{ALIGN}l", stacked=True),
     ]
-
-
-def _links(paper: Replicated, base: Path) -> str:
-    """The scales of a paper's reports, each a link."""
-    return ", ".join(link(report.scale, report.page(base)) for report in paper.reports)
 
 
 def _replace_part(readme: Path, part: str) -> None:

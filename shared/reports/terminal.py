@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text as Styled
 
 from shared.reports import document as doc
-from shared.reports.scales import read_claims
-from shared.reports.verdicts import found_text, in_short
+from shared.reports.page import render
+from shared.reports.verdicts import Report, found_text, in_short
 
 STYLES = {
     "reproduced": "green", "contradicted": "red", "inconclusive": "yellow", "verified": "green", "refuted": "red",
@@ -30,7 +31,7 @@ def print_verdicts(folder: Path, console: Console | None = None) -> None:
         ReplicationError: there is no report.
     """
     console = console or Console()
-    claims = read_claims(folder)
+    claims = [*Report(folder).claims.values()]
     table = Table(title=f"{claims[0]['paper']}: what the runs say of its claims", title_justify="left")
     table.add_column("Claim", no_wrap=True)
     for column in ("Verdict", "Effect", "What was tested"):
@@ -45,30 +46,14 @@ def print_verdicts(folder: Path, console: Console | None = None) -> None:
 
 def print_blocks(blocks: Sequence[doc.Block], console: Console) -> None:
     """Print a page's words, lists and tables; figures stay with the page."""
-    said = [block for block in blocks if not isinstance(block, doc.Figure)]
-    for block, following in zip(said, [*said[1:], None], strict=True):
-        if isinstance(block, doc.Heading):
-            if following is None or (isinstance(following, doc.Heading) and following.level <= block.level):
-                continue
-            console.print()
-            console.print(Styled(doc.plain_text(block.text), style="bold"))
-        elif isinstance(block, doc.Paragraph):
-            console.print(doc.plain_text(block.text), markup=False, soft_wrap=True)
-        elif isinstance(block, doc.Bullets):
-            for item in block.items:
-                console.print(f"- {doc.plain_text(item)}", markup=False, soft_wrap=True)
-        elif isinstance(block, doc.Details):
-            console.print(Styled(block.summary, style="underline"))
-            print_blocks(block.blocks, console)
-        elif isinstance(block, doc.Table):
-            table = Table(box=None, pad_edge=False)
-            for title, letter in zip(block.columns, block.letters, strict=True):
-                table.add_column(title, justify="right" if letter == "r" else "left", overflow="fold")
-            for row in block.rows:
-                table.add_row(*(styled(cell) for cell in row))
-            console.print(table)
+    console.print(Markdown(render(_unfolded(blocks), "md", title="", folder=Path())))
 
 
-def styled(text: doc.Text) -> Styled:
-    """Words with their emphasis."""
-    return Styled.assemble(*((words, "bold" if mark == "strong" else "") for mark, _, words in doc.parts(text)))
+def _unfolded(blocks: Sequence[doc.Block]) -> list[doc.Block]:
+    found: list[doc.Block] = []
+    for block in blocks:
+        if isinstance(block, doc.Details):
+            found += [doc.Heading(block.summary, level=3), *_unfolded(block.blocks)]
+        elif not isinstance(block, doc.Figure):
+            found.append(block)
+    return found

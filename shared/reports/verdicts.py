@@ -1,31 +1,25 @@
-"""The verdicts of a report: one table of all claims, and how effects, tests and evidence are written."""
+"""Verdicts in reports: how they, effects and tests are written, and what those of several scales say of one claim."""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from shared.claims.comparisons import Exact, Row
-from shared.claims.outcomes import VERDICTS, Decision
-from shared.claims.rules import ALPHA, FEWEST_SEEDS
+from shared.claims.outcomes import VERDICTS, Decision, better, disagree
+from shared.claims.scales import SCALES, TESTS
 from shared.claims.words import number_of
+from shared.errors import ReplicationError
 from shared.metrics.registry import known, measure
-from shared.reports.document import (
-    SPACE,
-    Bullets,
-    Text,
-    badge,
-    link,
-    number,
-    plain,
-    sentence,
-    signed,
-    strong,
-    typeset,
-    with_ends,
-)
+from shared.reports import document as doc
+from shared.reports.document import SPACE, badge, link, number, plain, signed, strong, typeset
 
 KINDS = {
     "generated": "data generated for the purpose",
@@ -37,38 +31,8 @@ KINDS = {
 """Kind of evidence to its name in sentences on the limits of verdicts; models are trained for the first three."""
 COLUMNS = ("Claim", "What was tested", "Verdict", "Effect", "Evidence")
 ALIGN = "ltlll"
-RULES = {
-    "The effect.": (
-        "Every seed gives one, positive where it agrees with the claim; two variants are compared seed by seed. The "
-        "95 % interval of the mean covers seeds, and test examples where the measure is of examples."
-    ),
-    "The verdict.": (
-        "A claim is contradicted if its effect is surely below the smallest that matters, else reproduced if it is "
-        "surely above 0, else inconclusive. A claim of equality is reproduced if its effect is surely within the "
-        "smallest that matters, and contradicted if it is surely outside. Surely means: by a one-sided test at "
-        f"{100 * ALPHA / 2:g} %, corrected by Holm's method over the claims of the paper at one scale, with at least "
-        f"{FEWEST_SEEDS} seeds."
-    ),
-    "The models.": (
-        "No verdict stands, for or against, if models have not learned their task, if the gap between them was still "
-        "closing, or if twice the training disagrees, where it was tried."
-    ),
-    "The evidence.": (
-        "A verdict says “survives doubling” if it was the same with twice the updates, and “one budget” if that was "
-        "not tried. Supporting comparisons look at a claim by another measure or by other models, and decide nothing."
-    ),
-    "Identities.": "What holds by mathematics is verified or refuted, and counted apart.",
-}
-"""How a verdict comes about; docs/EVIDENCE.md says it in full."""
-
-
 Entry = Mapping[str, Any]
 """An entry of claims.json, or one of its outcomes."""
-
-
-def rules() -> Bullets:
-    """How verdicts come about."""
-    return Bullets([f"{strong(name)} {said}" for name, said in RULES.items()])
 
 
 def count_verdicts(decisions: Sequence[Decision]) -> str:
@@ -77,12 +41,11 @@ def count_verdicts(decisions: Sequence[Decision]) -> str:
     for identity, one, many in ((False, "claim", "claims"), (True, "identity", "identities")):
         group = [decision.verdict for decision in decisions if bool(decision.claim.identities) == identity]
         if group:
-            found = counts_text(group)
-            said.append(f"Of {len(group)} {one if len(group) == 1 else many}: {strong(found)}.")
+            said.append(f"Of {number_of(len(group), one, many)}: {strong(counts_text(group))}.")
     return " ".join(said)
 
 
-def counts_text(verdicts: Sequence[str]) -> str:
+def counts_text(verdicts: Iterable[str]) -> str:
     """How often each verdict is among them, in words."""
     counts = Counter(verdicts)
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
@@ -93,20 +56,22 @@ def in_short(entry: Entry) -> str:
     return str(entry.get("in_short") or entry["statement"])
 
 
-def claim_row(entry: Entry, page: str = "") -> list[Text]:
+def claim_row(entry: Entry, page: str = "") -> list[str]:
     """Cells for one entry of claims.json: badge, effect and evidence are of the one comparison that decides.
+
+    A reproduced claim has a warning where most of the comparisons that only support it do not.
 
     Args:
         entry: of claims.json.
         page: with the claim's card; by default the same.
     """
-    lead = entry["lead"]
+    warned = entry["verdict"] == "reproduced" and 2 * entry["agreeing"] < entry["supporting"]
     return [
         link(entry["id"], f"{page}#{entry['id']}"),
-        sentence(in_short(entry)),
+        doc.sentence(in_short(entry)),
         verdict_text(entry),
         found_text(entry),
-        "–" if lead is None else evidence_text(entry, lead) + _unsupported(entry),
+        evidence_text(entry) + (f"; {supporting_text(entry)}" if warned else ""),
     ]
 
 
@@ -115,48 +80,34 @@ def verdict_text(entry: Entry) -> str:
     return badge(entry["verdict"]) + (f": {entry['how']}" if entry["how"] else "")
 
 
-def evidence_text(entry: Entry, lead: Entry) -> str:
-    """What the data are, how many seeds there were, and whether twice the training agrees."""
-    if lead["kind"] == "exact":
-        return "identity"
-    return ", ".join(
-        part for part in (entry["evidence"], number_of(len(lead["seeds"]), "seed"), entry["budget"]) if part
-    )
+def evidence_text(entry: Entry) -> str:
+    """What the data are, how many seeds there were, and whether twice the training agrees; "–" if nothing decides."""
+    lead = entry["lead"]
+    if lead is None or lead["kind"] == "exact":
+        return "–" if lead is None else "identity"
+    return ", ".join(filter(None, (entry["evidence"], number_of(len(lead["seeds"]), "seed"), entry["budget"])))
 
 
-def _unsupported(entry: Entry) -> str:
-    """A warning where most of the comparisons that only support a reproduced claim do not."""
-    agreeing, supporting = entry["agreeing"], entry["supporting"]
-    if entry["verdict"] != "reproduced" or 2 * agreeing >= supporting:
-        return ""
-    return f"; {supporting_text(agreeing, supporting)}"
-
-
-def supporting_text(agreeing: int, supporting: int) -> str:
+def supporting_text(entry: Entry) -> str:
     """How many of the comparisons that only support a claim agree with it."""
     many = "supporting comparisons agree"
-    return f"{agreeing} of {number_of(supporting, 'supporting comparison agrees', many)}"
+    return f"{entry['agreeing']} of {number_of(entry['supporting'], 'supporting comparison agrees', many)}"
 
 
 def found_text(entry: Entry) -> str:
     """For an entry of claims.json the effect that decides, or how many identities hold; "–" where there is neither."""
     lead = entry["lead"]
-    if lead is None:
-        return "–"
-    if lead["kind"] != "exact":
-        return effect_text(lead)
+    if lead is None or lead["kind"] != "exact":
+        return "–" if lead is None else effect_text(lead)
     verdicts = [row["verdict"] for row in entry["comparisons"] if row["deciding"]]
     return f"{verdicts.count('verified')} of {len(verdicts)} hold"
 
 
 def effect_text(outcome: Entry) -> str:
     """The effect with its unit, then its interval in brackets."""
-    if outcome["effect"] is None:
-        return "–"
-    shown = size_text(outcome)
-    if outcome["interval"] is None:
-        return shown
-    return with_ends(shown, (amount(outcome, end) for end in outcome["interval"]))
+    if outcome["effect"] is None or outcome["interval"] is None:
+        return "–" if outcome["effect"] is None else size_text(outcome)
+    return doc.with_ends(size_text(outcome), (amount(outcome, end) for end in outcome["interval"]))
 
 
 def with_unit(shown: str, outcome: Entry) -> str:
@@ -217,3 +168,91 @@ def p_text(p: float | None, corrected: float | None = None) -> str:
     """A p-value, with the corrected one in brackets."""
     shown = [f"<{SPACE}0.001" if value < 0.001 else f"{value:.3f}" for value in (p, corrected) if value is not None]
     return "–" if not shown else shown[0] if len(shown) == 1 else f"{shown[0]} ({shown[1]})"
+
+
+def spoken(row: Row, token: str) -> list[str]:
+    """The titles of a comparison's quantities as they stand inside of a sentence: their units are said elsewhere."""
+    said = []
+    for title, metric in zip(compared_titles(row, token), row.metrics(), strict=True):
+        title = title.removesuffix(f", {measure(metric).unit}")
+        said.append(title if title[1:2].isupper() else f"{title[:1].lower()}{title[1:]}")
+    return said
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report on disk, read when its claims are first asked for.
+
+    Attributes:
+        folder: where it lies, ``reports/<scale>/<paper>``.
+    """
+
+    folder: Path
+
+    @property
+    def scale(self) -> str:
+        """Of its runs."""
+        return self.folder.parent.name
+
+    @property
+    def paper(self) -> str:
+        """The name of the paper's folder."""
+        return self.folder.name
+
+    @property
+    def title(self) -> str:
+        """What the paper is cited as."""
+        return str(next(iter(self.claims.values())).get("paper", self.paper))
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has been made."""
+        return (self.folder / "claims.json").is_file()
+
+    @cached_property
+    def claims(self) -> dict[str, dict[str, Any]]:
+        """Claim to its entry of claims.json.
+
+        Raises:
+            ReplicationError: it cannot be read.
+        """
+        try:
+            entries = json.loads((self.folder / "claims.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ReplicationError(f"{self.folder} is no whole report ({error}); run its report stage.") from None
+        return {entry["id"]: entry for entry in entries}
+
+    def page(self, base: Path) -> str:
+        """Its page, relative to the folder ``base`` of another page."""
+        return Path(os.path.relpath(self.folder / "README.md", base)).as_posix()
+
+
+def claims_of(folder: Path) -> list[dict[str, Any]]:
+    """The entries of a report's claims.json; none where there is no report."""
+    report = Report(folder)
+    return [*report.claims.values()] if report.is_there else []
+
+
+def other_scales(reports: Path, paper: str, scale: str) -> list[Report]:
+    """The other reports of a paper that there are, from the smallest scale to the largest; none of the smoke scale.
+
+    Args:
+        reports: the folder of all reports.
+        paper: its folder's name.
+        scale: of the report that is to be written.
+    """
+    others = [Report(reports / each / paper) for each in SCALES if scale != TESTS and each not in (scale, TESTS)]
+    return [report for report in others if report.is_there]
+
+
+def disagreement(entries: Sequence[Entry]) -> str | None:
+    """A sentence, if decided verdicts on a claim differ between scales."""
+    if not disagree(entries):
+        return None
+    best = better(entries)
+    ordered = sorted(entries, key=lambda entry: SCALES.index(entry["scale"]))
+    said = ", ".join(f"{entry['verdict']} at {entry['scale']} scale" for entry in ordered)
+    return (
+        f"{strong('The scales disagree')} on {best['id']}: {said}. Neither verdict is dropped; the better evidence is "
+        f"that of {best['scale']} scale."
+    )

@@ -85,7 +85,7 @@ def run_jobs(
         ReplicationError: jobs have failed, after all others have ended; it names each of them and its error.
         KeyboardInterrupt, SystemExit: after Ctrl-C and SIGTERM (143), when all workers have ended.
     """
-    outcomes: dict[str, _Outcome] = {}
+    outcomes: dict[int, _Outcome] = {}  # by the job's identity
     with Board(len(jobs), title=title) as board, _handler(signal.SIGTERM, _leave):
         if scheduler:
             ended = _on_cluster(jobs, scheduler, threads, board)
@@ -93,15 +93,16 @@ def run_jobs(
             ended = _in_processes(jobs, max(1, workers), threads, preload, board)
         with closing(ended):
             for job, outcome in ended:
-                outcomes[job.label] = outcome
+                outcomes[id(job)] = outcome
                 if outcome.failed:
                     board.line(f"{job.label} failed: {outcome.failed}")
                 board.end(job.label)
-    failed = [f"{job.label}: {outcomes[job.label].failed}" for job in jobs if outcomes[job.label].failed]
+    found = [outcomes[id(job)] for job in jobs]
+    failed = [f"{job.label}: {outcome.failed}" for job, outcome in zip(jobs, found, strict=True) if outcome.failed]
     if failed:
         head = f"{len(failed)} of {len(jobs)} runs failed, the others are finished:"
         raise ReplicationError(failed[0] if len(jobs) == 1 else "\n  ".join([head, *failed]))
-    return [outcomes[job.label].value for job in jobs]
+    return [outcome.value for outcome in found]
 
 
 def limit_threads(threads: int) -> None:

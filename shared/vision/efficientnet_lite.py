@@ -99,5 +99,5 @@ def fold_norms(network: nn.Module) -> nn.Module:
     """
     for unit in network.modules():
         if isinstance(unit, nn.Sequential) and len(unit) == 4 and isinstance(unit[2], nn.BatchNorm2d):
-            unit[1], unit[2] = nn.utils.fuse_conv_bn_eval(unit[1], unit[2]), nn.Identity()
+            unit[1], unit[2] = nn.utils.fuse_conv_bn_eval(unit[1], unit[2]), nn.Identity()  # type: ignore[type-var]
     return network

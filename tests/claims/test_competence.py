@@ -173,11 +173,6 @@ def test_a_closing_gap_binds_either_verdict(tmp_path):
         assert found.reason == f"the effect by itself would be {as_measured}, but {closing}"
 
 
-def test_a_gap_that_stays_leaves_the_verdict(tmp_path):
-    found = decided(curved(tmp_path, 0.5, 0.5))
-    assert (found.verdict, found.how, check_of(found, "gap").passed) == ("reproduced", "", "yes")
-
-
 def test_equality_suffers_from_a_closing_gap_only_where_it_is_contradicted(tmp_path):
     runs = curved(tmp_path, 0.5, 0.1)
     equal = comparison(kind="equal", relevant=5.0)

@@ -14,11 +14,7 @@ EVALUATED = ("valid", "test")
 
 
 def link(source, target):
-    return {
-        "source": [f"n{token}" for token in source],
-        "target": list(target),
-        "meta": {"process": "manual"},
-    }
+    return {"source": [f"n{token}" for token in source], "target": list(target), "meta": {"process": "manual"}}
 
 
 def token(verse, position, chapter=1):
@@ -83,10 +79,7 @@ def test_gold_links_are_all_pairs_of_a_record_from_zero_sorted(raw):
         assert first
         assert {segment.links for segment in first} == {"0-2 1-0 1-1 2-0 2-1"}
         chapter = first[0].key.split(":")[1]
-        assert first[0].texts == (
-            " ".join(f"λ{chapter}.1.{i}" for i in (1, 2, 3)),
-            f'w{chapter}.1.1 " w{chapter}.1.3',
-        )
+        assert first[0].texts == (" ".join(f"λ{chapter}.1.{i}" for i in (1, 2, 3)), f'w{chapter}.1.1 " w{chapter}.1.3')
 
 
 def test_english_renumbered_verses_join_the_greek_verse_they_belong_to(raw):
@@ -122,10 +115,7 @@ def test_train_has_every_english_text_of_a_verse_and_no_alignment(raw):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (
-            "\"don't--he said, 'O man-child!'\" (12,000)",
-            "“ don’t — he said , ‘ O man-child ! ’ ” ( 12,000 )",
-        ),
+        ("\"don't--he said, 'O man-child!'\" (12,000)", "“ don’t — he said , ‘ O man-child ! ’ ” ( 12,000 )"),
         ("'\"Do\" you,' said the kings' men...", "‘ “ Do ” you , ’ said the kings ’ men ..."),
         ('he said,"Go,\'", now;then.', "he said , ” Go , ’ ” , now ; then ."),
         ("", ""),

@@ -87,11 +87,7 @@ def test_every_shipped_card_is_complete(pytestconfig, dataset):
         (["needs_bytes"], 0, "needs_bytes"),
         (["compared"], ["de"], "'compared' names de, which is not a language"),
         (["compared"], [], "compared"),
-        (
-            ["sources", 0],
-            {"kind": "generated", "task": "t", "parameters": {}},
-            "generated data set has this one",
-        ),
+        (["sources", 0], {"kind": "generated", "task": "t", "parameters": {}}, "generated data set has this one"),
     ],
 )
 def test_a_wrong_card_is_refused_with_the_key_named(path, value, message):
@@ -101,12 +97,7 @@ def test_a_wrong_card_is_refused_with_the_key_named(path, value, message):
 
 def test_prose_and_sources_do_not_change_the_fingerprint_but_pins_and_order_do():
     base = build(Card, CARD, where="toy").fingerprint
-    same = [
-        (["traps"], ["new"]),
-        (["title"], "New"),
-        (["splits", "test"], "prose"),
-        (["sources"], CARD["sources"][:1]),
-    ]
+    same = [(["traps"], ["new"]), (["title"], "New"), (["splits", "test"], "prose"), (["sources"], CARD["sources"][:1])]
     for path, value in same:
         assert build(Card, changed(path, value), where="toy").fingerprint == base
     different = [

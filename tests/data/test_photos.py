@@ -1,6 +1,5 @@
-"""Photos in archives with captions of either form, and Flickr8k where a mirror has it."""
+"""Photos in archives: their captions, their pixels, and what is missing or damaged."""
 
-import io
 import json
 import os
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from test_archives import make_tar, make_zip
+from test_odd_files import encoded
 
 from shared.data.generated.scenes import SIDE
 from shared.data.photos import LANGUAGES, Photos, PhotoSplit, decode
@@ -15,106 +15,56 @@ from shared.data.readers import read
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
 
-HOME = {"1.jpg": "train", "2.jpg": "train", "3.jpg": "valid", "4.jpg": "test", "5.jpg": "restval"}
-TEXTS = {
-    name: [f"A Dog , no {name} \n runs .", "Two  dogs", 'One "big" dog.', "", "It's a semi-big dog", "A dog"]
-    for name in HOME
-}
-KARPATHY = {"train": "train", "valid": "val", "test": "test", "restval": "restval"}
-TABLE = {
-    "captions": ["captions.txt", "dataset.json"],
-    "splits": {split: f"{split}.txt" for split in ("train", "valid", "test")},
-}
-JSON = {"captions": ["captions.txt", "dataset.json"], "words": r"\w+(?:-\w+)*|[^\w\s]"}
-
-
-def picture(name, size=(SIDE, SIDE), kind="PNG"):
-    """A plain picture whose colour is the number in its name."""
-    buffer = io.BytesIO()
-    Image.new("RGB", size, (10 * int(name[0]), 20, 30)).save(buffer, kind)
-    return buffer.getvalue()
+HOMES = {"1.jpg": "train", "2.jpg": "train", "3.jpg": "val", "4.jpg": "test", "5.jpg": "restval"}
+TEXTS = ["A Dog , no {} \n runs .", "Two  dogs", 'One "big" dog.', "", "It's a semi-big dog", "A dog"]
 
 
 @pytest.fixture
 def raw(tmp_path):
-    """All photos in two archives, and no captions yet."""
+    """All photos in two archives, and captions in the forms of a table and of Karpathy."""
     folder = tmp_path / "raw"
     folder.mkdir()
-    make_tar(folder / "a.tar", {f"images/{name}": picture(name) for name in ("1.jpg", "2.jpg", "5.jpg")})
-    others = {f"Dataset/{name}": picture(name) for name in ("3.jpg", "4.jpg")}
-    make_zip(folder / "b.zip", {"Dataset/": b"", "__MACOSX/._3.jpg": b"x"} | others)
+    photo = encoded(np.zeros((8, 8, 3), np.uint8))
+    make_tar(folder / "a.tar", {f"images/{name}": photo for name in ("1.jpg", "2.jpg", "5.jpg")})
+    make_zip(folder / "b.zip", {"D/": b"", "__MACOSX/._3.jpg": b"x", "D/3.jpg": photo, "D/4.jpg": photo})
+    rows, images = "image,caption\n", []
+    for name, home in HOMES.items():
+        own = [text.format(name) for text in TEXTS]
+        rows += "".join(f'{name},"{text.replace(chr(34), chr(34) * 2)}"\n' for text in own)
+        images.append({"filename": name, "split": home, "sentences": [{"raw": text, "tokens": []} for text in own]})
+        with (folder / f"{home}.txt").open("a") as file:
+            file.write(f"{name}\n")
+    (folder / "captions.txt").write_text(rows)
+    (folder / "dataset.json").write_text(json.dumps({"images": images}))
     return folder
 
 
-@pytest.fixture
-def table(raw):
-    rows = [f'{name},"{text.replace(chr(34), chr(34) * 2)}"\n' for name, texts in TEXTS.items() for text in texts]
-    (raw / "captions.txt").write_text("image,caption\n" + "".join(rows), encoding="utf-8")
-    for split in {*HOME.values()}:
-        names = [name for name, home in HOME.items() if home == split]
-        (raw / f"{split}.txt").write_text("\n".join(names), encoding="utf-8")
-    return raw
+LISTS = {"train": "train.txt", "valid": "val.txt", "test": "test.txt"}
+TABLE = {"captions": ["captions.txt", "dataset.json"], "splits": LISTS}
+JSON = {"captions": ["none", "dataset.json"], "words": r"\w+(?:-\w+)*|[^\w\s]", "at_most": 4}
 
 
-@pytest.fixture
-def karpathy(raw):
-    images = [
-        {
-            "filename": name,
-            "split": KARPATHY[home],
-            "imgid": 0,
-            "sentences": [{"raw": text, "tokens": []} for text in TEXTS[name]],
-        }
-        for name, home in HOME.items()
-    ]
-    (raw / "dataset.json").write_text(json.dumps({"images": images, "dataset": "toy"}), encoding="utf-8")
-    return raw
-
-
-@pytest.fixture
-def fetched(table, tmp_path):
-    folder = tmp_path / "fetched"
-    folder.mkdir()
-    write_corpus(read("photos", table, LANGUAGES, TABLE), LANGUAGES, folder, compared=["photo"])
-    return folder
-
-
-def found(corpus):
-    return {
-        split: {segment.texts[1]: json.loads(segment.texts[0]) for segment in segments}
-        for split, segments in corpus.items()
+@pytest.mark.parametrize(
+    ("options", "captions"),
+    [
+        (TABLE, ["a dog , no 4.jpg runs .", "two dogs", 'one "big" dog.', "it's a semi-big dog", "a dog"]),
+        (JSON, ["a dog , no 4 . jpg runs .", "two dogs", 'one " big " dog .', "it ' s a semi-big dog"]),
+    ],
+)
+def test_captions_are_words_in_lower_case_and_what_the_paper_left_out_is_in_no_split(raw, options, captions):
+    corpus = read("photos", raw, LANGUAGES, options)
+    found = {split: [segment.texts[1] for segment in segments] for split, segments in corpus.items()}
+    assert found == {"train": ["1.jpg", "2.jpg"], "valid": ["3.jpg"], "test": ["4.jpg"]}
+    assert json.loads(corpus["test"][0].texts[0]) == captions
+    assert {name: path.read_bytes() for name, path in corpus.files.items()} == {
+        name: (raw / name).read_bytes() for name in ("a.tar", "b.zip")
     }
-
-
-def test_a_table_with_lists_gives_lower_case_words_as_they_stand(table):
-    corpus = read("photos", table, LANGUAGES, TABLE)
-    splits = found(corpus)
-    assert {split: list(photos) for split, photos in splits.items()} == {
-        "train": ["1.jpg", "2.jpg"], "valid": ["3.jpg"], "test": ["4.jpg"]
-    }  # fmt: skip
-    assert splits["test"]["4.jpg"] == [
-        "a dog , no 4.jpg runs .", "two dogs", 'one "big" dog.', "it's a semi-big dog", "a dog"
-    ]  # fmt: skip
-
-
-def test_karpathys_file_gives_words_as_the_card_says_and_not_what_the_paper_left_out(karpathy):
-    splits = found(read("photos", karpathy, LANGUAGES, JSON | {"at_most": 4}))
-    assert {split: list(photos) for split, photos in splits.items()} == {
-        "train": ["1.jpg", "2.jpg"], "valid": ["3.jpg"], "test": ["4.jpg"]
-    }  # fmt: skip
-    assert splits["valid"]["3.jpg"] == [
-        "a dog , no 3 . jpg runs .", "two dogs", 'one " big " dog .', "it ' s a semi-big dog"
-    ]  # fmt: skip
 
 
 def test_a_photo_of_the_right_size_is_not_touched():
     pixels = np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG")
-    assert (decode(buffer.getvalue()) == pixels).all()
-    grey = io.BytesIO()
-    Image.fromarray(pixels[..., 0]).save(grey, "PNG")
-    assert (decode(grey.getvalue()) == pixels[..., :1]).all()
+    assert (decode(encoded(pixels)) == pixels).all()
+    assert (decode(encoded(pixels[..., 0])) == pixels[..., :1]).all()
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -124,13 +74,10 @@ def test_another_size_is_scaled_to_256_and_the_middle_cut_out(turned):
     pixels = np.broadcast_to(columns[None, :, None], (256, 512, 3)).copy()
     pixels = pixels.transpose(1, 0, 2) if turned else pixels
     large = Image.fromarray(np.ascontiguousarray(pixels)).resize((512, 1024) if turned else (1024, 512))
-    buffer = io.BytesIO()
-    large.save(buffer, "PNG")
-    image = decode(buffer.getvalue()).astype(int)
+    image = decode(encoded(np.asarray(large))).astype(int)
     image = image.transpose(1, 0, 2) if turned else image
-    middle = columns[144 : 144 + SIDE].astype(int)
     assert image.shape == (SIDE, SIDE, 3)
-    assert np.abs(image - middle[None, :, None]).max() <= 1
+    assert np.abs(image - columns[144 : 144 + SIDE].astype(int)[None, :, None]).max() <= 1
 
 
 def test_every_file_of_an_archive_is_read_whole(tmp_path):
@@ -141,21 +88,13 @@ def test_every_file_of_an_archive_is_read_whole(tmp_path):
     assert all(files.read(f"{kind}{name}") == content for kind in "tz" for name, content in contents.items())
 
 
-def test_photos_in_no_archive_are_counted(table, fetched):
-    (table / "a.tar").unlink()
-    with pytest.raises(ReplicationError, match=r"in no archive: 2, among them 1\.jpg; fetch"):
-        read("photos", table, LANGUAGES, TABLE)
-    (fetched / "a.tar").unlink()
+def test_photos_that_are_missing_or_damaged_are_named(raw, tmp_path):
+    (folder := tmp_path / "files").mkdir()
+    write_corpus(read("photos", raw, LANGUAGES, TABLE), LANGUAGES, folder, compared=["photo"])
+    assert PhotoSplit.load(folder, "valid").images([0]).shape == (1, SIDE, SIDE, 3)
+    (folder / "a.tar").unlink()
     with pytest.raises(ReplicationError, match=r"in no archive: 1, among them 2\.jpg; fetch"):
-        PhotoSplit.load(fetched, "train").images([1])
-
-
-def test_damaged_archives_and_photos_are_named(table, fetched):
-    make_zip(fetched / "b.zip", {"3.jpg": picture("3")[:60]})
+        PhotoSplit.load(folder, "train").images([1])
+    make_zip(folder / "b.zip", {"3.jpg": encoded(np.random.default_rng(0).integers(0, 256, (8, 8, 3), np.uint8))[:90]})
     with pytest.raises(ReplicationError, match=r"the photo 3\.jpg cannot be read .* fetch it anew"):
-        PhotoSplit.load(fetched, "valid").images([0])
-    for name in ("a.tar", "b.zip"):
-        (table / name).write_bytes(b"neither" * 300)
-        with pytest.raises(ReplicationError, match=rf"{name} cannot be read .* fetch it anew"):
-            read("photos", table, LANGUAGES, TABLE)
-        (table / name).unlink()
+        PhotoSplit.load(folder, "valid").images([0])

@@ -18,12 +18,7 @@ TITLED_BASIC = "To the chief music-maker. A Psalm. Of David. When Nathan the pro
         ("fr", (3, 6, 2), "(5:21 Lorsque quelqu'un", "Lorsque quelqu'un"),
         ("fr", (44, 20, 1), "(19:40b) Après", "Après"),
         ("fr", (19, 24, 1), "(24:1) Psaume de David. La terre", "La terre"),
-        (
-            "fr",
-            (19, 51, 1),
-            "(51:1) Au chef. (51:2) Lorsque Nathan vint. (51:3) O Dieu! (oui)",
-            "O Dieu! (oui)",
-        ),
+        ("fr", (19, 51, 1), "(51:1) Au chef. (51:2) Lorsque Nathan vint. (51:3) O Dieu! (oui)", "O Dieu! (oui)"),
         ("fr", (19, 122, 1), "Cantique des degrés. De David. Je suis", "Je suis"),
         ("fr", (19, 13, 1), "(13:1) Au chef des chantres. Psaume de David.", ""),
         ("de", PSALM, "(Ein Psalm von David.) Jehova! wie viele (Sela.)", "Jehova! wie viele (Sela.)"),

@@ -5,14 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.data.opening import read_lines
-from shared.data.splits import (
-    Accompanied,
-    Segment,
-    assert_disjoint,
-    hashed_split,
-    sentence,
-    write_corpus,
-)
+from shared.data.splits import Accompanied, Segment, assert_disjoint, hashed_split, sentence, write_corpus
 from shared.errors import ReplicationError
 
 LANGUAGES = ["en", "fr"]

@@ -29,13 +29,7 @@ from shared.metrics.translation import corpus_bleu as smoothed_bleu
 corpus_bleu = partial(smoothed_bleu, smooth=False)
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java")
 
-HYPOTHESES = [
-    "A man rides a brown horse.",
-    "two dogs",
-    "a kitten sleeping on the sofa",
-    "",
-    "a man in the snow",
-]
+HYPOTHESES = ["A man rides a brown horse.", "two dogs", "a kitten sleeping on the sofa", "", "a man in the snow"]
 REFERENCES = [
     ["A man is riding a horse.", "a person rides a brown horse", "the man's horse"],
     ["Two dogs play in the snow!", "dogs run, and run -- and run"],

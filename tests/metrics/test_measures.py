@@ -153,11 +153,7 @@ def test_likelihoods_of_an_image_are_of_all_its_captions():
 def test_gains_may_be_losses():
     regions = {"mass": 0.25, "area": 0.5, "hits": 0.0, "centres": 0.5, "words": 1}
     values = corpus_values([{"regions": regions, "gate": {"content": [0.0, 1], "function": [1.0, 1], "end": [1.0, 1]}}])
-    assert (values["attention_gain"], values["pointing_gain"], values["gate_difference"]) == (
-        -0.25,
-        -0.5,
-        -1.0,
-    )
+    assert (values["attention_gain"], values["pointing_gain"], values["gate_difference"]) == (-0.25, -0.5, -1.0)
 
 
 def test_attention_on_what_is_named_is_compared_in_images_of_several_things():

@@ -61,10 +61,7 @@ def test_segments_are_sent_a_line_each(fake_java):
     with Meteor() as meteor:
         found = meteor.statistics(["a  b ||| c\n", "d"], [["e", "f \u2028 g"], ["h"]])
         process = meteor._process
-    assert found[:, :2].tolist() == [
-        [3, len("SCORE ||| e ||| f g ||| a b c\n")],
-        [2, len("SCORE ||| h ||| d\n")],
-    ]
+    assert found[:, :2].tolist() == [[3, len("SCORE ||| e ||| f g ||| a b c\n")], [2, len("SCORE ||| h ||| d\n")]]
     assert process.poll() is not None
 
 

@@ -1,20 +1,23 @@
-"""Mistakes that are found before any long work, each in one sentence, and without torch."""
+"""Mistakes that are found before any long work, each in one sentence with its file and key, and without torch."""
 
+import io
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
+from ruamel.yaml import YAML
 
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.check import asked_by_tests, check_stage, write_code
 from shared.pipeline.config import ScaleFile, load_params, scales_of
 from shared.tasks.kinds import papers
-from tests.pipeline.scratch import change_yaml, copy_files, environment
+from tests.pipeline.scratch import ROOT, change_yaml, copy_files, environment
 
-PAPER = "replications/bahdanau"
+PAPER, SMOKE = "replications/bahdanau", "replications/bahdanau/smoke/params.yaml"
 CARD = "data/generated_translation.yaml"
 
 
@@ -27,7 +30,7 @@ def original(tmp_path_factory):
 def project(original, monkeypatch):
     """A copy of the project in which a test may change one file: it is restored afterwards."""
     monkeypatch.chdir(original)
-    files = [*(original / PAPER).rglob("*.yaml"), original / "params.yaml", original / CARD]
+    files = [*(original / PAPER).rglob("*.yaml"), original / "params.yaml", original / ".dvcignore", original / CARD]
     before = {path: path.read_text() for path in files}
     yield original
     for path, text in before.items():
@@ -40,6 +43,29 @@ def test_what_is_shipped_has_no_mistake(project):
     assert (project / "runs" / "smoke" / "performer" / "code" / "train.json").exists()
 
 
+def test_a_scale_says_what_it_leaves_out_and_where_that_is_run(project):
+    assert set(papers()) == set(load_params().papers)
+    for paper in papers():
+        scales = {scale: ScaleFile(paper, scale) for scale in scales_of(paper)}
+        for scale, settings in scales.items():
+            assert settings.deviations, settings.path
+            assert settings.variants or scale == "paper_scale", settings.path
+            for variant, reason in settings.left_out.items():
+                assert len(reason) > 10, settings.path
+                for other in re.findall(r"(quick|bench|paper_scale)(?: scale)? (?:has|trains|measures)\b", reason):
+                    assert variant in scales[other].judged(), (settings.path, variant, reason)
+
+
+def test_files_are_in_the_form_that_dvc_writes():
+    """So that ``dvc exp run -S`` changes the line it is asked to change, and no other."""
+    patterns = ("params.yaml", "replications/*/*/params.yaml", "replications/*/variants.yaml")
+    for path in [path for pattern in patterns for path in ROOT.glob(pattern)]:
+        written, text, round_trip = io.StringIO(), path.read_text(encoding="utf-8"), YAML()
+        round_trip.default_flow_style = False
+        round_trip.dump(round_trip.load(text), written)
+        assert written.getvalue() == text, path
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("paper", papers())
 def test_every_paper_has_what_the_suite_asks_of_it(paper, root, monkeypatch):
@@ -48,7 +74,7 @@ def test_every_paper_has_what_the_suite_asks_of_it(paper, root, monkeypatch):
     assert list(asked_by_tests({scale: ScaleFile(paper, scale) for scale in scales_of(paper)})) == []
 
 
-def test_what_a_paper_lacks_is_said(root, tmp_path, monkeypatch):
+def test_what_a_paper_lacks_is_said(root, monkeypatch):
     from replications.bahdanau import report
 
     monkeypatch.chdir(root)
@@ -62,32 +88,28 @@ def test_what_a_paper_lacks_is_said(root, tmp_path, monkeypatch):
     assert "rnnsearch-50.model: an untrained model makes no update: ZeroDivisionError: division by zero" in said
 
 
-def test_fetching_depends_on_what_the_cards_say_of_the_data(project):
-    record = project / "runs" / "smoke" / "bahdanau" / "code" / "fetch.json"
-    card = project / CARD
-
-    def recorded():
-        write_code(ScaleFile("bahdanau", "smoke"))
-        return json.loads(record.read_text())
-
-    before = recorded()
-    card.write_text(card.read_text().replace("seed: 1409", "seed: 1410"))
-    after = recorded()
-    assert {name for name in after if after[name] != before[name]} == {CARD}
-
-
-@pytest.mark.parametrize(("scale", "path"), [("smoke", CARD), ("quick", f"{PAPER}/quick/search.yaml")])
-def test_a_report_depends_on_the_words_of_the_cards_and_of_the_search(scale, path, project):
+@pytest.mark.parametrize(
+    ("scale", "path", "old", "new", "changed"),
+    [
+        ("smoke", CARD, "seed: 1409", "seed: 1410", ["fetch", "report"]),
+        ("smoke", CARD, "id:", "# a word\nid:", ["report"]),
+        ("quick", f"{PAPER}/quick/search.yaml", "seeds:", "# a word\nseeds:", ["report"]),
+    ],
+)
+def test_stages_depend_on_what_the_cards_say_of_the_data_and_a_report_on_every_word(
+    scale, path, old, new, changed, project
+):
     def recorded():
         write_code(ScaleFile("bahdanau", scale))
         folder = project / "runs" / scale / "bahdanau" / "code"
-        return [json.loads((folder / f"{stage}.json").read_text()) for stage in ("fetch", "report")]
+        return {name: json.loads((folder / f"{name}.json").read_text()) for name in ("fetch", "train", "report")}
 
-    fetch_before, report_before = recorded()
-    (project / path).write_text((project / path).read_text() + "# another word\n")
-    fetch, report = recorded()
-    assert fetch == fetch_before
-    assert {name for name in report if report[name] != report_before[name]} == {path}
+    before, text = recorded(), (project / path).read_text()
+    (project / path).write_text(text.replace(old, new, 1))
+    after = recorded()
+    assert [name for name in after if after[name] != before[name]] == changed
+    for name in changed:
+        assert {file for file in after[name] if after[name][file] != before[name][file]} == {path}
 
 
 def test_torch_is_not_imported(project):
@@ -102,102 +124,96 @@ def test_torch_is_not_imported(project):
     assert not modules & {"torch", "lightning", "torchvision", "matplotlib", "scipy"}
 
 
-def replaced(path, old, new):
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
+def test_a_variant_is_its_task_what_it_is_and_what_its_scale_changes(project):
+    change_yaml(
+        project / PAPER / "variants.yaml",
+        lambda content: content["variants"]["rnnsearch-50"].update(evaluation={"bleu": "13a"}),
+    )
+    settings = ScaleFile("bahdanau", "smoke")
+    run, task = settings.run("rnnsearch-50"), settings.tasks["swaps"].sections
+    own = settings.identities["rnnsearch-50"].model
+    assert run.task == "swaps"
+    assert run.model == task["model"] | own | {"alignment_size": 16}
+    assert (run.evaluation.bleu, run.evaluation.heatmaps) == ("13a", task["evaluation"]["heatmaps"])
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
-    [
-        ("claims.yaml", "variants: [rnnsearch-50, rnnencdec-50]", "variants: [rnnsearch-05, rnnencdec-50]",
-         r"claims.yaml: B15-C1: 'primary': .*has no variant 'rnnsearch-05' \(did you mean 'rnnsearch-50'"),
-        ("claims.yaml", "greater\n    metric: bleu", "greater\n    metric: blue",
-         r"claims.yaml: B15-C1: .*no measure 'blue'.*mean 'bleu"),
-        ("claims.yaml", "kind: greater", "kind: grater", "claims.yaml: B15-C1: 'primary': .*'grater'"),
-        ("claims.yaml", "    relevant: 4.5\n", "", "B15-C1: primary.relevant is missing; give the smallest effect"),
-        ("smoke/params.yaml", "dataset: generated_translation", "dataset: generated_translatoin",
-         r"smoke/params.yaml: tasks.swaps.corpus.dataset: .*did you mean 'generated_translation'"),
-        ("smoke/params.yaml", "alignment_size: 16", "alignment_sise: 16",
-         r"variants.rnnsearch-50.model: unknown key 'alignment_sise' \(did you mean 'alignment_size'"),
-        ("smoke/params.yaml", "updates: 8", "updates: '8'",
-         r"tasks.swaps: 'training.updates': the text '8' is not a number; take off"),
-        ("smoke/params.yaml", "clip: 1.0", "learning_rat: 1.0",
-         r"tasks.swaps: unknown key 'training.learning_rat' .*mean 'learning_rate'"),
-        ("smoke/params.yaml", "clip: 1.0", "clipp: 1.0", r"unknown key 'training.clipp' .*mean 'clip'"),
-        ("smoke/params.yaml", "beam: 2", "beam: 1e9", "'decoding.beam': .* a valid integer, got 1000000000.0"),
-        ("smoke/params.yaml", "clip: 1.0", "clip: -1e3", r"training.clip.: .* greater than 0, got -1000\.0"),
-        ("smoke/params.yaml", "  swaps:\n", "  swaps:\n    seeds: [3]\n", r"smoke/params.yaml.*'seeds'"),
-        ("smoke/dvc.yaml", "persist: true", "persist: false", "not the pipeline that all scales share"),
-        ("claims.yaml", "    bench: the quick scale decides it; captions", "    paper_scale: captions",
-         r"B15-C\d: .* do not run in .*/bench/params.yaml; .* under not_decided.bench"),
-        ("claims.yaml", "id: B15-C2", "id: B15-C7", "B15-C7: claims are numbered in order; call it B15-C2"),
-        ("variants.yaml", "rnnsearch-30:", "rnnsearch-03:", r"has no variant 'rnnsearch-30'"),
-        ("variants.yaml", "kind: translation", "kind: captioning",
-         r"variants.yaml: kind: 'captioning', but replications/bahdanau/settings.py has KIND = 'translation'"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_named_with_file_key_and_value(file, old, new, message, project):
-    replaced(project / PAPER / file, old, new)
+def primary(content):
+    return content["claims"][0]["primary"]
+
+
+def swaps(content):
+    return content["tasks"]["swaps"]
+
+
+def own(content):
+    return content["variants"]["rnnsearch-50"]
+
+
+MISTAKES = [  # of what contradicts something else; what one field alone shows wrong is tried in tests/inputs
+    ("claims.yaml", lambda c: primary(c).update(variants=["rnnsearch-05", "rnnencdec-50"]),
+     r"claims.yaml: B15-C1: 'primary': .*has no variant 'rnnsearch-05' \(did you mean 'rnnsearch-50'"),
+    ("claims.yaml", lambda c: primary(c).update(metric="blue"), r"B15-C1: .*no measure 'blue'.*mean 'bleu"),
+    ("claims.yaml", lambda c: primary(c).pop("relevant"), "B15-C1: primary.relevant is missing; give the smallest"),
+    ("claims.yaml", lambda c: [claim.get("not_decided", {}).pop("bench", None) for claim in c["claims"]],
+     r"B15-C\d: .* do not run in .*/bench/params.yaml; .* under not_decided.bench"),
+    ("claims.yaml", lambda c: c["claims"][1].update(id="B15-C7"), "claims are numbered in order; call it B15-C2"),
+    ("claims.yaml", lambda c: c["floors"].pop("swaps"), r"B15-C\d: the task 'swaps' has no floor"),
+    ("variants.yaml", lambda c: c["variants"].update({"rnnsearch-03": c["variants"].pop("rnnsearch-30")}),
+     "has no variant 'rnnsearch-30'"),
+    ("variants.yaml", lambda c: c.update(kind="captioning"),
+     r"kind: 'captioning', but replications/bahdanau/settings.py has KIND = 'translation'"),
+    ("variants.yaml", lambda c: c.update(kind="translatoin"), "variants.yaml: kind: .*did you mean 'translation'"),
+    ("smoke/params.yaml", lambda c: swaps(c)["corpus"].update(dataset="generated_translatoin"),
+     r"smoke/params.yaml: tasks.swaps.corpus.dataset: .*did you mean 'generated_translation'"),
+    ("smoke/params.yaml", lambda c: own(c)["model"].update(alignment_sise=16),
+     r"variants.rnnsearch-50.model: unknown key 'alignment_sise' \(did you mean 'alignment_size'"),
+    ("smoke/params.yaml", lambda c: swaps(c)["training"].update(updates=3), r"validate_every \(4\) must not exceed"),
+    ("smoke/params.yaml", lambda c: swaps(c)["training"]["batch"].update(tokens=5), "either tokens or sentences"),
+    ("smoke/params.yaml", lambda c: swaps(c).update(seeds=[1], evaluation={"ensemble": True}), "at least two seeds"),
+    ("smoke/params.yaml", lambda c: own(c).update(task="swap"), "did you mean 'swaps'"),
+    ("smoke/params.yaml", lambda c: own(c).update(modle={}), r"unknown key '.*modle'.*did you mean 'model'"),
+    ("smoke/params.yaml", lambda c: c.update(paper="luong"), "must be those of the folder"),
+    ("smoke/params.yaml", lambda c: c["variants"].update(rnnserch={"task": "swaps"}), "has no variant 'rnnserch'"),
+    ("smoke/params.yaml", lambda c: c["variants"].pop("rnnsearch-50"), "50' .* neither runs nor is left out"),
+    ("smoke/params.yaml", lambda c: c["left_out"]["reasons"][0]["variants"].append("rnnsearch-50"),
+     "is among variants and left_out"),
+    ("smoke/params.yaml", lambda c: swaps(c).update(after="features"), "'features' must list 'swaps'"),
+    ("smoke/params.yaml", lambda c: c["features"].append("swaps"), "'features' must not list 'swaps'"),
+    ("smoke/params.yaml", lambda c: c["tasks"].update(other=swaps(c)), "tasks.other has no variant that runs"),
+    # of a task that all its variants override
+    ("smoke/params.yaml", lambda c: c["tasks"]["corpus"]["model"].update(alignment_size=10**30),
+     r"tasks\.corpus\.model\.alignment_size: 1e\+30 is too large"),
+    ("smoke/params.yaml", lambda c: c["tasks"]["corpus"]["model"].update(alignment_size=10**400),
+     r"tasks\.corpus\.model\.alignment_size: a number of over 300 digits is too large"),
+    ("smoke/params.yaml", lambda c: c["tasks"]["corpus"]["model"].update(alignment_size="seven"),
+     r"tasks\.corpus\.model: 'alignment_size': input should be a valid integer.*, got 'seven'"),
+    ("smoke/dvc.yaml", lambda c: c.update(plots=[]), "not the pipeline that all scales share"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "mistake", "message"), MISTAKES)
+def test_a_contradiction_is_named_in_one_sentence_with_its_file(file, mistake, message, project):
+    change_yaml(project / PAPER / file, mistake)
     with pytest.raises(ReplicationError, match=message) as error:
         check_stage("bahdanau", "smoke")
+    assert str(error.value).startswith(PAPER)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "key"),
+    ("claim", "variants", "message"),
     [
-        ("claims.yaml", lambda c: c["claims"][0].update(different_here="As in the authors' code."), "different_here"),
-        ("smoke/params.yaml", lambda c: c["deviations"].append("The released program has no bias."), r"deviations\.\d"),
-        ("paper.yaml", lambda c: c["tables"][1].update(note="In the code it is 1."), r"tables\.1\.note"),
+        ("", ("rnnsearch-05",), r"report.py: \w+: .*has no variant 'rnnsearch-05'"),
+        ("B15-C33", (), r"report.py: \w+: claims.yaml has no claim 'B15-C33' \(did you mean"),
     ],
 )
-def test_what_is_said_of_the_authors_program_has_one_place(file, change, key, project):
-    change_yaml(project / PAPER / file, change)
-    with pytest.raises(ReplicationError, match=rf"{file}: \S*{key}: .* under 'program' of \S*paper.yaml"):
-        check_stage("bahdanau", "smoke")
+def test_a_figure_that_names_what_is_not_there_is_named(claim, variants, message, project, monkeypatch):
+    from replications.bahdanau import report
 
-
-def test_a_score_decides_at_the_quick_scale_only_where_the_task_has_a_floor(project):
-    change_yaml(project / PAPER / "claims.yaml", lambda content: content["floors"].pop("swaps"))
-    with pytest.raises(ReplicationError, match=r"claims.yaml: B15-C\d: the task 'swaps' has no floor"):
-        check_stage("bahdanau", "smoke")
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (10**30, r"tasks\.corpus\.model\.alignment_size: 1e\+30 is too large"),
-        (10**400, r"tasks\.corpus\.model\.alignment_size: a number of over 300 digits is too large"),
-        ("seven", r"tasks\.corpus\.model: 'alignment_size': input should be a valid integer.*, got 'seven'"),
-    ],
-    ids=("large", "huge", "word"),
-)
-def test_a_mistake_of_a_task_that_all_its_variants_override_is_named(value, message, project):
-    def change(content):
-        assert content["variants"]["corpus-rnnsearch"]["model"] == {"alignment_size": 16}
-        content["tasks"]["corpus"]["model"]["alignment_size"] = value
-
-    change_yaml(project / PAPER / "smoke/params.yaml", change)
+    shown = report.FIGURES[0]
+    monkeypatch.setattr(type(shown.exhibit), "variants", lambda self: variants)
+    monkeypatch.setattr(report, "FIGURES", [replace(shown, claim=claim)])
     with pytest.raises(ReplicationError, match=message):
-        check_stage("bahdanau", "smoke")
-
-
-def test_a_figure_that_names_an_unknown_variant_is_named(project, monkeypatch):
-    from replications.bahdanau import report
-
-    figure = report.FIGURES[0].exhibit
-    monkeypatch.setattr(type(figure), "variants", lambda self: ("rnnsearch-05",))
-    with pytest.raises(ReplicationError, match=r"report.py: \w+: .*has no variant 'rnnsearch-05'"):
-        check_stage("bahdanau", "smoke")
-
-
-def test_a_figure_of_an_unknown_claim_is_named(project, monkeypatch):
-    from replications.bahdanau import report
-
-    monkeypatch.setattr(report, "FIGURES", [replace(report.FIGURES[0], claim="B15-C33")])
-    with pytest.raises(ReplicationError, match=r"report.py: \w+: claims.yaml has no claim 'B15-C33' \(did you mean"):
         check_stage("bahdanau", "smoke")
 
 
@@ -216,12 +232,17 @@ def test_a_misspelt_paper_gets_the_nearest_one(command, project, capsys):
     assert capsys.readouterr().err == "error: there is no paper 'bahdnau' (did you mean 'bahdanau'?).\n"
 
 
-def test_the_command_prints_one_sentence_and_exits_with_2(project, capsys):
-    replaced(project / PAPER / "claims.yaml", "greater\n    metric: bleu", "greater\n    metric: blue")
-    assert main(["check", "bahdanau", "--scale", "smoke"]) == 2
-    printed = capsys.readouterr()
-    assert printed.err.startswith("error: replications/bahdanau/claims.yaml: B15-C1")
-    assert "Traceback" not in printed.err
+@pytest.mark.parametrize(
+    ("scale", "variant", "message"),
+    [
+        ("smok", "x", "choose smoke, quick, bench, paper_scale"),
+        ("smoke", "rnnserch-50", "did you mean 'rnnsearch-50'"),
+        ("smoke", "rnnsearch-30", "'rnnsearch-30' is left out: left out of the smoke scale"),
+    ],
+)
+def test_a_variant_or_scale_that_is_not_there_is_named(scale, variant, message, project):
+    with pytest.raises(ReplicationError, match=message):
+        ScaleFile("bahdanau", scale).run(variant)
 
 
 def test_the_used_scale_alone_is_in_dvcs_sight(project):
@@ -233,20 +254,15 @@ def test_the_used_scale_alone_is_in_dvcs_sight(project):
     assert main(["use", "quik"]) == 2
 
 
-def test_a_scale_is_used_whole_or_not_at_all(project, capsys):
-    before = (project / "params.yaml").read_text()
-    (project / ".dvcignore").rename(project / "elsewhere")
-    assert main(["use", "paper_scale"]) == 2
-    assert ".dvcignore is not there" in capsys.readouterr().err
-    assert (project / "params.yaml").read_text() == before
-    (project / "elsewhere").rename(project / ".dvcignore")
-
-
-@pytest.mark.parametrize("line", ['"scale": quick', "scale:\n  quick"])
-def test_a_scale_that_is_written_so_that_it_would_not_be_changed_is_refused(line, project, capsys):
+@pytest.mark.parametrize("line", ['"scale": quick', "scale:\n  quick", None])
+def test_a_scale_is_used_whole_or_not_at_all(line, project, capsys):
     params, ignored = project / "params.yaml", project / ".dvcignore"
-    replaced(params, f"scale: {load_params().scale}", line)
-    before = params.read_text(), ignored.read_text()
+    if line is None:
+        ignored.unlink()
+    else:
+        params.write_text(params.read_text().replace(f"scale: {load_params().scale}", line))
+    before = params.read_text(), ignored.exists() and ignored.read_text()
     assert main(["use", "smoke"]) == 2
-    assert "params.yaml: 0 lines begin with 'scale: ' instead of one; write 'scale: smoke'" in capsys.readouterr().err
-    assert (params.read_text(), ignored.read_text()) == before
+    said = ".dvcignore is not there" if line is None else "params.yaml: 0 lines begin with 'scale: ' instead of one"
+    assert said in capsys.readouterr().err
+    assert (params.read_text(), ignored.exists() and ignored.read_text()) == before

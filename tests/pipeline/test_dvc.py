@@ -15,7 +15,7 @@ from tests.pipeline.scratch import SMOKE, change_yaml, commit, copy_project, dvc
 
 pytestmark = pytest.mark.slow
 PIPELINE = "replications/bahdanau/smoke/dvc.yaml"
-VARIANTS = ("rnnsearch-50", "rnnencdec-50")
+VARIANTS = ("rnnsearch-50", "rnnencdec-50", "rnnsearch-appendix")
 LAST = {"report", "report@bahdanau", "summarize"}
 CHECK = {"check@bahdanau"}
 ALWAYS = ["check@bahdanau", "summarize"]

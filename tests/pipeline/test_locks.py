@@ -12,9 +12,13 @@ from shared.pipeline.config import ScaleFile
 from shared.tasks.kinds import papers
 from tests.pipeline.scratch import ROOT
 
+MADE_AGAIN = {"bahdanau", "luong"}
+LATER = pytest.mark.xfail(strict=True, reason="it is made again at the quick scale, or by .ci/renew_locks.py, later")
 
-@pytest.mark.xfail(strict=True, reason="the quick scale is made again once the code has settled (.ci/renew_locks.py)")
-@pytest.mark.parametrize("paper", papers())
+
+@pytest.mark.parametrize(
+    "paper", [pytest.param(paper, marks=() if paper in MADE_AGAIN else LATER) for paper in papers()]
+)
 def test_the_lock_of_quick_has_the_code_and_the_settings_of_today(paper, tmp_path, monkeypatch):
     for name in ("shared", "replications", "data", "params.yaml"):
         (tmp_path / name).symlink_to(ROOT / name)

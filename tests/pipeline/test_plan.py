@@ -213,11 +213,6 @@ def test_a_plan_that_is_replaced_keeps_the_verdict_that_it_came_to(frozen):
         assert with_history(changed, plan, [entry | unjudged])["claims"]["T-C1"]["frozen"] == [first, second]
 
 
-def test_without_a_plan_nothing_is_said_of_changes(home):
-    assert load_plan(settings()) is None
-    assert changes(settings()) is None
-
-
 ROW = {"name": "more", "kind": "less", "metric": "bits", "variants": ["long", "short"], "relevant": 0.1}
 CHANGED = [
     ("quick/params.yaml", lambda content: content["variants"]["short"]["training"].update(updates=4),
@@ -290,13 +285,13 @@ def test_what_no_run_of_the_scale_decides_may_change_until_a_run_does(frozen):
     assert changes(settings()) == {"T-C1": (), "T-C2": ("what decides the claim", "the floor of its task")}
 
 
-def test_without_a_commit_no_plan_is_frozen(home, capsys):
+def test_a_plan_is_frozen_from_a_clean_commit(home, capsys):
+    said = "is frozen from a clean commit; commit what has changed with git"
     assert main(["freeze", PAPER, "--scale", "quick"]) == 2
-    assert "is frozen from a clean commit; commit what has changed with git" in capsys.readouterr().err
-    assert load_plan(settings()) is None
-
-
-def test_a_plan_is_frozen_from_a_clean_commit(frozen, capsys):
-    primary(frozen, relevant=1.1)
+    assert said in capsys.readouterr().err
+    assert load_plan(settings()) is changes(settings()) is None
+    subprocess.run(["git", "init", "-q"], check=True)
+    commit(home.parent.parent)
+    primary(home, relevant=1.1)
     assert main(["freeze", PAPER, "--scale", "quick"]) == 2
-    assert "is frozen from a clean commit; commit what has changed" in capsys.readouterr().err
+    assert said in capsys.readouterr().err

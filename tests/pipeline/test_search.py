@@ -112,19 +112,11 @@ def test_the_best_value_has_the_least_validation_loss_at_the_end(project):
     assert (found["best"], found["in_params"]) == (0.03, 0.03)
     assert {record["updates"] for record, _ in trials} == {60}
     assert {record["updates"] for record, _ in project.trials("short").values()} == {2}
-
-
-def test_the_record_says_what_it_was_made_of(project):
-    record = json.loads(project.result.read_text())
-    assert record.keys() == {
-        "paper", "scale", "git_commit", "git_dirty", "date", "seeds", "processor_seconds", "groups",
-    }  # fmt: skip
+    record, rounding = json.loads(project.result.read_text()), 0.05 * (len(RATES) + len(SIZES) + 1)
     runs = [run for variant in ("long", "short") for run, _ in project.trials(variant).values()]
-    rounded = 0.05 * (len(RATES) + len(SIZES) + 1)  # each value's sum, and the sum of these
-    assert abs(record["processor_seconds"] - sum(run["processor_seconds"] for run in runs)) <= rounded
-    assert (record["seeds"], len(project.found("short", 1)["code"])) == (PILOTS, 64)
+    assert abs(record["processor_seconds"] - sum(run["processor_seconds"] for run in runs)) <= rounding
+    assert record.keys() >= {"git_commit", "git_dirty", "date", "seeds"}
     assert not [*project.runs.rglob("*.ckpt")]
-    assert not [*project.runs.rglob("examples.jsonl.gz")]
 
 
 def test_a_trial_is_what_the_train_stage_trains(project):
@@ -257,9 +249,6 @@ def test_a_variant_that_goes_with_another_has_its_value(project):
 
 
 def test_without_a_search_there_is_nothing_to_follow_and_one_without_outcome_is_named(project):
-    project.result.write_text("{")
-    with pytest.raises(ReplicationError, match=r"search\.json is damaged .* search .* --scale smoke' again"):
-        unfollowed(PAPER, "smoke")
     project.result.unlink()
     (line,) = unfollowed(PAPER, "smoke")
     assert line.endswith(f"search.json does not exist; run 'python -m shared.pipeline search {PAPER} --scale smoke'.")

@@ -112,18 +112,6 @@ def test_a_run_whose_record_is_damaged_is_not_judged_and_is_trained_again(paper,
     assert run(paper, "evaluate", seed, variant="short") == 0
 
 
-def test_a_damaged_reason_why_a_variant_was_not_run_leaves_what_was_judged_before(paper, capsys):
-    for stage in ("train", "evaluate"):
-        assert run(paper, stage, SEEDS[0], variant="short") == 0
-    folder = paper.runs / "short"
-    before = {path: path.read_bytes() for path in (folder / "metrics.json", *(folder / "evaluation").rglob("*.*"))}
-    (folder / "train" / "not_run.json").write_text("[]")
-    capsys.readouterr()
-    assert run(paper, "evaluate", SEEDS[0], variant="short") == 2
-    assert "short/train/not_run.json is damaged (it holds no JSON object); run its train" in capsys.readouterr().err
-    assert {path: path.read_bytes() for path in before} == before
-
-
 def test_a_report_names_what_was_trained_again_and_not_judged(paper):
     page = paper.root / "reports" / "smoke" / paper.name / "README.md"
     said = "were trained again since they were judged; run evaluate"

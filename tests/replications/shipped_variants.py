@@ -37,7 +37,8 @@ def facts(paper: str) -> Paper:
 def columns_of(paper: str, table: str) -> dict[str, list[float]]:
     """The numbers of a table by column, and ``label``."""
     rows = {each.id: each for each in facts(paper).tables}[table].rows
-    return {key: [row[key] for row in rows] for key in rows[0] if key not in ("variants", "metrics")}
+    cells = [row.model_dump(exclude={"variants", "metrics"}) for row in rows]
+    return {key: [of_row[key] for of_row in cells] for key in cells[0]}
 
 
 @cache

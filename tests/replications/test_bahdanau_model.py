@@ -1,34 +1,9 @@
-"""RNNsearch and RNNencdec: how they begin, and what is masked; their equations are in ``test_groundhog_parity``."""
+"""RNNsearch: how it begins, and what is masked; the equations are in ``tests/parity/test_groundhog_parity.py``."""
 
 import torch
 
-from replications.bahdanau.model import RNNencdec, RNNsearch
+from replications.bahdanau.model import RNNsearch
 from shared.attention.softmax import masked_softmax
-
-F64 = torch.float64
-SMALL = {"source_vocabulary": 11, "target_vocabulary": 9, "embedding_size": 4, "hidden_size": 6, "maxout_size": 3}
-
-
-def small(kind):
-    model = RNNsearch(alignment_size=5, **SMALL) if kind == "rnnsearch" else RNNencdec(**SMALL)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    return model.to(F64).eval()
-
-
-def sentences(lengths=(6, 4, 1), steps=5):
-    source = torch.randint(1, 11, (len(lengths), max(lengths)))
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
-    return source.masked_fill(~mask, 0), mask, torch.randint(1, 9, (len(lengths), steps))
-
-
-def test_the_fixed_vector_is_the_state_after_the_last_word():
-    model = small("rnnencdec")
-    source, mask, _ = sentences()
-    h = model.encoder(source, mask)
-    state = model.start(source, mask)
-    for b, length in enumerate(mask.sum(1).tolist()):
-        assert torch.equal(state.annotations[b, 0], h[b, length - 1])
 
 
 def test_weights_start_as_in_appendix_b():
@@ -49,10 +24,10 @@ def test_weights_start_as_in_appendix_b():
 
 
 def test_masked_positions_get_nothing_even_if_all_are_masked():
-    model = small("rnnsearch")
-    source, mask, target = sentences()
-    mask[0] = False
-    logits, alphas = model(source, mask, target)
+    sizes = {"source_vocabulary": 11, "target_vocabulary": 9, "embedding_size": 4, "hidden_size": 6}
+    model = RNNsearch(**sizes, maxout_size=3, alignment_size=5, init_std=0.5)
+    mask = torch.arange(6) < torch.tensor([0, 4, 1]).unsqueeze(1)
+    logits, alphas = model(torch.randint(1, 11, (3, 6)), mask, torch.randint(1, 9, (3, 5)))
     assert not alphas[0].any()
     logits.sum().backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())

@@ -38,7 +38,7 @@ def test_the_parts_in_paper_yaml_are_those_of_the_modules() -> None:
     counts = facts("bahdanau").parameter_counts
     assert counts is not None
     for name, model in models.items():
-        assert parts(model) == [part[name] for part in counts.parts]
+        assert parts(model) == [part.counts[name] for part in counts.parts]
         assert sum(parts(model)) == weights(model) == counts.totals[name]
         assert parameters(model) - weights(model) == {"RNNsearch": 41_000, "RNNencdec": 38_000}[name]
 

@@ -13,7 +13,6 @@ from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.settings import LanguageRun
 from shared.tasks.language.streams import Stream
-from shared.tasks.settings import check_model
 from tests.tasks.in_process import paper
 from tests.tasks.language.toy_language_models import Toy, ToyConfig
 
@@ -114,15 +113,6 @@ def test_a_window_is_read_for_every_symbol(case, length):
 
 
 @torch.inference_mode()
-def test_a_window_scores_its_last_symbol(case):
-    model, stream = case
-    sliding = passes(model, model, stream, 3, config().evaluation)["sliding"]
-    (batch,) = sliding.batches
-    expected = model(batch.inputs, batch.targets, model.memory(4, Reach(0)))[:, -1:]
-    torch.testing.assert_close(sliding.read(batch), expected)
-
-
-@torch.inference_mode()
 def test_segments_are_read_on_from_where_the_memory_ends(case):
     model, stream = case
     reuse = passes(model, model, stream, 9, config().evaluation)["reuse"]
@@ -158,20 +148,3 @@ def test_a_short_text_is_refused(case, symbols, length):
     short = Stream(stream.symbols[:symbols])
     with pytest.raises(ReplicationError, match=rf"{symbols} symbols, too few for an attention length of {length} in 3"):
         passes(model, model, short, length, config().evaluation)
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        ({"study": "speed"}, "there is no study 'speed'"),
-        ({"lengths": []}, "'lengths'"),
-        ({"lengths": [0]}, "'lengths.0'"),
-        ({"seconds": 0}, "'seconds'"),
-        ({"sise": 4}, r"unknown key 'sise' \(did you mean 'size'\?\)"),
-        ({"size": 0}, "'size'"),
-    ],
-)
-def test_wrong_settings_are_refused(model, message):
-    with pytest.raises(ReplicationError, match=message) as error:
-        check_model(REPLICATION.settings, config(model))
-    assert "the model section of task 'toy'" in str(error.value)

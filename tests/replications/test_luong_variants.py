@@ -63,7 +63,7 @@ def test_the_parts_in_paper_yaml_are_those_of_the_modules() -> None:
     assert counts.totals.keys() == models.keys()
     for name, settings in models.items():
         model = build_model(ModelConfig.model_validate(sizes | settings), 50_000, 50_000)
-        assert parts(model) == [part[name] for part in counts.parts]
+        assert parts(model) == [part.counts[name] for part in counts.parts]
         assert sum(parts(model)) == parameters(model) == counts.totals[name]
 
 

@@ -106,16 +106,6 @@ def test_positions_are_per_unit(results):
     assert sorted(POSITION.curve(results["xl"])) == [float(part) for part in range(1, 9)]
 
 
-def test_a_part_without_symbols_and_a_variant_without_parts_have_no_points(results):
-    def clear(row):
-        row["positions"] = [[0.0, 0], *row["positions"][1:]]
-        return row
-
-    assert sorted(POSITION.curve(changed(results["xl"], clear)))[0] == 2.0
-    sliding = changed(results["xl"], lambda row: {k: v for k, v in row.items() if k != "positions"})
-    assert POSITION.curve(sliding) == {}
-
-
 def test_recalls_are_shares_of_each_distance(results):
     rows = results["recall-xl"].examples[2]
     found, count = (sum(row["recalls"]["64"][k] for row in rows) for k in (2, 1))
@@ -124,36 +114,12 @@ def test_recalls_are_shares_of_each_distance(results):
     assert RECALLS.curve(results["xl"]) == {}
 
 
-def test_a_memory_of_nothing_alone_can_be_drawn(results, tmp_path):
-    run = changed(results["no-memory"], lambda row: row | {"memories": {"0": row["nll"]}})
-    _, table = MemoryLengths({"alone": ["a"]}).draw({"a": run}, tmp_path)
-    assert table.columns[1:] == ("0",)
-
-
-def test_a_table_has_the_numbers_of_its_figure_and_stands_upright_where_there_are_many(report, results):
-    memory, position, recall, *_ = (block for block in report[1] if isinstance(block, Table))
-    head = "Bits per character, by memory (symbols of earlier segments)"
-    assert memory.columns == (head, "0", "16", "32", "64", "128")
-    assert [row[0] for row in cells(memory)] == ["xl", "shaw"]
-    assert cells(memory)[0][3].startswith(f"{np.mean(MEMORY.curve(results['xl'])[32.0]):.3f} [")
-    head = "Bits per character, by part of the segment (of eight, in reading order)"
-    assert position.columns == (head, "xl", "no-memory")
-    assert [row[0] for row in cells(position)] == [str(part) for part in range(1, 9)]
-    assert cells(position)[2][1].split(" ")[0] == f"{np.mean(POSITION.curve(results['xl'])[3.0]):.3f}"
-    assert recall.columns[0] == "Recalled (%), by distance (symbols)"
-
-
 def test_effective_contexts_are_those_of_the_metrics(results, report):
     *_, table = (block for block in report[1] if isinstance(block, Table))
     assert table.columns == ("Group bible", "r = 0.1", "r = 0.5", "r = 1.0")
     assert [row[0] for row in cells(table)] == ["xl", "shaw", "lstm", "no-memory"]
     assert cells(table)[0][3].startswith(f"{results['xl'].mean['recl_bible_100']:.0f} [")
     assert results["xl"].mean["recl_bible_100"] > results["shaw"].mean["recl_bible_100"] > CONTEXTS[1]
-
-
-def test_nothing_is_drawn_of_what_was_not_timed(results, tmp_path):
-    assert EvaluationSpeed("xl").draw(results, tmp_path) == ()
-    assert list(tmp_path.iterdir()) == []
 
 
 CONTEXT = np.array([10, 20, 30])

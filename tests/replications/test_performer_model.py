@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from tests.replications.small_sequences import F64, PERFORMERS, SIZES, D, N, drawn, padded, small, symbols
+from tests.replications.small_sequences import F64, PERFORMERS, N, drawn, padded, small, symbols
 
 ESTIMATORS = ("positive", "hyperbolic", "trigonometric")
 estimators = pytest.mark.parametrize("name", ESTIMATORS)
@@ -65,33 +65,6 @@ def test_for_queries_and_keys_that_are_small_trigonometric_features_do_as_well()
     softmax = small("exact", std=0.1)
     performer = with_weights_of(softmax, "trigonometric", features=4096)
     torch.testing.assert_close(performer(inputs, mask)[mask], softmax(inputs, mask)[mask], atol=0.02, rtol=0)
-
-
-def test_a_transformer_is_what_pytorch_calls_one():
-    """Its layers, with norms before and ReLU; no bias in attention."""
-    model, inputs = small("exact"), symbols(2, 9)
-    x = model.embedding(inputs) + model.positions(0, 9)
-    for layer in model.layers:
-        theirs = torch.nn.TransformerEncoderLayer(
-            D, SIZES["heads"], SIZES["hidden"], dropout=0.0, batch_first=True, norm_first=True, dtype=F64
-        ).eval()
-        ours = layer.state_dict()
-        joined = torch.cat([ours[f"attention.w_{part}.weight"] for part in "qkv"])
-        theirs.load_state_dict(
-            {
-                "self_attn.in_proj_weight": joined,
-                "self_attn.in_proj_bias": torch.zeros(3 * D),
-                "self_attn.out_proj.weight": ours["attention.w_o.weight"],
-                "self_attn.out_proj.bias": torch.zeros(D),
-                **{f"linear{n}.{part}": ours[f"feed_forward.w_{n}.{part}"]
-                   for n in (1, 2) for part in ("weight", "bias")},
-                **{f"norm{n}.{part}": ours[f"{kind}_norm.{part}"]
-                   for n, kind in ((1, "attention"), (2, "feed_forward")) for part in ("weight", "bias")},
-            }
-        )  # fmt: skip
-        unseen = torch.ones(9, 9).triu(1).bool()
-        x = theirs(x, src_mask=unseen, is_causal=True)
-    torch.testing.assert_close(model(inputs), model.norm(x), atol=1e-12, rtol=1e-12)
 
 
 # When features are drawn
@@ -154,33 +127,3 @@ def test_a_checkpoint_remembers_whether_attention_is_exact(number):
         each.at_update(number + 1)
     assert exact(judged) == [number + 1 < 2] * N
     assert torch.equal(judged(inputs), model(inputs))
-
-
-def test_a_swap_at_the_first_update_is_a_performer_from_the_beginning_on():
-    model = small("positive", swap_at=0)
-    assert exact(model) == [True] * N
-    model.at_update(0)
-    assert exact(model) == [False] * N
-
-
-def test_without_features_there_is_nothing_to_swap_to():
-    model = small("exact", swap_at=1)
-    for number in range(3):
-        model.at_update(number)
-    assert exact(model) == [True] * N
-
-
-def test_training_goes_through_the_swap():
-    """The loss has gradients on both sides, and the optimiser's parameters stay the same objects."""
-    model, inputs = small("positive", swap_at=1, std=None).train(), symbols(4, 12)
-    parameters = [*model.parameters()]
-    optimizer, losses = torch.optim.Adam(parameters, lr=0.01), []
-    for number in range(30):
-        model.at_update(number)
-        loss = model.output(model(inputs[:, :-1]), inputs[:, 1:]).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        assert all(parameter.grad is not None for parameter in parameters)
-        optimizer.step()
-        losses.append(loss.item())
-    assert losses[-1] < losses[0] - 0.5

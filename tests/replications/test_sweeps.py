@@ -56,6 +56,18 @@ def test_a_sweep_is_drawn_the_same_twice(sweep, results, tmp_path):
     assert figure.path.read_bytes() == (tmp_path / "first" / figure.path.name).read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("metric", "label"),
+    [
+        ("accuracy", "Accuracy (%)"),
+        ("nll_per_token", "NLL per word, nats"),
+        ("test_long.nll_per_token", "NLL per word, nats, split test_long"),
+    ],
+)
+def test_an_axis_says_its_unit_and_split_in_words(results, metric, label):
+    assert sweeps._label(metric, [replace(results["attention"], token="word")]) == label
+
+
 def test_zero_has_its_place_on_a_logarithmic_axis(results, tmp_path, monkeypatch):
     """The axes are looked at once the picture has been written."""
     drawn, ticks = [], sweeps.place_ticks

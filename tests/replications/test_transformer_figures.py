@@ -1,7 +1,5 @@
 """Figures of Vaswani et al. alone: attention by layer and head, and loss against operations."""
 
-import json
-
 import numpy as np
 import pytest
 from matplotlib.image import imread
@@ -36,15 +34,6 @@ def share(picture, colour):
     return float((abs(picture - colour).max(axis=-1) < 0.01).mean())
 
 
-def test_every_head_is_drawn(tmp_path):
-    """Each has a ground of its own colour: twice the layers are twice as much of it."""
-    pictures = [
-        drawn(tmp_path / "a.png", kept(tmp_path / "a.npz", 10, layers=n, heads=4, one_hot=False)) for n in (1, 2)
-    ]
-    one, two = (share(picture, GROUND) * picture.size for picture in pictures)
-    assert two == pytest.approx(2 * one, rel=0.1)
-
-
 def test_what_a_decoder_may_not_see_is_beige(tmp_path):
     source = kept(tmp_path / "heads.npz", 10)
     beige = {kind: share(drawn(tmp_path / f"{kind}.png", source, kind), BEIGE) for kind in SAID}
@@ -52,25 +41,7 @@ def test_what_a_decoder_may_not_see_is_beige(tmp_path):
     assert beige["decoder"] > 0.2
 
 
-def test_the_longest_sentence_whose_words_fit_is_drawn(tmp_path):
-    for name, lengths in (("several", (5, 30, 12, 9)), ("alone", (12,)), ("short", (5,))):
-        drawn(tmp_path / f"{name}.png", kept(tmp_path / f"{name}.npz", *lengths))
-    files = {name: (tmp_path / f"{name}.png").read_bytes() for name in ("several", "alone", "short")}
-    assert files["several"] == files["alone"] != files["short"]
-
-
 ROWS = [(4, 12, 2), (8, 6, 4), (3, 12, 2), (1, 12, 1), (2, 25, 2)]  # of two layers
-
-
-@pytest.mark.parametrize(("heads", "length", "rows"), ROWS)
-def test_layers_begin_rows_and_words_have_room(tmp_path, heads, length, rows):
-    """Rows of heatmaps are counted as long runs of their ground down the first column of pixels that is within any."""
-    source = kept(tmp_path / "heads.npz", length, layers=2, heads=heads, one_hot=False)
-    picture = drawn(tmp_path / "heads.png", source)
-    ground = abs(picture - GROUND).max(axis=-1) < 0.01
-    down = ground[:, np.flatnonzero(ground.mean(axis=0) > 0.3)[5]]
-    edges = np.flatnonzero(np.diff(down, prepend=False, append=False))
-    assert (edges[1::2] - edges[::2] > 100).sum() == rows
 
 
 def test_nothing_is_drawn_of_a_model_without(tmp_path):
@@ -122,16 +93,6 @@ def test_operations_are_spread_evenly_over_the_updates(results, curves, tmp_path
     assert list(dear.values()) == list(read_curves(results["dear"], metric="loss", split="valid").values())
     assert uncounted == {}
     assert options["powers"]
-
-
-def test_seeds_that_stopped_early_count_by_their_mean(tmp_path, curves):
-    """Metrics hold the mean of the seeds' operations, so they are divided by the mean of their updates."""
-    variant = Variant("generated", 0.9, updates=100, operations=9e12)
-    runs = build(tmp_path, {"a": variant}, examples=5, seeds=(1, 2))
-    path = runs / "a/train/seed2/run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"updates": 50}))
-    loss_by_operations([load_results(runs)["a"]], tmp_path / "figure.png")
-    assert max(curves[0][0][0]) == pytest.approx(9e12 * 100 / 75)
 
 
 def test_it_is_drawn_if_there_is_anything_to_draw(results, tmp_path):

@@ -1,18 +1,15 @@
 """What the Transformer must do whatever its sizes are (sections 3.1 to 3.5)."""
 
-import math
-
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional
 
 from replications.transformer.model import Transformer
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.layers.positions import SinusoidalPositions
-from tests.replications.small_transformer import F64, POSITIONS, VOCABULARY, D, H, N, sentences, small
+from tests.replications.small_transformer import POSITIONS, H, N, sentences, small
 
 EXACT = {"atol": 1e-12, "rtol": 0}
 all_positions = pytest.mark.parametrize("positions", POSITIONS)
@@ -28,34 +25,6 @@ def watched(model, kind):
     return kept
 
 
-def test_one_matrix_embeds_both_languages_and_predicts():
-    model = small()
-    assert [name for name, p in model.named_parameters() if VOCABULARY in p.shape] == ["embedding.weight"]
-    source, mask, target = sentences()
-    logits, _ = model(source, mask, target)
-    cotangent = torch.randn_like(logits)
-    (together,) = torch.autograd.grad(logits, model.embedding.weight, cotangent)
-    copies = [model.embedding.weight.detach().clone().requires_grad_() for _ in range(3)]
-    x, y = (
-        math.sqrt(D) * functional.embedding(symbols, copy) + model.positions(0, symbols.size(1))
-        for symbols, copy in zip((source, target), copies, strict=False)
-    )
-    where = mask[:, None, None]
-    for layer in model.encoder:
-        x, _ = layer(x, where)
-    again = model.decode(y, model._state(x, mask), step=False, wanted=range(0))[0] @ copies[2].t()
-    torch.testing.assert_close(again, logits, **EXACT)
-    torch.testing.assert_close(sum(torch.autograd.grad(again, copies, cotangent)), together, atol=1e-10, rtol=0)
-
-
-@all_positions
-def test_embeddings_are_scaled_before_positions_are_added(positions):
-    model = small(positions)
-    symbols = torch.tensor([[4, 9, 9]])
-    expected = model.embedding.weight[[4, 9, 9]] * math.sqrt(D) + model.positions(5, 8)
-    torch.testing.assert_close(model.embed(symbols, 5)[0], expected, **EXACT)
-
-
 def test_scaled_embeddings_begin_as_large_as_sinusoids_and_logits_of_unit_variance():
     model = Transformer(
         vocabulary=3000, width=64, layers=1, heads=4, key_size=16, value_size=16, hidden_size=64, dropout=0.0,
@@ -64,32 +33,6 @@ def test_scaled_embeddings_begin_as_large_as_sinusoids_and_logits_of_unit_varian
     assert model.embed(torch.arange(3000).view(1, -1)).var().item() == pytest.approx(1 + 0.5, rel=0.05)
     logits, _ = model(*sentences())
     assert logits.var().item() == pytest.approx(1, rel=0.1)
-
-
-def test_norms_come_last_and_what_they_norm_is_the_sum():
-    """LayerNorm(x + Sublayer(x)): a fresh norm leaves mean 0 and variance 1, and there is none but in the layers."""
-    model = small()
-    for module in model.modules():
-        if isinstance(module, nn.LayerNorm):
-            module.reset_parameters()
-    kept = watched(model, nn.LayerNorm)
-    source, mask, target = sentences()
-    x, _ = model.encode(source, mask[:, None, None])
-    y, _ = model.decode(model.embed(target), model._state(x, mask), step=False, wanted=range(0))
-    for out in (x, y):
-        torch.testing.assert_close(out.mean(-1), torch.zeros(out.shape[:2], dtype=F64), atol=1e-12, rtol=0)
-        variance = out.var(-1, correction=0)
-        torch.testing.assert_close(variance, torch.ones_like(variance), atol=1e-3, rtol=0)
-    assert [len(calls) for calls in kept.values()] == [1] * (2 + 3) * N
-    ((_, before),), ((added, _),) = (kept[f"encoder.0.{part}_norm"] for part in ("attention", "feed_forward"))
-    torch.testing.assert_close(added, before + model.encoder[0].feed_forward(before), **EXACT)
-
-
-def test_the_feed_forward_network_acts_on_each_position_alone():
-    layer = small().encoder[0].feed_forward
-    x = torch.randn(3, 4, D, dtype=F64)
-    hidden = (x[1, 2] @ layer.w_1.weight.t() + layer.w_1.bias).clamp(min=0)
-    torch.testing.assert_close(layer(x)[1, 2], hidden @ layer.w_2.weight.t() + layer.w_2.bias, **EXACT)
 
 
 def test_without_positions_a_source_is_a_bag_of_words():

@@ -17,9 +17,6 @@ from tests.replications.small_transformer_xl import (
     KINDS,
     TRANSFORMERS,
     VOCABULARY,
-    D,
-    H,
-    K,
     N,
     a_text,
     in_one_pass,
@@ -60,15 +57,6 @@ def test_segments_are_one_pass_that_sees_what_is_in_memory(kind, training, lengt
     with torch.set_grad_enabled(training):
         found = in_segments(model, *text, length, reach)
     close(found, in_one_pass(model, *text, length, reach))
-
-
-@kinds
-def test_without_memory_nothing_of_other_segments_is_seen(kind):
-    model, (inputs, targets) = small(kind), a_text(SYMBOLS)
-    found = in_segments(model, inputs, targets, 4, Reach(0))
-    for part in range(0, SYMBOLS, 4):
-        alone = slice(part, part + 4)
-        close(found[:, alone], model(inputs[:, alone], targets[:, alone]))
 
 
 @by_distance
@@ -206,9 +194,3 @@ def test_weights_begin_as_in_the_released_code(kind):
             assert parameter.std().item() == pytest.approx(0.02, rel=0.35)
             around = 1 if "norm" in name else 0
             assert parameter.mean().item() == pytest.approx(around, abs=0.02)
-
-
-@pytest.mark.parametrize(("kind", "less"), [("shaw", N * (D * H * K - 5 * K)), ("absolute", N * D * H * K)])
-def test_rivals_have_as_many_parameters_but_for_positions(kind, less):
-    full, other = (sum(p.numel() for p in small(each).parameters()) for each in ("relative", kind))
-    assert full - other == less + 2 * H * K

@@ -1,6 +1,8 @@
 """A real browser for the tests of pages."""
 
 import shutil
+from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pytest
 
@@ -17,3 +19,28 @@ def browser():
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens a page of a folder; when the test ends, it must have said no error and asked for nothing elsewhere."""
+    contexts, errors, outside = [], [], []
+
+    def open_page(folder, name, **options):
+        def asked(request):
+            near = request.url.startswith("file:") and Path(unquote(urlparse(request.url).path)).is_relative_to(folder)
+            outside.extend([] if near else [request.url])
+
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", asked)
+        page.goto((folder / name).as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert errors == []
+    assert outside == []

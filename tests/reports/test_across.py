@@ -11,11 +11,10 @@ from shared.claims.comparisons import Floor
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports import site
-from shared.reports.across import across_papers
 from shared.reports.document import Figure, Heading, Table, parts, plain_text
 from shared.reports.runs import run_entries
-from shared.reports.scales import Replicated, Report
-from shared.reports.site import beside_the_papers, main_page
+from shared.reports.site import Replicated, across_papers, beside_the_papers, main_page
+from shared.reports.verdicts import Report
 from tests.synthetic_runs import Variant, build
 
 VARIANTS = {
@@ -41,7 +40,8 @@ def report(folder: Path, paper: str, entries, scale="bench"):
     own = folder / scale / paper
     own.mkdir(parents=True)
     (own / "runs.json").write_text(json.dumps(entries))
-    return Report(own, {"T-C1": {"id": "T-C1", "paper": f"The {paper}"}})
+    (own / "claims.json").write_text(json.dumps([{"id": "T-C1", "paper": f"The {paper}"}]))
+    return Report(own)
 
 
 def test_an_entry_has_scores_with_intervals_and_costs(entries):
@@ -82,16 +82,6 @@ def test_models_of_the_same_data_stand_in_one_table_the_best_first(entries, tmp_
     assert columns["Core minutes"] == "1.5"
     assert columns["BLEU / 10¹⁵"] == f"{entries[0]['scores']['bleu'][0] / 2:.0f}"
     assert all(len(row) == len(table.columns) == len(table.letters) for row in table.rows)
-
-
-def test_the_largest_scale_comes_first(entries, tmp_path):
-    reports = [
-        report(tmp_path, paper, entries[place : place + 1], scale)
-        for scale in ("quick", "bench")
-        for place, paper in enumerate("ab")
-    ]
-    said = [plain_text(block.text) for block in across_papers(reports, tmp_path) if hasattr(block, "text")]
-    assert ["bench scale" in said[1], "quick scale" in said[2]] == [True, True]
 
 
 def test_models_below_their_floor_are_marked(entries, tmp_path):
@@ -140,7 +130,10 @@ def entry(name, paper, **lead):
 
 
 def replicated(folder, *claims):
-    return [Replicated((Report(folder / "quick" / "p", {claim["id"]: claim for claim in claims}),))]
+    own = folder / "quick" / "p"
+    own.mkdir(parents=True, exist_ok=True)
+    (own / "claims.json").write_text(json.dumps(claims))
+    return [Replicated([Report(own)])]
 
 
 def test_effects_are_drawn_as_shares_of_the_paper_s_own(tmp_path, monkeypatch):

@@ -8,17 +8,15 @@ from math import log
 from types import SimpleNamespace
 
 import pytest
-from pydantic import TypeAdapter
 
-from shared.claims.outcomes import Decision, Outcome
 from shared.claims.results import load_results
 from shared.claims.schema import Claims, load_claims
 from shared.claims.verdicts import decide
-from shared.reports import forest
-from shared.reports.cards import Shown, claim_cards
-from shared.reports.document import Card, Figure, plain_text
+from shared.reports import figures
+from shared.reports.cards import Findings, claim_cards
+from shared.reports.document import Figure, plain_text
 from shared.reports.page import render
-from shared.reports.report import EQUALITY, WORDS, answer, in_words, relative
+from shared.reports.report import WORDS, answer, in_words, relative
 from shared.reports.terminal import print_verdicts
 from shared.reports.verdicts import claim_row
 from tests.conftest import ROOT
@@ -27,7 +25,9 @@ from tests.synthetic_runs import Variant, build, study
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 SEEDS = (1, 2, 3, 4, 5)
-COUNTS = {"difference": 6.25e-7, "operations": 100_663_296.0}
+COUNTS = {"difference": 6.25e-7, "operations": 100_663_296.0, "broken": float("nan")}
+OPERATIONS = compared("greater", "operations", "counts", than=3.0, relevant=1.0, called="steps of a second")
+CORRELATION = compared("correlation", "perplexity", *NAMES, other="bleu", sign="negative", relevant=0.1, than=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -39,52 +39,41 @@ def results(tmp_path_factory):
     return load_results(folder)
 
 
-def decided(results, *claims, **more):
-    found = Claims.model_validate({"claims": claims, **more})
-    return decide(found, results, "quick"), found
-
-
-def pictures(blocks):
-    return [part for card in blocks if isinstance(card, Card) for part in card.blocks if isinstance(part, Figure)]
-
-
-def shown(results, folder, *claims, **more):
-    decisions, found = decided(results, *claims, **more)
-    blocks = claim_cards(decisions, Shown("p", "quick", results, found, folder))
-    return render(blocks, "md", title="", folder=folder).replace("\N{NO-BREAK SPACE}", " "), blocks
+def cards(results, folder, one, *, scale="quick", larger=None):
+    """The card of a claim as Markdown, its pictures, and its entry of claims.json."""
+    claims = Claims.model_validate({"claims": [one]})
+    entries = [each.to_json() | {"plan": "none", "paper": "P"} for each in decide(claims, results, scale)]
+    heading, card = claim_cards(Findings("p", scale, results, claims, entries, folder, larger and (*larger, claims)))
+    text = render([heading, card], "md", title="", folder=folder).replace("\N{NO-BREAK SPACE}", " ")
+    return text, [block for block in card.blocks if isinstance(block, Figure)], entries[0]
 
 
 @pytest.mark.parametrize(
     ("primary", "expected"),
     [
-        (compared("greater", "bleu", "f", "a"), "the claim expects that BLEU is higher for `f` than for `a`."),
-        (compared("greater", "operations", "counts", than=3.0, relevant=1.0, called="steps of a second"),
-         ": steps of a second: 100,663,296 (`counts`); effect"),
-        (compared("greater", "operations", "counts", than=3.0, relevant=1.0, called="steps of a second"),
-         "the claim expects that the steps of a second (`counts`) is higher than 3."),
-        (compared("equal", "bleu", "f", "a", relevant=99.0), "; positive where the first is higher. The "
-         "smallest differences that matter are ± 99 BLEU."),
-        (compared("equal", "bleu", "f", "a", relevant=99.0), "lies within ± 99 BLEU: p < 0.001"),
-        (compared("rises", "bleu", *NAMES), "expects that BLEU rises along `a`, `b`, `c`, `d`, `e`, `f`."),
-        (compared("less", "perplexity", "f", "a", where={"source_length": [3, 9]}), "On the task `generated` (source "
-         "length 3 to 9), the claim expects that perplexity per word is lower for `f` than for `a`."),
+        (compared("greater", "bleu", "f", "a"), ["the claim expects that BLEU is higher for `f` than for `a`."]),
+        (OPERATIONS, [": steps of a second: 100,663,296 (`counts`); effect",
+                      "the claim expects that the steps of a second (`counts`) is higher than 3."]),
+        (compared("equal", "bleu", "f", "a", relevant=99.0),
+         ["; positive where the first is higher. The smallest differences that matter are ± 99 BLEU.",
+          "lies within ± 99 BLEU: p < 0.001"]),
+        (compared("rises", "bleu", *NAMES), ["expects that BLEU rises along `a`, `b`, `c`, `d`, `e`, `f`."]),
+        (compared("less", "nll_per_token", "f", "a", where={"source_length": [3, 9]}),
+         ["On the task `generated` (source length 3 to 9), the claim expects that NLL per word is lower for `f`"]),
         (compared("less", "nll_per_token", "f", "a", over={"bins": 2}),
-         "that `f` gains less (or loses more) NLL per word per source word than `a`."),
-        (compared("correlation", "perplexity", *NAMES, other="bleu", sign="negative", relevant=0.1, than=0.5),
-         "perplexity per word rises and BLEU falls together over `a`, `b`, `c`, `d`, `e`, `f`: that Spearman's "
-         "correlation is above 0.5."),
-        (compared("correlation", "perplexity", *NAMES, other="bleu", sign="negative", relevant=0.1, than=0.5),
-         "; correlation **+0.47 above 0.5 ["),
-        (compared("less", "perplexity", "f", "a", scale="log", relevant=1.1), "that the effect is above 1: p < 0.001"),
-        (compared("less", "perplexity", "f", "a", learned={"exempt": "this is about speed"}),
-         "**Gap between the sides:** not checked: this is about speed; "),
+         ["that `f` gains less (or loses more) NLL per word per source word than `a`."]),
+        (CORRELATION, ["perplexity per word rises and BLEU falls together over `a`, `b`, `c`, `d`, `e`, `f`: that "
+                       "Spearman's correlation is above 0.5.", "; correlation **+0.47 above 0.5 ["]),
+        (compared("less", "perplexity", "f", "a", scale="log", relevant=1.1),
+         ["that the effect is above 1: p < 0.001"]),
+        (compared("less", "nll_per_token", "f", "a", learned={"exempt": "this is about speed"}),
+         ["**Gap between the sides:** not checked: this is about speed; "]),
     ],
 )  # fmt: skip
 def test_every_kind_of_comparison_is_said_in_words(results, tmp_path, primary, expected):
-    text, blocks = shown(results, tmp_path, claim(primary=primary))
-    assert expected in text
-    (figure,) = pictures(blocks)
-    assert figure.path.exists()
+    text, pictures, _ = cards(results, tmp_path, claim(primary=primary))
+    assert [said for said in expected if said not in text] == []
+    assert pictures[0].path.exists()
 
 
 def test_identities_have_numbers_and_no_figure(results, tmp_path):
@@ -92,18 +81,16 @@ def test_identities_have_numbers_and_no_figure(results, tmp_path):
         {"name": "difference", "variant": "counts", "metric": "difference", "value": 0.0, "tolerance": 1e-5},
         {"name": "operations", "variant": "counts", "metric": "operations", "value": 100_663_295},
     ]
-    text, blocks = shown(results, tmp_path, claim(identities=exact))
+    text, pictures, _ = cards(results, tmp_path, claim(identities=exact))
     assert "| 6.25×10⁻⁷ | exactly 0 ± 1×10⁻⁵ |" in text
     assert "| 100,663,296 | exactly 100,663,295 |" in text
-    assert not pictures(blocks)
+    assert not pictures
 
 
-def test_an_effect_that_is_undefined_is_said_and_not_drawn(tmp_path):
-    study(tmp_path / "runs", "broken", "generated", {"number": float("nan")})
-    primary = compared("greater", "number", "broken", than=1.0)
-    text, blocks = shown(load_results(tmp_path / "runs"), tmp_path, claim(primary=primary))
-    assert "**Why:** number is undefined in seed 1." in text
-    assert not pictures(blocks)
+def test_an_effect_that_is_undefined_is_said_and_not_drawn(results, tmp_path):
+    text, pictures, _ = cards(results, tmp_path, claim(primary=compared("greater", "broken", "counts", than=1.0)))
+    assert "**Why:** broken is undefined in seed 1." in text
+    assert not pictures
 
 
 @pytest.mark.parametrize(
@@ -117,23 +104,18 @@ def test_an_effect_that_is_undefined_is_said_and_not_drawn(tmp_path):
     ],
 )
 def test_effects_are_as_fine_as_what_matters_and_as_their_interval(relevant, scale, interval, effect):
-    lead = {"kind": "less", "effect": 0.312, "interval": interval, "relevant": relevant, "scale": scale, "unit": "nats",
-            "seeds": [1]}  # fmt: skip
-    row = claim_row({"id": "T", "statement": "s", "verdict": "inconclusive", "how": "", "lead": lead,
-                     "evidence": "generated", "budget": "one budget", "agreeing": 0, "supporting": 0})  # fmt: skip
+    row = claim_row(entry(effect=0.312, interval=interval, relevant=relevant, scale=scale, seeds=[1], unit="nats"))
     assert row[3].split(" [")[0] == f"{effect}\N{NO-BREAK SPACE}{'times' if scale == 'log' else 'nats'}"
     assert row[4] == "generated, 1 seed, one budget"
 
 
 def test_the_terminal_has_verdict_and_effect(results, tmp_path, capsys):
-    decisions, _ = decided(results, claim(primary=compared("less", "bleu", "f", "a", relevant=1.0)))
-    entries = [decision.to_json() | {"paper": "P"} for decision in decisions]
-    (tmp_path / "claims.json").write_text(json.dumps(entries))
+    *_, found = cards(results, tmp_path, claim(primary=compared("less", "bleu", "f", "a", relevant=1.0)))
+    (tmp_path / "claims.json").write_text(json.dumps([found]))
     print_verdicts(tmp_path)
     said = " ".join(capsys.readouterr().out.split())
-    assert "contradicted" in said
-    assert "opposite" in said
-    assert f"−{-entries[0]['lead']['effect']:.1f}" in said
+    for expected in ("contradicted", "opposite", f"−{-found['lead']['effect']:.1f}"):
+        assert expected in said
 
 
 def test_the_example_in_contributing_is_a_claim(tmp_path):
@@ -157,7 +139,7 @@ def test_the_example_in_contributing_is_a_claim(tmp_path):
 def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
     results, tmp_path, monkeypatch, primary, none, ends
 ):
-    canvases, drawing = [], forest.drawing
+    canvases, drawing = [], figures.drawing
 
     @contextmanager
     def kept(*args, **keys):
@@ -165,17 +147,13 @@ def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
             canvases.append(canvas)
             yield canvas
 
-    monkeypatch.setattr(forest, "drawing", kept)
-    (decision,), found = decided(results, claim(primary=primary))
-    claim_cards([decision], Shown("p", "quick", results, found, tmp_path))
-    (axes,) = canvases[0].axes
-    lines = [[float(x) for x in line.get_xdata()] for line in axes.get_lines()]
-    lead, upright = decision.lead, 1 + len(ends)
-    assert lines[:upright] == [[x, x] for x in (none, *ends)]
-    assert lines[upright : upright + len(SEEDS)] == [[effect] for effect in lead.per_seed]
-    assert lines[upright + len(SEEDS) :] == [
-        [*lead.interval], [lead.effect], *([] if lead.paper is None else [[lead.paper]])
-    ]  # fmt: skip
+    monkeypatch.setattr(figures, "drawing", kept)
+    *_, found = cards(results, tmp_path, claim(primary=primary))
+    lead = found["lead"]
+    paper = [] if lead["paper"] is None else [[lead["paper"]]]
+    lines = [[float(x) for x in line.get_xdata()] for line in canvases[0].axes[0].get_lines()]
+    upright = [[x, x] for x in (none, *ends)]
+    assert lines == [*upright, *([x] for x in lead["per_seed"]), [*lead["interval"]], [lead["effect"]], *paper]
 
 
 @pytest.mark.parametrize(
@@ -190,57 +168,58 @@ def test_a_figure_has_every_seed_the_interval_no_effect_and_what_matters(
     ],
 )  # fmt: skip
 def test_what_was_not_decided_is_planned_for_a_larger_scale_or_not(results, tmp_path, primary, later, expected):
-    one = claim(primary=primary, **later)
-    decisions, found = decided(results, one)
-    larger = Claims.model_validate({"claims": [one]})
-    blocks = claim_cards(decisions, Shown("p", "quick", results, found, tmp_path, ("bench", ("f", "a", "zz")), larger))
-    text = render(blocks, "md", title="", folder=tmp_path).replace("\N{NO-BREAK SPACE}", " ")
+    text, *_ = cards(results, tmp_path, claim(primary=primary, **later), larger=("bench", ("f", "a", "zz")))
     assert [line.removeprefix("* ") for line in text.splitlines() if "at bench" in line.lower()] == expected
 
 
 @pytest.mark.parametrize(("scale", "first"), [("quick", ""), ("bench", "python -m shared.pipeline use bench\n")])
 def test_the_command_makes_the_runs_behind_a_verdict_those_of_another_paper_there(results, tmp_path, scale, first):
-    results = results | {"other/a": replace(results["a"], variant="other/a")}
+    found = results | {"other/a": replace(results["a"], variant="other/a")}
     supporting = [{"name": "not run"} | compared("greater", "bleu", "f", "zz")]
-    decisions, found = decided(
-        results, claim(primary=compared("greater", "bleu", "f", "other/a"), supporting=supporting)
-    )
-    blocks = claim_cards(decisions, Shown("p", scale, results, found, tmp_path))
-    text = render(blocks, "md", title="", folder=tmp_path)
-    assert f"{first}dvc repro replications/p/{scale}/dvc.yaml:evaluate@f \\\n  " in text
-    assert f"  replications/other/{scale}/dvc.yaml:evaluate@a\n" in text
+    one = claim(primary=compared("greater", "bleu", "f", "other/a"), supporting=supporting)
+    text, *_ = cards(found, tmp_path, one, scale=scale)
+    runs = f"replications/p/{scale}/dvc.yaml:evaluate@f \\\n  replications/other/{scale}/dvc.yaml:evaluate@a\n"
+    assert f"{first}dvc repro {runs}" in text
     assert [line for line in text.splitlines() if line.startswith("| not run | ")] == []
 
 
-def decision(name="T1-C1", verdict="reproduced", *, evidence="generated", in_short=None, identities=(), **lead):
-    values = {"kind": "greater", "scale": "plain", "effect": 6.0, "relevant": 2.0, "interval": (4.0, 8.0)} | lead
-    outcome = Outcome(
-        "primary", verdict=verdict, metric="bleu", unit="BLEU", variants=("a", "b"), deciding=True, **values
-    )
-    claim = SimpleNamespace(id=name, identities=identities, in_short=in_short)
-    return SimpleNamespace(claim=claim, verdict=verdict, lead=outcome, evidence=evidence, scale="quick")
+def entry(name="T1-C1", verdict="reproduced", *, in_short=None, **lead):
+    """An entry of claims.json, as far as summaries read it."""
+    lead = {"kind": "greater", "scale": "plain", "effect": 6.0, "relevant": 2.0, "interval": (4.0, 8.0), "unit": "BLEU",
+            "seeds": [1, 2, 3, 4, 5], "paper": None} | lead  # fmt: skip
+    return {"id": name, "statement": "s", "verdict": verdict, "how": "", "in_short": in_short, "lead": lead,
+            "evidence": "generated", "budget": "one budget", "agreeing": 0, "supporting": 0,
+            "scale": "quick"}  # fmt: skip
+
+
+def answered(*entries):
+    """The decisions behind entries, as far as they are counted."""
+    exact = [each["lead"] is not None and each["lead"]["kind"] == "exact" for each in entries]
+    return [
+        SimpleNamespace(verdict=each["verdict"], claim=SimpleNamespace(identities=identity))
+        for each, identity in zip(entries, exact, strict=True)
+    ], entries
 
 
 def test_effects_are_in_units_of_the_smallest_that_matters():
-    plain = relative(decision())
+    plain = relative(entry())
     assert (plain.value, plain.interval) == (3.0, (2.0, 4.0))
-    ratio = relative(decision(scale="log", effect=1.21, relevant=1.1, interval=(1.0, 1.331)))
+    ratio = relative(entry(scale="log", effect=1.21, relevant=1.1, interval=(1.0, 1.331)))
     assert (ratio.value, *ratio.interval) == pytest.approx((2.0, 0.0, log(1.331) / log(1.1)))
 
 
 @pytest.mark.parametrize("missing", ["effect", "relevant", "interval"])
 def test_what_has_no_effect_is_not_drawn(missing, tmp_path):
-    without = decision(**{missing: None})
-    assert relative(without) is None
-    assert not [block for block in answer([without], tmp_path) if isinstance(block, Figure)]
+    assert not [block for block in answer(*answered(entry(**{missing: None})), tmp_path) if isinstance(block, Figure)]
 
 
-def test_the_first_words_are_a_plain_answer(tmp_path):
-    decisions = [
-        decision(in_short="attention helps"), decision("T1-C2", "contradicted", effect=-1.0), decision("T1-C3"),
-        decision("T1-C4", "verified", in_short="it is recurrent", kind="exact", relevant=None, identities=(1,)),
+@pytest.mark.parametrize("kind", ["greater", "equal"])
+def test_the_first_words_are_a_plain_answer(tmp_path, kind):
+    entries = [
+        entry(in_short="attention helps"), entry("T1-C2", "contradicted", effect=-1.0), entry("T1-C3", kind=kind),
+        entry("T1-C4", "verified", in_short="it is recurrent", kind="exact", relevant=None),
     ]  # fmt: skip
-    said, limits, figure = answer(decisions, tmp_path)
+    said, limits, figure = answer(*answered(*entries), tmp_path)
     assert plain_text(said.text).replace("\N{NO-BREAK SPACE}", " ") == (
         "Of 3 claims: 2 reproduced, 1 contradicted. Of 1 identity: 1 verified. "
         "Reproduced: attention helps (+6.0 BLEU); T1-C3 (+6.0 BLEU). "
@@ -248,33 +227,22 @@ def test_the_first_words_are_a_plain_answer(tmp_path):
     )
     assert limits.text.startswith("The evidence: data generated for the purpose, identities of mathematics.")
     assert figure.path.exists()
-    assert "hollow" not in figure.caption
+    assert ("hollow" in figure.caption) == (kind == "equal")
 
 
 def test_an_answer_of_many_claims_says_how_many_it_leaves_out():
-    reproduced = [decision(f"T1-C{number}", in_short="twelve words " * 5 + f"of {number}") for number in range(9)]
-    said = plain_text(in_words([*reproduced, decision("T1-C9", "contradicted", in_short="the other way")]))
+    reproduced = [entry(f"T1-C{number}", in_short="twelve words " * 5 + f"of {number}") for number in range(9)]
+    said = plain_text(in_words(*answered(*reproduced, entry("T1-C9", "contradicted", in_short="the other way"))))
     assert len(said.split()) <= WORDS
     assert "of 0 (" in said
     assert re.search(r"; \d more\. Contradicted: the other way \(", said)
 
 
-def decision_of(entry, claim):
-    """The decision that an entry of claims.json was written from."""
-    known = {key: entry[key] for key in ("scale", "verdict", "how", "reason", "evidence", "checks", "learned")}
-    return TypeAdapter(Decision).validate_python(known | {"claim": claim, "outcomes": entry["comparisons"]})
-
-
 @pytest.mark.parametrize("page", sorted((ROOT / "reports").glob("*/*/claims.json")), ids=lambda page: str(page.parent))
 def test_the_answers_of_all_reports_are_short(page):
-    entries = {entry["id"]: entry for entry in json.loads(page.read_text(encoding="utf-8"))}
+    entries = json.loads(page.read_text(encoding="utf-8"))
     claims = load_claims(ROOT / "replications" / page.parent.name / "claims.yaml", page.parent.parent.name).claims
     assert [claim.id for claim in claims if claim.in_short is None] == []
-    said = plain_text(in_words([decision_of(entries[claim.id], claim) for claim in claims if claim.id in entries]))
+    said = plain_text(in_words(*answered(*entries)))
     assert len(said.split()) <= WORDS
     assert not re.search(r"\w-C\d", said)
-
-
-def test_equalities_are_marked(tmp_path):
-    *_, figure = answer([decision(kind="equal", effect=0.1, interval=(-0.5, 0.7))], tmp_path)
-    assert figure.caption.endswith(EQUALITY)

@@ -7,30 +7,11 @@ from types import ModuleType
 
 import pytest
 
-from shared.config import load_yaml
 from shared.errors import ReplicationError
-from shared.metrics.registry import known
 from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import NO_COUNTERPART, load_exhibits
 
 PAPERS = sorted(path.parent.name for path in (Path(__file__).parents[2] / "replications").glob("*/paper.yaml"))
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_figures_name_variants_and_measures_that_there_are(paper, root):
-    variants = set()
-    for path in (root / "replications" / paper).rglob("*.yaml"):
-        content = load_yaml(path)
-        variants |= set(content.get("variants", ())) if isinstance(content, dict) else set()
-    exhibits = load_exhibits(paper)
-    assert exhibits
-    for exhibit in (placed.exhibit for placed in exhibits):
-        borrowed = {name for name in exhibit.variants() if "/" in name}  # of other papers
-        assert {*exhibit.variants()} - borrowed <= variants
-        for other, _, variant in (name.partition("/") for name in borrowed):
-            assert variant in load_yaml(root / "replications" / other / "variants.yaml")["variants"]
-        assert all(known(name) for name in exhibit.measures())
-        assert {column.partition(": ")[0] for column in exhibit.columns()} <= {*exhibit.variants()}
 
 
 @pytest.mark.parametrize("paper", PAPERS)

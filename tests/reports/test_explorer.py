@@ -69,25 +69,15 @@ def language(folder):
 
 
 @pytest.fixture
-def opened(browser, tmp_path):
-    """Opens a page of these figures; there must be no error when the test ends."""
-    contexts, errors = [], []
+def shown(opened, tmp_path):
+    """Opens a page of these figures."""
 
-    def open_page(figures, **options):
+    def show(figures, **options):
         groups, explorer = gather_maps({"": figures})
         write_page([*groups[""], Paragraph("."), *explorer], tmp_path, title="t")
-        context = browser.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((tmp_path / "index.html").as_uri())
-        return page, explorer[-1].data["maps"] if explorer else []
+        return opened(tmp_path, "index.html", **options), explorer[-1].data["maps"] if explorer else []
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert errors == []
+    return show
 
 
 def test_maps_of_all_figures_are_in_one_explorer_each_once(tmp_path):
@@ -111,13 +101,10 @@ def test_weights_relative_to_the_largest_are_whole_per_cents_of_it(tmp_path):
     assert [each["weights"] for each in blocks[-1].data["maps"]] == [[[100, 50]], [[0, 0]]]
 
 
-def test_without_maps_there_is_no_explorer(tmp_path):
+def test_markdown_shows_the_pictures_and_leads_to_the_explorer_if_there_are_maps(tmp_path):
     plain = figure(tmp_path, "a", [])
     assert gather_maps({"": [plain]}) == ({"": [plain]}, [])
     assert "data-map=" not in render([plain], "html", title="t", folder=tmp_path)
-
-
-def test_markdown_shows_the_pictures_and_leads_to_the_explorer(tmp_path):
     groups, explorer = gather_maps({"": [figure(tmp_path, "a", [one("x")])]})
     text = render([*groups[""], *explorer], "md", title="t", folder=tmp_path)
     assert "![Seen](a.png)" in text
@@ -125,8 +112,8 @@ def test_markdown_shows_the_pictures_and_leads_to_the_explorer(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [translation, pictures, language])
-def test_every_choice_leads_to_its_map_alone(opened, tmp_path, kind):
-    page, maps = opened(kind(tmp_path))
+def test_every_choice_leads_to_its_map_alone(shown, tmp_path, kind):
+    page, maps = shown(kind(tmp_path))
     explorer = page.locator(".explorer")
     assert explorer.count() == 1
     assert len({each["choices"]["Model"] for each in maps}) == 2
@@ -145,9 +132,14 @@ def test_every_choice_leads_to_its_map_alone(opened, tmp_path, kind):
         assert offered == list(dict.fromkeys(each["choices"][last] for each in left))
 
 
-def test_what_was_chosen_stays_where_it_is_offered(opened, tmp_path):
-    page, _ = opened(translation(tmp_path))
+def test_a_figure_leads_to_its_weights_and_what_was_chosen_stays_where_it_is_offered(shown, tmp_path):
+    page, maps = shown(translation(tmp_path))
     explorer = page.locator(".explorer")
+    first = next(each for each in maps if each["choices"]["Attention"] == "to the source, by head")
+    page.locator("[data-map]").last.click()
+    assert page.url.endswith("#attention-word-by-word")
+    assert explorer.locator(".rows button").all_inner_texts() == first["rows"]
+    explorer.get_by_label("Model", exact=True).select_option("rnn")
     assert not explorer.get_by_label("Head", exact=True).is_visible(), "this model has no heads to choose from"
     explorer.get_by_label("Sentence", exact=True).select_option("2")
     explorer.get_by_label("Model", exact=True).select_option("base")
@@ -161,19 +153,10 @@ def test_what_was_chosen_stays_where_it_is_offered(opened, tmp_path):
     assert not explorer.get_by_label("Head", exact=True).is_visible()
 
 
-def test_a_figure_leads_to_its_weights(opened, tmp_path):
-    page, maps = opened(translation(tmp_path))
-    first = next(each for each in maps if each["choices"]["Attention"] == "to the source, by head")
-    page.locator("[data-map]").last.click()
-    assert page.url.endswith("#attention-word-by-word")
-    assert page.locator(".explorer").get_by_label("Attention", exact=True).input_value() == "to the source, by head"
-    assert page.locator(".explorer .rows button").all_inner_texts() == first["rows"]
-
-
-def test_keys_lead_from_word_to_word_and_what_is_seen_is_said(opened, tmp_path):
+def test_keys_lead_from_word_to_word_and_what_is_seen_is_said(shown, tmp_path):
     weights = [[0.5, 0.2, 0.0, 0.3], [0.0, 0.0, 0.0, 1.0], [0.0] * 4]
     words = Attention({"Model": "x"}, ["a", "b", "<i>"], ["p", "q", "r", "s"], weights)
-    page, _ = opened([figure(tmp_path, "a", [words])])
+    page, _ = shown([figure(tmp_path, "a", [words])])
     buttons, said = page.locator(".explorer .rows button"), page.locator(".explorer output")
     assert page.get_by_role("group", name="Choose a word").count() == 1
     buttons.first.focus()
@@ -193,8 +176,8 @@ def test_keys_lead_from_word_to_word_and_what_is_seen_is_said(opened, tmp_path):
     ]
 
 
-def test_places_of_a_picture_are_named_by_row_and_column(opened, tmp_path):
-    page, maps = opened(pictures(tmp_path))
+def test_places_of_a_picture_are_named_by_row_and_column(shown, tmp_path):
+    page, maps = shown(pictures(tmp_path))
     page.locator(".explorer .rows button").nth(2).hover()
     place = max(range(16), key=maps[0]["weights"][2].__getitem__)
     said = f"attends to row {1 + place // 4}, column {1 + place % 4} (100\u202f%)"
@@ -202,8 +185,8 @@ def test_places_of_a_picture_are_named_by_row_and_column(opened, tmp_path):
     assert page.locator(".explorer output").inner_text().endswith("; per cents of the largest weight.")
 
 
-def test_every_control_has_a_name_and_is_large_enough_for_a_finger(opened, tmp_path):
-    page, _ = opened(translation(tmp_path), viewport={"width": 390, "height": 800}, has_touch=True)
+def test_every_control_has_a_name_and_is_large_enough_for_a_finger(shown, tmp_path):
+    page, _ = shown(translation(tmp_path), viewport={"width": 390, "height": 800}, has_touch=True)
     page.locator(".explorer").get_by_label("Model", exact=True).select_option("base")
     controls = page.locator(".explorer select:visible, .explorer button")
     assert controls.count() > 5
@@ -215,22 +198,8 @@ def test_every_control_has_a_name_and_is_large_enough_for_a_finger(opened, tmp_p
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_without_scripts_there_are_the_pictures_and_a_word_about_it(opened, tmp_path):
-    page, _ = opened(translation(tmp_path), java_script_enabled=False)
+def test_without_scripts_there_are_the_pictures_and_a_word_about_it(shown, tmp_path):
+    page, _ = shown(translation(tmp_path), java_script_enabled=False)
     assert page.locator("main > figure img").count() == 3
     assert page.get_by_text("choosing needs a browser that runs scripts").is_visible()
     assert not page.locator(".explorer").inner_text().strip()
-
-
-def test_a_page_of_many_heads_stays_small(tmp_path):
-    """Six models of six layers and eight heads on two sentences of 14 words, for three kinds of attention."""
-    rng = np.random.default_rng(1)
-    words = [f"word{k}" for k in range(14)]
-    maps = [
-        Attention({"Model": str(model), "Attention": kind, "Sentence": str(sentence), "Layer": str(layer),
-                   "Head": str(head)}, words, words, rng.dirichlet(np.ones(14), 14).tolist())
-        for model in range(6) for kind in ("encoder", "decoder", "cross") for sentence in range(2)
-        for layer in range(6) for head in range(8)
-    ]  # fmt: skip
-    groups, explorer = gather_maps({"": [figure(tmp_path, "a", maps)]})
-    assert len(render([*groups[""], *explorer], "html", title="t", folder=tmp_path)) < 3_000_000

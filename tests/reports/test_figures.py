@@ -82,19 +82,6 @@ def test_a_rerun_gives_the_same_bytes(name, runs, tmp_path):
     assert "font-family: 'DejaVu Sans', 'Verdana', sans-serif" in vectors[0]
 
 
-def test_few_colours_are_enough(tmp_path):
-    """Pictures have a palette, for size; the lines keep their colours in it."""
-    variants = {f"v{i}": Variant("generated", 0.5 + i / 20, updates=100) for i in range(LINES)}
-    results = load_results(build(tmp_path / "runs", variants, examples=5, seeds=(1, 2)))
-    path = tmp_path / "figure.png"
-    assert training_curves(list(results.values()), path, **LOSS)
-    assert path.stat().st_size < 60_000
-    pixels = drawn(path)[..., :3].reshape(-1, 3)
-    assert len(np.unique(pixels, axis=0)) <= 256
-    for colour in COLOURS:
-        assert (abs(pixels - to_rgb(colour)).max(axis=-1) < 0.03).sum() > 100
-
-
 def test_bands_keep_their_colours(tmp_path):
     """Each with the light shade that its line's colour makes on white, however many shades text and lines have."""
     path, places = tmp_path / "figure.png", np.arange(60)
@@ -140,14 +127,6 @@ def shown(found):
     return [(panel.name, panel.title, [run.variant for run in panel.runs]) for panel in found]
 
 
-def test_many_variants_are_spread_over_panels():
-    found = panels(many(16) | many(2, task="corpus"), {})
-    assert [(panel.name, len(panel.runs)) for panel in found] == [
-        ("corpus", 2), ("generated_1", 7), ("generated_2", 7), ("generated_3", 2)
-    ]  # fmt: skip
-    assert len({run.variant for panel in found for run in panel.runs}) == 18
-
-
 def test_chosen_panels_take_the_place_of_their_task_only():
     results = many(9) | many(1, task="corpus")
     results["generated-08"] = replace(results["generated-08"], not_run="too slow")
@@ -184,15 +163,3 @@ def test_a_panel_that_another_one_holds_is_left_out():
 def test_panels_that_cannot_be_read_are_refused(names):
     with pytest.raises(ReplicationError, match="the panel 'mixed' needs variants of one task, at most 7"):
         panels(many(8) | many(1, task="corpus"), {"mixed": names})
-
-
-def test_long_names_get_room_in_the_legend(tmp_path):
-    """Seven long names take more rows than six short ones, and the picture grows instead of the plot shrinking."""
-    heights = []
-    for names in ([f"v{i}" for i in range(6)], [f"task-local-p-general-feed-{i}" for i in range(7)]):
-        folder = tmp_path / names[0]
-        variants = {name: Variant("generated", 0.9, updates=50) for name in names}
-        results = load_results(build(folder, variants, examples=5, seeds=(1,)))
-        assert training_curves(list(results.values()), tmp_path / "figure.png", **LOSS)
-        heights.append(drawn(tmp_path / "figure.png").shape[0])
-    assert heights[1] > heights[0]

@@ -11,12 +11,12 @@ from matplotlib.colors import to_rgb
 
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, scales_of
-from shared.reports import forest
+from shared.reports import figures
+from shared.reports.curves import StudyLines
 from shared.reports.document import code, plain_text
 from shared.reports.exhibits import LINES, OfPanels, Shows, load_exhibits
-from shared.reports.figures import COLOURS, DASHES, INK, MARKERS, VERDICTS, line_style
+from shared.reports.figures import COLOURS, INK, VERDICTS, line_style
 from shared.reports.naming import FILE, PALETTE, load_colours, load_names, name_and_code, name_of, styles_of, use_names
-from shared.reports.studies import StudyLines
 from tests.conftest import ROOT
 
 PAPERS = sorted(path.parent for path in (ROOT / "replications").glob("*/variants.yaml"))
@@ -89,7 +89,7 @@ def lab(colour, eyes):
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-OF_EFFECTS = {name: getattr(forest, name) for name in ("SEED", "FAILED", "MEAN", "RELEVANT", "PAPER")}
+OF_EFFECTS = {name: getattr(figures, name) for name in ("SEED", "FAILED", "MEAN", "RELEVANT", "PAPER")}
 
 
 @pytest.mark.parametrize("colour", sorted({*COLOURS, *VERDICTS.values(), *OF_EFFECTS.values(), INK}))
@@ -160,13 +160,6 @@ def test_no_two_lines_look_alike(names, colours):
     with use_names({}, colours):
         looks = [str(sorted(line_style(style).items())) for style in styles_of(names)]
     assert len(set(looks)) == len(names)
-
-
-def test_beyond_the_palette_dashes_change():
-    assert len(COLOURS) == len(DASHES) == len(MARKERS) == LINES
-    first, again = line_style(0), line_style(len(COLOURS))
-    assert first["color"] == again["color"]
-    assert first["linestyle"] != again["linestyle"]
 
 
 @pytest.mark.parametrize(

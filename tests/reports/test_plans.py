@@ -7,7 +7,7 @@ import pytest
 
 from shared.claims.results import load_results
 from shared.reports.document import Bullets, Details, Paragraph, Table, plain_text
-from shared.reports.plans import Frozen, end_of, plan_blocks, since_frozen, stale_variants, standing
+from shared.reports.plans import Frozen, deciding_records, end_of, plan_blocks, since_frozen, stale_variants, standing
 from tests.synthetic_runs import Variant, build
 
 
@@ -26,78 +26,66 @@ def test_the_end_of_what_was_tried_is_known(values, best, end):
     assert end_of(values, best) == end
 
 
-def test_a_best_value_at_an_end_is_called_so():
+def test_what_was_tried_stands_in_a_table():
+    key = "training.optimizer.learning_rate"
     trials = [{"value": 0.1, "loss": 2.0}, {"value": 0.2, "loss": 1.0}, {"value": 0.4, "loss": None}]
-    variants = {
-        "inner": {"best": 0.2, "in_params": 0.2, "trials": trials},
-        "outer": {"best": 0.4, "in_params": 0.2, "trials": trials},
-    }
-    groups = [{"key": "training.optimizer.learning_rate", "values": [0.1, 0.2, 0.4], "variants": variants}]
-    used = {("training.optimizer.learning_rate", "inner"): 0.2, ("training.optimizer.learning_rate", "outer"): 0.1}
-    reasons = ["outer has a value of its own: a longer trial had it."]
-    frozen = Frozen(search={"seeds": [101], "groups": groups}, used=used, reasons=reasons)
-    folded = plan_blocks(frozen, ["T99-C1"])[-1]
+    variants = {name: {"best": best, "trials": trials} for name, best in (("inner", 0.2), ("outer", 0.4))}
+    groups = [{"key": key, "values": [0.1, 0.2, 0.4], "variants": variants, "updates": 1600}]
+    used, reasons = {(key, "inner"): 0.2, (key, "outer"): 0.1}, ["outer has a value of its own."]
+    folded = plan_blocks(Frozen(search={"seeds": [101], "groups": groups}, used=used, reasons=reasons), ["C1"])[-1]
     assert isinstance(folded, Details)
+    said = [plain_text(block.text) for block in folded.blocks if isinstance(block, Paragraph)]
+    assert said[1] == f"{key}, in trials of 1,600 updates:"
     [table] = [block for block in folded.blocks if isinstance(block, Table)]
-    assert [row[-2] for row in table.rows] == ["0.2", "0.4, the largest tried"]
-    assert [row[-1] for row in table.rows] == ["0.2", "0.1"]
-    assert [row[-3] for row in table.rows] == ["diverged", "diverged"]
-    [said] = [block for block in folded.blocks if isinstance(block, Bullets)]
-    assert list(said.items) == reasons
+    assert [row[1:] for row in table.rows] == [
+        ["2", "1", "diverged", "0.2", "0.2"], ["2", "1", "diverged", "0.4, the largest tried", "0.1"]
+    ]  # fmt: skip
+    assert [block.items for block in folded.blocks if isinstance(block, Bullets)] == [reasons]
 
 
-@pytest.mark.parametrize(("updates", "said"), [(1600, "1,600 updates"), (None, "as many updates as a run has")])
-def test_the_length_of_the_trials_is_said(updates, said):
-    variants = {"model": {"best": 0.1, "in_params": 0.1, "trials": [{"value": 0.1, "loss": 2.0}]}}
-    group = {"key": "training.optimizer.learning_rate", "values": [0.1], "variants": variants, "updates": updates}
-    folded = plan_blocks(Frozen(search={"seeds": [101], "groups": [group]}), ["T99-C1"])[-1]
-    texts = [plain_text(block.text) for block in folded.blocks if isinstance(block, Paragraph)]
-    assert f"training.optimizer.learning_rate, in trials of {said}:" in texts
+DAYS = [{"commit": "a" * 40, "date": f"2026-01-0{day}T00:00:00+00:00"} for day in (1, 3)]
+PLAN = DAYS[1] | {"claims": {"C1": {"frozen": DAYS}, "C2": {"frozen": DAYS[:1]}}}
+ON = "the comparison, the floors and the settings are as they were frozen on 2026-01-03"
+AGAIN = ". It replaced 1 plan, of 2026-01-01"
+RUNS = {
+    "first": SimpleNamespace(seeds=(0, 1), runs={0: {"finished": "2026-01-02"}, 1: {"finished": "2026-01-04"}}),
+    "second": SimpleNamespace(seeds=(0,), runs={0: {"finished": "2026-01-05"}}),
+}
 
 
-def decided(claim="T99-C1", *variants, changed=(), seeds=(0, 1), doubled=()):
-    lead, primary = SimpleNamespace(variants=variants, seeds=seeds), SimpleNamespace(doubled=doubled)
-    return SimpleNamespace(
-        claim=SimpleNamespace(id=claim, primary=primary), lead=lead if variants else None, changed=changed
+@pytest.mark.parametrize(
+    ("plan", "claim", "decided", "expected"),
+    [
+        (PLAN, "C1", {"variants": ("first", "second")}, f"{ON}; 1 of 3 runs that decide had ended by then{AGAIN}"),
+        (PLAN, "C1", {"variants": ("second",)}, f"{ON}{AGAIN}"),
+        # The other seeds of a variant decide another claim.
+        (PLAN, "C1", {"variants": ("first", "second"), "seeds": (1,)}, f"{ON}{AGAIN}"),
+        (PLAN, "C1", {"variants": ("second",), "doubled": ("first",)},
+         f"{ON}; 1 of 3 runs that decide had ended by then{AGAIN}"),
+        (PLAN | {"claims": {"C1": {"frozen": [DAYS[0] | {"verdict": "inconclusive"}, DAYS[1]]}}}, "C1",
+         {"variants": ("second",)}, f"{ON}{AGAIN} (inconclusive)"),
+        (PLAN, "C2", {"variants": ("first",), "changed": ("the floor",)},
+         "changed since it was frozen on 2026-01-01: the floor"),
+        (None, "C2", {"variants": ("first",)}, "none was frozen before the runs"),
+    ],
+)  # fmt: skip
+def test_runs_older_than_the_plan_of_their_claim_are_counted_and_earlier_plans_named(plan, claim, decided, expected):
+    lead = SimpleNamespace(variants=decided["variants"], seeds=decided.get("seeds", (0, 1)))
+    claim = SimpleNamespace(id=claim, primary=SimpleNamespace(doubled=decided.get("doubled", ())))
+    decision = SimpleNamespace(claim=claim, lead=lead, changed=decided.get("changed", ()))
+    assert since_frozen(Frozen(plan=plan), decision, deciding_records(decision, RUNS)) == expected
+
+
+def test_the_page_says_when_its_plans_were_frozen_and_which_claims_have_changed():
+    (both,) = plan_blocks(Frozen(plan=PLAN, changed={"C1": (), "C2": ("the floor",)}), ["C1", "C2"])
+    assert plain_text(both.text) == (
+        "What decides the claims was frozen on 2026-01-01 and 2026-01-03; each card says when. "
+        "Changed since then, as its card says: C2."
     )
-
-
-def runs(*finished):
-    records = {seed: {"finished": when} for seed, when in enumerate(finished)}
-    return SimpleNamespace(runs=records, seeds=tuple(records))
-
-
-def test_runs_that_are_older_than_the_plan_of_their_claim_are_counted_and_earlier_plans_named():
-    plans = [{"commit": "a" * 40, "date": f"2026-01-0{day}T00:00:00+00:00"} for day in (1, 3)]
-    plan = plans[-1] | {"claims": {"T99-C1": {"frozen": plans}, "T99-C2": {"frozen": plans[:1]}}}
-    results = {
-        "first": runs("2026-01-02T09:00:00+00:00", "2026-01-04T09:00:00+00:00"), "second": runs("2026-01-05T00:00:00"),
-    }  # fmt: skip
-    frozen = Frozen(plan=plan)
-    kept = "the comparison, the floors and the settings are as they were frozen on 2026-01-03"
-    said = since_frozen(frozen, decided("T99-C1", "first", "second"), results)
-    assert said == f"{kept}; 1 of 3 runs that decide had ended by then. It replaced 1 plan, of 2026-01-01"
-    assert since_frozen(frozen, decided("T99-C1", "second"), results) == f"{kept}. It replaced 1 plan, of 2026-01-01"
-    judged = Frozen(plan=plan | {"claims": {"T99-C1": {"frozen": [plans[0] | {"verdict": "inconclusive"}, plans[1]]}}})
-    said = since_frozen(judged, decided("T99-C1", "second"), results)
-    assert said == f"{kept}. It replaced 1 plan, of 2026-01-01 (inconclusive)"
-    of_one = decided("T99-C1", "first", "second", seeds=(1,))  # the other seeds of a variant decide another claim
-    assert since_frozen(frozen, of_one, results) == f"{kept}. It replaced 1 plan, of 2026-01-01"
-    with_doubled = decided("T99-C1", "second", doubled=("first",))
-    assert f"{kept}; 1 of 3 runs that decide had ended by then" in since_frozen(frozen, with_doubled, results)
-    changed = "changed since it was frozen on 2026-01-01: the floor of its task"
-    second = decided("T99-C2", "first", changed=("the floor of its task",))
-    assert since_frozen(frozen, second, results) == changed
-    assert since_frozen(Frozen(), decided("T99-C2", "first"), results) == "none was frozen before the runs"
-    (both,) = plan_blocks(Frozen(plan=plan, changed={}), ["T99-C1", "T99-C2"])
-    assert "on 2026-01-01 and 2026-01-03; each card says when" in plain_text(both.text)
-
-
-def test_claims_that_have_changed_since_are_named_beside_the_date():
-    plan = {"commit": "a" * 40, "date": "2026-01-02T03:04:05+00:00", "claims": {"T99-C1": {}, "T99-C2": {}}}
-    changed = {"T99-C1": (), "T99-C2": ("the floor of its task",)}
-    (said,) = plan_blocks(Frozen(plan=plan, changed=changed), ["T99-C1", "T99-C2"])
-    assert plain_text(said.text).endswith("at commit aaaaaaaaaaaa. Changed since then, as its card says: T99-C2.")
+    (one,) = plan_blocks(Frozen(plan=PLAN), ["C1"])
+    assert plain_text(one.text) == (
+        "What decides each claim was frozen on 2026-01-03 at commit aaaaaaaaaaaa. No longer made of its claims: C2."
+    )
 
 
 SETTINGS = {"corpus": {"size": 1}, "model": {"width": 2}, "training": {"updates": 3}, "evaluation": {"beam": 4}}
@@ -115,43 +103,37 @@ def change(path, **entries):
     path.write_text(json.dumps(json.loads(path.read_text()) | entries))
 
 
-def said(results, stale=()):
-    return [plain_text(block.text) for block in standing(results, stale)]
+def said(folder, stale=()):
+    return [plain_text(block.text) for block in standing(load_results(folder), stale)]
 
 
-def test_clean_runs_of_todays_settings_are_current(results):
+def test_clean_runs_of_todays_settings_are_current(results, tmp_path):
     assert stale_variants(results, dict.fromkeys(results, SETTINGS)) == []
-    assert said(results) == ["✔ Current: all runs are of committed code, with the settings of today."]
+    assert said(tmp_path) == ["✔ Current: all runs are of committed code, with the settings of today."]
+    for key in ("corpus", "model", "training"):
+        today = {"good": SETTINGS | {key: {}}, "poor": SETTINGS | {"evaluation": {}}}
+        assert stale_variants(results, today) == ["good"]
 
 
-@pytest.mark.parametrize("key", ["corpus", "model", "training"])
-def test_other_settings_of_training_are_stale(results, key):
-    today = {"good": SETTINGS | {key: {}}, "poor": SETTINGS | {"evaluation": {}}}
-    assert stale_variants(results, today) == ["good"]
-    assert said(results, ["good"])[0].startswith("⚠ Stale: good had runs with other settings")
-
-
-def test_one_seed_of_uncommitted_code_is_said(results, tmp_path):
-    change(tmp_path / "poor" / "train" / "seed2" / "run.json", git_dirty=True)
-    assert said(load_results(tmp_path))[0].startswith("⚠ Uncommitted: poor had runs")
-    assert len(said(load_results(tmp_path), ["good", "poor"])) == 2
-
-
-def test_runs_without_git_are_not_called_current(results, tmp_path):
-    change(tmp_path / "good" / "train" / "seed1" / "run.json", git_commit=None, git_dirty=False)
-    assert said(load_results(tmp_path))[0].startswith("⚠ Of no known commit: good had runs in a folder without git")
-
-
-def test_scores_of_an_earlier_training_are_not_called_current(results, tmp_path):
-    change(tmp_path / "good" / "train" / "seed2" / "run.json", fingerprint="new")
-    assert said(results)[0].startswith("✔ Current")  # what was judged is not known
-    costs = tmp_path / "good" / "evaluation" / "costs.json"
-    for judged, expected in (("old", "⚠ Judged before: good were trained again since"), ("new", "✔ Current")):
-        costs.write_text(json.dumps({"fingerprints": {"2": judged}}))
-        assert said(load_results(tmp_path))[0].startswith(expected)
+@pytest.mark.parametrize(
+    ("changes", "stale", "expected"),
+    [
+        ({"git_dirty": True}, [], ["⚠ Uncommitted: good had runs with changes"]),
+        ({"git_commit": None}, ["good"], ["⚠ Of no known commit: good had runs", "⚠ Stale: good had runs with other"]),
+        ({"fingerprint": "new"}, [], ["⚠ Judged before: good were trained again since"]),
+        ({"fingerprint": "old"}, [], ["✔ Current"]),
+    ],
+)
+def test_a_seed_that_nobody_can_repeat_is_said(results, tmp_path, changes, stale, expected):
+    change(tmp_path / "good" / "train" / "seed2" / "run.json", **changes)
+    (tmp_path / "good/evaluation/costs.json").write_text(
+        '{"fingerprints": {"2": "old"}}' if "fing" in str(changes) else "{}"
+    )
+    found = said(tmp_path, stale)
+    assert [line[: len(start)] for line, start in zip(found, expected, strict=True)] == expected
 
 
 def test_studies_train_nothing(tmp_path):
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "metrics.json").write_text(json.dumps({"variant": "study", "task": "t", "seeds": {"1": {}}}))
-    assert said(load_results(tmp_path)) == []
+    assert said(tmp_path) == []

@@ -8,11 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from replications.transformer.figures import Heads, LearningRates, LossByOperations
 from shared.claims.comparisons import Floor
 from shared.claims.results import load_results
 from shared.data.cards import load_card
-from shared.reports.document import Block, Bullets, Details, Table, parts, plain_text
+from shared.reports.document import Block, Table, parts, plain_text
 from shared.reports.exhibits import by_task
 from shared.reports.page import render
 from shared.reports.paper import Paper
@@ -132,7 +131,7 @@ def test_a_row_stands_beside_the_metric_that_it_names(results):
          "ppl": None, "bleu": 50.0},
     )  # fmt: skip
     (table,) = tables(beside_the_paper(facts, by_task(results), "paper_scale"))
-    assert table.columns[-2:] == ["BLEU", "BLEU, ours on generated (Δ)"]
+    assert table.columns[-2:] == ("BLEU", "BLEU, ours on generated (Δ)")
     assert [row[-1] for row in table.rows] == ["–", "55.50\N{NO-BREAK SPACE}(+5.50)"]
     ppl = [f"{results[name].mean['perplexity']:.2f}" for name in ("attentive", "attentive-ensemble")]
     assert [str(row[2]).split("\N{NO-BREAK SPACE}")[0] for row in table.rows] == ppl
@@ -162,47 +161,26 @@ def test_attention_is_compared_between_the_variants_that_have_kept_it(tmp_path):
     assert not one.draw(found, tmp_path)
 
 
-def test_further_figures_are_drawn_where_asked_for(tmp_path):
-    variants = {"base": Variant("generated", 0.9, updates=50, operations=1e12, heads=(1, 2)),
-                "small": Variant("generated", 0.8, updates=50, operations=5e11)}  # fmt: skip
-    found = load_results(build(tmp_path / "runs", variants, examples=30, seeds=(1,)))
-    exhibits = [
-        Heads("base", "Base."), Heads("small", "It kept none."), Heads("unknown", "Not run."),
-        LossByOperations({"sizes": ["base", "small"]}), LearningRates({"warm-up": ["base"]}),
-    ]  # fmt: skip
-    figures = draw_all(exhibits, found, tmp_path)
-    captions = {figure.path.name: figure.caption for figure in figures if figure.path.exists()}
-    kinds = ("encoder", "decoder", "cross")
-    assert [name for name in captions if name.startswith("heads")] == [f"heads_base_{kind}.png" for kind in kinds]
-    assert captions["heads_base_cross.png"].startswith("Base. Attention of the decoder")
-    assert captions["loss_by_operations_generated.png"].startswith("Task generated, sizes. Loss")
-    assert "two for each multiplication" in captions["loss_by_operations_generated.png"]
-    assert captions["learning_rate_generated.png"] == "Task generated, warm-up. Learning rate against updates."
-
-
 def test_operations_stand_with_the_cost_where_they_were_counted(results, tmp_path):
     (without,) = tables(cost(by_task(results)))
     assert "Operations" not in without.columns
     variants = {"counted": Variant("generated", 0.9, operations=3.3e18), "not": Variant("generated", 0.9)}
     found = load_results(build(tmp_path / "runs", variants, examples=10))
     (table,) = tables(cost(by_task(found)))
-    assert table.columns[:3] == ["Variant", "Updates", "Operations"]
+    assert table.columns[:3] == ("Variant", "Updates", "Operations")
     assert [row[2] for row in table.rows] == ["3.30×10¹⁸", "–"]
     assert len(table.letters) == len(table.columns)
 
 
 def test_many_measures_stand_in_several_tables(results, monkeypatch):
     runs = by_task(results)["generated"]
-    monkeypatch.setattr("shared.reports.runs.WIDEST", 99)
-    (whole, *_) = tables(score_tables(runs))
-    monkeypatch.setattr("shared.reports.runs.WIDEST", 2)
-    count = -(-(len(whole.columns) - 3) // 2)
-    parts = tables(score_tables(runs))[:count]
-    assert count > 1
-    assert [table.columns[:3] == whole.columns[:3] for table in parts] == [True, *[False] * (count - 1)]
-    assert [*parts[0].columns, *(title for table in parts[1:] for title in table.columns[1:])] == [*whole.columns]
-    for place, row in enumerate(whole.rows):
-        assert [*parts[0].rows[place], *(cell for table in parts[1:] for cell in table.rows[place][1:])] == row
+
+    def by_width(widest):
+        monkeypatch.setattr("shared.reports.runs.WIDEST", widest)
+        return [[table.columns, *table.rows] for table in tables(score_tables(runs))]
+
+    (whole, *_), (first, second, *_) = by_width(99), by_width(3)
+    assert [(*a, *b[1:]) for a, b in zip(first, second, strict=True)] == [*whole]
 
 
 def test_the_cost_says_once_what_is_alike_in_all_runs(results, tmp_path):
@@ -240,39 +218,21 @@ def test_whose_data_ours_come_from_is_said(tmp_path, evidence, said):
     assert plain_text(blocks[1].text).startswith(said)
 
 
-BOUND = {"metric": "bleu", "at_least": 75.0, "because": "it is a test."}
-
-
-@pytest.fixture
-def tasks(tmp_path):
+def test_every_variant_says_how_many_seeds_reach_the_floor_or_why_they_need_not(tmp_path):
     variants = {"good": Variant("generated", 0.97), "poor": Variant("generated", 0.5)}
-    return by_task(load_results(build(tmp_path, variants, examples=60)))
+    tasks = by_task(load_results(build(tmp_path, variants, examples=60)))
+    for exempt in ({}, {"poor": "it is poor"}):
+        floor = Floor(metric="bleu", at_least=75.0, because="it is a test.", exempt=exempt)
+        _, reasons, table = learned_blocks({"generated": floor}, tasks)
+        assert plain_text(reasons.items[0]) == "generated: BLEU at least 75.00. It is a test."
+        cells = [[plain_text(cell) for cell in row] for row in table.rows]
+        assert [row[:3] for row in cells] == [["generated", "good", "3 of 3"], ["generated", "poor", "0 of 3"]]
+        assert [row[3:] for row in cells] == ([[""], ["it is poor"]] if exempt else [[], []])
 
 
-def rows(table):
-    return [[plain_text(cell) for cell in row] for row in table.rows]
-
-
-def test_every_variant_says_how_many_seeds_reach_the_floor(tasks):
-    _, reasons, table = learned_blocks({"generated": Floor(**BOUND)}, tasks)
-    assert isinstance(reasons, Bullets)
-    assert plain_text(reasons.items[0]) == "generated: BLEU at least 75.00. It is a test."
-    assert isinstance(table, Table)
-    assert table.columns == ("Task", "Variant", "Seeds that learned"), "none is exempt"
-    assert rows(table) == [["generated", "good", "3 of 3"], ["generated", "poor", "0 of 3"]]
-
-
-def test_those_that_are_meant_to_fail_say_why(tasks):
-    _, _, table = learned_blocks({"generated": Floor(**BOUND, exempt={"poor": "it is poor"})}, tasks)
-    assert table.columns[-1] == "Exempt, because"
-    assert [row[-1] for row in rows(table)] == ["", "it is poor"]
-    assert len(table.align) == len(table.columns)
-
-
-def test_a_floor_is_per_token_of_those_that_have_likelihoods(tasks):
-    poor, good = sorted(tasks["generated"], key=lambda run: run.variant, reverse=True)
-    aligner = replace(poor, token="word", mean={"aer": 0.5})
-    translator = replace(good, token="piece")
+def test_a_floor_is_per_token_of_those_that_have_likelihoods(results):
+    aligner = replace(results["aligner"], token="word")
+    translator = replace(results["plain"], token="piece")
     floor = Floor(metric="nll_per_token", at_most=1.0, because="it is a test.")
     _, reasons, _ = learned_blocks({"generated": floor}, {"generated": [aligner, translator]})
     assert plain_text(reasons.items[0]).startswith("generated: NLL per piece")
@@ -300,7 +260,4 @@ def test_title_splits_and_the_part_that_is_used_are_said(root, dataset, corpus, 
     assert all(f"{split}: {what}" in text for split, what in card.splits.items())
     assert text.endswith(said)
     assert ("Used are" in text) == bool(corpus)
-    assert isinstance(folded, Details)
-    (traps,) = folded.blocks
-    assert isinstance(traps, Bullets)
-    assert list(traps.items) == list(card.traps)
+    assert [block.items for block in folded.blocks] == [card.traps]

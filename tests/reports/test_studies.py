@@ -7,12 +7,12 @@ from matplotlib.image import imread
 
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
-from shared.reports import studies
+from shared.reports import curves as studies
+from shared.reports.curves import StudyLines, StudyPanel
 from shared.reports.document import Table, plain_text
 from shared.reports.exhibits import KindReport, by_task
 from shared.reports.figures import COLOURS
-from shared.reports.runs import cost, our_results
-from shared.reports.studies import StudyLines, StudyPanel
+from shared.reports.runs import cost, our_results, study_tables
 from tests.reports.drawing import draw_all
 from tests.synthetic_runs import Variant, build, skip, study
 from tests.tasks.sequences.synthetic_sequences import FEATURES, kernels, scaling
@@ -41,7 +41,7 @@ def cells(table):
 
 
 def test_a_quantity_has_a_table_with_a_row_per_subject(measured):
-    operations, path, share, others = (b for b in studies.study_tables(measured["complexity"]) if isinstance(b, Table))
+    operations, path, share, others = (b for b in study_tables(measured["complexity"]) if isinstance(b, Table))
     assert cells(operations) == [
         ("Operations", "d = 64", "n = 64", "n = 256"),
         ["self attention", "–", "2,097,152", "33,554,432"],
@@ -54,7 +54,7 @@ def test_a_quantity_has_a_table_with_a_row_per_subject(measured):
 
 def tables(tmp_path, scores):
     study(tmp_path, "study", "table3", scores)
-    found = studies.study_tables(load_results(tmp_path)["study"])
+    found = study_tables(load_results(tmp_path)["study"])
     return [cells(block) for block in found if isinstance(block, Table)]
 
 
@@ -130,14 +130,6 @@ def names(axis):
     return [label.get_text() for label in axis.get_ticklabels()]
 
 
-def test_a_line_has_the_numbers_of_a_subject_by_size(results):
-    curves = TIME.lines(results)
-    assert list(curves) == ["softmax", "linear", "identity"]
-    sizes, values, low, high = curves["softmax"]
-    assert sizes == [512, 1024, 2048, 4096]
-    assert values == low == high == [scaling()[f"softmax.seconds_n{size}"] for size in sizes]
-
-
 def test_what_was_not_run_has_no_lines(results):
     assert replace(TIME, variant="depth").lines(results) == {}
     assert replace(TIME, variant="unheard of").lines(results) == {}
@@ -153,7 +145,7 @@ def test_bands_end_where_their_own_quantities_are(results):
 
 def test_ends_of_bands_are_means_over_seeds(results):
     seeds = [{"positive_orthogonal.error_m8": 2.0, "positive_orthogonal.error_low_m8": low} for low in (0.5, 1.5)]
-    assert ERROR.lines({"kernels": changed(results["kernels"], *seeds)}) == {"positive": ([8], [2.0], [1.0], [2.0])}
+    assert ERROR.lines({"kernels": changed(results["kernels"], *seeds)}) == {"positive": [[8], [2.0], [1.0], [2.0]]}
 
 
 def test_sizes_of_two_dimensions_are_no_line(results):
@@ -222,13 +214,3 @@ def test_more_lines_than_colours_are_refused(results, tmp_path):
     many = replace(TIME, subjects={f"s{i}": f"label {i}" for i in range(8)})
     with pytest.raises(ReplicationError, match=r"'One layer\.' has more than 7 lines"):
         StudyLines("One layer.", [many]).draw(results, tmp_path)
-
-
-def test_a_checker_sees_the_numbers_of_studies_without_drawing():
-    lines = StudyLines("Errors", [ERROR, replace(TIME, subjects={"linear": "linear"})])
-    assert list(lines.variants()) == ["kernels", "scaling"]
-    assert list(lines.columns()) == [
-        "kernels: positive_orthogonal.error", "kernels: positive_orthogonal.error_low",
-        "kernels: positive_orthogonal.error_high", "kernels: trigonometric_iid.error",
-        "kernels: trigonometric_iid.error_low", "kernels: trigonometric_iid.error_high", "scaling: linear.seconds",
-    ]  # fmt: skip

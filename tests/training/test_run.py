@@ -29,7 +29,7 @@ RUNS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "averaged": (CONSTANT | {"average": {"last": 3, "every": 4}}, ("trained:10", "save:2", "train:15", "save:4")),
     "stops early": (
         {"patience": 2, "updates": 200, "optimizer": {"name": "adam", "learning_rate": 0.3}},
-        ("valid:9", "save:4", "save:5"),
+        ("valid:5", "save:2", "save:3"),
     ),
     "diverges": (
         CONSTANT | {"may_diverge": True, "poison": 9},

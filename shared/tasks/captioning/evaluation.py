@@ -30,7 +30,7 @@ from shared.metrics.regions import contrast_statistics, pointing_statistics
 from shared.tasks.batches import every_batch
 from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions
 from shared.tasks.captioning.settings import CaptioningEvaluation, CaptioningRun
-from shared.tasks.examples import Example, write_kept, write_records
+from shared.tasks.examples import Example, records, write_kept, write_records
 
 Floats = NDArray[np.float64]
 Weights = NDArray[np.float32]
@@ -104,10 +104,7 @@ def _evaluate_split(
             columns["generated_regions"] = _regions(own, own_weights, objects)
         if reading.gates is not None:
             columns["gate"] = _gates(given, reading.gates, count)
-    examples: list[Example] = [
-        {"id": f"{name}-{i}", "split": name} | {entry: column[i] for entry, column in columns.items()}
-        for i in range(count)
-    ]
+    examples = records(name, columns)
     kept = []
     for i in np.linspace(0, count - 1, min(config.heatmaps, count)).round().astype(int).tolist():
         batch = own.batch(np.array([i])).to(_device(model))

@@ -148,7 +148,7 @@ def draw_heat(lines: Sequence[HeatLine], path: Path, caption: str) -> Heat:
     for said, shade in (("no weight", 0.0), *shades, ("largest weight", 0.0)):
         placed.append(_Word(said, x, y, shade, pale=True, framed=said.isspace()))
         x += _width(said) + GAP + 0.04 * said.isspace()
-    if heat.marks:
+    if any(line.marked for line in heat.lines):
         placed.append(_Word("evidence", x + 2 * GAP, y, marked=True, pale=True))
     height = bottom + 0.8 * LINE
     with drawing(path, height=height) as canvas:

@@ -99,7 +99,7 @@ def paired_tests(decisions: Sequence[Decision], results: Results) -> list[Block]
                 sides = ([e["correct"] for e in run.examples[seed] if meets(e, row.where)] for run in (first, second))
                 test = mcnemar(*sides)
                 rows.append([
-                    decision.claim.id, (*name_and_code(first.variant), " – ", *name_and_code(second.variant)),
+                    decision.claim.id, f"{name_and_code(first.variant)} – {name_and_code(second.variant)}",
                     ", ".join(kept) or "all", str(seed), signed(row.sign * effect, DIGITS),
                     f"{test.only_first}{SPACE}/{SPACE}{test.only_second}", p_text(test.p),
                 ])  # fmt: skip

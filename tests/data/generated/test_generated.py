@@ -65,10 +65,7 @@ def test_noise_replaces_its_share_of_target_words_and_leaves_sources_and_links()
 
 
 def test_a_clean_target_is_no_target_of_another_split_though_noise_hides_it():
-    tight = {
-        "test": {"buckets": [[1, 1]], "per_bucket": 1},
-        "train": {"buckets": [[1, 1]], "per_bucket": 2},
-    }
+    tight = {"test": {"buckets": [[1, 1]], "per_bucket": 1}, "train": {"buckets": [[1, 1]], "per_bucket": 2}}
     for seed in range(20):
         values = noisy(seed=seed, splits=tight, noise={"train": 1.0})
         language = swap_lexicon(AdjacentSwap.model_validate(parameters(seed=seed)))

@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data.generated.scene_captions import (
-    Caption,
-    Mention,
-    Named,
-    captions,
-    holds,
-    larger,
-    with_article,
-)
+from shared.data.generated.scene_captions import Caption, Mention, Named, captions, holds, larger, with_article
 from shared.errors import ReplicationError
 
 NAMES = ["red apple", "owl", "unicorn"]
@@ -111,13 +103,7 @@ def test_every_relation_is_said_and_both_of_a_diagonal_pair():
     for seed in range(50):
         for caption in captions(things, 5, random.Random(seed)):
             said.update(read(caption.text, [thing.name for thing in things])[0])
-    assert said == {
-        ("left", "0", "1"),
-        ("above", "0", "1"),
-        ("right", "1", "0"),
-        ("below", "1", "0"),
-        ("larger", "0", "1"),
-    }
+    assert {" ".join(claim) for claim in said} == {"left 0 1", "above 0 1", "right 1 0", "below 1 0", "larger 0 1"}
 
 
 def test_touching_boxes_are_beside_each_other_and_overlapping_ones_are_not():
@@ -133,28 +119,13 @@ def test_touching_boxes_are_beside_each_other_and_overlapping_ones_are_not():
 def test_an_object_alone_is_told_in_six_ways_and_more_are_refused():
     alone = [Named("owl", (0, 0, 5, 5))]
     everything = captions(alone, 6, random.Random(0))
-    assert {caption.text for caption in everything} == {
-        "an owl",
-        "there is an owl",
-        "a picture of an owl",
-        "this is an owl",
-        "here is an owl",
-        "one can see an owl",
-    }
+    ways = ("", "there is ", "a picture of ", "this is ", "here is ", "one can see ")
+    assert {caption.text for caption in everything} == {f"{way}an owl" for way in ways}
     assert Caption("an owl", (Mention(1, 2, 0),)) in everything
     with pytest.raises(ReplicationError, match="has not 7 different captions for 1 objects; ask for fewer"):
         captions(alone, 7, random.Random(0))
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("ant", "an ant"),
-        ("unicorn", "a unicorn"),
-        ("ewe", "a ewe"),
-        ("red apple", "a red apple"),
-        ("ox", "an ox"),
-    ],
-)
-def test_articles_follow_the_sound(name, expected):
-    assert with_article(name) == expected
+@pytest.mark.parametrize("said", ["an ant", "a unicorn", "a ewe", "a red apple", "an ox"])
+def test_articles_follow_the_sound(said):
+    assert with_article(said.partition(" ")[2]) == said

@@ -10,16 +10,7 @@ import pytest
 from PIL import Image
 
 from shared.data.generated import scenes
-from shared.data.generated.scenes import (
-    LANGUAGES,
-    SIDE,
-    Artwork,
-    Placed,
-    Scene,
-    SceneSplit,
-    extent,
-    rasterise,
-)
+from shared.data.generated.scenes import LANGUAGES, SIDE, Artwork, Placed, Scene, SceneSplit, extent, rasterise
 from shared.data.readers import read
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError

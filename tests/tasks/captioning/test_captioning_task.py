@@ -86,7 +86,6 @@ def test_validation_has_every_caption_once_and_every_image_in_order(prepared):
     [
         ({"name": "efficientnet-lite0", "layer": "block10"}, (14, 14, 112)),
         ({"name": "efficientnet-lite0", "layer": "block10", "pool": 2}, (7, 7, 112)),
-        ({"name": "resnet101", "layer": "layer4", "side": 448, "pool": 2}, (7, 7, 2048)),
         ({"name": "vgg19", "layer": "conv5_4", "side": 128}, (8, 8, 512)),
     ],
 )

@@ -120,18 +120,3 @@ def test_sets_need_keys(tmp_path):
         judge(REPLICATION, config({"prior": "set"}), prepared, tmp_path / "set")
     metrics, _ = judge(REPLICATION, config({"prior": "overall"}), prepared, tmp_path / "all")
     assert 0 < metrics["accuracy"] < 100
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        ({"sise": 3}, r"unknown key 'sise' \(did you mean 'size'\?\)"),
-        ({"rows": 0}, "'rows': input should be greater than or equal to 1, got 0"),
-        ({"prior": "sets"}, "'prior': input should be 'overall' or 'set', got 'sets'"),
-        ({"prior": "set", "seed": 1}, "unknown key 'seed'"),
-    ],
-)
-def test_a_wrong_model_section_is_refused(model, message):
-    with pytest.raises(ReplicationError, match=message) as error:
-        check_model(REPLICATION.settings, config(model))
-    assert str(error.value).startswith("toy/params.yaml: variants.variant.model: ")

@@ -70,17 +70,6 @@ def test_a_column_is_a_part_of_the_stream_in_its_order(size, columns, length, wa
             assert first == (0 if column == 0 else min(warm_up, size - 1))
 
 
-@given(sizes, lengths, lengths)
-@settings(deadline=None)
-def test_one_column_reads_the_stream_the_same_in_segments_of_any_length(size, length, other):
-    def joined(length):
-        batches = list(stream_of(size).evaluation_batches(columns=1, length=length))
-        return [torch.cat([getattr(batch, name)[0] for batch in batches]) for name in ("inputs", "targets")]
-
-    for mine, others in zip(joined(length), joined(other), strict=True):
-        assert torch.equal(mine, others)
-
-
 class Counting:
     """A language model whose nats for a symbol depend on exactly the ``reach`` inputs before it, segment by segment."""
 

@@ -169,16 +169,6 @@ def test_concatenated_proteins_are_cut_into_equal_pieces_and_nothing_is_lost(fet
     assert families(task.folder, "train") is None
 
 
-def test_a_task_is_causal_or_masked(fetched, tmp_path):
-    for masked in (False, True):
-        _, task = prepared(fetched, tmp_path, masked=masked)
-        assert ProteinCorpusConfig(dataset="data", masked=masked).causal is not masked
-        for name in ("train", "valid", "test"):
-            batch = task.split(name).batch(np.arange(1))
-            assert (int(batch.inputs[0, 0]) == BOS) is not masked
-            assert batch.tokens == (1 if masked else len(SPLITS[name][0]))
-
-
 def test_what_cannot_be_prepared_is_said(fetched, tmp_path):
     with pytest.raises(ReplicationError, match="the first of 'test' must be the split 'test'"):
         prepared(fetched, tmp_path, test=["test_families"])

@@ -7,7 +7,6 @@ import torch
 from shared.config import Strict, build
 from shared.data.generated.sequences import FILE
 from shared.data.storage import write_lines
-from shared.errors import ReplicationError
 from shared.tasks.sequences.corpus import PreparedSequences, prepare
 from shared.tasks.sequences.settings import SequenceCorpusConfig
 
@@ -66,5 +65,3 @@ def test_every_corpus_is_prepared_and_opened_and_has_batches(
         read = torch.ones_like(batch.scored) if batch.mask is None else batch.mask
         assert read.sum(1).tolist() == lengths[:2].tolist()
         assert not (batch.scored & ~read).any()
-        with pytest.raises(ReplicationError, match="run the prepare stage"):
-            PreparedSequences.load(config, tmp_path)

@@ -7,10 +7,9 @@ import pytest
 
 from shared.claims.results import load_results
 from shared.reports import curves as of_training
-from shared.reports.curves import read_apart, read_curves, training_curves
+from shared.reports.curves import StudyLines, StudyPanel, read_apart, read_curves, training_curves
 from shared.reports.figures import COLOURS
 from shared.reports.page import render
-from shared.reports.studies import StudyLines, StudyPanel
 from shared.tasks.sequences.report import curves
 from tests.reports.drawing import draw_all
 from tests.tasks.sequences.synthetic_sequences import MODELS, UPDATES, build

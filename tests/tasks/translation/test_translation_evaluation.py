@@ -149,7 +149,7 @@ def test_replacement_asks_for_attention(prepared, tmp_path):
     [
         ({"maximum_ratio": 1.0, "maximum_extra": 50}, [52, 54, 56]),  # the paper's input + 50, end symbols included
         ({"maximum_ratio": 1.5}, [3, 6, 9]),  # of 2, 4 and 6 source symbols
-        ({"maximum_ratio": 0.25, "maximum_extra": 2}, [2, 3, 3]),
+        ({"maximum_ratio": 0.25, "minimum_ratio": 0.0, "maximum_extra": 2}, [2, 3, 3]),
         ({"maximum_ratio": 0.1, "minimum_ratio": 0.0}, [1, 1, 1]),  # never nothing
     ],
 )

@@ -1,9 +1,10 @@
-"""The Transformer against the paper's equations head by head, and its caches against recomputing every prefix."""
+"""The Transformer's fast forms against its equations, and its caches against recomputing every prefix by these."""
 
 import pytest
 import torch
 
-from benchmarks.plain_transformer import PlainTransformer
+from benchmarks.steps import Recomputing
+from shared.attention.twins import plain_equations
 from shared.decoding.beam import beam_search
 from shared.decoding.sampling import greedy_search, sample
 from shared.layers.positions import LearnedPositions, NoPositions
@@ -37,7 +38,8 @@ def test_values_and_gradients_are_those_of_the_equations(changes, dtype, toleran
     ours = transformer(**changes).to(dtype).train(training)
     source, mask, target = batch()
     found, weights = ours(source, mask, target)
-    expected, expected_weights = PlainTransformer(ours)(source, mask, target)
+    with plain_equations():
+        expected, expected_weights = ours(source, mask, target)
     torch.testing.assert_close(found, expected, atol=tolerance, rtol=tolerance)
     assert (weights is None) == training  # the fused path has none
     if weights is not None:
@@ -47,7 +49,7 @@ def test_values_and_gradients_are_those_of_the_equations(changes, dtype, toleran
 
 def both(changes):
     ours = transformer(**changes).to(F64).eval()
-    return ours, PlainTransformer(ours).eval()
+    return ours, Recomputing(ours)
 
 
 def assert_same_hypotheses(found, expected):

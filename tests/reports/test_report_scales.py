@@ -1,14 +1,13 @@
 """Verdicts of several scales side by side: in a report, in the READMEs and on the page of all papers."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from shared.errors import ReplicationError
 from shared.reports.report import write_report
-from shared.reports.scales import Replicated, Report, other_scales
-from shared.reports.site import summarize
+from shared.reports.site import Replicated, summarize
+from shared.reports.verdicts import Report, other_scales
 from tests.made_claims import claim, paper_folder
 from tests.reports.test_report import loss, readme
 from tests.synthetic_runs import TRANSLATORS, build
@@ -97,7 +96,9 @@ def test_a_damaged_report_of_another_scale_is_named(tmp_path):
     (tmp_path / "bench/bahdanau").mkdir(parents=True)
     (tmp_path / "bench/bahdanau/claims.json").write_text("[{")
     with pytest.raises(ReplicationError, match="bench/bahdanau is no whole report"):
-        other_scales(tmp_path, "bahdanau", "quick")
+        _ = other_scales(tmp_path, "bahdanau", "quick")[0].claims
+    with pytest.raises(ReplicationError, match="bench/bahdanau is no whole report"):
+        summarize(tmp_path, [])
 
 
 def test_the_summary_counts_the_better_evidence_once(root):
@@ -122,11 +123,14 @@ def test_the_summary_counts_the_better_evidence_once(root):
         ("reproduced", "inconclusive", "reproduced", "paper_scale"),
     ],
 )
-def test_of_three_scales_only_those_that_disagree_are_said_to(quick, bench, paper_scale, said):
-    entry = {"id": "T1-C1", "evidence": "generated"}
-    verdicts = {"quick": quick, "bench": bench, "paper_scale": paper_scale}
-    reports = tuple(
-        Report(Path(scale) / "paper", {"T1-C1": entry | {"verdict": verdict, "scale": scale}})
-        for scale, verdict in verdicts.items()
-    )
-    assert Replicated(reports).others("T1-C1") == said
+def test_of_three_scales_only_those_that_disagree_are_said_to(tmp_path, quick, bench, paper_scale, said):
+    reports = []
+    for scale, verdict in {"quick": quick, "bench": bench, "paper_scale": paper_scale}.items():
+        entry = {"id": "T1-C1", "evidence": "generated", "verdict": verdict, "scale": scale}
+        entry |= {"how": "", "lead": None, "agreeing": 0, "supporting": 0, "statement": "s"}
+        folder = tmp_path / scale / "paper"
+        folder.mkdir(parents=True)
+        (folder / "claims.json").write_text(json.dumps([entry]))
+        reports.append(Report(folder))
+    found = Replicated(reports)
+    assert found.row(found.claims[0], tmp_path)[-1] == said
