@@ -26,7 +26,7 @@ def renew(scale: str, paper: str) -> None:
         for name, entry in lock["stages"].items():
             known = {part["path"]: part for part in entry.get("deps", []) + entry.get("outs", [])}
             for kind, parts in (("deps", stages[name].deps), ("outs", stages[name].outs)):
-                files = [part.def_path for part in parts if part.def_path and not part.def_path.endswith(".yaml")]
+                files = [part.def_path for part in parts if part.def_path and not hasattr(part, "read_params")]
                 found = [known.get(file, {}) | _state(file) for file in sorted(set(files))]
                 entry[kind] = [each for each in found if "md5" in each]
             settings = {
