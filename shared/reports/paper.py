@@ -101,7 +101,7 @@ class Program(Strict):
         return f"{self.known}: {link(Path(path).name, f'https://github.com/{repository}/blob/{commit}/{path}')}"
 
 
-class Part(Strict, extra="allow"):
+class ModelPart(Strict, extra="allow"):
     """A part of the paper's models, with its parameters in each of them."""
 
     __pydantic_extra__: dict[str, int] = Field(init=False)
@@ -118,7 +118,7 @@ class ParameterCounts(Strict):
 
     provenance: Provenance
     note: str | None = None
-    parts: tuple[Part, ...]
+    parts: tuple[ModelPart, ...]
     totals: dict[str, int]
 
     @model_validator(mode="after")
