@@ -1,9 +1,9 @@
 """What all papers whose models say in words what an image shows have in common.
 
-It is a :class:`shared.tasks.replication.Task`. A model can be called as ``model(features, captions, regions)``, returns
-a :class:`shared.tasks.captioning.corpus.Captioned`, has ``start(features)`` and is an
-:class:`shared.decoding.protocol.IncrementalDecoder`. It is built of its settings, the size of the vocabulary and the
-grid of the annotations.
+Its functions are those that :class:`shared.tasks.replication.Replication` asks of a kind. A model can be called as
+``model(features, captions, regions)``, returns a :class:`shared.tasks.captioning.corpus.Captioned`, has
+``start(features)`` and is an :class:`shared.decoding.protocol.IncrementalDecoder`. It is built of its settings, the
+size of the vocabulary and the grid of the annotations.
 """
 
 from __future__ import annotations
