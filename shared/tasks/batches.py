@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from shared.data.batching import Indices, endless_batches, epoch_batches
@@ -27,6 +27,11 @@ class Batch:
     def each(self, change: Callable[[Tensor], Tensor]) -> Self:
         """The batch with each of its tensors changed."""
         return type(self)(**tree_map_only(Tensor, change, vars(self)))
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model's weights lie."""
+    return next(model.parameters()).device
 
 
 # The split of a prepared task has ``lengths``, per axis the lengths (examples,) of its examples, of which the first is

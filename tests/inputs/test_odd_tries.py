@@ -13,6 +13,7 @@ from PIL import Image
 
 import replications  # noqa: F401  before a project of toys puts its own in its place
 from shared.pipeline.__main__ import main
+from shared.tasks.captioning import preparation as caption_preparation
 from shared.tasks.captioning import trial as captioning_trial
 from tests.pipeline.test_contract import Paper, enter
 from tests.pipeline.toys import write_project
@@ -39,7 +40,8 @@ def tried(
     """From a kind and an input to the exit status and what is printed, an error without the word that begins it."""
     enter(project, monkeypatch)
     monkeypatch.setattr(captioning_trial, "fetch", lambda dataset: None)
-    monkeypatch.setattr(captioning_trial, "build_encoder", lambda config: Colours())
+    monkeypatch.setattr(caption_preparation, "fetch", lambda dataset, **_: None)
+    monkeypatch.setattr(caption_preparation, "build_encoder", lambda config, **_: Colours())
 
     def asked(kind: str, text: str) -> tuple[int, str]:
         capsys.readouterr()

@@ -9,7 +9,7 @@ end symbol included; N images, C captions and O objects with boxes of a split.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shared.data.batching import Indices
-from shared.data.generated.scene_captions import Caption, Mention
 from shared.data.generated.scenes import PICTURES, SceneSplit
 from shared.data.photos import PhotoSplit
 from shared.data.ragged import RaggedArray
@@ -36,19 +35,13 @@ IMAGES_VALIDATED = 100
 """Images captioned together during validation."""
 
 
-CaptionedImages = SceneSplit | PhotoSplit
-"""A split of a fetched data set: of composed scenes, or of photos of which it is not known what their words name."""
-
-
-def open_images(dataset: Path, split: str) -> CaptionedImages:
-    """A split of a fetched folder, of composed scenes or of photos.
+def open_images(dataset: Path, split: str) -> SceneSplit | PhotoSplit:
+    """A split of a fetched folder: of composed scenes, or of photos of which it is not known what their words name.
 
     Raises:
         ReplicationError: a file is missing, or they differ in length.
     """
-    if (dataset / PICTURES).exists():
-        return SceneSplit.load(dataset, split)
-    return PhotoSplit.load(dataset, split)
+    return (SceneSplit if (dataset / PICTURES).exists() else PhotoSplit).load(dataset, split)
 
 
 @dataclass(frozen=True)
@@ -168,15 +161,14 @@ class CaptionedSplit:
     def _regions(self, indices: Indices) -> Tensor | None:
         if not len(self.boxes):
             return None
-        table, rows = self._table
-        return table[rows.padded(indices)]
+        rows = RaggedArray(self.links + 1, self.captions.offsets)  # of the table below
+        return self._table[rows.padded(indices)]
 
     @cached_property
-    def _table(self) -> tuple[Tensor, RaggedArray]:
-        """(O + 1, L) regions, row 0 all zeros for "no object" and padding; and the row of each symbol."""
+    def _table(self) -> Tensor:
+        """(O + 1, L) regions, row 0 all zeros for "no object" and padding."""
         shares = box_shares(self.boxes, self.grid.rows, self.grid.columns)
-        table = torch.from_numpy(np.vstack([np.zeros_like(shares[:1]), shares])).float()
-        return table, RaggedArray(self.links + 1, self.captions.offsets)
+        return torch.from_numpy(np.vstack([np.zeros_like(shares[:1]), shares])).float()
 
 
 @dataclass(frozen=True)
@@ -186,18 +178,23 @@ class PreparedCaptions:
     Attributes:
         folder: of the prepared task; `features_folder` is found from it.
         tokenizer: of the captions.
-        grid: of the features.
+        record: of the features.
     """
 
     folder: Path
     tokenizer: Tokenizer
-    grid: Grid
+    record: Mapping[str, Any]
 
     @classmethod
     def load(cls, folder: Path) -> PreparedCaptions:
         """Open a prepared task; raises `ReplicationError` where it was not prepared."""
         record = read_record(folder / "features.json")
-        return cls(folder, load_tokenizer(folder / "text.tokenizer"), grid_of(record))
+        return cls(folder, load_tokenizer(folder / "text.tokenizer"), record)
+
+    @property
+    def grid(self) -> Grid:
+        """Of the features."""
+        return grid_of(self.record)
 
     @property
     def sizes(self) -> tuple[int, Grid]:
@@ -206,59 +203,41 @@ class PreparedCaptions:
 
     def split(self, name: str) -> CaptionedSplit:
         """An encoded split: ``train``, ``valid`` or a test split."""
-        return CaptionedSplit.load(self.folder / name, features_of(self.folder, name), self.grid)
+        features = load_features(features_folder(self.folder) / f"{name}.npy")
+        return CaptionedSplit.load(self.folder / name, features, self.grid)
 
     def batches(self, training: CaptioningTraining, seed: int) -> Callable[[int], Iterator[CaptionBatch]]:
         """From a batch's number to that batch of training and all that follow it."""
         return training_batches(self.split("train"), training.batch, seed)
 
-    def valid(self, training: CaptioningTraining) -> Sequence[CaptionBatch | ImageBatch]:
+    def valid(self, training: CaptioningTraining) -> Iterable[CaptionBatch | ImageBatch]:
         """The validation split in batches of captions, and then in whole images."""
-        split = self.split("valid")
-        return _Validation(split, every_batch(split, tokens=VALIDATED), self.image_batches("valid", IMAGES_VALIDATED))
-
-    def captions(self, name: str) -> list[list[Caption]]:
-        """Per image of ``valid`` or a test split its captions as they stand, and what their words name."""
-        lines = map(json.loads, read_lines(self.folder / name / "captions.jsonl"))
-        return [
-            [Caption(text, tuple(Mention(*mention) for mention in mentions)) for text, mentions in line]
-            for line in lines
-        ]
+        return _Validation(self.split("valid"), self.references("valid"))
 
     def references(self, name: str) -> list[list[str]]:
         """Per image of ``valid`` or a test split the texts of its captions as they stand."""
-        return [[caption.text for caption in own] for own in self.captions(name)]
+        lines = read_lines(self.folder / name / "captions.jsonl")
+        return [[text for text, _ in json.loads(line)] for line in lines]
 
-    def image_batches(self, name: str, size: int) -> list[ImageBatch]:
-        """The images of ``valid`` or a test split in their order, so many together."""
-        split, references = self.split(name), self.references(name)
-        groups = np.split(np.arange(len(references)), range(size, len(references), size))
-        return [
+    def images(self, name: str) -> SceneSplit | PhotoSplit:
+        """The split as it was fetched, of which this task's images are all or the first ones; for figures."""
+        return open_images(Path("data") / self.record["dataset"], name)
+
+
+class _Validation:
+    """Batches of captions, each made when it is its turn, as the features of all take gigabytes; then whole images."""
+
+    def __init__(self, split: CaptionedSplit, references: Sequence[Sequence[str]]) -> None:
+        self._split, self._order = split, every_batch(split, tokens=VALIDATED)
+        groups = np.split(np.arange(len(references)), range(IMAGES_VALIDATED, len(references), IMAGES_VALIDATED))
+        self._images = [
             ImageBatch(split.image_features(group), tuple(tuple(references[image]) for image in group))
             for group in groups
         ]
 
-    def images(self, name: str) -> CaptionedImages:
-        """The split as it was fetched, of which this task's images are all or the first ones; for figures."""
-        dataset = str(read_record(self.folder / "features.json")["dataset"])
-        return open_images(Path("data") / dataset, name)
-
-
-@dataclass(frozen=True)
-class _Validation(Sequence[CaptionBatch | ImageBatch]):
-    """Batches of captions, each made when it is asked for, as the features of all take gigabytes; and whole images."""
-
-    split: CaptionedSplit
-    order: Sequence[Indices]
-    images: Sequence[ImageBatch]
-
-    def __len__(self) -> int:
-        return len(self.order) + len(self.images)
-
-    def __getitem__(self, number: Any) -> Any:
-        if number < len(self.order):
-            return self.split.batch(self.order[number])
-        return self.images[number - len(self.order)]
+    def __iter__(self) -> Iterator[CaptionBatch | ImageBatch]:
+        yield from map(self._split.batch, self._order)
+        yield from self._images
 
 
 def features_folder(prepared: Path) -> Path:
@@ -266,26 +245,13 @@ def features_folder(prepared: Path) -> Path:
     return prepared.parent.parent / "features" / prepared.name.removesuffix(".partial")
 
 
-def features_of(prepared: Path, split: str) -> NDArray[np.float16]:
-    """(N, L, D) features of a split of a task with this prepared folder, mapped into memory.
-
-    Raises:
-        ReplicationError: they are missing or cut short.
-    """
-    return load_features(features_folder(prepared) / f"{split}.npy")
-
-
 def read_record(path: Path) -> dict[str, Any]:
-    """What the features stage recorded, or the prepare stage kept of that.
-
-    Raises:
-        ReplicationError: there is no such file.
-    """
+    """What the features stage recorded, or the prepare stage kept of that."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
+    except (OSError, ValueError):
         raise ReplicationError(
-            f"{path} does not exist; run the features and prepare stages of its task first."
+            f"{path} is missing or damaged; run the features and prepare stages of its task first."
         ) from None
 
 

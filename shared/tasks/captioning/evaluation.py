@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import shared.tasks.captioning.measures  # noqa: F401  registers what evaluation computes
+from shared.data.fetch import fetch
 from shared.data.generated.scene_captions import scene_truth
 from shared.data.generated.scenes import SceneSplit
 from shared.data.ragged import RaggedArray
@@ -27,10 +28,11 @@ from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.metrics.captioning import CaptionScorer
 from shared.metrics.regions import contrast_statistics, pointing_statistics
-from shared.tasks.batches import every_batch
+from shared.tasks.batches import device_of, every_batch
 from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions
 from shared.tasks.captioning.settings import CaptioningEvaluation, CaptioningRun
 from shared.tasks.examples import Example, records, write_kept, write_records
+from shared.tasks.replication import Replication
 
 Floats = NDArray[np.float64]
 Weights = NDArray[np.float32]
@@ -38,8 +40,10 @@ Names = Sequence[Sequence[Sequence[str]]]
 """For each image and each object in it, the possible names of the object."""
 
 
-def evaluate_captioning(model: Any, text: PreparedCaptions, config: CaptioningRun, out: Path) -> dict[str, float]:
-    """Judge ``model``, in evaluation mode, on every test split of its task.
+def evaluate(
+    replication: Replication, config: CaptioningRun, text: PreparedCaptions, trained: Sequence[Path], out: Path
+) -> dict[str, float]:
+    """Caption the test splits with one trained seed; there are no ensembles.
 
     Writes ``examples.jsonl.gz`` (all images of all test splits) into ``out`` and ``attention.npz``, which has some
     images of every split, evenly spread over it. Of the k-th: ``id_<k>``; ``image_<k>`` (height, width, 3);
@@ -47,27 +51,30 @@ def evaluate_captioning(model: Any, text: PreparedCaptions, config: CaptioningRu
     to it; if the model has them ``weights_<k>`` (T, L) and ``gates_<k>`` (T,); if they are known ``boxes_<k>`` (O, 4)
     in pixels, ``names_<k>`` (O,) and ``correct_<k>``, 1 if the caption is entirely true; and ``rows``, ``columns``.
 
-    Args:
-        model: returns a :class:`shared.tasks.captioning.corpus.Captioned`, and ``start(features)`` begins a search.
-        text: the prepared task.
-        config: the variant's settings.
-        out: folder of the seed.
-
     Returns:
         Metrics of the first test split, and of the others with the split's name before them.
 
     Raises:
         ReplicationError: what the metrics need is missing.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    fetch(config.corpus.dataset)  # at once if it is there; figures keep some of its images
+    (model,) = replication.trained_models(config, text, trained)
     splits: dict[str, list[Example]] = {}
     kept: list[dict[str, Any]] = []
     with CaptionScorer(config.evaluation.metrics, tokenisation=config.evaluation.tokenisation) as scorer:
         for name in config.corpus.test:
             splits[name], shown = _evaluate_split(model, text, name, config.evaluation, scorer)
             kept += shown
+    metrics = write_records(out, splits)
     write_kept(out / "attention.npz", kept, rows=text.grid.rows, columns=text.grid.columns)
-    return write_records(out, splits)
+    return metrics
+
+
+def describe(config: CaptioningRun) -> Mapping[str, Any]:
+    """Signatures and the token's name."""
+    judging = config.evaluation
+    with CaptionScorer(judging.metrics, tokenisation=judging.tokenisation) as scorer:
+        return {"signatures": scorer.signatures(), "token": config.corpus.tokenizer.unit}
 
 
 def _evaluate_split(
@@ -79,7 +86,7 @@ def _evaluate_split(
     names = _names(images, count) if isinstance(images, SceneSplit) else None
     symbols: list[list[int]] = []
     for start in range(0, count, config.batch):
-        features = given.image_features(np.arange(start, min(start + config.batch, count))).to(_device(model))
+        features = given.image_features(np.arange(start, min(start + config.batch, count))).to(device_of(model))
         symbols += search(model, features, config)
     captions, links = RaggedArray.pack([[*line, EOS] for line in symbols]), _links(symbols, text.tokenizer, names)
     own = replace(given, captions=captions, image=np.arange(count), links=links)
@@ -107,7 +114,7 @@ def _evaluate_split(
     examples = records(name, columns)
     kept = []
     for i in np.linspace(0, count - 1, min(config.heatmaps, count)).round().astype(int).tolist():
-        batch = own.batch(np.array([i])).to(_device(model))
+        batch = own.batch(np.array([i])).to(device_of(model))
         with torch.no_grad():
             answer = model(batch.features, batch.captions)
         words = [*text.tokenizer.pieces(symbols[i]), SPECIAL[EOS]]
@@ -176,7 +183,7 @@ class _Reading(NamedTuple):
 def _read(model: Any, split: CaptionedSplit, size: int) -> _Reading:
     order, nats, gates, weights = [], [], [], []
     for indices in every_batch(split, sentences=size):
-        batch = split.batch(indices).to(_device(model))
+        batch = split.batch(indices).to(device_of(model))
         answer, mask = model(batch.features, batch.captions), batch.mask
         places = split.captions.offsets[indices][:, None] + np.arange(mask.size(1))
         order.append(places[mask.cpu().numpy()])
@@ -224,8 +231,3 @@ def _gates(split: CaptionedSplit, gates: Floats, count: int) -> list[dict[str, l
         for kind, where in (("content", content), ("function", ~(content | end)), ("end", end))
     }
     return [{kind: column[i].tolist() for kind, column in columns.items()} for i in range(count)]
-
-
-def _device(model: Any) -> torch.device:
-    device: torch.device = next(model.parameters()).device
-    return device

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +25,20 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import write_lines, write_summary
 from shared.data.tokenizers import EOS, UNK, Tokenizer
 from shared.errors import ReplicationError
-from shared.tasks.captioning.corpus import (
-    CaptionedSplit,
-    features_folder,
-    features_of,
-    grid_of,
-    open_images,
-    read_record,
-)
+from shared.tasks.captioning.corpus import CaptionedSplit, features_folder, grid_of, open_images, read_record
 from shared.tasks.captioning.settings import CaptionCorpusConfig
-from shared.vision.encoders import build_encoder
-from shared.vision.features import Grid, compute_features
+from shared.vision.encoders import ImageEncoder, build_encoder
+from shared.vision.features import Grid, compute_features, load_features
 
+Captions = Sequence[Sequence[Caption]]
+"""Of each image."""
+Boxes = Sequence[Sequence[Box]]
+"""Of the objects of each image."""
 _SAMPLE = 500  # training images that features are standardised by
 _TIMINGS = ("seconds", "images_per_second")  # of the features' record: they differ between machines
 
 
-def encode_images(config: CaptionCorpusConfig, dataset: Path, out: Path) -> dict[str, Any]:
+def features(config: CaptionCorpusConfig, dataset: Path, out: Path) -> dict[str, Any]:
     """Compute the features of every image of every split: ``out/<split>.npy``, (N, L, D) float16.
 
     Args:
@@ -57,35 +53,40 @@ def encode_images(config: CaptionCorpusConfig, dataset: Path, out: Path) -> dict
     Raises:
         ReplicationError: a file is missing, or the encoder cannot be had.
     """
-    if weights := config.encoder.dataset:
-        fetch(weights, root=dataset.parent)
-    encoder = build_encoder(config.encoder, data=dataset.parent)
-    encoder.to("cuda" if torch.cuda.is_available() else "cpu")
-    begin, total = time.perf_counter(), 0
-    if config.encoder.standardise:
-        encoder.standardise(some_pictures(config, dataset))
-    splits = {}
+    torch.set_num_threads(1)
+    begin, encoder = time.perf_counter(), trained_encoder(config, dataset)
+    splits: dict[str, Any] = {}
     for split in config.splits:
         images, path = open_images(dataset, split), out / f"{split}.npy"
         count = min(len(images), config.images.get(split, len(images)))
         compute_features(encoder, images.images, count, path, label=f"{config.dataset} {split}")
-        total += count
         with path.open("rb") as file:
             splits[split] = {"images": count, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-    seconds = time.perf_counter() - begin
+    seconds, total = time.perf_counter() - begin, sum(found["images"] for found in splits.values())
     return {
         **_asked(config), "rows": encoder.rows, "columns": encoder.columns, "size": encoder.size, "splits": splits,
         "seconds": round(seconds, 1), "images_per_second": round(total / seconds, 1),
     }  # fmt: skip
 
 
-def prepare_captions(config: CaptionCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
-    """Train the tokeniser on the training captions and encode every split into ``out``.
+def trained_encoder(config: CaptionCorpusConfig, dataset: Path) -> ImageEncoder:
+    """The encoder of a task whose images are in the folder ``dataset``, standardised by some of them if asked for."""
+    if config.encoder.dataset:
+        fetch(config.encoder.dataset, root=dataset.parent)
+    encoder = build_encoder(config.encoder, data=dataset.parent)
+    if config.encoder.standardise:
+        images = open_images(dataset, "train")
+        count = min(len(images), config.images.get("train", len(images)))
+        chosen = np.linspace(0, count - 1, min(_SAMPLE, count)).round().astype(int)
+        few = np.array_split(chosen, -(-len(chosen) // 8))
+        encoder.standardise(torch.from_numpy(images.images(batch.tolist())) for batch in few)
+    return encoder
 
-    Args:
-        config: the task's corpus.
-        dataset: the fetched folder.
-        out: the folder to write; only whole when this returns. The features must lie in its `features_folder`.
+
+def prepare(config: CaptionCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
+    """Train the tokeniser on the training captions and encode every split of ``dataset`` into ``out``.
+
+    The features must lie in the `features_folder` of ``out``.
 
     Returns:
         A summary: size of the vocabulary; of each split the number of images, captions, symbols and symbols that name
@@ -96,78 +97,59 @@ def prepare_captions(config: CaptionCorpusConfig, dataset: Path, out: Path) -> d
             corpus asks for, no training caption is left, or words that name objects are not symbols.
     """
     splits = {split: _read(config, dataset, split) for split in config.splits}
-    record = _checked_record(config, out, {split: len(text.captions) for split, text in splits.items()})
+    record = _checked_record(config, out, {split: len(captions) for split, (captions, _) in splits.items()})
     words = config.tokenizer.kind == "words" and config.tokenizer.split == "space"
-    if not words and any(any(text.boxes) for text in splits.values()):
+    if not words and any(any(boxes) for _, boxes in splits.values()):
         raise ReplicationError(
             f"the objects of {config.dataset} are named by the words between spaces; "
             "use a tokenizer of kind words with split: space."
         )
-    lines = [caption.text for own in splits["train"].captions for caption in own]
+    lines = [caption.text for own in splits["train"][0] for caption in own]
     if not lines:
         raise ReplicationError(f"no training caption of {config.dataset} is left; raise max_words.")
     tokenizer = config.tokenizer.train(lines)
     tokenizer.save(out / "text.tokenizer")
     (out / "features.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
-    summary: dict[str, object] = {
-        "dataset": config.dataset, "unit": tokenizer.unit, "vocabulary": len(tokenizer)
-    }  # fmt: skip
-    for split, text in splits.items():
-        encoded = _encode(text, tokenizer, features_of(out, split), grid_of(record))
+    summary: dict[str, object] = {"dataset": config.dataset, "unit": tokenizer.unit, "vocabulary": len(tokenizer)}
+    for split, (captions, boxes) in splits.items():
+        features = load_features(features_folder(out) / f"{split}.npy")
+        encoded = _encode(captions, boxes, tokenizer, features, grid_of(record))
         encoded.save(out / split)
         if split != "train":
-            write_lines(out / split / "captions.jsonl", map(json.dumps, text.captions))
+            write_lines(out / split / "captions.jsonl", map(json.dumps, captions))
         summary[split] = {
-            "images": len(text.captions),
-            "captions": len(encoded),
-            "symbols": len(encoded.links),
-            "naming": int((encoded.links >= 0).sum()),
-            "unknown_share": float(np.mean(encoded.captions.flat == UNK)),
-        }
+            "images": len(captions), "captions": len(encoded), "symbols": len(encoded.links),
+            "naming": int((encoded.links >= 0).sum()), "unknown_share": float(np.mean(encoded.captions.flat == UNK)),
+        }  # fmt: skip
     return write_summary(out, config, summary)
 
 
-def some_pictures(config: CaptionCorpusConfig, dataset: Path) -> Iterator[torch.Tensor]:
-    """Some training images of those used, evenly spread, in small batches."""
-    images = open_images(dataset, "train")
-    count = min(len(images), config.images.get("train", len(images)))
-    chosen = np.linspace(0, count - 1, min(_SAMPLE, count)).round().astype(int)
-    for batch in np.array_split(chosen, -(-len(chosen) // 8)):
-        yield torch.from_numpy(images.images(batch.tolist()))
-
-
-@dataclass(frozen=True)
-class _Text:
-    """Per image its captions and the boxes of its objects."""
-
-    captions: Sequence[Sequence[Caption]]
-    boxes: Sequence[Sequence[Box]]
-
-
-def _read(config: CaptionCorpusConfig, dataset: Path, split: str) -> _Text:
+def _read(config: CaptionCorpusConfig, dataset: Path, split: str) -> tuple[Captions, Boxes]:
     images = open_images(dataset, split)
     used = slice(config.images.get(split))
     limit = config.max_words if split == "train" and config.max_words else float("inf")
     captions = [[caption for caption in own if len(caption.text.split()) <= limit] for own in images.captions[used]]
-    return _Text(captions, images.boxes[used])
+    return captions, images.boxes[used]
 
 
-def _encode(text: _Text, tokenizer: Tokenizer, features: NDArray[np.float16], grid: Grid) -> CaptionedSplit:
-    flat = [caption for own in text.captions for caption in own]
+def _encode(
+    captions: Captions, boxes: Boxes, tokenizer: Tokenizer, features: NDArray[np.float16], grid: Grid
+) -> CaptionedSplit:
+    flat = [caption for own in captions for caption in own]
     encoded = tokenizer.encode([caption.text for caption in flat])
-    captions = RaggedArray.pack([[*symbols, EOS] for symbols in encoded])
-    image = np.repeat(np.arange(len(text.captions)), [len(own) for own in text.captions])
-    first = np.cumsum([0, *map(len, text.boxes)])  # row of each image's first box
-    links = np.full(len(captions.flat), -1, dtype=np.int32)
-    for caption, begin, symbols, own in zip(flat, captions.offsets[:-1].tolist(), encoded, image.tolist(), strict=True):
+    packed = RaggedArray.pack([[*symbols, EOS] for symbols in encoded])
+    image = np.repeat(np.arange(len(captions)), [len(own) for own in captions])
+    first = np.cumsum([0, *map(len, boxes)])  # row of each image's first box
+    links = np.full(len(packed.flat), -1, dtype=np.int32)
+    for caption, begin, symbols, own in zip(flat, packed.offsets[:-1].tolist(), encoded, image.tolist(), strict=True):
         for start, end, thing in caption.mentions:
-            if not (0 <= start < end <= len(symbols) and 0 <= thing < len(text.boxes[own])):
+            if not (0 <= start < end <= len(symbols) and 0 <= thing < len(boxes[own])):
                 raise ReplicationError(
                     f"'{caption.text}' does not name what it is said to name; fetch the data set anew."
                 )
             links[begin + start : begin + end] = first[own] + thing
-    boxes = np.array([box for own in text.boxes for box in own], dtype=np.float64).reshape(-1, 4) / SIDE
-    return CaptionedSplit(features, captions, image, links, boxes, grid)
+    table = np.array([box for own in boxes for box in own], dtype=np.float64).reshape(-1, 4) / SIDE
+    return CaptionedSplit(features, packed, image, links, table, grid)
 
 
 def _asked(config: CaptionCorpusConfig) -> dict[str, Any]:
@@ -177,8 +159,7 @@ def _asked(config: CaptionCorpusConfig) -> dict[str, Any]:
 
 def _checked_record(config: CaptionCorpusConfig, out: Path, images: Mapping[str, int]) -> dict[str, Any]:
     """The record of the task's features, without timings, if they are of this corpus."""
-    folder = features_folder(out)
-    path = folder.with_name(f"{folder.name}.json")
+    path = features_folder(out).with_name(f"{features_folder(out).name}.json")
     record = read_record(path)
     counts = {split: found["images"] for split, found in record.get("splits", {}).items()}
     if any(record.get(key) != value for key, value in _asked(config).items()) or counts != images:

@@ -15,7 +15,7 @@ from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
 from shared.tasks.captioning.corpus import PreparedCaptions
 from shared.tasks.captioning.evaluation import search
-from shared.tasks.captioning.preparation import some_pictures
+from shared.tasks.captioning.preparation import trained_encoder
 from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
 from shared.tasks.tried import (
     NO_ATTENTION,
@@ -29,7 +29,6 @@ from shared.tasks.tried import (
     reading_picture,
     whole_words,
 )
-from shared.vision.encoders import build_encoder
 
 CAPTION = (
     "Where the model looked in the picture while it wrote each word; shades are shares of the word's largest weight."
@@ -87,12 +86,9 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
 
 def _encoded(corpus: CaptionCorpusConfig, picture: Pixels) -> Tensor:
     """(1, L, D) of a picture, by the encoder that the features of the task come from."""
-    if corpus.encoder.dataset:
-        fetch(corpus.encoder.dataset)
-    encoder = build_encoder(corpus.encoder)
     if corpus.encoder.standardise:
         fetch(corpus.dataset)
-        encoder.standardise(some_pictures(corpus, Path("data") / corpus.dataset))
+    encoder = trained_encoder(corpus, Path("data") / corpus.dataset)
     device = next((weights.device for weights in encoder.parameters()), torch.device("cpu"))
     with torch.inference_mode():
         features: Tensor = encoder(torch.from_numpy(picture[None]).to(device))

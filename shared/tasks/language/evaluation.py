@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 import shared.tasks.language.measures  # noqa: F401  registers what evaluation computes
 from shared.data.tokenizers import BOS, EOS, PAD, UNK, Tokenizer
 from shared.decoding.protocol import Memory
 from shared.decoding.sampling import continue_text
 from shared.errors import ReplicationError
+from shared.tasks.batches import device_of
 from shared.tasks.examples import Example, records, write_kept, write_records
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.settings import ContextsConfig, LanguageEvaluation, LanguageRun, SampleConfig
@@ -149,7 +149,7 @@ def _read_on(
     found = []
     for group in np.array_split(starts, -(-len(starts) * max(segments) // INPUTS)):
         inside = (group[:, None] + np.arange(most + 1)).clip(max=len(stream) - 1)  # the value is unused
-        read = torch.from_numpy(stream.symbols[inside].astype(np.int64)).to(_device(model))
+        read = torch.from_numpy(stream.symbols[inside].astype(np.int64)).to(device_of(model))
         memory, nats = model.memory(len(group), evaluation.reach.reach), []
         for begin in range(0, most, step):
             for inputs in read[:, begin : begin + step].split(segments, dim=1):
@@ -164,7 +164,7 @@ def _after(model: Any, stream: Stream, places: Places, context: int) -> Floats:
     nats = []
     for group in np.array_split(places, -(-len(places) * context // INPUTS)):
         symbols = stream.symbols[group[:, None] + np.arange(-context, 1)].astype(np.int64)
-        read = torch.from_numpy(symbols).to(_device(model))
+        read = torch.from_numpy(symbols).to(device_of(model))
         log_probs = model.next_log_probs(read[:, :-1])
         nats.append(-log_probs.gather(1, read[:, -1:]).squeeze(1).double().cpu().numpy())
     return np.concatenate(nats)
@@ -213,15 +213,11 @@ def _score(
     """The nats (N,) of all N symbols, and the place (N,) of each symbol in its segment."""
     nats, within = np.full(len(stream), np.nan), np.zeros(len(stream), dtype=np.int64)
     for batch in batches:
-        mask, there = batch.mask, batch.to(_device(model))
+        mask, there = batch.mask, batch.to(device_of(model))
         found = model(there.inputs, there.targets, memory).double().cpu()
         places = batch.places[mask].numpy()
         nats[places], within[places] = found[mask].numpy(), mask.nonzero()[:, 1].numpy()
     return nats, within
-
-
-def _device(model: nn.Module) -> torch.device:
-    return next(model.parameters()).device
 
 
 def _recalls(distances: NDArray[np.integer], nats: Floats) -> dict[str, Any]:
@@ -258,7 +254,7 @@ def kept_texts(
     kept = []
     for end in _ends(stream, read, length + reach.memory):
         symbols = stream.symbols[end - read : end].astype(np.int64)
-        given = torch.from_numpy(symbols).to(_device(model)).unsqueeze(0)
+        given = torch.from_numpy(symbols).to(device_of(model)).unsqueeze(0)
         weights = model.attention_maps(given.split(length, dim=1), reach)
         seen, pieces = weights.size(-1), text.tokenizer.pieces([*symbols.tolist(), int(stream.symbols[end])])
         kept.append({
@@ -321,7 +317,7 @@ def drawn(
     model: Any, prompts: torch.Tensor, evaluation: LanguageEvaluation, wanted: SampleConfig, seed: int
 ) -> list[list[int]]:
     """The symbols that a model adds to each of the prompts (B, T), drawn with the noise of a seed."""
-    device = _device(model)
+    device = device_of(model)
     found: list[list[int]] = continue_text(
         model, prompts.to(device), evaluation.reach.reach, length=wanted.length,
         never=(PAD, UNK, BOS), generator=torch.Generator(device).manual_seed(seed), temperature=wanted.temperature,

@@ -22,7 +22,7 @@ from shared.config import merge
 from shared.data.batching import Indices
 from shared.decoding.protocol import GenerativeModel, SequenceModel
 from shared.errors import ReplicationError
-from shared.tasks.batches import every_batch
+from shared.tasks.batches import device_of, every_batch
 from shared.tasks.examples import Example, records, write_records
 from shared.tasks.replication import Replication, ready
 from shared.tasks.sequences.batches import SequenceBatch, Sequences
@@ -118,7 +118,7 @@ def _evaluate_split(
     """
     sequences, corpus, size = data.split(split), config.corpus, config.evaluation.tokens
     found = {
-        name: _score(_by_model(model, corpus.counts_hits), sequences, split, size, _device(model))
+        name: _score(_by_model(model, corpus.counts_hits), sequences, split, size, device_of(model))
         for name, model in models.items()
     }
     for name, scores in found.items():
@@ -244,12 +244,8 @@ def _spread(sequences: Sequences, count: int) -> Tensor:
 
 def continued(model: nn.Module, whole: Tensor, given: int) -> NDArray[np.int64]:
     """Pixels (count, T), of which the first ones are given and the model draws the others."""
-    device = _device(model)
+    device = device_of(model)
     prefix = whole[:, : 1 + given].to(device)
     noise = torch.Generator(device).manual_seed(0)
     drawn = cast(GenerativeModel, model).generate(prefix, whole.size(1) - prefix.size(1), noise)
     return np.asarray(torch.cat((prefix[:, 1:], drawn), dim=1).cpu().numpy())
-
-
-def _device(model: nn.Module) -> torch.device:
-    return next(model.parameters()).device

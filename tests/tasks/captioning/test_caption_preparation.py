@@ -14,7 +14,8 @@ from shared.errors import ReplicationError
 from shared.tasks.captioning import corpus as captioned
 from shared.tasks.captioning import preparation as caption_preparation
 from shared.tasks.captioning.corpus import PreparedCaptions, features_folder
-from shared.tasks.captioning.preparation import encode_images, prepare_captions
+from shared.tasks.captioning.preparation import features
+from shared.tasks.captioning.preparation import prepare as prepare_captions
 from shared.tasks.captioning.settings import CaptionCorpusConfig
 from shared.vision.encoders import ImageEncoder
 from shared.vision.features import Grid
@@ -73,7 +74,7 @@ def corpus(**changes):
 def encode(dataset, **changes):
     out = dataset.parents[1] / "paper" / "tasks" / "scenes"
     folder = features_folder(out)
-    record = encode_images(corpus(**changes), dataset, folder)
+    record = features(corpus(**changes), dataset, folder)
     folder.with_name("scenes.json").write_text(json.dumps(record))
     return record
 
@@ -137,7 +138,7 @@ def test_preparing_learns_words_from_training_captions_alone_and_keeps_the_other
     assert prepared.split("test").captions[0].tolist() == [a, dog, UNK, a, UNK, EOS]
     assert summary["test"]["unknown_share"] == 2 / (6 + 7 + 4)
     assert summary["vocabulary"] == 4 + 9  # a black cat dog below the an empty scene
-    assert prepared.captions("test") == [[NEW, BOTH], [CAT]]
+    assert prepared.references("test") == [[NEW.text, BOTH.text], [CAT.text]]
     assert prepared.references("valid") == [[CAT.text], [NEITHER.text]]
     assert prepared.grid == Grid(rows=2, columns=2, size=3)
     assert json.loads((prepared.folder / "summary.json").read_text()) == summary
@@ -178,7 +179,7 @@ def test_features_of_something_else_are_refused(dataset, monkeypatch, changes):
 
 
 def test_missing_features_are_named(dataset):
-    with pytest.raises(ReplicationError, match=r"scenes\.json does not exist; run the features and prepare"):
+    with pytest.raises(ReplicationError, match=r"scenes\.json is missing or damaged; run the features and prepare"):
         prepare(dataset)
     encode(dataset)
     (dataset.parents[1] / "paper" / "features" / "scenes" / "test.npy").unlink()

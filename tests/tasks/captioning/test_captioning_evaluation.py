@@ -16,9 +16,9 @@ from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import BOS, EOS, PAD, WordVocabulary
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
+from shared.tasks.captioning import evaluation as of_captions
 from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions, features_folder
-from shared.tasks.captioning.evaluation import evaluate_captioning
-from shared.tasks.captioning.preparation import prepare_captions
+from shared.tasks.captioning.preparation import prepare
 from shared.tasks.captioning.settings import CaptioningRun
 from tests.tasks.captioning.toy_captioners import GRID, PICTURES, PLACES, Parrot, ToyCaptioner, write_split
 
@@ -56,9 +56,10 @@ def prepared(tmp_path_factory):
               "splits": {name: {"images": len(scenes)} for name, scenes in splits.items()}}  # fmt: skip
     features.with_suffix(".json").write_text(json.dumps(record))
     out.mkdir(parents=True)
-    prepare_captions(corpus, dataset, out)
+    prepare(corpus, dataset, out)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
+        patch.setattr(of_captions, "fetch", lambda dataset: None)
         yield PreparedCaptions.load(out), sections
 
 
@@ -67,7 +68,10 @@ def judge(prepared, out, *, model=None, evaluation=None, **options):
     text, sections = prepared
     model = (model or ToyCaptioner(len(text.tokenizer), **options)).eval()
     settings = {"evaluation": {"metrics": ["bleu"]} | (evaluation or {})}
-    metrics = evaluate_captioning(model, text, build(CaptioningRun, sections | settings, where="test"), out)
+    config, paper = (
+        build(CaptioningRun, sections | settings, where="test"), SimpleNamespace(trained_models=lambda *_: [model])
+    )  # fmt: skip
+    metrics = of_captions.evaluate(paper, config, text, [], out)
     with gzip.open(out / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
         return metrics, [json.loads(line) for line in lines], model
 
@@ -101,7 +105,7 @@ def greedy(model, text, split, image, longest=30, beam=1):
 def test_every_image_has_the_record_it_has_alone(prepared, tmp_path):
     text, _ = prepared
     metrics, examples, model = judge(prepared, tmp_path)
-    images, own = text.images("test"), text.captions("test")
+    images, own = text.images("test"), text.images("test").captions
     assert [e["id"] for e in examples] == [*(f"test-{i}" for i in range(14)), *(f"hard-{i}" for i in range(3))]
     for i, example in enumerate(examples[:14]):
         said = [alone(model, text, "test", i, caption.text) for caption in own[i]]

@@ -36,8 +36,7 @@ def root(tmp_path, monkeypatch):
     """A folder with data that count as fetched, and an encoder without weights."""
     monkeypatch.chdir(tmp_path)
     write_dataset(tmp_path / "data" / "toy")
-    for place in (captioning, caption_preparation):
-        monkeypatch.setattr(place, "fetch", lambda dataset, **_: None)
+    monkeypatch.setattr(caption_preparation, "fetch", lambda dataset, **_: None)
     monkeypatch.setattr(caption_preparation, "build_encoder", lambda config, **_: Colours())
     return tmp_path
 
@@ -70,11 +69,12 @@ def config(**sections):
 
 def test_validation_has_every_caption_once_and_every_image_in_order(prepared):
     text = PreparedCaptions.load(prepared)
-    batches = list(text.valid(config().training))
+    validation = text.valid(config().training)
+    batches = list(validation)
     of_captions = [batch for batch in batches if isinstance(batch, CaptionBatch)]
     of_images = [batch for batch in batches if isinstance(batch, ImageBatch)]
     assert batches == [*of_captions, *of_images]
-    assert len(batches) == len(text.valid(config().training))
+    assert len(list(validation)) == len(batches)  # at every validation anew
     assert sum(len(batch.captions) for batch in of_captions) == CAPTIONS * SPLITS["valid"]
     assert sum(batch.tokens for batch in of_captions) == text.split("valid").lengths[0].sum()
     references = [captions for batch in of_images for captions in batch.references]
