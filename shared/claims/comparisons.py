@@ -226,6 +226,8 @@ class Floor(Strict):
     Attributes:
         at_most, at_least: the bound, one of the two.
         because: where the bound comes from.
+        published: what small published systems reach on these data; the side of the paper has to, before a claim is
+            contradicted.
         exempt: variant that need not reach it to the reason.
     """
 
@@ -233,6 +235,7 @@ class Floor(Strict):
     at_most: float | None = None
     at_least: float | None = None
     because: str = Field(min_length=1)
+    published: float | None = None
     exempt: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -4,14 +4,17 @@ A model that has not learned yet says nothing of its architecture. Checks bind e
 
 * the floor: of the seeds of a variant that is meant to be good, four in five reach what its task asks for;
 * room: where no effect was found, the rival is not so good that no relevant effect was possible;
-* the gap: between half of the updates and their end, the difference of the sides' validation losses has not shrunk by
-  more than half;
+* control: there, something that is known to have the effect on these data shows it;
+* tuning: before a claim is contradicted, the side of the paper has the best of several values of its settings;
+* the gap: between half of the updates and their end, the difference of the sides' validation losses has not moved
+  towards the other verdict by more than half;
 * doubling: with twice the updates the effect keeps its side and half of its size;
 * order: a correlation over variants is of their differences, and not of what chance does to both measures of a run.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -19,15 +22,15 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-from shared.claims.comparisons import Comparison, Correlation, Floor, Sides
+from shared.claims.comparisons import Comparison, Correlation, Floor, Sides, Trend
 from shared.claims.results import RunResults, read_curve
 from shared.claims.rules import AGREE, DOUBLED_SEEDS, LEARNED, LEFT
 from shared.claims.statistics import LEVEL
 from shared.claims.words import number_of
-from shared.metrics.quantities import Array
+from shared.metrics.quantities import Array, perplexity
 from shared.metrics.registry import measure
 
-Passed = Literal["yes", "no", "not asked"]
+Passed = Literal["yes", "no", "not asked", "cannot be told"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Check:
     """One of them.
 
     Attributes:
-        name: "floor", "room", "gap", "doubling" or "order".
+        name: "floor", "room", "control", "tuning", "gap", "doubling" or "order".
         passed: "not asked" where it does not apply or could not be afforded.
         said: what was found, for the report.
         verdict: what the claim's verdict says where the check failed, after "inconclusive: ".
@@ -106,44 +109,127 @@ def floor_check(comparison: Comparison, counts: Sequence[Learned], runs: Sequenc
     return Check("floor", "yes", said)
 
 
+def is_missing(how: str, kind: str, verdict: str) -> bool:
+    """Whether a verdict is that there is no effect that matters: that of a claim of equality is for it."""
+    return how in ("no effect that matters", "real but too small to matter") or (
+        kind == "equal" and verdict == "reproduced"
+    )
+
+
 def room_check(comparison: Comparison, how: str, sides: Mapping[str, float]) -> Check:
-    """Whether the second side left the first one room for an effect that matters, where none was found.
+    """Whether the side that is to be beaten left room for an effect that matters, where none was found.
 
     Args:
-        comparison: what is compared; the check applies to plain differences between two variants only.
+        comparison: what is compared.
         how: kind of the contradiction; "" if the comparison is not contradicted.
         sides: variant to its mean.
     """
-    asked = how in ("no effect that matters", "real but too small to matter")
-    if not asked or not isinstance(comparison, Sides) or len(sides) < 2 or comparison.scale == "log" or comparison.over:
+    if not is_missing(how, "", ""):
         return Check("room", "not asked", "no effect was missed")
-    rival = sides[comparison.variants[1]]
-    room = measure(comparison.metric).most - rival if comparison.kind == "greater" else rival
-    most = "" if comparison.kind == "greater" else "at most "  # the least possible loss is unknown, but at least 0
-    said = f"{comparison.variants[1]} leaves room for {most}{room:.3g}"
+    if isinstance(comparison, Correlation) or comparison.over is not None:  # whose bounds are below what is possible
+        return Check("room", "not asked", "a correlation or a slope has no best value to come near to")
+    if isinstance(comparison, Trend):
+        rival, up, steps = comparison.variants[0], comparison.kind == "rises", len(comparison.variants) - 1
+    else:
+        rival, up, steps = comparison.variants[-1], comparison.kind == "greater", 1
+    than = comparison.than if isinstance(comparison, Sides) else None
+    of, value = measure(comparison.metric), sides[rival] if than is None else than
+    best = of.most if up else 1.0 if of.corpus is perplexity else 0.0  # the least possible loss is unknown
+    if not math.isfinite(best) or (comparison.scale == "log" and best <= 0.0):
+        return Check("room", "not asked", "there is no best value")
+    ends = np.log((best, value)) if comparison.scale == "log" else np.array((best, value))
+    room = float(abs(ends[0] - ends[1])) / steps
+    most = "" if up or best else "at most "
+    said = f"{rival if than is None else f'{than:g}'} leaves room for {most}{comparison.shown(room):.3g}"
     return Check("room", "yes", said) if room >= comparison.margin else Check("room", "no", said, "no room is left")
 
 
-def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) -> Check:
-    """Whether the sides' validation losses were still closing in on each other when training ended.
+def control_check(missing: bool, name: str | None, verdict: str) -> Check:
+    """Whether what is known to have the effect on these data shows it, where an effect is found missing.
 
-    A trend is judged by its two ends. A gap that cannot be told from none at half of the updates is not closing. Of a
-    comparison that is exempt the gaps are said all the same.
+    Args:
+        missing: whether one is.
+        name: of the comparison that must show it; None where there is none.
+        verdict: on that comparison.
+    """
+    if not missing:
+        return Check("control", "not asked", "no effect was missed")
+    if name is None:
+        return Check("control", "no", "nothing is known to show it on these data", "there is no positive control")
+    shown = verdict in ("reproduced", "verified")
+    said = f"'{name}' {'shows an effect' if shown else 'does not show one either'}"
+    return Check("control", "yes" if shown else "no", said, "" if shown else "the positive control shows no effect")
+
+
+def better_side(comparison: Comparison, runs: Sequence[RunResults]) -> RunResults:
+    """The side that the claim says is better: the paper's; of two that are to be equal the first."""
+    up = measure(comparison.metric).better != "lower"
+    first = comparison.kind == "equal" or (comparison.kind in ("greater", "falls")) == up
+    return runs[0] if first else runs[-1]
+
+
+def tuning_check(
+    comparison: Comparison, verdict: str, runs: Sequence[RunResults], floors: Mapping[str, Floor],
+    untuned: Mapping[str, str] | None,
+) -> Check:  # fmt: skip
+    """Whether the side of the paper was tuned as it deserves, before the claim is contradicted.
+
+    Args:
+        comparison: what is compared.
+        verdict: on it.
+        runs: of its variants, in order.
+        floors: task to what its models must reach.
+        untuned: variant to what its search lacks; variants that lack nothing are left out. None: it is not known.
+    """
+    side = better_side(comparison, runs)
+    if verdict != "contradicted" or untuned is None or isinstance(comparison, Correlation) or not is_trained(side):
+        return Check("tuning", "not asked", "nothing was contradicted, or nothing had to be tuned")
+    lacks, floor = untuned.get(side.variant, ""), floors.get(side.task)
+    if not lacks and floor is not None and floor.published is not None:
+        reached = _published(floor).reached(side.mean.get(floor.metric, math.nan))
+        lacks = "" if reached else f"it does not reach the {floor.published:g} of published systems"
+    if not lacks:
+        return Check("tuning", "yes", f"{side.variant} has the best of several values, and is good enough")
+    return Check(
+        "tuning", "no", f"{side.variant}: {lacks}", f"{side.variant} was not tuned as the paper's side deserves"
+    )
+
+
+def _published(floor: Floor) -> Floor:
+    """A floor whose bound is what published systems reach."""
+    bound = "at_most" if floor.at_least is None else "at_least"
+    return floor.model_copy(update={bound: floor.published})
+
+
+def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) -> Check:
+    """Whether the sides' validation losses were still moving towards the other verdict when training ended.
+
+    The gap counts as closing if it has moved there by more than half of what it was at half of the updates. A trend is
+    judged by its two ends. Of a comparison that is exempt the gaps are said all the same.
     """
     exempt = "" if comparison.learned is None else comparison.learned.exempt
     gaps = _no_gap(comparison, verdict, runs) or _gaps(runs)
     if isinstance(gaps, str):
         return Check("gap", "not asked", exempt or gaps)
     half, end = gaps
-    if not _apart(half):
-        ended = f"it ended at {end.mean():.2g}"
-        said = f"the gap at half of the updates, {half.mean():.2g}, cannot be told from none; {ended}"
-        return Check("gap", "not asked", f"{exempt}; {said}" if exempt else said)
-    left = float(end.mean() / half.mean())
-    said = f"at the end the gap is {left:.2f} times that at half of the updates"
+    if _apart(half):
+        said = f"at the end the gap is {float(end.mean() / half.mean()):.2f} times that at half of the updates"
+    else:
+        said = (
+            f"the gap at half of the updates, {half.mean():.2g}, cannot be told from none; it ended at {end.mean():.2g}"
+        )
     if exempt:
         return Check("gap", "not asked", f"{exempt}; {said}")
-    return Check("gap", "yes", said) if left >= LEFT else Check("gap", "no", said, "still closing")
+    if not _apart(half):
+        return Check("gap", "cannot be told", said)
+    if comparison.kind == "equal":
+        away = abs(half.mean()) - abs(end.mean())
+    else:
+        ahead = 1.0 if better_side(comparison, runs) is runs[-1] else -1.0  # of losses, of which less is better
+        away = ahead * float(half.mean() - end.mean()) * (-1.0 if verdict == "contradicted" else 1.0)
+    if away <= (1.0 - LEFT) * abs(half.mean()):
+        return Check("gap", "yes", said)
+    return Check("gap", "no", said, "still closing")
 
 
 def _no_gap(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) -> str:

@@ -7,10 +7,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from shared.claims import schema
+from shared.claims.attempts import History, counts
 from shared.claims.competence import Check, Learned
+from shared.claims.rules import LEARNED
 from shared.claims.scales import SCALES
 
-Verdict = Literal["reproduced", "contradicted", "inconclusive", "verified", "refuted", "not tested"]
+Verdict = Literal["reproduced", "in part", "mixed", "contradicted", "inconclusive", "verified", "refuted", "not tested"]
+"""Of a comparison or a claim: in part, if not all that it says is reproduced; mixed, if scales or designs differ."""
+Sort = Literal["experiment", "demonstration", "identity"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+"""Evidence where both sides could do the task; where a limit built into one of them is shown; and mathematics."""
+Confirmed = Literal["confirmed", "not confirmed", "one run", ""]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 Evidence = Literal["paper's data", "standard data", "generated", "measured"]
 """What decided: models of the paper's data, of other published data, of generated data, or a study without data."""
@@ -26,8 +33,9 @@ class Tests:
         below: that it is below ``relevant``, the smallest that matters (``equal``: that it lies outside).
         opposite: that the effect is below 0. It only determines how a contradiction is described, and not for
             ``equal``.
-        above_holm, below_holm, opposite_holm: the same, corrected over the primary comparisons of the paper; None for
-            other comparisons.
+        above_holm, below_holm, opposite_holm: the same, corrected for earlier attempts and over what decides claims of
+            the paper; None for other comparisons.
+        matters: whether the estimate is at least what matters; of ``equal`` always.
     """
 
     above: float
@@ -36,6 +44,7 @@ class Tests:
     above_holm: float | None = None
     below_holm: float | None = None
     opposite_holm: float | None = None
+    matters: bool = True
 
     @property
     def deciding(self) -> tuple[float, float, float]:
@@ -67,6 +76,7 @@ class Outcome:
         repeats: see :class:`shared.claims.effects.Effects`; 1 of all but correlations.
         paper: the paper's effect in the same unit.
         token: the runs' name for one token, the unit of likelihoods.
+        pooled: effects of earlier runs of the same design that count, beside those of ``seeds``.
     """
 
     name: str
@@ -92,6 +102,7 @@ class Outcome:
     base: str = ""
     paper: float | None = None
     token: str = "token"
+    pooled: int = 0
 
     @property
     def tested(self) -> bool:
@@ -104,16 +115,35 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """What became of a comparison that decides, with its checks; or of a part of a claim.
+
+    Attributes:
+        says, by: of a part, what it says and the name of the comparison that decides it.
+        how: see :class:`Outcome`; of an inconclusive one why, if a check of competence failed.
+        reason: a sentence.
+    """
+
+    verdict: Verdict
+    how: str
+    reason: str
+    checks: tuple[Check, ...] = ()
+    learned: tuple[Learned, ...] = ()
+    says: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True)
 class Decision:
     """The verdict on one claim at one scale, with what it rests on.
 
     Attributes:
-        how: see :class:`Outcome`; of an inconclusive one why, if a check of competence failed.
-        reason: a sentence.
+        how, reason, checks, learned: of the primary comparison, see :class:`Judged`.
         evidence: None where nothing decided.
-        checks: of competence, of the primary comparison.
-        learned: seeds that reach the floor, of the primary comparison's variants.
         changed: what deciding has changed since the plan was frozen; None if there is no plan.
+        parts: of a claim that says several things.
+        history: what was tried before.
+        confirmed: whether further seeds, which the plan drew, say the same; "" where nothing is decided.
     """
 
     claim: schema.Claim
@@ -126,6 +156,19 @@ class Decision:
     checks: tuple[Check, ...] = ()
     learned: tuple[Learned, ...] = ()
     changed: tuple[str, ...] | None = None
+    parts: tuple[Judged, ...] = ()
+    history: History = field(default_factory=History)
+    confirmed: Confirmed = ""
+
+    @property
+    def sort(self) -> Sort | None:
+        """Of the evidence; None where there is none."""
+        if self.lead is None:
+            return None
+        if self.claim.identities or self.claim.by_mathematics:
+            return "identity"
+        unable = any(each.exempt and each.reached < LEARNED * each.seeds for each in self.learned)
+        return "demonstration" if unable else "experiment"
 
     @property
     def lead(self) -> Outcome | None:
@@ -160,14 +203,21 @@ class Decision:
             "reason": self.reason, "scale": self.scale, "evidence": self.evidence, "budget": self.budget,
             "agreeing": self.agreeing, "supporting": len(self.supporting), "lead": lead,
             "checks": [asdict(check) for check in self.checks], "learned": [asdict(each) for each in self.learned],
-            "changed": None if self.changed is None else list(self.changed),
+            "changed": None if self.changed is None else list(self.changed), "sort": self.sort, "ours": self.claim.ours,
+            "parts": [{key: getattr(each, key) for key in PART} for each in self.parts],
+            "attempt": self.history.attempt if lead and counts(lead["seeds"]) else None,
+            "before": [line["verdict"] for line in self.history.before], "confirmed": self.confirmed,
+            "lines": [{key: value for key, value in line.items() if key not in LONG} for line in self.history.lines],
             "comparisons": [outcome.to_json() for outcome in self.outcomes],
         }  # fmt: skip
 
 
+PART = ("says", "verdict", "how", "reason", "by")
+LONG = ("plan", "commits", "effects", "claim")
+"""Keys of parts that claims.json has, and those of lines of the ledger that it has not."""
 DATA = ("measured", "generated", "standard data", "paper's data")
 """What decided, from the weakest to the strongest. What is merely measured, and identities, count as generated."""
-SIDES = {"reproduced": "for", "verified": "for", "contradicted": "against", "refuted": "against"}
+SIDES = {"reproduced": "for", "verified": "for", "in part": "part", "contradicted": "against", "refuted": "against"}
 """Decided verdicts, and whether they speak for the claim."""
 
 Entry = Mapping[str, Any]
@@ -186,6 +236,22 @@ def better(entries: Iterable[Entry]) -> Entry:
 def disagree(entries: Sequence[Entry]) -> bool:
     """Whether decided verdicts speak for a claim at one scale and against it at another."""
     return len({SIDES[entry["verdict"]] for entry in entries if entry["verdict"] in SIDES}) > 1
+
+
+def headline(entries: Sequence[Entry]) -> dict[str, Any]:
+    """The entry with the better evidence; its verdict is mixed if others speak otherwise, which follow as ``against``.
+
+    These are decided entries of other scales and, with enough seeds, lines of earlier designs: the best one first.
+
+    Args:
+        entries: of one claim at several scales.
+    """
+    best = better(entries)
+    lines = {line["design"]: line for entry in entries for line in entry.get("lines", ())}
+    today = {entry.get("design") for entry in entries}
+    earlier = [line for design, line in lines.items() if design not in today and counts(line["seeds"])]
+    against = sorted((each for each in (*entries, *earlier) if disagree([best, each])), key=_rank, reverse=True)
+    return {**best, "verdict": "mixed" if against else best["verdict"], "against": against}
 
 
 def left_open(best: Entry, entries: Iterable[Entry]) -> list[Entry]:

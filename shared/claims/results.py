@@ -7,7 +7,7 @@ import gzip
 import json
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -69,6 +69,11 @@ class RunResults:
         """The ensemble of all seeds as a variant of its own, ``<variant>-ensemble``."""
         name, together = f"{self.variant}-ensemble", self.together
         return replace(self, variant=name, metrics={0: together}, mean=together, together={}, members=self.seeds)
+
+    def with_seeds(self, keep: Callable[[int], bool]) -> RunResults:
+        """The same run with some of its seeds; itself where these are all."""
+        metrics = {seed: of_seed for seed, of_seed in self.metrics.items() if keep(seed)}
+        return self if len(metrics) == len(self.metrics) else replace(self, metrics=metrics)
 
     @property
     def seeds(self) -> tuple[int, ...]:

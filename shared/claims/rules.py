@@ -1,9 +1,9 @@
-"""The numbers behind every verdict; a frozen plan writes down all but the last, which came after the first plans."""
+"""The numbers behind every verdict; frozen plans have all but the last ones, which are younger."""
 
 ALPHA = 0.05
-"""Chance of any false verdict on a paper; half of it on either side."""
+"""Chance of any false verdict on a paper, over all attempts; half of it on either side."""
 FEWEST_SEEDS = 5
-"""Paired seeds that a primary comparison needs."""
+"""Paired seeds that a primary comparison needs, and a confirmation."""
 LEARNED = 0.8
 """Share of a variant's seeds that must reach the floor of its task."""
 LEFT = 0.5
@@ -12,3 +12,7 @@ DOUBLED_SEEDS = 3
 """Seeds that a comparison with twice the updates needs."""
 AGREE = 0.5
 """Rank correlation between the seeds' orders of the variants that a correlation over variants needs."""
+PILOTS = 3
+"""Pilot seeds by which the side of the paper must have been tuned before a claim is contradicted."""
+CONFIRMING = 1000
+"""The first of the seeds that confirm a verdict; they take no part in reaching it."""

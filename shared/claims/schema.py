@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -12,7 +11,7 @@ from pydantic import Field, model_validator
 from shared.claims.comparisons import Comparison, Correlation, Exact, Floor, Row, Sides
 from shared.claims.scales import SCALES
 from shared.claims.words import number_of
-from shared.config import Strict, build, load_yaml, merge
+from shared.config import Strict, build, check_name, load_yaml, merge
 from shared.errors import ReplicationError
 from shared.metrics.registry import known, measure, split_of
 
@@ -33,15 +32,39 @@ class InPaper(Strict):
     source: Provenance = "C:paper"
 
 
+class Part(Strict):
+    """One of the things that a claim says.
+
+    Attributes:
+        says: the part, as it stands inside of a sentence.
+        by: name of the comparison that decides it: ``primary`` or a supporting one.
+        not_tested: in its place, why nothing decides it.
+    """
+
+    says: str = Field(min_length=1)
+    by: str | None = None
+    not_tested: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Part:
+        if (self.by is None) == (self.not_tested is None):
+            raise ValueError("give 'by', the name of a comparison, or 'not_tested', why there is none")
+        return self
+
+
 class Claim(Strict):
     """One claim of a paper, and what decides it.
 
     Attributes:
-        in_short: the statement in at most 12 words, as they stand inside of a sentence.
+        in_short: what is decided, in the paper's terms and at most 12 words, as they stand inside of a sentence.
         where: section, table or figure of the paper.
         primary: the one comparison that decides the claim; its evidence is the best that the scale affords.
         identities: for claims that hold by mathematics, given in place of ``primary``; all of them must hold.
-        supporting: shown and counted; they decide nothing.
+        supporting: shown and counted; they decide nothing, but for those that a part names.
+        parts: of a statement that says several things, each of them; it is reproduced only if all are.
+        control: name of the supporting comparison that must show an effect, before one is said to be missing.
+        by_mathematics: of a primary comparison that measures what a theorem or a closed form says, which one.
+        ours: the paper does not make this claim; it is counted apart.
         not_decided: scale, or ``all``, to the reason why nothing decides the claim there.
         different_here: what a reader must know beside the verdict; in the file also scale, or ``all``, to it.
     """
@@ -54,6 +77,10 @@ class Claim(Strict):
     primary: Comparison | None = None
     identities: tuple[Exact, ...] = ()
     supporting: tuple[Row, ...] = ()
+    parts: tuple[Part, ...] = ()
+    control: str | None = None
+    by_mathematics: str | None = None
+    ours: bool = False
     not_decided: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
     different_here: str | None = Field(default=None, min_length=1)
 
@@ -79,6 +106,17 @@ class Claim(Strict):
         if len(set(names)) < len(names):
             raise ValueError("the names of a claim's comparisons must differ")
         return self
+
+    def row(self, name: str | None) -> Row | None:
+        """The comparison of this name, at a scale that has it."""
+        return next((row for row in self.rows() if row.name == name), None)
+
+    @property
+    def deciding(self) -> list[Row]:
+        """What decides the claim: its primary comparison or identities, and those that its parts name."""
+        first: list[Row] = [*([self.primary] if self.primary else ()), *self.identities]
+        named = [row for part in self.parts if (row := self.row(part.by)) is not None]
+        return first + [row for row in named if row not in first]
 
     @model_validator(mode="after")
     def _measurable(self) -> Claim:
@@ -121,12 +159,10 @@ class Claims(Strict):
 
     Attributes:
         floors: task to what its models must reach.
-        looks: numbers of seeds at which the claims may be judged; the error rate is divided among them.
         claims: in the order of the file.
     """
 
     floors: dict[str, Floor] = Field(default_factory=dict)
-    looks: tuple[int, ...] = ()
     claims: tuple[Claim, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -134,8 +170,6 @@ class Claims(Strict):
         ids = [claim.id for claim in self.claims]
         if len(set(ids)) < len(ids):
             raise ValueError(f"every claim needs an id of its own, got {', '.join(ids)}")
-        if any(later <= earlier for earlier, later in pairwise(self.looks)):
-            raise ValueError("each of 'looks' must be greater than the one before")
         return self
 
 
@@ -163,6 +197,7 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
     if not isinstance(claim, dict):
         return claim
     claim, where = dict(claim), f"{path}: {claim.get('id')}"
+    named = {"primary", *(str(row.get("name")) for row in claim.get("supporting") or () if isinstance(row, dict))}
     if isinstance(claim.get("primary"), dict):
         laid = _at_scale(claim["primary"], scale, f"{where}: primary")
         if laid is None and scale not in (claim.get("not_decided") or ()):
@@ -181,7 +216,10 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
         claim["identities"] = [{"kind": "exact"} | row if isinstance(row, dict) else row for row in claim["identities"]]
     if isinstance(said := claim.get("different_here"), dict):
         claim["different_here"] = _different_at(said, scale, where)
-    return build(Claim, claim, where=where)
+    built = build(Claim, claim, where=where)
+    for name in filter(None, (built.control, *(part.by for part in built.parts))):
+        check_name(name, named, f"{where}: it has no comparison")
+    return built
 
 
 def _different_at(said: dict[str, Any], scale: str, where: str) -> str | None:

@@ -35,10 +35,15 @@ class Estimate:
     Attributes:
         value: on the examples and seeds as they are.
         draws: (R,) values under resampling.
+        centres: (R,) the same without the variation between seeds.
+        error, freedom: standard error of the mean over seeds, and its degrees of freedom; 0 where none is known.
     """
 
     value: float
     draws: Array
+    centres: Array | None = None
+    error: float = 0.0
+    freedom: int = 0
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
         """The central interval that holds ``level`` of the draws."""
@@ -46,17 +51,23 @@ class Estimate:
         return float(low), float(high)
 
     def p_at_most(self, bound: float) -> float:
-        """One-sided p-value of the test that the quantity lies above ``bound``: the share of draws that do not."""
-        return _share(self.draws <= bound)
+        """One-sided p-value of the test that the quantity lies above ``bound``: how probable less is.
+
+        Student's distribution is known, so of the variation between seeds nothing has to be drawn, and p-values may be
+        smaller than one in so many draws.
+        """
+        return self._beyond(bound, 1.0)
 
     def p_at_least(self, bound: float) -> float:
-        """One-sided p-value of the test that the quantity lies below ``bound``: the share of draws that do not."""
-        return _share(self.draws >= bound)
+        """One-sided p-value of the test that the quantity lies below ``bound``: how probable more is."""
+        return self._beyond(bound, -1.0)
 
+    def _beyond(self, bound: float, side: float) -> float:
+        if self.centres is None or self.error == 0.0:  # with +1 in both counts, so that it is never zero
+            return float(1 + (side * self.draws <= side * bound).sum()) / (1 + len(self.draws))
+        from scipy.special import stdtr  # here: a check of settings shall not wait for it
 
-def _share(hits: NDArray[np.bool_]) -> float:
-    """With +1 in both counts, so that it is never zero."""
-    return float(1 + hits.sum()) / (1 + len(hits))
+        return float(stdtr(self.freedom, side * (bound - self.centres) / self.error).mean())
 
 
 def generator(*names: str) -> np.random.Generator:
@@ -97,7 +108,9 @@ def _multinomial(rows: int, size: int, rng: np.random.Generator) -> Array:
     return np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size).astype(np.float64)
 
 
-def over_seeds(values: Array, draws: Array, rng: np.random.Generator, drawn: int | None = None) -> Estimate:
+def over_seeds(
+    values: Array, draws: Array, rng: np.random.Generator, drawn: int | None = None, earlier: Sequence[float] = ()
+) -> Estimate:
     """Mean over seeds, its draws widened by the variation between seeds (none is known for one seed).
 
     By chance every seed is right on other examples. This variance is part of the variation between seeds and also
@@ -113,20 +126,23 @@ def over_seeds(values: Array, draws: Array, rng: np.random.Generator, drawn: int
         draws: (K, R) under resampling of examples.
         rng: source of the t-distributed deviations.
         drawn: n, the examples or families that a resample draws; None where nothing is or there are very many.
+        earlier: values of further seeds, whose examples are no longer at hand; what the others say of these counts.
     """
-    seeds, mean = len(values), float(values.mean())
-    if seeds == 1:
+    seeds, pooled = len(values), np.concatenate([values, earlier])
+    mean = float(pooled.mean())
+    if len(pooled) == 1:
         return Estimate(mean, draws[0])
-    standard_error = values.std(ddof=1) / np.sqrt(seeds)
-    by_seeds = standard_error * rng.standard_t(seeds - 1, size=draws.shape[1])
+    standard_error = pooled.std(ddof=1) / np.sqrt(len(pooled))
+    by_seeds = standard_error * rng.standard_t(len(pooled) - 1, size=draws.shape[1])
     deviations = draws - draws.mean(axis=1, keepdims=True)
     by_examples = deviations.mean(axis=0)
-    by_chance = deviations.var(axis=0, ddof=1).mean() / seeds
+    by_chance = deviations.var(axis=0, ddof=1).mean() / seeds if seeds > 1 else 0.0
     variance = by_examples.var()
     kept = np.sqrt(max(0.0, 1.0 - by_chance / variance)) if variance > 0.0 else 0.0
     if drawn is not None and drawn > 1 and kept > 0.0:
         by_examples = by_examples * np.sqrt(drawn / rng.chisquare(drawn - 1, size=draws.shape[1]))
-    return Estimate(mean, mean + kept * by_examples + by_seeds)
+    centres = mean + kept * by_examples
+    return Estimate(mean, centres + by_seeds, centres, float(standard_error), len(pooled) - 1)
 
 
 def on_examples(statistics: Array, corpus: Callable[[Array], Array]) -> Statistic:

@@ -1,31 +1,37 @@
 """From claims and runs to verdicts.
 
-Every seed has one effect, positive where it agrees with the claim. Two one-sided tests, at 2.5 % each, corrected by
-Holm's method over the primary comparisons of the paper, ask *a*: is the mean effect above 0? *b*: is it below
-``relevant``, the smallest that matters? *b*: contradicted. *a* and not *b*: reproduced. Neither: inconclusive.
+Every seed has one effect, positive where it agrees with the claim. Two one-sided tests, at 2.5 % each, corrected for
+earlier attempts and by Holm's method over the primary comparisons of the paper, ask *a*: is the mean effect above 0?
+*b*: is it below ``relevant``, the smallest that matters? *b*: contradicted. *a* and not *b*: reproduced, if the
+estimate is at least ``relevant``, too. Otherwise: inconclusive.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from shared.claims import schema
+from shared.claims.attempts import History, Ledger
 from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides, Trend
 from shared.claims.competence import (
     Check,
+    control_check,
     count_learned,
     doubling_check,
     floor_check,
     gap_check,
+    is_missing,
     order_check,
     room_check,
+    tuning_check,
 )
 from shared.claims.effects import effects, scalars
-from shared.claims.outcomes import Decision, Evidence, Outcome, Tests, Verdict
+from shared.claims.outcomes import Confirmed, Decision, Evidence, Judged, Outcome, Tests, Verdict
 from shared.claims.results import RunResults
-from shared.claims.rules import ALPHA, FEWEST_SEEDS
+from shared.claims.rules import ALPHA, CONFIRMING, FEWEST_SEEDS
 from shared.claims.statistics import Estimate, generator, holm, over_seeds
 from shared.claims.words import number_of
 from shared.metrics.quantities import Array
@@ -37,6 +43,8 @@ CLAUSES = {
     "depends on the budget": "it depends on the budget",
 }
 """Verdicts of checks that failed, as clauses of a sentence; the others are clauses already."""
+BY_MATHEMATICS: Mapping[Verdict, Verdict] = {"reproduced": "verified", "contradicted": "refuted"}
+OPEN = "real, whether it matters is open"
 
 
 def decide(
@@ -46,6 +54,9 @@ def decide(
     *,
     evidence: Mapping[str, Evidence] | None = None,
     changed: Mapping[str, tuple[str, ...]] | None = None,
+    ledger: Ledger | None = None,
+    untuned: Mapping[str, str] | None = None,
+    confirming: Mapping[str, Sequence[int]] | None = None,
 ) -> list[Decision]:
     """Judge all claims of a paper.
 
@@ -55,22 +66,27 @@ def decide(
         scale: of the runs.
         evidence: variant to the kind of its data; None: all data are generated.
         changed: claim to what has changed since the plan was frozen; None: there is no plan.
+        ledger: of earlier attempts; None: there were none.
+        untuned: variant to what the search of its settings lacks; None: it is not known.
+        confirming: claim to the seeds that are to confirm its verdict.
 
     Raises:
         ReplicationError: runs do not fit together, or lack a metric.
     """
-    level = ALPHA / 2.0 / max(1, len(claims.looks))
-    drafts = [_compare_claim(claim, results, scale) for claim in claims.claims]
+    ledger = ledger or Ledger()
+    known = {name: run.with_seeds(lambda seed: seed < CONFIRMING) for name, run in results.items()}
+    drafts = [_compare_claim(claim, known, scale, ledger) for claim in claims.claims]
     _correct(drafts)
     decisions = []
-    for claim, rows in zip(claims.claims, drafts, strict=True):
-        judged = [_verdict_of(outcome, level) for outcome in rows]
+    for claim, (history, rows) in zip(claims.claims, drafts, strict=True):
+        judged = [_verdict_of(outcome) for outcome in rows]
         if rows:
-            judged = [_unless_below(claims, *pair, results) for pair in zip(claim.rows(), judged, strict=True)]
-        decision = _decision(claims, claim, results, scale, judged)
+            judged = [_unless_below(claims, *pair, known) for pair in zip(claim.rows(), judged, strict=True)]
+        decision = _decision(claims, claim, known, scale, judged, untuned)
         of = _evidence(decision.lead, evidence)
         own = None if changed is None else changed.get(claim.id, ())
-        decisions.append(replace(decision, evidence=of, changed=own))
+        said = _confirmation(claim, decision, results, (confirming or {}).get(claim.id, ()))
+        decisions.append(replace(decision, evidence=of, changed=own, history=history, confirmed=said))
     return decisions
 
 
@@ -81,34 +97,61 @@ def _evidence(lead: Outcome | None, evidence: Mapping[str, Evidence] | None) -> 
     return "generated" if evidence is None else evidence[lead.variants[0].removesuffix("-ensemble")]
 
 
-def _correct(drafts: Sequence[list[Outcome]]) -> None:
-    """Correct the p-values of the primary comparisons of a paper, which are the first rows of their claims.
+def _correct(drafts: Sequence[tuple[History, list[Outcome]]]) -> None:
+    """Correct the p-values of the comparisons that decide claims of a paper, for earlier attempts and by Holm's method.
 
     Each test is corrected separately. At most one of the first two null hypotheses of a comparison is true, so the
     error rate is kept if each of the two tests gets half of it.
     """
-    primary = [
-        (rows, tests)
-        for rows in drafts
-        if rows and rows[0].deciding and (tests := rows[0].tests) is not None and len(rows[0].seeds) >= FEWEST_SEEDS
+    deciding = [
+        (rows, at, row.tests, history.penalty)
+        for history, rows in drafts
+        for at, row in enumerate(rows)
+        if row.deciding and row.tests is not None and len(row.seeds) >= FEWEST_SEEDS
     ]
     above, below, opposite = (
-        holm([getattr(tests, name) for _, tests in primary]) for name in ("above", "below", "opposite")
+        holm([min(1.0, getattr(tests, name) * penalty) for *_, tests, penalty in deciding])
+        for name in ("above", "below", "opposite")
     )
-    for (rows, tests), p_above, p_below, p_opposite in zip(primary, above, below, opposite, strict=True):
+    for (rows, at, tests, _), p_above, p_below, p_opposite in zip(deciding, above, below, opposite, strict=True):
         corrected = replace(tests, above_holm=p_above, below_holm=p_below, opposite_holm=p_opposite)
-        rows[0] = replace(rows[0], tests=corrected)
+        rows[at] = replace(rows[at], tests=corrected)
 
 
-def _compare_claim(claim: schema.Claim, results: Results, scale: str) -> list[Outcome]:
-    """Every row of a claim, without verdicts, those that decide first; none where nothing decides at this scale."""
+def _confirmation(claim: schema.Claim, decision: Decision, results: Results, seeds: Sequence[int]) -> Confirmed:
+    """Whether runs of further seeds, of another day or machine, come to the same verdict by themselves."""
+    primary = claim.primary
+    if primary is None or decision.lead is None or decision.lead.verdict not in ("reproduced", "contradicted"):
+        return ""
+    runs = [results[name] for name in primary.compared()]
+    ours = {_when(run, seed) for run in runs for seed in decision.lead.seeds}
+    if not seeds or any({*seeds} - {*run.seeds} or ours & {_when(run, seed) for seed in seeds} for run in runs):
+        return "one run"
+    again = _compare(
+        claim.id, primary, {run.variant: run.with_seeds(seeds.__contains__) for run in runs}, deciding=True
+    )
+    return "confirmed" if _verdict_of(again).verdict == decision.lead.verdict else "not confirmed"
+
+
+def _when(run: RunResults, seed: int) -> tuple[str, str]:
+    """Machine and day of a run; runs without a record share none."""
+    record = run.runs.get(seed, {})
+    return str(record.get("cpu", run.variant)), str(record.get("finished", seed))[:10]
+
+
+def _compare_claim(claim: schema.Claim, results: Results, scale: str, ledger: Ledger) -> tuple[History, list[Outcome]]:
+    """What was tried before for a claim, and every row of it, without verdicts; none where nothing decides it here."""
     if claim.undecided_at(scale) is not None:
-        return []
-    deciding = {id(row) for row in (claim.primary, *claim.identities)}
-    return [_compare(claim.id, row, results, deciding=id(row) in deciding) for row in claim.rows()]
+        return ledger.history(claim.id, (), ()), []
+    deciding = {id(row) for row in claim.deciding}
+    rows = [_compare(claim.id, row, results, deciding=id(row) in deciding) for row in claim.rows()]
+    first, of = rows[0], ledger.history(claim.id, rows[0].seeds, rows[0].per_seed, rows[0].relevant)
+    if of.pool and claim.primary is not None and first.effect is not None:
+        rows[0] = _compare(claim.id, claim.primary, results, deciding=True, earlier=of.pool)
+    return of, rows
 
 
-def _compare(claim_id: str, row: Row, results: Results, *, deciding: bool) -> Outcome:
+def _compare(claim_id: str, row: Row, results: Results, *, deciding: bool, earlier: Sequence[float] = ()) -> Outcome:
     variants = row.compared()
     outcome = Outcome(
         name=row.name, kind=row.kind, verdict="not tested", metric=row.metric, unit=_unit(row), variants=variants,
@@ -124,7 +167,8 @@ def _compare(claim_id: str, row: Row, results: Results, *, deciding: bool) -> Ou
         return _exact(row, runs[0], outcome)
     rng = generator(claim_id, row.name)
     found = effects(row, runs, rng)
-    estimate = over_seeds(found.values, found.draws, rng, found.drawn)
+    pool = [math.log(effect) if row.scale == "log" else effect for effect in earlier]
+    estimate = over_seeds(found.values, found.draws, rng, found.drawn, pool)
     low, high = estimate.interval()
     if math.isnan(low + high):
         undefined = [str(seed) for seed, value in zip(found.seeds, found.values, strict=True) if math.isnan(value)]
@@ -136,44 +180,40 @@ def _compare(claim_id: str, row: Row, results: Results, *, deciding: bool) -> Ou
         relevant=row.relevant, interval=(row.shown(low), row.shown(high)) if len(found.seeds) > 1 else None,
         seeds=found.seeds, per_seed=tuple(row.shown(float(value)) for value in found.values), sides=found.sides,
         n=found.n, drawn_of=found.drawn_of, repeats=found.repeats, paper=row.paper, token=runs[0].token,
-        tests=_tests(row, estimate, found.repeats),
+        tests=_tests(row, estimate, found.repeats), pooled=len(pool),
     )  # fmt: skip
 
 
 def _tests(row: Comparison, effect: Estimate, repeats: float) -> Tests:
-    if isinstance(row, Correlation):  # chance in the runs attenuates any correlation, and so the bound
-        bound = row.bound(repeats)
-        return Tests(effect.p_at_most(0.0), effect.p_at_least(bound), effect.p_at_least(0.0))
     if isinstance(row, Sides) and row.kind == "equal":
         within = max(effect.p_at_most(-row.margin), effect.p_at_least(row.margin))
         outside = min(effect.p_at_least(-row.margin), effect.p_at_most(row.margin))
         return Tests(within, min(1.0, 2.0 * outside))  # doubled, because the effect may lie outside on either side
-    return Tests(effect.p_at_most(0.0), effect.p_at_least(row.margin), effect.p_at_least(0.0))
+    # Chance in the runs attenuates any correlation, and so the bound.
+    bound = row.bound(repeats) if isinstance(row, Correlation) else row.margin
+    matters = effect.value >= bound - 1e-9 * abs(bound)
+    return Tests(effect.p_at_most(0.0), effect.p_at_least(bound), effect.p_at_least(0.0), matters=matters)
 
 
-def _verdict_of(outcome: Outcome, level: float) -> Outcome:
+def _verdict_of(outcome: Outcome) -> Outcome:
     """The verdict of a comparison by its corrected p-values, or by its own where there are none.
 
     A correction can only change a verdict to inconclusive. Without this rule, an effect that is contradicted because it
     is too small would become reproduced if only its test against 0 passed the correction.
     """
-    tests = outcome.tests
+    tests, level = outcome.tests, ALPHA / 2.0
     if tests is None:
         return outcome
     if len(outcome.seeds) < FEWEST_SEEDS:
         few = f"{number_of(len(outcome.seeds), 'seed')}, and at least {FEWEST_SEEDS} decide"
         return replace(outcome, reason=few)
-    plain = tests.above, tests.below
-    alone, looked, verdict = (
-        _table(*(p <= bound for p in ps))
-        for bound, ps in ((ALPHA / 2.0, plain), (level, plain), (level, tests.deciding[:2]))
-    )
-    if verdict == alone:
-        return replace(
-            outcome, verdict=verdict, how=_how(outcome.kind, tests, level) if verdict == "contradicted" else ""
-        )
-    correction = "Holm's correction" if looked == alone else "the correction for the looks of the plan"
-    return replace(outcome, verdict="inconclusive", reason=f"{alone} by the tests alone, but not after {correction}")
+    alone, verdict = (_table(*(p <= level for p in ps)) for ps in ((tests.above, tests.below), tests.deciding[:2]))
+    if verdict != alone:
+        after = "Holm's correction and that for earlier attempts"
+        return replace(outcome, verdict="inconclusive", reason=f"{alone} by the tests alone, but not after {after}")
+    if verdict == "reproduced" and not tests.matters:
+        return replace(outcome, verdict="inconclusive", how=OPEN, reason="the estimate is below what matters")
+    return replace(outcome, verdict=verdict, how=_how(outcome.kind, tests, level) if verdict == "contradicted" else "")
 
 
 def _unless_below(claims: schema.Claims, row: Row, outcome: Outcome, results: Results) -> Outcome:
@@ -203,43 +243,90 @@ def _how(kind: str, tests: Tests, level: float) -> str:
 
 
 def _decision(
-    claims: schema.Claims, claim: schema.Claim, results: Results, scale: str, rows: Sequence[Outcome]
-) -> Decision:
+    claims: schema.Claims, claim: schema.Claim, results: Results, scale: str, rows: Sequence[Outcome],
+    untuned: Mapping[str, str] | None,
+) -> Decision:  # fmt: skip
     """The verdict of a claim from those of its comparisons."""
-    outcomes = tuple(rows)
-    leading = [row for row in rows if row.deciding]
-    if not leading:
+    outcomes, primary = tuple(rows), claim.primary
+    first = [*rows[:1]] if primary is not None else [row for row in rows if row.deciding and row.kind == "exact"]
+    if not first:
         return Decision(claim, scale, "not tested", "", claim.undecided_at(scale) or "", outcomes)
-    if missing := [row.reason for row in leading if not row.tested]:
+    if missing := [row.reason for row in first if not row.tested]:
         return Decision(claim, scale, "not tested", "", "; ".join(dict.fromkeys(missing)), outcomes)
-    if claim.identities:
-        failed = [row.name for row in leading if row.verdict != "verified"]
+    if primary is None:
+        failed = [row.name for row in first if row.verdict != "verified"]
         reason = f"does not hold: {', '.join(failed)}" if failed else "all identities hold"
         return Decision(claim, scale, "refuted" if failed else "verified", "", reason, outcomes)
-    primary = claim.primary
-    assert primary is not None, "a claim without identities that is decided has a primary comparison"
-    lead, runs = rows[0], [results[variant] for variant in rows[0].variants]
+    of = {outcome.name: (row, outcome) for row, outcome in zip(claim.rows(), rows, strict=True)}
+    control = of[claim.control][1].verdict if claim.control in of else ""
+
+    def judged(name: str) -> Judged:
+        row, outcome = of[name]
+        assert not isinstance(row, Exact), "identities are not checked"
+        missing = is_missing(outcome.how, row.kind, outcome.verdict)
+        checks = (
+            control_check(missing, claim.control if control else None, control),
+            tuning_check(row, outcome.verdict, [results[each] for each in outcome.variants], claims.floors, untuned),
+        )
+        return _checked(claims, claim, row, outcome, results, checks)
+
+    whole = judged(primary.name)
+    parts = tuple(_part(part, of, judged) for part in claim.parts)
+    if claim.by_mathematics is not None:
+        whole = replace(whole, verdict=BY_MATHEMATICS.get(whole.verdict, whole.verdict))
+    if parts:
+        whole = replace(whole, **_together(whole, parts))
+    return Decision(
+        claim, scale, whole.verdict, whole.how, whole.reason, outcomes, None, whole.checks, whole.learned, parts=parts
+    )
+
+
+def _part(part: schema.Part, of: Mapping[str, tuple[Row, Outcome]], judged: Callable[[str], Judged]) -> Judged:
+    """What became of a part of a claim."""
+    if part.by is None or part.by not in of:
+        return Judged("not tested", "", part.not_tested or "no comparison of this scale", says=part.says)
+    row, outcome = of[part.by]
+    plain = isinstance(row, Exact) or not outcome.tested
+    found = Judged(outcome.verdict, outcome.how, outcome.reason) if plain else judged(part.by)
+    return replace(found, says=part.says, by=part.by)
+
+
+def _together(whole: Judged, parts: Sequence[Judged]) -> dict[str, Any]:
+    """Verdict and reason of a claim that says several things: reproduced if all of them are, else in part."""
+    verdicts = [{"verified": "reproduced", "refuted": "contradicted"}.get(part.verdict, part.verdict) for part in parts]
+    if {*verdicts} == {"reproduced"}:
+        return {}
+    if "reproduced" in verdicts:
+        return {"verdict": "in part", "how": "", "reason": "not all that the statement says is reproduced"}
+    if "contradicted" in verdicts and whole.verdict != "contradicted":
+        part = parts[verdicts.index("contradicted")]
+        return {"verdict": "contradicted", "how": part.how, "reason": f"it is contradicted that {part.says}"}
+    return {}
+
+
+def _checked(
+    claims: schema.Claims, claim: schema.Claim, row: Comparison, lead: Outcome, results: Results,
+    more: tuple[Check, ...],
+) -> Judged:  # fmt: skip
+    """The verdict of a comparison that decides, unless a check fails."""
     if lead.effect is None:
-        return Decision(claim, scale, lead.verdict, "", lead.reason, outcomes)
-    looked = Check("looks", "yes", "")
-    if claims.looks and len(lead.seeds) not in claims.looks:
-        seeds = number_of(len(lead.seeds), "seed is", "seeds are")
-        looked = Check("looks", "no", "", f"{seeds} none of the looks of the plan")
+        return Judged(lead.verdict, lead.how, lead.reason)
+    runs = [results[variant] for variant in lead.variants]
     counts = count_learned(claims.floors, runs, lead.seeds)
-    effect = math.log(lead.effect) if primary.scale == "log" else lead.effect
+    effect = math.log(lead.effect) if row.scale == "log" else lead.effect
     checks = (
-        floor_check(primary, counts, runs), room_check(primary, lead.how, lead.sides),
-        gap_check(primary, lead.verdict, runs),
-        doubling_check(primary, effect, lead.verdict, _doubled(claim.id, primary, results)),
-        order_check(primary, lead.repeats),
+        floor_check(row, counts, runs), room_check(row, lead.how, lead.sides), *more,
+        gap_check(row, lead.verdict, runs),
+        doubling_check(row, effect, lead.verdict, _doubled(claim.id, row, results)),
+        order_check(row, lead.repeats),
     )  # fmt: skip
-    failed = [check.verdict for check in (looked, *checks) if check.passed == "no"]
+    failed = [check.verdict for check in checks if check.passed == "no"]
     if lead.verdict == "inconclusive" or not failed:
         reason = lead.reason or number_of(len(lead.seeds), "seed")
-        return Decision(claim, scale, lead.verdict, lead.how, reason, outcomes, None, checks, counts)
+        return Judged(lead.verdict, lead.how, reason, checks, counts)
     clauses = "; ".join(CLAUSES.get(each, each) for each in failed)
     reason = f"the effect by itself would be {lead.verdict}, but {clauses}"
-    return Decision(claim, scale, "inconclusive", failed[0], reason, outcomes, None, checks, counts)
+    return Judged("inconclusive", failed[0], reason, checks, counts)
 
 
 def _doubled(claim_id: str, row: Comparison, results: Results) -> Array | None:

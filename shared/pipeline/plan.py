@@ -8,11 +8,14 @@ reported beside the verdict.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from shared.claims import rules, schema
+from shared.claims.attempts import Ledger, read_ledger
+from shared.claims.rules import CONFIRMING
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import REPLICATIONS, write_json
@@ -23,6 +26,11 @@ RULES = {
     "alpha": rules.ALPHA, "fewest_seeds": rules.FEWEST_SEEDS, "learned": rules.LEARNED, "left": rules.LEFT,
     "doubled_seeds": rules.DOUBLED_SEEDS,
 }  # fmt: skip
+PARTS = {
+    "decided by": "what decides the claim", "floor": "the floor of its task",
+    "further": "what decides further parts of the claim, or must show an effect",
+}  # fmt: skip
+"""What is hashed of a claim."""
 SAID = {"because", "paper"}  # decides nothing: a sentence may be corrected without a new plan
 PLAN = {"commit": str, "date": str, "rules": dict, "claims": dict, "variants": dict}
 SEARCH = {"seeds": list, "groups": list}
@@ -91,11 +99,17 @@ def content(settings: ScaleFile) -> dict[str, Any]:
     names = sorted({name for part in decided.values() for name in part["variants"]})
     search = load_found(settings)
     return {
-        "rules": RULES | {"looks": list(claims.looks)},
+        "rules": {**RULES},
         "claims": decided,
-        "variants": {name: hash_of(settings.run(name).model_dump(mode="json")) for name in names},
+        "variants": {name: hash_of(_settings_of(settings, name)) for name in names},
         "search": None if search is None else hash_of(search),
     }
+
+
+def _settings_of(settings: ScaleFile, name: str) -> dict[str, Any]:
+    """All settings of a variant, but for the seeds that are to confirm a verdict."""
+    dumped = settings.run(name).model_dump(mode="json")
+    return dumped | {"seeds": [seed for seed in dumped["seeds"] if seed < CONFIRMING]}
 
 
 def with_history(
@@ -121,8 +135,36 @@ def with_history(
             if frozen and (entry.get("ended") or "") > frozen[-1]["date"]:  # runs that ended after it have been judged
                 frozen[-1] = frozen[-1] | {"verdict": str(entry["verdict"])}
             frozen.append(at)
-        claims[claim] = {**decided, "frozen": frozen}
+        seeds = {"confirming": draw_seeds(claim, frozen[-1]["commit"])} if frozen else {}
+        claims[claim] = {**decided, "frozen": frozen, **seeds}
     return {**plan, "claims": claims, "dropped": {claim: frozen for claim, frozen in past.items() if frozen}}
+
+
+def draw_seeds(claim: str, commit: str) -> list[int]:
+    """The seeds that are to confirm the verdict on a claim: nobody can choose them, for its plan's commit does."""
+    return sorted(random.Random(f"{commit} {claim}").sample(range(CONFIRMING, 10 * CONFIRMING), rules.FEWEST_SEEDS))
+
+
+def confirming(plan: Mapping[str, Any] | None) -> dict[str, list[int]]:
+    """Claim to the seeds that are to confirm its verdict, of a plan of before these were drawn, too."""
+    frozen = {claim: of.get("frozen") for claim, of in (plan or {"claims": {}})["claims"].items()}
+    return {claim: draw_seeds(claim, plans[-1]["commit"]) for claim, plans in frozen.items() if plans}
+
+
+def ledger_of(settings: ScaleFile) -> Ledger:
+    """The ledger of a paper, with the plans and designs of its claims at a scale as they are today."""
+    now = content(settings)
+    plans = {
+        claim: hash_of([of.get(part) for part in PARTS] + [now["variants"][name] for name in of["variants"]])[:16]
+        for claim, of in now["claims"].items()
+    }
+    designs = {claim: of["design"] for claim, of in now["claims"].items()}
+    return Ledger(read_ledger(ledger_path(settings)), plans, designs)
+
+
+def ledger_path(settings: ScaleFile) -> Path:
+    """``replications/<paper>/attempts.jsonl``."""
+    return REPLICATIONS / settings.paper / "attempts.jsonl"
 
 
 def changes(settings: ScaleFile) -> dict[str, tuple[str, ...]] | None:
@@ -147,9 +189,8 @@ def _changed(claim: str, plan: Mapping[str, Any], now: Mapping[str, Any]) -> lis
     variants = sorted({*then["variants"], *here["variants"]})
     if not variants:  # no run of this scale decides it, then as now
         return []
-    parts = {"decided by": "what decides the claim", "floor": "the floor of its task"}
     different = [name for name in variants if plan["variants"].get(name) != now["variants"].get(name)]
-    return [parts[part] for part in parts if then[part] != here[part]] + [
+    return [PARTS[part] for part in PARTS if then.get(part) != here.get(part)] + [
         f"the settings of {name}" for name in different
     ]
 
@@ -161,9 +202,16 @@ def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) ->
     named = [*(name for row in deciding for name in row.compared()), *(claim.primary.doubled if claim.primary else ())]
     names = [] if open_here else settings.running(named)
     written = {
-        task: floor.model_dump(mode="json", exclude={*SAID, "exempt"}) | {"exempt": sorted(floor.exempt)}
+        task: floor.model_dump(mode="json", exclude={*SAID, "exempt", "published"}) | {"exempt": sorted(floor.exempt)}
         for task in dict.fromkeys(settings.task_of(name) for name in names)
         if (floor := claims.floors.get(task)) is not None
     }
     decided_by = hash_of([[row.model_dump(mode="json", exclude=SAID) for row in deciding], open_here])
-    return {"decided by": decided_by, "floor": hash_of(written), "variants": names}
+    further: list[Any] = [row.model_dump(mode="json", exclude=SAID) for row in claim.deciding if row not in deciding]
+    further += [claim.control] if claim.control else []
+    compared = [*settings.running([name for row in deciding for name in row.compared()])]
+    models = {name: settings.run(name).model_dump(mode="json", exclude={"seeds"}) for name in compared}
+    rows = [row.model_dump(mode="json", exclude={*SAID, "name", "doubled", "learned"}) for row in deciding]
+    own = {"further": hash_of(further)} if further else {}
+    design = hash_of([rows, written, models])[:16]
+    return {"decided by": decided_by, "floor": hash_of(written), "variants": names, "design": design, **own}

@@ -31,7 +31,7 @@ INSTRUCTIONS = {
     "asimd", "bf16", "sve", "sve2",
 }  # fmt: skip
 """Those by which libraries choose how to add and multiply, and so how results are rounded."""
-WRITTEN = ("*dvc.lock", "*README.md", "*plan.json", "*search.json")
+WRITTEN = ("*dvc.lock", "*README.md", "*plan.json", "*search.json", "*attempts.jsonl")
 """Files of these folders that stages or pages write; a change of them is not a change of the code."""
 
 

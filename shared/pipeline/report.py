@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shared.claims.scales import TESTS
 from shared.data.cards import load_card
 from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, run_folder
@@ -31,18 +32,20 @@ COMPOSING = ("scenes",)
 @alone("reports")
 def report_stage(paper: str, scale: str) -> None:
     """Decide the paper's claims and write ``reports/<scale>/<paper>``."""
-    from shared.pipeline.plan import changes, load_found, load_plan
-    from shared.pipeline.search import in_use
+    from shared.claims.attempts import append_lines
+    from shared.pipeline.plan import changes, confirming, ledger_of, ledger_path, load_found, load_plan
+    from shared.pipeline.search import in_use, untuned
     from shared.reports.exhibits import load_exhibits
     from shared.reports.naming import FILE, load_colours, load_names, use_names
     from shared.reports.plans import Frozen
     from shared.reports.report import describe_data, write_report
-    from shared.reports.verdicts import other_scales
+    from shared.reports.verdicts import claims_of, other_scales
 
     load_measures()
     settings = ScaleFile(paper, scale)
     kind, left_out = kind_report(settings.kind), _not_run(settings)
     folder, final = REPLICATIONS / paper, Path("reports") / scale / paper
+    plan, ledger, used, lacks = load_plan(settings), ledger_of(settings), in_use(settings), untuned(settings)
     with use_names(load_names(folder), load_colours(FILE)), made_anew(final) as partial:
         write_report(
             folder,
@@ -55,7 +58,7 @@ def report_stage(paper: str, scale: str) -> None:
             figures=load_exhibits(paper, kind.figures),
             kind=kind,
             evidence=evidence_of(settings),
-            frozen=Frozen(load_plan(settings), load_found(settings), changes(settings), *in_use(settings)),
+            frozen=Frozen(plan, load_found(settings), changes(settings), *used, ledger, lacks, confirming(plan)),
             larger=_larger(paper, scale),
             others=other_scales(Path("reports"), paper, scale),
             place=_place(paper, scale),
@@ -64,6 +67,8 @@ def report_stage(paper: str, scale: str) -> None:
                 task: describe_data(load_card(settings.dataset(task)), settings.corpus(task)) for task in settings.tasks
             },
         )
+    if scale != TESTS:
+        append_lines(ledger_path(settings), ledger.new_lines(claims_of(final)))
 
 
 def evidence_of(settings: ScaleFile) -> dict[str, Evidence]:

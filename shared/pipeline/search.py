@@ -16,6 +16,8 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Discriminator, Field, Tag
 from rich.console import Console
 
+from shared.claims.rules import PILOTS
+from shared.claims.words import number_of
 from shared.config import Strict, build, load_yaml, merge, near
 from shared.data.cards import load_card
 from shared.errors import ReplicationError
@@ -29,6 +31,7 @@ from shared.pipeline.runs import TRAINED, is_finished, marks_of, run_side_by_sid
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.records import read_if_whole, read_record
 from shared.reports.document import Text, code
+from shared.reports.plans import end_of
 from shared.tasks.settings import RunConfig, check_model, find_route, trains_network
 from shared.training.pool import PRELOAD, Job
 
@@ -377,6 +380,26 @@ def unfollowed(paper: str, scale: str) -> list[str]:
         if used != other and variant not in same.kept:
             differs(variant, group, f"{used}, but that of '{same.same_as}', with which it goes, is {other}")
     return lines
+
+
+def untuned(settings: ScaleFile) -> dict[str, str]:
+    """Variant to what the search of its settings lacks, so that no claim can be contradicted by it."""
+    search, lacks = load_found(settings) or {"groups": []}, dict[str, str]()
+    same = Search(settings).same if has_search(settings) else ()
+    like = {variant: each.same_as for each in same for variant in each.variants}
+    for variant in settings.judged():
+        name = like.get(variant, variant)
+        tried = [(group, group["variants"][name]) for group in search["groups"] if name in group["variants"]]
+        pilots = min((len(trial["seeds"]) for _, of in tried for trial in of["trials"]), default=0)
+        reasons = [] if tried else ["its settings were not searched"]
+        if tried and pilots < PILOTS:
+            reasons.append(f"it was searched with {number_of(pilots, 'pilot seed')}, not {PILOTS}")
+        for group, of in tried:
+            if end := end_of(group["values"], of["best"]):
+                reasons.append(f"the best {group['key']} is the {end} tried")
+        if reasons:
+            lacks[variant] = "; ".join(reasons)
+    return lacks
 
 
 def in_use(settings: ScaleFile) -> tuple[dict[tuple[str, str], Any], list[Text]]:

@@ -21,7 +21,7 @@ from shared.reports.verdicts import Entry, amount, matters
 
 IN_USE = "quick"
 SEPARATOR = " \\\n  "  # of what a command makes, a line each
-SILENT = ("room", "order")
+SILENT = ("room", "control", "tuning", "order")
 """Checks that are not mentioned where they do not apply."""
 COLUMNS = (
     *("Comparison", "As measured", "Variants", "Measure", "Effect, 95 % interval", "Matters from", "In the paper"),
@@ -72,7 +72,8 @@ def claim_cards(found: Findings) -> list[doc.Block]:
 
 def _card(claim: Claim, entry: Entry, found: Findings) -> doc.Card:
     lead = entry["lead"]
-    said: list[doc.Block] = [doc.Paragraph(say("in_paper", claim=claim))]
+    quoted = doc.Paragraph(f"{strong('The statement:')} “{claim.statement.strip()}”")
+    said: list[doc.Block] = [quoted, doc.Paragraph(say("in_paper", claim=claim))]
     if claim.primary is not None and lead is not None and lead["effect"] is not None:
         said.append(doc.Paragraph(say("effect", row=claim.primary, lead=lead)))
         failed, path = unlearned(lead, found), found.folder / f"seeds_{claim.id}.png"
@@ -83,7 +84,7 @@ def _card(claim: Claim, entry: Entry, found: Findings) -> doc.Card:
         said.append(doc.Bullets(points))
     if lead is not None:
         said.append(doc.Details("How it was decided", _decided(claim, entry, found)))
-    return doc.Card(claim.id, entry["verdict"], entry["how"], claim.statement, said)
+    return doc.Card(claim.id, entry["verdict"], entry["how"], doc.sentence(verdicts.in_short(entry)), said)
 
 
 def unlearned(lead: Entry, found: Findings) -> set[int]:
@@ -98,11 +99,11 @@ def unlearned(lead: Entry, found: Findings) -> set[int]:
 
 def _points(claim: Claim, entry: Entry, found: Findings) -> list[str]:
     """What a reader must know beside the effect: why no more can be said, how strong it is, what is different."""
-    points = []
+    points = [say("part", part=part) for part in entry.get("parts", ())]
     if reason := say("why", entry=entry):
         points.append(f"{strong('Why:')} {reason}.")
     if entry["lead"] is not None and entry["lead"]["kind"] != "exact":
-        points.append(say("strength", entry=entry))
+        points += [say("strength", entry=entry), say("attempts", entry=entry)]
     if claim.different_here:
         points.append(f"{strong('Different here:')} {claim.different_here}")
     if found.larger is not None and entry["verdict"] in ("inconclusive", "not tested"):

@@ -14,7 +14,8 @@ MINUS = "\N{MINUS SIGN}"
 SPACE = "\N{NO-BREAK SPACE}"
 SPREAD = "mean over seeds, lowest to highest seed shaded."  # what the captions of most curves say
 SYMBOLS = {
-    "reproduced": "✔", "contradicted": "✘", "inconclusive": "?", "verified": "✔", "refuted": "✘", "not tested": "–"
+    "reproduced": "✔", "in part": "◐", "mixed": "±", "contradicted": "✘", "inconclusive": "?", "verified": "✔",
+    "refuted": "✘", "not tested": "–",
 }  # fmt: skip
 HASH_SHOWN = 12
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -25,7 +25,7 @@ WIDTH = 7.0  # inches: 700 pixels at the 100 pixels per inch at which 10 points 
 COLOURS = (*PALETTE.values(),)
 VERDICTS = {
     "reproduced": "#009E73", "contradicted": "#D55E00", "inconclusive": "#8a6d00", "verified": "#0072B2",
-    "refuted": "#D55E00", "not tested": "#666666",
+    "refuted": "#D55E00", "not tested": "#666666", "in part": "#8a6d00", "mixed": "#8a6d00",
 }  # fmt: skip
 INK = "#1b1f24"  # of words, as in style.css
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")

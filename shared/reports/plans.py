@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.claims.attempts import Ledger
 from shared.claims.outcomes import Decision
 from shared.claims.words import number_of
 from shared.reports.document import Block, Bullets, Details, Paragraph, Table, code, strong, typeset
@@ -27,6 +28,7 @@ class Frozen:
         changed: claim to what deciding has changed since the plan was frozen; None where there is no plan.
         used: key of a setting and variant that was tried to the value in the settings that are reported.
         reasons: why a variant does not have what was best of it, or was not tried itself, a sentence each.
+        ledger, untuned, confirming: see :func:`shared.claims.verdicts.decide`.
     """
 
     plan: Mapping[str, Any] | None = None
@@ -34,6 +36,13 @@ class Frozen:
     changed: Mapping[str, tuple[str, ...]] | None = None
     used: Mapping[tuple[str, str], Any] = field(default_factory=dict)
     reasons: Sequence[str] = ()
+    ledger: Ledger = field(default_factory=Ledger)
+    untuned: Mapping[str, str] | None = None
+    confirming: Mapping[str, Sequence[int]] | None = None
+
+    def known(self) -> dict[str, Any]:
+        """What deciding asks of it."""
+        return {key: getattr(self, key) for key in ("changed", "ledger", "untuned", "confirming")}
 
 
 def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:

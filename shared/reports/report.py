@@ -71,7 +71,7 @@ def write_report(
     for each in shows:
         results = each.exhibit.completed(results)
     claims = load_claims(paper_dir / "claims.yaml", scale)
-    decisions = decide(claims, results, scale, evidence=evidence, changed=frozen.changed)
+    decisions = decide(claims, results, scale, evidence=evidence, **frozen.known())
     entries = [_entry(each, results, frozen, paper.short) for each in decisions]
     tasks = by_task(results)
     shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
@@ -108,6 +108,8 @@ def _entry(decision: Decision, results: Results, frozen: Frozen, paper: str) -> 
     return decision.to_json() | {
         "plan": since_frozen(frozen, decision, records), "commits": sorted({runs.commit_of(each) for each in records}),
         "ended": max((each["finished"] for each in records if "finished" in each), default=None), "paper": paper,
+        "design": frozen.ledger.designs.get(decision.claim.id),
+        "machine": sorted({each["cpu"].partition(" (")[0] for each in records if "cpu" in each}),
     }  # fmt: skip
 
 
@@ -176,7 +178,7 @@ def in_words(decisions: Sequence[Decision], entries: Sequence[Entry]) -> str:
     groups = {verdict: [_briefly(each) for each in entries if each["verdict"] == verdict] for verdict in VERDICTS}
     named = {verdict: len(group) for verdict, group in groups.items() if group}
     while True:
-        said = verdicts.count_verdicts(decisions)
+        said = verdicts.counts_by_sort(entries)
         for verdict, count in named.items():
             more = len(groups[verdict]) - count
             claims = groups[verdict][:count] + [f"{more} more"] * (more > 0)

@@ -12,7 +12,7 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-from shared.claims.outcomes import SIDES, VERDICTS, better, disagree, left_open
+from shared.claims.outcomes import SIDES, VERDICTS, disagree, headline, left_open
 from shared.claims.scales import SCALES, TESTS
 from shared.claims.words import number_of
 from shared.errors import ReplicationError
@@ -60,7 +60,7 @@ class Replicated:
     @property
     def claims(self) -> list[Entry]:
         """Of each claim the entry with the better evidence, in the order of the largest scale."""
-        return [better(entries) for entries in self._by_claim.values()]
+        return [headline(entries) for entries in self._by_claim.values()]
 
     def page(self, claim: Entry, base: Path) -> str:
         """The page with a claim's better evidence, relative to ``base``."""
@@ -144,12 +144,11 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
         return [doc.Heading(TITLE, level=1), doc.Paragraph(NOTHING)]
     claims = [claim for paper in papers for claim in paper.claims]
     count = f"{number_of(len(claims), 'claim')} of {number_of(len(papers), 'paper')} on attention"
-    counts = verdicts.counts_text(claim["verdict"] for claim in claims)
     compare = "Directions of effects compare with the papers', scores do not."
     rows = [[paper.title, *paper.row(claim, folder)] for paper in papers for claim in paper.claims]
     return [
         doc.Heading(TITLE, level=1),
-        doc.Paragraph(f"{count}: {strong(counts)}."),
+        doc.Paragraph(f"{count}. {verdicts.counts_by_sort(claims)}"),
         doc.Paragraph(f"{decided_by(claims)} {compare}".lstrip()),
         doc.Grid([
             (paper.title, paper.page(paper.claims[0], folder), [_cell(paper, claim, folder) for claim in paper.claims])
@@ -335,7 +334,8 @@ def count_blocks(papers: Sequence[Replicated], base: Path) -> list[doc.Block]:
         for claim in paper.claims
         if SIDES.get(claim["verdict"]) == "against"
     ]
-    blocks: list[doc.Block] = [table, *(doc.Paragraph(said) for said in (basis, counted) if said)]
+    sorts = doc.Paragraph(verdicts.counts_by_sort(claim for paper in papers for claim in paper.claims))
+    blocks: list[doc.Block] = [sorts, table, *(doc.Paragraph(said) for said in (basis, counted) if said)]
     return [*blocks, doc.Paragraph("These claims did not hold:"), doc.Bullets(against)] if against else blocks
 
 

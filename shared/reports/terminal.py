@@ -16,7 +16,7 @@ from shared.reports.verdicts import Report, found_text, in_short
 
 STYLES = {
     "reproduced": "green", "contradicted": "red", "inconclusive": "yellow", "verified": "green", "refuted": "red",
-    "not tested": "dim",
+    "not tested": "dim", "in part": "yellow", "mixed": "yellow",
 }  # fmt: skip
 
 

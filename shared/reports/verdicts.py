@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.claims.comparisons import Exact, Row
-from shared.claims.outcomes import VERDICTS, Decision, better, disagree
+from shared.claims.outcomes import SORTS, VERDICTS, better, disagree
 from shared.claims.scales import SCALES, TESTS
 from shared.claims.words import number_of
 from shared.errors import ReplicationError
@@ -29,20 +29,28 @@ KINDS = {
     "identity": "identities of mathematics",
 }
 """Kind of evidence to its name in sentences on the limits of verdicts; models are trained for the first three."""
+UNTESTED, OURS = "not tested", "claim of our own"
+MANY = {"identity": "identities", OURS: "claims of our own"}
 COLUMNS = ("Claim", "What was tested", "Verdict", "Effect", "Evidence")
 ALIGN = "ltlll"
 Entry = Mapping[str, Any]
 """An entry of claims.json, or one of its outcomes."""
 
 
-def count_verdicts(decisions: Sequence[Decision]) -> str:
-    """How often there is each verdict; identities apart."""
-    said = []
-    for identity, one, many in ((False, "claim", "claims"), (True, "identity", "identities")):
-        group = [decision.verdict for decision in decisions if bool(decision.claim.identities) == identity]
-        if group:
-            said.append(f"Of {number_of(len(group), one, many)}: {strong(counts_text(group))}.")
-    return " ".join(said)
+def counts_by_sort(entries: Iterable[Entry]) -> str:
+    """How often there is each verdict, for each sort of evidence; what is not the papers' own and not decided apart."""
+    groups: dict[str, list[str]] = {sort: [] for sort in (*SORTS, OURS, UNTESTED)}
+    for entry in entries:
+        lead = entry["lead"]
+        own = UNTESTED if lead is None else "identity" if lead["kind"] == "exact" else entry.get("sort", SORTS[0])
+        sort = OURS if entry.get("ours") else own
+        groups[sort].append(entry["verdict"])
+    said = [
+        f"Of {number_of(len(group), sort, MANY.get(sort, ''))}: {strong(counts_text(group))}."
+        for sort, group in groups.items()
+        if group and sort != UNTESTED
+    ]
+    return " ".join(said + [f"Not tested: {len(groups[UNTESTED])}."] * bool(groups[UNTESTED]))
 
 
 def counts_text(verdicts: Iterable[str]) -> str:
@@ -71,7 +79,7 @@ def claim_row(entry: Entry, page: str = "") -> list[str]:
         doc.sentence(in_short(entry)),
         verdict_text(entry),
         found_text(entry),
-        evidence_text(entry) + (f"; {supporting_text(entry)}" if warned else ""),
+        "; ".join(filter(None, [evidence_text(entry), attempts_text(entry), supporting_text(entry) if warned else ""])),
     ]
 
 
@@ -81,11 +89,21 @@ def verdict_text(entry: Entry) -> str:
 
 
 def evidence_text(entry: Entry) -> str:
-    """What the data are, how many seeds there were, and whether twice the training agrees; "–" if nothing decides."""
+    """Sort, data, how many seeds there were, and whether twice the training agrees; "–" if nothing decides."""
     lead = entry["lead"]
     if lead is None or lead["kind"] == "exact":
         return "–" if lead is None else "identity"
-    return ", ".join(filter(None, (entry["evidence"], number_of(len(lead["seeds"]), "seed"), entry["budget"])))
+    seeds = number_of(len(lead["seeds"]) + lead.get("pooled", 0), "seed")
+    return ", ".join(
+        filter(None, (entry.get("sort"), entry["evidence"], seeds, entry["budget"], entry.get("confirmed")))
+    )
+
+
+def attempts_text(entry: Entry) -> str:
+    """Which attempt at the claim this is, and what the earlier ones came to; empty for the first."""
+    if not entry.get("before"):
+        return ""
+    return f"attempt {entry['attempt'] or len(entry['before']) + 1}; before: {', '.join(entry['before'])}"
 
 
 def supporting_text(entry: Entry) -> str:

@@ -58,8 +58,8 @@ def claim(identifier="T99-C1", **changes):
     return Claim.model_validate(content(identifier, **changes))
 
 
-def paper(*claims, looks=(), floors=None):
-    return Claims(claims=claims, looks=looks, floors=floors or {})
+def paper(*claims, floors=None):
+    return Claims(claims=claims, floors=floors or {})
 
 
 UNIT = np.array([-1.26491106, -0.63245553, 0.0, 0.63245553, 1.26491106])

@@ -135,6 +135,12 @@ def test_what_is_different_at_a_scale_is_said_there_alone(tmp_path):
             "'identities.1': input should be a valid dictionary or instance of Exact, got 'count'.",
         ),
         ({"supporting": [PRIMARY | {"name": "x", "at": {"huge": {}}}]}, "supporting.at: 'huge' is no scale."),
+        (
+            {"parts": [{"says": "so"}]},
+            "'parts.0': give 'by', the name of a comparison, or 'not_tested', why there is none.",
+        ),
+        ({"parts": [{"says": "so", "by": "primry"}]}, "it has no comparison 'primry' (did you mean 'primary'?)."),
+        ({"control": "primry"}, "it has no comparison 'primry' (did you mean 'primary'?)."),
         ({"statment": "typo"}, "unknown key 'statment' (did you mean 'statement'?)."),
     ],
 )
@@ -149,11 +155,9 @@ def test_a_claim_that_does_not_say_what_decides_it_is_refused(tmp_path, changes,
         ({"floors": {"words": FLOOR | {"at_most": 30.0}}}, "'floors.words': give either 'at_most' or 'at_least'."),
         ({"floors": {"words": without(FLOOR, "because")}}, "'floors.words.because': field required."),
         ({"floors": {"words": FLOOR | {"at": {"huge": None}}}}, "floors.words.at: 'huge' is no scale."),
-        ({"looks": [8, 5]}, "each of 'looks' must be greater than the one before."),
-        ({"looks": [5, 5]}, "each of 'looks' must be greater than the one before."),
     ],
 )
-def test_floors_and_looks_that_say_too_little_are_refused(tmp_path, fields, message):
+def test_floors_that_say_too_little_are_refused(tmp_path, fields, message):
     assert refusal(tmp_path, content(primary=PRIMARY), **fields) == message
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from shared.claims import competence, effects
 from shared.claims.comparisons import Floor
-from shared.claims.competence import Check, count_learned, doubling_check, floor_check, gap_check
+from shared.claims.competence import Check, count_learned, doubling_check, floor_check, gap_check, room_check
 from shared.claims.schema import Claim
 from shared.claims.verdicts import decide
 from tests.claims.made_runs import by_name, claim, content, made, paper, primary, with_losses
@@ -91,9 +91,7 @@ def test_every_side_has_the_floor_of_its_own_task():
     assert [each.variant for each in decided(runs, floors=floors).learned] == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("effect", "as_measured"), [(2.0, "reproduced"), (0.0, "contradicted"), (-2.0, "contradicted")]
-)
+@pytest.mark.parametrize(("effect", "as_measured"), [(2.0, "reproduced"), (-2.0, "contradicted")])
 def test_the_floor_binds_either_verdict(effect, as_measured):
     runs = pair(4 + effect + SPREAD, 4 - 2 * SPREAD)
     assert decided(runs).verdict == as_measured
@@ -146,10 +144,16 @@ def curved(folder, half, end, scores=(6.0, 4.0)):
         (0.5, 0.26, "yes", "at the end the gap is 0.52 times that at half of the updates"),
         (0.5, 0.24, "no", "at the end the gap is 0.48 times that at half of the updates"),
         (0.5, -0.4, "no", "at the end the gap is -0.80 times that at half of the updates"),
-        (-0.5, -0.1, "no", "at the end the gap is 0.20 times that at half of the updates"),
+        (
+            -0.5,
+            -0.1,
+            "yes",
+            "at the end the gap is 0.20 times that at half of the updates",
+        ),  # away from the other verdict
+        (-0.5, 0.4, "yes", "at the end the gap is -0.80 times that at half of the updates"),
         (0.5, 1.5, "yes", "at the end the gap is 3.00 times that at half of the updates"),
-        (0.01, 0.0, "not asked", "the gap at half of the updates, -0.01, cannot be told from none; it ended at 0"),
-        (0.0, 0.0, "not asked", "the gap at half of the updates, 0, cannot be told from none; it ended at 0"),
+        (0.01, 0.0, "cannot be told", "the gap at half of the updates, -0.01, cannot be told from none; it ended at 0"),
+        (0.0, 0.0, "cannot be told", "the gap at half of the updates, 0, cannot be told from none; it ended at 0"),
     ],
 )
 def test_a_gap_that_has_shrunk_by_more_than_half_is_closing(tmp_path, half, end, passed, said):
@@ -166,8 +170,8 @@ def test_an_exempt_comparison_says_its_gaps_all_the_same(tmp_path):
 
 
 def test_a_closing_gap_binds_either_verdict(tmp_path):
-    for number, (scores, as_measured) in enumerate([((6.0, 4.0), "reproduced"), ((4.0, 6.0), "contradicted")]):
-        found = decided(curved(tmp_path / str(number), 0.5, 0.1, scores))
+    for sign, scores, as_measured in ((1.0, (6.0, 4.0), "reproduced"), (-1.0, (4.0, 6.0), "contradicted")):
+        found = decided(curved(tmp_path / as_measured, sign * 0.5, sign * 0.1, scores))
         assert (found.verdict, found.how) == ("inconclusive", "still closing")
         closing = "the gap between the sides was still closing when training ended"
         assert found.reason == f"the effect by itself would be {as_measured}, but {closing}"
@@ -178,7 +182,7 @@ def test_equality_suffers_from_a_closing_gap_only_where_it_is_contradicted(tmp_p
     equal = comparison(kind="equal", relevant=5.0)
     assert gap_check(equal, "reproduced", runs).said == "a gap that closes is no objection to equality"
     assert gap_check(equal, "contradicted", runs).passed == "no"
-    assert decided(runs, kind="equal", relevant=5.0).verdict == "reproduced"
+    assert check_of(decided(runs, kind="equal", relevant=5.0), "gap").passed == "not asked"
     assert decided(runs, kind="equal", relevant=0.5).how == "still closing"
 
 
@@ -279,7 +283,7 @@ def test_what_was_not_doubled_says_that_there_was_one_budget():
 
 @pytest.mark.parametrize(
     ("scores", "twice", "as_measured"),
-    [((6.0, 4.0), (4.5, 4.0), "reproduced"), ((4.0, 4.0), (6.0, 4.0), "contradicted")],
+    [((6.0, 4.0), (4.5, 4.0), "reproduced"), ((3.0, 4.0), (6.0, 4.0), "contradicted")],
 )
 def test_twice_the_updates_bind_either_verdict(scores, twice, as_measured):
     runs = pair(scores[0] + SPREAD, scores[1] - SPREAD)
@@ -316,16 +320,76 @@ def test_a_correlation_is_over_models_of_any_quality():
 
 
 @pytest.mark.parametrize(
-    ("kind", "rival", "effect", "verdict"),
-    [("greater", 99.8, 0.1, "inconclusive"), ("greater", 90.0, 0.1, "contradicted"), ("less", 0.2, 0.1, "inconclusive"),
-     ("less", 30.0, 0.1, "contradicted"), ("greater", 99.8, -20.0, "contradicted")],
+    ("changes", "values", "passed"),
+    [
+        ({"kind": "greater"}, (99.9, 99.8), "no"),
+        ({"kind": "greater"}, (90.1, 90.0), "yes"),
+        ({"kind": "less"}, (0.1, 0.2), "no"),
+        ({"kind": "less"}, (29.9, 30.0), "yes"),
+        ({"kind": "greater"}, (79.8, 99.8), "not asked"),  # the opposite
+        ({"kind": "greater", "scale": "log", "relevant": 1.1}, (99.9, 99.8), "no"),
+        ({"kind": "greater", "scale": "log", "relevant": 1.1}, (50.1, 50.0), "yes"),
+        ({"kind": "less", "scale": "log", "relevant": 1.1}, (0.1, 0.1), "not asked"),  # a ratio has no least value
+        ({"kind": "rises", "variants": ("a", "b", "c")}, (99.0, 99.0, 99.0), "no"),
+        ({"kind": "rises", "variants": ("a", "b", "c")}, (90.0, 90.0, 90.0), "yes"),
+        ({"kind": "greater", "metric": "score"}, (9.1, 9.0), "not asked"),  # of which no best value is known
+    ],
+)
+def test_where_the_rival_leaves_no_room_no_missing_effect_is_told(changes, values, passed):
+    metric = changes.get("metric", "chrf")
+    runs = [made(name, {metric: value + 0.01 * SPREAD}) for name, value in zip("abc", values, strict=False)]
+    found = decided(runs, **{"metric": "chrf"} | changes)
+    assert check_of(found, "room").passed == passed
+    assert ("no room is left" in f"{found.how}; {found.reason}") == (passed == "no")
+
+
+def test_no_perplexity_is_below_one():
+    row = comparison(kind="less", scale="log", relevant=1.1, metric="perplexity")
+    near, far = ({"a": value, "b": value} for value in (1.06, 1.2))
+    assert [room_check(row, "no effect that matters", sides).passed for sides in (near, far)] == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "verdict", "how"),
+    [(2.0, "contradicted", "no effect that matters"), (0.0, "inconclusive", "the positive control shows no effect"),
+     (None, "inconclusive", "there is no positive control")],
 )  # fmt: skip
-def test_where_the_rival_leaves_no_room_no_missing_effect_is_told(kind, rival, effect, verdict):
-    first = rival + (effect if kind == "greater" else -effect)
-    runs = [made(name, {"chrf": value + SPREAD}) for name, value in (("a", first), ("b", rival))]
-    found = decided(runs, metric="chrf", kind=kind)
-    assert found.verdict == verdict
-    assert found.how == ("no room is left" if verdict == "inconclusive" else found.lead.how)
+def test_an_effect_is_missing_only_where_a_positive_control_shows_one(shown, verdict, how):
+    runs = [*pair(4 + SPREAD, 4 - SPREAD), made("c", {"score": 4 + (shown or 0.0) + SPREAD})]
+    control = {"name": "known", "kind": "greater", "metric": "score", "variants": ("c", "b"), "relevant": 1.0}
+    named = {} if shown is None else {"control": "known", "supporting": [control]}
+    (found,) = decide(paper(claim(primary=primary(), **named)), by_name(*runs), "quick")
+    assert (found.verdict, found.how) == (verdict, how)
+    equal = claim(primary=primary(kind="equal"), **named)  # that two are equal is an effect that is missing, too
+    (found,) = decide(paper(equal), by_name(*runs), "quick")
+    assert found.verdict == ("reproduced" if verdict == "contradicted" else "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("kind", "untuned", "published", "how"),
+    [
+        ("greater", {}, None, "opposite"),
+        ("greater", {"b": "one pilot seed"}, None, "opposite"),  # the rival's
+        ("greater", {"a": "one pilot seed"}, None, "a was not tuned as the paper's side deserves"),
+        ("less", {"a": "one pilot seed"}, None, "opposite"),  # that a has less of what is good says that b is better
+        ("less", {"b": "one pilot seed"}, None, "b was not tuned as the paper's side deserves"),
+        ("greater", {}, 5.0, "a was not tuned as the paper's side deserves"),
+        ("greater", {}, 3.5, "opposite"),
+    ],
+)
+def test_no_claim_is_contradicted_before_the_side_of_the_paper_is_tuned(kind, untuned, published, how):
+    metric, worse = "chrf", -1.0 if kind == "greater" else 1.0
+    runs = [made(name, {metric: value + SPREAD}) for name, value in (("a", 5.0 + worse), ("b", 5.0 - worse))]
+    floor = {} if published is None else {"made": Floor(metric=metric, at_least=1.0, because="x", published=published)}
+    claims = paper(claim(primary=primary(kind=kind, metric=metric)), floors=floor)
+    (found,) = decide(claims, by_name(*runs), "quick", untuned=untuned)
+    assert (found.verdict, found.how) == ("contradicted" if how == "opposite" else "inconclusive", how)
+
+
+@pytest.mark.parametrize(("reached", "sort"), [(4.0, "demonstration"), (6.0, "experiment")])
+def test_what_a_side_that_is_exempt_cannot_do_is_a_demonstration(reached, sort):
+    floors = {"made": Floor(**GOOD, exempt={"b": "has one vector"})}
+    assert decided(pair(9 + SPREAD, reached + SPREAD), floors=floors).sort == sort
 
 
 def test_no_floor_is_asked_of_a_study_of_the_task():

@@ -9,11 +9,12 @@ from copy import deepcopy
 import pytest
 
 from shared.errors import ReplicationError
+from shared.pipeline import plan
 from shared.pipeline.__main__ import main
 from shared.pipeline.check_claims import check_claims
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import write_json
-from shared.pipeline.plan import changes, content, load_plan, plan_path, with_history
+from shared.pipeline.plan import changes, confirming, content, ledger_of, load_plan, plan_path, with_history
 from shared.tasks.kinds import load_measures
 from tests.pipeline.scratch import change_yaml, commit
 from tests.pipeline.toys import write_project
@@ -175,14 +176,14 @@ def test_a_claim_keeps_the_date_of_its_plan_until_something_changes_for_it(froze
     assert load_plan(settings())["claims"]["T-C1"]["frozen"][0].keys() == {"commit", "date"}
 
 
-def test_a_changed_rule_dates_every_plan_anew(frozen):
+def test_a_changed_rule_dates_every_plan_anew(frozen, monkeypatch):
     first, second = {"commit": "a", "date": "2026-01-01"}, {"commit": "b", "date": "2026-02-01"}
     before = with_history(first | content(settings()), None)
-    change_yaml(frozen / "claims.yaml", lambda content: content.update(looks=[5, 8]))
-    assert changes(settings()) == {"T-C1": ("the rule 'looks'",)}
+    monkeypatch.setitem(plan.RULES, "learned", 0.9)
+    assert changes(settings()) == {"T-C1": ("the rule 'learned'",)}
     now = second | content(settings())
     assert with_history(now, before)["claims"]["T-C1"]["frozen"] == [first, second]
-    before["rules"].pop("looks")  # a plan of before there was this rule
+    before["rules"].pop("learned")  # a plan of before there was this rule
     assert with_history(now, before)["claims"]["T-C1"]["frozen"] == [first]
 
 
@@ -228,7 +229,11 @@ CHANGED = [
     ("claims.yaml", floor_of, {"T-C1": ("the floor of its task",)}),
     ("claims.yaml", lambda content: content["claims"].append(content["claims"][0] | {"id": "T-C2"}),
      {"T-C1": (), "T-C2": ("the claim was not in the plan",)}),
-    ("claims.yaml", lambda content: content.update(looks=[5, 8]), {"T-C1": ("the rule 'looks'",)}),
+    ("claims.yaml", lambda content: content["claims"][0].update(
+        supporting=[ROW], parts=[{"says": "so", "by": "primary"}, {"says": "more", "by": "more"}]),
+     {"T-C1": ("what decides further parts of the claim, or must show an effect",)}),
+    ("quick/params.yaml", lambda content: content["variants"]["short"].update(seeds=[1, 2, 3, 4, 5, 1001]),
+     {"T-C1": ()}),
 ]  # fmt: skip
 
 
@@ -295,3 +300,27 @@ def test_a_plan_is_frozen_from_a_clean_commit(home, capsys):
     primary(home, relevant=1.1)
     assert main(["freeze", PAPER, "--scale", "quick"]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_seeds_that_confirm_are_drawn_from_the_commit_and_the_claim(frozen):
+    of = load_plan(settings())
+    seeds = of["claims"]["T-C1"]["confirming"]
+    assert len({*seeds}) == 5
+    assert min(seeds) >= 1000
+    assert confirming(of) == {"T-C1": seeds}
+    assert plan.draw_seeds("T-C1", "another commit") != seeds != plan.draw_seeds("T-C2", of["commit"])
+
+
+def test_a_design_is_a_plan_without_its_seeds(frozen):
+    def digests():
+        ledger = ledger_of(settings())
+        return ledger.designs["T-C1"], ledger.plans["T-C1"]
+
+    before = digests()
+    change_yaml(frozen / "quick/params.yaml", lambda content: content["tasks"]["task"].update(seeds=[6, 7, 8, 9, 10]))
+    other_seeds = digests()
+    assert (other_seeds[0] == before[0], other_seeds[1] == before[1]) == (True, False)
+    change_yaml(
+        frozen / "quick/params.yaml", lambda content: content["variants"]["short"]["training"].update(updates=4)
+    )
+    assert digests()[0] != before[0]

@@ -221,7 +221,7 @@ def test_the_first_words_are_a_plain_answer(tmp_path, kind):
     ]  # fmt: skip
     said, limits, figure = answer(*answered(*entries), tmp_path)
     assert plain_text(said.text).replace("\N{NO-BREAK SPACE}", " ") == (
-        "Of 3 claims: 2 reproduced, 1 contradicted. Of 1 identity: 1 verified. "
+        "Of 3 experiments: 2 reproduced, 1 contradicted. Of 1 identity: 1 verified. "
         "Reproduced: attention helps (+6.0 BLEU); T1-C3 (+6.0 BLEU). "
         "Contradicted: T1-C2 (\N{MINUS SIGN}1.0 BLEU). Verified: it is recurrent."
     )

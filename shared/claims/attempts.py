@@ -1,0 +1,149 @@
+"""The ledger of a paper: a line for every attempt to decide one of its claims, whatever came of it.
+
+Lines of ``replications/<paper>/attempts.jsonl`` are only ever added. What was tried before counts three times: the k-th
+attempt of a claim has the share 6 / (π² k²) of the error rate, so that all together have no more than one alone;
+effects of the same design are pooled with those of today; and other designs stay beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shared.claims.rules import FEWEST_SEEDS
+from shared.errors import ReplicationError
+
+Line = Mapping[str, Any]
+NEEDED = {"claim", "scale", "plan", "design", "attempt", "verdict", "seeds", "effects", "relevant"}
+"""Keys of a line, among others that are only shown."""
+
+
+@dataclass(frozen=True)
+class History:
+    """What was tried before for a claim.
+
+    Attributes:
+        attempt: the number of today's, from 1; of a claim that has too few seeds to be decided, of the next.
+        before: one line for each earlier attempt, as it was judged last.
+        pool: effects of other runs of today's design, as reports show them; to be added to those of today.
+        lines: the last one of every other design.
+    """
+
+    attempt: int = 1
+    before: tuple[Line, ...] = ()
+    pool: tuple[float, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+    @property
+    def penalty(self) -> float:
+        """What p-values are multiplied by, so that a test at the usual level is one at the attempt's own."""
+        return math.pi**2 / 6.0 * self.attempt**2
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All lines of a paper, and what is judged now.
+
+    Attributes:
+        lines: in the order in which they were added.
+        plans, designs: claim to the digest of its plan, and to that of its design: the plan without its seeds.
+    """
+
+    lines: Sequence[Line] = ()
+    plans: Mapping[str, str] = field(default_factory=dict)
+    designs: Mapping[str, str] = field(default_factory=dict)
+
+    def history(
+        self, claim: str, seeds: Sequence[int], effects: Sequence[float], relevant: float | None = None
+    ) -> History:
+        """What was tried before these effects of these seeds; the same numbers again are the same attempt."""
+        of_claim = [line for line in self.lines if line["claim"] == claim]
+        same = [line["attempt"] for line in of_claim if line["attempt"] and is_same(line, seeds, effects, relevant)]
+        counted: dict[int, Line] = {line["attempt"]: line for line in of_claim if line["attempt"]}
+        attempt = same[0] if same else 1 + max(counted, default=0)
+        design, pool = self.designs.get(claim), dict[tuple[int, float | None], float]()
+        now = {(seed, _rounded(effect)) for seed, effect in zip(seeds, effects, strict=False)}
+        for line in of_claim:
+            if line["design"] == design and (line["attempt"] or 0) < attempt:
+                known = zip(line["seeds"], line["effects"], strict=False)
+                pool |= {(seed, _rounded(effect)): effect for seed, effect in known}
+        others = {line["design"]: line for line in of_claim if line["design"] != design}
+        return History(
+            attempt,
+            tuple(counted[number] for number in sorted(counted) if number < attempt),
+            tuple(effect for key, effect in pool.items() if key not in now),
+            tuple(others.values()),
+        )
+
+    def new_lines(self, entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The lines that entries of claims.json add; none of those whose runs have been judged so before."""
+        added: list[dict[str, Any]] = []
+        for entry in (each for each in entries if each["lead"] is not None):
+            lead, claim = entry["lead"], entry["id"]
+            line = {
+                "claim": claim, "scale": entry["scale"], "plan": self.plans.get(claim),
+                "design": self.designs.get(claim), "attempt": entry["attempt"], "date": entry["ended"],
+                "commits": entry["commits"], "machine": entry["machine"], "evidence": entry["evidence"],
+                **{key: lead[key] for key in ("kind", "metric", "variants", "unit", "relevant")},
+                "log": lead["scale"] == "log", "seeds": lead["seeds"], "effects": lead["per_seed"],
+                "effect": lead["effect"], "interval": lead["interval"], "alone": lead["verdict"],
+                "verdict": entry["verdict"], "how": entry["how"],
+            }  # fmt: skip
+            if not any(_is_again(each, line) for each in self.lines):
+                added.append(line)
+        return added
+
+
+def is_same(line: Line, seeds: Sequence[int], effects: Sequence[float], relevant: float | None) -> bool:
+    """Whether a line is of these effects, asked by the same bound."""
+    return (
+        [*line["seeds"]] == [*seeds]
+        and line["relevant"] == relevant
+        and [*map(_rounded, line["effects"])] == [*map(_rounded, effects)]
+    )
+
+
+def _is_again(line: Line, new: Line) -> bool:
+    same = all(line[key] == new[key] for key in ("claim", "scale", "plan", "verdict", "how"))
+    return same and is_same(line, new["seeds"], new["effects"], new["relevant"])
+
+
+def _rounded(effect: float | None) -> float | None:
+    """To six digits, since a page keeps ten; null is no number."""
+    return None if effect is None or not math.isfinite(effect) else float(f"{effect:.6g}")
+
+
+def read_ledger(path: Path) -> list[Line]:
+    """The lines of ``attempts.jsonl``; none where there is no file.
+
+    Raises:
+        ReplicationError: a line is damaged; says which.
+    """
+    found: list[Line] = []
+    if not path.exists():
+        return found
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            line = json.loads(text)
+        except ValueError:
+            line = None
+        if not isinstance(line, dict) or not line.keys() >= NEEDED:
+            raise ReplicationError(f"{path}: line {number} is damaged; take the file from git again.")
+        found.append(line)
+    return found
+
+
+def append_lines(path: Path, lines: Sequence[Line]) -> None:
+    """Add lines at the end of ``attempts.jsonl``; what stands there stays."""
+    if lines:
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def counts(seeds: Sequence[int]) -> bool:
+    """Whether so many seeds could decide, and so are an attempt."""
+    return len(seeds) >= FEWEST_SEEDS
