@@ -121,6 +121,14 @@ def _idx(raw: Path) -> None:
         (raw / name).write_bytes(b"\0\0\x08\x03" + struct.pack(">3I", 20, 2, 3) + pixels)
 
 
+def _classified(raw: Path) -> None:
+    _idx(raw)
+    for name in "at":
+        (raw / f"{name}.classes").write_bytes(
+            b"\0\0\x08\x01" + struct.pack(">I", 20) + bytes(i % 10 for i in range(20))
+        )
+
+
 def _cifar(raw: Path) -> None:
     for name, first in (("a", 0), ("t", 40)):
         (raw / name).write_bytes(b"".join(bytes([1]) + bytes([first + i]) * 3072 for i in range(8)))
@@ -179,6 +187,8 @@ CASES = [
     ),
     Case("parallel", ["en", "de"], {"parts": _PARTS}, _parallel),
     Case("photos", ["captions", "photo"], {"captions": ["dataset.json"]}, _photos),
+    Case("pixel_texts", ["text", "label"], {"train": ["a", "a.classes"], "test": ["t", "t.classes"], "valid": 3},
+         _classified),
     Case("pixels", [], {"format": "idx", "train": ["a"], "test": ["t"], "valid": 3}, _idx),
     Case("pixels", [], {"format": "cifar", "train": ["a"], "test": ["t"], "valid": 3}, _cifar),
     Case("running_text", [], {"parts": {split: [{"file": split}] for split in SPLITS}}, _running),

@@ -43,6 +43,7 @@ READERS: dict[str, Reader] = {
     "labelled": Reader(texts.read_labelled, texts.LabelledOptions),
     "parallel": Reader(texts.read_parallel, texts.ParallelOptions),
     "photos": Reader(pictures.read_photos, pictures.PhotosOptions, photos.LANGUAGES),
+    "pixel_texts": Reader(pictures.read_pixel_texts, pictures.PixelTextsOptions, ("text", "label")),
     "pixels": Reader(pictures.read_pixels, pictures.PixelsOptions, ()),
     "running_text": Reader(texts.read_running_text, texts.RunningTextOptions, ()),
     "scenes": Reader(scenes.read_scenes, scenes.ScenesOptions, SCENE_LANGUAGES),

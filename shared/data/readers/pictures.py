@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -25,7 +25,6 @@ Images = NDArray[np.uint8]
 """(N, height, width, channels)."""
 
 _KARPATHY = {"train": "train", "val": "valid", "test": "test"}  # the part "restval" is in no split
-_IDX_BYTES_OF_THREE_AXES = b"\0\0\x08\x03"
 _CIFAR_PLANES = (3, 32, 32)
 
 
@@ -148,15 +147,18 @@ def _joined(raw: Path, names: Sequence[str], form: Literal["idx", "cifar"]) -> I
     return np.ascontiguousarray(np.concatenate(parts))
 
 
-def _idx(content: bytes) -> Images:
-    """Read idx: a magic number of four bytes, three big-endian sizes, and the grey values of all pictures by rows."""
-    if content[:4] != _IDX_BYTES_OF_THREE_AXES:
-        raise ValueError("it does not begin as an idx file of bytes with three axes")
-    sizes = [int.from_bytes(content[start : start + 4], "big") for start in (4, 8, 12)]
-    values = np.frombuffer(content, np.uint8)[16:]
+def _idx(content: bytes, axes: int = 3) -> Images:
+    """Read idx: a magic number of four bytes, big-endian sizes, and the grey values of all pictures by rows.
+
+    One axis is of classes, which become pictures of one pixel.
+    """
+    if content[:4] != bytes((0, 0, 8, axes)):
+        raise ValueError(f"it does not begin as an idx file of bytes with {'three axes' if axes == 3 else 'one axis'}")
+    sizes = [int.from_bytes(content[4 * axis : 4 * axis + 4], "big") for axis in range(1, axes + 1)]
+    values = np.frombuffer(content, np.uint8)[4 + 4 * axes :]
     if not len(values) or len(values) != math.prod(sizes):
         raise ValueError("it is longer or shorter than it says itself")
-    return values.reshape(*sizes, 1)
+    return values.reshape(*sizes, *[1] * (4 - axes))
 
 
 def _cifar(content: bytes) -> Images:
@@ -166,3 +168,58 @@ def _cifar(content: bytes) -> Images:
     if not len(values) or len(values) % size:
         raise ValueError(f"it does not consist of pictures of {size:,} bytes")
     return values.reshape(-1, size)[:, 1:].reshape(-1, *_CIFAR_PLANES).transpose(0, 2, 3, 1)
+
+
+class PixelTextsOptions(Strict):
+    """Options of the reader ``pixel_texts``.
+
+    Attributes:
+        train, test: the idx files of a split: of its pictures, and of their classes.
+        valid: number of training pictures, from the end, that become the validation split.
+        margin: pixels that are cut off on every side.
+        pool: side of the squares whose mean, rounded, becomes one pixel.
+        levels: grey levels of a pixel, equal parts of 0 to 255.
+    """
+
+    train: tuple[SafePath, SafePath]
+    test: tuple[SafePath, SafePath]
+    valid: int = Field(gt=0)
+    margin: int = Field(default=0, ge=0)
+    pool: int = Field(default=1, ge=1, le=16)
+    levels: int = Field(default=256, ge=2, le=256)
+
+
+def read_pixel_texts(raw: Path, languages: Sequence[str], options: PixelTextsOptions) -> Corpus:
+    """Grey pictures with their classes as texts of pixels, row by row, a word for each grey level: ``0 0 3 1 …``.
+
+    Raises:
+        ReplicationError: a file has another format, pictures and classes differ in number, there are too few pictures
+            for validation, or pictures cannot be parted into squares.
+    """
+    train, test = (list(_classified(raw, files, options)) for files in (options.train, options.test))
+    if options.valid >= len(train):
+        raise ReplicationError(
+            f"there are {len(train)} training pictures, of which {options.valid} cannot be taken for validation; "
+            "correct the card."
+        )
+    return {"train": train[: -options.valid], "valid": train[-options.valid :], "test": test}
+
+
+def _classified(raw: Path, files: tuple[str, str], options: PixelTextsOptions) -> Iterator[Segment]:
+    contents = []
+    for name, axes in zip(files, (3, 1), strict=True):
+        with reading(name):
+            contents.append(_idx(read_bytes(first_of(raw, [name])), axes))
+    images, classes = contents[0][..., 0], contents[1].ravel()
+    height, width = (size - 2 * options.margin for size in images.shape[1:])
+    if len(images) != len(classes) or min(height, width) < 1 or height % options.pool or width % options.pool:
+        raise ReplicationError(
+            f"{files[0]} has {len(images)} pictures, {files[1]} {len(classes)} classes, and {height} x {width} pixels "
+            f"inside of the margin are to be parted into squares of {options.pool}; correct the card."
+        )
+    inside = images[:, options.margin :, options.margin :][:, :height, :width].astype(np.uint16)
+    squares = inside.reshape(len(images), height // options.pool, options.pool, width // options.pool, options.pool)
+    means = (squares.sum(axis=(2, 4), dtype=np.uint16) + options.pool**2 // 2) // options.pool**2
+    levels = (means * options.levels // 256).reshape(len(images), -1)
+    for row, number in zip(levels.tolist(), classes.tolist(), strict=True):
+        yield Segment((" ".join(map(str, row)), str(number)))

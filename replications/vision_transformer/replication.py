@@ -1,0 +1,23 @@
+"""Binds Dosovitskiy et al. (2021) to the pipeline."""
+
+from __future__ import annotations
+
+from replications.vision_transformer import settings
+from replications.vision_transformer.model import ConvolutionalNetwork, VisionTransformer
+from replications.vision_transformer.settings import ModelConfig
+from shared.tasks.classification import task
+from shared.tasks.replication import Replication
+
+OF_CONVOLUTION = {"side", "features", "stages", "groups", "dropout"}
+
+
+def build_model(config: ModelConfig, vocabulary: int, classes: int) -> VisionTransformer | ConvolutionalNetwork:
+    """The untrained model of a variant; every symbol of the vocabulary is a channel."""
+    sizes = {"channels": vocabulary, "classes": classes}
+    if config.network == "convolution":
+        return ConvolutionalNetwork(**sizes, **config.model_dump(include=OF_CONVOLUTION))
+    own = OF_CONVOLUTION - {"side", "dropout"} | {"network"}
+    return VisionTransformer(**sizes, **config.model_dump(exclude=own))
+
+
+REPLICATION = Replication(task, settings, build_model)

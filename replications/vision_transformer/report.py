@@ -1,0 +1,31 @@
+"""What the report of this paper shows beside the tables that every report has."""
+
+from __future__ import annotations
+
+from replications.vision_transformer.figures import Growth, RollOuts
+from shared.reports.curves import LearningCurves
+from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.tasks.classification.figures import CURVES
+
+SIZES = (100, 1000, 10_000)
+FIGURES = [
+    Shows(
+        Growth([{size: f"{kind}-{size}" for size in SIZES} for kind in ("vit", "cnn")]),
+        claim="D21-C2", counterpart="Figure 4",
+    ),
+    Shows(
+        RollOuts("vit-10000", "What the class token of the Vision Transformer attends to."),
+        counterpart="Figure 6",
+    ),
+    Shows(
+        LearningCurves(
+            {
+                "100 pictures": ["vit-100", "cnn-100"],
+                "1,000 pictures": ["vit-1000", "cnn-1000"],
+                "10,000 pictures": ["vit-10000", "cnn-10000", "pooled", "no-positions", "positions-2d"],
+            },
+            CURVES,
+        ),
+        counterpart=NO_COUNTERPART,
+    ),
+]  # fmt: skip
