@@ -39,7 +39,7 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (210, 130),
-    ("shared/data",): (3040, 2200),
+    ("shared/data",): (3110, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2000, 2000),
     ("shared/vision",): (275, 180),
     ("shared/metrics",): (815, 720),
@@ -48,7 +48,7 @@ BUDGETS = {
     ("shared/tasks",): (5000, 3600),
     ("shared/reports",): (2370, 1900),
     ("shared/pipeline",): (2985, 1500),
-    ("replications",): (4545, 3400),
+    ("replications",): (4675, 3400),
     ("benchmarks",): (975, 700),
     ("replicate.py",): (185, 120),
     ("tests",): (33700, 22000),
@@ -73,7 +73,6 @@ OF_ONE_PAPER = {
     "shared/layers/outputs.py": "all that a network may end with",
     "shared/layers/positions.py": "all that a Transformer may know of positions",
     "shared/metrics/operations.py": "counting operations and their longest chain is one thing",
-    "shared/reports/document.py": "all that a page may consist of",
     "shared/tasks/captioning/corpus.py": "any paper on captions shows what is seen",
     "shared/tasks/captioning/figures.py": "any paper on captions shows what is seen",
     "shared/tasks/classification/figures.py": "any paper on texts shows the words that it reads",

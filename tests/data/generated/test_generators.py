@@ -28,6 +28,10 @@ SMALL = {
         "seed": 1, "places": [-1, 0, 2], "distances": [1, 3], "pronouns": 0.4, "splits": buckets(3, 9, test=10),
     },
     "copy": {"seed": 1, "symbols": 10},
+    "documents": {
+        "seed": 1, "keys": 2, "topics": 3, "values": 3, "value_forms": 3, "fillers": 12, "sentences": [1, 4],
+        "splits": buckets(16, 30),
+    },
     "evidence": CUES | {"gap": 2, "distractors": [1, 3], "bare": [0, 2], "splits": buckets(16, 30)},
     "exchanged_halves": {"seed": 1, "marking": 6, "others": 6, "splits": buckets(3, 10)},
     "grammar": {
@@ -139,6 +143,11 @@ WRONG = [
     ("copy", {"symbols": 256}, "'symbols'.*less than or equal to 255"),
     ("copy", {"seed": -1}, "'seed'"),
     ("copy", {"symbol": 2}, "did you mean 'symbols'"),
+    ("documents", {"topic": 1}, "did you mean 'topics'"),
+    ("documents", {"values": 1}, "greater than 1"),
+    ("documents", {"fillers": 1447}, "at most 1460 words can be named, not 1461"),
+    ("documents", {"sentences": [0, 2]}, "a document without one has no class"),
+    ("documents", only(15, 20, 10), "sentences can take 16 words, but the shortest text has 15"),
     ("evidence", {"decoy": 1}, "did you mean 'decoys'"),
     ("evidence", {"values": 1}, "greater than 1"),
     ("evidence", {"key_forms": 0}, "'key_forms'"),
