@@ -144,21 +144,21 @@ def room_check(comparison: Comparison, how: str, sides: Mapping[str, float]) -> 
     return Check("room", "yes", said) if room >= comparison.margin else Check("room", "no", said, "no room is left")
 
 
-def control_check(missing: bool, name: str | None, verdict: str) -> Check:
+def control_check(missing: bool, name: str | None, verdict: str | None) -> Check:
     """Whether what is known to have the effect on these data shows it, where an effect is found missing.
 
     Args:
         missing: whether one is.
-        name: of the comparison that must show it; None where there is none.
-        verdict: on that comparison.
+        name: of the comparison that must show it.
+        verdict: on that comparison; None where there is none at this scale.
     """
     if not missing:
         return Check("control", "not asked", "no effect was missed")
-    if name is None:
+    if verdict is None:
         return Check("control", "no", "nothing is known to show it on these data", "there is no positive control")
-    shown = verdict in ("reproduced", "verified")
-    said = f"'{name}' {'shows an effect' if shown else 'does not show one either'}"
-    return Check("control", "yes" if shown else "no", said, "" if shown else "the positive control shows no effect")
+    if verdict in ("reproduced", "verified"):
+        return Check("control", "yes", f"'{name}' shows an effect")
+    return Check("control", "no", f"'{name}' does not show one either", "the positive control shows no effect")
 
 
 def better_side(comparison: Comparison, runs: Sequence[RunResults]) -> RunResults:

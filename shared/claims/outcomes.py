@@ -217,7 +217,7 @@ LONG = ("plan", "commits", "effects", "claim")
 """Keys of parts that claims.json has, and those of lines of the ledger that it has not."""
 DATA = ("measured", "generated", "standard data", "paper's data")
 """What decided, from the weakest to the strongest. What is merely measured, and identities, count as generated."""
-SIDES = {"reproduced": "for", "verified": "for", "in part": "part", "contradicted": "against", "refuted": "against"}
+SIDES = {"reproduced": "for", "verified": "for", "in part": "for", "contradicted": "against", "refuted": "against"}
 """Decided verdicts, and whether they speak for the claim."""
 
 Entry = Mapping[str, Any]

@@ -9,7 +9,7 @@ estimate is at least ``relevant``, too. Otherwise: inconclusive.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,6 @@ from shared.claims import schema
 from shared.claims.attempts import History, Ledger
 from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides, Trend
 from shared.claims.competence import (
-    Check,
     control_check,
     count_learned,
     doubling_check,
@@ -258,37 +257,24 @@ def _decision(
         reason = f"does not hold: {', '.join(failed)}" if failed else "all identities hold"
         return Decision(claim, scale, "refuted" if failed else "verified", "", reason, outcomes)
     of = {outcome.name: (row, outcome) for row, outcome in zip(claim.rows(), rows, strict=True)}
-    control = of[claim.control][1].verdict if claim.control in of else ""
-
-    def judged(name: str) -> Judged:
-        row, outcome = of[name]
-        assert not isinstance(row, Exact), "identities are not checked"
-        missing = is_missing(outcome.how, row.kind, outcome.verdict)
-        checks = (
-            control_check(missing, claim.control if control else None, control),
-            tuning_check(row, outcome.verdict, [results[each] for each in outcome.variants], claims.floors, untuned),
-        )
-        return _checked(claims, claim, row, outcome, results, checks)
-
-    whole = judged(primary.name)
-    parts = tuple(_part(part, of, judged) for part in claim.parts)
+    control = of[claim.control][1].verdict if claim.control in of else None
+    judged = {
+        name: _checked(claims, claim, row, outcome, results, control, untuned)
+        for name, (row, outcome) in of.items()
+        if outcome.deciding
+    }
+    whole, parts = judged[primary.name], list[Judged]()
+    for part in claim.parts:
+        none = Judged("not tested", "", part.not_tested or "no comparison of this scale")
+        parts.append(replace(judged.get(part.by or "", none), says=part.says, by=part.by or ""))
     if claim.by_mathematics is not None:
         whole = replace(whole, verdict=BY_MATHEMATICS.get(whole.verdict, whole.verdict))
     if parts:
         whole = replace(whole, **_together(whole, parts))
     return Decision(
-        claim, scale, whole.verdict, whole.how, whole.reason, outcomes, None, whole.checks, whole.learned, parts=parts
-    )
-
-
-def _part(part: schema.Part, of: Mapping[str, tuple[Row, Outcome]], judged: Callable[[str], Judged]) -> Judged:
-    """What became of a part of a claim."""
-    if part.by is None or part.by not in of:
-        return Judged("not tested", "", part.not_tested or "no comparison of this scale", says=part.says)
-    row, outcome = of[part.by]
-    plain = isinstance(row, Exact) or not outcome.tested
-    found = Judged(outcome.verdict, outcome.how, outcome.reason) if plain else judged(part.by)
-    return replace(found, says=part.says, by=part.by)
+        claim, scale, whole.verdict, whole.how, whole.reason, outcomes, None, whole.checks, whole.learned,
+        parts=tuple(parts),
+    )  # fmt: skip
 
 
 def _together(whole: Judged, parts: Sequence[Judged]) -> dict[str, Any]:
@@ -305,17 +291,19 @@ def _together(whole: Judged, parts: Sequence[Judged]) -> dict[str, Any]:
 
 
 def _checked(
-    claims: schema.Claims, claim: schema.Claim, row: Comparison, lead: Outcome, results: Results,
-    more: tuple[Check, ...],
+    claims: schema.Claims, claim: schema.Claim, row: Row, lead: Outcome, results: Results, control: str | None,
+    untuned: Mapping[str, str] | None,
 ) -> Judged:  # fmt: skip
     """The verdict of a comparison that decides, unless a check fails."""
-    if lead.effect is None:
+    if lead.effect is None or isinstance(row, Exact):
         return Judged(lead.verdict, lead.how, lead.reason)
     runs = [results[variant] for variant in lead.variants]
     counts = count_learned(claims.floors, runs, lead.seeds)
     effect = math.log(lead.effect) if row.scale == "log" else lead.effect
     checks = (
-        floor_check(row, counts, runs), room_check(row, lead.how, lead.sides), *more,
+        floor_check(row, counts, runs), room_check(row, lead.how, lead.sides),
+        control_check(is_missing(lead.how, row.kind, lead.verdict), claim.control, control),
+        tuning_check(row, lead.verdict, runs, claims.floors, untuned),
         gap_check(row, lead.verdict, runs),
         doubling_check(row, effect, lead.verdict, _doubled(claim.id, row, results)),
         order_check(row, lead.repeats),

@@ -72,7 +72,7 @@ def claim_cards(found: Findings) -> list[doc.Block]:
 
 def _card(claim: Claim, entry: Entry, found: Findings) -> doc.Card:
     lead = entry["lead"]
-    quoted = doc.Paragraph(f"{strong('The statement:')} “{claim.statement.strip()}”")
+    quoted = doc.Paragraph(f"{strong('The statement:')} {claim.statement.strip()}")
     said: list[doc.Block] = [quoted, doc.Paragraph(say("in_paper", claim=claim))]
     if claim.primary is not None and lead is not None and lead["effect"] is not None:
         said.append(doc.Paragraph(say("effect", row=claim.primary, lead=lead)))

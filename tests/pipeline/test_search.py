@@ -11,7 +11,7 @@ import pytest
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.search import Search, unfollowed
+from shared.pipeline.search import Search, unfollowed, untuned
 from shared.tasks.settings import StudyConfig
 from tests.pipeline.scratch import ROOT, change_yaml, environment
 from tests.pipeline.toys import BREAKS, CANNOT_RUN, LEFT_OUT, write_project, write_yaml
@@ -246,6 +246,22 @@ def test_a_variant_that_goes_with_another_has_its_value(project):
     assert f"variants.twin.{RATE} is 0.01, but that of 'long', with which it goes, is 0.03" in line
     project.asks(lambda content: content["groups"][2].update(kept={"twin": "it is larger"}))
     assert unfollowed(PAPER, "smoke") == []
+
+
+def test_what_the_search_of_a_variant_lacks_is_named(project):
+    """Before a claim is contradicted: three pilot seeds, and a best value that lies inside."""
+    found = untuned(ScaleFile(PAPER, "smoke"))
+    assert found["long"].startswith(f"it was searched with 2 pilot seeds, not 3; the best {RATE} is the ")
+    assert found["twin"] == found["long"]
+    record = json.loads(project.result.read_text())
+    rates, outcome = record["groups"][0], record["groups"][0]["variants"]["long"]
+    rates["values"] = [0.1 * outcome["best"], outcome["best"], 10.0 * outcome["best"]]
+    for trial in outcome["trials"]:
+        trial["seeds"] = dict.fromkeys(("101", "102", "103"), 1.0)
+    project.result.write_text(json.dumps(record))
+    assert {"long", "twin"} & untuned(ScaleFile(PAPER, "smoke")).keys() == set()
+    project.result.unlink()
+    assert untuned(ScaleFile(PAPER, "smoke"))["long"] == "its settings were not searched"
 
 
 def test_without_a_search_there_is_nothing_to_follow_and_one_without_outcome_is_named(project):
