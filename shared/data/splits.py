@@ -6,7 +6,8 @@ import hashlib
 import re
 import shutil
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -53,20 +54,28 @@ class Segment(NamedTuple):
     links: str | None = None
 
 
-Corpus = Mapping[str, Iterable[Segment]]
-"""Split name to segments. A split may be an iterator, because it is read once."""
+Corpus = Mapping[str, Iterable[Segment | str]]
+"""Split name to segments; a text in place of one says why something is left out there. A split may be an iterator,
+because it is read once."""
+EQUAL = "a split of higher priority has an equal text"
+EMPTY = "a text is empty; its line is kept, and no pair with it is used"
+LeftOut = Counter[tuple[str, str]]
+"""How much is left out, by split and reason."""
 
 
-class Accompanied(dict[str, Iterable[Segment]]):
+class Accompanied(dict[str, Iterable[Segment | str]]):
     """A corpus with additional files, such as the pictures of scenes.
 
     Attributes:
         files: file name to its text, its bytes, or the path of a file to copy.
+        left_out: of these files, by split and reason.
     """
 
-    def __init__(self, splits: Corpus, files: Mapping[str, str | bytes | Path]) -> None:
+    def __init__(
+        self, splits: Corpus, files: Mapping[str, str | bytes | Path], left_out: LeftOut | None = None
+    ) -> None:
         super().__init__(splits)
-        self.files = files
+        self.files, self.left_out = files, left_out or Counter()
 
 
 def tidy(text: str) -> str:
@@ -107,7 +116,7 @@ def hashed_split(key: str, *, valid_percent: int = 4, test_percent: int = 4) -> 
 
 def write_corpus(
     corpus: Corpus, languages: Sequence[str], folder: Path, *, compared: Collection[str] | None = None
-) -> dict[str, int]:
+) -> LeftOut:
     """Write line-aligned ``<split>.<language>`` (and ``.key``, ``.align``) files; no sentence is in two splits.
 
     Test splits are written completely. A segment of valid is dropped if one of its texts, in any compared language,
@@ -122,24 +131,29 @@ def write_corpus(
         compared: the languages in which no two splits may share a text; None: all.
 
     Returns:
-        Split name to the number of dropped segments.
+        How much is left out of each split, by reason.
 
     Raises:
         ReplicationError: a split is empty, or the name of a file has a line end.
     """
-    dropped: dict[str, int] = {}
+    left_out: LeftOut = Counter(corpus.left_out if isinstance(corpus, Accompanied) else ())
     forbidden: set[str] = set()
     for group in _groups(corpus):
         fresh: set[str] = set()
         for split in group:
-            rows = _rows(corpus[split], languages, compared or languages)
-            kept, dropped[split] = 0, 0
+            kept = 0
             with ExitStack() as stack:
                 files = {}
-                for columns, sentences in rows:
-                    if not forbidden.isdisjoint(sentences):
-                        dropped[split] += 1
+                for segment in corpus[split]:
+                    if isinstance(segment, str):
+                        left_out[split, segment] += 1
                         continue
+                    columns, sentences = _row(segment, languages, compared or languages)
+                    if not forbidden.isdisjoint(sentences):
+                        left_out[split, EQUAL] += 1
+                        continue
+                    if not all(columns[name] for name in languages):
+                        left_out[split, EMPTY] += 1
                     if split != "train":  # no later split is compared with it
                         fresh |= sentences
                     for suffix, text in columns.items():
@@ -156,7 +170,7 @@ def write_corpus(
             shutil.copyfile(content, folder / name)
         else:
             (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    return {split: dropped[split] for split in corpus}
+    return left_out
 
 
 def assert_disjoint(folder: Path, languages: Sequence[str], splits: Iterable[str]) -> None:
@@ -189,17 +203,14 @@ def _compared(text: str, language: str) -> str:
     return text if language in NAMES else sentence(text)
 
 
-def _rows(
-    segments: Iterable[Segment], languages: Sequence[str], compared: Collection[str]
-) -> Iterator[tuple[dict[str, str], set[str]]]:
-    """Yield the line of each file of a split, and the sentences that no other split may have."""
-    for segment in segments:
-        row = dict(zip(languages, segment.texts, strict=True))
-        for name, text in row.items():
-            if name not in NAMES:
-                row[name] = tidy(text)
-            elif "\n" in text:
-                raise ReplicationError(f"the name {text!r} has a line end; give the file another name.")
-        sentences = {_compared(text, name) for name, text in row.items() if name in compared} - {""}
-        extras = {"key": segment.key, "align": segment.links}
-        yield row | {name: extra.replace("\n", " ") for name, extra in extras.items() if extra is not None}, sentences
+def _row(segment: Segment, languages: Sequence[str], compared: Collection[str]) -> tuple[dict[str, str], set[str]]:
+    """The line of each file of a split, and the sentences that no other split may have."""
+    row = dict(zip(languages, segment.texts, strict=True))
+    for name, text in row.items():
+        if name not in NAMES:
+            row[name] = tidy(text)
+        elif "\n" in text:
+            raise ReplicationError(f"the name {text!r} has a line end; give the file another name.")
+    sentences = {_compared(text, name) for name, text in row.items() if name in compared} - {""}
+    extras = {"key": segment.key, "align": segment.links}
+    return row | {name: extra.replace("\n", " ") for name, extra in extras.items() if extra is not None}, sentences

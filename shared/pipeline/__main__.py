@@ -43,8 +43,15 @@ class Command(NamedTuple):
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "input": {"help": "a text; an empty one is told what the model reads"},
     "other": {"metavar": "<other>", "help": "what it is compared with; both are variants, or neither is"},
+    "dataset": {"help": "its name"},
     "--all": {"action": "store_true", "dest": "everything", "help": "variants that run at no scale, too"},
-    "--kind": {"default": "translation", "help": "of its tasks; default: translation"},
+    "--columns": {
+        "nargs": "+", "default": (), "metavar": "column",
+        "help": "of a table: those that are read, if line 1 names them, else the names of all"
+    },
+    "--data": {"action": "store_true", "help": "<name> is a card's: say what a look at its data shows"},
+    "--from": {"nargs": "+", "dest": "files", "required": True, "metavar": "file", "help": "table, texts or folder"},
+    "--kind": {"help": "of its tasks; default: translation, and of new data what the files look like"},
     "--only": {
         "nargs": "+", "metavar": "variant", "help": "try these, and keep what search.json says of others; default: all"
     },
@@ -52,14 +59,23 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--paper": {"help": "of which alone runs are compared"},
     "--scale": {"choices": SCALES, "help": "default: the scale with the better evidence"},
     "--scales": {"nargs": "+", "choices": SCALES, "help": "beside smoke, which tests need; default: quick"},
-    "--seed": {"type": int, "help": "of the run; default: the first that is trained"},
+    "--percent": {
+        "nargs": 2, "type": int, "default": (5, 5), "metavar": ("valid", "test"), "help": "of the texts; default: 5 5"
+    },
+    "--seed": {"type": int, "help": "of the run, default: the first that is trained; or of the draw"},
     "--seeds": {"type": int, "nargs": "+", "metavar": "seed", "help": "a part of the planned seeds; default: all"},
     "--suite": {"action": "store_true", "help": "also find all that the tests would refuse; this takes longer"},
 }  # fmt: skip
 """Further arguments, those without dashes by their place; and what ``argparse`` is told of them."""
 PAPER, TASK, VARIANT = "paper", "paper.task", "paper.variant"
 COMMANDS = {
-    "check": Command("check.check_stage", "paper?", "find mistakes in what a paper, or each, says", ("--suite",)),
+    "check": Command(
+        "check.check_stage", "paper?", "find mistakes in what a paper, or each, says", ("--suite", "--data")
+    ),
+    "data": Command(
+        "stages.data_stage", "new", "write the card of a data set of your own: data new my_corpus --from pairs.tsv",
+        ("dataset", "--from", "--kind", "--columns", "--percent", "--seed"), scaled=False,
+    ),
     "fetch": Command("stages.fetch_stage", TASK, "obtain and verify the data of <paper>.<task>"),
     "features": Command("stages.features_stage", TASK, "encode the pictures of <paper>.<task>"),
     "prepare": Command("stages.prepare_stage", TASK, "tokenise and encode the data of <paper>.<task>"),

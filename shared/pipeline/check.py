@@ -40,17 +40,24 @@ MOST_READ = 1_000_000_000
 """The same for the options of a reader."""
 
 
-def check_stage(paper: str | None, scale: str, suite: bool = False) -> None:
+def check_stage(paper: str | None, scale: str, suite: bool = False, data: bool = False) -> None:
     """Check one paper, or all; write down which code each stage of it depends on.
 
     Args:
         paper: its name; None: all.
         scale: whose code is written down.
         suite: whether all is checked that the tests ask of a paper, too, which needs torch and some seconds.
+        data: whether the name is that of a card, whose data are looked at instead.
 
     Raises:
         ReplicationError: names file, key and value of the first mistake, and what to do.
     """
+    if data:
+        from shared.data.look import describe  # which takes half a second
+
+        check_card(paper or "")
+        print(*describe(paper or ""), sep="\n")
+        return
     load_measures()
     check_listed(paper)
     for name in [paper] if paper else papers():

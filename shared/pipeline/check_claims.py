@@ -41,13 +41,21 @@ def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
 
 
 def check_variants(settings: ScaleFile, variants: Iterable[str], where: str) -> None:
-    """Refuse a variant that no scale has; the ensemble of one is ``<variant>-ensemble``."""
+    """Refuse a variant that no scale has, or that this one neither runs nor leaves out with a reason.
+
+    The ensemble of a variant is ``<variant>-ensemble``.
+    """
     for variant in variants:
         paper, _, plain = variant.removesuffix("-ensemble").rpartition("/")
         if paper:
             check_variants(ScaleFile(paper, settings.scale), [plain], where)
         else:
             check_name(plain, settings.known(), f"{where}: {settings.variants_path} has no variant")
+            if plain not in settings.variants and plain not in settings.left_out:
+                raise ReplicationError(
+                    f"{settings.path}: '{plain}' of {where} neither runs nor is left out; list it under variants, or "
+                    "with the reason under left_out."
+                )
 
 
 def check_measures(measures: Iterable[str], measured: Iterable[str], where: str) -> None:

@@ -194,7 +194,7 @@ class ScaleFile:
         built_tasks: the same, and those that are given beside them under ``left_out``.
         variants: name to settings of those that run.
         others: runs of other papers, ``<paper>/<variant>``, that claims or tables name.
-        left_out: variant to the reason why it does not run.
+        left_out: variant to the reason why it does not run; one that no claim, table or figure names needs none.
         deviations: from the paper, at this scale.
 
     Raises:
@@ -303,9 +303,6 @@ class ScaleFile:
         for name in known:
             if name in self.variants and name in self.left_out:
                 yield f"'{name}' is among variants and left_out; keep one of them"
-            if name not in self.variants and name not in self.left_out:
-                rest = "list it under variants, or with the reason under left_out"
-                yield f"variant '{name}' of {variants} neither runs nor is left out; {rest}"
         for name, task in self.tasks.items():
             if (task.after == "features") != (name in self.features):
                 must = "must" if task.after == "features" else "must not"

@@ -37,7 +37,7 @@ SHAPES: dict[str, dict[str, object]] = {
 to reach, and whether its model is a Transformer, with layers and heads."""
 
 
-def new_replication(name: str, kind: str = "translation", scales: Sequence[str] | None = None) -> None:
+def new_replication(name: str, kind: str | None = None, scales: Sequence[str] | None = None) -> None:
     """Create ``replications/<name>`` from the templates, with a test of its model, and list it in ``params.yaml``.
 
     What it makes trains and reports at every scale but ``paper_scale``; the paper's model, facts and claims are to be
@@ -45,7 +45,7 @@ def new_replication(name: str, kind: str = "translation", scales: Sequence[str] 
 
     Args:
         name: of the folder.
-        kind: of its tasks.
+        kind: of its tasks; ``translation`` unless given.
         scales: beside ``smoke``, which tests need; ``quick`` unless given.
 
     Raises:
@@ -59,6 +59,7 @@ def new_replication(name: str, kind: str = "translation", scales: Sequence[str] 
     folder, partial = REPLICATIONS / name, REPLICATIONS / f".{name}.partial"
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise ReplicationError(f"'{name}' cannot name a folder of code; use lower-case letters, digits and '_'.")
+    kind = kind or "translation"
     check_name(kind, SHAPES, "there is no template of kind")
     if folder.exists() or name in load_params().papers:
         raise ReplicationError(f"{folder} or its line in {PARAMS} exists; remove both first, or choose another name.")

@@ -15,12 +15,14 @@ from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, run_folder
 from shared.pipeline.processes import alone
 from shared.pipeline.provenance import git
+from shared.records import read_record
 from shared.reports.paper import Paper
 from shared.tasks.kinds import kind_report, load_measures
 from shared.tasks.settings import trains_network
 
 if TYPE_CHECKING:
     from shared.claims.outcomes import Evidence
+    from shared.reports import document as doc
     from shared.reports.page import Place
 
 LARGER = {"quick": "bench", "bench": "paper_scale"}
@@ -64,7 +66,9 @@ def report_stage(paper: str, scale: str) -> None:
             place=_place(paper, scale),
             stale=_stale(settings, left_out),
             data={
-                task: describe_data(load_card(settings.dataset(task)), settings.corpus(task)) for task in settings.tasks
+                task: describe_data(load_card(settings.dataset(task)), settings.corpus(task))
+                + _left_out(settings, task)
+                for task in settings.tasks
             },
         )
     if scale != TESTS:
@@ -91,7 +95,20 @@ def _of_data(settings: ScaleFile, task: str, paper: Paper) -> Evidence:
     card = load_card(dataset)
     composed = card.reader is not None and card.reader.name in COMPOSING
     generated = composed or all(source.kind == "generated" for source in card.sources)
-    return "generated" if generated else "standard data"
+    return "generated" if generated else "own data" if card.own else "standard data"
+
+
+def _left_out(settings: ScaleFile, task: str) -> list[doc.Block]:
+    """What the record of fetching says was left out, or is there and not used, by split and reason."""
+    from shared.reports import document as doc
+
+    path = run_folder(settings.paper, settings.scale) / "fetched" / f"{task}.json"
+    record = read_record(path, "fetch its data again", {"files": dict}) if path.is_file() else {}
+    found = [
+        f"{count:,} of {split} ({reason})"
+        for split, reasons in record.get("left_out", {}).items() for reason, count in reasons.items()
+    ]  # fmt: skip
+    return [doc.Paragraph(f"Left out: {'; '.join(found)}.")] if found else []
 
 
 def _larger(paper: str, scale: str) -> tuple[str, list[str]] | None:

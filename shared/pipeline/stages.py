@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from shared.config import check_name
 from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
@@ -17,7 +18,16 @@ from shared.records import read_if_whole
 from shared.tasks.kinds import task_of
 
 if TYPE_CHECKING:
+    from shared.data.fetch import Manifest
     from shared.tasks.settings import RunConfig
+
+
+def data_stage(action: str, dataset: str, files: Sequence[str], seed: int | None, **options: Any) -> None:
+    """Write the card of a data set of the user's own (:func:`shared.data.own.new_card`)."""
+    from shared.data.own import new_card
+
+    check_name(action, ("new",), "data: there is no")
+    new_card(dataset, files, seed=1 if seed is None else seed, **options)
 
 
 @alone("fetched data", waits=True)
@@ -46,7 +56,7 @@ def features_stage(name: str, scale: str) -> None:
             "'features'."
         )
     final, corpus = run_folder(paper, scale) / "features" / task, settings.corpus(task)
-    dataset = _fetched(corpus.dataset)
+    dataset, _ = _fetched(corpus.dataset)
     with made_anew(final) as partial:
         record = kind.features(corpus, dataset, partial)
     write_json(final.with_name(f"{task}.json"), record)
@@ -65,7 +75,7 @@ def prepare_stage(name: str, scale: str) -> None:
     paper, task = split_name(name)
     settings = ScaleFile(paper, scale)
     corpus = settings.corpus(task)
-    dataset = _fetched(corpus.dataset)
+    dataset, manifest = _fetched(corpus.dataset)
     with made_anew(run_folder(paper, scale) / "tasks" / task) as partial:
         summary = task_of(settings.kind).prepare(corpus, dataset, partial)
         for key, size in summary.items():
@@ -75,7 +85,15 @@ def prepare_stage(name: str, scale: str) -> None:
                     f"no word but special symbols such as {SPECIAL[1]}; correct the data."
                 )
     print(f"{name}: " + _listed(summary))
+    for reason in manifest.reasons():
+        print(f"{name}: left out at fetching: {reason}.")
     splits = summary.get("splits", summary).items()
+    for split, of in splits:
+        if isinstance(of, dict) and "pairs" in of:
+            lines = manifest.files[f"{split}.{corpus.source}"].lines
+            why = "empty, or not what the corpus asks for" if split == "train" else "a side is empty"
+            if lines > of["pairs"]:
+                print(f"{name}: left out of {split}: {lines - of['pairs']:,} of its {lines:,} pairs ({why}).")
     shares = {split: of.get("unknown_share", 0.0) for split, of in splits if isinstance(of, dict)}
     if unknown := [f"{100 * share:.3g} % of {split}" for split, share in shares.items() if share]:
         print(f"{name}: words that the vocabulary lacks, all read as one: {', '.join(unknown)}.")
@@ -105,8 +123,8 @@ def prepared_for(settings: ScaleFile, config: RunConfig, seed: int) -> Path:
     return drawn
 
 
-def _fetched(dataset: str) -> Path:
-    """The folder of a data set; a queued experiment's copy of the project has no data yet, and fetches it.
+def _fetched(dataset: str) -> tuple[Path, Manifest]:
+    """The folder and manifest of a data set; a queued experiment's copy of the project has no data yet and fetches it.
 
     Raises:
         ReplicationError: it cannot be fetched, or a file has changed since, which DVC does not watch.
@@ -114,8 +132,7 @@ def _fetched(dataset: str) -> Path:
     from shared.data.fetch import fetch, verify
 
     fetch(dataset)
-    verify(dataset)
-    return Path("data") / dataset
+    return Path("data") / dataset, verify(dataset)
 
 
 def _listed(summary: Mapping[str, Any]) -> str:

@@ -32,9 +32,11 @@ TITLE = "Attention, replicated"
 BETTER = "Where a paper has several reports, the better evidence on each claim is counted (docs/EVIDENCE.md)."
 NOTHING = "No report has been made yet."
 BASES = {
-    "with small models, trained in minutes or hours of two cores": ("generated", "standard data", "paper's data"),
+    "with small models, trained in minutes or hours of two cores": (
+        "generated", "own data", "standard data", "paper's data",
+    ),
     "without training": ("measured", "identity"),
-}
+}  # fmt: skip
 """What decides, and the kinds of evidence that come from it."""
 LEAST = {"perplexity": 1.0}
 """The best possible score, where that is not 0."""

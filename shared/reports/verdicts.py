@@ -23,12 +23,13 @@ from shared.reports.document import SPACE, badge, link, number, plain, signed, s
 
 KINDS = {
     "generated": "data generated for the purpose",
+    "own data": "data of a user's own",
     "standard data": "standard data",
     "paper's data": "the paper's own data",
     "measured": "measurements of time, memory or error",
     "identity": "identities of mathematics",
 }
-"""Kind of evidence to its name in sentences on the limits of verdicts; models are trained for the first three."""
+"""Kind of evidence to its name in sentences on the limits of verdicts; models are trained for all but the last two."""
 UNTESTED, OURS = "not tested", "claim of our own"
 MANY = {"identity": "identities", OURS: "claims of our own"}
 COLUMNS = ("Claim", "What was tested", "Verdict", "Effect", "Evidence")

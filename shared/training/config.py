@@ -133,7 +133,7 @@ class TrainingConfig(Strict):
     precision: Literal["32-true", "bf16-mixed", "auto"] = Field(
         default="32-true", description="auto: bf16-mixed on a GPU that has it, 32-true on all else"
     )
-    accumulate: int = Field(default=1, ge=1, description="batches whose gradients, of equal weight, make one update")
+    accumulate: int = Field(default=1, ge=1, description="batches that make one update, as if they were one")
     average: AverageConfig | None = None
     may_diverge: bool = Field(
         default=False,

@@ -48,6 +48,10 @@ class TrainingModule(lightning.LightningModule):
         """Run a step. Lightning Fabric casts, and DistributedDataParallel means gradients, around this method alone."""
         return step()
 
+    def items(self, batch: Any) -> int:
+        """How many items the loss of a training batch is the mean over."""
+        return int(batch.tokens)
+
     def log(self, name: str, value: Any, *_: Any, **__: Any) -> None:
         """Keep a quantity for the learning curve, in float32; it is read from there when it is written."""
         self.logged[name] = torch.as_tensor(value, dtype=torch.float32)

@@ -70,12 +70,16 @@ def train_run(
     while state.ending(config) is None:
         examples = [batch.to(device) for batch in islice(dealt, per_update)]
         begin, processor_begin = time.perf_counter(), time.process_time()
-        for number, batch in enumerate(examples):
+        shares = [1.0]
+        if config.accumulate * group.size > 1:  # the update is along the gradient of the mean over all its items
+            counts = [module.items(batch) for batch in examples]
+            shares = [count * group.size / max(1.0, *group.sums([sum(counts)])) for count in counts]
+        for number, (batch, share) in enumerate(zip(examples, shares, strict=True)):
             read = state.global_step * per_update + number
             seed_generators(seed * 1_000_003 + read * group.size + group.rank, device)
             with run.fabric.no_backward_sync(run.parallel, enabled=number < per_update - 1):
                 loss = run.parallel(partial(module.training_step, batch, read))
-                run.fabric.backward(loss / per_update)
+                run.fabric.backward(loss * share)
         run.make_update()
         state.tokens += sum(batch.tokens for batch in examples)
         state.seconds += time.perf_counter() - begin

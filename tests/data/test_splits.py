@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.data.opening import read_lines
-from shared.data.splits import Accompanied, Segment, assert_disjoint, hashed_split, sentence, write_corpus
+from shared.data.splits import EMPTY, EQUAL, Accompanied, Segment, assert_disjoint, hashed_split, sentence, write_corpus
 from shared.errors import ReplicationError
 
 LANGUAGES = ["en", "fr"]
@@ -25,12 +25,12 @@ def test_written_splits_share_no_sentence(tmp_path_factory, train, valid, test, 
     folder = tmp_path_factory.mktemp("corpus")
     splits = {"train": train, "valid": valid, "test": test, "test_long": long}
     corpus = {name: anchored(name, content) for name, content in splits.items()}
-    dropped = write_corpus(corpus, LANGUAGES, folder)
+    left_out = write_corpus(corpus, LANGUAGES, folder)
     assert_disjoint(folder, LANGUAGES, corpus)
-    assert dropped["test"] == dropped["test_long"] == 0
+    assert left_out["test", EQUAL] == left_out["test_long", EQUAL] == 0
     for name, content in corpus.items():
         counts = {len(list(read_lines(folder / f"{name}.{language}"))) for language in LANGUAGES}
-        assert counts == {len(content) - dropped[name]}
+        assert counts == {len(content) - left_out[name, EQUAL]}
 
 
 @given(text=st.text())
@@ -45,7 +45,7 @@ def test_one_shared_text_in_any_language_drops_the_whole_segment(tmp_path):
         "valid": [Segment(("il parla: AINSI!", "w"))],
         "test": [Segment(("thus, he spoke", ""))],
     }
-    assert write_corpus(corpus, LANGUAGES, tmp_path) == {"train": 2, "valid": 0, "test": 0}
+    assert write_corpus(corpus, LANGUAGES, tmp_path) == {("train", EQUAL): 2, ("test", EMPTY): 1}
     assert list(read_lines(tmp_path / "train.en")) == ["z"]
 
 
@@ -55,20 +55,22 @@ def test_a_language_that_is_not_compared_may_be_shared(tmp_path):
         "valid": [Segment(("b", "tree"))],
         "test": [Segment(("c", "tree"))],
     }
-    assert write_corpus(corpus, LANGUAGES, tmp_path, compared=["en"]) == {"train": 1, "valid": 0, "test": 0}
+    assert write_corpus(corpus, LANGUAGES, tmp_path, compared=["en"]) == {("train", EQUAL): 1}
     assert (tmp_path / "train.fr").read_text() == "tree\n"
     assert_disjoint(tmp_path, ["en"], corpus)
     with pytest.raises(ReplicationError, match="shares 'tree' with"):
         assert_disjoint(tmp_path, LANGUAGES, corpus)
 
 
-def test_repetitions_inside_a_split_and_empty_texts_stay(tmp_path):
+def test_repetitions_inside_a_split_and_empty_texts_stay_and_are_counted(tmp_path):
     corpus = {
         "train": [Segment(("a", "")), Segment(("a", ""))],
         "valid": [Segment(("b", ""))],
         "test": [Segment(("c", ""))],
     }
-    write_corpus(corpus, LANGUAGES, tmp_path)
+    corpus["train"].insert(1, "there is a reason")
+    counts = {("train", EMPTY): 2, ("train", "there is a reason"): 1, ("valid", EMPTY): 1, ("test", EMPTY): 1}
+    assert write_corpus(corpus, LANGUAGES, tmp_path) == counts
     assert (tmp_path / "train.fr").read_bytes() == b"\n\n"
 
 
@@ -106,7 +108,7 @@ def test_documents_are_never_torn_apart_and_old_ones_never_move():
 def test_what_a_corpus_has_beside_its_splits_is_written_too(tmp_path: Path):
     files = {"pictures": "first\nsecond\u2028\n", "numbers": b"\r\n\xff\x00"}
     corpus = Accompanied({"test": [Segment(("a", "b"))]}, files)
-    assert write_corpus(corpus, LANGUAGES, tmp_path) == {"test": 0}
+    assert write_corpus(corpus, LANGUAGES, tmp_path) == {}
     assert {path.name for path in tmp_path.iterdir()} == {"test.en", "test.fr", "pictures", "numbers"}
     assert (tmp_path / "pictures").read_bytes() == "first\nsecond\u2028\n".encode()
     assert (tmp_path / "numbers").read_bytes() == b"\r\n\xff\x00"

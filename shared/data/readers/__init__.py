@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from shared.config import Strict, build, near
 from shared.data import photos
+from shared.data.cards import Card
 from shared.data.generated.scenes import LANGUAGES as SCENE_LANGUAGES
 from shared.data.opening import listed
 from shared.data.readers import bible, pictures, proteins, scenes, texts, treebank
-from shared.data.splits import Accompanied, Corpus
+from shared.data.splits import Accompanied, Corpus, Segment
 from shared.errors import ReplicationError
 
 
@@ -50,6 +51,35 @@ READERS: dict[str, Reader] = {
     "treebank": Reader(treebank.read_treebank, treebank.TreebankOptions, ("words", "tree")),
 }
 """Readers by the name that cards have."""
+
+
+def read_card(card: Card, raw: Path) -> Corpus:
+    """Read raw files as a card says, and draw its splits if it asks for that.
+
+    Raises:
+        ReplicationError: as :func:`read`; or the reader finds no texts to draw from.
+    """
+    assert card.reader is not None, "the card's validator sees to it"
+    name, options, languages = card.reader.name, card.reader.options, list(card.languages)
+    corpus, draw = read(name, raw, languages, options), card.draw
+    if draw is None:
+        return corpus
+    if "train" not in corpus:
+        raise ReplicationError(f"the reader '{name}' has no texts to draw splits from; leave out 'draw' of the card.")
+    by = languages.index(card.distinct[0])
+
+    def drawn(split: str) -> Iterator[Segment | str]:
+        whole = corpus["train"]  # is read once for each split, unless it is in the memory
+        for segment in whole if isinstance(whole, list) else read(name, raw, languages, options)["train"]:
+            if isinstance(segment, str):
+                own = "train"
+            else:
+                own = draw.split(segment.key.partition(":")[0] if segment.key else segment.texts[by])
+            if own == split:
+                yield segment
+
+    files = corpus.files if isinstance(corpus, Accompanied) else {}
+    return Accompanied({split: drawn(split) for split in ("train", "valid", "test")}, files)
 
 
 def read(name: str, raw: Path, languages: Sequence[str], options: Any) -> Corpus:

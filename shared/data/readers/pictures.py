@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import re
+import tarfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -18,7 +21,8 @@ from shared.config import Strict
 from shared.data.cards import SafePath
 from shared.data.opening import first_of, listed, read_bytes, read_json, read_table, reading, text_lines
 from shared.data.photos import Photos, archives
-from shared.data.splits import Accompanied, Corpus, Segment
+from shared.data.readers.texts import TABLES, records
+from shared.data.splits import EQUAL, Accompanied, Corpus, LeftOut, Segment
 from shared.errors import ReplicationError
 
 Images = NDArray[np.uint8]
@@ -33,12 +37,18 @@ class PhotosOptions(Strict):
 
     Attributes:
         captions: possible names of the file of captions; the first that exists is read.
-        splits: split name to the file with the list of its photos, for captions in a table.
+        pictures: the folder of the photos, if they are not in archives.
+        fields: of ``image`` and ``caption`` to the columns of the table, if their names differ.
+        columns: names of the columns of a table whose first line does not have them.
+        splits: split name to the file with the list of its photos, for captions in a table; none: all are train.
         words: a regular expression that matches the words and signs of a caption; other characters separate them.
         at_most: largest number of captions per photo; the first ones are kept.
     """
 
     captions: list[SafePath] = Field(min_length=1)
+    pictures: SafePath | None = None
+    fields: dict[Literal["image", "caption"], str] = Field(default_factory=dict)
+    columns: tuple[str, ...] = ()
     splits: dict[str, SafePath] = Field(default_factory=dict)
     words: re.Pattern[str] = re.compile(r"\S+")
     at_most: int = Field(default=5, ge=1)
@@ -48,8 +58,9 @@ def read_photos(raw: Path, languages: Sequence[str], options: PhotosOptions) -> 
     """Photos in archives, with captions in a table and a list per split, or with both in a file of Karpathy.
 
     Captions are in lower case, with spaces between words and signs. The raw files are tar and zip archives, which are
-    copied unchanged, and the captions: a table (``image,caption`` per line) with a list of photos per split, or, with
-    the suffix ``.json``, a file of Karpathy, which has the splits too.
+    copied unchanged, or a folder, which becomes a tar archive, and the captions: a table (``image,caption`` per line;
+    with the suffixes ``.tsv`` and ``.jsonl`` one of tabs, or records) with a list of photos per split, or, with the
+    suffix ``.json``, a file of Karpathy, which has the splits too.
 
     Raises:
         ReplicationError: a file is not the expected one, or a photo has no captions or is in no archive.
@@ -61,20 +72,45 @@ def read_photos(raw: Path, languages: Sequence[str], options: PhotosOptions) -> 
             split: [_segment(photo, captions, options) for photo, captions in photos.items()]
             for split, photos in described.items()
         }
-    packed = archives(raw)
-    Photos(packed).check(photo for photos in described.values() for photo in photos)
+    packed = archives(raw) if options.pictures is None else [_packed(raw / options.pictures, raw / "pictures.tar")]
+    found = Photos(packed)
+    found.check(photo for photos in described.values() for photo in photos)
+    if options.pictures is not None:  # by content, so that no draw puts copies into two splits
+        for split, segments in corpus.items():
+            keys = (hashlib.sha256(found.read(each.texts[1])).hexdigest() for each in segments)
+            corpus[split] = [each._replace(key=key) for each, key in zip(segments, keys, strict=True)]
     return Accompanied(corpus, {archive.name: archive for archive in packed})
 
 
 def _listed(path: Path, raw: Path, options: PhotosOptions) -> dict[str, dict[str, list[str]]]:
     """Return the captions of each photo of each split, from a table and the lists of the splits."""
     captions: dict[str, list[str]] = {}
-    for _, row in read_table(path, delimiter=",", quoted=True):
-        captions.setdefault(row["image"], []).append(row["caption"])
+    image, caption = (options.fields.get(name, name) for name in ("image", "caption"))
+    others = path.suffix in (".tsv", ".jsonl")
+    rows = (
+        records(path, options.columns) if others
+        else read_table(path, delimiter=",", quoted=True, names=options.columns)
+    )  # fmt: skip
+    for _, row in rows:
+        captions.setdefault(row[image], []).append(row[caption])
+    if not options.splits:
+        return {"train": captions}
     return {
         split: {photo: captions.get(photo, []) for photo in text_lines(first_of(raw, [name])) if photo}
         for split, name in options.splits.items()
     }
+
+
+def _packed(folder: Path, target: Path) -> Path:
+    """Pack the pictures of a folder: all its files but tables and those whose names begin with a dot."""
+    with tarfile.open(target, "w") as tar:
+        for path in listed(folder, "**/*"):
+            if path.is_file() and path.suffix not in (*TABLES, ".jsonl"):
+                member = tarfile.TarInfo(path.relative_to(folder).as_posix())
+                content = read_bytes(path)
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+    return target
 
 
 def _karpathy(path: Path) -> dict[str, dict[str, list[str]]]:
@@ -130,11 +166,14 @@ def read_pixels(raw: Path, languages: Sequence[str], options: PixelsOptions) -> 
     folder = raw / "splits"
     folder.mkdir()
     seen: set[bytes] = set()
+    left_out: LeftOut = Counter()
     for split, images in splits.items():
         hashes = [hashlib.sha256(image).digest() for image in images]
-        np.save(folder / f"{split}.images.npy", images[[own not in seen for own in hashes]], allow_pickle=False)
+        fresh = [own not in seen for own in hashes]
+        np.save(folder / f"{split}.images.npy", images[fresh], allow_pickle=False)
+        left_out[split, EQUAL] += fresh.count(False)
         seen.update(hashes)
-    return Accompanied({}, {path.name: path for path in listed(folder)})
+    return Accompanied({}, {path.name: path for path in listed(folder)}, left_out)
 
 
 def _joined(raw: Path, names: Sequence[str], form: Literal["idx", "cifar"]) -> Images:

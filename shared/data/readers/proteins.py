@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -18,7 +18,8 @@ from shared.data.splits import Corpus, Segment, hashed_split
 from shared.errors import ReplicationError
 
 _HEADER = re.compile(r">(sp|tr)\|([A-Z0-9]+)\|\S+ (.+?) OS=(.+?)(?: [A-Z]{2}=|$)")
-_DATABASES = {"sp": "Swiss-Prot", "tr": "TrEMBL"}
+_HEADERS = {"uniprot": _HEADER, "any": re.compile(r">()(\S+) ?(.*)()")}
+_DATABASES = {"sp": "Swiss-Prot", "tr": "TrEMBL", "": ""}
 _LETTERS = re.compile(f"[{AMINO_ACIDS}{ANOMALOUS}]+")
 _FRAGMENT = re.compile(r"\s*\(fragments?\)")
 _GUESSED = re.compile(r"^(?:(?:putative|probable|possible|predicted) )+")
@@ -44,24 +45,26 @@ class FastaOptions(Strict):
 
     Attributes:
         file: name of the raw file.
+        headers: of UniProt, or any: an identifier and, after a space, a name.
         shortest: least length of a sequence in amino acids.
         k: length of the k-mers that relatives have in common, see :mod:`shared.data.homology`.
         jaccard: least Jaccard index of relatives.
         containment: least containment of relatives.
         valid_percent: percentage of the families in valid.
         test_percent: percentage of the families in test.
-        held_out: the families that are in none of train, valid and test.
+        held_out: the families that are in none of train, valid and test, if there are any.
         relatives_percent: percentage of the proteins with relatives in train that are in test_relatives.
     """
 
     file: str
+    headers: Literal["uniprot", "any"] = "uniprot"
     shortest: int = Field(default=1, ge=1)
     k: int = Field(default=5, ge=2, le=8)
     jaccard: float = Field(gt=0, le=1)
     containment: float = Field(gt=0, le=1)
-    valid_percent: int = Field(gt=0, le=50)
-    test_percent: int = Field(gt=0, le=50)
-    held_out: HeldOut
+    valid_percent: int = Field(ge=0, le=50)
+    test_percent: int = Field(ge=0, le=50)
+    held_out: HeldOut | None = None
     relatives_percent: int = Field(default=0, ge=0, le=50)
 
 
@@ -92,17 +95,22 @@ def read_fasta(raw: Path, languages: Sequence[str], options: FastaOptions) -> Co
             "the reader 'fasta' has the language sequence and, after it, any of name, organism and database."
         )
     found: dict[str, Protein] = {}
-    for protein in proteins(raw / options.file):
-        if len(protein.sequence) >= options.shortest:
-            found.setdefault(protein.sequence, protein)
+    left_out = []
+    for protein in proteins(raw / options.file, _HEADERS[options.headers]):
+        if len(protein.sequence) < options.shortest:
+            left_out.append(f"a sequence has fewer than {options.shortest} letters")
+        elif found.setdefault(protein.sequence, protein) is not protein:
+            left_out.append("an equal sequence stands before it")
     entries = list(found.values())
     home = families(
         list(found), k=options.k, jaccard=options.jaccard, containment=options.containment,
         kin=[plain_name(protein.name) for protein in entries],
     )  # fmt: skip
     names = [entries[first].accession for first in home]
-    held_out = _held_out(Counter(names), options.held_out)
-    corpus: dict[str, list[Segment]] = {"train": [], "valid": [], "test": [], "test_families": []}
+    corpus: dict[str, list[Segment | str]] = {"train": [*left_out], "valid": [], "test": []}
+    held_out = set()
+    if options.held_out:
+        corpus["test_families"], held_out = [], _held_out(Counter(names), options.held_out)
     if options.relatives_percent:
         corpus["test_relatives"] = []
     for name, protein in zip(names, entries, strict=True):
@@ -117,8 +125,8 @@ def read_fasta(raw: Path, languages: Sequence[str], options: FastaOptions) -> Co
     return corpus
 
 
-def proteins(path: Path) -> Iterator[Protein]:
-    """Yield the entries of a FASTA file with headers of UniProt in file order.
+def proteins(path: Path, form: re.Pattern[str]) -> Iterator[Protein]:
+    """Yield the entries of a FASTA file in file order; ``form`` is that of their headers.
 
     Raises:
         ReplicationError: the file has another format, or a letter that is not an amino acid code; names the line.
@@ -129,7 +137,7 @@ def proteins(path: Path) -> Iterator[Protein]:
         if line.startswith(">"):
             if header:
                 yield _protein(header, parts, path)
-            header, parts = _HEADER.match(line), []
+            header, parts = form.match(line), []
         elif line:
             parts.append(line)
         if line and header is None:

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -19,6 +19,8 @@ from shared.data.splits import Accompanied, Corpus, Segment, SplitName, hash_of,
 from shared.errors import ReplicationError
 
 LABEL = "label"
+TABLES = {".csv": ",", ".tsv": "\t"}
+"""Suffix of a table to what stands between its fields; only in those of CSV quotation marks have a meaning."""
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _NUMBER = re.compile(r"(\d+)")
 _OPENED = re.compile(r"<seg\b[^>]*>", re.IGNORECASE)
@@ -36,9 +38,14 @@ class ParallelOptions(Strict):
             else one segment per line; with ``.tags`` in the name: between lines of metadata).
         skip_incomplete: whether to leave out segments that lack a text, as in noisy crawled corpora.
         valid_every: for a corpus without valid: every n-th segment of train becomes valid.
+        fields: language to the column of a table (``.csv``, ``.tsv``) or the field of a record (``.jsonl``), if their
+            names differ; the parts name the one file for each language.
+        columns: names of the columns of tables whose first line does not have them.
     """
 
     parts: dict[str, tuple[dict[str, str], ...]] = Field(min_length=1)
+    fields: dict[str, str] = Field(default_factory=dict)
+    columns: tuple[str, ...] = ()
     skip_incomplete: bool = False
     valid_every: int | None = Field(default=None, ge=2)
 
@@ -63,25 +70,38 @@ def read_parallel(raw: Path, languages: Sequence[str], options: ParallelOptions)
             wanted = ", ".join(languages)
             raise ReplicationError(f"the reader 'parallel': a part of '{split}' does not have just {wanted}.")
 
-    def segments(split: str) -> Iterator[Segment]:
+    def segments(split: str) -> Iterator[Segment | str]:
         for part in options.parts[split]:
             names = [part[language] for language in languages]
             try:
-                for texts in zip(*(_sentences(raw / name) for name in names), strict=True):
-                    if all(texts) or not options.skip_incomplete:
-                        yield Segment(texts)
+                for texts in zip(*(_sentences(raw / part[each], each, options) for each in languages), strict=True):
+                    complete = all(texts) or not options.skip_incomplete
+                    yield Segment(texts) if complete else "a text is empty"
             except ValueError:
                 raise ReplicationError(f"{' and '.join(names)} do not have equally many segments.") from None
 
     corpus = {split: segments(split) for split in options.parts}
     if every := options.valid_every:
-        corpus["valid"] = islice(segments("train"), every - 1, None, every)
-        corpus["train"] = (segment for i, segment in enumerate(segments("train"), start=1) if i % every)
+        corpus |= {split: _side(segments("train"), every, split) for split in ("valid", "train")}
     return corpus
 
 
-def _sentences(path: Path) -> Iterator[str]:
-    if path.suffix in {".sgm", ".xml"}:
+def _side(segments: Iterator[Segment | str], every: int, split: str) -> Iterator[Segment | str]:
+    """Every n-th segment, which becomes valid, or all others."""
+    number = 0
+    for segment in segments:
+        number += isinstance(segment, Segment)
+        if split == ("valid" if isinstance(segment, Segment) and number % every == 0 else "train"):
+            yield segment
+
+
+def _sentences(path: Path, language: str, options: ParallelOptions) -> Iterator[str]:
+    if path.suffix in (*TABLES, ".jsonl"):
+        for place, record in records(path, options.columns):
+            with reading(place):
+                text = str.strip(_value(record, options.fields.get(language, language), place))
+            yield text
+    elif path.suffix in {".sgm", ".xml"}:
         text = read_text(path)
         for opened in _OPENED.finditer(text):
             found = _SEGMENT.match(text, opened.start())
@@ -103,6 +123,7 @@ class LabelledOptions(Strict):
         parts: split to the possible names of its raw file or folder; the first that exists is read, since two sources
             may have the same data in different files.
         fields: language to the field of a record, if their names differ.
+        columns: names of the columns of tables (``.csv``, ``.tsv``) whose first line does not have them.
         labels: label in the raw data to the written class, or null to leave the text out; default: all unchanged.
         valid_percent: percentage of the texts of train that become valid, for a corpus without that split; the hash
             of the text decides, so that copies stay together.
@@ -112,6 +133,7 @@ class LabelledOptions(Strict):
 
     parts: dict[str, tuple[str, ...]] = Field(min_length=1)
     fields: dict[str, str] = Field(default_factory=dict)
+    columns: tuple[str, ...] = ()
     labels: dict[str, str | None] | None = None
     valid_percent: int = Field(default=0, ge=0, le=50)
     sample: dict[SplitName, PositiveInt] | None = Field(default=None, min_length=1)
@@ -137,18 +159,23 @@ def read_labelled(raw: Path, languages: Sequence[str], options: LabelledOptions)
     if LABEL not in languages or len(languages) < 2:
         raise ReplicationError("the reader 'labelled' needs the language 'label' and one of text.")
 
-    def segments(split: str) -> Iterator[Segment]:
+    def segments(split: str) -> Iterator[Segment | str]:
         return _labelled(first_of(raw, options.parts[split]), languages, options)
 
-    def key(segment: Segment) -> str:
+    def key(segment: Segment | str) -> str:
         """What decides where a text goes, whatever its label."""
+        if isinstance(segment, str):
+            return segment
         texts = (text for name, text in zip(languages, segment.texts, strict=True) if name != LABEL)
         return plain_words(" ".join(texts))
 
     if options.sample:
-        return _sample(lambda: ((hash_of(key(segment)), segment) for segment in segments("train")), options.sample)
+        return _sample(
+            lambda: ((hash_of(key(each)), each) for each in segments("train") if isinstance(each, Segment)),
+            options.sample,
+        )
 
-    def side(split: str) -> Iterator[Segment]:
+    def side(split: str) -> Iterator[Segment | str]:
         """The part of train that stays train, or the part that becomes valid."""
         percent = {"valid_percent": options.valid_percent, "test_percent": 0}
         return (segment for segment in segments("train") if hashed_split(key(segment), **percent) == split)
@@ -157,27 +184,35 @@ def read_labelled(raw: Path, languages: Sequence[str], options: LabelledOptions)
     return corpus | {split: side(split) for split in ("train", "valid") if options.valid_percent}
 
 
-def _labelled(path: Path, languages: Sequence[str], options: LabelledOptions) -> Iterator[Segment]:
+def _labelled(path: Path, languages: Sequence[str], options: LabelledOptions) -> Iterator[Segment | str]:
     fields = {name: options.fields.get(name, name) for name in languages}
-    for place, record in records(path):
+    for place, record in records(path, options.columns):
         with reading(place):
-            for field in fields.values():
-                if record.get(field) is None:
-                    raise ReplicationError(f"{place}, has no field '{field}'; correct it, or 'fields' of the card.")
-            label = str(record[fields[LABEL]])
+            label = str(_value(record, fields[LABEL], place))
             if options.labels is not None and label not in options.labels:
                 raise ReplicationError(f"{place}, has the label '{label}', which the card does not list.")
             written = label if options.labels is None else options.labels[label]
-            texts = {name: _BREAK.sub(" ", record[field]) for name, field in fields.items() if name != LABEL}
-        if written is not None:
+            texts = {
+                name: _BREAK.sub(" ", _value(record, field, place)) for name, field in fields.items() if name != LABEL
+            }
+        if written is None:
+            yield f"the card leaves out the label '{label}'"
+        else:
             yield Segment(tuple((texts | {LABEL: written})[name] for name in languages))
 
 
-def records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _value(record: Mapping[str, Any], field: str, place: str) -> Any:
+    if record.get(field) is None:
+        raise ReplicationError(f"{place}, has no field '{field}'; correct it, or 'fields' of the card.")
+    return record[field]
+
+
+def records(path: Path, columns: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place, for errors, and the fields of each record; the suffix of the raw file decides the format.
 
     * folder: ``<label>/<number>….txt``, one text per file; fields ``label`` and ``text``
     * ``.json``, ``.jsonl``, ``.jsonl.xz``: one object per line
+    * ``.csv``, ``.tsv``: a table; its first line names the fields, unless ``columns`` does
     * ``.tab`` (of Orange): field names, two lines of types, then one record per line
     * else: ``label text`` per line
     """
@@ -186,6 +221,8 @@ def records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield str(file.relative_to(path.parent)), {LABEL: file.parent.name, "text": read_text(file)}
     elif {".json", ".jsonl"} & set(path.suffixes):
         yield from json_lines(path)
+    elif path.suffix in TABLES:
+        yield from read_table(path, delimiter=TABLES[path.suffix], quoted=path.suffix == ".csv", names=columns)
     elif path.suffix == ".tab":
         yield from islice(read_table(path, delimiter="\t", quoted=False), 2, None)
     else:
@@ -240,13 +277,18 @@ class RunningTextOptions(Strict):
 
     Attributes:
         parts: split to its parts in order.
+        cut: of a text in one piece, which are the parts of train: the percentages of its characters that become valid
+            and test; test is its end, and valid stands before that.
     """
 
     parts: dict[str, tuple[Part, ...]]
+    cut: dict[Literal["valid", "test"], Annotated[int, Field(ge=1, le=40)]] | None = Field(default=None, min_length=2)
 
     @model_validator(mode="after")
     def _splits(self) -> RunningTextOptions:
-        if missing := {"train", "valid", "test"} - self.parts.keys():
+        if self.cut and set(self.parts) != {"train"}:
+            raise ValueError("'cut' needs parts of 'train' and no others")
+        if not self.cut and (missing := {"train", "valid", "test"} - self.parts.keys()):
             raise ValueError(f"'parts' of {min(missing)} are missing")
         return self
 
@@ -266,7 +308,22 @@ def read_running_text(raw: Path, languages: Sequence[str], options: RunningTextO
     for split, parts in options.parts.items():
         with (folder / f"{split}.text").open("wb") as target:
             target.writelines(_joined(raw, parts))
-    return Accompanied({}, {f"{split}.text": folder / f"{split}.text" for split in options.parts})
+    if options.cut:
+        _cut(folder, options.cut)
+    return Accompanied({}, {path.name: path for path in listed(folder)})
+
+
+def _cut(folder: Path, percent: Mapping[str, int]) -> None:
+    """Cut a text in three, each time after the first line end behind the place, or else after the first space."""
+    text = read_text(folder / "train.text")
+    begins = []
+    for share in (percent["valid"] + percent["test"], percent["test"]):
+        place = len(text) * (100 - share) // 100
+        begins.append(next((text.find(mark, place) + 1 for mark in "\n " if text.find(mark, place) >= 0), place))
+    for split, begin, end in zip(("train", "valid", "test"), (0, *begins), (*begins, None), strict=True):
+        (folder / f"{split}.text").write_text(text[begin:end], encoding="utf-8", newline="\n")
+        if not text[begin:end].strip():
+            raise ReplicationError(f"the text is too short to be cut: '{split}' would be empty; give more text.")
 
 
 def _joined(raw: Path, parts: Sequence[Part]) -> Iterator[bytes]:

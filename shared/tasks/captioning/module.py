@@ -47,6 +47,10 @@ class CaptioningModule(TrainingModule):
         self._decode, self._longest = decode, longest
         self._statistics: list[Any] = []  # of BLEU, summed over each batch of validation images
 
+    def items(self, batch: CaptionBatch) -> int:
+        """Labels, or captions."""
+        return batch.tokens if self.config.loss_per == "label" else len(batch.captions)
+
     def training_step(self, batch: CaptionBatch, batch_idx: int) -> Tensor:
         """Loss of one batch, the scalar that is optimised: per symbol, or the mean of the captions, as configured."""
         out = self.model(batch.features, batch.captions, batch.regions)

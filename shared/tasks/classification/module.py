@@ -25,6 +25,10 @@ class ClassificationModule(TrainingModule):
     def __init__(self, model: nn.Module, config: ClassificationTraining) -> None:
         super().__init__(model, config, config.monitor)
 
+    def items(self, batch: ClassifiedBatch) -> int:
+        """Texts, of which two may be one."""
+        return len(batch.labels)
+
     def training_step(self, batch: ClassifiedBatch, batch_idx: int) -> Tensor:
         """Mean cross-entropy of one batch plus its mean auxiliary term, the scalar that is optimised."""
         out, texts = self.model(batch.texts, batch.masks), len(batch.labels)

@@ -44,12 +44,14 @@ class LanguageModule(TrainingModule):
         self._restored: State | None = None  # for the first batch after a checkpoint
         self._group = Group.here()
 
+    def items(self, batch: LanguageBatch) -> int:
+        """Targets that the loss counts."""
+        return int(self._counted(batch).sum())
+
     def training_step(self, batch: LanguageBatch, batch_idx: int) -> Tensor:
         """Mean loss of one segment of every column, over all its symbols or its last half, as configured."""
         self._memory = self._remembering(self._memory, batch, self._reach, self._restored)
-        mask = batch.mask
-        if self.config.loss_on == "last_half":
-            mask[:, : mask.size(1) // 2] = False
+        mask = self._counted(batch)
         loss = self._nats(batch, mask, self._memory).sum() / mask.sum()
         self.log("train_loss", loss.detach(), batch_size=len(batch.inputs))
         return loss
@@ -89,6 +91,13 @@ class LanguageModule(TrainingModule):
         if batch.reset:
             memory.clear()
         return memory
+
+    def _counted(self, batch: LanguageBatch) -> Tensor:
+        """(B, T) true at the targets that are trained on."""
+        mask = batch.mask
+        if self.config.loss_on == "last_half":
+            mask[:, : mask.size(1) // 2] = False
+        return mask
 
     def _nats(self, batch: LanguageBatch, mask: Tensor, memory: Memory) -> Tensor:
         """(B, T) float32 nats of the targets, zero outside of the mask."""

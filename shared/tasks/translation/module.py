@@ -18,6 +18,10 @@ class TranslationModule(TrainingModule):
 
     config: TranslationTraining
 
+    def items(self, batch: TranslationBatch) -> int:
+        """Labels, or sentences."""
+        return batch.tokens if self.config.loss_per == "label" else len(batch.labels)
+
     def training_step(self, batch: TranslationBatch, batch_idx: int) -> Tensor:
         """Mean loss of one batch, per label or per sentence as configured; what is logged is per label."""
         logits, _ = self.model(batch.source, batch.source_mask, batch.target)

@@ -1,0 +1,116 @@
+"""What a careful person would look at in a data set: counts, lengths, odd characters, copies, encodings, pictures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from textwrap import shorten
+
+from shared.data.archives import stored
+from shared.data.cards import Card, FolderSource, load_card
+from shared.data.fetch import fetch
+from shared.data.opening import byte_range, picture_form, read_lines
+from shared.data.photos import archives
+from shared.data.readers.texts import LABEL
+from shared.data.splits import NAMES
+
+_NOT_PLAIN = re.compile(r"[^ -~]")
+_SPLIT = re.compile(r"(train|valid|test[a-z0-9_]*)\.([a-z_]+)")
+_NO_TEXT = {"key", "align", *NAMES}  # names, numbers and places, which have no words
+_SHOWN = 5  # of what there may be many
+_SNIFFED = 1 << 20  # bytes
+
+
+def describe(dataset: str, root: Path = Path("data")) -> Iterator[str]:
+    """Yield what there is to see in a data set, line by line; it is fetched if need be.
+
+    Raises:
+        ReplicationError: as :func:`shared.data.fetch.fetch`.
+    """
+    card, manifest = load_card(dataset, root), fetch(dataset, root=root)
+    yield f"{card.id}: {card.title}; licence: {card.licence}; from {manifest.source}"
+    yield from _encodings(card)
+    names = [match for name in manifest.files if (match := _SPLIT.fullmatch(name))]
+    words: dict[str, set[str]] = {}  # of train, by language
+    for name in sorted(names, key=lambda match: (match[2], match[1] != "train")):
+        if name[2] not in _NO_TEXT:
+            yield from _text(root / dataset / name[0], name[2], words)
+    for archive in archives(root / dataset):
+        forms: Counter[str] = Counter()
+        hashes = set()
+        for member, read in stored(archive):
+            content = read()
+            hashes.add(hashlib.sha256(content).digest())
+            try:
+                forms[picture_form(content)] += 1
+            except (OSError, ValueError):
+                forms[f"no picture ({member})"] += 1
+        copies = forms.total() - len(hashes)
+        yield f"{archive.name}: {forms.total():,} files, {copies:,} copies; {_most(forms)}"
+    yield from (f"left out: {reason}" for reason in manifest.reasons())
+
+
+def _encodings(card: Card) -> Iterator[str]:
+    """How the user's own files are encoded, and how their lines end."""
+    for source in (each for each in card.sources if isinstance(each, FolderSource)):
+        for path in (Path(source.folder).expanduser() / name for name in card.pins(source)):
+            if path.is_file():
+                head = b"".join(byte_range(path, 0, min(path.stat().st_size, _SNIFFED)))
+                ends = {"CR LF": head.count(b"\r\n"), "LF": head.count(b"\n"), "CR": head.count(b"\r")}
+                ends = {"CR LF": ends["CR LF"], **{end: ends[end] - ends["CR LF"] for end in ("LF", "CR")}}
+                mark = ", byte order mark" if head.startswith(b"\xef\xbb\xbf") else ""
+                yield f"{path.name}: UTF-8{mark}; line ends {', '.join(end for end in ends if ends[end]) or 'none'}"
+
+
+def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[str]:
+    """What a file of lines has, and which words train lacks."""
+    lengths: list[int] = []
+    classes: Counter[str] = Counter()
+    characters: Counter[str] = Counter()
+    words: Counter[str] = Counter()
+    hashes, longest = set(), (-1, 0, "")
+    for number, line in enumerate(read_lines(path), start=1):
+        text = " ".join(json.loads(line)) if language == "captions" else line
+        own = [*text] if language == "sequence" else text.split()
+        words.update(own)
+        lengths.append(len(own))
+        characters.update(_NOT_PLAIN.findall(text))
+        hashes.add(hash(text))
+        longest = max(longest, (len(text), -number, text))
+        if language == LABEL:
+            classes[text] += 1
+    if classes:
+        yield f"{path.name}: {len(lengths):,} labels, {_most(classes)}"
+        return
+    yield (
+        f"{path.name}: {len(lengths):,} lines, {lengths.count(0):,} empty, {len(lengths) - len(hashes):,} copies; "
+        f"{words.total():,} words, {len(words):,} different, {median(lengths or [0]):g} in the middle line and "
+        f"{max(lengths, default=0):,} at most; longest line {-longest[1]}: {shorten(longest[2], 60)}"
+    )
+    if odd := Counter({_named(sign): count for sign, count in characters.items() if _odd(sign)}):
+        yield f"{path.name}: odd characters: {_most(odd)}"
+    known = words_of.setdefault(language, set(words))
+    if unknown := Counter({word: count for word, count in words.items() if word not in known}):
+        yield f"{path.name}: {unknown.total():,} words that train lacks: {_most(unknown)}"
+
+
+def _odd(sign: str) -> bool:
+    """Whether a character is unseen, unknown to Unicode, private, or stands for one that was lost."""
+    return unicodedata.category(sign)[0] == "C" or sign == "\ufffd"
+
+
+def _named(sign: str) -> str:
+    return f"U+{ord(sign):04X} {unicodedata.name(sign, '(no name)')}"
+
+
+def _most(counts: Counter[str]) -> str:
+    """The most frequent of what is counted."""
+    rest = f" and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
+    return ", ".join(f"{name} ({count:,})" for name, count in islice(counts.most_common(), _SHOWN)) + rest

@@ -1,0 +1,193 @@
+"""A card for files of the user's own: ``data new my_corpus --from pairs.tsv``."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shared.config import build, check_name
+from shared.data.cards import Draw
+from shared.data.fetch import fetch
+from shared.data.look import describe
+from shared.data.opening import json_lines, listed, reading, text_lines
+from shared.data.readers.texts import TABLES, records
+from shared.data.sources import sha256_of
+from shared.errors import ReplicationError
+
+ROLES = {
+    "translation": ("source", "target"),
+    "classification": ("label", "text"),
+    "captioning": ("image", "caption"),
+    "language": (),
+    "sequences": (),
+}
+"""Kind of task to what the columns of its tables are, in this order."""
+FASTA = (".fasta", ".fa", ".faa")
+TABULAR = (*TABLES, ".jsonl")
+_LICENCE = "to be filled in: whose data are these, and who may use them?"
+
+
+_Form = tuple[str, dict[str, Any], dict[str, str], list[str]]
+"""Reader, its options, languages, and those of which no text is in two splits."""
+
+
+def new_card(
+    name: str, files: Sequence[str], kind: str | None = None, columns: Sequence[str] = (),
+    percent: Sequence[int] = (5, 5), seed: int = 1, root: Path = Path("data"),
+) -> None:  # fmt: skip
+    """Write the card of a new data set, fetch it and print what it has.
+
+    Args:
+        name: of the data set.
+        files: a table (``.csv``, ``.tsv``, ``.jsonl``) of pairs, of labels and texts, or of pictures and captions with
+            the folder of the pictures; two parallel texts; running text; or FASTA.
+        kind: of its tasks; None: what the files look like.
+        columns: of a table: those that are read, if the first line names them, else the names of all.
+        percent: of the texts that become valid, and test.
+        seed: of the draw.
+        root: folder of cards.
+
+    Raises:
+        ReplicationError: there is such a card, a file is missing, or is not what the kind needs. No card is there then.
+    """
+    card, paths = root / f"{name}.yaml", [Path(file).expanduser().absolute() for file in files]
+    if not re.fullmatch("[a-z][a-z0-9_]*", name) or card.exists() or (root / name).exists():
+        raise ReplicationError(
+            f"{card} cannot be made; remove it and {root / name}, or give another name of a-z, 0-9 and '_'."
+        )
+    for path in (root, *paths):
+        if not path.exists():
+            raise ReplicationError(f"{path} does not exist; give files or folders, and run from the project's root.")
+    folder = Path(os.path.commonpath([path.parent for path in paths]))
+    values = {"seed": seed, "valid_percent": percent[0], "test_percent": percent[1]}
+    draw = build(Draw, values, where="data new").model_dump()
+    kind = kind or _kind(paths, columns)
+    reader, options, languages, compared = _form(paths, folder, kind, columns)
+    raw = [path for path in paths if not any(other in path.parents for other in paths)]
+    size = sum(each.stat().st_size for path in raw for each in (path, *listed(path, "**/*")))
+    content = {
+        "id": name, "title": f"{name}, own data", "licence": _LICENCE, "citation": "own data, not published",
+        "languages": languages, "needs_bytes": 10_000_000 + 5 * size,
+        "sources": [{
+            "kind": "folder", "folder": os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else str(folder),
+        }],
+        "raw": {_inside(path, folder): {"sha256": sha256_of(path)} for path in raw},
+        "reader": {"name": reader, "options": options},
+        "splits": dict.fromkeys(("train", "valid", "test"), "drawn, see 'draw'") if languages else {},
+        "traps": [],
+    }  # fmt: skip
+    if languages:
+        content |= {"draw": draw, "compared": compared}
+    else:
+        options["cut"] = {"valid": draw["valid_percent"], "test": draw["test_percent"]}
+    card.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=118), encoding="utf-8")
+    try:
+        fetch(name, root=root)
+    except BaseException:
+        card.unlink()
+        shutil.rmtree(root / f"{name}.downloads", ignore_errors=True)
+        raise
+    print(*describe(name, root), sep="\n")
+    keys = ", source: source, target: target" * (kind == "translation")
+    print(
+        f"{card} is there, read as {kind} by the reader '{reader}'; fill in its licence. Name it in a task of a paper "
+        f"of that kind, in replications/<paper>/<scale>/params.yaml: corpus: {{dataset: {name}{keys}, …}}."
+    )
+
+
+def _kind(paths: Sequence[Path], columns: Sequence[str]) -> str:
+    """The kind of task that files look like."""
+    if any(path.is_dir() for path in paths):
+        return "captioning"
+    if paths[0].suffix in FASTA:
+        return "sequences"
+    if len(paths) > 1 or paths[0].suffix not in TABULAR:
+        return "translation" if len(paths) == 2 else "language"
+    first = _first_row(paths[0])
+    values = []
+    if len(first) == 2 and not columns and paths[0].suffix in TABLES:
+        values = [record["label"] for _, record in records(paths[0], ("label", "text"))]
+    again = 0 < len({*values}) * 10 <= len(values)  # few values stand again and again
+    return "classification" if again or "label" in (*first, *columns) else "translation"
+
+
+def _form(paths: Sequence[Path], folder: Path, kind: str, columns: Sequence[str]) -> _Form:
+    """How files are read for a kind of task."""
+    check_name(kind, ROLES, "there is no kind of task")
+    folders, roles = [path for path in paths if path.is_dir()], ROLES[kind]
+    inside = [path for each in folders for path in listed(each) if kind == "captioning"]
+    tables = [path for path in (*paths, *inside) if path.suffix in TABULAR]
+    names = [_inside(path, folder) for path in paths]
+    options = _columns(tables[0], roles, columns) if tables and roles else {}
+    languages = {role: f"{role}, of {' and '.join(names)}" for role in roles}
+    match kind, len(paths), len(tables), len(folders):
+        case ("translation", 1, 1, 0) | ("translation", 2, 0, 0):
+            part = dict(zip(roles, names * 2, strict=False))
+            return "parallel", {"parts": {"train": [part]}, "skip_incomplete": True} | options, languages, [*roles]
+        case "classification", 1, *_:
+            return "labelled", {"parts": {"train": names}} | options, languages, ["text"]
+        case "captioning", _, 1, 1:
+            options |= {"captions": [_inside(tables[0], folder)], "pictures": _inside(folders[0], folder).rstrip("/")}
+            return (
+                "photos",
+                options,
+                {"captions": f"captions, of {tables[0].name}", "photo": "names of files"},
+                ["photo"],
+            )
+        case "language", _, 0, 0:
+            return "running_text", {"parts": {"train": [{"file": name} for name in names]}}, {}, []
+        case "sequences", 1, 0, 0:
+            kinship = {"headers": "any", "jaccard": 0.02, "containment": 0.3, "valid_percent": 0, "test_percent": 0}
+            languages = {"sequence": f"sequence, of {names[0]}", "name": "what stands behind the identifier"}
+            return "fasta", {"file": names[0]} | kinship, languages, ["sequence"]
+    raise ReplicationError(
+        f"{', '.join(map(str, paths))}: not files for {kind}; give one table or two texts for translation, one table "
+        "for classification, a folder of pictures and one table for captioning, texts for language, one FASTA file for "
+        "sequences, and say by --kind which it is."
+    )
+
+
+def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str, Any]:
+    """The options that say which columns of a table are read.
+
+    Raises:
+        ReplicationError: it is not known what the columns are.
+    """
+    first = _first_row(path)
+    has_names = path.suffix == ".jsonl" or {*(given or roles)} <= {*first}
+    if not has_names and not given and first and all(re.fullmatch(r"\w+", field) for field in first):
+        raise ReplicationError(
+            f"{path.name}: line 1 may be the names of columns or data ({', '.join(first)}); say '--columns' and the "
+            f"two names that stand there, or '--columns {' '.join(roles)}' if they are data."
+        )
+    names = first if has_names else [*(given or roles)]
+    if len(names) != len(first):
+        raise ReplicationError(
+            f"{path.name}: line 1 has {len(first)} columns; name all by '--columns', and those that are to be read "
+            f"{' and '.join(roles)}."
+        )
+    read = roles if {*roles} <= {*names} else (given or names)[: len(roles)]
+    check_name(read[-1], names, f"{path.name} has no column")
+    options: dict[str, Any] = {} if has_names else {"columns": names}
+    fields = {role: name for role, name in zip(roles, read, strict=False) if role != name}
+    return options | ({"fields": fields} if fields else {})
+
+
+def _first_row(path: Path) -> list[str]:
+    """The fields of the first line of a table, or the keys of the first record."""
+    with reading(path.name):
+        if path.suffix == ".jsonl":
+            return [*next((record for _, record in json_lines(path)), {})]
+        quoting = csv.QUOTE_MINIMAL if path.suffix == ".csv" else csv.QUOTE_NONE
+        return next(csv.reader(text_lines(path), delimiter=TABLES[path.suffix], quoting=quoting, strict=True), [])
+
+
+def _inside(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix() + "/" * path.is_dir()

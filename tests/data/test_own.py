@@ -1,0 +1,205 @@
+"""Data of the user's own, from a file to a fetched data set with a card; and what a look at one shows."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from shared.config import load_yaml
+from shared.data.cards import Card, Draw, load_card
+from shared.data.fetch import Manifest, fetch, verify
+from shared.data.look import describe
+from shared.data.own import new_card
+from shared.data.readers import read_card
+from shared.data.splits import EMPTY, EQUAL
+from shared.errors import ReplicationError
+
+PAIRS = [(f"{chr(97 + i % 26)} s{i} w", f"t{i} v") for i in range(200)]
+LABELS = [("pos" if i % 3 else "neg", f"a film {i}") for i in range(200)]
+
+
+def table(rows, between="\t", head=()):
+    return "".join(between.join(row) + "\n" for row in ([head] if head else []) + rows)
+
+
+def records(names, rows):
+    return "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+
+
+def own(folder: Path, files: dict[str, str], **options):
+    """Make a card of these files; returns the lines of its splits, by language."""
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="")
+    (folder / "data").mkdir()
+    new_card("mine", [folder / name for name in files], root=folder / "data", **options)
+    verify("mine", root=folder / "data")
+    found: dict[str, list[str]] = {}
+    for split in ("train", "valid", "test"):
+        for path in (folder / "data/mine").glob(f"{split}.*"):
+            found.setdefault(path.suffix[1:], []).extend(path.read_text(encoding="utf-8").splitlines())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "languages", "rows"),
+    [
+        ({"p.tsv": table(PAIRS)}, {}, ("source", "target"), PAIRS),
+        ({"p.tsv": table([(*pair, "x y") for pair in PAIRS])}, {"columns": ["source", "target", "from"]},
+         ("source", "target"), PAIRS),
+        ({"p.csv": "\ufeff" + table(PAIRS, ",", ("de", "en")).replace("\n", "\r\n")}, {"columns": ["en", "de"]},
+         ("target", "source"), PAIRS),
+        ({"p.csv": table(PAIRS, ",", ("target", "source"))}, {}, ("target", "source"), PAIRS),
+        ({"p.jsonl": records(("en", "de"), PAIRS)}, {"columns": ["en", "de"]}, ("source", "target"), PAIRS),
+        ({"a.x": table([pair[:1] for pair in PAIRS]), "b.x": table([pair[1:] for pair in PAIRS])}, {},
+         ("source", "target"), PAIRS),
+        ({"l.tsv": table(LABELS)}, {}, ("label", "text"), LABELS),
+        ({"l.csv": table(LABELS, ",", ("label", "text"))}, {}, ("label", "text"), LABELS),
+        ({"l.jsonl": records(("label", "text"), LABELS)}, {}, ("label", "text"), LABELS),
+        ({"l": table(LABELS, " ")}, {"kind": "classification"}, ("label", "text"), LABELS),
+        ({"book": table(PAIRS)}, {}, ("text",), [("\t".join(pair),) for pair in PAIRS]),
+        ({"book": "\ufeff" + " ".join(f"w{i}" for i in range(50))}, {}, ("text",), None),
+    ],
+)  # fmt: skip
+def test_whatever_the_form_of_a_file_all_its_rows_are_in_the_splits(tmp_path, files, options, languages, rows):
+    found = own(tmp_path, files, percent=(10, 20), **options)
+    columns = [found[language] for language in languages]
+    if rows is None:  # of one line
+        assert "".join(columns[0]).replace(" ", "") == next(iter(files.values())).replace(" ", "").lstrip("\ufeff")
+        return
+    assert sorted(zip(*columns, strict=True)) == sorted(rows)
+    counts = [len((tmp_path / f"data/mine/{split}.{languages[0]}").read_text().splitlines())
+              for split in ("train", "valid", "test")]  # fmt: skip
+    assert counts == pytest.approx([140, 20, 40], abs=25)
+
+
+def test_copies_stay_together_and_what_is_left_out_is_counted(tmp_path, capsys):
+    pairs = [*PAIRS, *PAIRS[:50], ("nothing", ""), *((f"other {i}", PAIRS[i][1]) for i in range(60))]
+    own(tmp_path, {"p.tsv": table(pairs)})
+    manifest = fetch("mine", root=tmp_path / "data")
+    said = capsys.readouterr().out
+    assert manifest.left_out == {"train": {"a text is empty": 1}}
+    assert sum(manifest.dropped.values()) > 0
+    assert (
+        sum(manifest.files[f"{split}.source"].lines for split in manifest.dropped) + sum(manifest.dropped.values())
+        == len(pairs) - 1
+    )
+    assert "left out: 1 of train: a text is empty" in said
+    assert EQUAL in said
+    card = load_yaml(tmp_path / "data/mine.yaml")
+    assert card["licence"].startswith("to be filled in")
+    assert load_card("mine", tmp_path / "data").own
+
+
+def test_another_seed_draws_other_splits_and_new_texts_move_no_old_one(tmp_path):
+    splits = [[Draw(seed=seed).split(f"text {i}") for i in range(500)] for seed in (1, 1, 2)]
+    assert splits[0] == splits[1] != splits[2]
+    assert Draw(seed=1).split("!") in ("train", "valid", "test")
+
+
+def test_pictures_of_a_folder_keep_their_names_and_copies_are_in_one_split(tmp_path, capsys):
+    (tmp_path / "photos/sub").mkdir(parents=True)
+    rows = []
+    for i in range(60):
+        name = f"sub/a {i}.png" if i % 2 else f"a\u00a0{i}.png"
+        Image.fromarray(np.full((4, 5, 3), i // 2, np.uint8)).save(tmp_path / "photos" / name)
+        rows += [(name, f"a thing {i}"), (name, "Another, thing!")]
+    quoted = [(name, f'"{caption}"') for name, caption in rows]
+    (tmp_path / "photos/table.csv").write_text(table(quoted, ",", ("file", "said")), encoding="utf-8")
+    (tmp_path / "data").mkdir()
+    columns = ["file", "said"]
+    new_card("mine", [tmp_path / "photos"], columns=columns, percent=(20, 20), root=tmp_path / "data")
+    home = {}
+    for split in ("train", "valid", "test"):
+        names, captions = ((tmp_path / f"data/mine/{split}.{each}").read_text("utf-8").split("\n")[:-1]
+                           for each in ("photo", "captions"))  # fmt: skip
+        home |= dict.fromkeys(names, split)
+        for name, caption in zip(names, captions, strict=True):
+            number = name.removesuffix(".png").replace("\u00a0", " ").split()[1]
+            assert json.loads(caption) == [f"a thing {number}", "another, thing!"]
+    assert len(home) == 60
+    assert all(home[f"a\u00a0{i}.png"] == home[f"sub/a {i + 1}.png"] for i in range(0, 60, 2))
+    assert "pictures.tar: 60 files, 30 copies; RGB 5 x 4 (60)" in capsys.readouterr().out
+
+
+def test_families_of_any_fasta_stay_together(tmp_path):
+    generator = np.random.default_rng(0)
+    kinds = ["".join(generator.choice([*"ACDEFGHIKLMNPQRSTVWY"], 60)) for _ in range(60)]
+    entries = [f">x{i}{j} of {i}\n{sequence[:30]}\n{sequence[30:]}{'A' * j}\n" for i, sequence in enumerate(kinds)
+               for j in range(3)]  # fmt: skip
+    found = own(tmp_path, {"p.fa": "".join(entries) + entries[0].replace(">x00", ">copy")})
+    assert len(found["sequence"]) == 180
+    homes = [{line[:60] for line in (tmp_path / f"data/mine/{split}.sequence").read_text().splitlines()}
+             for split in ("train", "valid", "test")]  # fmt: skip
+    assert sum(map(len, homes)) == 60
+    assert fetch("mine", root=tmp_path / "data").left_out == {"train": {"an equal sequence stands before it": 1}}
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "sentence"),
+    [
+        ({"p.tsv": "hello\thallo\n"}, {}, "p.tsv: line 1 may be the names of columns .*--columns source target"),
+        ({"p.tsv": "a b\tc d\te f\n"}, {}, "p.tsv: line 1 has 3 columns; name all by '--columns'"),
+        ({"p.csv": "a,b\n1,2\n"}, {"columns": ["a", "c"], "kind": "translation"}, "split '.*' came out empty|line"),
+        ({"p.csv": 'a b,"c\n'}, {}, "p.csv cannot be read"),
+        ({"p.tsv": table(PAIRS) + "lonely\n"}, {}, "p.tsv: line 201 has 1 fields, not 2"),
+        ({"a.x": "a\nb\n", "b.x": "c\n"}, {}, "a.x and b.x do not have equally many segments"),
+        ({"a.x": "a\n"}, {"kind": "captioning"}, "not files for captioning"),
+        ({"a.x": "a\n"}, {"kind": "captions"}, "no kind of task 'captions'"),
+        ({"a.x": "abc"}, {}, "too short to be cut"),
+        ({"a.x": "a\n"}, {"percent": (0, 5)}, "data new: 'valid_percent'"),
+        ({"a.x": "a\n", "none": ""}, {}, "."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_leaves_no_card(tmp_path, files, options, sentence):
+    with pytest.raises(ReplicationError, match=sentence):
+        own(tmp_path, files, **options)
+    assert [path.name for path in (tmp_path / "data").iterdir()] in ([], [".locks"])
+
+
+def test_a_changed_file_and_a_second_card_are_refused(tmp_path):
+    own(tmp_path, {"p.tsv": table(PAIRS)})
+    with pytest.raises(ReplicationError, match=r"mine\.yaml cannot be made"):
+        new_card("mine", [tmp_path / "p.tsv"], root=tmp_path / "data")
+    with pytest.raises(ReplicationError, match=r"none\.tsv does not exist"):
+        new_card("other", [tmp_path / "none.tsv"], root=tmp_path / "data")
+    (tmp_path / "p.tsv").write_text(table(PAIRS[1:]))
+    (tmp_path / "data/mine/manifest.json").unlink()
+    with pytest.raises(ReplicationError, match=r"not those of its card:\n.*the sha256 of p\.tsv is"):
+        fetch("mine", root=tmp_path / "data")
+
+
+def test_a_look_shows_what_is_odd(tmp_path):
+    pairs = [*PAIRS, ("zero\u200bwidth \ufffd", "x y"), (" ".join(["long"] * 70), "z y")]
+    own(tmp_path, {"p.tsv": "\ufeff" + table(pairs).replace("\n", "\r\n")})
+    said = "\n".join(describe("mine", tmp_path / "data"))
+    for part in ("p.tsv: UTF-8, byte order mark; line ends CR LF\n", "U+200B ZERO WIDTH SPACE (1)",
+                 "U+FFFD REPLACEMENT CHARACTER (1)", "70 at most", "words that train lacks"):  # fmt: skip
+        assert part in said, part
+
+
+def test_empty_lines_of_a_test_set_stay_and_are_counted_in_the_manifest_alone_where_there_are_any(tmp_path):
+    (tmp_path / "data").mkdir()
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.s").write_text(f"{split} a\n{split} b\n" + "\n" * (split == "test"))
+        (tmp_path / f"{split}.t").write_text(f"{split} c\n{split} d\n" + "x\n" * (split == "test"))
+    card = {
+        "id": "mine", "title": "x", "licence": "x", "citation": "x", "languages": {"source": "x", "target": "x"},
+        "needs_bytes": 1000, "sources": [{"kind": "folder", "folder": str(tmp_path)}],
+        "raw": {f"{split}.{end}": {"sha256": None, "unverified": "x"} for split in ("train", "valid", "test")
+                for end in "st"},
+        "reader": {"name": "parallel", "options": {"parts": {
+            split: [{"source": f"{split}.s", "target": f"{split}.t"}] for split in ("train", "valid", "test")}}},
+        "splits": dict.fromkeys(("train", "valid", "test"), "x"), "traps": [],
+    }  # fmt: skip
+    (tmp_path / "data/mine.yaml").write_text(json.dumps(card))
+    manifest = fetch("mine", root=tmp_path / "data")
+    assert (tmp_path / "data/mine/test.source").read_text() == "test a\ntest b\n\n"
+    assert manifest.left_out == {"test": {EMPTY: 1}}
+    assert list(manifest.reasons()) == [f"1 of test: {EMPTY}"]
+    assert "left_out" not in Manifest.model_validate(manifest.model_dump() | {"left_out": {}}).model_dump(mode="json")
+    text = {"reader": {"name": "files"}, "draw": {}, "languages": {}, "splits": {}}
+    without = Card.model_validate(card | text)
+    with pytest.raises(ReplicationError, match="has no texts to draw"):
+        read_card(without, tmp_path)
