@@ -134,6 +134,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     change_yaml(folder / "params.yaml", lambda content: content.update(papers=list(SHOWN), workers=1))
     for paper, variant in SHOWN.items():
         change_yaml(folder / f"replications/{paper}/smoke/params.yaml", partial(keep, variant=variant))
+    pairs = (f"neno {i} tesu\tfiso {i}\n" for i in range(300))
+    (folder / "pairs.tsv").write_text("".join(pairs), encoding="utf-8")
     with (folder / ".dvcignore").open("a") as ignored:
         ignored.writelines(f"/replications/{paper}/smoke/\n" for paper in others)
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)

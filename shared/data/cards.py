@@ -207,6 +207,12 @@ class Card(Strict):
     mark is one character however its file has it; names of files and ranges of bytes are kept to the byte.
 
     Attributes:
+        id: name of the data set, and of the card's file.
+        title: what it is, in words.
+        licence: whose the data are, and who may use them.
+        citation: what a paper that uses them is to cite.
+        sources: where the raw files come from; the first that has them, with the hashes of ``raw``, is taken.
+        reader: what makes splits of the raw files; null: data that a program generates.
         languages: file suffix to a description; empty, as are the splits, for data without texts, such as weights.
         needs_bytes: peak disk space of fetching in bytes; also the limit for the size of extracted archives.
         raw: pins of the raw files; every source without its own pins must provide all of them.

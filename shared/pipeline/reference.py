@@ -20,6 +20,7 @@ from pydantic.json_schema import models_json_schema
 
 import shared
 from shared.claims.schema import Claims
+from shared.data.cards import Card
 from shared.data.readers import READERS
 from shared.metrics.registry import MEASURES, families
 from shared.pipeline.config import Params
@@ -47,7 +48,7 @@ def write_reference() -> None:
 def reference() -> str:
     """The whole reference, as Markdown."""
     load_measures()
-    roots: dict[str, list[Any]] = {"`params.yaml`": [Params], "`search.yaml`": [Tried, Same]}
+    roots: dict[str, list[Any]] = {"`params.yaml`": [Params], "`search.yaml`": [Tried, Same], "`data/<name>.yaml`": [Card]}
     roots |= {f"Kind of task: {kind}": [settings_of(kind)] for kind in KINDS}
     for paper in papers():
         settings: Any = importlib.import_module(f"replications.{paper}.settings")
