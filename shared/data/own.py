@@ -46,8 +46,7 @@ def new_card(
 
     Args:
         name: of the data set.
-        files: a table (``.csv``, ``.tsv``, ``.jsonl``) of pairs, of labels and texts, or of pictures and captions with
-            the folder of the pictures; two parallel texts; running text; or FASTA.
+        files: a table of pairs, of labels and texts, or of pictures and captions, with their folder; or other texts.
         kind: of its tasks; None: what the files look like.
         columns: of a table: those that are read, if the first line names them, else the names of all.
         percent: of the texts that become valid, and test.
@@ -55,7 +54,7 @@ def new_card(
         root: folder of cards.
 
     Raises:
-        ReplicationError: there is such a card, a file is missing, or is not what the kind needs. No card is there then.
+        ReplicationError: there is such a card, a file is missing or not what the kind needs; there is no card then.
     """
     card, paths = root / f"{name}.yaml", [Path(file).expanduser().absolute() for file in files]
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or card.exists() or (root / name).exists():

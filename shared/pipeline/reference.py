@@ -48,7 +48,8 @@ def write_reference() -> None:
 def reference() -> str:
     """The whole reference, as Markdown."""
     load_measures()
-    roots: dict[str, list[Any]] = {"`params.yaml`": [Params], "`search.yaml`": [Tried, Same], "`data/<name>.yaml`": [Card]}
+    roots: dict[str, list[Any]] = {"`params.yaml`": [Params], "`search.yaml`": [Tried, Same]}
+    roots["`data/<name>.yaml`"] = [Card]
     roots |= {f"Kind of task: {kind}": [settings_of(kind)] for kind in KINDS}
     for paper in papers():
         settings: Any = importlib.import_module(f"replications.{paper}.settings")

@@ -97,6 +97,8 @@ def test_a_name_joins_what_has_no_word_in_common_and_copies_occur_once(tmp_path)
         for number, text in enumerate([*strangers, strangers[0], "MA"]):
             file.write(entry(f"S{number}", text, ["Putative DNA ligase", "DNA ligase (Fragment)"][number % 2]))
     corpus = read("fasta", tmp_path, ["sequence"], OPTIONS | {"shortest": 3})
-    keys = [segment.key for segments in corpus.values() for segment in segments]
+    rows = [segment for segments in corpus.values() for segment in segments]
+    assert rows[:2] == ["an equal sequence stands before it", "a sequence has fewer than 3 letters"]
+    keys = [segment.key for segment in rows[2:]]
     assert [key for key in keys if ":S" in key] == ["S0:S0", "S0:S1"]
     assert len(keys) == 18

@@ -4,14 +4,14 @@ import json
 import lzma
 
 from shared.data.readers import read
-from shared.data.splits import hashed_split, plain_words
+from shared.data.splits import Segment, hashed_split, plain_words
 
 LANGUAGES = ["text", "label"]
 
 
 def rows(raw, part, languages=LANGUAGES, **options):
     corpus = read("labelled", raw, languages, {"parts": {"train": [part]}} | options)
-    return [segment.texts for segment in corpus["train"]]
+    return [segment.texts for segment in corpus["train"] if isinstance(segment, Segment)]
 
 
 def test_a_line_is_a_label_and_a_text(tmp_path):

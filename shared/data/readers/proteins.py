@@ -125,7 +125,7 @@ def read_fasta(raw: Path, languages: Sequence[str], options: FastaOptions) -> Co
     return corpus
 
 
-def proteins(path: Path, form: re.Pattern[str]) -> Iterator[Protein]:
+def proteins(path: Path, form: re.Pattern[str] = _HEADER) -> Iterator[Protein]:
     """Yield the entries of a FASTA file in file order; ``form`` is that of their headers.
 
     Raises:
