@@ -184,8 +184,8 @@ def _first_row(path: Path) -> list[str]:
     with reading(path.name):
         if path.suffix == ".jsonl":
             return [*next((record for _, record in json_lines(path)), {})]
-        quoting = csv.QUOTE_MINIMAL if path.suffix == ".csv" else csv.QUOTE_NONE
-        return next(csv.reader(text_lines(path), delimiter=TABLES[path.suffix], quoting=quoting, strict=True), [])
+        form: dict[str, Any] = {} if path.suffix == ".csv" else {"quoting": csv.QUOTE_NONE}
+        return next(csv.reader(text_lines(path), delimiter=TABLES[path.suffix], strict=True, **form), [])
 
 
 def _inside(path: Path, folder: Path) -> str:

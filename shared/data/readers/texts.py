@@ -313,7 +313,7 @@ def read_running_text(raw: Path, languages: Sequence[str], options: RunningTextO
     return Accompanied({}, {path.name: path for path in listed(folder)})
 
 
-def _cut(folder: Path, percent: Mapping[str, int]) -> None:
+def _cut(folder: Path, percent: Mapping[Literal["valid", "test"], int]) -> None:
     """Cut a text in three, each time after the first line end behind the place, or else after the first space."""
     text = read_text(folder / "train.text")
     begins = []
