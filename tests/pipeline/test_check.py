@@ -56,6 +56,16 @@ def test_a_scale_says_what_it_leaves_out_and_where_that_is_run(project):
                     assert variant in scales[other].judged(), (settings.path, variant, reason)
 
 
+def test_a_variant_of_one_scale_is_named_in_that_scales_file_alone(project):
+    change_yaml(
+        project / PAPER / "variants.yaml", lambda c: c["variants"].update(mine=c["variants"]["corpus-rnnsearch"])
+    )
+    change_yaml(project / SMOKE, lambda c: c["variants"].update(mine=c["variants"]["corpus-rnnsearch"]))
+    for scale in scales_of("bahdanau"):
+        check_stage("bahdanau", scale)
+    assert "mine" not in ScaleFile("bahdanau", "quick").left_out
+
+
 def test_files_are_in_the_form_that_dvc_writes():
     """So that ``dvc exp run -S`` changes the line it is asked to change, and no other."""
     patterns = ("params.yaml", "replications/*/*/params.yaml", "replications/*/variants.yaml")

@@ -2,6 +2,8 @@
 
 import pytest
 
+from shared.data.cards import FolderSource, load_card
+from shared.pipeline import report
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.report import evidence_of
 
@@ -23,3 +25,14 @@ from shared.pipeline.report import evidence_of
 def test_evidence_is_told_by_card_and_paper(paper, scale, variant, expected, root, monkeypatch):
     monkeypatch.chdir(root)
     assert evidence_of(ScaleFile(paper, scale))[variant] == expected
+
+
+def test_what_nobody_else_can_fetch_is_own_data(root, monkeypatch):
+    monkeypatch.chdir(root)
+    whole = load_card("multi30k")
+    own = whole.model_copy(update={"sources": (FolderSource(kind="folder", folder="here"),)})
+    monkeypatch.setattr(report, "load_card", lambda dataset: own)
+    assert evidence_of(ScaleFile("bahdanau", "bench"))["corpus-rnnsearch"] == "own data"
+    better_known = own.model_copy(update={"sources": (*own.sources, *whole.sources)})
+    monkeypatch.setattr(report, "load_card", lambda dataset: better_known)
+    assert evidence_of(ScaleFile("bahdanau", "bench"))["corpus-rnnsearch"] == "standard data"
