@@ -65,8 +65,7 @@ def new_card(
         if not path.exists():
             raise ReplicationError(f"{path} does not exist; give files or folders, and run from the project's root.")
     folder = Path(os.path.commonpath([path.parent for path in paths]))
-    values = {"seed": seed, "valid_percent": percent[0], "test_percent": percent[1]}
-    draw = build(Draw, values, where="data new").model_dump()
+    draw = build(Draw, dict(zip(Draw.model_fields, (seed, *percent), strict=True)), where="data new").model_dump()
     kind = kind or _kind(paths, columns)
     reader, options, languages, compared = _form(paths, folder, kind, columns)
     raw = [path for path in paths if not any(other in path.parents for other in paths)]
