@@ -39,7 +39,7 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (210, 130),
-    ("shared/data",): (3110, 2200),
+    ("shared/data",): (3490, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2000, 2000),
     ("shared/vision",): (275, 180),
     ("shared/metrics",): (815, 720),
@@ -47,7 +47,7 @@ BUDGETS = {
     ("shared/claims",): (1575, 1350),
     ("shared/tasks",): (5000, 3600),
     ("shared/reports",): (2370, 1900),
-    ("shared/pipeline",): (2985, 1500),
+    ("shared/pipeline",): (3030, 1500),
     ("replications",): (4675, 3400),
     ("benchmarks",): (975, 700),
     ("replicate.py",): (185, 120),
