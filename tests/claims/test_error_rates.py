@@ -220,7 +220,7 @@ def reproduced(judged):
     return np.mean([decision.verdict == "reproduced" for of_paper in judged for decision in of_paper])
 
 
-@pytest.mark.parametrize(("deviations", "seeds", "claims"), [(3.6, 5, 6), (1.6, 8, 1), (1.0, 12, 1)])
+@pytest.mark.parametrize(("deviations", "seeds", "claims"), [(3.6, 5, 6), (1.6, 8, 1), (1.1, 12, 1)])
 def test_a_plan_has_the_power_that_it_promises(deviations, seeds, claims):
     """Effects in deviations of a seed's effect, none of them too small to matter."""
     found = scores(np.random.default_rng(seeds), 600 // claims, claims, seeds, 0.5)  # differences of deviation 1
@@ -232,7 +232,7 @@ def test_pairs_of_seeds_that_agree_need_a_smaller_effect():
     found = {}
     for correlation in (0.0, 0.8):
         drawn = scores(np.random.default_rng(11), 200, 1, 5, correlation)
-        drawn[0] += 1.2
+        drawn[0] += 1.4
         found[correlation] = reproduced(verdicts(drawn))
     assert found[0.8] >= 0.8
     assert found[0.0] <= 0.4
