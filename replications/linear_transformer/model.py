@@ -3,8 +3,8 @@
 The paper's attention, and the two that it is compared with, in the Transformer of
 ``shared/layers/transformer.py``. The functions :func:`linear_attention` and :func:`recurrent_step` are the paper's
 equations; their twins (:mod:`shared.attention.twins`) work chunk by chunk and hold no sum for each position. Attention
-by hashing is in :mod:`.lsh` (Reformer). Sections and equations are those of arXiv 2006.16236v3; what the paper leaves
-open, such as ReLU and where the norms stand, is in ``program`` of paper.yaml.
+by hashing is in :mod:`shared.attention.lsh` (Reformer). Sections and equations are those of arXiv 2006.16236v3; what
+the paper leaves open, such as ReLU and where the norms stand, is in ``program`` of paper.yaml.
 
 Shape letters: B sequences, T symbols, D model width, H heads, K width of a head's keys and values.
 """
@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from replications.linear_transformer.lsh import LSHSelfAttention
 from shared.attention.feature_maps import EluPlusOne
 from shared.attention.linear import State, attend_with_features, linear_attention_step
+from shared.attention.lsh import LSHSelfAttention
 from shared.attention.multi_head import MultiHeadAttention
 from shared.attention.twins import runs_as
 from shared.layers.positions import SinusoidalPositions

@@ -9,7 +9,6 @@ from typing import Any
 from replications.linear_transformer import settings
 from replications.linear_transformer.exactness import Exactness
 from replications.linear_transformer.generation import Generation
-from replications.linear_transformer.lsh import LSHSelfAttention
 from replications.linear_transformer.model import (
     GridPositions,
     HashedAttention,
@@ -20,6 +19,7 @@ from replications.linear_transformer.model import (
 from replications.linear_transformer.settings import ModelConfig
 from shared.attention.feature_maps import EluPlusOne
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
+from shared.attention.lsh import LSHSelfAttention
 from shared.config import build
 from shared.layers.outputs import CategoricalOutput, MixtureOfLogistics
 from shared.layers.transformer import SelfAttention

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from replications.linear_transformer.lsh import LSHSelfAttention, lsh_attention, lsh_attention_weights, lsh_buckets
 from replications.self_attentive.model import StructuredSelfAttention
 from replications.show_attend_tell.attention import HardAttention, Image, SoftAttention
 from shared.attention.additive import AdditiveAttention
@@ -32,6 +31,7 @@ from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import EluPlusOne, FeatureMap, ReLU
 from shared.attention.linear import chunkwise_linear_attention, linear_attention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
+from shared.attention.lsh import LSHSelfAttention, lsh_attention, lsh_attention_weights, lsh_buckets
 from shared.attention.multi_head import IdentityAttention, MultiHeadAttention
 from shared.attention.relative import (
     GlobalBiases,

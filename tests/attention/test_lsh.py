@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from replications.linear_transformer.lsh import LSHSelfAttention, lsh_attention, lsh_attention_weights, lsh_buckets
+from shared.attention.lsh import LSHSelfAttention, lsh_attention, lsh_attention_weights, lsh_buckets
 from shared.attention.scaled_dot_product import attention_weights
 
 B, H, K, V = 2, 3, 4, 5

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from replications.linear_transformer.lsh import LSHSelfAttention
 from replications.show_attend_tell.attention import HardAttention, Image, SoftAttention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
+from shared.attention.lsh import LSHSelfAttention
 from shared.attention.multi_head import IdentityAttention, MultiHeadAttention
 from shared.attention.scaled_dot_product import causal_mask
 from tests.attention.registry import ATTENTIONS, Attention
