@@ -42,7 +42,8 @@ def pictures(texts: tuple[Tensor, ...], masks: tuple[Tensor, ...], side: int, ch
 def patches(x: Tensor, size: int) -> Tensor:
     """Section 3.1: (B, S, S, …) to the sequence x_p of flattened patches (B, N, P² · …), row by row."""
     across = x.size(1) // size
-    return x.unflatten(2, (across, size)).unflatten(1, (across, size)).transpose(2, 3).flatten(3).flatten(1, 2)
+    squares: Tensor = x.unflatten(2, (across, size)).unflatten(1, (across, size)).transpose(2, 3)
+    return squares.flatten(3).flatten(1, 2)
 
 
 def roll_out(weights: list[Tensor]) -> Tensor:

@@ -13,11 +13,11 @@ OF_CONVOLUTION = {"side", "features", "stages", "groups", "dropout"}
 
 def build_model(config: ModelConfig, vocabulary: int, classes: int) -> VisionTransformer | ConvolutionalNetwork:
     """The untrained model of a variant; every symbol of the vocabulary is a channel."""
-    sizes = {"channels": vocabulary, "classes": classes}
     if config.network == "convolution":
-        return ConvolutionalNetwork(**sizes, **config.model_dump(include=OF_CONVOLUTION))
-    own = OF_CONVOLUTION - {"side", "dropout"} | {"network"}
-    return VisionTransformer(**sizes, **config.model_dump(exclude=own))
+        sizes = config.model_dump(include=OF_CONVOLUTION)
+        return ConvolutionalNetwork(channels=vocabulary, classes=classes, **sizes)
+    sizes = config.model_dump(exclude=OF_CONVOLUTION - {"side", "dropout"} | {"network"})
+    return VisionTransformer(channels=vocabulary, classes=classes, **sizes)
 
 
 REPLICATION = Replication(task, settings, build_model)
