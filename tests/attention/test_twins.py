@@ -13,6 +13,7 @@ import shared
 from replications.bahdanau import model as bahdanau
 from replications.linear_transformer import model as linear_transformer
 from replications.performer import model as performer
+from replications.reformer import model as reformer
 from replications.shaw import model as shaw
 from replications.show_attend_tell import attention as captioner
 from replications.transformer import model as transformer
@@ -89,6 +90,16 @@ def by_terms(biased, q, k, v, p, u, w):
     biases.u, biases.v = u, w
     mask = relative.memory_mask(T, S) & WORDS.unsqueeze(1)
     return relative.attend(q, k, v, p, biases if biased else None, mask, weights=True)
+
+
+def streams(attention, size, x1, x2):
+    """Two reversible layers, of which one has padding, and feed-forward networks in chunks."""
+    torch.manual_seed(4)
+    model = reformer.Reformer(
+        symbols=5, layers=2, heads=2, width=N, hidden=7, attention=attention, rounds=2, buckets=2, chunk=2,
+        reversible=True, feed_forward_chunk=size, length=S, causal=True,
+    ).to(torch.get_default_dtype())  # fmt: skip
+    return reformer.two_streams(x1, x2, [reformer.Streams(each, WORDS, True, size) for each in model.layers])
 
 
 CASES = {
@@ -168,6 +179,10 @@ CASES = {
         (partial(favor, of, causal), partial(attention_inputs, keys=T))
         for of in (ReLU, *(partial(features, name) for name in ("positive", "hyperbolic", "trigonometric")))
         for causal in (False, True)
+    ],
+    "replications.reformer.model.two_streams": [
+        (partial(streams, attention, size), lambda: (normal(B, S, N), normal(B, S, N)))
+        for attention, size in (("full", None), ("shared", 2), ("lsh", 1))
     ],
     "replications.shaw.model.attend": [
         (

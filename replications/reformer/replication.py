@@ -1,0 +1,18 @@
+"""Binds Kitaev et al. (2020) to the pipeline."""
+
+from __future__ import annotations
+
+from replications.reformer import settings
+from replications.reformer.model import Reformer
+from replications.reformer.reversibility import Reversibility
+from replications.reformer.settings import ModelConfig
+from shared.tasks.replication import Replication
+from shared.tasks.sequences import task
+
+
+def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Reformer:
+    """The untrained model of a variant."""
+    return Reformer(symbols=vocabulary, causal=causal, **config.model_dump())
+
+
+REPLICATION = Replication(task, settings, build_model, {"study": {"reversibility": Reversibility(build_model)}})

@@ -1,0 +1,71 @@
+"""Settings of the paper's models, and of the study of reversible layers."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, PositiveInt, model_validator
+
+from shared.config import Ascending, Strict
+from shared.errors import ReplicationError
+from shared.tasks.sequences.settings import SequenceRun
+from shared.tasks.settings import NetworkStudyConfig, Routes
+
+
+class ModelConfig(Strict):
+    """Sizes of a model.
+
+    Attributes:
+        attention: queries and keys of their own, shared ones, or these with hashing.
+        layers, heads, width, hidden: layers, H, D and the width of the feed-forward networks.
+        rounds, buckets, chunk: of hashing; a query sees at most so many keys as a chunk has of its bucket, per round.
+        reversible: whether layers are.
+        feed_forward_chunk: positions that go through a reversible layer's feed-forward network together; null: all.
+        length: symbols of the longest sequence, each position of which has a learned vector.
+    """
+
+    attention: Literal["full", "shared", "lsh"]
+    layers: PositiveInt
+    heads: PositiveInt
+    width: PositiveInt
+    hidden: PositiveInt
+    rounds: PositiveInt = 1
+    buckets: PositiveInt = Field(multiple_of=2)
+    chunk: PositiveInt
+    reversible: bool = True
+    feed_forward_chunk: PositiveInt | None = None
+    length: PositiveInt
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> ModelConfig:
+        if self.width % self.heads:
+            raise ValueError(f"width ({self.width}) must be a multiple of the heads ({self.heads})")
+        return self
+
+
+def suits(section: ModelConfig, run: SequenceRun, where: str) -> None:
+    """Refuse sequences that are longer than there are positions.
+
+    Raises:
+        ReplicationError: names the setting.
+    """
+    if section.length < run.corpus.length:
+        raise ReplicationError(
+            f"{where}: length {section.length} is less than the {run.corpus.length} symbols of the longest sequence; "
+            "raise it."
+        )
+
+
+class ReversibilityConfig(NetworkStudyConfig):
+    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them."""
+
+    measured: ClassVar[tuple[str, ...]] = ("*.gradients_*", "*.kept_n*", "*.growth", "chunked.*")
+    symbols: PositiveInt = Field(default=11, description="of the vocabulary")
+    depths: Ascending = Field(description="layers at which what is kept is counted")
+    positions: PositiveInt = Field(description="of a chunk of the feed-forward networks, where there are chunks")
+
+
+KIND = "sequences"
+MODEL = ModelConfig
+ROUTES: Routes = {"study": {"reversibility": ReversibilityConfig}}
+SUITS = suits
