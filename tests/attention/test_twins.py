@@ -10,6 +10,7 @@ import torch
 
 import replications
 import shared
+from replications.adaptive_span import model as adaptive_span
 from replications.bahdanau import model as bahdanau
 from replications.linear_transformer import model as linear_transformer
 from replications.performer import model as performer
@@ -103,6 +104,20 @@ def streams(attention, size, x1, x2):
 
 
 CASES = {
+    "replications.adaptive_span.model.attend": [
+        (
+            lambda q, k, v, p, z: adaptive_span.attend(q, k, v, p, 3 * z.sigmoid(), 2, 0.0),
+            lambda: (*attention_inputs(), normal(4, N), normal(H)),
+        ),
+        (  # within spans that leave keys out
+            lambda q, k, v, p, z: adaptive_span.attend(q, k, v, p, 0.5 * z.sigmoid(), 2, 0.0),
+            lambda: (*attention_inputs(queries=2), normal(4, N), normal(H)),
+        ),
+        (
+            lambda q, k, v, p: adaptive_span.attend(q, k, v, p, None, 0, 0.0),
+            lambda: (*attention_inputs(), normal(3, N)),
+        ),
+    ],
     "shared.attention.additive.energies": [
         # They differ by a constant, which no softmax sees.
         (lambda *x: additive.energies(*x).softmax(-1), lambda: (normal(B, T, A), normal(B, S, A), normal(A))),

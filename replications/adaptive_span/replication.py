@@ -1,0 +1,17 @@
+"""Binds Sukhbaatar et al. (2019) to the pipeline."""
+
+from __future__ import annotations
+
+from replications.adaptive_span import settings
+from replications.adaptive_span.cost import Cost, WithSpans
+from replications.adaptive_span.model import AdaptiveSpanTransformer
+from replications.adaptive_span.settings import ModelConfig
+from shared.tasks.language import task
+
+
+def build_model(config: ModelConfig, vocabulary: int, _: None) -> AdaptiveSpanTransformer:
+    """The untrained model of a variant."""
+    return AdaptiveSpanTransformer(vocabulary=vocabulary, **config.model_dump())
+
+
+REPLICATION = WithSpans(task, settings, build_model, {"study": {"cost": Cost()}})
