@@ -122,7 +122,7 @@ class RunResults:
             path = self._place("evaluation", seed) / "examples.jsonl.gz"
             if path.exists():
                 found[seed] = _read_examples(path)
-        for seed, rows in found.items():
+        for seed, rows in () if self.drawn_anew else found.items():
             check_paired(next(iter(found.values())), rows, f"{self.variant}, seed {seed}")
         return found
 

@@ -72,6 +72,14 @@ def test_a_truncated_list_of_examples_is_refused(runs):
         _ = RunResults.load(runs / "a").examples
 
 
+def test_seeds_with_data_of_their_own_may_have_other_examples(runs):
+    rewrite(runs / "a/evaluation/seed3/examples.jsonl.gz", lambda rows: rows[:-2])
+    costs = {"parameters": {"corpus": {"draws": "each_seed"}}}
+    (runs / "a/evaluation/costs.json").write_text(json.dumps(costs))
+    run = RunResults.load(runs / "a")
+    assert [len(rows) for rows in run.examples.values()] == [12, 12, 10]
+
+
 def test_a_broken_file_says_which(runs):
     path = runs / "a/evaluation/seed1/examples.jsonl.gz"
     path.write_bytes(path.read_bytes()[:200])
