@@ -26,7 +26,7 @@ from shared.records import read_if_whole
 from shared.reports.naming import FILE
 from shared.tasks.kinds import KINDS
 
-TOPS = ("shared", "replications")
+TOPS = ("shared", "replications", "benchmarks")
 """The project's packages."""
 STAGES = ("fetch", "prepare", "train", "evaluate", "report")
 FETCHING = "shared/data/fetch.py"
@@ -61,7 +61,7 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
         ReplicationError: there is no such paper, or a file is not Python.
     """
     package, homes = KINDS[kind].replace(".", "/"), [f"replications/{paper}" for paper in papers]
-    sources = _Sources()
+    sources = Sources()
     everything = sources.closure(
         [f"{home}/replication.py" for home in homes] + [f"{package}/module.py", "shared/training/run.py"]
     )
@@ -87,7 +87,7 @@ def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
     return code
 
 
-class _Sources:
+class Sources:
     """The project's files of code, each parsed once, and again only when it has changed."""
 
     def __init__(self) -> None:

@@ -33,8 +33,6 @@ from shared.training.progress import LISTENER, Board
 if TYPE_CHECKING:
     from shared.tasks.settings import RunConfig
 
-WITHOUT_LIGHTNING = ("torch",)
-"""Modules that workers import at their start if no network is trained; the import of Lightning takes seconds."""
 TRAINED = REPORTED | {"fingerprint": str, "checkpoints": list, "processor_seconds": int | float}
 """What the stages need of the record of a run; one that lacks it is trained again."""
 JUDGED = {"parameters": dict, "processor_seconds": dict}
@@ -78,7 +76,7 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
         _keep(folder, {f"seed{seed}" for seed in config.seeds})
     trains = trains_network(config, settings.models)
     if group.size == 1:
-        reasons = set(run_side_by_side(jobs, PRELOAD if trains else WITHOUT_LIGHTNING, name)) - {None}
+        reasons = set(run_side_by_side(jobs, settings.paper, trains, name)) - {None}
     elif trains:
         reasons = set(_run_together(jobs, group)) - {None}
     else:
@@ -210,11 +208,19 @@ def chosen_seeds(planned: Sequence[int], seeds: Sequence[int] | None, where: str
     return tuple(seed for seed in planned if seeds is None or seed in seeds)
 
 
-def run_side_by_side(jobs: Sequence[Job], preload: Sequence[str], title: str = "") -> list[Any]:
-    """Return the results of the jobs; ``params.yaml`` has the number of workers, which import ``preload`` first."""
+def run_side_by_side(jobs: Sequence[Job], paper: str, trains: bool, title: str = "") -> list[Any]:
+    """Return the results of the jobs; ``params.yaml`` has the number of workers.
+
+    Args:
+        jobs: of one paper.
+        paper: its name. What a job imports of it and of this module is imported once for all workers.
+        trains: whether networks are trained; the import of Lightning takes a second.
+        title: what the jobs are a part of.
+    """
     if not jobs:
         return []
-    params = load_params()
+    params, first = load_params(), PRELOAD if trains else ("torch",)
+    preload = (*first, __name__, f"replications.{paper}.replication")
     workers = params.workers or os.cpu_count() or 1
     return run_jobs(jobs, workers=workers, scheduler=params.scheduler, preload=preload, title=title)
 
@@ -342,7 +348,7 @@ def _judge(
         Job(f"{name} {label}: evaluation", evaluate_seeds, (settings.paper, settings.scale, variant, label, members))
         for label, members in groups.items()
     ]
-    found: list[Evaluated] = run_side_by_side(jobs, WITHOUT_LIGHTNING, f"{name}: evaluation")
+    found: list[Evaluated] = run_side_by_side(jobs, settings.paper, False, f"{name}: evaluation")
     results = dict(zip(groups, found, strict=True))
     seconds = {label: result.seconds for label, result in results.items()}
     parameters = config.model_dump(mode="json", exclude={"seeds"})

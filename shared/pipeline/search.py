@@ -33,7 +33,7 @@ from shared.records import read_if_whole, read_record
 from shared.reports.document import Text, code
 from shared.reports.plans import end_of
 from shared.tasks.settings import RunConfig, check_model, find_route, trains_network
-from shared.training.pool import PRELOAD, Job
+from shared.training.pool import Job
 
 Value = bool | int | float | str
 Outcomes = dict[tuple[str, str], dict[str, Any]]
@@ -258,7 +258,7 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
             print(f"{trial.label}: finished before, kept.")
         else:
             jobs[trial.folder] = Job(trial.label, train_trial, (paper, scale, trial))
-    if cannot := set(run_side_by_side([*jobs.values()], PRELOAD)) - {None}:
+    if cannot := set(run_side_by_side([*jobs.values()], paper, True)) - {None}:
         raise ReplicationError(f"{search.path}: a variant cannot be trained on this machine: {cannot.pop()}.")
     for group, variant, trials in asked:
         outcomes[group.key, variant] = _outcome(search, group, variant, trials) | made
