@@ -1,6 +1,6 @@
 """Speed beside other implementations, as ratios within one run.
 
-    python -m benchmarks list
+    python -m benchmarks list                          what can be measured, and whether the code has changed since
     python -m benchmarks run [name ...] [--turns 9]
 
 A benchmark is a file of this folder with ``COMPARISONS``, from a name to a function that makes contenders, from a name
@@ -12,13 +12,9 @@ turns, and between which ratios half of them lie. ``run`` writes ``benchmarks/<n
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib
 import json
-import platform
-import re
 import statistics
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +22,10 @@ from pathlib import Path
 import torch
 
 from benchmarks.steps import Step
+from shared.pipeline.code import Sources
+from shared.pipeline.files import write_json
+from shared.pipeline.provenance import hash_of, machine, now, revision
+from shared.records import read_if_whole
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.stem for path in HERE.glob("*.py") if "\nCOMPARISONS" in path.read_text(encoding="utf-8"))
@@ -51,26 +51,30 @@ def measure(contenders: Mapping[str, Step], turns: int) -> dict[str, dict[str, f
     return figures
 
 
-def circumstances() -> dict[str, object]:
-    """What figures depend on."""
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True)
-    described = Path("/proc/cpuinfo")
-    text = described.read_text() if described.exists() else ""
-    processor = {key: found[1] for key in ("vendor_id", "cpu family") if (found := re.search(rf"{key}\s*: (.*)", text))}
-    machine = {"machine": platform.machine(), **processor, "instructions": torch.backends.cpu.get_cpu_capability()}
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return {"commit": commit.stdout.strip(), "torch": torch.__version__, "processor": machine, "date": today}
+def code_of(name: str) -> str:
+    """One hash of the code that a benchmark measures: of its file, and of what that imports of this project."""
+    sources = Sources()
+    return hash_of({path: sources.found(path)["digest"] for path in sources.closure([f"benchmarks/{name}.py"])})
+
+
+def age(name: str, folder: Path) -> str:
+    """When a benchmark was measured, and whether what it measures has changed since."""
+    record = read_if_whole(folder / f"{name}.json", {"code": str, "date": str})
+    if record is None:
+        return "not measured"
+    stale = record["code"] != code_of(name)
+    return f"measured on {record['date']}" + ("; stale: the code has changed" if stale else "")
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="what can be measured")
+    parser.add_argument("--out", type=Path, default=HERE, help="folder of the results; default: this one")
+    commands.add_parser("list", help="what can be measured, and when it was")
     run = commands.add_parser("run", help="measure")
     run.add_argument("names", nargs="*", metavar="name", help="of benchmarks; default: all")
     run.add_argument("--turns", type=int, default=9, help=f"at least {LEAST}; default: 9")
-    run.add_argument("--out", type=Path, default=HERE, help="folder of the results; default: this one")
     options = parser.parse_args()
     if options.command == "run" and (options.turns < LEAST or not set(options.names) <= set(NAMES)):
         parser.error(f"at least {LEAST} turns, of: {', '.join(NAMES)}")
@@ -78,15 +82,16 @@ def main() -> None:
     for name in getattr(options, "names", None) or NAMES:
         module = importlib.import_module(f"benchmarks.{name}")
         if options.command == "list":
-            print(f"{name}: {(module.__doc__ or '').splitlines()[0]}", *module.COMPARISONS, sep="\n    ")
+            said = f"{name}: {(module.__doc__ or '').splitlines()[0]} ({age(name, options.out)})"
+            print(said, *module.COMPARISONS, sep="\n    ")
             continue
         figures = {}
         for comparison, contenders in module.COMPARISONS.items():
             torch.manual_seed(0)
             figures[comparison] = measure(contenders(), options.turns)
             print(name, comparison, json.dumps(figures[comparison], indent=1), sep=": ", flush=True)
-        result = {**circumstances(), "turns": options.turns, "comparisons": figures}
-        (options.out / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        made_by = {"date": now()[:10], **revision(), "code": code_of(name), "torch": torch.__version__, **machine()}
+        write_json(options.out / f"{name}.json", made_by | {"turns": options.turns, "comparisons": figures})
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib.util import find_spec
+from typing import Any
 
 from torch import Tensor
 
@@ -34,7 +36,13 @@ def attention(length: int, causal: bool) -> dict[str, Step]:
         scaled = values * (scale - scale.amax(-1, keepdim=True)).exp().unsqueeze(-1)
         return summed_outer_products(features.queries(q), scaled, v)
 
-    forms = {"ours": favor, "softmax": partial(attend, causal=causal)} | ({"outer products": summed} if causal else {})
+    forms: dict[str, Any] = {"ours": favor, "softmax": partial(attend, causal=causal)}
+    if causal:
+        forms["outer products"] = summed
+    if find_spec("performer_pytorch"):
+        from performer_pytorch import FastAttention
+
+        forms["performer-pytorch"] = FastAttention(dim_heads=64, nb_features=64, causal=causal)
     return passes(forms, heads(length))
 
 

@@ -23,16 +23,9 @@ class PlainLuong(nn.Module):
     """
 
     def __init__(
-        self,
-        *,
-        source_vocabulary: int,
-        target_vocabulary: int,
-        embedding_size: int,
-        hidden_size: int,
-        layers: int,
-        general: bool,
-        input_feeding: bool,
-    ) -> None:
+        self, *, source_vocabulary: int, target_vocabulary: int, embedding_size: int, hidden_size: int, layers: int,
+        general: bool, input_feeding: bool,
+    ) -> None:  # fmt: skip
         super().__init__()
         m, n = embedding_size, hidden_size
         self.source, self.target = nn.Embedding(source_vocabulary, m), nn.Embedding(target_vocabulary, m)

@@ -19,16 +19,9 @@ class PlainRNNsearch(nn.Module):
     """
 
     def __init__(
-        self,
-        *,
-        source_vocabulary: int,
-        target_vocabulary: int,
-        embedding_size: int,
-        hidden_size: int,
-        alignment_size: int,
-        maxout_size: int,
-        batched_readout: bool,
-    ) -> None:
+        self, *, source_vocabulary: int, target_vocabulary: int, embedding_size: int, hidden_size: int,
+        alignment_size: int, maxout_size: int, batched_readout: bool,
+    ) -> None:  # fmt: skip
         super().__init__()
         n, m, a = hidden_size, embedding_size, alignment_size
         self.source, self.target = nn.Embedding(source_vocabulary, m), nn.Embedding(target_vocabulary, m)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -62,10 +61,20 @@ def plainly(function: Callable[..., Any]) -> Callable[..., Any]:
     return step
 
 
-def both_ways(form: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Step:
-    """Forward and backward, to all inputs."""
-    cotangent = torch.randn_like(form(*inputs).detach())
-    return lambda: torch.autograd.grad(form(*inputs), inputs, cotangent)
+def both_ways(form: Callable[..., Any], inputs: tuple[Tensor, ...]) -> Step:
+    """Forward and backward, to all inputs; of several results the first counts."""
+
+    def first() -> Tensor:
+        out = form(*inputs)
+        return out[0] if isinstance(out, tuple) else out  # type: ignore[no-any-return]
+
+    cotangent = torch.randn_like(first().detach())
+    return lambda: torch.autograd.grad(first(), inputs, cotangent)
+
+
+def passes(forms: dict[str, Callable[..., Any]], inputs: tuple[Tensor, ...]) -> dict[str, Step]:
+    """Forward and backward through each form."""
+    return {name: both_ways(form, inputs) for name, form in forms.items()}
 
 
 def heads(length: int, positive: bool = False) -> tuple[Tensor, ...]:
@@ -148,14 +157,3 @@ class Recomputing:
         """Keep some sources and beams."""
         source, mask = (select_sources(x, sources) for x in (state.source, state.mask))
         return Prefixes(source, mask, select_beams(state.written, sources, beams))
-
-
-def passes(forms: dict[str, Callable[..., Any]], inputs: tuple[Tensor, ...]) -> dict[str, Step]:
-    """Forward and backward through each form, the first of whose results counts."""
-    return {name: both_ways(partial(_first, form), inputs) for name, form in forms.items()}
-
-
-def _first(form: Callable[..., Any], *inputs: Tensor) -> Tensor:
-    out = form(*inputs)
-    first: Tensor = out[0] if isinstance(out, tuple) else out
-    return first

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from benchmarks import bahdanau
-from benchmarks.__main__ import NAMES, main, measure
+from benchmarks.__main__ import NAMES, age, code_of, main, measure
 
 
 def test_ratios_are_those_of_the_processor_time():
@@ -26,11 +26,19 @@ def test_all_benchmarks_are_listed_with_their_comparisons(monkeypatch, capsys):
 
 def test_figures_are_written_with_what_they_depend_on(monkeypatch, tmp_path):
     monkeypatch.setattr(bahdanau, "COMPARISONS", {"sums": lambda: {"a": lambda: sum(range(999)), "b": lambda: None}})
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "run", "bahdanau", "--turns", "7", "--out", str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--out", str(tmp_path), "run", "bahdanau", "--turns", "7"])
     main()
     written = json.loads((tmp_path / "bahdanau.json").read_text())
-    assert written.keys() == {"commit", "torch", "processor", "date", "turns", "comparisons"}
+    circumstances = {"date", "git_commit", "git_dirty", "code", "torch", "device", "cpu", "threads"}
+    assert written.keys() == circumstances | {"turns", "comparisons"}
     assert written["comparisons"]["sums"].keys() == {"a", "b"}
+
+
+def test_records_of_other_code_are_said_to_be_stale(tmp_path):
+    assert age("luong", tmp_path) == "not measured"
+    for code, stale in ((code_of("luong"), ""), ("that of other code", "; stale: the code has changed")):
+        (tmp_path / "luong.json").write_text(json.dumps({"date": "2026-01-01", "code": code}))
+        assert age("luong", tmp_path) == f"measured on 2026-01-01{stale}"
 
 
 @pytest.mark.parametrize("arguments", [["run", "bahdanua"], ["run", "bahdanau", "--turns", "3"]])
