@@ -21,6 +21,7 @@ from shared.tasks.kinds import load_measures
 from tests.network import Network
 
 settings.register_profile("untimed", deadline=None)  # a busy machine makes no test fail
+settings.register_profile("fuzz", deadline=None, max_examples=20_000)  # --hypothesis-profile=fuzz
 settings.load_profile("untimed")
 
 # A job that a shell starts in the background ignores Ctrl-C, and so would all programs that tests start and interrupt.

@@ -5,15 +5,12 @@ from __future__ import annotations
 import errno
 import gzip
 import stat
-import struct
 import subprocess
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
@@ -28,10 +25,6 @@ _MOST_FILES = 1_000_000
 _IN_THE_WAY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, None)
 """Errors that a damaged archive causes, by members of one name or of impossible ones, or by a directory that is wrong;
 BadGzipFile has no number."""
-_DAMAGE = (
-    zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, struct.error, EOFError, ValueError,
-    NotImplementedError, RuntimeError,
-)  # fmt: skip
 
 
 class Member(NamedTuple):
@@ -113,12 +106,10 @@ def _readable(archive: Path) -> Iterator[None]:
     """Convert the exceptions of archive modules on damaged input; other OS errors, as of a full disk, pass through."""
     try:
         yield
-    except MemoryError:
-        raise ReplicationError(f"{archive.name} declares more than memory can hold; it is refused.") from None
-    except (OSError, *_DAMAGE) as error:
-        if isinstance(error, OSError) and error.errno not in _IN_THE_WAY:
+    except Exception as error:
+        if isinstance(error, ReplicationError) or getattr(error, "errno", None) not in _IN_THE_WAY:
             raise
-        raise ReplicationError(f"{archive.name} is damaged or cannot be unpacked ({error}).") from None
+        raise ReplicationError(f"{archive.name} is damaged or cannot be unpacked ({error!r}).") from None
 
 
 def members_of(archive: Path) -> Iterator[Member]:
@@ -155,7 +146,7 @@ def stored(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
     else:
         with tarfile.open(archive, "r:") as tar:
             for member in tar:
-                if member.isreg():
+                if member.isreg() and not member.issparse():
                     yield member.name, partial(_stretch, archive, member.offset_data, member.size)
 
 

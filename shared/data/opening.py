@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import itertools
 import json
 import lzma
+import math
 import re
 import sqlite3
-import tarfile
 import warnings
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
-from xml.parsers.expat import ExpatError
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
 
-STUMBLES = (
-    ArithmeticError, AttributeError, EOFError, LookupError, RecursionError, TypeError, ValueError, csv.Error,
-    lzma.LZMAError, sqlite3.DatabaseError, tarfile.TarError, zipfile.BadZipFile, zlib.error, ExpatError,
-)  # fmt: skip
-"""What a reader raises where a file is not of the form that it expects."""
 _CHUNK = 1 << 20
 # Escapes of JSON; the group is half of a character beyond U+FFFF, without the other half.
 _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
@@ -39,11 +32,14 @@ def reading(what: str) -> Iterator[None]:
     """Say in one sentence that a file, or a line of one, is not what its reader expects.
 
     Raises:
-        ReplicationError: instead of any of :data:`STUMBLES`.
+        ReplicationError: instead of whatever a reader or a library stumbles over.
+        OSError: the system refuses a file, for another reason than damage.
     """
     try:
         yield
-    except STUMBLES as error:
+    except Exception as error:
+        if isinstance(error, ReplicationError) or getattr(error, "errno", None) not in (None, errno.EINVAL):
+            raise
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise ReplicationError(
             f"{what} cannot be read as its card says ({reason}); fetch it anew, or correct the card."
@@ -54,26 +50,29 @@ def text_lines(path: Path, *, keepends: bool = False) -> Iterator[str]:
     r"""Yield the lines of a UTF-8 file, which may be packed as ``.xz``.
 
     A line ends with ``\n`` or ``\r\n``, or with ``\r`` in a file without ``\n``; the end is taken off, or with
-    ``keepends`` becomes ``\n``, and a byte order mark is taken off. No other character ends a line: parallel texts have
-    them in the middle of sentences.
+    ``keepends`` becomes ``\n``, and a byte order mark is taken off, of whatever line, as files are run together. No
+    other character ends a line: parallel texts have them in the middle of sentences.
 
     Raises:
-        ReplicationError: a byte is not UTF-8; names the line.
+        ReplicationError: a byte is not UTF-8, or is zero as in UTF-16; names the line. Or the ``.xz`` is damaged.
     """
-    with (lzma.open if path.suffix == ".xz" else open)(path, "rb") as file:
+    with reading(path.name), (lzma.open if path.suffix == ".xz" else open)(path, "rb") as file:
         first = file.readline()
         old = b"\r" in first and not first.endswith(b"\n")  # as on a Macintosh of before 2001
         begin = first.replace(b"\r", b"\n").splitlines(keepends=True) if old else [first] * bool(first)
         for number, line in enumerate(itertools.chain(begin, file), start=1):
             try:
-                text = str(line, "utf-8-sig" if number == 1 else "utf-8")
+                # Where characters have two or four bytes, a zero stands before or behind a line end.
+                if number < 3 and b"\0" in (line[:1], line.rstrip(b"\r\n")[-1:] if number == 1 else b""):
+                    raise UnicodeDecodeError("utf-8", b"\0", 0, 1, "another width")
+                text = str(line, "utf-8").lstrip("\ufeff")
             except UnicodeDecodeError as error:
                 raise ReplicationError(
                     f"{path.name} is not UTF-8 text: line {number} has the byte 0x{error.object[error.start]:02x}; "
                     "save it as UTF-8."
                 ) from None
-            ended = text.endswith("\n")
-            yield text.removesuffix("\n").removesuffix("\r" * ended) + "\n" * (ended and keepends)
+            if text:  # there was more than a mark
+                yield text.rstrip("\r\n") + "\n" * (keepends and text.endswith("\n"))
 
 
 def read_text(path: Path) -> str:
@@ -93,8 +92,8 @@ def byte_range(path: Path, start: int, count: int | None) -> Iterator[bytes]:
         while left > 0 and (chunk := file.read(min(left, _CHUNK))):
             yield chunk
             left -= len(chunk)
-    if left > 0:
-        raise ReplicationError(f"{path.name} is {left:,} bytes shorter than the card says; fetch it anew.")
+    if left:
+        raise ReplicationError(f"{path.name} is {abs(left):,} bytes shorter than the card says; fetch it anew.")
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -113,32 +112,45 @@ def read_json(path: Path) -> Any:
     """The value in a JSON file.
 
     Raises:
-        ReplicationError: it is not UTF-8, or not JSON; names the line.
+        ReplicationError: it is not UTF-8, or not JSON, then the line is named; an object has a key twice, or a number
+            is NaN or infinite.
     """
-    with reading(path.name):
-        return _json(read_text(path), path, 1)
+    return _json(read_text(path), path.name, path, 1)
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield the place, for errors, and the value of each line of a file.
 
     Raises:
-        ReplicationError: a line is empty, or not JSON; names it.
+        ReplicationError: a line is empty, or no such JSON as :func:`read_json` reads; names it.
     """
-    with reading(path.name):
-        for number, line in enumerate(text_lines(path), start=1):
-            yield f"{path.name}, line {number}", _json(line, path, number)
+    for number, line in enumerate(text_lines(path), start=1):
+        place = f"{path.name}, line {number}"
+        yield place, _json(line, place, path, number)
 
 
-def _json(text: str, path: Path, first: int) -> Any:
-    try:
-        if half := next(filter(lambda found: found[1], _ESCAPE.finditer(text) if "\\u" in text else ()), None):
-            raise json.JSONDecodeError("half of a character", text, half.start())
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ReplicationError(
-            f"{path.name}, line {first + error.lineno - 1}, is not JSON ({error.msg}); correct it."
-        ) from None
+def _json(text: str, place: str, path: Path, first: int) -> Any:
+    with reading(place):
+        try:
+            if half := next(filter(lambda found: found[1], _ESCAPE.finditer(text) if "\\u" in text else ()), None):
+                raise json.JSONDecodeError("half of a character", text, half.start())
+            return json.loads(text, object_pairs_hook=_each_once, parse_float=_finite, parse_constant=_finite)
+        except json.JSONDecodeError as error:
+            raise ReplicationError(
+                f"{path.name}, line {first + error.lineno - 1}, is not JSON ({error.msg}); correct it."
+            ) from None
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError(f"an object has the key '{max(found, key=[key for key, _ in pairs].count)}' twice")
+    return found
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is no number")
+    return number
 
 
 def read_table(
@@ -192,34 +204,37 @@ def read_database(path: Path, query: str, *values: str) -> Iterator[tuple[Any, .
 def read_picture(content: bytes) -> NDArray[np.uint8]:
     """The pixels of a file of a picture, as a viewer shows it: (height, width, 3) RGB.
 
-    It is turned as its camera says, laid over white where it is transparent, and scaled to 8 bits; grey values that are
-    floating-point numbers go from 0 to 1, or to 255 or 65,535 where one of them is larger.
+    It is turned as its camera says, laid over white where it is transparent, and scaled to 8 bits; grey values of 32
+    bits go from 0 to 255, or to 65,535 where one of them is larger, and floating-point numbers from 0 to 1 or to these.
 
     Raises:
-        OSError, ValueError: it is no picture, is truncated, or has more pixels than Pillow takes for harmless.
+        ValueError: it is no picture, is truncated, or has more pixels than Pillow takes for harmless.
     """
     from PIL import Image, ImageOps
 
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what is odd; what is wrong is an error
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
             with Image.open(io.BytesIO(content)) as file:
                 picture = ImageOps.exif_transpose(file)
-        except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
-            raise ValueError(f"it may be a bomb: {error}") from None
-    if picture.mode[0] in "IF":
-        values = np.asarray(picture, dtype=np.float64)
-        if not np.isfinite(values).all():
-            raise ValueError("it has values that are no numbers")
-        bits = (1.0, 255.0, 65_535.0) if picture.mode == "F" else (65_535.0,)
-        most = next((limit for limit in bits if values.max(initial=0) <= limit), float(values.max(initial=1)))
-        clear = values == picture.info.get("transparency", -1)
-        grey = np.where(clear, 255, np.rint(values.clip(min=0) * (255 / most)))
-        picture = Image.fromarray(grey.astype(np.uint8))
-    if picture.has_transparency_data:
-        picture = picture.convert("RGBA")
-        picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
-    return np.asarray(picture.convert("RGB"))
+            if not all(picture.size):
+                raise ValueError("it has no pixel")
+            if picture.mode[0] in "IF":
+                values = np.asarray(picture, dtype=np.float64)
+                if not np.isfinite(values).all():
+                    raise ValueError("it has values that are no numbers")
+                bits = {"F": (1.0, 255.0, 65_535.0), "I": (255.0, 65_535.0)}.get(picture.mode, (65_535.0,))
+                most = next((limit for limit in bits if values.max() <= limit), float(values.max()))
+                clear = values == picture.info.get("transparency", -1)
+                grey = np.where(clear, 255, np.rint(values.clip(min=0) * (255 / most)))
+                picture = Image.fromarray(grey.astype(np.uint8))
+            if picture.has_transparency_data:
+                picture = picture.convert("RGBA")
+                picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
+            return np.asarray(picture.convert("RGB"))
+        except Exception as error:  # a decoder may stumble over anything
+            raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
 def picture_form(content: bytes) -> str:
@@ -231,9 +246,13 @@ def picture_form(content: bytes) -> str:
 
 
 def listed(folder: Path, pattern: str = "*") -> list[Path]:
-    """The files and folders that match the pattern, sorted; whatever has a name that begins with a dot is no data."""
-    found = (path for path in folder.glob(pattern))
-    return sorted(path for path in found if not any(part[0] == "." for part in path.relative_to(folder).parts))
+    """The files and folders that match the pattern, sorted, without those that :func:`is_hidden` names."""
+    return sorted(path for path in folder.glob(pattern) if not is_hidden(path.relative_to(folder)))
+
+
+def is_hidden(path: PurePath) -> bool:
+    """Whether a part of a path is no data: it begins with a dot, or is what systems leave in folders and archives."""
+    return any(re.fullmatch(r"(?is)\..*|__MACOSX|thumbs\.db|desktop\.ini", part) for part in path.parts)
 
 
 def first_of(raw: Path, names: Iterable[str]) -> Path:

@@ -11,11 +11,7 @@ and the original tar or zip archives, which contain the photos.
 from __future__ import annotations
 
 import json
-import tarfile
-import zipfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -25,7 +21,7 @@ import numpy as np
 from shared.data.archives import stored
 from shared.data.generated.scene_captions import Box, Caption
 from shared.data.generated.scenes import SIDE, Image
-from shared.data.opening import listed, read_picture
+from shared.data.opening import is_hidden, listed, read_picture, reading
 from shared.data.storage import read_columns
 from shared.errors import ReplicationError
 
@@ -46,10 +42,10 @@ class Photos:
         self._whole: dict[str, list[Callable[[], bytes]]] = {}
         self._ends: dict[str, list[Callable[[], bytes]]] = {}
         for path in packed:
-            with _readable(path.name):
+            with reading(path.name):
                 for name, read in dict(stored(path)).items():
                     parts = PurePosixPath(name).parts
-                    for start in range(len(parts)):
+                    for start in () if is_hidden(PurePosixPath(name)) else range(len(parts)):
                         (self._ends if start else self._whole).setdefault("/".join(parts[start:]), []).append(read)
 
     def read(self, name: str) -> bytes:
@@ -59,7 +55,7 @@ class Photos:
             ReplicationError: there is no such photo, or several, or it is damaged.
         """
         self.check([name])
-        with _readable(f"the photo {name}"):
+        with reading(f"the photo {name}"):
             return self._found(name)[0]()
 
     def check(self, names: Iterable[str]) -> None:
@@ -88,7 +84,7 @@ def decode(content: bytes) -> Image:
     centre is cropped.
 
     Raises:
-        OSError, ValueError: as :func:`shared.data.opening.read_picture`.
+        ValueError: as :func:`shared.data.opening.read_picture`.
     """
     from PIL import Image as Pillow
     from PIL import ImageOps
@@ -138,18 +134,9 @@ class PhotoSplit:
 
     def _image(self, name: str) -> Image:
         content = self._photos.read(name)
-        with _readable(f"the photo {name}"):
+        with reading(f"the photo {name}"):
             return decode(content)
 
     @cached_property
     def _photos(self) -> Photos:
         return Photos(self.packed)
-
-
-@contextmanager
-def _readable(what: str) -> Iterator[None]:
-    """Convert the exceptions of damaged archives and images to ReplicationError."""
-    try:
-        yield
-    except (OSError, EOFError, ValueError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
-        raise ReplicationError(f"{what} cannot be read ({type(error).__name__}: {error}); fetch it anew.") from None

@@ -90,7 +90,8 @@ def sentence(text: str) -> str:
     """
     folded = unicodedata.normalize("NFC", text).casefold()
     numbers = _OF_NUMBERS.sub(lambda found: found[0].translate(_KEPT), folded)
-    return " ".join(numbers.translate(_IGNORED).split()) or " ".join(folded.split())
+    plain = unicodedata.normalize("NFC", numbers.translate(_IGNORED))
+    return " ".join(plain.split()) or " ".join(unicodedata.normalize("NFC", folded).split())
 
 
 def plain_words(text: str) -> str:

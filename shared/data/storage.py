@@ -70,7 +70,7 @@ def load_arrays(folder: Path, names: Sequence[str]) -> list[NDArray[Any]]:
     """
     try:
         return [np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names]
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # numpy reads the head of a file as Python
         raise ReplicationError(f"{folder} is incomplete ({error}); run the prepare stage again.") from None
 
 

@@ -110,8 +110,9 @@ class WordVocabulary:
 
 
 _UNKNOWN = "\uffff"  # stands for "<unk>" in a text, and is in no vocabulary
-# SentencePiece writes a space as "▁", reads a NUL as an end, and leaves training lines with "▅" out without a word.
-_ESCAPES = {"\ue000": "\ue0000", "▁": "\ue0001", "▅": "\ue0002", "\0": "\ue0003", "\uffff": "\ue0004"}
+# SentencePiece writes a space as "▁", reads a NUL as an end, leaves training lines with "▅" out without a word, learns
+# no "\x1f" and takes "\r" off the end of a line.
+_ESCAPES = {character: f"\ue000{number}" for number, character in enumerate("\ue000▁▅\0\uffff\x1f\r")}
 _UNESCAPED = {escape: character for character, escape in _ESCAPES.items()}
 _ESCAPE = str.maketrans(_ESCAPES)
 _LONGEST = 1 << 30  # bytes of a line; SentencePiece would leave out all beyond 4,192 without a word
@@ -166,7 +167,7 @@ class SentencePieceTokenizer:
     def decode(self, symbols: Sequence[Sequence[int]]) -> list[str]:
         """Return the text."""
         lines = (str(self._processor.decode(list(line))) for line in symbols)
-        return [re.sub("\ue000[0-4]", lambda found: _UNESCAPED[found[0]], line) for line in lines]
+        return [re.sub("\ue000[0-6]", lambda found: _UNESCAPED[found[0]], line) for line in lines]
 
     def pieces(self, symbols: Sequence[int]) -> list[str]:
         """Return the piece strings; ``▁`` marks the beginning of a word."""

@@ -14,9 +14,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from shared.claims.words import number_of
+from shared.config import MOST_SHOWN
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS, SPECIAL, UNK, Tokenizer
 from shared.errors import ReplicationError
@@ -109,12 +109,17 @@ def not_empty(asked: str, expected: str) -> str:
         expected: what an input is, as a clause after "give".
 
     Raises:
-        ReplicationError: nothing is left.
+        ReplicationError: nothing is left, or the command line had bytes that are not UTF-8.
     """
     text = asked.strip()
-    if not text:
-        raise ReplicationError(f"the input is empty; give {expected}.")
+    if not text or text != text.encode(errors="ignore").decode():
+        raise ReplicationError(f"the input is {'not UTF-8 text' if text else 'empty'}; give {expected}.")
     return text
+
+
+def quoted(text: str) -> str:
+    """An input as an error shows it: on one line, and only the begin of a long one."""
+    return repr(text) if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]!r}…"
 
 
 def unknown_words(symbols: Sequence[int], names: Sequence[str], like: str) -> list[str]:
@@ -206,7 +211,9 @@ def numbered(asked: str, count: int) -> int | None:
     number = asked.removeprefix(TEST)
     # Python refuses to read a number of some thousand digits.
     if not number.isdecimal() or len(number.lstrip("0")) > len(str(count)) or int(number) >= count:
-        raise ReplicationError(f"there is no test picture '{asked}'; the numbers go from {TEST}0 to {TEST}{count - 1}.")
+        raise ReplicationError(
+            f"there is no test picture {quoted(asked)}; the numbers go from {TEST}0 to {TEST}{count - 1}."
+        )
     return int(number)
 
 
@@ -220,6 +227,9 @@ def reading_picture(path: Path, expected: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise ReplicationError(f"there is no file {path}; give {expected}.") from None
-    except (OSError, ValueError, Image.DecompressionBombError) as error:
-        raise ReplicationError(f"{path} cannot be read as a picture ({error}); give {expected}.") from None
+        raise ReplicationError(f"there is no file {quoted(str(path))}; give {expected}.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ReplicationError(
+            f"{quoted(str(path))} cannot be read as a picture ({reason}); give {expected}."
+        ) from None

@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 import yaml
 from rich.console import Console
-from test_archives import make_tar, make_zip
-from test_odd_files import encoded
-from test_pixel_reader import cifar, idx
 
 from shared.config import load_yaml
 from shared.data.fetch import fetch, verify
 from shared.data.opening import read_lines
 from shared.data.photos import PhotoSplit
+from tests.data.odd import archive, cifar, encoded, idx
 
 DATA = Path(__file__).parents[2] / "data"
 CARDS = {path.stem: load_yaml(path) for path in sorted(DATA.glob("*.yaml"))}
@@ -85,8 +83,10 @@ def write(path, name, card):
             lines = labelled(path, texts, card)
         case "photos" if path.suffix in (".tar", ".zip"):
             first = name == next(raw for raw in card["raw"] if raw.endswith(path.suffix))
-            photos = {f"all/{photo}": encoded(np.full((8, 8), i, np.uint8)) for i, photo in enumerate(PHOTOS) if first}
-            (make_tar if path.suffix == ".tar" else make_zip)(path, photos)
+            photos = [
+                (f"all/{photo}", encoded(np.full((8, 8), i, np.uint8))) for i, photo in enumerate(PHOTOS) if first
+            ]
+            archive(path, photos)
             return
         case "photos" if path.suffix == ".json":
             sentences = [{"raw": "A semi-big dog, no. 1!"}]

@@ -16,8 +16,8 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def entry(accession, text, name="Uncharacterized protein", *, database="tr", after=" PE=4 SV=1"):
-    return f">{database}|{accession}|{accession}_X {name} OS=Some thing (strain A=1){after}\n{text}\n"
+def entry(accession, text, name="Uncharacterized protein"):
+    return f">tr|{accession}|{accession}_X {name} OS=Some thing (strain A=1) PE=4 SV=1\n{text}\n"
 
 
 def small(path, sizes):
@@ -29,17 +29,6 @@ def small(path, sizes):
             text += entry(f"F{number}M{member}", mutated(generator, ancestor, 0.1 * (member > 0)))
     path.write_text(text)
     return path
-
-
-def test_an_entry_is_its_header_and_its_lines(tmp_path):
-    (tmp_path / "a").write_text(
-        ">sp|P1|X_Y Threonine--tRNA ligase (Fragment) OS=Bacillus subtilis (strain 168) GN=thrS PE=1 SV=3\nMAC\nDEX\n"
-        ">tr|A0A1|Z_Z ATP=ADP carrier OS=Homo sapiens\nM\n"
-    )
-    assert list(proteins.proteins(tmp_path / "a")) == [
-        ("P1", "MACDEX", "Threonine--tRNA ligase (Fragment)", "Bacillus subtilis (strain 168)", "Swiss-Prot"),
-        ("A0A1", "M", "ATP=ADP carrier", "Homo sapiens", "TrEMBL"),
-    ]
 
 
 @pytest.mark.parametrize(

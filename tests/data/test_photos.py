@@ -1,64 +1,44 @@
 """Photos in archives: their captions, their pixels, and what is missing or damaged."""
 
 import json
-import os
 
 import numpy as np
 import pytest
 from PIL import Image
-from test_archives import make_tar, make_zip
-from test_odd_files import encoded
 
 from shared.data.generated.scenes import SIDE
-from shared.data.photos import LANGUAGES, Photos, PhotoSplit, decode
+from shared.data.photos import LANGUAGES, PhotoSplit, decode
 from shared.data.readers import read
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
+from tests.data.odd import archive, encoded
 
-HOMES = {"1.jpg": "train", "2.jpg": "train", "3.jpg": "val", "4.jpg": "test", "5.jpg": "restval"}
-TEXTS = ["A Dog , no {} \n runs .", "Two  dogs", 'One "big" dog.', "", "It's a semi-big dog", "A dog"]
-
-
-@pytest.fixture
-def raw(tmp_path):
-    """All photos in two archives, and captions in the forms of a table and of Karpathy."""
-    folder = tmp_path / "raw"
-    folder.mkdir()
-    photo = encoded(np.zeros((8, 8, 3), np.uint8))
-    make_tar(folder / "a.tar", {f"images/{name}": photo for name in ("1.jpg", "2.jpg", "5.jpg")})
-    make_zip(folder / "b.zip", {"D/": b"", "__MACOSX/._3.jpg": b"x", "D/3.jpg": photo, "D/4.jpg": photo})
-    rows, images = "image,caption\n", []
-    for name, home in HOMES.items():
-        own = [text.format(name) for text in TEXTS]
-        rows += "".join(f'{name},"{text.replace(chr(34), chr(34) * 2)}"\n' for text in own)
-        images.append({"filename": name, "split": home, "sentences": [{"raw": text, "tokens": []} for text in own]})
-        with (folder / f"{home}.txt").open("a") as file:
-            file.write(f"{name}\n")
-    (folder / "captions.txt").write_text(rows)
-    (folder / "dataset.json").write_text(json.dumps({"images": images}))
-    return folder
-
-
-LISTS = {"train": "train.txt", "valid": "val.txt", "test": "test.txt"}
-TABLE = {"captions": ["captions.txt", "dataset.json"], "splits": LISTS}
+TEXTS = ["A Dog , no 4.jpg \n runs .", "Two  dogs", 'One "big" dog.', "", "It's a semi-big dog", "A dog"]
 JSON = {"captions": ["none", "dataset.json"], "words": r"\w+(?:-\w+)*|[^\w\s]", "at_most": 4}
 
 
-@pytest.mark.parametrize(
-    ("options", "captions"),
-    [
-        (TABLE, ["a dog , no 4.jpg runs .", "two dogs", 'one "big" dog.', "it's a semi-big dog", "a dog"]),
-        (JSON, ["a dog , no 4 . jpg runs .", "two dogs", 'one " big " dog .', "it ' s a semi-big dog"]),
-    ],
-)
-def test_captions_are_words_in_lower_case_and_what_the_paper_left_out_is_in_no_split(raw, options, captions):
-    corpus = read("photos", raw, LANGUAGES, options)
+def test_captions_are_words_in_lower_case_and_photos_are_missed_by_name(tmp_path):
+    photo = encoded(np.zeros((8, 8, 3), np.uint8))
+    archive(tmp_path / "a.tar", [(f"images/{name}", photo) for name in ("1", "2", "5")])
+    archive(tmp_path / "b.zip", [("D/", b""), ("__MACOSX/._3", b"x"), ("D/3", photo), ("D/4", photo)])
+    homes = {"1": "train", "2": "train", "3": "val", "4": "test", "5": "restval"}  # the paper leaves the last one out
+    images = [{"filename": name, "split": home, "sentences": [{"raw": text} for text in TEXTS]}
+              for name, home in homes.items()]  # fmt: skip
+    (tmp_path / "dataset.json").write_text(json.dumps({"images": images}))
+    corpus = read("photos", tmp_path, LANGUAGES, JSON)
     found = {split: [segment.texts[1] for segment in segments] for split, segments in corpus.items()}
-    assert found == {"train": ["1.jpg", "2.jpg"], "valid": ["3.jpg"], "test": ["4.jpg"]}
+    assert found == {"train": ["1", "2"], "valid": ["3"], "test": ["4"]}
+    captions = ["a dog , no 4 . jpg runs .", "two dogs", 'one " big " dog .', "it ' s a semi-big dog"]
     assert json.loads(corpus["test"][0].texts[0]) == captions
-    assert {name: path.read_bytes() for name, path in corpus.files.items()} == {
-        name: (raw / name).read_bytes() for name in ("a.tar", "b.zip")
-    }
+    (folder := tmp_path / "files").mkdir()
+    write_corpus(corpus, LANGUAGES, folder, compared=["photo"])
+    assert PhotoSplit.load(folder, "valid").images([0]).shape == (1, SIDE, SIDE, 3)
+    (folder / "a.tar").unlink()
+    with pytest.raises(ReplicationError, match=r"in no archive: 1, among them 2; fetch"):
+        PhotoSplit.load(folder, "train").images([1])
+    archive(folder / "b.zip", [("3", photo[:40])])
+    with pytest.raises(ReplicationError, match=r"the photo 3 cannot be read .* fetch it anew"):
+        PhotoSplit.load(folder, "valid").images([0])
 
 
 def test_a_photo_of_the_right_size_is_not_touched():
@@ -80,21 +60,15 @@ def test_another_size_is_scaled_to_256_and_the_middle_cut_out(turned):
     assert np.abs(image - columns[144 : 144 + SIDE].astype(int)[None, :, None]).max() <= 1
 
 
-def test_every_file_of_an_archive_is_read_whole(tmp_path):
-    contents = {f"{name}{i}": os.urandom(1 + 700 * i) for i in range(4) for name in ("x/", "y/z", "")}
-    make_tar(tmp_path / "a.tar", {f"t{name}": content for name, content in contents.items()})
-    make_zip(tmp_path / "b.zip", {f"z{name}": content for name, content in contents.items()})
-    files = Photos([tmp_path / "a.tar", tmp_path / "b.zip"])
-    assert all(files.read(f"{kind}{name}") == content for kind in "tz" for name, content in contents.items())
-
-
-def test_photos_that_are_missing_or_damaged_are_named(raw, tmp_path):
-    (folder := tmp_path / "files").mkdir()
-    write_corpus(read("photos", raw, LANGUAGES, TABLE), LANGUAGES, folder, compared=["photo"])
-    assert PhotoSplit.load(folder, "valid").images([0]).shape == (1, SIDE, SIDE, 3)
-    (folder / "a.tar").unlink()
-    with pytest.raises(ReplicationError, match=r"in no archive: 1, among them 2\.jpg; fetch"):
-        PhotoSplit.load(folder, "train").images([1])
-    make_zip(folder / "b.zip", {"3.jpg": encoded(np.random.default_rng(0).integers(0, 256, (8, 8, 3), np.uint8))[:90]})
-    with pytest.raises(ReplicationError, match=r"the photo 3\.jpg cannot be read .* fetch it anew"):
-        PhotoSplit.load(folder, "valid").images([0])
+@pytest.mark.parametrize(("members", "listed", "said"), [
+    (["x/1.png", "y/1.png"], ["1.png"] * 3, r"several photos are called 1\.png; write the folder before the name"),
+    (["x/1.png"], ["1.png", "1.png", "x/1.png"], r"the photo 1\.png stands there twice"),
+    (["x/1.png"], ["1.png", "e\u0301.png", "\u00e9.png"], "in no archive: 2"),
+])  # fmt: skip
+def test_a_photo_is_asked_for_once_and_with_the_folder_that_tells_it_from_others(tmp_path, members, listed, said):
+    archive(tmp_path / "a.zip", [(name, encoded(np.zeros((4, 4), np.uint8))) for name in members])
+    homes = ("train", "train" if "twice" in said else "val", "test")
+    images = [{"filename": n, "split": s, "sentences": [{"raw": "a"}]} for n, s in zip(listed, homes, strict=True)]
+    (tmp_path / "d.json").write_text(json.dumps({"images": images}))
+    with pytest.raises(ReplicationError, match=said):
+        read("photos", tmp_path, ("captions", "photo"), {"captions": ["d.json"]})

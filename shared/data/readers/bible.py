@@ -136,6 +136,8 @@ def _tokens(path: Path, verse_column: str) -> tuple[dict[str, list[str]], dict[s
     for place, row in read_table(path, delimiter="\t", quoted=False):
         with reading(place):
             verse = row[verse_column].removeprefix("n")[:8]
+            if len(row["text"].split()) != 1 or row["id"] in places:
+                raise ValueError("it is not one word, or its id stands above")
             places[row["id"]] = verse, len(tokens[verse])
             tokens[verse].append(row["text"])
     return tokens, places

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import tarfile
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ Images = NDArray[np.uint8]
 """(N, height, width, channels)."""
 
 _KARPATHY = {"train": "train", "val": "valid", "test": "test"}  # the part "restval" is in no split
+# Their escapes in JSON end in a letter, which a mark behind it would join.
+_CONTROLS = dict.fromkeys(map(ord, "\b\x0e\x0f\x1a\x1b"), " ")
 _CIFAR_PLANES = (3, 32, 32)
 
 
@@ -118,13 +121,15 @@ def _karpathy(path: Path) -> dict[str, dict[str, list[str]]]:
     splits: dict[str, dict[str, list[str]]] = {split: {} for split in _KARPATHY.values()}
     for image in read_json(path)["images"]:
         if split := _KARPATHY.get(image["split"]):
+            if image["filename"] in splits[split]:  # as those of two folders may be
+                raise ValueError(f"the photo {image['filename']} stands there twice")
             splits[split][image["filename"]] = [sentence["raw"] for sentence in image["sentences"]]
     return splits
 
 
 def _segment(photo: str, captions: Sequence[str], options: PhotosOptions) -> Segment:
-    worded = (" ".join(word.group() for word in options.words.finditer(text.lower())) for text in captions)
-    texts = [text for text in worded if text]
+    found = (options.words.finditer(text.lower().translate(_CONTROLS)) for text in captions)
+    texts = [text for words in found if (text := " ".join(word[0] for word in words))]
     if not texts:
         raise ValueError(f"the photo {photo} has no caption")
     return Segment((json.dumps(texts[: options.at_most], ensure_ascii=False), photo))
@@ -163,13 +168,14 @@ def read_pixels(raw: Path, languages: Sequence[str], options: PixelsOptions) -> 
             "correct the card."
         )
     splits = {"test": test, "valid": train[-options.valid :], "train": train[: -options.valid]}
-    folder = raw / "splits"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(dir=raw))
     seen: set[bytes] = set()
     left_out: LeftOut = Counter()
     for split, images in splits.items():
         hashes = [hashlib.sha256(image).digest() for image in images]
         fresh = [own not in seen for own in hashes]
+        if not any(fresh):
+            raise ReplicationError(f"the split '{split}' came out empty, as others have its pictures; correct it.")
         np.save(folder / f"{split}.images.npy", images[fresh], allow_pickle=False)
         left_out[split, EQUAL] += fresh.count(False)
         seen.update(hashes)

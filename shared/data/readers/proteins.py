@@ -139,7 +139,7 @@ def proteins(path: Path, form: re.Pattern[str] = _HEADER) -> Iterator[Protein]:
                 yield _protein(header, parts, path)
             header, parts = form.match(line), []
         elif line:
-            parts.append(line)
+            parts.append(line.upper() if line.isascii() else line)
         if line and header is None:
             raise ReplicationError(
                 f"{path.name} is not UniProt's FASTA: '{line[:60]}' in line {number} is no header; correct the card."

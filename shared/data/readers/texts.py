@@ -5,9 +5,10 @@ from __future__ import annotations
 import heapq
 import html
 import re
+import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -202,8 +203,8 @@ def _labelled(path: Path, languages: Sequence[str], options: LabelledOptions) ->
 
 
 def _value(record: Mapping[str, Any], field: str, place: str) -> Any:
-    if record.get(field) is None:
-        raise ReplicationError(f"{place}, has no field '{field}'; correct it, or 'fields' of the card.")
+    if not isinstance(record.get(field), str | float | int):
+        raise ReplicationError(f"{place}, has no field '{field}' of text; correct it, or the card's 'fields'.")
     return record[field]
 
 
@@ -217,24 +218,27 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[tuple[str, dict
     * else: ``label text`` per line
     """
     if path.is_dir():
-        for file in sorted(listed(path, "*/*.txt"), key=_numbered):
+        for file in sorted(listed(path, "*/*.[tT][xX][tT]"), key=_numbered):
             yield str(file.relative_to(path.parent)), {LABEL: file.parent.name, "text": read_text(file)}
     elif {".json", ".jsonl"} & set(path.suffixes):
         yield from json_lines(path)
     elif path.suffix in TABLES:
         yield from read_table(path, delimiter=TABLES[path.suffix], quoted=path.suffix == ".csv", names=columns)
     elif path.suffix == ".tab":
-        yield from islice(read_table(path, delimiter="\t", quoted=False), 2, None)
+        types = tuple(f"{path.name}, line {number}" for number in (2, 3))  # the second of which may be empty
+        yield from (row for row in read_table(path, delimiter="\t", quoted=False) if row[0] not in types)
     else:
-        with reading(path.name):
-            for number, line in enumerate(text_lines(path), start=1):
-                label, _, text = line.partition(" ")
-                yield f"{path.name}, line {number}", {LABEL: label, "text": text}
+        for number, line in enumerate(text_lines(path), start=1):
+            label, _, text = line.partition(" ")
+            place = f"{path.name}, line {number}"
+            if label.split() != [label]:
+                raise ReplicationError(f"{place} does not begin with a label and a space; correct it.")
+            yield place, {LABEL: label, "text": text}
 
 
 def _numbered(file: Path) -> tuple[str, list[str | int]]:
     """Return a sort key that orders 2_7.txt before 10_1.txt."""
-    return file.parent.name, [int(part) if part.isdigit() else part for part in _NUMBER.split(file.name)]
+    return file.parent.name, [int(part) if i % 2 else part for i, part in enumerate(_NUMBER.split(file.name))]
 
 
 def _sample(
@@ -303,8 +307,7 @@ def read_running_text(raw: Path, languages: Sequence[str], options: RunningTextO
     Raises:
         ReplicationError: a file is missing, too short or, as a whole, not UTF-8.
     """
-    folder = raw / "splits"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(dir=raw))
     for split, parts in options.parts.items():
         with (folder / f"{split}.text").open("wb") as target:
             target.writelines(_joined(raw, parts))

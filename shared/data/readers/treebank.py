@@ -65,20 +65,21 @@ def parse(text: str) -> Iterator[Tree]:
     opened: list[Tree] = []
     begin = 0
     for found in _TOKEN.finditer(text):
-        token = found[0]
-        if token == "(":
+        token, inside = found[0], opened[-1] if opened else []
+        tagged = len(inside) == 2 and isinstance(inside[1], str)
+        if token == "(" and not tagged:
             begin = begin if opened else found.start()
             opened.append([])
-        elif not opened:
-            raise ValueError(
-                f"'{token}' in line {text.count(chr(10), 0, found.start()) + 1} stands outside of the trees"
-            )
-        elif token != ")":
-            opened[-1].append(token)
-        elif len(opened) == 1:
-            yield opened.pop()
+        elif token == ")" and (inside or len(opened) == 1):
+            if len(opened) == 1:
+                yield opened.pop()
+            else:
+                opened[-2].append(opened.pop())
+        elif token not in "()" and (inside == [] or (len(inside) == 1 and isinstance(inside[0], str))) and opened:
+            inside.append(token)  # a label, or the word behind a tag
         else:
-            opened[-2].append(opened.pop())
+            line = text.count("\n", 0, found.start()) + 1
+            raise ValueError(f"'{token}' in line {line} stands outside of the trees, or is a word without a tag")
     if opened:
         line = text.count("\n", 0, begin) + 1
         raise ValueError(f"the tree that begins in line {line} is not closed")

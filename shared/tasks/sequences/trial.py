@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from shared.tasks.tried import (
     not_empty,
     not_longer,
     numbered,
+    quoted,
     ranked,
     reading_picture,
 )
@@ -43,6 +45,7 @@ HIDDEN = "?"
 DRAWN = "What follows is drawn from the model's probabilities, always with the same noise."
 DIGITS = 9
 """The most digits that a number may have; Python refuses to read a number of some thousands."""
+_UPPER = str.maketrans(ascii_lowercase, ascii_uppercase)  # other characters may become letters of amino acids
 NUMBERS = re.compile(r"\d+([\s,]+\d+)*")
 
 
@@ -121,7 +124,7 @@ def _prolonged(model: Any, data: PreparedSequences, config: SequenceRun, asked: 
     """A protein of which the first amino acids are given."""
     limit = config.corpus.length
     expected = f"1 to {limit - 1} letters of amino acids, such as MKTAYIAKQR"
-    letters = not_empty(asked, expected).upper()
+    letters = not_empty(asked, expected).translate(_UPPER)
     symbols = _letters(letters, LETTERS, expected)
     not_longer(len(symbols), limit - 1, "what the model may be given of the longest sequence")
     whole = torch.tensor([[BOS, *symbols, *[FIRST] * min(ADDED, limit - len(symbols))]])
@@ -135,7 +138,7 @@ def _filled(model: Any, data: PreparedSequences, config: SequenceRun, asked: str
     """A protein with gaps."""
     limit = config.corpus.length
     expected = f"up to {limit} letters of amino acids with '{HIDDEN}' for those to be filled in, such as MKTA?IAK?R"
-    letters = not_empty(asked, expected).upper()
+    letters = not_empty(asked, expected).translate(_UPPER)
     symbols = np.array(_letters(letters, LETTERS + HIDDEN, expected), dtype=np.int64)
     gaps = np.flatnonzero(np.array(list(letters)) == HIDDEN)
     if not len(gaps) or len(gaps) == len(letters):
@@ -159,7 +162,7 @@ def _filled(model: Any, data: PreparedSequences, config: SequenceRun, asked: str
 def _numbers(text: str, known: range, expected: str) -> list[int]:
     """The numbers in a text, all of them symbols."""
     if not NUMBERS.fullmatch(text):
-        raise ReplicationError(f"'{text}' is not a sequence of numbers; give {expected}.")
+        raise ReplicationError(f"{quoted(text)} is not a sequence of numbers; give {expected}.")
     written = re.findall(r"\d+", text)
     if long := [number for number in written if len(number) > DIGITS]:
         raise ReplicationError(f"a number of {len(long[0])} digits is no symbol of the task; give {expected}.")
@@ -172,6 +175,6 @@ def _numbers(text: str, known: range, expected: str) -> list[int]:
 def _letters(text: str, known: str, expected: str) -> list[int]:
     """The symbols of letters, all of them known."""
     if unknown := sorted({*text} - {*known}):
-        raise ReplicationError(f"'{unknown[0]}' stands for no amino acid; give {expected}.")
+        raise ReplicationError(f"{unknown[0]!r} stands for no amino acid; give {expected}.")
     symbols: list[int] = encode(text).tolist()
     return symbols

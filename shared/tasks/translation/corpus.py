@@ -17,6 +17,7 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines, write_summary
 from shared.data.tokenizers import BOS, EOS, PAD, UNK, Tokenizer, load_tokenizer, train_tokenizers
 from shared.errors import ReplicationError
+from shared.metrics.alignment import parse_pharaoh
 from shared.metrics.word_aligner import WordAligner
 from shared.tasks.batches import Batch, training_batches, validation_batches
 from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationTraining
@@ -196,10 +197,17 @@ def prepare(config: ParallelCorpusConfig, dataset: Path, out: Path) -> dict[str,
 
 
 def _read_pairs(dataset: Path, split: str, config: ParallelCorpusConfig) -> list[Pair]:
-    """The pairs of a split of which neither side is empty."""
+    """The pairs of a split of which neither side is empty; refuses gold links of words that are not there."""
     columns = read_columns(dataset, split, (config.source, config.target), optional=("align",))
     source, target = columns[config.source], columns[config.target]
-    pairs = zip(source, target, columns.get("align", [""] * len(source)), strict=True)
+    pairs = [*zip(source, target, columns.get("align", [""] * len(source)), strict=True)]
+    for number, (*sides, links) in enumerate(pairs if "align" in columns else (), start=1):
+        lengths = [len(side.split()) for side in sides]
+        if (parse_pharaoh(links).possible >= lengths).any():
+            raise ReplicationError(
+                f"{dataset / split}.align, line {number}: '{links}' has a place outside of a pair of {lengths[0]} and "
+                f"{lengths[1]} words, counted from 0; correct the data."
+            )
     return [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
 
 

@@ -62,7 +62,7 @@ def test_pixels_may_be_given_as_numbers_or_as_a_file(pixels, tmp_path):
         ("test:3", "from test:0 to test:2"),
         ("1 8", "8 is no symbol"),
         (" ".join("1" * 16), "the input has 16 symbols"),
-        ("none.png", "there is no file none.png"),
+        ("none.png", "there is no file .none.png"),
         ("", "the input is empty"),
     ],
 )

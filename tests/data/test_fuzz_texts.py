@@ -1,0 +1,136 @@
+"""Sentences, splits, vocabularies and arrays: whatever the characters, they come back, and equal ones are found."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from shared.data.opening import read_lines
+from shared.data.ragged import RaggedArray
+from shared.data.splits import EMPTY, EQUAL, NAMES, Segment, assert_disjoint, sentence, tidy, write_corpus
+from shared.data.tokenizers import PAD, SPECIAL, UNK, SentencePieceTokenizer, WordVocabulary
+from tests.data.odd import EXAMPLES, LINE, NAME, PIECES, WORD, folder, outcome, sentence_of
+
+SPLITS = ("train", "valid", "test")
+SAME = [
+    str.upper, str.lower, str.casefold, lambda text: text.replace(" ", "\u00a0"), lambda text: f"  {text}\t",
+    lambda text: unicodedata.normalize("NFD", text), lambda text: unicodedata.normalize("NFC", text),
+    lambda text: text.replace("w", "w\u00ad"), lambda text: f"«{text}»",
+    lambda text: f"\u202b{text}\u202c.", lambda text: f"{text}?!",
+]  # fmt: skip
+"""What leaves a sentence the same."""
+OTHER = ["+", "#", "%", "ा", "\u0301x", "😀", "²", "$", "=", "0", "x"]
+"""What makes another sentence of one, behind a letter."""
+
+
+@EXAMPLES
+@given(LINE, st.lists(st.sampled_from(SAME), max_size=3), st.sampled_from(OTHER))
+def test_sentences_are_equal_by_letters_marks_and_signs(text, changes, other):
+    text = f"wx {text} wy"
+    same = text
+    for change in changes:
+        same = change(same)
+    assume("İ" not in text and "ı" not in text)  # whose case depends on the language
+    assert sentence(same) == sentence(text)
+    assert sentence(sentence(text)) == sentence(text)
+    assert sentence(text + other) != sentence(text)
+    corpus = {"train": [(same,), (f"{text}{other}",)], "valid": [("valid",)], "test": [(text,)]}
+    with folder() as into:
+        dropped = write_corpus({split: map(Segment, texts) for split, texts in corpus.items()}, ["en"], into)
+        assert dropped == {("train", EQUAL): 1}
+        assert list(read_lines(into / "train.en")) == [tidy(text + other)]
+        assert_disjoint(into, ["en"], SPLITS)
+        with (into / "train.en").open("a", encoding="utf-8", newline="") as file:
+            file.write(f"{tidy(same)}\n")
+        assert "train.en shares" in sentence_of(assert_disjoint, into, ["en"], SPLITS)
+
+
+SEGMENTS = st.lists(st.tuples(LINE, LINE, NAME), max_size=5)
+
+
+@EXAMPLES
+@given(st.fixed_dictionaries(dict.fromkeys((*SPLITS, "test_long"), SEGMENTS)))
+def test_written_splits_share_no_sentence_and_lose_nothing_else(corpus):
+    columns = ["en", "fr", "photo"]
+    corpus = {split: [*rows, (f"only {split}", f"seul {split}", f"{split}.png")] for split, rows in corpus.items()}
+    with folder() as into:
+        dropped = write_corpus({split: map(Segment, rows) for split, rows in corpus.items()}, columns, into)
+        seen = set()
+        for group in (("test", "test_long"), ("valid",), ("train",)):
+            fresh = set()
+            for split in group:
+                kept = []
+                for row in corpus[split]:
+                    keys = {
+                        text if column in NAMES else sentence(text) for column, text in zip(columns, row, strict=True)
+                    } - {""}
+                    if seen.isdisjoint(keys):
+                        kept.append((tidy(row[0]), tidy(row[1]), row[2]))
+                        fresh |= keys
+                found = [list(read_lines(into / f"{split}.{column}")) for column in columns]
+                assert [*zip(*found, strict=True)] == kept
+                assert dropped[split, EQUAL] == len(corpus[split]) - len(kept)
+                assert dropped[split, EMPTY] == sum(not all(row) for row in kept)
+            seen |= fresh
+        assert_disjoint(into, columns, corpus)
+
+
+TEXT = [*PIECES, " ".join(PIECES), "".join(PIECES), *"".join(SPECIAL)]
+PIECEWISE = [SentencePieceTokenizer.train(TEXT * 2, size=400, model_type=kind) for kind in ("bpe", "unigram")]
+WORDS = [WordVocabulary.train(map(tidy, TEXT), size=300, split=split) for split in ("space", "13a")]
+
+
+@EXAMPLES
+@given(st.lists(st.sampled_from([*PIECES, " "]), max_size=8).map("".join), st.sampled_from(PIECEWISE))
+def test_pieces_give_back_any_text_and_as_many_words_as_it_has(text, pieces):
+    (symbols,) = pieces.encode([text])
+    assert pieces.decode([symbols]) == [text]
+    assert symbols.count(UNK) == text.count("<unk>")
+    assert not {0, 2, 3} & {*symbols}
+    words = pieces.words(symbols)
+    assert len(words) == len(symbols) == len(pieces.pieces(symbols))
+    assert sorted({*words}) == list(range(max(len(pieces.split(text)), bool(symbols))))
+
+
+@EXAMPLES
+@given(st.lists(WORD | st.sampled_from(PIECES), max_size=6).map(" ".join), st.sampled_from(WORDS))
+def test_words_are_known_or_one_unknown_symbol_each(text, vocabulary):
+    text = tidy(text)
+    (symbols,) = vocabulary.encode([text])
+    words = vocabulary.split(text)
+    assert len(symbols) == len(words)
+    assert not {0, 2, 3} & {*symbols}
+    said = vocabulary.pieces(symbols)
+    assert all(shown == word or symbol == UNK for shown, word, symbol in zip(said, words, symbols, strict=True))
+    assert vocabulary.decode([symbols]) == [" ".join(said)]
+    assert all(symbol == UNK for symbol, word in zip(symbols, words, strict=True) if word in SPECIAL)
+
+
+ROWS = st.lists(st.lists(st.integers(0, 255), max_size=6), min_size=1, max_size=6)
+
+
+@EXAMPLES
+@given(ROWS, st.sampled_from([np.uint8, np.int32, np.uint16]), st.data())
+def test_ragged_rows_come_back_and_damaged_arrays_are_refused(rows, dtype, data):
+    packed = RaggedArray.pack(rows, dtype)
+    with folder() as room:
+        packed.save(room)
+        found = RaggedArray.load(room)
+        assert [found[i].tolist() for i in range(len(found))] == rows
+        keep = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))))
+        assert [row.tolist() for row in map(found.select(keep).__getitem__, range(keep.sum()))] == [
+            r for r, k in zip(rows, keep, strict=True) if k
+        ]
+        order = np.array(data.draw(st.permutations(range(len(rows)))))
+        widest = max(map(len, rows))
+        assert found.padded(order).tolist() == [rows[i] + [PAD] * (widest - len(rows[i])) for i in order]
+        path = room / data.draw(st.sampled_from(["symbols.npy", "offsets.npy"]))
+        content = path.read_bytes()
+        place = data.draw(st.integers(0, len(content) - 1))
+        wrong = data.draw(st.sampled_from([b"", bytes([content[place] ^ 255]) + content[place + 1 :]]))
+        path.write_bytes(content[:place] + wrong)
+        _, said = outcome(RaggedArray.load, room)
+        assert "is incomplete" in said or (wrong and not said)
