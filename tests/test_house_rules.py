@@ -39,15 +39,15 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (210, 130),
-    ("shared/data",): (3000, 2200),
+    ("shared/data",): (3020, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2000, 2000),
     ("shared/vision",): (275, 180),
     ("shared/metrics",): (815, 720),
     ("shared/training",): (930, 600),
-    ("shared/claims",): (1270, 1150),
+    ("shared/claims",): (1290, 1150),
     ("shared/tasks",): (5000, 3600),
     ("shared/reports",): (2345, 1900),
-    ("shared/pipeline",): (2900, 1500),
+    ("shared/pipeline",): (2925, 1500),
     ("replications",): (4270, 3400),
     ("benchmarks",): (975, 700),
     ("replicate.py",): (185, 120),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from shared.claims.comparisons import Comparison, Condition, Correlation, Over, Sides, Trend
+from shared.claims.comparisons import Comparison, Condition, Correlation, Sides, Trend
 from shared.claims.results import RunResults, check_paired
 from shared.claims.statistics import RESAMPLES, Statistic, bin_labels, on_examples, resample, slope_over_bins
 from shared.errors import ReplicationError
@@ -27,7 +27,8 @@ class Effects:
         draws: (K, R) on resampled examples, the same ones for every seed.
         sides: variant to its mean over the seeds, as measured.
         n: test examples, or None where the metric is one number per run.
-        drawn_of: what is resampled beside seeds: "examples", "families" or nothing.
+        drawn_of: what is resampled beside seeds: "examples", "families" or nothing; "draws" where every seed has data
+            of its own, so that nothing is.
         drawn: how many of these there are; None if nothing is resampled.
         repeats: for a correlation, its expected value between two seeds if the true one is 1; otherwise 1.
     """
@@ -68,6 +69,8 @@ def effects(
     repeats = _repeats(observed) if isinstance(comparison, Correlation) else 1.0
     if chosen is None:
         return Effects(seeds, found[:, 0], found[:, 1:], sides, None, "", None, repeats)
+    if runs[0].drawn_anew:
+        return Effects(seeds, found[:, 0], found[:, 1:], sides, len(chosen.indices), "draws", None, repeats)
     of, drawn = "examples" if chosen.families is None else "families", len(chosen.strata)
     return Effects(seeds, found[:, 0], found[:, 1:], sides, len(chosen.indices), of, drawn, repeats)
 
@@ -83,14 +86,19 @@ def _measured(
     carried = [name for name in names if measure(name).statistics is not None]
     if comparison.over is not None and not carried:
         raise ReplicationError(f"'{comparison.name}': a slope needs a metric that test examples carry.")
-    chosen = SelectedExamples.of(comparison.name, comparison.where, comparison.over, runs[0]) if carried else None
+    chosen = SelectedExamples.of(comparison, runs[0], seeds[0]) if carried else None
     resampled: dict[str, Array] = {}
     if chosen is not None:
         of_all = [(name, run, seed) for name in carried for run in runs for seed in seeds]
-        functions = [chosen.statistic(measure(name), run, seed) for name, run, seed in of_all]
-        values, draws = resample(functions, chosen.strata, rng, resamples)
-        both = np.concatenate([values[:, None], draws], axis=1).reshape(len(carried), len(runs), len(seeds), -1)
-        resampled = dict(zip(carried, both, strict=True))
+        if runs[0].drawn_anew:  # what chance makes of a seed's own examples is part of how the seeds differ
+            own = {seed: SelectedExamples.of(comparison, runs[0], seed) for seed in seeds}
+            alone = [own[seed].value(measure(name), run, seed) for name, run, seed in of_all]
+            both = np.repeat(np.array(alone)[:, None], 1 + resamples, axis=1)
+        else:
+            functions = [chosen.statistic(measure(name), run, seed) for name, run, seed in of_all]
+            values, draws = resample(functions, chosen.strata, rng, resamples)
+            both = np.concatenate([values[:, None], draws], axis=1)
+        resampled = dict(zip(carried, both.reshape(len(carried), len(runs), len(seeds), -1), strict=True))
     fixed = {name: _fixed(runs, seeds, name, rng, resamples) for name in names if name not in resampled}
     return np.stack([resampled[name] if name in resampled else fixed[name] for name in names]), chosen
 
@@ -164,7 +172,7 @@ class SelectedExamples:
     Examples of one ``family``, such as related proteins, are not independent: they are drawn together or not at all.
 
     Attributes:
-        reference: all examples of one seed, to which those of every other run must correspond.
+        reference: all examples of one seed, to which those of every other run must correspond that has the same data.
         indices: (E,) into every run's list.
         strata: bins of what is drawn, the E examples or their families; all 0 if they are not binned.
         covariate: (E,) what bins are of.
@@ -178,14 +186,15 @@ class SelectedExamples:
     families: NDArray[np.int64] | None
 
     @classmethod
-    def of(cls, name: str, where: Mapping[str, Condition], over: Over | None, run: RunResults) -> SelectedExamples:
-        """Those of a run that meet ``where``.
+    def of(cls, comparison: Comparison, run: RunResults, seed: int) -> SelectedExamples:
+        """Those of a run that a comparison is of.
 
         Raises:
             ReplicationError: there are none, those that are binned fill fewer than two bins or have families, or a
                 range or a slope is of a field that is no number.
         """
-        reference = next(iter(run.examples.values()), [])
+        name, where, over = comparison.name, comparison.where, comparison.over
+        reference = run.examples.get(seed, [])
         for field in (field for field, wanted in where.items() if isinstance(wanted, tuple)):
             _numbers(name, field, [row for row in reference if row.get(field) is not None] or reference, run)
         indices = np.array([i for i, example in enumerate(reference) if meets(example, where)], int)
@@ -207,6 +216,10 @@ class SelectedExamples:
             raise ReplicationError(f"'{name}': there are no slopes over examples that have families.")
         families = families_of([reference[i] for i in indices])
         return cls(reference, indices, np.zeros(1 + int(families.max()), dtype=np.int64), covariate, families)
+
+    def value(self, of: Measure, run: RunResults, seed: int) -> float:
+        """A measure of one run on these examples, or its slope over the bins."""
+        return float(self.statistic(of, run, seed)(np.ones((1, len(self.strata))))[0])
 
     def statistic(self, of: Measure, run: RunResults, seed: int) -> Statistic:
         """A measure of one run, or its slope over the bins, as a function of how often each example is drawn."""

@@ -31,7 +31,7 @@ def runs_with(runs: Sequence[RunResults], name: str) -> list[RunResults]:
 
 
 def estimate_examples(
-    of: Measure, examples: Sequence[Sequence[Example]], rng: np.random.Generator, where: str
+    of: Measure, examples: Sequence[Sequence[Example]], rng: np.random.Generator, where: str, *, alike: bool = True
 ) -> Estimate:
     """A measure of examples as mean over the seeds, with draws over examples, or over their families, and seeds.
 
@@ -40,6 +40,7 @@ def estimate_examples(
         examples: of each seed, the same ones in the same order.
         rng: source of the draws.
         where: the examples come from, for the error.
+        alike: whether they are; where each seed has its own, their chance is part of how the seeds differ.
 
     Raises:
         ReplicationError: the examples carry nothing to compute the measure from.
@@ -47,10 +48,12 @@ def estimate_examples(
     assert of.corpus is not None, "a breakdown needs a measure of examples"
     found = [per_example(of, rows, where) for rows in examples]
     if "family" in examples[0][0]:
-        families = families_of(examples[0])
-        found = [sum_by_family(statistics, families) for statistics in found]
-    drawn = len(found[0])
+        found = [sum_by_family(each, families_of(rows)) for each, rows in zip(found, examples, strict=True)]
     functions = [on_examples(statistics, of.corpus) for statistics in found]
+    if not alike:
+        own = np.array([value(np.ones((1, len(rows))))[0] for value, rows in zip(functions, found, strict=True)])
+        return over_seeds(own, np.repeat(own[:, None], RESAMPLES, axis=1), rng)
+    drawn = len(found[0])
     values, draws = resample(functions, np.zeros(drawn, dtype=np.int64), rng, RESAMPLES)
     return over_seeds(values, draws, rng, drawn)
 
@@ -65,7 +68,7 @@ def estimate(run: RunResults, metric: str) -> Estimate | None:
     of, rng = measure(metric), generator(run.variant, metric)
     tested = [[row for row in rows if row["split"] == "test"] for rows in run.examples.values()]
     if tested and of.of(tested[0]) is not None:
-        return estimate_examples(of, tested, rng, str(run.folder))
+        return estimate_examples(of, tested, rng, str(run.folder), alike=not run.drawn_anew)
     values = scalars(run, metric)
     return over_seeds(values, np.repeat(values[:, None], RESAMPLES, axis=1), rng)
 

@@ -97,8 +97,17 @@ class RunResults:
         )
 
     @cached_property
+    def drawn_anew(self) -> bool:
+        """Whether every seed was trained and judged on a draw of its own of generated data."""
+        costs = self.folder / "evaluation" / COSTS
+        record = read_record(costs, "run its evaluate stage again") if costs.is_file() else {}
+        return bool(record.get("parameters", {}).get("corpus", {}).get("draws") == "each_seed")
+
+    @cached_property
     def examples(self) -> dict[int, list[Example]]:
         """Seed to its test examples, in the same order for every seed; no entries where none were written.
+
+        Where data are drawn anew for each seed, its examples are other ones.
 
         Raises:
             ReplicationError: a file is broken, or the seeds' examples are not the same ones.

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,6 +104,22 @@ def verify(dataset: str, *, root: Path = Path("data")) -> Manifest:
             raise ReplicationError(f"{folder / name} is missing or has changed; delete {folder} and fetch it anew.")
     assert_disjoint(folder, card.distinct, card.splits)
     return manifest
+
+
+def draw_again(dataset: str, seed: int, out: Path, *, root: Path = Path("data")) -> None:
+    """Write another draw of a generated data set, its words and all its splits, into the existing folder ``out``.
+
+    Args:
+        dataset: name of a card in ``root`` whose source is a generated task.
+        seed: of the run that it is for; the task's own seed is a hash of both, so that no two cards share a draw.
+    """
+    card = load_card(dataset, root)
+    source = card.sources[0]
+    assert isinstance(source, GeneratedSource), "check refuses others"
+    own = zlib.crc32(f"{card.fingerprint} {seed}".encode())
+    corpus = generate(source.task, source.parameters | {"seed": own})
+    write_corpus(corpus, list(card.languages), out, compared=card.distinct)
+    assert_disjoint(out, card.distinct, card.splits)
 
 
 def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | None, console: Console) -> Manifest:

@@ -107,6 +107,11 @@ def check_settings(settings: ScaleFile) -> None:
         _check_sections(settings, built.sections, f"{settings.path}: tasks.{name}")
     for task in settings.tasks:
         card, corpus = check_card(settings.dataset(task)), settings.corpus(task)
+        if corpus.draws == "each_seed" and not isinstance(card.sources[0], GeneratedSource):
+            raise ReplicationError(
+                f"{settings.path}: tasks.{task}.corpus.draws: {card.id} is not generated, so that there is one draw of "
+                "it; take 'draws' out."
+            )
         named = {"test": (corpus.splits, card.splits)}
         named |= {key: ([getattr(corpus, key, None)], card.languages) for key in ("source", "target", "language")}
         for key, (names, known) in named.items():

@@ -21,6 +21,7 @@ from shared.pipeline.config import ScaleFile, lenders, load_params
 from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
 from shared.pipeline.processes import alone
 from shared.pipeline.provenance import environment, fingerprint, machine, now, peak_memory_mib
+from shared.pipeline.stages import prepared_for
 from shared.pipeline.weights import check_weights, refusing_other_weights
 from shared.records import read_if_whole, read_record
 from shared.tasks.kinds import load_measures
@@ -126,11 +127,9 @@ def marks_of(settings: ScaleFile, config: RunConfig, seeds: Iterable[int]) -> di
     Raises:
         ReplicationError: the task is not prepared with these settings.
     """
-    prepared = prepared_folder(settings.paper, settings.scale, config.task)
-    check_prepared(prepared, config.corpus)
     code = code_of(settings.kind, settings.paper, *lenders(config))["train"]
     parameters = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"})
-    return {seed: fingerprint([parameters, seed], prepared, code) for seed in seeds}
+    return {seed: fingerprint([parameters, seed], prepared_for(settings, config, seed), code) for seed in seeds}
 
 
 def train_into(
@@ -162,9 +161,8 @@ def train_into(
     if (last := folder / "checkpoints" / "last.ckpt").exists():  # from which training goes on
         check_weights(last)
     record, count = runner.train(
-        own, prepared=prepared_folder(settings.paper, settings.scale, config.task), folder=folder, seed=seed,
-        fingerprint=mark, label=label,
-    )  # fmt: skip
+        own, prepared=prepared_for(settings, config, seed), folder=folder, seed=seed, fingerprint=mark, label=label
+    )
     if not group.first:
         return None
     if not keep_checkpoints:
@@ -368,7 +366,7 @@ def evaluate_seeds(paper: str, scale: str, variant: str, label: str, members: tu
     settings = ScaleFile(paper, scale)
     config = settings.run(variant)
     runner, own = runner_of(load_replication(paper), config)
-    folder, prepared = settings.folder(variant), prepared_folder(paper, scale, config.task)
+    folder, prepared = settings.folder(variant), prepared_for(settings, config, members[0])
     trained = [folder / "train" / f"seed{seed}" for seed in members]
     for weights in [path for run in trained for path in sorted(run.glob("checkpoints/*.ckpt"))]:
         check_weights(weights)

@@ -182,9 +182,13 @@ class Search:
         return reduce(lambda inside, part: inside.get(part), group.key.split("."), whole)
 
     def digest(self, group: Tried, variant: str) -> str:
-        """Hash of the data's card and of all settings of training except the one that is searched."""
+        """Hash of the data's card and of all settings of training except the one that is searched.
+
+        Whether seeds share one draw of the data is left out: what is best of one draw is best of another.
+        """
         config = self.config(group, variant, group.values[0])
         given = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"}, exclude_unset=True)
+        given["corpus"].pop("draws", None)
         return hash_of([given, load_card(config.corpus.dataset).fingerprint])
 
     def answers(self) -> Outcomes | None:

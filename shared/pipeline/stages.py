@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
+from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.files import made_anew, run_folder, split_name, write_json
+from shared.pipeline.files import made_anew, prepared_folder, run_folder, split_name, write_json
 from shared.pipeline.processes import alone
+from shared.pipeline.provenance import sha256_of
+from shared.records import read_if_whole
 from shared.tasks.kinds import task_of
+
+if TYPE_CHECKING:
+    from shared.tasks.settings import RunConfig
 
 
 @alone("fetched data", waits=True)
@@ -72,6 +79,30 @@ def prepare_stage(name: str, scale: str) -> None:
     shares = {split: of.get("unknown_share", 0.0) for split, of in splits if isinstance(of, dict)}
     if unknown := [f"{100 * share:.3g} % of {split}" for split, share in shares.items() if share]:
         print(f"{name}: words that the vocabulary lacks, all read as one: {', '.join(unknown)}.")
+
+
+def prepared_for(settings: ScaleFile, config: RunConfig, seed: int) -> Path:
+    """The folder of the prepared data that a seed of a variant is trained and judged on.
+
+    It is the task's, or with ``draws: each_seed`` one beside it, which is made if it is not there or the task has been
+    prepared anew since.
+
+    Raises:
+        ReplicationError: the task is not prepared with these settings, or its data set cannot be drawn again.
+    """
+    from shared.data.fetch import draw_again
+
+    folder = prepared_folder(settings.paper, settings.scale, config.task)
+    check_prepared(folder, config.corpus)
+    if config.corpus.draws == "once":
+        return folder
+    of, drawn = sha256_of([folder]), run_folder(settings.paper, settings.scale) / "drawn" / config.task / f"seed{seed}"
+    if read_if_whole(drawn / "drawn.json") != {"of": of}:
+        with made_anew(drawn) as partial, TemporaryDirectory() as files:
+            draw_again(config.corpus.dataset, seed, Path(files))
+            task_of(settings.kind).prepare(config.corpus, Path(files), partial)
+            write_json(partial / "drawn.json", {"of": of})
+    return drawn
 
 
 def _fetched(dataset: str) -> Path:

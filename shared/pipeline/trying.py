@@ -20,11 +20,11 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, scales_of
-from shared.pipeline.files import prepared_folder, render, split_name, write_text
+from shared.pipeline.files import render, split_name, write_text
 from shared.pipeline.runs import chosen_seeds, runnable
+from shared.pipeline.stages import prepared_for
 from shared.pipeline.weights import check_weights, refusing_other_weights
 from shared.tasks.kinds import KINDS, large_imports, load_replication
 from shared.tasks.settings import trains_network
@@ -57,8 +57,9 @@ def try_stage(name: str, scale: str, *, input: str, seed: int | None = None, pag
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
     config, weights = _trained(settings, variant, seed)
-    prepared, folder = prepared_folder(paper, scale, config.task), weights.parent.parent
-    check_prepared(prepared, config.corpus)
+    folder = weights.parent.parent
+    seed = int(folder.name.removeprefix("seed"))
+    prepared = prepared_for(settings, config, seed)
     with large_imports():
         from shared.tasks.replication import runner_of
 
@@ -69,7 +70,6 @@ def try_stage(name: str, scale: str, *, input: str, seed: int | None = None, pag
     check_weights(weights)
     with refusing_other_weights(variant, [folder]):
         (network,) = runner.trained_models(config, text, [folder])
-    seed = int(folder.name.removeprefix("seed"))
     tried: Tried = trial.try_input(network, text, config, input, seed)
     title = f"{name}, scale {scale}, seed {seed}"
     print_tried(tried, title, Console(highlight=False))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from shared.config import ConfigT, Strict, build, check_name
 from shared.errors import ReplicationError
@@ -25,6 +25,14 @@ class CorpusConfig(Strict):
 
     dataset: str = Field(description="a card of data/, without .yaml")
     test: list[str] = Field(default=["test"], min_length=1, description="splits that models are judged on")
+    draws: Literal["once", "each_seed"] = Field(
+        default="once", description="each_seed: every seed is trained and judged on another draw of a generated card"
+    )
+
+    @model_serializer(mode="wrap")
+    def _draws_if_each_seed(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without ``draws: once``: records that are older than the key mean that, and stay equal to today's."""
+        return {key: value for key, value in dump(self).items() if (key, value) != ("draws", "once")}
 
     @property
     def splits(self) -> list[str]:
@@ -83,6 +91,12 @@ class RunConfig(Strict):
     def _an_average_to_judge(self) -> RunConfig:
         if self.evaluation.checkpoint == "average" and self.training.average is None:
             raise ValueError("evaluation.checkpoint 'average' needs training.average")
+        return self
+
+    @model_validator(mode="after")
+    def _one_test_set_for_an_ensemble(self) -> RunConfig:
+        if self.has_ensemble and self.corpus.draws == "each_seed":
+            raise ValueError("evaluation.ensemble needs one test set; take corpus.draws 'each_seed' out")
         return self
 
     def at(self, file: str, variant: str, model: Mapping[str, Any] | None = None) -> Self:

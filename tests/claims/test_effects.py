@@ -134,6 +134,27 @@ def test_examples_are_resampled_alike_for_both_sides_and_all_seeds():
     assert third.draws.std(axis=1).min() > 0.0
 
 
+def test_seeds_with_data_of_their_own_have_their_own_examples_and_nothing_is_resampled():
+    """The second seed has its short examples elsewhere, and more of them."""
+    lengths = {1: [3, 3, 9, 9], 2: [9, 3, 3, 3]}
+    losses = {"a": {1: [1.0, 2.0, 50.0, 60.0], 2: [70.0, 4.0, 5.0, 6.0]}, "b": {1: [0.0] * 4, 2: [0.0] * 4}}
+    runs = []
+    for variant, of_seeds in losses.items():
+        examples = {
+            seed: [
+                {"id": str(i), "split": "test", "nll": nll, "tokens": 1, "source_length": length}
+                for i, (nll, length) in enumerate(zip(row, lengths[seed], strict=True))
+            ]
+            for seed, row in of_seeds.items()
+        }
+        runs.append(made(variant, {"nll_per_token": [1.0, 1.0]}, examples=examples))
+        vars(runs[-1])["drawn_anew"] = True
+    result = found(runs, metric="nll_per_token", where={"source_length": (1, 5)})
+    assert result.values == pytest.approx([1.5, 5.0])
+    assert result.draws == pytest.approx(np.repeat([[1.5], [5.0]], RESAMPLES, axis=1))
+    assert (result.n, result.drawn_of, result.drawn) == (2, "draws", None)
+
+
 def test_only_examples_that_meet_the_conditions_count():
     scores = np.arange(12.0).reshape(1, 12) ** 2
     fields = {"source_length": [*range(1, 13)], "unknown": [i % 2 == 0 for i in range(12)]}

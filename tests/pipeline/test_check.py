@@ -167,6 +167,11 @@ MISTAKES = [  # of what contradicts something else; what one field alone shows w
      r"smoke/params.yaml: tasks.swaps.corpus.dataset: .*did you mean 'generated_translation'"),
     ("smoke/params.yaml", lambda c: own(c)["model"].update(alignment_sise=16),
      r"variants.rnnsearch-50.model: unknown key 'alignment_sise' \(did you mean 'alignment_size'"),
+    ("smoke/params.yaml", lambda c: swaps(c)["corpus"].update(dataset="multi30k", draws="each_seed"),
+     r"tasks.swaps.corpus.draws: multi30k is not generated, so that there is one draw of it"),
+    ("smoke/params.yaml", lambda c: swaps(c).update(
+        corpus=swaps(c)["corpus"] | {"draws": "each_seed"}, seeds=[1, 2], evaluation={"ensemble": True}
+     ), "needs one test set; take corpus.draws 'each_seed' out"),
     ("smoke/params.yaml", lambda c: swaps(c)["training"].update(updates=3), r"validate_every \(4\) must not exceed"),
     ("smoke/params.yaml", lambda c: swaps(c)["training"]["batch"].update(tokens=5), "either tokens or sentences"),
     ("smoke/params.yaml", lambda c: swaps(c).update(seeds=[1], evaluation={"ensemble": True}), "at least two seeds"),

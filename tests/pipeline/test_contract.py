@@ -224,6 +224,28 @@ def test_a_killed_run_continues_to_the_same_weights(paper, capsys):
     assert all(same(before[seed], paper.weights(seed)) for seed in SEEDS)
 
 
+def test_generated_data_are_drawn_anew_for_each_seed_where_a_task_asks_for_it(paper, capsys):
+    paper.change("corpus", draws="each_seed")
+    if paper.kind == "captioning":  # photographs and scenes are one set, whose features are computed once
+        return
+    before = paper.examples(SEEDS[0])
+    paper.stage("prepare", "task")
+    for stage in ("train", "evaluate"):
+        paper.stage(stage, "long", "short", "elsewhere")
+    first, second = (contents(paper.runs / "drawn" / "task" / f"seed{seed}") for seed in SEEDS)
+    assert first.keys() == second.keys() > contents(paper.prepared).keys()
+    assert len({json.dumps(given) for given in map(str, (before, *map(paper.examples, SEEDS)))}) == 3
+    run = load_results(paper.runs)["long"]
+    assert run.drawn_anew
+    assert main(["report", paper.name, *SMOKE]) == 0
+    weights = paper.weights(SEEDS[0])
+    shutil.rmtree(paper.runs / "drawn")  # as on a machine that has the runs alone
+    paper.stage("train", "long")
+    assert "finished before, kept" in capsys.readouterr().out
+    assert contents(paper.runs / "drawn" / "task" / f"seed{SEEDS[0]}") == first
+    assert same(paper.weights(SEEDS[0]), weights)
+
+
 def test_a_seed_that_fails_names_itself_and_the_others_finish(paper, capsys):
     shutil.rmtree(paper.runs / "long" / "train")
     paper.breaks("error", seed=3)

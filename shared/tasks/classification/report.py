@@ -64,8 +64,10 @@ def _by(runs: Sequence[RunResults], field: str) -> list[Block]:
     rows: list[list[Text]] = []
     for run in runs:
         texts = [row for examples in run.examples.values() for row in _texts(examples, field)]
-        hits = Counter(row[field] for row in texts if row["correct"])
-        shares = (100 * hits[value] / (counts[value] * len(run.examples)) for value in values)
+        there, hits = (
+            Counter(row[field] for row in rows) for rows in (texts, [row for row in texts if row["correct"]])
+        )
+        shares = (100 * hits[value] / there[value] for value in values)
         rows.append([name_and_code(run.variant), *(plain(share, 1) for share in shares)])
     columns = (BY[field], *(f"{value} (n = {counts[value]:,})" for value in values))
     return [Table(columns, rows, "l" + "r" * len(values))]

@@ -94,15 +94,14 @@ def score_by_length(run: RunResults, of: Measure, bins: Sequence[Bin]) -> list[B
 
     scores = []
     examples = [_tested(run, seed) for seed in run.seeds]
-    lengths = [row["source_length"] for row in examples[0]]
     for low, high in bins:
-        chosen = [index for index, length in enumerate(lengths) if low <= length <= high]
-        if not chosen:
+        taken = [[row for row in rows if low <= row["source_length"] <= high] for rows in examples]
+        if not all(taken):
             continue
-        taken = [[rows[i] for i in chosen] for rows in examples]
-        estimate = estimate_examples(of, taken, generator(run.variant, of.title, str(low)), str(run.folder))
-        centre = float(np.mean([lengths[index] for index in chosen]))
-        scores.append(BinScore((low, high), centre, len(chosen), estimate.value, estimate.interval()))
+        rng = generator(run.variant, of.title, str(low))
+        estimate = estimate_examples(of, taken, rng, str(run.folder), alike=not run.drawn_anew)
+        centre = float(np.mean([row["source_length"] for row in taken[0]]))
+        scores.append(BinScore((low, high), centre, len(taken[0]), estimate.value, estimate.interval()))
     return scores
 
 
